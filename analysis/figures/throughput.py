@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Throughput of the bottleneck over time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from analysis import series, timeseries
+from analysis.figures import Figure
+from analysis.runs import Experiment, Run
+
+ORDER = 20
+
+
+def _values(run: Run, link: str, edges: np.ndarray) -> np.ndarray | None:
+    samples = series.queue_samples(run, link)
+    if samples is None:
+        return None
+    values = series.throughput_mbps(samples, edges)
+    last_us = samples["t_us"].iloc[-1] + series.sampling_us(samples)
+    values[edges[1:] > last_us] = np.nan
+    return values
+
+
+def draw(experiment: Experiment, folder: Path) -> list[Figure]:
+    first = next(iter(experiment.usable_runs[0].bottlenecks.values()))
+    rate = first["rate_bps"] / 1e6
+    drawn = timeseries.draw(experiment, folder, "throughput", "throughput (Mbit/s)",
+                            _values, level=rate)
+    if drawn is None:
+        return []
+    return [Figure("throughput", "Throughput over time",
+                   "Throughput of the bottleneck link at layer 2. "
+                   f"{timeseries.legend(experiment, *drawn)} The dashed line, where there is "
+                   f"one, is the link rate ({rate:g} Mbit/s).")]

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Draw one figure with gnuplot: NAME.csv + NAME.gp -> NAME.svg and NAME.png.
+
+The script is left beside its data, so that anyone can change it and run
+`gnuplot NAME.gp` in that folder again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.runs import AnalysisError
+
+FONT = "DejaVu Sans"
+PNG_SCALE = 2
+
+_SCRIPT = """\
+# SPDX-License-Identifier: GPL-2.0-only
+# Run `gnuplot {name}.gp` in this folder: {name}.csv -> {name}.svg, {name}.png
+set datafile separator comma
+set datafile columnheaders
+set encoding utf8
+do for [format in "svg png"] {{
+    if (format eq "svg") {{
+        set terminal svg noenhanced size {width},{height} dynamic font "{font},12" background "white"
+    }} else {{
+        set terminal pngcairo noenhanced size {png_width},{png_height} font "{font},12" \\
+            fontscale {scale} linewidth {scale} pointscale {scale} background "white"
+    }}
+    set output "{name}.".format
+    set border 3 linecolor "#444444"
+    set tics nomirror out textcolor "#222222"
+    set grid linecolor "#dddddd" linewidth 1
+    set key noautotitle
+{body}
+    set output
+}}
+"""
+
+
+def quote(text: str) -> str:
+    """A gnuplot string constant: nothing in single quotes is special but the quote."""
+    return "'" + " ".join(str(text).split()).replace("'", "''") + "'"
+
+
+def plot(*parts: str) -> str:
+    """One plot command, a line for each part."""
+    return "plot " + ", \\\n    ".join(parts)
+
+
+def draw(folder: Path, name: str, data: pd.DataFrame, body: list[str],
+         width: int = 1000, height: int = 420) -> None:
+    """Write NAME.csv and NAME.gp into `folder` and run gnuplot there.
+
+    `body` are the commands between `set output` and the end of the figure;
+    width and height are pixels.  AnalysisError with gnuplot's own words when
+    it fails or draws nothing.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    data.to_csv(folder / f"{name}.csv", index=False, na_rep="NaN", float_format="%.6g")
+    lines = "\n".join(body).splitlines()
+    script = folder / f"{name}.gp"
+    script.write_text(_SCRIPT.format(
+        name=name, width=width, height=height, font=FONT, scale=PNG_SCALE,
+        png_width=PNG_SCALE * width, png_height=PNG_SCALE * height,
+        body="\n".join("    " + line for line in lines)), encoding="utf-8")
+    try:
+        done = subprocess.run(["gnuplot", script.name], cwd=folder, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    except FileNotFoundError:
+        raise AnalysisError("gnuplot is not installed (Debian package gnuplot-nox)") from None
+    made = [folder / f"{name}.{ending}" for ending in ("svg", "png")]
+    if done.returncode or not all(path.exists() and path.stat().st_size for path in made):
+        raise AnalysisError(f"{script}: gnuplot failed (exit status {done.returncode}):\n"
+                            f"{done.stderr.strip()}")

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Drop rate of each bottleneck link: percent of the packets offered to its queue."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis import series
+from analysis.metrics import Metric
+from analysis.runs import Run
+
+
+def compute(run: Run) -> list[Metric]:
+    """Drops / (sent + dropped + growth of the backlog); sd over bins of 1 s."""
+    found = []
+    for link in run.bottlenecks:
+        samples = series.queue_samples(run, link)
+        if samples is None:
+            return []
+        edges = np.array(series.covered(run, link, samples))
+        dropped = float(np.diff(series.counter_at(samples, "drops", edges))[0])
+        found.append(Metric("drops", link, "packets", dropped))
+        rate = series.drop_percent(samples, edges)[0]
+        if np.isfinite(rate):
+            found.append(Metric("drop_rate", link, "%", float(rate)))
+        bins = series.drop_percent(samples, series.metric_edges(run, samples))
+        bins = bins[np.isfinite(bins)]
+        if len(bins) > 1:
+            found.append(Metric("drop_rate_sd", link, "%", float(np.std(bins, ddof=1))))
+    return found

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Queueing delay of each bottleneck link: per packet, and from the backlog."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from analysis import series
+from analysis.metrics import Metric
+from analysis.runs import AnalysisError, Run
+
+PERCENTILES = (50, 95, 99)
+
+
+def histogram_percentile(histogram: pd.DataFrame, percent: float) -> float:
+    """Percentile of a sojourn histogram, us, packets spread evenly in their bin.
+
+    The error is at most the width of the bin.  An open last bin (no high_us,
+    or infinite) counts as its lower edge.
+    """
+    rows = histogram.sort_values("low_us")
+    low = rows["low_us"].to_numpy()
+    high = rows["high_us"].to_numpy()
+    high = np.where(np.isfinite(high), high, low)
+    packets = rows["packets"].to_numpy()
+    cumulative = np.cumsum(packets)
+    wanted = percent / 100 * cumulative[-1]
+    index = int(np.searchsorted(cumulative, wanted))
+    below = cumulative[index] - packets[index]
+    return float(low[index] + (wanted - below) / packets[index] * (high[index] - low[index]))
+
+
+def compute(run: Run) -> list[Metric]:
+    """queueing_delay_mean is per packet where sojourn was recorded, else from backlog."""
+    found = []
+    start, end = run.interval
+    for link in run.bottlenecks:
+        samples = series.queue_samples(run, link)
+        edges = None if samples is None else series.metric_edges(run, samples)
+        rows = series.sojourn_samples(run, link)
+        backlog = series.queueing_delay_backlog_mean(run, link)
+        if rows is not None:
+            inside = rows[(rows["t_us"] >= start) & (rows["t_us"] < end)]
+            if inside.empty:
+                raise AnalysisError(f"{run.path / 'raw/sojourn.csv.gz'}: no packet of {link} "
+                                    "in the measurement interval")
+            mean = float(np.average(inside["mean_us"], weights=inside["packets"])) / 1e3
+            found.append(Metric("queueing_delay_mean", link, "ms", mean))
+        elif backlog is not None:
+            found.append(Metric("queueing_delay_mean", link, "ms", backlog))
+        if backlog is not None:
+            found.append(Metric("queueing_delay_backlog_mean", link, "ms", backlog))
+        if edges is not None and len(edges) > 2:
+            bins = series.queueing_delay_ms(run, link, edges)
+            bins = bins[np.isfinite(bins)]
+            if len(bins) > 1:
+                found.append(Metric("queueing_delay_sd", link, "ms", float(np.std(bins, ddof=1))))
+        found += _percentiles(run, link)
+    return found
+
+
+def _percentiles(run: Run, link: str) -> list[Metric]:
+    histogram = run.frame("sojourn_hist")
+    if histogram is None:
+        return []
+    rows = histogram[(histogram["link"] == link) & (histogram["packets"] > 0)]
+    if rows.empty:
+        return []
+    return [Metric(f"queueing_delay_p{percent}", link, "ms",
+                   histogram_percentile(rows, percent) / 1e3) for percent in PERCENTILES]

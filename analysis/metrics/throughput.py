@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Aggregate throughput and utilisation of each bottleneck link (layer 2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis import series
+from analysis.metrics import Metric
+from analysis.runs import Run
+
+
+def compute(run: Run) -> list[Metric]:
+    """Bytes sent in the measurement interval / its length; sd over bins of 1 s."""
+    found = []
+    for link, facts in run.bottlenecks.items():
+        samples = series.queue_samples(run, link)
+        if samples is None:
+            return []
+        edges = np.array(series.covered(run, link, samples))
+        mean = float(series.throughput_mbps(samples, edges)[0])
+        found += [Metric("throughput_mean", link, "Mbit/s", mean),
+                  Metric("utilisation", link, "%", 100e6 * mean / facts["rate_bps"])]
+        bins = series.throughput_mbps(samples, series.metric_edges(run, samples))
+        if len(bins) > 1:
+            found.append(Metric("throughput_sd", link, "Mbit/s", float(np.std(bins, ddof=1))))
+    return found

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Time series of a link in bins: throughput, queueing delay, drops, queue length."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from analysis.runs import AnalysisError, Run
+
+SECOND_US = 1_000_000
+COUNTERS = ("sent_bytes", "sent_packets", "drops")
+
+
+def queue_samples(run: Run, link: str) -> pd.DataFrame | None:
+    """Samples of one link by time; None when the run has no queue samples.
+
+    AnalysisError when a cumulative counter runs backwards.
+    """
+    queue = run.frame("queue")
+    if queue is None:
+        return None
+    samples = queue[queue["link"] == link].sort_values("t_us", kind="stable")
+    if len(samples) < 2:
+        raise AnalysisError(f"{run.path / 'raw/queue.csv.gz'}: "
+                            f"{len(samples)} samples of link {link}, at least 2 are needed")
+    for name in COUNTERS:
+        steps = np.diff(samples[name].to_numpy())
+        if (steps < 0).any():
+            t_us = samples["t_us"].iloc[int(np.argmax(steps < 0)) + 1]
+            raise AnalysisError(f"{run.path / 'raw/queue.csv.gz'}: counter {name} of {link} "
+                                f"falls at t_us={t_us}")
+    return samples
+
+
+def sampling_us(samples: pd.DataFrame) -> float:
+    """Median distance of the samples, microseconds."""
+    return float(np.median(np.diff(samples["t_us"].to_numpy())))
+
+
+def covered(run: Run, link: str, samples: pd.DataFrame) -> tuple[int, int]:
+    """The part of the measurement interval that has samples.
+
+    It may miss two sampling intervals at either end; AnalysisError beyond that.
+    """
+    first, last = int(samples["t_us"].iloc[0]), int(samples["t_us"].iloc[-1])
+    slack = 2 * sampling_us(samples)
+    start, end = run.interval
+    if first > start + slack or last < end - slack:
+        raise AnalysisError(
+            f"{run.path / 'raw/queue.csv.gz'}: samples of {link} cover "
+            f"[{first / 1e6:g}, {last / 1e6:g}] s, the measurement interval is "
+            f"[{start / 1e6:g}, {end / 1e6:g}] s")
+    return max(first, start), min(last, end)
+
+
+def metric_edges(run: Run, samples: pd.DataFrame) -> np.ndarray:
+    """Edges of the bins over which standard deviations are taken.
+
+    Whole bins of 1 s from the start of the measurement interval, or of the
+    sampling interval (rounded up to seconds) where that is longer.
+    """
+    width = SECOND_US * max(1, math.ceil(sampling_us(samples) / SECOND_US - 1e-6))
+    start, end = run.interval
+    last = int(samples["t_us"].iloc[-1])
+    count = int((min(last + sampling_us(samples), end) - start) // width)
+    return start + width * np.arange(count + 1, dtype=np.int64)
+
+
+def plot_edges(end_us: int, bins: int = 240, least_us: float = 10_000) -> np.ndarray:
+    """Edges of about `bins` bins over [0, end_us), of a width 1, 2 or 5 times 10^k us."""
+    raw = max(end_us / bins, least_us)
+    power = 10 ** math.floor(math.log10(raw))
+    width = int(next(step * power for step in (1, 2, 5, 10) if step * power >= raw * (1 - 1e-9)))
+    return np.arange(0, end_us + 1, width, dtype=np.int64)
+
+
+def counter_at(samples: pd.DataFrame, name: str, times_us: np.ndarray) -> np.ndarray:
+    """A cumulative counter at the given times, linear between samples."""
+    return np.interp(times_us, samples["t_us"].to_numpy(), samples[name].to_numpy())
+
+
+def throughput_mbps(samples: pd.DataFrame, edges_us: np.ndarray) -> np.ndarray:
+    """Mbit/s (10^6) at layer 2 in every bin."""
+    return np.diff(counter_at(samples, "sent_bytes", edges_us)) * 8 / np.diff(edges_us)
+
+
+def offered_packets(samples: pd.DataFrame, edges_us: np.ndarray) -> np.ndarray:
+    """Packets that arrived at the queue in every bin: sent + dropped + growth of backlog."""
+    return sum(np.diff(counter_at(samples, name, edges_us))
+               for name in ("sent_packets", "drops", "backlog_packets"))
+
+
+def drop_percent(samples: pd.DataFrame, edges_us: np.ndarray) -> np.ndarray:
+    """Dropped packets in percent of the packets offered, NaN in bins without packets."""
+    drops = np.diff(counter_at(samples, "drops", edges_us))
+    offered = offered_packets(samples, edges_us)
+    return np.divide(100 * drops, offered, out=np.full(len(drops), np.nan), where=offered > 0)
+
+
+def bin_means(times_us: np.ndarray, values: np.ndarray, weights: np.ndarray,
+              edges_us: np.ndarray) -> np.ndarray:
+    """Weighted mean of the values whose time falls into each bin, NaN in empty ones."""
+    index = np.searchsorted(edges_us, times_us, side="right") - 1
+    keep = (index >= 0) & (index < len(edges_us) - 1) & (weights > 0)
+    count = len(edges_us) - 1
+    total = np.bincount(index[keep], weights[keep], count)
+    summed = np.bincount(index[keep], (weights * values)[keep], count)
+    return np.divide(summed, total, out=np.full(count, np.nan), where=total > 0)
+
+
+def sojourn_samples(run: Run, link: str) -> pd.DataFrame | None:
+    """Sojourn intervals of one link that saw packets; None when not recorded."""
+    sojourn = run.frame("sojourn")
+    if sojourn is None:
+        return None
+    rows = sojourn[(sojourn["link"] == link) & (sojourn["packets"] > 0)]
+    return rows if len(rows) else None
+
+
+def queueing_delay_ms(run: Run, link: str, edges_us: np.ndarray) -> np.ndarray | None:
+    """Mean queueing delay in every bin, ms.
+
+    Mean over packets of their sojourn time where it was recorded, otherwise
+    mean over samples of backlog / link rate.
+    """
+    rows = sojourn_samples(run, link)
+    if rows is not None:
+        return bin_means(rows["t_us"].to_numpy(), rows["mean_us"].to_numpy() / 1e3,
+                         rows["packets"].to_numpy(), edges_us)
+    samples = queue_samples(run, link)
+    if samples is None:
+        return None
+    return bin_means(samples["t_us"].to_numpy(), backlog_ms(run, link, samples),
+                     np.ones(len(samples)), edges_us)
+
+
+def backlog_ms(run: Run, link: str, samples: pd.DataFrame) -> np.ndarray:
+    """Time to send the backlog at the link's rate, ms per sample."""
+    return samples["backlog_bytes"].to_numpy() * 8e3 / run.bottlenecks[link]["rate_bps"]
+
+
+def queueing_delay_backlog_mean(run: Run, link: str) -> float | None:
+    """Mean over the samples in the measurement interval of backlog / link rate, ms."""
+    samples = queue_samples(run, link)
+    if samples is None:
+        return None
+    start, end = covered(run, link, samples)
+    inside = samples[(samples["t_us"] >= start) & (samples["t_us"] < end)]
+    return float(np.mean(backlog_ms(run, link, inside)))

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads connection vectors in UNC's original and ns-2's alternate text format.
+
+The format is recognised at each connection's header (`SEQ`/`CONC` or `S`/`C`). Files may be
+gzip-compressed; they are streamed, never held. A file is somebody else's data: numbers,
+line lengths and counts are bounded and every defect raises one `VectorError`.
+"""
+
+import gzip
+import zlib
+from pathlib import Path
+
+from .vectors import (ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_ID, MAX_MSS, MAX_TIME_US,
+                      MIN_MSS, SEQ, Adu, Vector, epochs)
+
+MAX_LINE_BYTES = 1024
+MAX_WINDOW_BYTES = 1 << 32
+
+_HEADERS = {b"SEQ": (SEQ, False), b"CONC": (CONC, False), b"S": (SEQ, True), b"C": (CONC, True)}
+_SIDES = {b">": INITIATOR, b"<": ACCEPTOR, b"c>": INITIATOR, b"c<": ACCEPTOR,
+          b"t>": INITIATOR, b"t<": ACCEPTOR, b"I": INITIATOR, b"A": ACCEPTOR}
+_NAMES = ("initiator", "acceptor")
+
+
+class VectorError(ValueError):
+    """A defect in a vector file: `file`, `line` (1-based) and what would be right."""
+
+    def __init__(self, file, line, message):
+        super().__init__(f"{file}:{line}: {message}")
+        self.file = str(file)
+        self.line = line
+
+
+def read_vectors(path, *, check_epochs=True):
+    """Yield the `Vector`s of a file in file order.
+
+    path: text or gzip file in either format.
+    check_epochs: refuse a SEQ vector whose header announces another number of epochs than
+        follow. It is what finds a line lost in the middle of a file.
+    Raises VectorError at the first defect, OSError if the file cannot be opened.
+    """
+    with open(path, "rb") as raw:
+        magic = raw.read(2)
+        raw.seek(0)
+        stream = gzip.GzipFile(fileobj=raw) if magic == b"\x1f\x8b" else raw
+        yield from _Parser(Path(path), check_epochs).vectors(_lines(stream, path))
+
+
+def _lines(stream, path):
+    """(line number, fields) of every line that is not blank or a comment."""
+    number = 0
+    while True:
+        try:
+            line = stream.readline(MAX_LINE_BYTES + 1)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise VectorError(path, number + 1,
+                              f"damaged gzip data ({error}); fetch the file again") from error
+        if not line:
+            return
+        number += 1
+        if len(line) > MAX_LINE_BYTES:
+            raise VectorError(path, number, f"line longer than {MAX_LINE_BYTES} bytes; is this "
+                              "a text file of connection vectors?")
+        fields = line.split()
+        if fields and b"#" in line:
+            fields = line.split(b"#", 1)[0].split()
+        if fields:
+            yield number, fields
+
+
+def _show(fields):
+    return b" ".join(fields)[:60].decode("ascii", "backslashreplace")
+
+
+class _Parser:
+    """State of the connection being read."""
+
+    def __init__(self, path, check_epochs):
+        self._path = path
+        self._check_epochs = check_epochs
+        self._line = 0
+
+    def _error(self, message, line=None):
+        return VectorError(self._path, line or self._line, message)
+
+    def vectors(self, lines):
+        opened = False
+        for self._line, fields in lines:
+            word = fields[0]
+            if word in _HEADERS:
+                if opened:
+                    yield self._finish()
+                self._header(fields)
+                opened = True
+            elif not opened:
+                raise self._error(f"'{_show(fields)}' before the first connection; a connection "
+                                  "begins with SEQ, CONC, S or C")
+            elif word in (b"w", b"r", b"l", b"m"):
+                self._property(word, fields)
+            elif self._alternate:
+                self._alternate_line(word, fields)
+            elif self._kind == SEQ:
+                self._seq_line(word, fields)
+            else:
+                self._conc_line(word, fields)
+        if opened:
+            yield self._finish()
+
+    def _numbers(self, fields, names, limit, what):
+        """The integers after the keyword; `limit` is one bound or one for each."""
+        if len(fields) != len(names) + 1:
+            raise self._error(f"'{_show(fields)}' has {len(fields) - 1} fields after "
+                              f"'{_show(fields[:1])}'; right is '{what}'")
+        limits = limit if isinstance(limit, tuple) else (limit,) * len(names)
+        values = []
+        for field, name, bound in zip(fields[1:], names, limits):
+            # bytes.isdigit() is ASCII only: no signs, underscores or other scripts' digits
+            if not field.isdigit() or len(field) > 20 or int(field) > bound:
+                raise self._error(f"{name} '{_show([field])}' is not an integer from 0 to "
+                                  f"{bound}; right is '{what}'")
+            values.append(int(field))
+        return values
+
+    def _header(self, fields):
+        self._kind, self._alternate = _HEADERS[fields[0]]
+        word = fields[0].decode()
+        if self._kind == SEQ:
+            start_us, count, *ids = self._numbers(
+                fields, ("start", "epochs", "id", "id"), (MAX_TIME_US, MAX_ID, MAX_ID, MAX_ID),
+                f"{word} <start us> <epochs> <id> <id>")
+            self._counts = count
+        else:
+            start_us, n_init, n_acc, *ids = self._numbers(
+                fields, ("start", "initiator ADUs", "acceptor ADUs", "id", "id"),
+                (MAX_TIME_US, MAX_ID, MAX_ID, MAX_ID, MAX_ID),
+                f"{word} <start us> <initiator ADUs> <acceptor ADUs> <id> <id>")
+            self._counts = (n_init, n_acc)
+        self._start_us, self._ids = start_us, tuple(ids)
+        self._header_line = self._line
+        self._properties = {}
+        self._data, self._fins = [], [None, None]
+        self._pending = [None, None] if self._kind == CONC else None
+
+    def _property(self, word, fields):
+        if self._data or self._pending not in (None, [None, None]):
+            raise self._error(f"'{_show(fields)}' after an ADU; w, r, l and m lines stand "
+                              "between the header and the first ADU")
+        if word in self._properties:
+            raise self._error(f"a second '{word.decode()}' line in one connection; one is right")
+        if word == b"w":
+            value = tuple(self._numbers(fields, ("window", "window"), MAX_WINDOW_BYTES,
+                                        "w <initiator bytes> <acceptor bytes>"))
+        elif word == b"r":
+            value = self._numbers(fields, ("RTT",), MAX_TIME_US, "r <min RTT us>")[0]
+        elif word == b"m":
+            value = tuple(self._numbers(fields, ("MSS", "MSS"), MAX_MSS,
+                                        "m <initiator MSS> <acceptor MSS>"))
+            if min(value) < MIN_MSS:
+                raise self._error(f"MSS {min(value)} is below {MIN_MSS}, the least that Linux "
+                                  "accepts for TCP_MAXSEG")
+        else:
+            value = self._losses(fields)
+        self._properties[word] = value
+
+    def _losses(self, fields):
+        wrong = self._error(f"'{_show(fields)}' is not two loss ratios from 0 to 1; right is "
+                            "'l <initiator to acceptor> <acceptor to initiator>'")
+        if len(fields) != 3:
+            raise wrong
+        try:
+            value = tuple(float(field) for field in fields[1:])
+        except ValueError:
+            raise wrong from None
+        if not all(0 <= ratio <= 1 for ratio in value):
+            raise wrong
+        return value
+
+    def _add(self, side, wait_us, size_bytes, what):
+        if size_bytes == 0:
+            raise self._error(f"an ADU of 0 bytes; {what}")
+        if self._fins != [None, None] and (self._kind == SEQ or self._fins[side] is not None):
+            raise self._error(f"data of the {_NAMES[side]} after a FIN; the FIN comes last")
+        self._data.append(Adu(side, wait_us, size_bytes))
+
+    def _seq_line(self, word, fields):
+        if word == b"t":
+            if self._pending is not None:
+                raise self._error("a second 't' line in a row; one wait stands between two ADUs")
+            self._pending = self._numbers(fields, ("wait",), MAX_TIME_US, "t <us>")[0]
+        elif word in (b">", b"<"):
+            size, = self._numbers(fields, ("ADU size",), MAX_ADU_BYTES,
+                                  f"{word.decode()} <bytes>")
+            self._add(_SIDES[word], self._pending or 0, size,
+                      "in this format the FIN is a 't' line at the end")
+            self._pending = None
+        else:
+            raise self._error(f"'{_show(fields)}' in a SEQ connection; right are '> bytes', "
+                              "'< bytes' and 't us'")
+
+    def _conc_line(self, word, fields):
+        if word in (b"t>", b"t<"):
+            side = _SIDES[word]
+            if self._pending[side] is not None:
+                raise self._error(f"a second '{word.decode()}' line without a "
+                                  f"'c{word.decode()[1]}' between")
+            self._pending[side] = self._numbers(fields, ("wait",), MAX_TIME_US,
+                                                f"{word.decode()} <us>")[0]
+        elif word in (b"c>", b"c<"):
+            side = _SIDES[word]
+            size, = self._numbers(fields, ("ADU size",), MAX_ADU_BYTES,
+                                  f"{word.decode()} <bytes>")
+            self._add(side, self._pending[side] or 0, size,
+                      "in this format the FIN is a 't>' or 't<' line at the end")
+            self._pending[side] = None
+        else:
+            raise self._error(f"'{_show(fields)}' in a CONC connection; right are 'c> bytes', "
+                              "'c< bytes', 't> us' and 't< us'")
+
+    def _alternate_line(self, word, fields):
+        if word not in (b"I", b"A"):
+            raise self._error(f"'{_show(fields)}' in an S or C connection; right is "
+                              "'I|A <send wait us> <receive wait us> <bytes>'")
+        side = _SIDES[word]
+        send_us, receive_us, size = self._numbers(
+            fields, ("send wait", "receive wait", "ADU size"),
+            (MAX_TIME_US, MAX_TIME_US, MAX_ADU_BYTES),
+            f"{word.decode()} <send wait us> <receive wait us> <bytes>")
+        if send_us and receive_us:
+            raise self._error("send wait and receive wait are both set; one of them is 0")
+        if self._kind == CONC and receive_us:
+            raise self._error("a receive wait in a C connection, whose sides do not wait for "
+                              "each other; use the send wait")
+        if self._kind == SEQ and self._data:
+            if self._data[-1].side == side and receive_us:
+                raise self._error("a receive wait after an ADU of the same side; use the send "
+                                  "wait")
+            if self._data[-1].side != side and send_us:
+                raise self._error("a send wait after an ADU of the other side; use the receive "
+                                  "wait")
+        if size:
+            self._add(side, send_us + receive_us, size, "")
+        elif self._fins[side] is not None:
+            raise self._error(f"a second FIN of the {_NAMES[side]}")
+        else:
+            self._fins[side] = send_us + receive_us
+
+    def _finish(self):
+        if not self._data:
+            raise self._error("a connection without ADUs; at least one with data must follow "
+                              "its header", self._header_line)
+        if not self._alternate:
+            # A wait with nothing after it is the one before the FIN: in SEQ of the side that
+            # sent last, in CONC of its own side.
+            if self._kind == CONC:
+                self._fins = self._pending
+            elif self._pending is not None:
+                self._fins[self._data[-1].side] = self._pending
+        self._check_counts()
+        fins = [Adu(side, wait_us, 0) for side, wait_us in enumerate(self._fins)
+                if wait_us is not None]
+        known = self._properties.get
+        return Vector(self._start_us, self._kind, self._ids, tuple(self._data + fins),
+                      known(b"w"), known(b"r"), known(b"l"), known(b"m"))
+
+    def _check_counts(self):
+        if self._kind == SEQ:
+            found = epochs(self._data)
+            if self._check_epochs and found != self._counts:
+                raise self._error(f"the header announces {self._counts} epochs, {found} follow; "
+                                  "lines are missing or the count is wrong", self._header_line)
+            return
+        found = (sum(adu.side == INITIATOR for adu in self._data),
+                 sum(adu.side == ACCEPTOR for adu in self._data))
+        if found != self._counts:
+            raise self._error("the header announces {} initiator and {} acceptor ADUs, {} and {} "
+                              "follow; lines are missing or the counts are wrong"
+                              .format(*self._counts, *found), self._header_line)

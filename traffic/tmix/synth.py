@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Synthesises connection vectors: no trace, but traffic with a trace's character.
+
+Sessions arrive as a Poisson process; a session is several connections with think times
+between their starts; a connection is a series of exchanges (request, response) with
+log-normal bodies and bounded-Pareto tails in sizes and think times. All of it is drawn
+from one seed; docs/tmix.md gives the distributions and where they come from.
+"""
+
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+
+from .batch import Batch, offsets
+from .vectors import ACCEPTOR, CONC, INITIATOR, MAX_TIME_US, SEQ
+
+
+@dataclass(frozen=True)
+class SynthParameters:
+    """The distributions. Sizes in bytes, times in seconds, `sigma` of the logarithm.
+
+    The probabilities of the two size tails are not given but follow from the wanted means
+    (`tail_probability`), so that changing a body or a tail does not change the load.
+    """
+
+    # sessions and connections
+    connections_per_second: float = 30.0
+    connections_per_session: float = 4.0        # mean, geometric
+    session_gap_alpha: float = 1.4              # think time between connection starts:
+    session_gap_min_s: float = 0.3              # bounded Pareto
+    session_gap_max_s: float = 60.0
+    # connections
+    exchanges_per_connection: float = 2.2       # mean, geometric, at most:
+    exchanges_max: int = 60
+    concurrent_share: float = 0.05              # CONC; the rest is SEQ
+    acceptor_first_share: float = 0.08          # the acceptor greets first
+    streaming_share: float = 0.04               # one request, many responses
+    explicit_fin_share: float = 0.5
+    small_packet_share: float = 0.10            # m 496 496: 536-byte packets
+    small_mss: int = 496
+    # request sizes (initiator)
+    mean_initiator_bytes: float = 3600.0        # per connection
+    request_median_bytes: float = 350.0
+    request_sigma: float = 0.8
+    upload_alpha: float = 1.2
+    upload_min_bytes: float = 10e3
+    upload_max_bytes: float = 5e6
+    # response sizes (acceptor)
+    mean_acceptor_bytes: float = 18000.0        # per connection
+    response_median_bytes: float = 1200.0
+    response_sigma: float = 1.3
+    download_alpha: float = 1.25
+    download_min_bytes: float = 20e3
+    download_max_bytes: float = 20e6
+    # waits
+    server_median_s: float = 0.02               # request received -> response
+    server_sigma: float = 1.2
+    server_max_s: float = 10.0
+    quick_share: float = 0.6                    # next request without a human:
+    quick_median_s: float = 0.005
+    quick_sigma: float = 1.0
+    think_alpha: float = 1.3                    # else bounded Pareto
+    think_min_s: float = 0.1
+    think_max_s: float = 30.0
+    fin_median_s: float = 0.5
+    fin_sigma: float = 1.5
+    fin_max_s: float = 60.0
+    # what only other replayers use
+    rtt_median_s: float = 0.06
+    rtt_sigma: float = 0.8
+    window_bytes: int = 65535
+
+    @property
+    def requests_per_connection(self):
+        """Mean number of initiator ADUs."""
+        exchanges = _geometric_mean(self.exchanges_per_connection, self.exchanges_max)
+        plain = 1 - self.streaming_share
+        return plain * (exchanges - self.acceptor_first_share) + self.streaming_share
+
+    @property
+    def responses_per_connection(self):
+        """Mean number of acceptor ADUs."""
+        return _geometric_mean(self.exchanges_per_connection, self.exchanges_max)
+
+    def tail_probability(self, side):
+        """Probability that an ADU of a side comes from the tail; follows from the means."""
+        if side == INITIATOR:
+            mean = self.mean_initiator_bytes / self.requests_per_connection
+            body = self.request_median_bytes * exp(self.request_sigma ** 2 / 2)
+            tail = pareto_mean(self.upload_alpha, self.upload_min_bytes, self.upload_max_bytes)
+        else:
+            mean = self.mean_acceptor_bytes / self.responses_per_connection
+            body = self.response_median_bytes * exp(self.response_sigma ** 2 / 2)
+            tail = pareto_mean(self.download_alpha, self.download_min_bytes,
+                               self.download_max_bytes)
+        probability = (mean - body) / (tail - body)
+        if not 0 <= probability <= 1:
+            raise ValueError(f"a mean ADU of {mean:.0f} bytes cannot be mixed of a body with mean "
+                             f"{body:.0f} and a tail with mean {tail:.0f}")
+        return probability
+
+
+def pareto_mean(alpha, low, high):
+    """Mean of the bounded Pareto distribution on [low, high], alpha != 1."""
+    ratio = low / high
+    return alpha / (alpha - 1) * low * (1 - ratio ** (alpha - 1)) / (1 - ratio ** alpha)
+
+
+def _geometric_mean(mean, most):
+    """Mean of min(G, most) where G is geometric from 1 with the given mean."""
+    return mean * (1 - (1 - 1 / mean) ** most)
+
+
+def _pareto(rng, alpha, low, high, n):
+    """n draws of the bounded Pareto distribution, by inversion."""
+    return low * (1 - rng.random(n) * (1 - (low / high) ** alpha)) ** (-1 / alpha)
+
+
+def _lognormal(rng, median, sigma, n):
+    return median * np.exp(sigma * rng.standard_normal(n))
+
+
+def _mix(rng, probability, tail, body):
+    return np.where(rng.random(len(body)) < probability, tail, body)
+
+
+def synthesise(duration_s, seed, parameters=SynthParameters()):
+    """Connections that start in [0, duration_s), sorted by start: a Batch.
+
+    seed: integer or sequence of integers for numpy's SeedSequence. The result depends on
+    nothing else (and on numpy's generators, which its authors may change in major releases).
+    Raises ValueError if the parameters contradict each other.
+    """
+    p = parameters
+    if not 0 < duration_s * 1e6 <= MAX_TIME_US:
+        raise ValueError(f"duration of {duration_s} s is outside 0..{MAX_TIME_US / 1e6:.0f} s")
+    rng = np.random.default_rng(seed)
+    start_us = _starts(rng, p, duration_s)
+    return _connections(rng, p, start_us)
+
+
+def _starts(rng, p, duration_s):
+    """Start times in us. Sessions begin before 0 too, so that the process is stationary."""
+    # nearly every session is shorter than this; the rest is lost from the first seconds only
+    lead_s = 4 * p.connections_per_session * pareto_mean(
+        p.session_gap_alpha, p.session_gap_min_s, p.session_gap_max_s) + p.session_gap_max_s
+    sessions = rng.poisson((duration_s + lead_s) * p.connections_per_second
+                           / p.connections_per_session)
+    begin_s = rng.random(sessions) * (duration_s + lead_s) - lead_s
+    counts = rng.geometric(1 / p.connections_per_session, sessions)
+    first = offsets(counts)
+    gaps_s = _pareto(rng, p.session_gap_alpha, p.session_gap_min_s, p.session_gap_max_s,
+                     first[-1])
+    gaps_s[first[:-1]] = 0.0
+    elapsed_s = np.cumsum(gaps_s)
+    start_s = np.repeat(begin_s - elapsed_s[first[:-1]], counts) + elapsed_s
+    start_s = np.sort(start_s[(start_s >= 0) & (start_s < duration_s)])
+    return (start_s * 1e6).astype(np.int64)
+
+
+def _microseconds(seconds, most_s):
+    """At least 1 us: ns-2's alternate format cannot tell a wait of 0 from no wait."""
+    return np.clip(seconds * 1e6, 1, most_s * 1e6).astype(np.int64)
+
+
+def _sizes(sizes, most):
+    return np.clip(sizes, 1, most).astype(np.int64)
+
+
+def _connections(rng, p, start_us):
+    n = len(start_us)
+    exchanges = np.minimum(rng.geometric(1 / p.exchanges_per_connection, n), p.exchanges_max)
+    kind = np.where(rng.random(n) < p.concurrent_share, CONC, SEQ).astype(np.int8)
+    streaming = rng.random(n) < p.streaming_share
+    acceptor_first = (rng.random(n) < p.acceptor_first_share) & ~streaming
+    fin = rng.random(n) < p.explicit_fin_share
+    first_exchange = offsets(exchanges)
+    total = int(first_exchange[-1])
+    leading = np.zeros(total, bool)
+    leading[first_exchange[:-1]] = True
+
+    request = _sizes(_mix(
+        rng, p.tail_probability(INITIATOR),
+        _pareto(rng, p.upload_alpha, p.upload_min_bytes, p.upload_max_bytes, total),
+        _lognormal(rng, p.request_median_bytes, p.request_sigma, total)), p.upload_max_bytes)
+    response = _sizes(_mix(
+        rng, p.tail_probability(ACCEPTOR),
+        _pareto(rng, p.download_alpha, p.download_min_bytes, p.download_max_bytes, total),
+        _lognormal(rng, p.response_median_bytes, p.response_sigma, total)),
+        p.download_max_bytes)
+    think_us = _microseconds(_mix(
+        rng, p.quick_share, _lognormal(rng, p.quick_median_s, p.quick_sigma, total),
+        _pareto(rng, p.think_alpha, p.think_min_s, p.think_max_s, total)), p.think_max_s)
+    server_us = _microseconds(_lognormal(rng, p.server_median_s, p.server_sigma, total),
+                              p.server_max_s)
+    fin_us = _microseconds(_lognormal(rng, p.fin_median_s, p.fin_sigma, n), p.fin_max_s)
+
+    # Every exchange takes two rows and every connection one more for its FIN; the rows that
+    # a connection does not have are dropped afterwards.
+    owner = np.repeat(np.arange(n), exchanges)
+    row = 2 * np.arange(total) + owner
+    rows = 2 * total + n
+    side, wait_us = np.zeros(rows, np.int8), np.zeros(rows, np.int64)
+    size_bytes, keep = np.zeros(rows, np.int64), np.zeros(rows, bool)
+    keep[row] = np.where(leading, ~acceptor_first[owner], ~streaming[owner])
+    wait_us[row] = np.where(leading, 0, think_us)
+    size_bytes[row] = request
+    keep[row + 1], side[row + 1], size_bytes[row + 1] = True, ACCEPTOR, response
+    wait_us[row + 1] = np.where(leading & acceptor_first[owner], 0, server_us)
+    # a streaming server waits its own think times between its ADUs
+    paced = streaming[owner] & ~leading
+    wait_us[row[paced] + 1] = think_us[paced]
+    closing = row[first_exchange[1:] - 1] + 2
+    # the acceptor has sent last, so it closes
+    keep[closing], side[closing], wait_us[closing] = fin, ACCEPTOR, fin_us
+
+    counts = 2 * exchanges + 1
+    counts = np.add.reduceat(keep, offsets(counts)[:-1]) if n else counts
+    mss = np.where(rng.random(n) < p.small_packet_share, p.small_mss, -1)
+    rtt_us = _microseconds(_lognormal(rng, p.rtt_median_s, p.rtt_sigma, n), 10.0)
+    return Batch(start_us, kind, np.column_stack((np.zeros(n, np.int64), np.arange(n))),
+                 np.full((n, 2), p.window_bytes), rtt_us, np.zeros((n, 2)),
+                 np.column_stack((mss, mss)), offsets(counts), side[keep], wait_us[keep],
+                 size_bytes[keep])

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Errors a user can do something about: one clear line each, and an exit code."""
+
+
+class TestbedError(Exception):
+    """Ends a command with its message and `exit_code`. Not a bug in the testbed."""
+    exit_code = 1
+    __test__ = False        # not a test class, whatever its name suggests to pytest
+
+
+class UsageError(TestbedError):
+    """What was asked for does not exist or makes no sense (names, values, options)."""
+    exit_code = 2
+
+
+class ScenarioError(UsageError):
+    """A scenario file that cannot be used: `file:line: field: what is wrong`."""
+
+
+class EnvironmentProblem(TestbedError):
+    """Something is missing on this machine: a program, space, a permission."""
+    exit_code = 3
+
+
+class RunFailed(TestbedError):
+    """A run ended without a usable result; what it left is kept for inspection."""
+    exit_code = 4
+
+
+class NotReproducible(TestbedError):
+    """A repeated run gave other data than the first."""
+    exit_code = 5
+
+
+#: exit code after Ctrl-C or SIGTERM, as shells expect it
+INTERRUPTED = 130

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Quantities with units, as scenario files and `--set` spell them.
+
+    100 Mbit/s -> rate_bps 100000000        2 ms -> _us 2000
+    1500 B     -> _bytes 1500               60 % -> _percent 60
+
+Rates are powers of ten, as in the standards; sizes are bytes. A quantity's unit becomes
+the suffix of its key, so `rate: 100 Mbit/s` is `rate_bps` everywhere behind the loader.
+"""
+import re
+from decimal import Decimal, InvalidOperation
+
+_UNITS = {
+    "bit/s": ("bps", 1), "kbit/s": ("bps", 10**3), "Mbit/s": ("bps", 10**6), "Gbit/s": ("bps", 10**9),
+    "us": ("us", 1), "ms": ("us", 10**3), "s": ("us", 10**6), "min": ("us", 60 * 10**6), "h": ("us", 3600 * 10**6),
+    "B": ("bytes", 1), "kB": ("bytes", 10**3), "MB": ("bytes", 10**6), "GB": ("bytes", 10**9),
+    "%": ("percent", 1),
+}
+_QUANTITY = re.compile(r"\s*([-+]?[0-9][0-9_]*(?:\.[0-9]+)?|[-+]?\.[0-9]+)\s*([A-Za-z%][A-Za-z/]*)\s*")
+
+EXAMPLES = {"bps": "100 Mbit/s", "us": "20 ms", "bytes": "1500 B", "percent": "60 %"}
+
+
+def parse(text):
+    """'20 ms' -> ('us', 20000); None when `text` is not a quantity.
+
+    ValueError when it looks like a quantity but the unit is unknown or the value
+    is not a whole number of base units (except percent, which may be fractional).
+    """
+    match = _QUANTITY.fullmatch(text)
+    if not match:
+        return None
+    number, unit = match.groups()
+    if unit not in _UNITS:
+        raise ValueError(f"unknown unit {unit!r} in {text!r}; units are: {', '.join(_UNITS)}")
+    suffix, factor = _UNITS[unit]
+    try:
+        value = Decimal(number.replace("_", "")) * factor
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is not a number") from None
+    if value == value.to_integral_value():
+        return suffix, int(value)
+    if suffix == "percent":
+        return suffix, float(value)
+    raise ValueError(f"{text!r} is not a whole number of {suffix}")
+
+
+def show_rate(rate_bps):
+    """100000000 -> '100 Mbit/s'."""
+    for name, factor in (("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 10**3)):
+        if rate_bps >= factor:
+            return f"{rate_bps / factor:g} {name}"
+    return f"{rate_bps:g} bit/s"
+
+
+def show_duration(seconds):
+    """75.2 -> '1:15'; 3.21 -> '3.2 s'."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

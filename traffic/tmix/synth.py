@@ -62,7 +62,7 @@ class SynthParameters:
     quick_sigma: float = 1.0
     think_alpha: float = 1.3                    # else bounded Pareto
     think_min_s: float = 0.1
-    think_max_s: float = 30.0
+    think_max_s: float = 60.0
     fin_median_s: float = 0.5
     fin_sigma: float = 1.5
     fin_max_s: float = 60.0

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What connections put on the wire, and when: the offered load.
+
+Sizes are those of layer 2 without frame check sequence, as a qdisc counts them. Times are
+those of an uncongested path, so "offered" is demand: it can exceed the link's rate, and it
+has no retransmissions in it. docs/tmix.md derives the model.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .vectors import ACCEPTOR, INITIATOR, SEQ
+
+# Ethernet 14 + IPv4 20 + TCP 20 + timestamp option 12
+HEADER_BYTES = 66
+TIMESTAMP_BYTES = 12
+# Ethernet 14 + IPv4 20 + TCP 20 + MSS, SACK permitted, timestamp, window scale 20
+SYN_BYTES = 74
+DEFAULT_MSS = 1460
+INITIAL_WINDOW_PACKETS = 10     # RFC 6928
+# data packets for one acknowledgement (RFC 1122 4.2.3.2)
+PACKETS_PER_ACK = 2
+
+DIRECTIONS = ("left_to_right", "right_to_left")     # index: side that sends data that way
+
+
+def packet_payload_bytes(mss):
+    """Payload of a full packet for pairs of `m` values (-1: none).
+
+    TCP_MAXSEG of a socket bounds what it announces and what it sends, so both directions
+    use the smaller one.
+    """
+    return np.where(mss > 0, mss, DEFAULT_MSS).min(axis=-1) - TIMESTAMP_BYTES
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Portions of wire traffic, one for each ADU or FIN: which connection, when, how much.
+
+    A piece is spread evenly over [begin_us, end_us], counted from its connection's start.
+    """
+
+    first: np.ndarray           # int64[n + 1]: rows of each connection
+    owner: np.ndarray           # int64[pieces]
+    begin_us: np.ndarray        # float64[pieces]
+    end_us: np.ndarray          # float64[pieces]
+    wire_bytes: np.ndarray      # float64[2, pieces]: left to right, right to left
+    data_end_us: np.ndarray     # float64[n]: last data packet, from the connection's start
+
+    @property
+    def connection_bytes(self):
+        """Wire bytes of each connection in each direction, float64[2, n]."""
+        return np.add.reduceat(self.wire_bytes, self.first[:-1], axis=1)
+
+
+def pieces(batch, rtt_us, share_bps):
+    """The `Pieces` of a batch whose FINs are explicit (`Batch.with_explicit_fins`).
+
+    rtt_us: base round-trip time, a number or one for each connection.
+    share_bps: rate at which a long transfer proceeds, from `expected_share_bps`.
+    """
+    counts = np.diff(batch.first)
+    owner = batch.owner
+    rtt_us = np.broadcast_to(np.asarray(rtt_us, float), len(batch))[owner]
+    is_fin = batch.size_bytes == 0
+    payload = packet_payload_bytes(batch.mss)[owner]
+    packets = -(-batch.size_bytes // payload)
+    wire = _wire_bytes(batch, packets, is_fin)
+    group, order = _dependency_chains(batch, counts)
+    sent_before = np.zeros(len(owner))
+    for side in (INITIATOR, ACCEPTOR):
+        by_side = np.where(batch.side == side, packets, 0)
+        total = np.cumsum(by_side) - by_side
+        total -= np.repeat(total[batch.first[:-1]], counts)
+        np.copyto(sent_before, total, where=batch.side == side)
+    # Slow start from the window that the connection has grown to: after j round trips
+    # window * (2^j - 1) packets are out, so a transfer of one window takes no round trip
+    # beside the path's own.
+    window = INITIAL_WINDOW_PACKETS + sent_before
+    rounds = np.ceil(np.log2(packets / window + 1))
+    data_wire = batch.size_bytes + HEADER_BYTES * packets
+    lasts_us = np.maximum(rounds - 1, 0) * rtt_us + data_wire * (8e6 / share_bps)
+    begin_us = _begin_us(batch, group, order, owner, rtt_us, lasts_us)
+    end_us = begin_us + lasts_us
+    data_end_us = np.maximum.reduceat(np.where(is_fin, 0, end_us), batch.first[:-1])
+    return Pieces(batch.first, owner, begin_us, end_us, wire, data_end_us)
+
+
+def expected_share_bps(rate_bps, load):
+    """Rate of a long transfer on a link that is loaded to `load` by everybody.
+
+    Under processor sharing, which TCP approximates, a transfer of x bits takes
+    x / (C (1 - load)) on the mean; from 90 % on the transfer keeps a tenth of the link.
+    """
+    return rate_bps * max(1 - load, 0.1)
+
+
+def _wire_bytes(batch, packets, is_fin):
+    """Bytes of every piece in each direction: data, its ACKs, handshake and closing."""
+    wire = np.zeros((2, len(packets)))
+    data = batch.size_bytes + HEADER_BYTES * packets
+    acks = HEADER_BYTES * -(-packets // PACKETS_PER_ACK)
+    for side in (INITIATOR, ACCEPTOR):
+        rows = batch.side == side
+        wire[side, rows] += data[rows]
+        wire[1 - side, rows] += acks[rows]
+    opening = batch.first[:-1]
+    wire[INITIATOR, opening] += SYN_BYTES + HEADER_BYTES        # SYN, ACK
+    wire[ACCEPTOR, opening] += SYN_BYTES                        # SYN-ACK
+    # who closes first sends FIN and the last ACK, the other side's FIN acknowledges the first
+    fins = np.flatnonzero(is_fin)
+    owners = np.searchsorted(batch.first, fins, "right") - 1
+    closing = fins[np.unique(owners, return_index=True)[1]]
+    wire[batch.side[closing], closing] += 2 * HEADER_BYTES
+    wire[1 - batch.side[closing], closing] += HEADER_BYTES
+    return wire
+
+
+def _dependency_chains(batch, counts):
+    """Chains of ADUs each waiting for the one before: a SEQ connection, a side of a CONC one.
+
+    Returns the chain of every ADU in chain order, and the order (None: rows are in it).
+    """
+    owner = np.repeat(np.arange(len(batch)), counts)
+    chain = 2 * owner + np.where(batch.kind[owner] == SEQ, 0, batch.side)
+    if (np.diff(chain) >= 0).all():
+        return chain, None
+    order = np.argsort(chain, kind="stable")
+    return chain[order], order
+
+
+def _begin_us(batch, chain, order, owner, rtt_us, lasts_us):
+    """When each piece begins, from the connection's start, if nothing delays it."""
+    def arrange(column):
+        return column if order is None else column[order]
+
+    side, lasts_us = arrange(batch.side), arrange(lasts_us)
+    leads = np.ones(len(chain), bool)
+    leads[1:] = chain[1:] != chain[:-1]
+    answers = np.zeros(len(chain), bool)
+    answers[1:] = side[1:] != side[:-1]
+    rtt_us = arrange(rtt_us)
+    # The first ADU follows the handshake, an answer the arrival of what it answers; on one
+    # side's own next ADU the wire is free when the one before has left.
+    step = arrange(batch.wait_us) + np.where(leads, rtt_us, 0.0)
+    step[1:] += np.where(leads[1:], 0.0, lasts_us[:-1] + np.where(answers[1:], rtt_us[1:] / 2, 0))
+    total = np.cumsum(step)
+    starts = np.flatnonzero(leads)
+    base = total[starts] - step[starts]
+    begin = total - np.repeat(base, np.diff(np.append(starts, len(chain))))
+    if order is None:
+        return begin
+    result = np.empty_like(begin)
+    result[order] = begin
+    return result
+
+
+def carried_bytes(pieces_, start_us, from_us, to_us):
+    """Wire bytes in [from_us, to_us) in each direction, float64[2].
+
+    start_us: experiment time at which each connection of the Pieces starts; negative for
+    one that takes no part.
+    """
+    start_us = np.asarray(start_us, float)
+    begin = start_us[pieces_.owner]
+    end = begin + pieces_.end_us
+    taking_part = begin >= 0
+    begin += pieces_.begin_us
+    span = np.maximum(end - begin, 1.0)
+    share = np.clip((np.minimum(end, to_us) - np.maximum(begin, from_us)) / span, 0, 1)
+    # a piece of no length is inside or outside
+    instant = end - begin < 1.0
+    share[instant] = (begin[instant] >= from_us) & (begin[instant] < to_us)
+    return pieces_.wire_bytes @ (share * taking_part)
+
+
+def offered_bps(pieces_, start_us, from_us, to_us):
+    """Offered load over [from_us, to_us) in each direction, bit/s, float64[2]."""
+    if to_us <= from_us:
+        raise ValueError(f"interval [{from_us}, {to_us}) us is empty")
+    return carried_bytes(pieces_, start_us, from_us, to_us) * 8e6 / (to_us - from_us)
+
+
+def thirds_bps(pieces_, start_us, from_us, to_us):
+    """Offered load of the three thirds of an interval, float64[2, 3]."""
+    edges = np.linspace(from_us, to_us, 4)
+    return np.stack([offered_bps(pieces_, start_us, a, b) for a, b in zip(edges, edges[1:])],
+                    axis=1)
+
+
+def thirds_difference(thirds):
+    """|second - last| / last third of one direction: the suite wants at most 5 %."""
+    return abs(thirds[1] - thirds[2]) / thirds[2] if thirds[2] else float("inf")
+
+
+def scale_starts(start_us, scale):
+    """Experiment start times: scale * trace start, in whole microseconds."""
+    return np.rint(np.asarray(start_us) * scale).astype(np.int64)
+
+
+def search_scale(offered, target_bps, guess=1.0, *, tolerance=0.002, most_evaluations=24):
+    """The scale at which `offered(scale)` is closest to the target.
+
+    offered: function scale -> bit/s, about proportional to 1 / scale. A long transfer that
+    enters or leaves the interval makes it jump, so the tolerance may be out of reach.
+    tolerance: relative; the search ends when it is met.
+    Returns (scale, offered bit/s there). Raises ValueError if the load is 0 everywhere it
+    looked.
+    """
+    best = None
+    scale, damping = guess, 1.0
+    for _ in range(most_evaluations):
+        load = offered(scale)
+        error = load / target_bps - 1
+        if best is None or abs(error) < abs(best[1] / target_bps - 1):
+            best = (scale, load)
+        else:
+            # overshooting around a jump: take shorter steps from the best point
+            damping /= 2
+            scale, error = best[0], best[1] / target_bps - 1
+        if abs(error) <= tolerance:
+            break
+        # a factor of 8 at a time, which a load of 0 or an absurd guess needs
+        scale *= float(np.clip(1 + error, 0.125, 8.0)) ** damping
+    if not best[1] > 0:
+        raise ValueError(f"no load at any scale tried (from {guess:g} down to {scale:g})")
+    return best

@@ -70,7 +70,7 @@ class Batch:
 
     def with_explicit_fins(self):
         """Every connection closed by somebody: the default FIN of `vectors` added."""
-        has_fin = np.add.reduceat(self.size_bytes == 0, self.first[:-1]) > 0
+        has_fin = np.bincount(self.owner[self.size_bytes == 0], minlength=len(self)) > 0
         if has_fin.all():
             return self
         added = np.flatnonzero(~has_fin)

@@ -215,8 +215,8 @@ def _connections(rng, p, start_us):
     # the acceptor has sent last, so it closes
     keep[closing], side[closing], wait_us[closing] = fin, ACCEPTOR, fin_us
 
-    counts = 2 * exchanges + 1
-    counts = np.add.reduceat(keep, offsets(counts)[:-1]) if n else counts
+    kept = offsets(keep)        # rows kept before each row
+    counts = np.diff(kept[offsets(2 * exchanges + 1)])
     mss = np.where(rng.random(n) < p.small_packet_share, p.small_mss, -1)
     rtt_us = _microseconds(_lognormal(rng, p.rtt_median_s, p.rtt_sigma, n), 10.0)
     return Batch(start_us, kind, np.column_stack((np.zeros(n, np.int64), np.arange(n))),

@@ -16,6 +16,7 @@ from analysis.runs import AnalysisError
 
 FONT = "DejaVu Sans"
 PNG_SCALE = 2
+PNG_FONT_SCALE = 1.5  # a cairo point is 4/3 of a pixel, an SVG one is a pixel
 
 _SCRIPT = """\
 # SPDX-License-Identifier: GPL-2.0-only
@@ -28,7 +29,7 @@ do for [format in "svg png"] {{
         set terminal svg noenhanced size {width},{height} dynamic font "{font},12" background "white"
     }} else {{
         set terminal pngcairo noenhanced size {png_width},{png_height} font "{font},12" \\
-            fontscale {scale} linewidth {scale} pointscale {scale} background "white"
+            fontscale {font_scale} linewidth {scale} pointscale {scale} background "white"
     }}
     set output "{name}.".format
     set border 3 linecolor "#444444"
@@ -65,6 +66,7 @@ def draw(folder: Path, name: str, data: pd.DataFrame, body: list[str],
     script = folder / f"{name}.gp"
     script.write_text(_SCRIPT.format(
         name=name, width=width, height=height, font=FONT, scale=PNG_SCALE,
+        font_scale=PNG_FONT_SCALE,
         png_width=PNG_SCALE * width, png_height=PNG_SCALE * height,
         body="\n".join("    " + line for line in lines)), encoding="utf-8")
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,11 +98,14 @@ class Run:
 
     @cached_property
     def status(self) -> dict[str, Any]:
-        """run.json; a run killed before writing it counts as interrupted."""
+        """run.json; a run without counts as interrupted, with an unreadable one as failed."""
         path = self.path / "run.json"
         if not path.exists():
             return {"status": "interrupted", "error": "run.json is missing: the run did not end"}
-        return read_json(path)
+        try:
+            return read_json(path)
+        except AnalysisError as error:
+            return {"status": "failed", "error": str(error)}
 
     @property
     def finished(self) -> bool:
@@ -109,11 +113,12 @@ class Run:
 
     @cached_property
     def verdict(self) -> dict[str, Any]:
-        """verdict.json; {"verdict": "unknown"} when the run has none."""
-        path = self.path / "verdict.json"
-        if not path.exists():
-            return {"verdict": "unknown", "reasons": [], "checks": []}
-        return read_json(path)
+        """verdict.json; the verdict is "unknown" when it cannot be read, and says why."""
+        try:
+            return read_json(self.path / "verdict.json")
+        except AnalysisError as error:
+            return {"verdict": "unknown", "checks": [], "reasons": [
+                {"check": "verdict", "level": "unknown", "message": str(error)}]}
 
     @cached_property
     def scenario(self) -> dict[str, Any]:
@@ -221,6 +226,10 @@ class Experiment:
         """Runs that may enter means and figures: finished and not invalid."""
         return [run for run in self.runs
                 if run.finished and run.verdict.get("verdict") != "invalid"]
+
+    def discard(self, names: Collection[str]) -> None:
+        """Take runs that turned out to be unreadable out of the usable ones."""
+        self.usable_runs = [run for run in self.usable_runs if run.name not in names]
 
     def usable(self, cca: str) -> list[Run]:
         return [run for run in self.usable_runs if run.cca == cca]

@@ -85,7 +85,7 @@ def _script(experiment, folder, name, y_label, panels, data, frame) -> None:
     height = PANEL_PX * rows + 50
     margins = f"{70 / 1000},0.985,{50 / height},{1 - 28 / height}"
     body = [f"set multiplot layout {rows},{columns} margins {margins} "
-            f"spacing {80 / 1000},{46 / height}",
+            f"spacing {80 / 1000},{32 / height}",
             f"set xrange [0:{end_s:g}]", f"set yrange [0:{top:g}]",
             f"set ylabel {gnuplot.quote(y_label)} offset 1"]
     if start_s > 0:
@@ -97,8 +97,10 @@ def _script(experiment, folder, name, y_label, panels, data, frame) -> None:
     for index, (cca, links) in enumerate(panels):
         colour = looks[cca].colour
         bottom = index >= len(panels) - columns
-        body += [f"set title {gnuplot.quote(cca)} offset 0,-0.6 textcolor '{colour}'",
-                 "set xlabel 'time (s)'" if bottom else "unset xlabel",
+        body += [f"set label 1 {gnuplot.quote(cca)} at graph 0, graph 1.07 "
+                 f"textcolor '{colour}' font ',13'",
+                 "set xlabel 'time (s)'; set xtics format '%g'" if bottom else
+                 "unset xlabel; set xtics format ''",
                  gnuplot.plot(*_curves(f"{name}.csv", cca, links, colour))]
     body.append("unset multiplot")
     gnuplot.draw(folder, name, data, body, height=height)

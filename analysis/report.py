@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""HTML report of an experiment: report/index.html, figures/, tables/."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import jinja2
+
+from analysis import figures, report_tables
+from analysis.runs import Experiment
+from analysis.tables import Results, flatten
+
+TEMPLATES = Path(__file__).parent / "templates"
+TABLES = {
+    "summary": "mean and 95 % interval of every metric per congestion control",
+    "runs": "one row per run",
+    "comparison": "every congestion control against the first, metric by metric",
+}
+
+
+def build_report(experiment_dir: Path | str) -> Path:
+    """Write experiment_dir/report/ and return the path of its index.html.
+
+    Built beside its place and renamed, so that a report is never half-written.
+    AnalysisError when the experiment cannot be read; runs that failed or whose
+    files are corrupt are listed in the report with their errors.
+    """
+    experiment = Experiment(experiment_dir)
+    results = Results(experiment)
+    experiment.discard(results.problems)
+    target = experiment.path / "report"
+    building = Path(tempfile.mkdtemp(prefix=".report-", dir=experiment.path))
+    try:
+        building.chmod(0o755)
+        tables = results.write(building / "tables")
+        drawn = figures.draw_all(experiment, building / "figures")
+        html = _render(experiment, results, drawn, building, [path.stem for path in tables])
+        (building / "index.html").write_text(html, encoding="utf-8")
+        _replace(building, target)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
+    return target / "index.html"
+
+
+def _replace(building: Path, target: Path) -> None:
+    """Put a finished folder in place of an old one of ours."""
+    old = target.with_name(f".{target.name}-old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        os.rename(target, old)
+    os.rename(building, target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _render(experiment: Experiment, results: Results, drawn: list[figures.Figure],
+            folder: Path, tables: list[str]) -> str:
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True,
+                                     lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    template = environment.get_template("report.html.j2")
+    return template.render(
+        **report_tables.context(experiment, results),
+        figures=[{**figure._asdict(), "data": _inline(folder / "figures" / f"{figure.name}.svg")}
+                 for figure in drawn],
+        tables=[(name, TABLES[name]) for name in tables],
+        parameters=flatten(experiment.parameters),
+    )
+
+
+def _inline(svg: Path) -> str:
+    """An SVG file as a data URI: images do not share their ids as inline SVGs would."""
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.read_bytes()).decode("ascii")

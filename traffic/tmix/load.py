@@ -215,13 +215,13 @@ def search_scale(offered, target_bps, guess=1.0, *, tolerance=0.002, most_evalua
         error = load / target_bps - 1
         if best is None or abs(error) < abs(best[1] / target_bps - 1):
             best = (scale, load)
-        else:
-            # overshooting around a jump: take shorter steps from the best point
+        elif error * (best[1] - target_bps) < 0:
+            # overshot, as happens around a jump: take shorter steps from the best point
             damping /= 2
             scale, error = best[0], best[1] / target_bps - 1
         if abs(error) <= tolerance:
             break
-        # a factor of 8 at a time, which a load of 0 or an absurd guess needs
+        # at most a factor of 8 at a time, for a load of 0 or an absurd guess
         scale *= float(np.clip(1 + error, 0.125, 8.0)) ** damping
     if not best[1] > 0:
         raise ValueError(f"no load at any scale tried (from {guess:g} down to {scale:g})")

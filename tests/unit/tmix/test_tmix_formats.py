@@ -5,7 +5,7 @@ import gzip
 import io
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tmix_strategies import vectors
@@ -13,9 +13,6 @@ from traffic.tmix.batch import concatenate, from_vectors
 from traffic.tmix.reader import VectorError, read_vectors
 from traffic.tmix.vectors import (ACCEPTOR, CONC, INITIATOR, SEQ, Adu, Vector, programs)
 from traffic.tmix.writer import ALTERNATE, ORIGINAL, format_vector, write_vectors
-
-SLOW_OK = settings(max_examples=100, deadline=None,
-                   suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def test_original_file_by_hand(data):
@@ -48,7 +45,6 @@ def test_conversion_of_the_files(data, tmp_path):
 
 @given(st.lists(vectors(), max_size=5), st.sampled_from([ORIGINAL, ALTERNATE]),
        st.sampled_from(["trace", "trace.gz"]))
-@SLOW_OK
 def test_round_trip(tmp_path, trace, text_format, name):
     write_vectors(tmp_path / name, trace, text_format)
     assert list(read_vectors(tmp_path / name)) == trace
@@ -56,7 +52,6 @@ def test_round_trip(tmp_path, trace, text_format, name):
 
 
 @given(st.lists(vectors(), min_size=1, max_size=5))
-@SLOW_OK
 def test_conversion_there_and_back_is_exact(tmp_path, trace):
     a, b, c = (tmp_path / name for name in "abc")
     write_vectors(a, trace, ORIGINAL)
@@ -67,7 +62,6 @@ def test_conversion_there_and_back_is_exact(tmp_path, trace):
 
 
 @given(vectors(any_closer=True))
-@SLOW_OK
 def test_alternate_expresses_every_closer(tmp_path, vector):
     write_vectors(tmp_path / "t", [vector], ALTERNATE)
     assert list(read_vectors(tmp_path / "t")) == [vector]
@@ -191,7 +185,6 @@ def test_truncated_and_damaged_gzip(tmp_path):
 
 
 @given(st.binary(max_size=300))
-@SLOW_OK
 def test_any_bytes_are_read_or_refused(tmp_path, content):
     (tmp_path / "t").write_bytes(content)
     try:
@@ -204,8 +197,7 @@ def test_any_bytes_are_read_or_refused(tmp_path, content):
     ["SEQ 0 1 1 1", "S 0 1 1 1", "CONC 0 1 1 1 1", "C 0 1 1 1 1", "> 5", "< 5", "t 5", "c> 5",
      "c< 5", "t> 5", "t< 5", "I 0 0 5", "A 0 0 5", "A 5 0 0", "I 0 5 0", "w 1 1", "r 5", "#",
      "m 500 500", "l 0 0.5", ""]), max_size=14))
-@settings(max_examples=300, deadline=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200)
 def test_what_is_read_can_be_written_and_replayed(tmp_path, lines):
     (tmp_path / "t").write_text("\n".join(lines))
     try:

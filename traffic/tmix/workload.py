@@ -198,18 +198,14 @@ def _arrange(traffic, run, seed, scale, most_attempts):
                 f"the traces last {traffic.length_us * found / 1e6:.0f} s at scale {found:.4g}, "
                 f"the run {run.to_us / 1e6:.0f} s; longer traces or a shorter test are needed")
         schedule = _schedule(traffic, run, starts, found)
-        better = best is None or _merit(schedule) < _merit(best)
-        if better:
-            best = schedule
-        if _merit(schedule) == (0, 0):
+        # how far it is from one that will do; a given scale is not judged by its load
+        lack = (0 if fixed else max(abs(schedule.load_error) - LOAD_LIMIT, 0),
+                max(schedule.thirds_difference - THIRDS_LIMIT, 0))
+        if best is None or lack < best[0]:
+            best = (lack, schedule)
+        if lack == (0, 0):
             break
-    return best, attempt + 1
-
-
-def _merit(schedule):
-    """(0, 0) for one that will do, else how far it is from that."""
-    return (max(abs(schedule.load_error) - LOAD_LIMIT, 0),
-            max(schedule.thirds_difference - THIRDS_LIMIT, 0))
+    return best[1], attempt + 1
 
 
 def _first_guess(traffic, run):

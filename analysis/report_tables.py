@@ -12,22 +12,25 @@ from analysis.runs import AnalysisError, Experiment, Run
 from analysis.tables import Results, flatten
 
 LINK_METRICS = (
-    ("throughput_mean", "throughput"), ("throughput_sd", "its sd, 1 s bins"),
-    ("utilisation", "utilisation"), ("queueing_delay_mean", "queueing delay"),
-    ("queueing_delay_p95", "its 95th percentile"), ("drop_rate", "drop rate"),
+    ("throughput_mean", "throughput"), ("throughput_sd", "throughput, sd"),
+    ("utilisation", "utilisation"), ("queueing_delay_mean", "queueing delay, mean"),
+    ("queueing_delay_p95", "queueing delay, p95"), ("drop_rate", "drop rate"),
     ("goodput", "goodput"), ("retransmission_share", "retransmitted"),
 )
 FLOW_METRICS = (
     ("connections_started", "connections"), ("connections_finished_share", "finished"),
     ("connections_failed", "failed"), ("flow_completion_time_p50", "completion, median"),
     ("flow_completion_time_mean", "completion, mean"),
-    ("flow_completion_time_p95", "completion, 95th percentile"),
+    ("flow_completion_time_p95", "completion, p95"),
 )
 LOAD_METRICS = (
     ("offered_load", "offered load"), ("offered_load_share", "of the link rate"),
     ("carried_over_offered", "carried / offered"),
     ("offered_load_thirds_difference", "second vs last third"),
 )
+# What the workload decides is not a result to compare.
+INPUTS = {"offered_load", "offered_load_share", "offered_load_thirds_difference",
+          "connections_started"}
 CCAS_PER_TABLE = 6  # columns that fit the page
 
 
@@ -47,10 +50,6 @@ class Table(NamedTuple):
     columns: list[tuple[str, str]]
     rows: list[tuple[str, str, list[Cell | None]]]
 
-    @property
-    def compares(self) -> bool:
-        return any(cell and cell.same for _, _, cells in self.rows for cell in cells)
-
 
 def context(experiment: Experiment, results: Results) -> dict[str, Any]:
     """Everything the template shows except figures and files."""
@@ -65,7 +64,7 @@ def context(experiment: Experiment, results: Results) -> dict[str, Any]:
         "key_tables": [table for link in links
                        if (table := _table(results, LINK_METRICS, link, "congestion control",
                                            f"Bottleneck, {style.direction(link)}"))],
-        "flow_table": _table(results, FLOW_METRICS, "all", "congestion control", "Connections"),
+        "flow_table": _flow_table(results),
         "size_tables": _all_size_tables(results, links),
         "load_tables": [table for link in links
                         if (table := _table(results, LOAD_METRICS, link, "congestion control",
@@ -88,10 +87,11 @@ def cell(results: Results, cca: str, metric: str, scope: str) -> Cell | None:
     found = stats.summarise(sample)
     reference = results.experiment.ccas[0]
     same = False
-    if cca != reference and (first := results.sample(reference, metric, scope)):
+    if cca != reference and metric not in INPUTS and (first := results.sample(reference, metric, scope)):
         same = stats.compare(first, sample).distinguishable is False
-    half = None if found.half_width is None else style.number(found.half_width)
-    return Cell(style.number(found.mean, found.half_width), half, same)
+    if found.half_width is None:
+        return Cell(style.number(found.mean), None, same)
+    return Cell(*style.plus_minus(found.mean, found.half_width), same)
 
 
 def _table(results: Results, metrics: tuple[tuple[str, str], ...], scope: str, head: str,
@@ -109,6 +109,14 @@ def _table(results: Results, metrics: tuple[tuple[str, str], ...], scope: str, h
     columns = [(label, "" if (unit := results.unit(metric, scope)) == "1" else unit)
                for metric, label in present]
     return Table(title, head, columns, rows)
+
+
+def _flow_table(results: Results) -> Table | None:
+    """None when no connection started after warm-up, as with long flows alone."""
+    if not any(value for cca in results.experiment.ccas
+               for value in results.sample(cca, "connections_started", "all")):
+        return None
+    return _table(results, FLOW_METRICS, "all", "congestion control", "Connections")
 
 
 def _all_size_tables(results: Results, links: list[str]) -> list[tuple[str, list[Table]]]:

@@ -38,16 +38,34 @@ def direction(link: str) -> str:
     return link.replace("_", " ")
 
 
-def number(value: float, spread: float | None = None) -> str:
-    """A number to the digits that its spread supports, else three significant ones."""
-    if value == 0 and not spread:
+def number(value: float) -> str:
+    """A number to three significant digits or more, never with rounded integers."""
+    if value == 0:
         return "0"
-    digits = 2 if spread else 3
-    reference = abs(spread) if spread else abs(value)
-    decimals = digits - 1 - math.floor(math.log10(reference))
-    # Never more than six significant digits, never a rounded integer part.
-    most = 5 - math.floor(math.log10(abs(value))) if value else 6
-    return f"{value:.{max(0, min(decimals, most, 6))}f}"
+    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+
+
+def plus_minus(mean: float, half_width: float) -> tuple[str, str]:
+    """A mean and its half width with the same decimals: two digits of the half width.
+
+    At most one more digit than `number` gives the mean, so that a tiny spread
+    does not make long columns; a spread that vanishes then reads "0.00".
+    """
+    if half_width == 0:
+        return number(mean), "0"
+    decimals = 1 - math.floor(math.log10(half_width))
+    if mean:
+        decimals = min(decimals, 3 - math.floor(math.log10(abs(mean))))
+    decimals = max(0, decimals)
+    return f"{mean:.{decimals}f}", f"{half_width:.{decimals}f}"
+
+
+def log_ticks(low: float, high: float) -> str:
+    """Tics of a logarithmic axis for gnuplot: 1, 2, 5 in each decade, or only 1."""
+    steps = (1, 2, 5) if high / low < 300 else (1,)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [step * 10.0 ** decade for decade in decades for step in steps]
+    return ", ".join(f"'{tick:g}' {tick:g}" for tick in ticks if low <= tick <= high)
 
 
 def size(size_bytes: float) -> str:

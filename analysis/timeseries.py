@@ -82,8 +82,8 @@ def _script(experiment, folder, name, y_label, panels, data, frame) -> None:
     looks = style.looks(experiment.ccas)
     columns = 1 if len(panels) <= 3 else 2
     rows = math.ceil(len(panels) / columns)
-    height = PANEL_PX * rows + 50
-    margins = f"{70 / 1000},0.985,{50 / height},{1 - 28 / height}"
+    height = PANEL_PX * rows + 62
+    margins = f"{70 / 1000},0.985,{62 / height},{1 - 28 / height}"
     body = [f"set multiplot layout {rows},{columns} margins {margins} "
             f"spacing {80 / 1000},{32 / height}",
             f"set xrange [0:{end_s:g}]", f"set yrange [0:{top:g}]",

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Transfer time against size: medians and quartiles per size class and CCA."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis import gnuplot, sizes, style
+from analysis.metrics import load_metrics
+from analysis.runs import Experiment
+
+LEAST_TRANSFERS = 5  # per run, below which quartiles of a class mean little
+
+
+def draw(experiment: Experiment, folder: Path, name: str, metric: str, count: str,
+         prefix: str, y_label: str) -> bool:
+    """Draw <metric>_p25/_p50/_p75, averaged over seeds; False when no CCA has them."""
+    data: dict[str, pd.Series] = {}
+    for cca in experiment.ccas:
+        table = _table(experiment, cca, metric, count, prefix)
+        if table is not None:
+            for column in table:
+                data[f"{cca} {column}"] = table[column].reset_index(drop=True)
+    drawn = [cca for cca in experiment.ccas if f"{cca} size_bytes" in data]
+    if not drawn:
+        return False
+    looks = style.looks(experiment.ccas)
+    columns = max(1, min(6, len(drawn)))
+    curves = []
+    for place, cca in enumerate(drawn):
+        look = looks[cca]
+        # Only the bars stand apart: moved curves would look like longer or shorter times.
+        shift = 10 ** (0.16 * ((place + 0.5) / len(drawn) - 0.5))
+        size, low, middle, high = (f"column({gnuplot.quote(f'{cca} {column}')})" for column in
+                                   ("size_bytes", "p25", "p50", "p75"))
+        curves += [f"'{name}.csv' using ({shift:.4f} * {size}):({low}):(0):({high} - {low}) "
+                   f"with vectors nohead linewidth 0.8 linecolor '{look.colour}'",
+                   f"'{name}.csv' using ({size}):({middle}) with linespoints linewidth 1.5 "
+                   f"dashtype {look.dash} pointtype {look.point} pointsize 0.7 linecolor '{look.colour}' "
+                   f"title {gnuplot.quote(cca)}"]
+    sizes_drawn, times = _range(data, "size_bytes"), _range(data, "p25", "p75")
+    bottom, top = times[0] / 1.3, times[1] * 1.3
+    body = ["set logscale xy", f"set ytics ({style.log_ticks(bottom, top)})",
+            f"set xrange [{sizes_drawn[0] / 1.6:g}:{sizes_drawn[1] * 1.6:g}]",
+            f"set yrange [{bottom:g}:{top:g}]",
+            f"set key above left maxcols {columns} samplen 2",
+            "set xtics ('10 B' 10, '100 B' 100, '1 kB' 1e3, '10 kB' 1e4, "
+            "'100 kB' 1e5, '1 MB' 1e6, '10 MB' 1e7, '100 MB' 1e8, '1 GB' 1e9)",
+            "set xlabel 'size'", f"set ylabel {gnuplot.quote(y_label)}", gnuplot.plot(*curves)]
+    gnuplot.draw(folder, name, pd.DataFrame(data), body, height=460)
+    return True
+
+
+def _range(data: dict[str, pd.Series], *endings: str) -> tuple[float, float]:
+    """Smallest and largest positive value of the columns with these endings."""
+    values = np.concatenate([column.to_numpy() for name, column in data.items()
+                             if name.endswith(endings)])
+    return values[values > 0].min(), values[values > 0].max()
+
+
+def _table(experiment: Experiment, cca: str, metric: str, count: str,
+           prefix: str) -> pd.DataFrame | None:
+    """size_bytes (geometric middle of the class), p25, p50, p75 of one CCA."""
+    runs = experiment.usable(cca)
+    if not runs:
+        return None
+    values = pd.concat([load_metrics(run) for run in runs])
+    bounds = values["scope"].map(sizes.bounds)
+    values = values[bounds.notna() & (bounds.str[0] == prefix)]
+    means = values.pivot_table(index="scope", columns="metric", values="value")
+    if f"{metric}_p50" not in means:
+        return None
+    means = means[means[count] >= LEAST_TRANSFERS]
+    if means.empty:
+        return None
+    edges = np.array([sizes.bounds(scope)[1:] for scope in means.index], dtype=float)
+    return pd.DataFrame({
+        "size_bytes": np.sqrt(edges[:, 0] * edges[:, 1]),
+        **{name: means[f"{metric}_{name}"].to_numpy() for name in ("p25", "p50", "p75")},
+    }).sort_values("size_bytes")

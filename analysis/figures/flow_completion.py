@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Flow completion time against size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from analysis import by_size
+from analysis.figures import Figure
+from analysis.runs import Experiment
+
+ORDER = 40
+
+
+def draw(experiment: Experiment, folder: Path) -> list[Figure]:
+    name = "flow_completion"
+    if not by_size.draw(experiment, folder, name, "flow_completion_time", "flows_completed", "",
+                        "flow completion time (s)"):
+        return []
+    return [Figure(name, "Flow completion time against size",
+                   "Connections that started after warm-up and finished, by the bytes that both "
+                   "ends delivered; think times of the applications are part of it. Points are "
+                   "medians, bars reach from the lower to the upper quartile (drawn a "
+                   "little apart), both averaged over seeds. Lower is better; "
+                   f"classes with fewer than {by_size.LEAST_TRANSFERS} flows a run are left "
+                   "out.")]

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Distribution of the sojourn time of packets in the bottleneck queue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis import gnuplot, style
+from analysis.figures import Figure
+from analysis.runs import Experiment
+
+ORDER = 35
+
+
+def ccdf(histogram: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """(sojourn in ms, share of packets that waited at least as long), at the bin edges.
+
+    Begins with (0, 1) and ends with share 0 at the upper edge of the last bin,
+    or at the lower edge of an open one.
+    """
+    rows = histogram.groupby("low_us", as_index=False).agg({"packets": "sum", "high_us": "max"})
+    packets = rows["packets"].to_numpy(dtype=float)
+    low, last = rows["low_us"].to_numpy(), rows["high_us"].iloc[-1]
+    sojourn = np.concatenate([[0], low, [last if np.isfinite(last) else low[-1]]]) / 1e3
+    share = packets[::-1].cumsum()[::-1] / packets.sum()
+    return sojourn, np.concatenate([[1], share, [0]])
+
+
+def draw(experiment: Experiment, folder: Path) -> list[Figure]:
+    link = next(iter(experiment.usable_runs[0].bottlenecks), None)
+    curves: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    for cca in experiment.ccas:
+        tables = [frame[(frame["link"] == link) & (frame["packets"] > 0)]
+                  for run in experiment.usable(cca)
+                  if (frame := run.frame("sojourn_hist")) is not None]
+        pooled = pd.concat(tables) if tables else pd.DataFrame()
+        if len(pooled):
+            curves[cca] = ccdf(pooled)
+    if not curves:
+        return []
+    name = "sojourn"
+    _script(experiment, folder, name, curves)
+    return [Figure(name, f"Sojourn time of packets, {style.direction(link)}",
+                   "Share of the packets that spent at least the given time in the bottleneck "
+                   "queue, all seeds together, after warm-up. Further left is better; the foot of "
+                   "a curve is its worst case, and where it crosses 0.01 is its 99th percentile.")]
+
+
+def _script(experiment: Experiment, folder: Path, name: str,
+            curves: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
+    looks = style.looks(experiment.ccas)
+    columns = {}
+    parts = []
+    least = max(1e-6, min(share[share > 0].min() for _, share in curves.values())) / 1.5
+    for cca, (sojourn, share) in curves.items():
+        height = f"column({gnuplot.quote(f'{cca} share')})"
+        columns[f"{cca} sojourn_ms"], columns[f"{cca} share"] = map(pd.Series, (sojourn, share))
+        parts.append(f"'{name}.csv' using {gnuplot.quote(f'{cca} sojourn_ms')}:"
+                     f"({height} > {least:g} ? {height} : {least:g}) with lines linewidth 2 "
+                     f"dashtype {looks[cca].dash} linecolor '{looks[cca].colour}' "
+                     f"title {gnuplot.quote(cca)}")
+    longest = max(sojourn.max() for sojourn, _ in curves.values())
+    body = ["set logscale y", "set format y '%g'", f"set xrange [0:{1.03 * longest or 1:g}]",
+            f"set yrange [{least:g}:1.2]",
+            f"set key above left maxcols {min(6, len(curves))} samplen 2",
+            "set xlabel 'sojourn time in the bottleneck queue (ms)'",
+            "set ylabel 'share of packets waiting longer'", gnuplot.plot(*parts)]
+    gnuplot.draw(folder, name, pd.DataFrame(columns), body)

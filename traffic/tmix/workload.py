@@ -14,7 +14,7 @@ import numpy as np
 
 from . import batch as batches
 from .compile import write_plan_of
-from .load import (DIRECTIONS, expected_share_bps, offered_bps, pieces, scale_starts,
+from .load import (DIRECTIONS, Pieces, expected_share_bps, offered_bps, pieces, scale_starts,
                    search_scale, thirds_bps, thirds_difference)
 from .prefill import prefill
 from .reader import read_vectors
@@ -135,7 +135,7 @@ class _Traffic:
     """All sources' connections in one batch, in the order of the sources."""
 
     batch: batches.Batch        # start_us in trace time
-    pieces: object              # load.Pieces
+    pieces: Pieces
     bits: np.ndarray            # of each connection on the target link
     source_first: np.ndarray    # offsets of the sources' connections
     length_us: int              # of the trace

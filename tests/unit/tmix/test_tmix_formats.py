@@ -4,6 +4,7 @@
 import gzip
 import io
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,7 +78,6 @@ def test_original_has_no_words_for_some_closers():
 def test_batches_select_and_join(data):
     trace = list(read_vectors(data / "original.txt"))
     batch = from_vectors(trace)
-    import numpy as np
     assert list(batch.take(np.array([3, 0, 0]))) == [trace[3], trace[0], trace[0]]
     assert list(concatenate([batch, batch.take(np.array([2]))])) == trace + [trace[2]]
     assert not len(from_vectors([]).with_explicit_fins())

@@ -88,9 +88,9 @@ def test_wrong_columns_are_refused_and_leave_nothing(batch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_reading_needs_no_numpy(batch, tmp_path):
+def test_reading_needs_no_numpy(batch, data, tmp_path):
     write_plan_of(tmp_path / "p", batch)
     code = ("import sys; from traffic.tmix import plan, vectors; plan.read_plan(sys.argv[1]);"
             "sys.exit('numpy' in sys.modules)")
-    from conftest import ROOT
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "p")], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "p")], cwd=data.parents[2],
+                   check=True)

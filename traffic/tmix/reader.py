@@ -7,6 +7,7 @@ line lengths and counts are bounded and every defect raises one `VectorError`.
 """
 
 import gzip
+import io
 import zlib
 from pathlib import Path
 
@@ -15,11 +16,16 @@ from .vectors import (ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_ID, MAX_MSS,
 
 MAX_LINE_BYTES = 1024
 MAX_WINDOW_BYTES = 1 << 32
+MAX_DIGITS = 20
 
 _HEADERS = {b"SEQ": (SEQ, False), b"CONC": (CONC, False), b"S": (SEQ, True), b"C": (CONC, True)}
 _SIDES = {b">": INITIATOR, b"<": ACCEPTOR, b"c>": INITIATOR, b"c<": ACCEPTOR,
           b"t>": INITIATOR, b"t<": ACCEPTOR, b"I": INITIATOR, b"A": ACCEPTOR}
 _NAMES = ("initiator", "acceptor")
+_FORMS = {b">": "> <bytes>", b"<": "< <bytes>", b"c>": "c> <bytes>", b"c<": "c< <bytes>",
+          b"t>": "t> <us>", b"t<": "t< <us>",
+          b"I": "I <send wait us> <receive wait us> <bytes>",
+          b"A": "A <send wait us> <receive wait us> <bytes>"}
 
 
 class VectorError(ValueError):
@@ -42,7 +48,7 @@ def read_vectors(path, *, check_epochs=True):
     with open(path, "rb") as raw:
         magic = raw.read(2)
         raw.seek(0)
-        stream = gzip.GzipFile(fileobj=raw) if magic == b"\x1f\x8b" else raw
+        stream = io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 16) if magic == b"\x1f\x8b" else raw
         yield from _Parser(Path(path), check_epochs).vectors(_lines(stream, path))
 
 
@@ -106,16 +112,23 @@ class _Parser:
         if opened:
             yield self._finish()
 
-    def _numbers(self, fields, names, limit, what):
-        """The integers after the keyword; `limit` is one bound or one for each."""
+    def _number(self, fields, name, bound, what):
+        """The one integer after the keyword. The shortcut carries nearly all of a file."""
+        if len(fields) == 2:
+            field = fields[1]
+            if field.isdigit() and len(field) <= MAX_DIGITS and int(field) <= bound:
+                return int(field)
+        return self._numbers(fields, (name,), (bound,), what)[0]
+
+    def _numbers(self, fields, names, bounds, what):
+        """The integers after the keyword."""
         if len(fields) != len(names) + 1:
             raise self._error(f"'{_show(fields)}' has {len(fields) - 1} fields after "
                               f"'{_show(fields[:1])}'; right is '{what}'")
-        limits = limit if isinstance(limit, tuple) else (limit,) * len(names)
         values = []
-        for field, name, bound in zip(fields[1:], names, limits):
+        for field, name, bound in zip(fields[1:], names, bounds):
             # bytes.isdigit() is ASCII only: no signs, underscores or other scripts' digits
-            if not field.isdigit() or len(field) > 20 or int(field) > bound:
+            if not field.isdigit() or len(field) > MAX_DIGITS or int(field) > bound:
                 raise self._error(f"{name} '{_show([field])}' is not an integer from 0 to "
                                   f"{bound}; right is '{what}'")
             values.append(int(field))
@@ -138,7 +151,7 @@ class _Parser:
         self._start_us, self._ids = start_us, tuple(ids)
         self._header_line = self._line
         self._properties = {}
-        self._data, self._fins = [], [None, None]
+        self._data, self._fins, self._closed = [], [None, None], False
         self._pending = [None, None] if self._kind == CONC else None
 
     def _property(self, word, fields):
@@ -148,12 +161,12 @@ class _Parser:
         if word in self._properties:
             raise self._error(f"a second '{word.decode()}' line in one connection; one is right")
         if word == b"w":
-            value = tuple(self._numbers(fields, ("window", "window"), MAX_WINDOW_BYTES,
+            value = tuple(self._numbers(fields, ("window", "window"), (MAX_WINDOW_BYTES,) * 2,
                                         "w <initiator bytes> <acceptor bytes>"))
         elif word == b"r":
-            value = self._numbers(fields, ("RTT",), MAX_TIME_US, "r <min RTT us>")[0]
+            value = self._number(fields, "RTT", MAX_TIME_US, "r <min RTT us>")
         elif word == b"m":
-            value = tuple(self._numbers(fields, ("MSS", "MSS"), MAX_MSS,
+            value = tuple(self._numbers(fields, ("MSS", "MSS"), (MAX_MSS,) * 2,
                                         "m <initiator MSS> <acceptor MSS>"))
             if min(value) < MIN_MSS:
                 raise self._error(f"MSS {min(value)} is below {MIN_MSS}, the least that Linux "
@@ -163,22 +176,19 @@ class _Parser:
         self._properties[word] = value
 
     def _losses(self, fields):
-        wrong = self._error(f"'{_show(fields)}' is not two loss ratios from 0 to 1; right is "
-                            "'l <initiator to acceptor> <acceptor to initiator>'")
-        if len(fields) != 3:
-            raise wrong
         try:
             value = tuple(float(field) for field in fields[1:])
         except ValueError:
-            raise wrong from None
-        if not all(0 <= ratio <= 1 for ratio in value):
-            raise wrong
+            value = ()
+        if len(value) != 2 or not all(0 <= ratio <= 1 for ratio in value):
+            raise self._error(f"'{_show(fields)}' is not two loss ratios from 0 to 1; right is "
+                              "'l <initiator to acceptor> <acceptor to initiator>'")
         return value
 
     def _add(self, side, wait_us, size_bytes, what):
         if size_bytes == 0:
             raise self._error(f"an ADU of 0 bytes; {what}")
-        if self._fins != [None, None] and (self._kind == SEQ or self._fins[side] is not None):
+        if self._closed and (self._kind == SEQ or self._fins[side] is not None):
             raise self._error(f"data of the {_NAMES[side]} after a FIN; the FIN comes last")
         self._data.append(Adu(side, wait_us, size_bytes))
 
@@ -186,10 +196,9 @@ class _Parser:
         if word == b"t":
             if self._pending is not None:
                 raise self._error("a second 't' line in a row; one wait stands between two ADUs")
-            self._pending = self._numbers(fields, ("wait",), MAX_TIME_US, "t <us>")[0]
+            self._pending = self._number(fields, "wait", MAX_TIME_US, "t <us>")
         elif word in (b">", b"<"):
-            size, = self._numbers(fields, ("ADU size",), MAX_ADU_BYTES,
-                                  f"{word.decode()} <bytes>")
+            size = self._number(fields, "ADU size", MAX_ADU_BYTES, _FORMS[word])
             self._add(_SIDES[word], self._pending or 0, size,
                       "in this format the FIN is a 't' line at the end")
             self._pending = None
@@ -203,12 +212,10 @@ class _Parser:
             if self._pending[side] is not None:
                 raise self._error(f"a second '{word.decode()}' line without a "
                                   f"'c{word.decode()[1]}' between")
-            self._pending[side] = self._numbers(fields, ("wait",), MAX_TIME_US,
-                                                f"{word.decode()} <us>")[0]
+            self._pending[side] = self._number(fields, "wait", MAX_TIME_US, _FORMS[word])
         elif word in (b"c>", b"c<"):
             side = _SIDES[word]
-            size, = self._numbers(fields, ("ADU size",), MAX_ADU_BYTES,
-                                  f"{word.decode()} <bytes>")
+            size = self._number(fields, "ADU size", MAX_ADU_BYTES, _FORMS[word])
             self._add(side, self._pending[side] or 0, size,
                       "in this format the FIN is a 't>' or 't<' line at the end")
             self._pending[side] = None
@@ -223,8 +230,7 @@ class _Parser:
         side = _SIDES[word]
         send_us, receive_us, size = self._numbers(
             fields, ("send wait", "receive wait", "ADU size"),
-            (MAX_TIME_US, MAX_TIME_US, MAX_ADU_BYTES),
-            f"{word.decode()} <send wait us> <receive wait us> <bytes>")
+            (MAX_TIME_US, MAX_TIME_US, MAX_ADU_BYTES), _FORMS[word])
         if send_us and receive_us:
             raise self._error("send wait and receive wait are both set; one of them is 0")
         if self._kind == CONC and receive_us:
@@ -242,7 +248,7 @@ class _Parser:
         elif self._fins[side] is not None:
             raise self._error(f"a second FIN of the {_NAMES[side]}")
         else:
-            self._fins[side] = send_us + receive_us
+            self._fins[side], self._closed = send_us + receive_us, True
 
     def _finish(self):
         if not self._data:

@@ -290,3 +290,10 @@ class _Source:
                 return f"a value with a unit such as '{units.EXAMPLES[suffix]}' expected"
         plain = [re.sub(r"_(bps|us|bytes|percent)$", "", f) for f in fields]
         return f"unknown field; fields are: {', '.join(plain)}"
+
+
+def from_resolved(fields):
+    """The Scenario that a run's scenario.json describes."""
+    known = {f.name for f in dataclasses.fields(Scenario)}
+    return Scenario(**{**{k: v for k, v in fields.items() if k in known}, "timing": Timing(**fields["timing"]),
+                       "default_ccas": [], "default_seeds": 1})

@@ -5,7 +5,7 @@ A topology only says which hosts, routers and links there are; addresses, static
 routes, interface names and the numbering that probes rely on follow from that here.
 """
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 
 from mininet.topo import Topo
@@ -41,7 +41,8 @@ class Path:
     initiator: str
     acceptor: str
     base_rtt_us: int
-    hops: list = field(default_factory=list)
+    hops: list                  # names of the link directions there ...
+    hops_back: list             # ... and back
 
 
 class EmulatedTopo(Topo):
@@ -90,7 +91,8 @@ class EmulatedTopo(Topo):
         there = self._hops(initiator, acceptor)
         back = self._hops(acceptor, initiator)
         rtt_us = sum(p.egress.delay_us for p in there + back)
-        self.paths.append(Path(initiator, acceptor, rtt_us, [p.egress.name for p in there]))
+        self.paths.append(Path(initiator, acceptor, rtt_us, [p.egress.name for p in there],
+                               [p.egress.name for p in back]))
 
     # -- what the builder asks -------------------------------------------------
 
@@ -153,7 +155,7 @@ class EmulatedTopo(Topo):
             "paths": [{"source": i, "initiator": p.initiator, "acceptor": p.acceptor,
                        "initiator_address": self.address_of(p.initiator),
                        "acceptor_address": self.address_of(p.acceptor),
-                       "base_rtt_us": p.base_rtt_us} for i, p in enumerate(self.paths)],
+                       "base_rtt_us": p.base_rtt_us, "hops": p.hops, "hops_back": p.hops_back} for i, p in enumerate(self.paths)],
         }
 
     # -- routing -------------------------------------------------------------------

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Configuring, patching, building and caching the guest kernel."""
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from kernel import source as sources
+from kernel.source import KernelError
+
+_HERE = pathlib.Path(__file__).parent
+_CONFIG = _HERE / "uml.config"
+#: compiler calls and the like of a trimmed build, for the progress shown
+_ABOUT_STEPS = 1250
+#: the banner of a kernel ends up in its random number generator: the same for every build
+_BUILD_ENVIRONMENT = {"KBUILD_BUILD_TIMESTAMP": "2024-11-17", "KBUILD_BUILD_USER": "testbed",
+                      "KBUILD_BUILD_HOST": "testbed", "KBUILD_BUILD_VERSION": "1"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A built guest kernel."""
+    program: pathlib.Path        # the `linux` executable
+    source_dir: pathlib.Path
+    build_dir: pathlib.Path
+    release: str
+    source: str
+    key: str
+    config_sha256: str
+    congestion_controls: tuple
+
+
+def find(spec=None):
+    """The built kernel for `spec` if it is in the cache, else None."""
+    try:
+        name, identity = sources.identify(spec)
+    except KernelError:
+        return None
+    return _load(_build_dir(identity), name)
+
+
+def ensure(spec=None, report=print):
+    """The kernel for `spec`, built if need be (some minutes). Raises KernelError.
+
+    report(text) is called with what is being done.
+    """
+    name, identity = sources.identify(spec)
+    build_dir = _build_dir(identity)
+    built = _load(build_dir, name)
+    if built:
+        return built
+    missing = sources.missing_tools()
+    if missing:
+        raise KernelError(f"to build a kernel, first: apt-get install {' '.join(p for _, p in missing)}")
+    with _lock():
+        built = _load(build_dir, name)            # somebody else may have built it meanwhile
+        if built:
+            return built
+        source_dir = sources.cache_dir() / "sources" / f"{identity}-{_digest_of_patches()[:8]}"
+        if not source_dir.is_dir():
+            source_dir.parent.mkdir(parents=True, exist_ok=True)
+            fresh = source_dir.with_name(source_dir.name + ".unpatched")
+            shutil.rmtree(fresh, ignore_errors=True)
+            sources.fetch(spec, fresh, report)
+            _patch(fresh)
+            os.replace(fresh, source_dir)
+        _build(source_dir, build_dir, report)
+        report("booting it once")
+        _describe(source_dir, build_dir)
+    return _load(build_dir, name)
+
+
+def build_module(kernel, folder):
+    """Build the out-of-tree module in `folder` (with its own Kbuild or Makefile) against `kernel`.
+
+    Returns the .ko files; KernelError carries the compiler's output.
+    """
+    done = subprocess.run(_make(kernel.source_dir, kernel.build_dir) + [f"M={folder}", "modules"],
+                          capture_output=True, text=True, env=_environment())
+    if done.returncode:
+        raise KernelError(f"{folder} does not build:\n{done.stderr.strip() or done.stdout.strip()}")
+    return sorted(pathlib.Path(folder).glob("*.ko"))
+
+
+def _build_dir(identity):
+    """A build is known by its source, configuration, patches and compiler."""
+    compiler = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout \
+        if shutil.which("gcc") else ""
+    key = hashlib.sha256("\0".join([identity, _CONFIG.read_text(), _digest_of_patches(), compiler]).encode())
+    return sources.cache_dir() / "kernels" / f"{identity}-{key.hexdigest()[:12]}"
+
+
+def _digest_of_patches():
+    digest = hashlib.sha256()
+    for patch in sorted((_HERE / "patches").glob("*.patch")):
+        digest.update(patch.read_bytes())
+    return digest.hexdigest()
+
+
+def _load(build_dir, name):
+    try:
+        facts = json.loads((build_dir / "testbed.json").read_text())
+    except FileNotFoundError:
+        return None
+    return Kernel(program=build_dir / "linux", source_dir=pathlib.Path(facts["source_dir"]), build_dir=build_dir,
+                  release=facts["release"], source=name, key=build_dir.name,
+                  config_sha256=facts["config_sha256"], congestion_controls=tuple(facts["congestion_controls"]))
+
+
+@contextlib.contextmanager
+def _lock():
+    """One build at a time per cache."""
+    sources.cache_dir().mkdir(parents=True, exist_ok=True)
+    with open(sources.cache_dir() / "lock", "w") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield
+
+
+def _patch(tree):
+    for patch in sorted((_HERE / "patches").glob("*.patch")):
+        with open(patch) as f:
+            done = subprocess.run(["patch", "-p1", "--batch", "--no-backup-if-mismatch"], cwd=tree, stdin=f,
+                                  capture_output=True, text=True)
+        if done.returncode:
+            raise KernelError(f"{patch.name} does not apply to this kernel:\n{done.stdout.strip()}")
+
+
+def _make(source_dir, build_dir):
+    return ["make", "-C", str(source_dir), f"O={build_dir}", "ARCH=um"]
+
+
+def _environment():
+    keep = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR")}
+    return {**keep, "LC_ALL": "C", **_BUILD_ENVIRONMENT}
+
+
+def _build(source_dir, build_dir, report):
+    build_dir.mkdir(parents=True, exist_ok=True)
+    log_path = build_dir / "build.log"
+    make = _make(source_dir, build_dir)
+    with open(log_path, "w") as log:
+        configured = subprocess.run(make + ["allnoconfig", f"KCONFIG_ALLCONFIG={_CONFIG}"], stdout=log,
+                                    stderr=subprocess.STDOUT, env=_environment())
+    if configured.returncode:
+        raise KernelError(f"configuring failed, see {log_path}")
+    _check_config(build_dir / ".config")
+    process = subprocess.Popen(make + [f"-j{os.cpu_count()}", "all"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, errors="replace", env=_environment())
+    steps = 0
+    try:
+        with open(log_path, "a") as log:
+            for line in process.stdout:
+                log.write(line)
+                if re.match(r"  [A-Z]{2,}", line):
+                    steps += 1
+                    if steps % 25 == 0:
+                        report(f"building: {min(99, 100 * steps // _ABOUT_STEPS)} % ({line.split()[-1]})")
+    except BaseException:
+        process.terminate()
+        raise
+    finally:
+        process.wait()
+    if process.returncode:
+        errors = [l for l in log_path.read_text().splitlines() if "error" in l.lower()][:5]
+        raise KernelError("the kernel does not build; the log is " + str(log_path) + "".join("\n  " + e for e in errors))
+
+
+def _check_config(config):
+    """Options that the fragment asks for and this kernel did not take are an error."""
+    have = set(config.read_text().splitlines())
+    renamed_away = {"CONFIG_HZ=1000", "CONFIG_DEFAULT_RENO=y"} - have
+    wanted = [l for l in _CONFIG.read_text().splitlines() if l.startswith("CONFIG_")]
+    missing = [l for l in wanted if l not in have and l not in renamed_away]
+    # what this kernel has no symbol for (older or newer than the fragment) is left out
+    text = config.read_text()
+    refused = [l for l in missing if l.partition("=")[0] in text]
+    if refused:
+        raise KernelError(f"this kernel refuses {', '.join(refused)}")
+
+
+def _describe(source_dir, build_dir):
+    """Boot the kernel once: it works, and says what congestion controls it has."""
+    config = (build_dir / ".config").read_bytes()
+    with tempfile.TemporaryDirectory(prefix="testbed-uml-") as scratch:
+        done = subprocess.run(
+            ["setarch", "-R", str(build_dir / "linux"), "mem=64M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
+             "time-travel=inf-cpu", "quiet", "con=null", "con0=null,fd:2", f"uml_dir={scratch}", "umid=probe",
+             "init=/usr/bin/python3", "--", "-I", "-S", str(_HERE / "first_boot.py")],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    match = re.search(r"^release (\S+)\ncongestion controls (.+)$", done.stdout + done.stderr, re.M)
+    if not match:
+        raise KernelError("the kernel was built but does not boot:\n" + (done.stdout + done.stderr).strip()[-2000:])
+    facts = {"release": match.group(1), "congestion_controls": sorted(match.group(2).split()),
+             "config_sha256": hashlib.sha256(config).hexdigest(), "source_dir": str(source_dir)}
+    temporary = build_dir / "testbed.json.part"
+    temporary.write_text(json.dumps(facts, indent=1))
+    os.replace(temporary, build_dir / "testbed.json")
+
+
+if __name__ == "__main__":
+    print(ensure(sys.argv[1] if len(sys.argv) > 1 else None).program)

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Process 1 of a freshly built kernel's first boot: say what it is, then switch off."""
+import ctypes
+import os
+
+_libc = ctypes.CDLL(None, use_errno=True)
+try:
+    _libc.mount(b"proc", b"/proc", b"proc", 0, None)
+    with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as f:
+        available = f.read().strip()
+    os.write(2, f"release {os.uname().release}\ncongestion controls {available}\n".encode())
+finally:
+    _libc.reboot(0x4321FEDC)

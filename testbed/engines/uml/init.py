@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Process 1 of the UML guest: mount what is needed, do the job, switch off.
+
+    init.py PROJECT_DIR
+
+The root file system is the host's, read-only (hostfs). The one writable folder is the
+working directory of the UML process, reached through the host's /proc/self/cwd, so that the
+kernel's command line is the same for every run.
+"""
+import ctypes
+import json
+import os
+import signal
+import sys
+import traceback
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_MS_RDONLY = 1
+_POWER_OFF = 0x4321FEDC
+
+WORK_DIR = "/run/testbed"
+PROJECT_DIR = "/run/project"
+
+
+def _mount(source, target, kind, flags=0, data=None):
+    os.makedirs(target, exist_ok=True)
+    if _libc.mount(source.encode(), target.encode(), kind.encode(), flags, data.encode() if data else None):
+        errno = ctypes.get_errno()
+        raise OSError(errno, f"mount {kind} on {target}: {os.strerror(errno)}")
+
+
+def _mount_all(project_dir):
+    _mount("proc", "/proc", "proc")
+    _mount("sysfs", "/sys", "sysfs")
+    _mount("tracefs", "/sys/kernel/tracing", "tracefs")
+    _mount("devtmpfs", "/dev", "devtmpfs")
+    _mount("devpts", "/dev/pts", "devpts")
+    for folder in ("/tmp", "/run", "/var/tmp", "/dev/shm"):
+        _mount("tmpfs", folder, "tmpfs")
+    # by host path: /tmp and /run of the host are hidden from here on
+    _mount("none", PROJECT_DIR, "hostfs", _MS_RDONLY, project_dir)
+    _mount("none", WORK_DIR, "hostfs", 0, "/proc/self/cwd")
+
+
+def _note_status(status):
+    path = os.path.join(WORK_DIR, "status.json")
+    with open(path + ".part", "w") as f:
+        json.dump(status, f)
+    os.replace(path + ".part", path)
+
+
+def main():
+    os.environ.clear()
+    os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/tmp", LANG="C.UTF-8",
+                      PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
+    _mount_all(sys.argv[1])
+    # Mininet's node shells must not stop us when they go
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    sys.path[:0] = [PROJECT_DIR, "/usr/lib/python3/dist-packages"]
+    from testbed.guest.main import run
+    with open(os.path.join(WORK_DIR, "job.json")) as f:
+        job = json.load(f)
+    job["project_dir"] = PROJECT_DIR
+    run(job, WORK_DIR)
+    _note_status({"ok": True})
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BaseException as problem:        # process 1 must not end: the kernel would panic
+        traceback.print_exc()
+        sys.stderr.flush()
+        try:
+            _note_status({"ok": False, "error": f"{type(problem).__name__}: {problem}"})
+        except OSError as second:
+            print("status.json:", second, file=sys.stderr)
+    finally:
+        sys.stdout.flush()
+        os.sync()
+        _libc.reboot(_POWER_OFF)

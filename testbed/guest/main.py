@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One run, from orders to raw files."""
+import json
+import os
+import sys
+import time
+
+import topologies
+from testbed import probes
+from testbed.guest import checks, counters, sampler, tuning
+from testbed.guest.programs import Programs
+from topologies.namespace import write_sysctl
+from topologies.network import Network
+
+#: how long the network may take to run empty after the last program ended
+_DRAIN_S = 10
+
+
+class Output:
+    """The run's work folder: complete files or none."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def json(self, name, value):
+        path = os.path.join(self.folder, name)
+        with open(path + ".part", "w") as f:
+            json.dump(value, f, indent=1)
+        os.replace(path + ".part", path)
+
+
+def run(job, work_dir):
+    """Carry out `job` (see testbed/run.py) and leave binary and JSON files in `work_dir`."""
+    output = Output(work_dir)
+    phases = []
+
+    def phase(name):
+        # wall time is only known outside: the engine notes when each of these appears
+        phases.append(name)
+        output.json("progress.json", {"phase": name, "t_us": 0})
+
+    phase("network")
+    topo = topologies.from_section(job["topology"])
+    description = topo.describe()
+    _tune_machine(description)
+    _check_cca(job["cca"])
+    settings = tuning.host_sysctls(description, job["cca"], job["hosts"])
+    with Network(topo, settings, job["timer_period_us"]) as network:
+        output.json("network.json", description)
+        phase("checks")
+        output.json("checks.json", checks.measure(network, description))
+        phase("programs")
+        samplers = {}
+        for name, section in job["probes"].items():
+            samplers[name] = probes.load(name).Sampler(section, network, description, work_dir)
+        programs = Programs(network, job["programs"], job["project_dir"], work_dir)
+        try:
+            programs.wait_until_ready()
+            for probe in samplers.values():
+                probe.open()
+            before = counters.read_all(network)
+            t0_ns = time.monotonic_ns() + 1_000_000_000
+            programs.start(t0_ns)
+
+            def every_second(t_us):
+                output.json("progress.json", {"phase": "traffic", "t_us": t_us})
+                programs.check()
+
+            lateness_us = sampler.run(list(samplers.values()), t0_ns, job["duration_us"], every_second)
+            phase("finish")
+            at_end = counters.read_all(network)
+            accounts = programs.finish()
+        finally:
+            programs.kill()
+        time.sleep(_DRAIN_S)
+        drained = counters.read_all(network)
+        notes = {name: probe.close() for name, probe in samplers.items()}
+        output.json("counters.json", {"at_end": counters.difference(at_end, before),
+                                      "drained": counters.difference(drained, before)})
+        output.json("guest.json", {
+            "t0_ns": t0_ns, "kernel": os.uname().release, "python": sys.version.split()[0],
+            "sampler_lateness_us": dict(zip(samplers, lateness_us.values())),
+            "probes": notes, "accounts": accounts})
+
+
+def _tune_machine(description):
+    for name, value in tuning.machine_sysctls(description).items():
+        write_sysctl(name, value)
+
+
+def _check_cca(cca):
+    """Allow every congestion control in the nodes' namespaces; ValueError if `cca` is not there."""
+    with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as f:
+        available = f.read().split()
+    if cca not in available:
+        raise ValueError(f"the kernel has no congestion control {cca!r}; it has: {' '.join(sorted(available))}")
+    write_sysctl("net.ipv4.tcp_allowed_congestion_control", " ".join(available))

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Starting, synchronising and ending the traffic programs."""
+import json
+import os
+import select
+import subprocess
+import sys
+
+
+class ProgramFailed(Exception):
+    """A traffic program ended early or badly; the message has its own words."""
+
+
+class Programs:
+    """The traffic programs of a run, each in its node's namespace."""
+
+    def __init__(self, network, programs, project_dir, log_dir):
+        """programs: list of {"node", "module", "arguments"}."""
+        self._running = []
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": project_dir, "LANG": "C.UTF-8",
+                       "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
+                       # memory given back to the kernel is faulted in again, and faults are dear
+                       "MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+                       "MALLOC_TOP_PAD_": str(1 << 22)}
+        try:
+            for number, program in enumerate(programs):
+                log = open(os.path.join(log_dir, f"program-{number}-{program['node']}.log"), "w+b")
+                with network.in_namespace(program["node"]):
+                    # -S: only the standard library is needed, and looking for more is slow
+                    process = subprocess.Popen(
+                        [sys.executable, "-s", "-S", "-m", program["module"], *program["arguments"]],
+                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, cwd="/")
+                self._running.append((program, process, log))
+        except BaseException:
+            self.kill()
+            raise
+
+    def wait_until_ready(self, timeout_s=60):
+        """Return when every program has said that it is ready."""
+        for program, process, log in self._running:
+            ready, _, _ = select.select([process.stdout], [], [], timeout_s)
+            line = process.stdout.readline() if ready else b""
+            if line.strip() != b"ready":
+                raise ProgramFailed(self._describe(program, process, log, f"said {line!r} instead of ready"))
+
+    def start(self, t0_ns):
+        """Tell every program when the experiment begins (CLOCK_MONOTONIC)."""
+        for _, process, _ in self._running:
+            process.stdin.write(b"start %d\n" % t0_ns)
+            process.stdin.flush()
+
+    def check(self):
+        """ProgramFailed if one has died."""
+        for program, process, log in self._running:
+            if process.poll():
+                raise ProgramFailed(self._describe(program, process, log, f"ended with status {process.returncode}"))
+
+    def finish(self, timeout_s=600):
+        """Wait for all of them to end by themselves; returns their accounts, in order."""
+        accounts = []
+        for program, process, log in self._running:
+            try:
+                output, _ = process.communicate(timeout=timeout_s)
+            except subprocess.TimeoutExpired:
+                raise ProgramFailed(self._describe(program, process, log, "did not end by itself")) from None
+            if process.returncode:
+                raise ProgramFailed(self._describe(program, process, log, f"ended with status {process.returncode}"))
+            last = output.decode().strip().rpartition("\n")[2]
+            word, _, account = last.partition(" ")
+            if word != "done":
+                raise ProgramFailed(self._describe(program, process, log, f"ended with {last!r} instead of an account"))
+            accounts.append({"node": program["node"], **json.loads(account or "{}")})
+        return accounts
+
+    def kill(self):
+        """End whatever still runs."""
+        for _, process, log in self._running:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            log.close()
+
+    @staticmethod
+    def _describe(program, process, log, what):
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        log.seek(0)
+        words = log.read()[-2000:].decode("utf-8", "replace").strip()
+        return f"{program['module']} on {program['node']} {what}" + (f":\n{words}" if words else "")

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Calling every probe at its deadlines."""
+import heapq
+import time
+
+
+def run(samplers, t0_ns, duration_us, every_second):
+    """Sample from t0 to t0 + duration at absolute deadlines: a late sample delays no other.
+
+    samplers: objects with interval_us and sample(t_us); every_second(t_us) is called once a
+    second of experiment time. Returns {sampler index: largest lateness in us}.
+    """
+    heap = [(0, number) for number in range(len(samplers))]
+    heap.append((0, -1))
+    heapq.heapify(heap)
+    lateness_us = dict.fromkeys(range(len(samplers)), 0)
+    while heap:
+        due_us, number = heap[0]
+        if due_us > duration_us:
+            return lateness_us
+        wait_ns = t0_ns + due_us * 1000 - time.monotonic_ns()
+        if wait_ns > 0:
+            time.sleep(wait_ns / 1e9)
+        t_us = (time.monotonic_ns() - t0_ns) // 1000
+        if number < 0:
+            every_second(t_us)
+            heapq.heapreplace(heap, (due_us + 1_000_000, number))
+        else:
+            samplers[number].sample(t_us)
+            lateness_us[number] = max(lateness_us[number], t_us - due_us)
+            heapq.heapreplace(heap, (due_us + samplers[number].interval_us, number))
+    return lateness_us

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel settings of a run: what is pinned so that the congestion control is what differs."""
+
+_FRAME_BYTES = 1514
+
+
+def socket_buffer_bytes(description):
+    """Largest socket buffer: 4 x (bandwidth-delay product + buffer) of the widest path, at least 4 MB.
+
+    Anything smaller would make flows limited by their windows rather than by their
+    congestion control; those that still are get flagged by the fidelity checks.
+    """
+    rate_bps = max(link["rate_bps"] for link in description["links"] if link["bottleneck"])
+    rtt_us = max((path["base_rtt_us"] for path in description["paths"]), default=0)
+    queue_bytes = max((link["limit_packets"] or 0) for link in description["links"] if link["bottleneck"]) * _FRAME_BYTES
+    return max(4 << 20, 4 * int(rate_bps / 8e6 * rtt_us + queue_bytes))
+
+
+def machine_sysctls(description):
+    """Settings that exist once per kernel, not per namespace."""
+    return {
+        "net.core.rmem_max": socket_buffer_bytes(description),
+        "net.core.wmem_max": socket_buffer_bytes(description),
+        "net.core.netdev_max_backlog": 100000,
+    }
+
+
+def host_sysctls(description, cca, hosts):
+    """Settings of every node's namespace; `hosts` is the scenario's section of that name."""
+    buffer_bytes = socket_buffer_bytes(description)
+    settings = {
+        "net.ipv4.tcp_congestion_control": cca,
+        # one connection must not inherit ssthresh or RTT from an earlier one
+        "net.ipv4.tcp_no_metrics_save": 1,
+        "net.ipv4.tcp_slow_start_after_idle": 0,
+        "net.ipv4.tcp_autocorking": 0,
+        # 1 MiB up to 6.12, 4 MiB later: pinned, since TCP small queues shape bursts
+        "net.ipv4.tcp_limit_output_bytes": 1048576,
+        "net.ipv4.tcp_rmem": f"4096 131072 {buffer_bytes}",
+        "net.ipv4.tcp_wmem": f"4096 65536 {buffer_bytes}",
+        "net.ipv4.tcp_ecn": int(hosts["ecn"]),
+        "net.ipv4.tcp_sack": int(hosts["sack"]),
+        "net.ipv4.tcp_timestamps": 1,
+        # a burst of arrivals is traffic here, not an attack
+        "net.ipv4.tcp_syncookies": 0,
+        "net.ipv4.tcp_max_syn_backlog": 65535,
+        "net.core.somaxconn": 65535,
+        "net.ipv4.ip_local_port_range": "1024 65535",
+        "net.ipv4.icmp_ratelimit": 0,
+    }
+    settings.update(hosts["sysctls"])
+    return settings

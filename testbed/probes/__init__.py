@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Probes: what is measured during a run, one file each, found by listing this folder.
+
+A probe file has two halves that never run in the same process:
+
+* `Sampler(settings, network, description, work_dir)` runs inside the kernel under test,
+  with the standard library only. It opens what it needs (`open()`), is called at absolute
+  deadlines every `interval_us` (`sample(t_us)`), and writes binary files to `work_dir`,
+  cheaply: every system call there is dear.
+* `collect(work_dir, raw_dir, context)` runs afterwards, outside, and turns these files
+  into the CSV files of docs/run-folder.md.
+
+Files whose names start with an underscore are helpers.
+"""
+import importlib
+import pathlib
+
+
+def names():
+    """Names of all probes, as scenarios spell them."""
+    return sorted(f.stem for f in pathlib.Path(__file__).parent.glob("[a-z]*.py"))
+
+
+def load(name):
+    """A probe's module; ValueError if there is none."""
+    if name not in names():
+        raise ValueError(f"no probe {name!r}; there are: {', '.join(names())}")
+    return importlib.import_module(f"testbed.probes.{name}")

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The two netlink questions that are asked a hundred times a second.
+
+pyroute2 would do, but importing it costs more wall time in the guest than a short
+run, and so does each of its dictionaries per sample; these are two fixed messages.
+"""
+import os
+import socket
+import struct
+
+NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
+NLMSG_ERROR, NLMSG_DONE = 2, 3
+NLM_F_REQUEST, NLM_F_ECHO, NLM_F_DUMP = 0x1, 0x8, 0x300
+_RTM_GETQDISC = 38
+_SOCK_DIAG_BY_FAMILY = 20
+_TC_H_ROOT = 0xFFFFFFFF
+_TCA_STATS2, _TCA_STATS_BASIC, _TCA_STATS_QUEUE, _TCA_STATS_PKT64 = 7, 1, 3, 8
+
+HEADER = struct.Struct("=IHHII")            # struct nlmsghdr
+
+
+def attributes(data, start, end):
+    """Yield (type, offset of payload, length of payload) of the attributes in data[start:end]."""
+    while start + 4 <= end:
+        length, kind = struct.unpack_from("=HH", data, start)
+        if length < 4 or start + length > end:
+            return
+        yield kind & 0x3FFF, start + 4, length - 4
+        start += (length + 3) & ~3
+
+
+def raise_error(data):
+    """Raise the OSError of an NLMSG_ERROR message that is not an acknowledgement."""
+    code, = struct.unpack_from("=i", data, HEADER.size)
+    if code:
+        raise OSError(-code, f"netlink: {os.strerror(-code)}")
+
+
+class RootQdisc:
+    """Counters of a device's root qdisc. Open it in the namespace of the device.
+
+    `read()` returns (sent bytes, sent packets, drops, backlog bytes, backlog packets):
+    struct gnet_stats_basic and gnet_stats_queue of include/uapi/linux/gen_stats.h.
+    """
+    _STATS = struct.Struct("=QI")
+    _QUEUE = struct.Struct("=IIIII")         # qlen, backlog, drops, requeues, overlimits
+
+    def __init__(self, ifindex):
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_ROUTE)
+        self._socket.bind((0, 0))
+        body = struct.pack("=BxxxiIII", socket.AF_UNSPEC, ifindex, 0, _TC_H_ROOT, 0)
+        self._request = HEADER.pack(HEADER.size + len(body), _RTM_GETQDISC,
+                                    NLM_F_REQUEST | NLM_F_ECHO, 1, 0) + body
+        self._buffer = bytearray(16384)
+        self._layout = None                  # message length, offsets of basic, packets, queue
+
+    def fileno(self):
+        return self._socket.fileno()
+
+    def read(self):
+        self._socket.send(self._request)
+        length = self._socket.recv_into(self._buffer)
+        if not self._layout or self._layout[0] != length:
+            self._layout = self._find(length)
+        _, basic, packets, queue = self._layout
+        sent_bytes, sent_packets = self._STATS.unpack_from(self._buffer, basic)
+        if packets:
+            sent_packets, = struct.unpack_from("=Q", self._buffer, packets)
+        qlen, backlog, drops, _, _ = self._QUEUE.unpack_from(self._buffer, queue)
+        return sent_bytes, sent_packets, drops, backlog, qlen
+
+    def _find(self, length):
+        if HEADER.unpack_from(self._buffer)[1] == NLMSG_ERROR:
+            raise_error(self._buffer)
+        found = {}
+        for kind, at, size in attributes(self._buffer, HEADER.size + 20, length):
+            if kind == _TCA_STATS2:
+                for inner, offset, _ in attributes(self._buffer, at, at + size):
+                    found[inner] = offset
+        if _TCA_STATS_BASIC not in found or _TCA_STATS_QUEUE not in found:
+            raise OSError("netlink: the root qdisc has no statistics")
+        return length, found[_TCA_STATS_BASIC], found.get(_TCA_STATS_PKT64), found[_TCA_STATS_QUEUE]
+
+    def close(self):
+        self._socket.close()
+
+
+class TcpSockets:
+    """Dumps of all connected TCP sockets of a namespace, undecoded (INET_DIAG_INFO, _CONG)."""
+    _STATES = sum(1 << s for s in (1, 2, 3, 4, 5, 8, 9, 11))      # all but TIME_WAIT, CLOSE, LISTEN
+
+    def __init__(self):
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
+        self._socket.bind((0, 0))
+        extensions = 1 << (2 - 1) | 1 << (4 - 1)                   # INET_DIAG_INFO, INET_DIAG_CONG
+        body = struct.pack("=BBBxI48x", socket.AF_INET, socket.IPPROTO_TCP, extensions, self._STATES)
+        self._request = HEADER.pack(HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY,
+                                    NLM_F_REQUEST | NLM_F_DUMP, 1, 0) + body
+        self._buffer = bytearray(1 << 18)
+        self._view = memoryview(self._buffer)
+
+    def dump_into(self, write):
+        """Ask, and hand every answer datagram (memoryview) to `write`."""
+        self._socket.send(self._request)
+        while True:
+            length = self._socket.recv_into(self._buffer)
+            kind = HEADER.unpack_from(self._buffer)[1]
+            if kind == NLMSG_DONE:
+                return
+            if kind == NLMSG_ERROR:
+                raise_error(self._buffer)
+                return
+            write(self._view[:length])
+
+    def close(self):
+        self._socket.close()

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Trace events without their text: recording the kernel's ring buffer pages as they are,
+and decoding them afterwards, all pages side by side.
+
+Format: kernel/trace/ring_buffer.c (struct buffer_data_page, struct ring_buffer_event) and
+each event's `format` file in tracefs.
+"""
+import os
+import re
+
+_TRACING = "/sys/kernel/tracing"
+PAGE_BYTES = 4096
+_PAGE_HEADER_BYTES = 16
+
+
+class TraceInstance:
+    """A trace buffer of its own in tracefs, recording some events (runs in the guest)."""
+
+    def __init__(self, name, events, buffer_kb, work_dir):
+        """events: {'qdisc/qdisc_enqueue': filter expression or ''}."""
+        self._dir = f"{_TRACING}/instances/{name}"
+        os.mkdir(self._dir)
+        self._write("trace_clock", "mono")       # the default clock has 1 ms steps here
+        self._write("options/record-cmd", "0")
+        self._write("buffer_size_kb", str(buffer_kb))
+        for event, expression in events.items():
+            if expression:
+                self._write(f"events/{event}/filter", expression)
+            with open(f"{self._dir}/events/{event}/format") as f:
+                text = f.read()
+            with open(f"{work_dir}/{event.replace('/', '-')}.format", "w") as f:
+                f.write(text)
+        self._events = list(events)
+        self._pipe = os.open(f"{self._dir}/per_cpu/cpu0/trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
+        self._out = open(f"{work_dir}/{name}.pages", "wb", buffering=1 << 20)
+
+    def _write(self, name, value):
+        with open(f"{self._dir}/{name}", "w") as f:
+            f.write(value)
+
+    def start(self):
+        for event in self._events:
+            self._write(f"events/{event}/enable", "1")
+
+    def drain(self):
+        """Move what has been recorded to the file, in pages of PAGE_BYTES."""
+        while True:
+            try:
+                page = os.read(self._pipe, PAGE_BYTES)
+            except BlockingIOError:
+                return
+            if not page:
+                return
+            self._out.write(page.ljust(PAGE_BYTES, b"\0"))
+
+    def close(self):
+        """Stop recording; returns the number of events the kernel lost or overwrote."""
+        for event in self._events:
+            self._write(f"events/{event}/enable", "0")
+        self.drain()
+        self._out.close()
+        os.close(self._pipe)
+        with open(f"{self._dir}/per_cpu/cpu0/stats") as f:
+            counts = dict(line.split(":", 1) for line in f if ":" in line)
+        os.rmdir(self._dir)
+        return int(counts["overrun"]) + int(counts["commit overrun"]) + int(counts["dropped events"])
+
+
+def read_format(path):
+    """An event's `format` file -> (event id, {field: (offset, size, signed)})."""
+    with open(path) as f:
+        text = f.read()
+    fields = {}
+    for line in re.finditer(r"field:([^;]+);\s*offset:(\d+);\s*size:(\d+);\s*signed:(\d)", text):
+        declaration, offset, size, signed = line.groups()
+        name = re.sub(r"\[.*\]", "", declaration.split()[-1]).lstrip("*")
+        fields[name] = (int(offset), int(size), signed == "1")
+    return int(re.search(r"^ID: (\d+)", text, re.M).group(1)), fields
+
+
+def decode(path, pages_at_once=1 << 14):
+    """Yield (timestamps in ns, ids, byte offsets, bytes) per batch of pages, in recorded order.
+
+    offsets are where each event's fields start in `bytes` (a numpy uint8 array).
+    """
+    import numpy as np
+    with open(path, "rb") as f:
+        while True:
+            data = f.read(PAGE_BYTES * pages_at_once)
+            if not data:
+                return
+            if len(data) % PAGE_BYTES:
+                raise ValueError(f"{path}: ends in the middle of a page")
+            yield _decode_pages(np.frombuffer(data, dtype=np.uint8), np)
+
+
+def _decode_pages(raw, np):
+    words = raw.view("<u4")
+    pages = raw.size // PAGE_BYTES
+    page_words = PAGE_BYTES // 4
+    first = np.arange(pages, dtype=np.int64) * page_words
+    clock = words[first].astype(np.uint64) | (words[first + 1].astype(np.uint64) << np.uint64(32))
+    # the low bits of `commit` are the length; the highest ones flag lost events
+    end = first + 4 + (words[first + 2].astype(np.int64) & 0xFFFFFF) // 4
+    at = first + _PAGE_HEADER_BYTES // 4
+    order, times, starts = [], [], []
+    alive = np.flatnonzero(at < end)
+    step = 0
+    while alive.size:
+        position = at[alive]
+        head = words[position]
+        kind = head & 31
+        delta = (head >> 5).astype(np.uint64)
+        second = words[np.minimum(position + 1, words.size - 1)].astype(np.uint64)
+        extended = kind == 30
+        absolute = kind == 31
+        time = clock[alive] + delta
+        time = np.where(extended, clock[alive] + (second << np.uint64(27)) + delta, time)
+        time = np.where(absolute, (second << np.uint64(27)) | delta, time)
+        padding = kind == 29
+        clock[alive] = np.where(padding, clock[alive], time)
+        long = kind == 0
+        event = ~(extended | absolute | padding)
+        # type_len counts words of data; 0 means that the first word is the length in bytes
+        length = np.where(long, 1 + (second.astype(np.int64) + 3) // 4, 1 + kind.astype(np.int64))
+        length = np.where(extended | absolute, 2, length)
+        length = np.where(padding, page_words, length)
+        picked = np.flatnonzero(event)
+        order.append(alive[picked] * page_words + step)
+        times.append(time[picked])
+        starts.append((position + np.where(long, 2, 1))[picked] * 4)
+        at[alive] = position + length
+        alive = alive[at[alive] < end[alive]]
+        step += 1
+    sequence = np.argsort(np.concatenate(order), kind="stable")
+    starts = np.concatenate(starts)[sequence]
+    ids = raw[starts].astype(np.int64) | raw[starts + 1].astype(np.int64) << 8
+    return np.concatenate(times)[sequence].astype(np.int64), ids, starts, raw
+
+
+def column(raw, starts, field):
+    """One field of all events at `starts` as an integer array; field = (offset, size, signed)."""
+    import numpy as np
+    offset, size, signed = field
+    gathered = raw[(starts + offset)[:, None] + np.arange(size)]
+    return np.ascontiguousarray(gathered).view(f"<{'i' if signed else 'u'}{size}")[:, 0]

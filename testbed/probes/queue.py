@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The bottleneck's queues, sampled: bytes and packets sent, drops, backlog (-> queue.csv.gz)."""
+from array import array
+
+from testbed.probes._netlink import RootQdisc
+
+_COLUMNS = ("t_us", "link", "sent_bytes", "sent_packets", "drops", "backlog_bytes", "backlog_packets")
+
+
+class Sampler:
+    """Reads the root qdisc of every bottleneck over netlink."""
+
+    def __init__(self, settings, network, description, work_dir):
+        self.interval_us = settings.get("interval_us", 10_000)
+        self._network = network
+        self._links = [link for link in description["links"] if link["bottleneck"]]
+        self._file = open(f"{work_dir}/queue.bin", "wb")
+        self._rows = array("q")
+        self._qdiscs = []
+
+    def open(self):
+        for link in self._links:
+            with self._network.in_namespace(link["from"]):
+                self._qdiscs.append(RootQdisc(link["ifindex"]))
+        # counters go on from the checks before the run: start at zero
+        self._start = [qdisc.read()[:3] for qdisc in self._qdiscs]
+
+    def sample(self, t_us):
+        for number, qdisc in enumerate(self._qdiscs):
+            sent_bytes, sent_packets, drops, backlog_bytes, backlog_packets = qdisc.read()
+            start = self._start[number]
+            self._rows.extend((t_us, number, sent_bytes - start[0], sent_packets - start[1],
+                               (drops - start[2]) & 0xFFFFFFFF, backlog_bytes, backlog_packets))
+        if len(self._rows) >= 1400:
+            self._flush()
+
+    def _flush(self):
+        self._rows.tofile(self._file)
+        del self._rows[:]
+
+    def close(self):
+        self._flush()
+        self._file.close()
+        for qdisc in self._qdiscs:
+            qdisc.close()
+        return {}
+
+
+def collect(work_dir, raw_dir, context):
+    import numpy as np
+    import pandas as pd
+
+    from testbed.probes._tables import write_csv
+    rows = np.fromfile(work_dir / "queue.bin", dtype="<i8").reshape(-1, len(_COLUMNS))
+    table = pd.DataFrame(rows, columns=_COLUMNS)
+    links = [link["name"] for link in context["network"]["links"] if link["bottleneck"]]
+    table["link"] = np.array(links)[table["link"]]
+    write_csv(table, raw_dir / "queue.csv.gz")

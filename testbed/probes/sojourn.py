@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Time every single packet spends in the bottleneck's queues (-> sojourn.csv.gz, sojourn_hist.csv.gz).
+
+Exact, from the tracepoints qdisc:qdisc_enqueue and qdisc:qdisc_dequeue of the root qdisc,
+matched on the packet's address. A packet that an AQM drops after it was queued has an
+enqueue event only; its address is reused, so the last enqueue before a dequeue counts.
+"""
+from testbed.probes._ring import TraceInstance, column, decode, read_format
+
+_EVENTS = ("qdisc/qdisc_enqueue", "qdisc/qdisc_dequeue")
+
+
+class Sampler:
+    """Records the two tracepoints and empties their buffer every second."""
+    interval_us = 1_000_000
+
+    def __init__(self, settings, network, description, work_dir):
+        ports = [link["ifindex"] for link in description["links"] if link["bottleneck"]]
+        here = " || ".join(f"ifindex == {index}" for index in ports)
+        self._trace = TraceInstance("sojourn", {
+            _EVENTS[0]: here,
+            _EVENTS[1]: f"({here}) && skbaddr != 0",
+        }, buffer_kb=16384, work_dir=work_dir)
+
+    def open(self):
+        self._trace.start()
+
+    def sample(self, t_us):
+        self._trace.drain()
+
+    def close(self):
+        return {"lost_events": self._trace.close()}
+
+
+def collect(work_dir, raw_dir, context):
+    import numpy as np
+    import pandas as pd
+
+    from testbed.probes._tables import write_csv
+    interval_us = context["settings"].get("interval_us", 10_000)
+    names = {link["ifindex"]: link["name"] for link in context["network"]["links"] if link["bottleneck"]}
+    measure_from_ns = (context["prefill_us"] + context["warmup_us"]) * 1000
+    until_ns = context["duration_us"] * 1000
+    series = {index: [] for index in names}
+    # 1000 bins a decade, exact to 0.25 %, from 1 us to 1000 s; below 1 us is the first bin
+    edges_us = np.concatenate([[0.0], 10 ** (np.arange(0, 9001) / 1000.0)])
+    histogram = {index: np.zeros(edges_us.size - 1, dtype=np.int64) for index in names}
+    for t_ns, sojourn_ns, ifindex in _sojourns(work_dir, np):
+        t_ns = t_ns - context["t0_ns"]
+        inside = (t_ns >= 0) & (t_ns < until_ns)
+        for index in names:
+            mine = inside & (ifindex == index)
+            series[index].append((t_ns[mine] // (interval_us * 1000), sojourn_ns[mine]))
+            late = mine & (t_ns >= measure_from_ns)
+            histogram[index] += np.histogram(sojourn_ns[late] / 1000.0, bins=edges_us)[0]
+    tables, spread = [], []
+    for index, name in names.items():
+        parts = [pd.DataFrame({"bin": b, "ns": ns}).groupby("bin")["ns"].agg(["size", "sum", "min", "max"])
+                 for b, ns in series[index]]
+        table = pd.concat(parts).groupby(level=0).agg({"size": "sum", "sum": "sum", "min": "min", "max": "max"})
+        tables.append(pd.DataFrame({
+            "t_us": table.index * interval_us, "link": name, "packets": table["size"],
+            "mean_us": (table["sum"] / table["size"] / 1000.0).round(3),
+            "min_us": table["min"] / 1000.0, "max_us": table["max"] / 1000.0}))
+        filled = np.flatnonzero(histogram[index])
+        spread.append(pd.DataFrame({"link": name, "low_us": edges_us[filled].round(3),
+                                    "high_us": edges_us[filled + 1].round(3),
+                                    "packets": histogram[index][filled]}))
+    write_csv(pd.concat(tables).sort_values(["t_us", "link"], kind="stable"), raw_dir / "sojourn.csv.gz")
+    write_csv(pd.concat(spread), raw_dir / "sojourn_hist.csv.gz")
+
+
+def _sojourns(work_dir, np):
+    """Yield arrays (dequeue time ns, sojourn ns, ifindex) batch by batch."""
+    formats = {event: read_format(work_dir / f"{event.replace('/', '-')}.format") for event in _EVENTS}
+    (enqueue_id, enqueue), (dequeue_id, dequeue) = (formats[event] for event in _EVENTS)
+    waiting = (np.empty(0, np.int64), np.empty(0, np.uint64))        # enqueued, not yet dequeued
+    for time_ns, ids, starts, raw in decode(work_dir / "sojourn.pages"):
+        is_in, is_out = ids == enqueue_id, ids == dequeue_id
+        in_ns = np.concatenate([waiting[0], time_ns[is_in]])
+        in_skb = np.concatenate([waiting[1], column(raw, starts[is_in], enqueue["skbaddr"])])
+        out_ns, out_skb = time_ns[is_out], column(raw, starts[is_out], dequeue["skbaddr"])
+        out_index = column(raw, starts[is_out], dequeue["ifindex"])
+        # Bring every packet's events together in order of time: an enqueue directly
+        # followed by a dequeue of the same address is a pair.
+        time = np.concatenate([in_ns, out_ns])
+        skb = np.concatenate([in_skb, out_skb])
+        leaves = np.concatenate([np.zeros(in_ns.size, bool), np.ones(out_ns.size, bool)])
+        index = np.concatenate([np.zeros(in_ns.size, np.int64), out_index.astype(np.int64)])
+        order = np.lexsort((leaves, time, skb))
+        time, skb, leaves, index = time[order], skb[order], leaves[order], index[order]
+        pair = np.flatnonzero(~leaves[:-1] & leaves[1:] & (skb[:-1] == skb[1:]))
+        done_at = np.argsort(time[pair + 1], kind="stable")
+        pair = pair[done_at]
+        yield time[pair + 1], time[pair + 1] - time[pair], index[pair + 1]
+        last = np.append(skb[1:] != skb[:-1], True) if skb.size else np.empty(0, bool)
+        open_ = np.flatnonzero(last & ~leaves)
+        waiting = (time[open_], skb[open_])

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Showing how far the runs are: a live table on a terminal, plain lines elsewhere."""
+import sys
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
+
+from testbed.units import show_duration
+
+_PLAIN_EVERY_S = 10
+
+
+def open_display(total_runs, duration_s):
+    """A display for `total_runs` runs of `duration_s` virtual seconds each: a context manager
+    with `note(text)`, `start(run)`, `update(run, phase, t_us)`, `end(run, text)`."""
+    console = Console(stderr=True, highlight=False)
+    return (_Live if console.is_terminal else _Plain)(console, total_runs, duration_s)
+
+
+class _Display:
+    """What both displays know: which run began when, how fast it goes, what is left."""
+
+    def __init__(self, console, total_runs, duration_s):
+        self.console, self.total_runs, self.duration_s = console, total_runs, duration_s
+        self.ended = 0
+        self._began, self._traffic_since, self._wall_of_ended = {}, {}, []
+
+    def start(self, run):
+        self._began[run] = time.monotonic()
+
+    def end(self, run, text):
+        self.ended += 1
+        wall_s = time.monotonic() - self._began.pop(run)
+        self._wall_of_ended.append(wall_s)
+        self._traffic_since.pop(run, None)
+        self.note(f"{run}: {text} ({show_duration(wall_s)} of wall time; run {self.ended} of {self.total_runs})")
+
+    def describe(self, run, phase, t_us):
+        """'traffic 120 of 600 s, 5.1x real time, 1:34 left' for a run."""
+        if phase != "traffic":
+            return phase
+        virtual_s = t_us / 1e6
+        since = self._traffic_since.setdefault(run, time.monotonic())
+        wall_s = time.monotonic() - since
+        if virtual_s < 1 or wall_s < 0.5:
+            return f"traffic {virtual_s:.0f} of {self.duration_s:.0f} s"
+        speed = virtual_s / wall_s
+        left_s = (self.duration_s - virtual_s) / speed
+        return (f"traffic {virtual_s:.0f} of {self.duration_s:.0f} s virtual, {speed:.1f}x real time, "
+                f"{show_duration(left_s)} left")
+
+
+class _Plain(_Display):
+    """One line now and then."""
+
+    def __enter__(self):
+        self._last = {}
+        return self
+
+    def __exit__(self, *_exc):
+        pass
+
+    def note(self, text):
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def update(self, run, phase, t_us):
+        shown_phase, shown_at = self._last.get(run, (None, 0))
+        now = time.monotonic()
+        if phase != shown_phase or now - shown_at >= _PLAIN_EVERY_S:
+            self._last[run] = (phase, now)
+            self.note(f"{run}: {self.describe(run, phase, t_us)}")
+
+
+class _Live(_Display):
+    """A bar for each run that is going on, and one for all of them."""
+
+    def __enter__(self):
+        self._bars = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[state]}"),
+                              console=self.console, transient=True)
+        self._bars.start()
+        self._all = self._bars.add_task("all runs", total=self.total_runs, state=f"0 of {self.total_runs}")
+        self._tasks = {}
+        return self
+
+    def __exit__(self, *_exc):
+        self._bars.stop()
+
+    def note(self, text):
+        self._bars.console.print(Text(text), soft_wrap=True)
+
+    def start(self, run):
+        super().start(run)
+        self._tasks[run] = self._bars.add_task(run, total=self.duration_s, state="start")
+
+    def update(self, run, phase, t_us):
+        self._bars.update(self._tasks[run], state=self.describe(run, phase, t_us),
+                          **({"completed": t_us / 1e6} if phase == "traffic" else {}))
+
+    def end(self, run, text):
+        self._bars.remove_task(self._tasks.pop(run))
+        super().end(run, text)
+        mean_s = sum(self._wall_of_ended) / len(self._wall_of_ended)
+        left_s = mean_s * (self.total_runs - self.ended) / max(1, len(self._tasks) + 1)
+        self._bars.update(self._all, completed=self.ended,
+                          state=f"{self.ended} of {self.total_runs}, about {show_duration(left_s)} left")
+
+
+def print_error(text):
+    """One clear line (or few) on standard error."""
+    print(f"testbed: {text}", file=sys.stderr)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Many runs: each in a process of its own, pinned to a CPU, as many at a time as there are CPUs.
+
+A run that is already there is not repeated, so an interrupted sweep goes on where it was;
+a run that fails does not stop the others.
+"""
+import ctypes
+import multiprocessing
+import os
+import queue
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+from testbed import results
+from testbed.errors import TestbedError
+from testbed.progress import open_display
+from testbed.run import RunSpec, carry_out, code_version, prepare_workload
+
+_PR_SET_PDEATHSIG = 1
+
+
+def run_all(experiment, scenario, engine, ccas, seeds, jobs, keep_work=False, again=False, index=True):
+    """Carry out every missing run of ccas x seeds in `experiment` (a results.Experiment).
+
+    jobs: how many at a time; index: note the runs in index.sqlite. Returns ({run name: error message} of the failed ones).
+    """
+    todo = [(cca, seed) for seed in seeds for cca in ccas
+            if again or not results.finished(experiment.run_dir(cca, seed))]
+    done = len(ccas) * len(seeds) - len(todo)
+    failures = {}
+    scratch = Path(tempfile.mkdtemp(prefix=".workload-", dir=experiment.folder))
+    try:
+        with open_display(len(todo), scenario.timing.duration_us / 1e6) as display:
+            if done:
+                display.note(f"{done} runs are already there")
+            if todo:
+                scheduler = _Scheduler(experiment, scenario, engine, scratch, display, keep_work, index)
+                failures = scheduler.run(todo, cpus=_cpus(jobs))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return failures
+
+
+def _cpus(jobs):
+    """CPUs to pin runs to, one each."""
+    available = sorted(os.sched_getaffinity(0))
+    return [available[i % len(available)] for i in range(jobs or len(available))]
+
+
+class _Scheduler:
+    """Starts workers while CPUs are free and listens to them."""
+
+    def __init__(self, experiment, scenario, engine, scratch, display, keep_work, index):
+        self._experiment, self._scenario, self._engine = experiment, scenario, engine
+        self._scratch, self._display, self._keep_work = scratch, display, keep_work
+        self._index = index
+        self._processes = multiprocessing.get_context("fork")
+        self._messages = self._processes.Queue()
+
+    def run(self, todo, cpus):
+        failures, active, free = {}, {}, list(cpus)
+        waiting = list(todo)
+        prepared = set()
+        try:
+            while waiting or active:
+                while waiting and free:
+                    cca, seed = waiting.pop(0)
+                    if seed not in prepared:
+                        self._display.note(f"preparing the traffic of seed {seed}")
+                        prepare_workload(self._scenario, seed, self._engine.guest_dir(self._scratch),
+                                         self._scratch / f"seed{seed}")
+                        prepared.add(seed)
+                    name = results.run_name(cca, seed)
+                    cpu = free.pop(0)
+                    worker = self._processes.Process(target=self._work, args=(cca, seed, cpu), name=name)
+                    worker.start()
+                    active[name] = (worker, cpu, cca, seed)
+                    self._display.start(name)
+                self._listen(active, free, failures)
+        finally:
+            for worker, *_ in active.values():
+                worker.terminate()
+            for worker, *_ in active.values():
+                worker.join()
+        return failures
+
+    def _listen(self, active, free, failures):
+        """Handle one message, or notice a worker that ended without one."""
+        try:
+            name, kind, *rest = self._messages.get(timeout=0.5)
+        except queue.Empty:
+            for name, (worker, *_) in list(active.items()):
+                if not worker.is_alive() and self._messages.empty():
+                    self._end(name, f"its process ended with status {worker.exitcode}", None, active, free, failures)
+            return
+        if name not in active:
+            return
+        if kind == "phase":
+            self._display.update(name, *rest)
+        else:
+            self._end(name, *rest, active, free, failures)
+
+    def _end(self, name, error, verdict, active, free, failures):
+        worker, cpu, cca, seed = active.pop(name)
+        worker.join()
+        free.append(cpu)
+        run_dir = self._experiment.run_dir(cca, seed)
+        if error:
+            failures[name] = error
+            self._display.end(name, "failed: " + error.splitlines()[0])
+        else:
+            self._display.end(name, f"finished, {verdict}")
+        record = results.read_record(run_dir)
+        if record and self._index:
+            results.index_run(self._experiment.folder, run_dir, record, verdict)
+
+    def _work(self, cca, seed, cpu):
+        """In the worker: one run, its outcome as a message."""
+        _die_with_parent()
+        name = results.run_name(cca, seed)
+        os.sched_setaffinity(0, {cpu})
+        error = verdict = None
+        try:
+            with self._experiment.new_run(cca, seed) as folder:
+                try:
+                    carry_out(RunSpec(self._scenario, cca, seed, self._keep_work), self._engine,
+                              self._scratch / f"seed{seed}", folder, cpu,
+                              lambda phase, t_us: self._messages.put((name, "phase", phase, t_us)))
+                    verdict = results.read_verdict(folder)
+                except TestbedError as problem:
+                    error = str(problem)
+        except TestbedError as problem:
+            error = str(problem)
+        except OSError as problem:
+            error = f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
+        except Exception:
+            error = "a bug in the testbed:\n" + traceback.format_exc()
+        self._messages.put((name, "end", error, verdict))
+        self._messages.close()
+        self._messages.join_thread()
+
+
+def _die_with_parent():
+    """A worker ends, cleaning up, when the testbed is interrupted, terminated or killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
+def describe_experiment(scenario, engine_name, ccas, seeds, command):
+    """The contents of experiment.json."""
+    return {"scenario": scenario.name, "title": scenario.title, "source": scenario.source,
+            "description": scenario.description, "parameters": scenario.parameters, "engine": engine_name,
+            "ccas": list(ccas), "seeds": list(seeds), "command": command, "code_version": code_version(),
+            "runs": [f"runs/{results.run_name(cca, seed)}" for seed in seeds for cca in ccas]}

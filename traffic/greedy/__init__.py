@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Greedy flows: bulk transfers that always have data to send."""

@@ -23,6 +23,10 @@ FLOW_METRICS = (
     ("flow_completion_time_mean", "completion, mean"),
     ("flow_completion_time_p95", "completion, p95"),
 )
+FAIRNESS_METRICS = (
+    ("mean_jains_fairness_throughput_l4", "Jain's fairness index"),
+    ("mean_entropy_fairness_throughput_l4", "entropy of the shares"),
+)
 LOAD_METRICS = (
     ("offered_load", "offered load"), ("offered_load_share", "of the link rate"),
     ("carried_over_offered", "carried / offered"),
@@ -65,6 +69,7 @@ def context(experiment: Experiment, results: Results) -> dict[str, Any]:
                        if (table := _table(results, LINK_METRICS, link, "congestion control",
                                            f"Bottleneck, {style.direction(link)}"))],
         "flow_table": _flow_table(results),
+        "fairness_table": _fairness_table(results),
         "size_tables": _all_size_tables(results, links),
         "load_tables": [table for link in links
                         if (table := _table(results, LOAD_METRICS, link, "congestion control",
@@ -117,6 +122,16 @@ def _flow_table(results: Results) -> Table | None:
                for value in results.sample(cca, "connections_started", "all")):
         return None
     return _table(results, FLOW_METRICS, "all", "congestion control", "Connections")
+
+
+def _fairness_table(results: Results) -> Table | None:
+    """Fairness among few long flows; the bin width is part of its definition."""
+    scope = next(iter(results.scopes("mean_jains_fairness_throughput_l4")), None)
+    if scope is None:
+        return None
+    width = scope.removeprefix("bin_").replace("_", " ")
+    return _table(results, FAIRNESS_METRICS, scope, "congestion control",
+                  f"Long flows, bins of {width}")
 
 
 def _all_size_tables(results: Results, links: list[str]) -> list[tuple[str, list[Table]]]:

@@ -13,6 +13,7 @@ from analysis.figures import Figure
 from analysis.runs import Experiment
 
 ORDER = 35
+POINTS = 500  # of a curve
 
 
 def ccdf(histogram: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -29,6 +30,18 @@ def ccdf(histogram: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return sojourn, np.concatenate([[1], share, [0]])
 
 
+def thinned(sojourn: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The curve with at most about POINTS points: even steps of time and of log(share)."""
+    if len(sojourn) <= POINTS:
+        return sojourn, share
+    logs = np.log10(np.maximum(share, 1e-9))
+    wanted = np.concatenate([
+        np.searchsorted(sojourn, np.linspace(0, sojourn[-1], POINTS // 2)),
+        len(logs) - 1 - np.searchsorted(logs[::-1], np.linspace(logs[-2], 0, POINTS // 2))])
+    keep = np.unique(np.concatenate([np.clip(wanted, 0, len(sojourn) - 1), [len(sojourn) - 1]]))
+    return sojourn[keep], share[keep]
+
+
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     link = next(iter(experiment.usable_runs[0].bottlenecks), None)
     curves: dict[str, tuple[np.ndarray, np.ndarray]] = {}
@@ -38,7 +51,7 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
                   if (frame := run.frame("sojourn_hist")) is not None]
         pooled = pd.concat(tables) if tables else pd.DataFrame()
         if len(pooled):
-            curves[cca] = ccdf(pooled)
+            curves[cca] = thinned(*ccdf(pooled))
     if not curves:
         return []
     name = "sojourn"

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Metrics of single long flows and their fairness, from tcp_info.
+
+Only for runs of few flows: the metrics of 10^5 short connections say little
+one by one, and have their distributions by size instead.  Names and
+definitions follow the flow metrics of CCPerf where they exist there.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from analysis import tcp
+from analysis.metrics import Metric
+from analysis.runs import Run
+
+MOST_FLOWS = 100
+LEAST_BIN_US = 20_000
+
+
+def compute(run: Run) -> list[Metric]:
+    """Per flow over [first sample, end of the run] within the measurement interval."""
+    found = tcp.measured(run)
+    if found is None:
+        return []
+    samples, steps = found
+    socket = samples.groupby(tcp.SOCKET, observed=True, sort=False).ngroup()
+    sent = steps["bytes_sent"].groupby(socket).sum()
+    flows = sent[sent > 0].index
+    if not 0 < len(flows) <= MOST_FLOWS:
+        return []
+    metrics = []
+    for number, flow in enumerate(flows):
+        mine = (socket == flow).to_numpy()
+        metrics += _flow(run, f"flow_{number}", samples[mine], steps[mine])
+    total = sum(metric.value for metric in metrics if metric.metric == "mean_throughput_l4")
+    metrics.append(Metric("mean_agg_throughput_l4", "all", "Mbit/s", total))
+    if len(flows) > 1:
+        metrics += _fairness(run, samples, steps, socket, list(flows))
+    return metrics
+
+
+def _flow(run: Run, scope: str, samples: pd.DataFrame, steps: pd.DataFrame) -> list[Metric]:
+    """Rates count zero after completion; cwnd and sRTT hold their last value."""
+    start_us, end_us = run.interval
+    times = samples["t_us"].to_numpy()
+    # When the flow began is known to one sampling interval.
+    gap = np.median(np.diff(times)) if len(times) > 1 else 0
+    window_us = end_us - max(start_us, min(times[0], steps["since_us"].iloc[0]) - gap)
+    holds = np.diff(np.append(np.minimum(times, end_us), end_us)).astype(float)
+    holds = holds if holds.sum() > 0 else np.ones(len(times))
+    srtt_ms = float(np.average(samples["srtt_us"], weights=holds)) / 1e3
+    metrics = [
+        Metric("mean_throughput_l4", scope, "Mbit/s", steps["bytes_acked"].sum() * 8 / window_us),
+        Metric("mean_sending_rate_l4", scope, "Mbit/s", steps["bytes_sent"].sum() * 8 / window_us),
+        Metric("mean_cwnd_l4", scope, "segments",
+               float(np.average(samples["cwnd"], weights=holds))),
+        Metric("mean_srtt_l4", scope, "ms", srtt_ms),
+        Metric("total_retransmissions_l4", scope, "segments",
+               float(steps["total_retrans"].sum()))]
+    base_us = _base_rtt_us(run, samples)
+    if base_us is not None:
+        metrics.append(Metric("mean_est_qdelay_l4", scope, "ms", srtt_ms - base_us / 1e3))
+    return metrics
+
+
+def _base_rtt_us(run: Run, samples: pd.DataFrame) -> float | None:
+    """Configured base RTT between the two ends of a flow, None when no path joins them."""
+    owner = {address: node["name"] for node in run.network.get("nodes", [])
+             for address in node.get("addresses", [])}
+    ends = {owner.get(str(samples["src"].iloc[0])), owner.get(str(samples["dst"].iloc[0]))}
+    return next((path["base_rtt_us"] for path in run.network.get("paths", [])
+                 if {path["initiator"], path["acceptor"]} == ends), None)
+
+
+def _fairness(run: Run, samples: pd.DataFrame, steps: pd.DataFrame, socket: pd.Series,
+              flows: list[int]) -> list[Metric]:
+    """Jain's index and entropy of the throughputs per bin, averaged over the bins.
+
+    A bin has the flows with throughput > 0 in it; bins with none are left out.
+    """
+    times = np.unique(samples["t_us"].to_numpy())
+    if len(times) < 2:
+        return []
+    step_us = float(np.median(np.diff(times)))
+    bin_us = step_us * math.ceil(LEAST_BIN_US / step_us - 1e-6)
+    # A sample's growth belongs to the time before it.
+    place = ((samples["t_us"] - run.interval.start_us - 1) // bin_us).rename("bin")
+    table = (steps["bytes_acked"].groupby([place, socket]).sum().unstack(fill_value=0)
+             .reindex(columns=flows, fill_value=0).to_numpy())
+    table = table[table.sum(axis=1) > 0]
+    share = table / table.sum(axis=1, keepdims=True)
+    active = (table > 0).sum(axis=1)
+    jain = 1 / (active * (share ** 2).sum(axis=1))
+    logs = np.log2(share, out=np.zeros_like(share), where=share > 0)
+    scope = f"bin_{bin_us / 1e3:g}_ms"
+    return [Metric("mean_jains_fairness_throughput_l4", scope, "1", float(jain.mean())),
+            Metric("mean_entropy_fairness_throughput_l4", scope, "bit",
+                   float(-(share * logs).sum(axis=1).mean()))]

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""tcp_info samples: which socket, which direction, what it did since its last sample."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from analysis.runs import Run
+
+SOCKET = ["node", "src", "sport", "dst", "dport"]
+COUNTERS = ["bytes_sent", "bytes_retrans", "bytes_acked", "bytes_received", "total_retrans",
+            "busy_us", "rwnd_limited_us", "sndbuf_limited_us"]
+_SENDS = {"left": "left_to_right", "right": "right_to_left"}
+_RECEIVES = {"left": "right_to_left", "right": "left_to_right"}
+
+
+def growth(samples: pd.DataFrame) -> pd.DataFrame:
+    """Growth of the cumulative counters of each socket since its previous sample.
+
+    `since_us` is the time of that sample.  The first sample of a socket counts
+    from zero, at its own time; so does one whose counters of bytes fell,
+    because then the same addresses and ports belong to a new socket.
+    `samples` must be in order of time.
+    """
+    socket = samples.groupby(SOCKET, observed=True, sort=False).ngroup().to_numpy()
+    order = np.argsort(socket, kind="stable")
+    times = samples["t_us"].to_numpy()[order]
+    values = samples[COUNTERS].fillna(0).to_numpy()[order]
+    steps = np.diff(values, axis=0, prepend=0)
+    since = np.concatenate([times[:1], times[:-1]])
+    fresh = np.diff(socket[order], prepend=-1) != 0
+    fresh |= steps[:, COUNTERS.index("bytes_sent")] < 0
+    fresh |= steps[:, COUNTERS.index("bytes_received")] < 0
+    steps[fresh], since[fresh] = values[fresh], times[fresh]
+    found = np.empty((len(samples), len(COUNTERS) + 1))
+    found[order] = np.column_stack([np.clip(steps, 0, None), since])
+    return pd.DataFrame(found, columns=[*COUNTERS, "since_us"], index=samples.index)
+
+
+def measured(run: Run) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+    """Samples by time, and growth, of the measurement interval; None without tcp_info.
+
+    Growth between two samples around an edge of the interval counts in
+    proportion to the time inside.
+    """
+    samples = run.frame("tcp_info")
+    if samples is None or samples.empty:
+        return None
+    samples = samples.sort_values("t_us", kind="stable", ignore_index=True)
+    steps = growth(samples)
+    start, end = run.interval
+    until, since = samples["t_us"].to_numpy(), steps["since_us"].to_numpy()
+    took = until - since
+    inside = np.clip(np.minimum(until, end) - np.maximum(since, start), 0, None)
+    share = np.divide(inside, took, out=((until > start) & (until <= end)).astype(float),
+                      where=took > 0)
+    steps[COUNTERS] *= share[:, None]
+    return samples[share > 0], steps[share > 0]
+
+
+def direction(run: Run, samples: pd.DataFrame, receiving: bool = False) -> pd.Series:
+    """Direction in which each sample's node sends (or receives); `all` without sides."""
+    names = _RECEIVES if receiving else _SENDS
+    of_node = {node["name"]: names.get(node.get("side"), "all")
+               for node in run.network.get("nodes", [])}
+    return samples["node"].astype(str).map(of_node)
+
+
+def received_bytes(run: Run) -> dict[str, float]:
+    """Payload that arrived in order in the measurement interval, by direction."""
+    found = measured(run)
+    if found is None:
+        return {}
+    samples, steps = found
+    return steps["bytes_received"].groupby(
+        direction(run, samples, receiving=True)).sum().to_dict()

@@ -70,7 +70,7 @@ def ensure(spec=None, report=print):
             fresh = source_dir.with_name(source_dir.name + ".unpatched")
             shutil.rmtree(fresh, ignore_errors=True)
             sources.fetch(spec, fresh, report)
-            _patch(fresh)
+            _patch(fresh, report)
             os.replace(fresh, source_dir)
         _build(source_dir, build_dir, report)
         report("booting it once")
@@ -100,7 +100,7 @@ def _build_dir(identity):
 
 def _digest_of_patches():
     digest = hashlib.sha256()
-    for patch in sorted((_HERE / "patches").glob("*.patch")):
+    for patch in sorted((_HERE / "patches").rglob("*.patch")):
         digest.update(patch.read_bytes())
     return digest.hexdigest()
 
@@ -124,13 +124,23 @@ def _lock():
         yield
 
 
-def _patch(tree):
+def _patch(tree, report):
+    """Apply patches/*.patch, which runs depend on, and those of patches/speed/ that fit this kernel."""
     for patch in sorted((_HERE / "patches").glob("*.patch")):
-        with open(patch) as f:
-            done = subprocess.run(["patch", "-p1", "--batch", "--no-backup-if-mismatch"], cwd=tree, stdin=f,
-                                  capture_output=True, text=True)
-        if done.returncode:
-            raise KernelError(f"{patch.name} does not apply to this kernel:\n{done.stdout.strip()}")
+        refused = _apply(patch, tree, "--dry-run") or _apply(patch, tree)
+        if refused:
+            raise KernelError(f"{patch.name} does not apply to this kernel:\n{refused}")
+    for patch in sorted((_HERE / "patches" / "speed").glob("*.patch")):
+        if _apply(patch, tree, "--dry-run") or _apply(patch, tree):
+            report(f"{patch.name} does not apply to this kernel: built without it, runs will be slower")
+
+
+def _apply(patch, tree, *options):
+    """What `patch` complained of, or None if it had nothing to complain of."""
+    with open(patch) as f:
+        done = subprocess.run(["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", *options], cwd=tree,
+                              stdin=f, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode else None
 
 
 def _make(source_dir, build_dir):

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# make scenario-access-link [CCA=reno,cubic] [LOAD=60|85|110] [SEEDS=3] [QUICK=1] [JOBS=2] [KERNEL=path|version]
+# make test
+
+CCA   ?=
+LOAD  ?=
+SEEDS ?=
+QUICK ?=
+JOBS  ?=
+KERNEL ?=
+
+RUN_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(LOAD),--load '$(LOAD)') $(if $(SEEDS),--seeds '$(SEEDS)') \
+	$(if $(QUICK),--quick) $(if $(JOBS),--jobs '$(JOBS)') $(if $(KERNEL),--kernel '$(KERNEL)')
+
+.PHONY: help setup kernel test unit bench clean scenario-%
+
+help:
+	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
+	@echo "                     CCA=reno,cubic LOAD=85 SEEDS=3 QUICK=1 JOBS=2 KERNEL=path-or-version"
+	@echo "make test            set up, build the guest kernel, run all tests"
+	@echo "make unit            the tests that need no guest kernel"
+	@echo "make bench           speed and scale: ratios to real time, CPU per packet"
+	@echo "make setup           install the Debian packages that are missing"
+	@echo "make kernel          build the guest kernel (done by itself when needed)"
+	@echo "make clean           remove caches of this checkout (results are kept)"
+
+setup:
+	./setup.sh
+
+kernel: setup
+	bin/testbed kernel $(if $(KERNEL),--kernel '$(KERNEL)')
+
+scenario-%:
+	./setup.sh run kernel
+	bin/testbed run '$*' $(RUN_OPTIONS)
+
+test: kernel
+	/usr/bin/python3 -m pytest
+
+unit:
+	./setup.sh run test
+	/usr/bin/python3 -m pytest tests/unit
+
+bench: kernel
+	/usr/bin/python3 -m benchmarks
+
+clean:
+	rm -rf .pytest_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

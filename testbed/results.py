@@ -111,9 +111,8 @@ class Experiment:
             for key in ("ccas", "seeds", "runs"):
                 record[key] = before[key] + [v for v in record[key] if v not in before[key]]
         write_json(path, record)
-        for stale in (self.folder / "runs").glob(".*.partial"):
-            owner = stale.name.split(".")[-2]
-            if not os.path.exists(f"/proc/{owner}"):
+        for stale in self.folder.glob(".partial-*"):
+            if not os.path.exists(f"/proc/{stale.name.rpartition('-')[2]}"):
                 shutil.rmtree(stale)
 
     def run_dir(self, cca, seed):
@@ -121,18 +120,18 @@ class Experiment:
 
     @contextlib.contextmanager
     def new_run(self, cca, seed):
-        """A folder to fill; it takes its place only when the block ends well (else it is removed,
-        unless the block called `keep()` to have a failed run inspected)."""
+        """A folder to fill; it takes its place when the block ends, and is removed if the block raises."""
         final = self.run_dir(cca, seed)
-        partial = final.with_name(f".{final.name}.{os.getpid()}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
+        scratch = self.folder / f".partial-{os.getpid()}"
+        shutil.rmtree(scratch, ignore_errors=True)
+        partial = scratch / final.name
         partial.mkdir(parents=True)
         try:
             yield partial
             shutil.rmtree(final, ignore_errors=True)
             os.replace(partial, final)
         finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 def index_run(experiment_dir, run_dir, record, verdict):

@@ -21,7 +21,9 @@ class TraceInstance:
         self._dir = f"{_TRACING}/instances/{name}"
         os.mkdir(self._dir)
         self._write("trace_clock", "mono")       # the default clock has 1 ms steps here
-        self._write("options/record-cmd", "0")
+        # command names per process: a global option, costs a little on every event
+        with open(f"{_TRACING}/options/record-cmd", "w") as f:
+            f.write("0")
         self._write("buffer_size_kb", str(buffer_kb))
         for event, expression in events.items():
             if expression:

@@ -51,7 +51,8 @@ def main():
     os.sched_setaffinity(0, {int(cpu)})
     _libc.personality(ctypes.c_ulong(_ADDR_NO_RANDOMIZE))
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    _confine_writes(writable.split(":") + ["/dev/null", "/dev/zero"])
+    devices = [path for path in ("/dev/null", "/dev/zero", "/dev/ptmx", "/dev/pts") if os.path.exists(path)]
+    _confine_writes(writable.split(":") + devices)
     os.execv(program, [program, *arguments])
 
 

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One end of one connection: its program of ops, driven by an `EventLoop`.
+
+An op (need_bytes, wait_us, bytes) of the plan: wait until need_bytes in total have been read
+from the peer, then wait_us from the later of the end of the previous op's writing and that
+instant (the first op: from the establishment), then write `bytes`, or send FIN if 0.
+"""
+
+from errno import EAGAIN, EINPROGRESS, EPIPE
+
+from .records import FINISHED, UNFINISHED
+from .sockets import (EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, IPPROTO_TCP,
+                      SEND_BUFFER_BYTES, SO_RCVLOWAT, SO_REUSEADDR, SOL_SOCKET, TCP_MAXSEG, bind,
+                      close, connect, discard, send, set_option, shutdown, socket_error,
+                      tcp_socket)
+
+# What a connection is waiting for
+CONNECTING, DATA, TIMER, ROOM, CLOSE = range(5)
+
+# SO_RCVLOWAT: how much to let gather before being woken. An ADU up to WHOLE_BYTES is awaited
+# as a whole: it fits twice into the window a receiver announces at first (64 KiB). Of a
+# longer one the buffer never holds more than PART_BYTES or 1/8 of what has come so far, so that
+# neither the announced window nor its autotuning (which goes by what the application
+# reads in a round trip) notices.
+WHOLE_BYTES = 32 << 10
+PART_BYTES = 16 << 10
+MOST_BYTES = 256 << 10
+# Raising the mark is one system call; it must save at least two wake-ups (segments).
+WORTH_BYTES = 3 * 1448
+
+MOST_AT_ONCE = 1 << 30
+NOWHERE = 1 << 62
+IN_EVENTS = EPOLLIN | EPOLLRDHUP | EPOLLET
+BROKEN = EPOLLERR | EPOLLHUP
+
+
+class Connection:
+    """State of one end; `number` names it in the event loop. Instants are ns since t0."""
+
+    __slots__ = ("loop", "end", "index", "number", "fd", "state", "op", "last_op", "left",
+                 "peer_op", "peer_last", "mark", "read", "expected", "lowat", "closes", "listens")
+
+    def __init__(self, loop, end, index, number):
+        self.loop = loop
+        self.end = end          # the End this connection belongs to
+        self.index = index      # row of the plan
+        self.number = number
+        self.fd = -1
+        self.state = CONNECTING
+        self.op, self.last_op = end.own_first[index], end.own_first[index + 1]
+        self.left = 0           # bytes of the current op not yet written
+        self.peer_op, self.peer_last = end.peer_first[index], end.peer_first[index + 1]
+        self.read = 0           # bytes
+        self.expected = sum(end.peer_bytes[self.peer_op:self.peer_last])
+        # bytes read at which the peer's current ADU is complete
+        self.mark = end.peer_bytes[self.peer_op] if self.expected else NOWHERE
+        self.lowat = 1          # SO_RCVLOWAT as set
+        # May close when all is over: has a FIN of its own, or has seen the peer's
+        self.closes = self.op < self.last_op and not end.own_bytes[self.last_op - 1]
+        self.listens = IN_EVENTS
+
+    def connect(self, now):
+        """Initiator: open a socket of the connection's own port and begin to connect."""
+        end, index = self.end, self.index
+        records = end.records
+        records.start_us[index] = now // 1000
+        records.status[index] = UNFINISHED
+        fd = self.fd = tcp_socket()
+        if fd < 0:
+            return self.fail(-fd, now)
+        mss = end.mss_of(index)
+        error = set_option(fd, IPPROTO_TCP, TCP_MAXSEG, mss) if mss else 0
+        if not error and end.shares_ports:
+            error = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1)
+        error = error or bind(fd, end.local_ip, end.port_of(index))
+        if not error:
+            if self.mark < NOWHERE:
+                self.tune()
+            error = connect(fd, end.peer_ip, end.port)
+            if error == -EINPROGRESS:
+                error = 0
+        if error:
+            return self.fail(-error, now)
+        self.listens = IN_EVENTS | EPOLLOUT
+        self.loop.epoll.add(fd, self.listens, self.number)
+
+    def accepted(self, fd, now):
+        """Acceptor: take over the socket of an established connection."""
+        index, records = self.index, self.end.records
+        self.fd = fd
+        records.start_us[index] = records.connected_us[index] = now // 1000
+        records.status[index] = UNFINISHED
+        if self.mark < NOWHERE:
+            self.tune()
+        # Without EPOLLOUT: it would be reported at once, and most programs never need it
+        self.loop.epoll.add(fd, IN_EVENTS, self.number)
+        self.go_on(now)
+
+    def handle(self, events, now):
+        """Something happened on the socket."""
+        state = self.state
+        if state == CONNECTING:
+            if events & BROKEN:
+                return self.fail(socket_error(self.fd), now)
+            self.end.records.connected_us[self.index] = now // 1000
+            self.state = DATA
+            self.go_on(now)
+            if self.fd < 0 or not events & EPOLLIN:
+                return
+            state = self.state
+        elif events & EPOLLERR:
+            return self.fail(socket_error(self.fd) or EPIPE, now)
+        if events & EPOLLIN and self.read < self.expected:
+            self.take(now)
+            if self.fd < 0:
+                return
+        if events & EPOLLRDHUP:
+            if self.read < self.expected:
+                return self.fail(EPIPE, now)    # closed before it had sent everything
+            self.closes = True
+        if self.state == CLOSE:
+            self.close_if_done(now)
+        elif state == ROOM and events & EPOLLOUT and self.write_on(now):
+            self.go_on(now)
+
+    def take(self, now):
+        """Read all there is; note which ADUs are complete; go on if they were waited for."""
+        missing = self.expected - self.read
+        n = discard(self.fd, missing if missing < MOST_AT_ONCE else MOST_AT_ONCE)
+        if n <= 0:
+            if n != -EAGAIN:
+                self.fail(-n or EPIPE, now)
+            return
+        self.read = read = self.read + n
+        if read >= self.mark:
+            end, op, mark = self.end, self.peer_op, self.mark
+            delivered_us, peer_bytes, now_us = end.records.delivered_us, end.peer_bytes, now // 1000
+            while read >= mark:
+                delivered_us[op] = now_us
+                op += 1
+                more = peer_bytes[op] if op < self.peer_last else 0     # 0: only FIN is left
+                mark = mark + more if more else NOWHERE
+            self.peer_op, self.mark = op, mark
+            if self.state == DATA:
+                self.go_on(now)
+                if self.fd < 0:
+                    return
+        if self.mark < NOWHERE:
+            self.tune()
+
+    def tune(self):
+        """Choose SO_RCVLOWAT for the rest of the peer's current ADU."""
+        rest = self.mark - self.read
+        if rest > WHOLE_BYTES:
+            rest = min(rest, max(PART_BYTES, min(self.read >> 3, MOST_BYTES)))
+        if rest < self.lowat or rest >= 2 * self.lowat and rest >= self.lowat + WORTH_BYTES:
+            self.lowat = rest
+            # cannot fail for a positive value on a TCP socket
+            set_option(self.fd, SOL_SOCKET, SO_RCVLOWAT, rest)
+
+    def go_on(self, now):
+        """The previous op is over or data came: execute what is due at `now`."""
+        end = self.end
+        while self.op < self.last_op:
+            op = self.op
+            if end.own_need[op] > self.read:
+                self.state = DATA
+                return
+            wait_us = end.own_wait_us[op]
+            if wait_us:
+                self.state = TIMER
+                self.loop.call_at(now + 1000 * wait_us, self.number)
+                return
+            if not self.begin(now):
+                return
+        self.state = CLOSE
+        self.close_if_done(now)
+
+    def timer(self, now):
+        """The wait of the current op is over."""
+        if self.begin(now):
+            self.go_on(now)
+
+    def begin(self, now):
+        """Begin the current op. True when it is over."""
+        op, end = self.op, self.end
+        end.records.sent_us[op] = now // 1000
+        self.left = end.own_bytes[op]
+        if self.left:
+            return self.write_on(now)
+        if self.read == self.expected:
+            # close() alone sends the FIN, and of the peer only its FIN can follow
+            self.over(FINISHED, now)
+            return False
+        error = shutdown(self.fd)
+        if error:
+            self.fail(-error, now)
+            return False
+        self.op = op + 1
+        return True
+
+    def write_on(self, now):
+        """Write what is left of the current op. True when it is all in the socket's buffer."""
+        while self.left:
+            size = self.left if self.left < SEND_BUFFER_BYTES else SEND_BUFFER_BYTES
+            n = send(self.fd, size)
+            if n < 0 and n != -EAGAIN:
+                self.fail(-n, now)
+                return False
+            if n > 0:
+                self.left -= n
+                self.end.records.written_bytes[self.index] += n
+            if n < size:        # full: the kernel reports room once a third is free
+                self.state = ROOM
+                if not self.listens & EPOLLOUT:
+                    self.listens = IN_EVENTS | EPOLLOUT
+                    self.loop.epoll.modify(self.fd, self.listens, self.number)
+                return False
+        self.op += 1
+        return True
+
+    def close_if_done(self, now):
+        """The program is over: close when all is read, and without a FIN of its own at EOF."""
+        if self.closes and self.read == self.expected:
+            self.over(FINISHED, now)
+
+    def fail(self, errno, now):
+        """Close after an error."""
+        self.over(-errno, now)
+
+    def over(self, status, now):
+        """Close; `status` as in the records."""
+        if self.fd >= 0:
+            close(self.fd)
+        self.fd = -1
+        records, index = self.end.records, self.index
+        records.status[index] = status
+        records.end_us[index] = now // 1000
+        records.read_bytes[index] = self.read
+        del self.loop.connections[self.number]

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One end of a source on this node: its plan seen from this side, its records, its ports.
+
+Which connection of the plan an incoming one is, the acceptor learns from its port: the
+initiator binds connection i to `first + i mod count` (`ports`, 1024 and 60000 by default), and
+the acceptor takes the latest i with that port whose start is not after now. A port still in
+use from `count` connections ago makes bind() fail with EADDRINUSE, which is recorded
+for the later connection; the acceptor does not see it.
+"""
+
+from bisect import bisect_right
+
+from .plan import read_plan
+from .records import INITIATOR, ROLES, UNFINISHED, Records
+from .sockets import ip_bytes
+
+DEFAULT_PORTS = (1024, 60000)
+ETHERNET_MSS = 1460     # TCP_MAXSEG at or above this changes nothing
+
+
+class JobError(ValueError):
+    """A job that cannot be done as written."""
+
+
+class End:
+    """Plan columns as `own_*` and `peer_*`, records and addresses of one end of a source."""
+
+    def __init__(self, entry, node):
+        """`entry`: an element of the job's `endpoints`. Raises JobError, PlanError, OSError."""
+        try:
+            self.source, self.role = entry["source"], entry["role"]
+            self.local, self.peer, self.port = entry["local"], entry["peer"], entry["port"]
+            path = entry["plan"]
+            self.local_ip, self.peer_ip = ip_bytes(self.local), ip_bytes(self.peer)
+            self.first_port, self.ports = entry.get("ports", DEFAULT_PORTS)
+        except (KeyError, TypeError, ValueError) as error:
+            raise JobError(f"endpoint {entry!r}: {error!r}") from error
+        if self.role not in ROLES:
+            raise JobError(f"endpoint of source {self.source}: role {self.role!r} is none of "
+                           f"{', '.join(ROLES)}")
+        if not (1 <= self.first_port and 1 <= self.ports
+                and self.first_port + self.ports <= 65536):
+            raise JobError(f"endpoint of source {self.source}: ports from {self.first_port}, "
+                           f"{self.ports} of them")
+        self.initiates = self.role == INITIATOR
+        plan = read_plan(path)
+        sides = ("init", "acc") if self.initiates else ("acc", "init")
+        for name, side in zip(("own", "peer"), sides):
+            for column in ("first", "need", "wait_us", "bytes"):
+                setattr(self, f"{name}_{column}", getattr(plan, f"{side}_{column}"))
+        self.start_us = plan.start_us
+        self._mss_init, self._mss_acc = plan.mss_init, plan.mss_acc
+        self.shares_ports = len(plan) > self.ports      # several sockets to one port number
+        self.records = Records.empty({
+            "source": self.source, "role": self.role, "node": node, "local": self.local,
+            "peer": self.peer, "port": self.port, "ports": [self.first_port, self.ports],
+            "connections": len(plan), "own_ops": len(self.own_bytes),
+            "peer_ops": len(self.peer_bytes)})
+
+    def port_of(self, index):
+        """The initiator's port of a connection."""
+        return self.first_port + index % self.ports
+
+    def index_of(self, port, now_us):
+        """The connection that comes from a port at `now_us`; None if there is none."""
+        offset = port - self.first_port
+        begun = bisect_right(self.start_us, now_us)
+        if not 0 <= offset < self.ports or offset >= begun:
+            return None
+        return begun - 1 - (begun - 1 - offset) % self.ports
+
+    def mss_of(self, index):
+        """Value for TCP_MAXSEG, 0 for none.
+
+        It bounds what a socket announces and what it sends, so that the smaller value of the two
+        sides, set by the initiator alone, holds for both.
+        """
+        given = [mss for mss in (self._mss_init[index], self._mss_acc[index]) if mss]
+        mss = min(given) if given else 0
+        return mss if mss < ETHERNET_MSS else 0
+
+    def account(self):
+        """Counts of this end for the account on stdout."""
+        records = self.records
+        counts = {}
+        for status in records.status:
+            counts[status] = counts.get(status, 0) + 1
+        late_us = 0
+        if self.initiates:
+            late_us = max((started - planned for started, planned
+                           in zip(records.start_us, self.start_us) if started >= 0), default=0)
+        return {"source": self.source, "role": self.role,
+                "counts": counts, "unfinished": counts.get(UNFINISHED, 0),
+                "written_bytes": sum(records.written_bytes),
+                "read_bytes": sum(records.read_bytes), "latest_start_us": late_us}

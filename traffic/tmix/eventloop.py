@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Drives all connections of a node by one epoll set and one heap of instants.
+
+One wake-up is one epoll_pwait2 and one look at the clock; everything that is due or has
+happened by then is done with that one reading of the time.
+"""
+
+import time
+from errno import EAGAIN, ECONNABORTED
+from heapq import heappop, heappush, heapreplace
+
+from .connection import Connection
+from .sockets import (EPOLLIN, Epoll, SO_REUSEADDR, SOL_SOCKET, accept, bind, close, listen,
+                      set_option, tcp_socket)
+
+BACKLOG = 4096      # the kernel takes the smaller of this and net.core.somaxconn
+# After so many events in one go the clock is read again before the next sleep is computed
+MANY_EVENTS = 32
+# accept() reports the errors of a connection that broke in the queue; the next is not affected
+_PASSING = (-EAGAIN, -ECONNABORTED)
+
+
+class EventLoop:
+    """Replays the `End`s of a node. Instants are ns since t0 on CLOCK_MONOTONIC."""
+
+    def __init__(self, ends):
+        """Set up the listeners. Raises OSError."""
+        self.epoll = Epoll()
+        self.connections = {}       # number -> Connection
+        self.stopping = False       # set by a signal handler
+        self.strays = 0             # incoming connections that no plan knows
+        self._ends = ends
+        self._heap = []             # (instant, number): a connection, or an end's next start
+        self._listeners = {}        # number -> (descriptor, End)
+        self._next = [0] * len(ends)
+        # numbers: ends first, then connections in the order they come up
+        self._count = len(ends)
+        for number, end in enumerate(ends):
+            if not end.initiates:
+                self._listeners[number] = self._listener(end), end
+                self.epoll.add(self._listeners[number][0], EPOLLIN, number)
+
+    def _listener(self, end):
+        fd = tcp_socket()
+        error = fd if fd < 0 else (set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1)
+                                   or bind(fd, end.local_ip, end.port) or listen(fd, BACKLOG))
+        if error < 0:
+            raise OSError(-error, f"listening at {end.local} port {end.port}")
+        return fd
+
+    def call_at(self, instant, number):
+        """Call `timer` of a connection at an instant; one call can be pending for each."""
+        heappush(self._heap, (instant, number))
+
+    def run(self, t0_ns, duration_ns):
+        """Replay until t0 + duration or `stopping`."""
+        for number, end in enumerate(self._ends):
+            if end.initiates and len(end.start_us):
+                heappush(self._heap, (1000 * end.start_us[0], number))
+        heappush(self._heap, (duration_ns, -1))
+        heap, connections, listeners = self._heap, self.connections, self._listeners
+        wait, clock = self.epoll.wait, time.monotonic_ns
+        now = clock() - t0_ns
+        while now < duration_ns and not self.stopping:
+            while heap[0][0] <= now:
+                number = heap[0][1]
+                if number < len(self._ends):
+                    self._start_next(number, now)
+                else:
+                    heappop(heap)
+                    connection = connections.get(number)
+                    if connection:
+                        connection.timer(now)
+            happened = wait(heap[0][0] - now)
+            now = clock() - t0_ns
+            if now >= duration_ns:
+                break
+            for handled, (events, number) in enumerate(happened):
+                connection = connections.get(number)
+                if connection:
+                    connection.handle(events, now)
+                elif number in listeners:
+                    self._accept(number, now)
+            if happened and handled > MANY_EVENTS:
+                now = clock() - t0_ns
+
+    def _start_next(self, number, now):
+        """Connect the next of an end's plan and put the one after it into the heap."""
+        end, index = self._ends[number], self._next[number]
+        self._next[number] = index = index + 1
+        if index < len(end.start_us):
+            heapreplace(self._heap, (1000 * end.start_us[index], number))
+        else:
+            heappop(self._heap)
+        self._new(end, index - 1).connect(now)
+
+    def _accept(self, number, now):
+        """Take one connection; epoll reports again if there are more."""
+        listener, end = self._listeners[number]
+        fd, port = accept(listener)
+        if fd < 0:
+            if fd not in _PASSING:
+                raise OSError(-fd, f"accept at {end.local} port {end.port}")
+            return
+        index = end.index_of(port, now // 1000)
+        if index is None or end.records.start_us[index] >= 0:
+            self.strays += 1
+            close(fd)
+            return
+        self._new(end, index).accepted(fd, now)
+
+    def _new(self, end, index):
+        number = self._count
+        self._count = number + 1
+        connection = self.connections[number] = Connection(self, end, index, number)
+        return connection
+
+    def close(self):
+        """Note how far the unfinished connections came and close everything."""
+        for connection in self.connections.values():
+            connection.end.records.read_bytes[connection.index] = connection.read
+            close(connection.fd)
+        self.connections.clear()
+        for listener, _ in self._listeners.values():
+            close(listener)
+        self.epoll.close()

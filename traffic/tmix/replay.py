@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Replays plans over real TCP sockets: one process for all that a node does.
+
+    python3 -I -S traffic/tmix/replay.py JOB.json
+
+The job: {"node": "n1", "duration_us": 1000000, "out_dir": "/run/out", "endpoints": [...]},
+each endpoint {"source": 0, "role": "initiator"|"acceptor", "plan": path, "local": ip,
+"peer": ip, "port": the acceptor's port, "ports": [first, count] of the initiator, optional}.
+
+It opens its listeners, prints `ready`, reads `start <t0>` (CLOCK_MONOTONIC, ns) from stdin,
+replays until t0 + duration or SIGTERM, writes out_dir/source<k>.<role>.records
+(see `records`) and prints `done {"account": ...}`. A defect is one line on stderr and exit 1.
+"""
+
+import gc
+import json
+import os
+import sys
+from _signal import SIG_BLOCK, SIGTERM, pthread_sigmask, signal
+
+if not __package__:     # run as a file; -I leaves its folder out of the search path
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(
+        os.path.abspath(__file__)))))
+
+from traffic.tmix.endpoint import End, JobError
+from traffic.tmix.eventloop import EventLoop
+from traffic.tmix.plan import PlanError
+from traffic.tmix.records import records_name
+from traffic.tmix.sockets import exact_timers, raise_descriptor_limit
+
+
+def read_job(path):
+    """The job's `node`, `duration_us`, `out_dir` and its `End`s.
+
+    Raises JobError, PlanError, OSError.
+    """
+    with open(path, encoding="utf-8") as file:
+        try:
+            job = json.load(file)
+            node, duration_us, out_dir = job["node"], int(job["duration_us"]), job["out_dir"]
+            entries = list(job["endpoints"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise JobError(f"{path}: {error!r}") from error
+    if duration_us <= 0:
+        raise JobError(f"{path}: duration_us is {duration_us}")
+    ends = [End(entry, node) for entry in entries]
+    share_ports(ends)
+    return node, duration_us, out_dir, ends
+
+
+def share_ports(ends):
+    """Mark initiators whose port ranges overlap at one address: they need SO_REUSEADDR."""
+    initiators = [end for end in ends if end.initiates]
+    for i, one in enumerate(initiators):
+        for other in initiators[:i]:
+            if (one.local == other.local and one.first_port < other.first_port + other.ports
+                    and other.first_port < one.first_port + one.ports):
+                one.shares_ports = other.shares_ports = True
+
+
+def replay(path):
+    """Do the job in a file, talking to the starter on stdin and stdout; see above."""
+    node, duration_us, out_dir, ends = read_job(path)
+    raise_descriptor_limit()
+    exact_timers()
+    loop = EventLoop(ends)
+    print("ready", flush=True)
+    word, _, t0_ns = sys.stdin.readline().partition(" ")
+    if word != "start" or not t0_ns.strip().isdigit():
+        raise JobError("no 'start <t0_ns>' on stdin")
+
+    def stop(_number, _frame):
+        loop.stopping = True
+
+    signal(SIGTERM, stop)
+    # Delivered while waiting only, so that none is lost between a check and the wait
+    pthread_sigmask(SIG_BLOCK, [SIGTERM])
+    # Nothing here makes reference cycles; collections would only cost time
+    gc.disable()
+    try:
+        loop.run(int(t0_ns), 1000 * duration_us)
+    finally:
+        loop.close()
+        for end in ends:
+            end.records.write(os.path.join(out_dir, records_name(end.source, end.role)))
+    account = {"node": node, "stopped_early": loop.stopping, "strays": loop.strays,
+               "ends": [end.account() for end in ends]}
+    print("done", json.dumps(account), flush=True)
+
+
+def main():
+    """Entry point; returns the exit code."""
+    if len(sys.argv) != 2:
+        print("usage: replay.py JOB.json", file=sys.stderr)
+        return 2
+    try:
+        replay(sys.argv[1])
+    except (JobError, PlanError, OSError) as error:
+        print(f"replay: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

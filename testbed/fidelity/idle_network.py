@@ -11,6 +11,9 @@ def check(evidence):
     tolerance = _TOLERANCE[evidence.clock]
     worst = 0.0
     for path in measured["paths"]:
+        if path["measured_rtt_us"] is None:
+            yield Finding("invalid", f"idle RTT {path['initiator']}-{path['acceptor']}: no answer")
+            continue
         expected_us = path["base_rtt_us"] + path["serialisation_us"]
         # reading the clock costs a microsecond at most
         error_us = max(0.0, abs(path["measured_rtt_us"] - expected_us) - 1)

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Scenarios of a few seconds for the tests in this folder."""
+import copy
+
+DUMBBELL = {
+    "kind": "dumbbell",
+    "central": {"rate": "100 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 850}},
+    "edge": {"rate": "100 Mbit/s", "queue": {"kind": "pfifo", "limit": 10000}},
+    "left_delays": ["0 ms", "12 ms", "25 ms"],
+    "right_delays": ["2 ms", "37 ms", "75 ms"],
+}
+
+
+def small_scenario(**changes):
+    """A scenario of a few seconds with one greedy flow; `changes` override dotted fields."""
+    tree = {
+        "name": "small", "topology": copy.deepcopy(DUMBBELL),
+        "traffic": {"kind": "greedy", "target": "right_to_left"},
+        "timing": {"prefill": "0 s", "warmup": "1 s", "test": "4 s"},
+        "probes": {"queue": {"interval": "10 ms"}, "sojourn": {"interval": "10 ms"}, "tcp_info": {"interval": "100 ms"}},
+    }
+    for key, value in changes.items():
+        at = tree
+        *sections, last = key.split(".")
+        for section in sections:
+            at = at[section]
+        at[last] = value
+    return tree

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The emulated network is what the scenario says: RTT, rate, buffer, loss, conservation."""
+import math
+
+import pytest
+from small_runs import small_scenario
+
+#: ICMP echo of 56 bytes: Ethernet + IP + ICMP headers
+_ECHO_BITS = 98 * 8
+
+
+def test_idle_round_trips_are_the_drafts_plus_serialisation(greedy_run):
+    paths = greedy_run.json("raw/checks.json")["paths"]
+    assert [p["base_rtt_us"] for p in paths] == [8000, 78000, 154000, 32000, 102000, 178000, 58000, 128000, 204000]
+    serialisation_us = 6 * _ECHO_BITS / 100
+    for path in paths:
+        # every reading of the clock, the kernel's own included, takes 256 ns of virtual time
+        assert 0 <= path["measured_rtt_us"] - path["base_rtt_us"] - serialisation_us <= 4
+
+
+def test_saturated_link_carries_its_rate(greedy_run):
+    for link in greedy_run.json("raw/checks.json")["bottlenecks"]:
+        assert link["measured_bps"] == pytest.approx(100e6, rel=1e-3)
+
+
+def test_buffer_holds_exactly_its_limit(greedy_run):
+    for link in greedy_run.json("raw/checks.json")["bottlenecks"]:
+        assert link["longest_queue_packets"] == 850
+        assert link["dropped_packets"] > 0
+
+
+def test_offloads_are_off(greedy_run):
+    offloads = greedy_run.json("raw/checks.json")["offloads"]
+    assert len(offloads) == 28                  # two ends of seven links, and the wire behind each
+    assert not any(on for features in offloads.values() for on in features.values())
+
+
+def test_every_packet_is_accounted_for(greedy_run):
+    links = greedy_run.json("raw/counters.json")["drained"]
+    assert len(links) == 14
+    for link in links.values():
+        assert link["sent_packets"] == link["device_tx_packets"] == link["device_rx_packets"]
+        assert link["device_rx_packets"] == link["wire_delivered_packets"] + link["wire_dropped_packets"]
+        assert link["queued_packets"] == link["wire_queued_packets"] == 0
+    bottleneck = links["right_to_left"]
+    assert links["n4_to_r2"]["wire_delivered_packets"] == bottleneck["sent_packets"] + bottleneck["dropped_packets"]
+
+
+def test_greedy_flow_fills_the_link(greedy_run):
+    queue = greedy_run.table("queue")
+    queue = queue[(queue["link"] == "right_to_left") & (queue["t_us"] >= 1_000_000)]
+    sent = queue["sent_bytes"].iloc[-1] - queue["sent_bytes"].iloc[0]
+    seconds = (queue["t_us"].iloc[-1] - queue["t_us"].iloc[0]) / 1e6
+    assert sent * 8 / seconds == pytest.approx(100e6, rel=2e-3)
+
+
+def test_verdict_is_valid(greedy_run):
+    verdict = greedy_run.json("verdict.json")
+    assert verdict["verdict"] == "valid", verdict["reasons"]
+    # every check looked at something
+    assert {c["check"] for c in verdict["checks"]} >= {"conservation", "idle_network", "sampling", "settings", "windows"}
+
+
+@pytest.fixture(scope="module")
+def lossy_run(run_scenario):
+    return run_scenario(small_scenario(**{
+        "topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "loss": "1 %", "queue": {"kind": "pfifo", "limit": 50}}}))
+
+
+def test_random_loss_is_on_the_wire_not_in_the_queue(lossy_run):
+    link = lossy_run.json("raw/counters.json")["drained"]["right_to_left"]
+    packets, lost = link["device_rx_packets"], link["wire_dropped_packets"]
+    assert packets > 3000
+    # five standard deviations of a binomial distribution
+    assert abs(lost - 0.01 * packets) < 5 * math.sqrt(packets * 0.01 * 0.99)
+    assert packets == link["wire_delivered_packets"] + lost
+
+
+def test_sojourn_of_a_full_queue_is_its_transmission_time(run_scenario):
+    """A CUBIC flow fills a 50-packet buffer at 20 Mbit/s: the 50th packet waits for 49 others
+    and the rest of the one being sent, 605.6 us each."""
+    run = run_scenario(small_scenario(**{
+        "topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 50}}}))
+    sojourn = run.table("sojourn")
+    longest_us = sojourn.loc[sojourn["link"] == "right_to_left", "max_us"].max()
+    packet_us = 1514 * 8 / 20
+    assert 49 * packet_us <= longest_us <= 50 * packet_us + 1
+    queue = run.table("queue")
+    assert queue.loc[queue["link"] == "right_to_left", "backlog_packets"].max() == 50
+
+
+@pytest.mark.parametrize("queue", [
+    {"kind": "codel", "limit": 1000, "target": "5 ms", "interval": "100 ms"},
+    {"kind": "fq_codel", "limit": 1000},
+    {"kind": "red", "limit": "400000 B", "min": "30000 B", "max": "90000 B", "avpkt": "1000 B", "burst": 55,
+     "bandwidth": "20 Mbit/s", "probability": 0.02},
+    {"kind": "pie", "limit": 1000},
+], ids=lambda q: q["kind"])
+def test_queue_disciplines_keep_the_queue_short_and_the_accounts_right(run_scenario, queue):
+    run = run_scenario(small_scenario(**{
+        "topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "queue": queue}, "timing.test": "2 s"}))
+    conservation = [c for c in run.json("verdict.json")["checks"] if c["check"] == "conservation"]
+    assert conservation and all(c["level"] == "ok" for c in conservation), conservation
+    samples = run.table("queue")
+    late = samples[(samples["link"] == "right_to_left") & (samples["t_us"] > 1_500_000)]
+    assert late["backlog_packets"].mean() < 100

@@ -74,7 +74,7 @@ def _newest_input(run: Run) -> float:
 def load_metrics(run: Run) -> pd.DataFrame:
     """metrics.csv of a run (metric, scope, unit, value), computed if missing or old."""
     target = run.path / "metrics.csv"
-    if not target.exists() or target.stat().st_mtime < _newest_input(run):
+    if not target.exists() or target.stat().st_mtime <= _newest_input(run):
         write_metrics(run)
     try:
         return pd.read_csv(target, dtype={"value": "float64"},

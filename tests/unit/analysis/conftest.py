@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[3]), str(Path(__file__).parent)]
+
+import fixture  # noqa: E402  (found through the path above)
+from analysis.metrics import compute_metrics  # noqa: E402
+from analysis.runs import Run  # noqa: E402
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    """A finished run of constant rates."""
+    return fixture.write_run(tmp_path / "cubic-seed1")
+
+
+@pytest.fixture
+def values():
+    """Function: run folder -> {(metric, scope): value}."""
+    return lambda path: {(metric.metric, metric.scope): metric.value
+                         for metric in compute_metrics(Run(path))}
+
+
+@pytest.fixture
+def change():
+    """Function that rewrites one raw table of a run: change(run_dir, name, function)."""
+    import pandas as pd
+
+    def rewrite(path, name, function):
+        file = path / "raw" / f"{name}.csv.gz"
+        fixture.save(file, function(pd.read_csv(file)))
+    return rewrite

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figures are drawn, their scripts run again, and errors of gnuplot come through."""
+
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fixture
+from analysis import gnuplot, labels, style
+from analysis.figures import draw_all
+from analysis.figures.ellipse import covariance_ellipse
+from analysis.figures.sojourn import ccdf, thinned
+from analysis.runs import AnalysisError, Experiment
+
+NOISY = fixture.Shape(noise=0.2)
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """(figures, their folder) of three CCAs, one with a name that wants quoting."""
+    path = tmp_path_factory.mktemp("figures")
+    ccas = ["reno", "bbr's \"2\"", "cubic_x"]
+    experiment = fixture.write_experiment(path / "e", ccas=ccas, seeds=[1, 2],
+                                          shapes=dict.fromkeys(ccas, NOISY))
+    return draw_all(Experiment(experiment), path / "figures"), path / "figures"
+
+
+def test_every_figure_has_all_its_files(drawn):
+    figures, folder = drawn
+    assert [figure.name for figure in figures] == [
+        "ellipse_right_to_left", "throughput", "queueing_delay", "sojourn", "drop_rate",
+        "flow_completion", "adu_response"]
+    for figure in figures:
+        assert (folder / f"{figure.name}.svg").read_text().rstrip().endswith("</svg>")
+        assert (folder / f"{figure.name}.png").read_bytes().startswith(b"\x89PNG")
+        assert len(pd.read_csv(folder / f"{figure.name}.csv"))
+        assert figure.title and figure.caption.endswith(".")
+
+
+def test_every_cca_is_named_in_every_figure(drawn):
+    figures, folder = drawn
+    for figure in figures:
+        text = (folder / f"{figure.name}.svg").read_text()
+        for name in ("reno", "cubic_x"):
+            assert name in text, figure.name
+
+
+def test_a_script_runs_again(drawn):
+    _, folder = drawn
+    (folder / "throughput.svg").unlink()
+    subprocess.run(["gnuplot", "throughput.gp"], cwd=folder, check=True)
+    assert (folder / "throughput.svg").stat().st_size > 1000
+
+
+def test_long_flows_alone_have_no_figures_by_size(tmp_path):
+    path = fixture.write_experiment(tmp_path / "e", ccas=["reno"], seeds=[1], tmix=False)
+    names = [figure.name for figure in draw_all(Experiment(path), tmp_path / "figures")]
+    assert "throughput" in names and "flow_completion" not in names
+
+
+def test_no_usable_run_no_figure(tmp_path):
+    path = fixture.write_experiment(tmp_path / "e", ccas=["reno"], seeds=[1],
+                                    failed={"reno-seed1": "boom"})
+    assert draw_all(Experiment(path), tmp_path / "figures") == []
+
+
+def test_gnuplots_own_message_comes_through(tmp_path):
+    with pytest.raises(AnalysisError, match=r"(?s)bad.gp: gnuplot failed.*undefined"):
+        gnuplot.draw(tmp_path, "bad", pd.DataFrame({"x": [1]}), ["plot no_such_variable"])
+
+
+def test_missing_gnuplot_names_the_package(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(AnalysisError, match="gnuplot-nox"):
+        gnuplot.draw(tmp_path, "any", pd.DataFrame({"x": [1]}), ["plot x"])
+
+
+def test_quotes_cannot_leave_the_string():
+    assert gnuplot.quote("a'b\n`c`") == "'a''b `c`'"
+
+
+def test_ellipse_is_at_distance_one():
+    """Every point p of the outline has (p - mean) C^-1 (p - mean) = 1."""
+    generator = np.random.default_rng(1)
+    x = generator.normal(10, 2, 500)
+    y = 3 * x + generator.normal(0, 1, 500)
+    offset = covariance_ellipse(x, y) - [x.mean(), y.mean()]
+    distance = np.einsum("ij,jk,ik->i", offset, np.linalg.inv(np.cov(x, y)), offset)
+    assert distance == pytest.approx(np.ones(len(offset)))
+
+
+def test_ccdf_by_hand():
+    histogram = pd.DataFrame({"low_us": [0, 1000, 0], "high_us": [1000, 3000, 1000],
+                              "packets": [50, 20, 30]})
+    sojourn, share = ccdf(histogram)
+    assert sojourn.tolist() == [0, 0, 1, 3]
+    assert share.tolist() == [1, 1, 0.2, 0]
+
+
+def test_thinning_keeps_ends_and_order():
+    sojourn, share = np.arange(5000.0), np.linspace(1, 0, 5000)
+    few, shares = thinned(sojourn, share)
+    assert len(few) <= 510 and few[0] == 0 and few[-1] == 4999 and shares[-1] == 0
+    assert (np.diff(few) > 0).all()
+
+
+def test_labels_do_not_cover_each_other():
+    places = labels.place([(100, 100), (104, 102), (98, 99)], ["reno", "cubic", "bbr"],
+                          np.empty((0, 2)), 500, 400)
+    boxes = [labels.Box(x, y - 7.5, x + 8 * len(text), y + 7.5)
+             for (x, y), text in zip(places, ["reno", "cubic", "bbr"])]
+    for first in range(3):
+        for second in range(first):
+            assert boxes[first].overlap(boxes[second]) == 0
+
+
+def test_looks_differ_and_keep_their_place():
+    names = [f"cca{index}" for index in range(20)]
+    looks = style.looks(names)
+    assert len(set(looks.values())) == 20
+    assert style.looks(names[:3])["cca2"] == looks["cca2"]

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The HTML report: complete, escaped, and whatever runs it is given."""
+
+import re
+
+import pytest
+
+import fixture
+from analysis.report import build_report
+from analysis.runs import AnalysisError
+
+NOISY = fixture.Shape(noise=0.2)
+
+
+def build(path, **options):
+    """(HTML text, report folder) of an experiment made with these options."""
+    index = build_report(fixture.write_experiment(path / "demo", **options))
+    return index.read_text(), index.parent
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Two CCAs, two seeds, a suspect and a failed run."""
+    return build(tmp_path_factory.mktemp("report"), ccas=["reno", "cubic"], seeds=[1, 2],
+                 shapes={"reno": NOISY, "cubic": NOISY},
+                 failed={"cubic-seed2": "Oops: <tcp_cubic> at +0x10\nstack line"},
+                 verdicts={"reno-seed2": "suspect"})
+
+
+def test_every_cca_and_run_is_there(report):
+    html, _ = report
+    for name in ("reno", "cubic", "reno-seed1", "reno-seed2", "cubic-seed1", "cubic-seed2"):
+        assert name in html
+    assert "1 run suspect, 1 run failed" in html
+    assert "57.1 % of the link" in html
+
+
+def test_errors_and_scenario_strings_are_escaped(report):
+    html, _ = report
+    assert "Oops: &lt;tcp_cubic&gt;" in html and "<tcp_cubic>" not in html
+    assert "three &lt;hosts&gt; a side &amp; Tmix" in html
+
+
+def test_reproduction_commands(report):
+    html, _ = report
+    assert "bin/testbed run access-link --cca reno,cubic --seeds 2" in html
+    assert "bin/testbed verify results/demo" in html
+
+
+def test_tables_and_figures_are_linked_and_exist(report):
+    html, folder = report
+    links = [link for link in re.findall(r'href="([^"#]+)"', html)]
+    assert {"tables/summary.csv", "tables/runs.csv", "tables/comparison.csv"} <= set(links)
+    for link in links:
+        assert (folder / link).stat().st_size, link
+
+
+def test_page_needs_nothing_from_outside(report):
+    html, _ = report
+    assert not re.search(r'(?:src|href)="(?:https?:)?//', html)
+    assert "<style>" in html and "<script" not in html
+
+
+def test_rebuilding_replaces_the_report(tmp_path):
+    path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])
+    build_report(path)
+    (path / "report" / "stale").touch()
+    build_report(path)
+    assert not (path / "report" / "stale").exists()
+    assert sorted(file.name for file in path.iterdir()) == ["experiment.json", "report", "runs"]
+
+
+def test_failure_leaves_the_old_report(tmp_path, monkeypatch):
+    path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])
+    build_report(path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(AnalysisError):
+        build_report(path)
+    assert (path / "report" / "index.html").exists()
+    assert sorted(file.name for file in path.iterdir()) == ["experiment.json", "report", "runs"]
+
+
+def test_one_run_says_that_there_is_no_interval(tmp_path):
+    html, _ = build(tmp_path, ccas=["reno"], seeds=[1])
+    assert "there is no confidence interval" in html
+    assert "&plusmn;" not in html and "&asymp;" not in html
+
+
+def test_equal_ccas_are_marked(tmp_path):
+    html, _ = build(tmp_path, seeds=[1, 2])
+    assert 'title="not distinguishable from reno"' in html
+
+
+def test_long_flows_alone(tmp_path):
+    html, _ = build(tmp_path, ccas=["reno"], seeds=[1, 2], tmix=False)
+    assert "Jain" in html and "Transfer times by size" not in html
+
+
+def test_no_run_finished(tmp_path):
+    html, _ = build(tmp_path, ccas=["reno"], seeds=[1], failed={"reno-seed1": "boom"})
+    assert "No run gave metrics" in html and "boom" in html
+
+
+def test_only_invalid_runs(tmp_path):
+    html, _ = build(tmp_path, ccas=["reno"], seeds=[1], verdicts={"reno-seed1": "invalid"})
+    assert "1 run invalid" in html and "No run can enter means" in html
+
+
+def test_corrupt_run_is_listed(tmp_path):
+    path = fixture.write_experiment(tmp_path / "demo", ccas=["reno", "cubic"], seeds=[1])
+    (path / "runs/reno-seed1/raw/adus.csv.gz").write_bytes(b"\x1f\x8b\x08\x00")
+    html = build_report(path).read_text()
+    assert "adus.csv.gz" in html and "1 run failed" in html
+
+
+def test_many_ccas(tmp_path):
+    ccas = [f"cca{index}" for index in range(9)]
+    html, _ = build(tmp_path, ccas=ccas, seeds=[1], shapes=dict.fromkeys(ccas, NOISY))
+    assert all(html.count(cca) > 2 for cca in ccas)
+
+
+def test_missing_experiment_is_a_clear_error(tmp_path):
+    with pytest.raises(AnalysisError, match="experiment.json: file is missing"):
+        build_report(tmp_path)

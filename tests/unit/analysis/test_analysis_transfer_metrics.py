@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Metrics of connections, data units and sockets against what was put into the files."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fixture
+from analysis import sizes, tcp
+from analysis.runs import Run
+
+DOWN, UP = "right_to_left", "left_to_right"
+
+
+@pytest.mark.parametrize("size, low, high", [(1, 1, 4), (3, 1, 4), (4, 4, 10), (999, 317, 1000),
+                                             (1000, 1000, 3163), (3162, 1000, 3163)])
+def test_size_classes(size, low, high):
+    index = int(sizes.classes(np.array([size]))[0])
+    assert sizes.bounds(sizes.scope(index)) == ("", low, high)
+    assert sizes.bounds(sizes.scope(index, DOWN)) == (DOWN, low, high)
+
+
+def test_other_scopes_are_no_size_classes():
+    assert sizes.bounds("all") is None
+
+
+def test_flow_completion_by_size(run_dir, values):
+    """A connection of size s takes 50 ms and s microseconds."""
+    found = values(run_dir)
+    size = 500 + round(10 ** 4.6)
+    scope = "bytes_31623_to_100000"
+    for statistic in ("mean", "p25", "p50", "p75"):
+        assert found[f"flow_completion_time_{statistic}", scope] == pytest.approx(
+            0.05 + size / 1e6)
+    assert found["flows_completed", "all"] == 200 - 2 - 2  # failed, still alive at the end
+
+
+def test_only_connections_started_after_warm_up_count(run_dir, values, change):
+    change(run_dir, "connections", lambda table: table.assign(
+        end_us=table["end_us"].where(table["start_us"] >= 2_000_000, 10**12)))
+    assert values(run_dir)["flow_completion_time_mean", "all"] < 1
+
+
+def test_shares_of_connections(run_dir, values):
+    found = values(run_dir)
+    assert found["connections_started", "all"] == 200
+    assert found["connections_failed", "all"] == 2
+    assert found["connections_finished_share", "all"] == 98
+
+
+def test_no_finished_connection_gives_no_times(run_dir, values, change):
+    change(run_dir, "connections", lambda table: table.assign(status="unfinished"))
+    found = values(run_dir)
+    assert found["connections_finished_share", "all"] == 0
+    assert ("flow_completion_time_mean", "all") not in found
+
+
+def test_adu_response_per_direction(run_dir, values):
+    """A unit of s bytes takes 20 ms and s microseconds; requests have 500 bytes."""
+    found = values(run_dir)
+    assert found["adu_response_time_mean", UP] == pytest.approx(20.5)
+    assert found["adu_response_time_p50", f"{DOWN}/bytes_31623_to_100000"] == pytest.approx(
+        20 + round(10 ** 4.6) / 1e3)
+
+
+def test_goodput_counts_bytes_delivered_inside(run_dir, values):
+    """20 requests of 500 bytes a second, from 2 s on; the edges cut evenly."""
+    assert values(run_dir)["goodput", UP] == pytest.approx(20 * 500 * 8 / 1e6, rel=1e-3)
+
+
+def test_goodput_shares_a_unit_that_straddles_the_start(run_dir, values, change):
+    change(run_dir, "adus", lambda table: table.head(1).assign(
+        side="a", bytes=4_000_000, sent_us=1_000_000, delivered_us=5_000_000))
+    assert values(run_dir)["goodput", DOWN] == pytest.approx(3_000_000 * 8 / 1e7)
+
+
+def test_sockets_of_senders(run_dir, values):
+    found = values(run_dir)
+    assert found["retransmission_share", DOWN] == pytest.approx(2, rel=1e-4)
+    assert found["rwnd_limited_share", DOWN] == pytest.approx(1)
+    assert found["cwnd_mean", DOWN] == 40
+    assert found["srtt_mean", DOWN] == 30
+    assert ("cwnd_mean", UP) not in found
+
+
+def test_growth_of_a_reused_port_counts_from_zero():
+    samples = pd.DataFrame({"t_us": [1, 2, 3, 4], "node": "n1", "src": "a", "sport": 1,
+                            "dst": "b", "dport": 2, "bytes_sent": [10, 30, 5, 9]})
+    for name in tcp.COUNTERS[1:]:
+        samples[name] = 0
+    steps = tcp.growth(samples)
+    assert steps["bytes_sent"].tolist() == [10, 20, 5, 4]
+    assert steps["since_us"].tolist() == [1, 1, 3, 3]
+
+
+def test_long_flows(tmp_path, values):
+    """Ten flows of 1 Mbit/s each; sampled every 120 ms, so 2 s is between two samples."""
+    path = fixture.write_run(tmp_path / "reno-seed1", tmix=False)
+    found = values(path)
+    assert found["mean_throughput_l4", "flow_3"] == pytest.approx(1, rel=1e-4)
+    assert found["mean_agg_throughput_l4", "all"] == pytest.approx(10, rel=1e-4)
+    assert found["mean_jains_fairness_throughput_l4", "bin_120_ms"] == pytest.approx(1)
+    assert found["mean_entropy_fairness_throughput_l4", "bin_120_ms"] == pytest.approx(
+        np.log2(10))
+    assert found["mean_est_qdelay_l4", "flow_0"] == pytest.approx(30 - 8)
+    assert found["goodput", DOWN] == pytest.approx(10, rel=1e-4)
+
+
+def test_fairness_of_unequal_flows(tmp_path, values, change):
+    """Two flows with shares 1/4 and 3/4: Jain's index (1/16 + 9/16)^-1 / 2 = 0.8."""
+    path = fixture.write_run(tmp_path / "reno-seed1", tmix=False)
+
+    def unequal(table):
+        table = table[table["sport"].isin([10_000, 10_001])]
+        heavy = (table["sport"] == 10_001).map({True: 3, False: 1})
+        return table.assign(bytes_acked=table["bytes_acked"] // 3 * heavy)
+    change(path, "tcp_info", unequal)
+    found = values(path)
+    assert found["mean_jains_fairness_throughput_l4", "bin_120_ms"] == pytest.approx(0.8)
+    assert found["mean_entropy_fairness_throughput_l4", "bin_120_ms"] == pytest.approx(
+        0.25 * 2 + 0.75 * np.log2(4 / 3))
+
+
+def test_many_flows_have_no_flow_metrics(run_dir, change, values):
+    def many(table):
+        return pd.concat([table.assign(dport=table["dport"] + 100 * index)
+                          for index in range(11)])
+    change(run_dir, "tcp_info", many)
+    assert not [key for key in values(run_dir) if key[0] == "mean_throughput_l4"]
+
+
+def test_nodes_without_a_side(run_dir, values):
+    import json
+    path = run_dir / "raw" / "network.json"
+    network = json.loads(path.read_text())
+    for node in network["nodes"]:
+        node["side"] = ""
+    path.write_text(json.dumps(network))
+    found = values(run_dir)
+    assert ("goodput", "acceptor_to_initiator") in found
+    assert ("retransmission_share", "all") in found
+
+
+def test_metrics_csv_has_the_documented_columns(run_dir):
+    from analysis.metrics import write_metrics
+    table = pd.read_csv(write_metrics(Run(run_dir)))
+    assert list(table) == ["metric", "scope", "unit", "value"]
+    assert not table.duplicated(["metric", "scope"]).any()
+    assert table["value"].notna().all()

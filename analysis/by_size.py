@@ -12,6 +12,7 @@ from analysis import gnuplot, sizes, style
 from analysis.metrics import load_metrics
 from analysis.runs import Experiment
 
+MOST_WITH_BARS = 6   # controls, above which their quartiles hide each other
 LEAST_TRANSFERS = 5  # per run, below which quartiles of a class mean little
 
 
@@ -36,11 +37,12 @@ def draw(experiment: Experiment, folder: Path, name: str, metric: str, count: st
         shift = 10 ** (0.16 * ((place + 0.5) / len(drawn) - 0.5))
         size, low, middle, high = (f"column({gnuplot.quote(f'{cca} {column}')})" for column in
                                    ("size_bytes", "p25", "p50", "p75"))
-        curves += [f"'{name}.csv' using ({shift:.4f} * {size}):({low}):(0):({high} - {low}) "
-                   f"with vectors nohead linewidth 0.8 linecolor '{look.colour}'",
-                   f"'{name}.csv' using ({size}):({middle}) with linespoints linewidth 1.5 "
-                   f"dashtype {look.dash} pointtype {look.point} pointsize 0.7 linecolor '{look.colour}' "
-                   f"title {gnuplot.quote(cca)}"]
+        if len(drawn) <= MOST_WITH_BARS:
+            curves.append(f"'{name}.csv' using ({shift:.4f} * {size}):({low}):(0):({high} - {low})"
+                          f" with vectors nohead linewidth 0.8 linecolor '{look.colour}'")
+        curves.append(f"'{name}.csv' using ({size}):({middle}) with linespoints linewidth 1.5 "
+                      f"dashtype {look.dash} pointtype {look.point} pointsize 0.7 "
+                      f"linecolor '{look.colour}' title {gnuplot.quote(cca)}")
     sizes_drawn, times = _range(data, "size_bytes"), _range(data, "p25", "p75")
     bottom, top = times[0] / 1.3, times[1] * 1.3
     body = ["set logscale xy", f"set ytics ({style.log_ticks(bottom, top)})",

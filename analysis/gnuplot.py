@@ -26,7 +26,8 @@ set datafile columnheaders
 set encoding utf8
 do for [format in "svg png"] {{
     if (format eq "svg") {{
-        set terminal svg noenhanced size {width},{height} dynamic font "{font},12" background "white"
+        set terminal svg noenhanced size {width},{height} dynamic \\
+            font "{font},12" background "white"
     }} else {{
         set terminal pngcairo noenhanced size {png_width},{png_height} font "{font},12" \\
             fontscale {font_scale} linewidth {scale} pointscale {scale} background "white"

@@ -92,7 +92,8 @@ def cell(results: Results, cca: str, metric: str, scope: str) -> Cell | None:
     found = stats.summarise(sample)
     reference = results.experiment.ccas[0]
     same = False
-    if cca != reference and metric not in INPUTS and (first := results.sample(reference, metric, scope)):
+    first = results.sample(reference, metric, scope)
+    if first and cca != reference and metric not in INPUTS:
         same = stats.compare(first, sample).distinguishable is False
     if found.half_width is None:
         return Cell(style.number(found.mean), None, same)
@@ -183,7 +184,8 @@ def _sentence(experiment: Experiment, run: Run | None) -> str:
     if run is None:
         return text + ", none of which finished."
     interval = run.interval
-    return (f"{text} of {interval.end_us / 1e6:g} s each; metrics are taken from "
+    each = " each" * (len(experiment.runs) > 1)
+    return (f"{text} of {interval.end_us / 1e6:g} s{each}; metrics are taken from "
             f"{interval.start_us / 1e6:g} s to {interval.end_us / 1e6:g} s.")
 
 

@@ -11,8 +11,15 @@ from analysis.runs import Run
 SOCKET = ["node", "src", "sport", "dst", "dport"]
 COUNTERS = ["bytes_sent", "bytes_retrans", "bytes_acked", "bytes_received", "total_retrans",
             "busy_us", "rwnd_limited_us", "sndbuf_limited_us"]
+MOST_FLOWS = 100  # of a run whose flows are looked at one by one
 _SENDS = {"left": "left_to_right", "right": "right_to_left"}
 _RECEIVES = {"left": "right_to_left", "right": "left_to_right"}
+
+
+def has_long_flows(run: Run) -> bool:
+    """Whether single flows matter: not when a workload starts connections by the hundred."""
+    connections = run.frame("connections")
+    return connections is None or len(connections) <= MOST_FLOWS
 
 
 def growth(samples: pd.DataFrame) -> pd.DataFrame:

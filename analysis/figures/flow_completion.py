@@ -20,7 +20,7 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     return [Figure(name, "Flow completion time against size",
                    "Connections that started after warm-up and finished, by the bytes that both "
                    "ends delivered; think times of the applications are part of it. Points are "
-                   "medians, bars reach from the lower to the upper quartile (drawn a "
-                   "little apart), both averaged over seeds. Lower is better; "
+                   "medians, bars (with up to six controls, a little apart) reach from the "
+                   "lower to the upper quartile, both averaged over seeds. Lower is better; "
                    f"classes with fewer than {by_size.LEAST_TRANSFERS} flows a run are left "
                    "out.")]

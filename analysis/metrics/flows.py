@@ -17,20 +17,19 @@ from analysis import tcp
 from analysis.metrics import Metric
 from analysis.runs import Run
 
-MOST_FLOWS = 100
 LEAST_BIN_US = 20_000
 
 
 def compute(run: Run) -> list[Metric]:
     """Per flow over [first sample, end of the run] within the measurement interval."""
-    found = tcp.measured(run)
+    found = tcp.measured(run) if tcp.has_long_flows(run) else None
     if found is None:
         return []
     samples, steps = found
     socket = samples.groupby(tcp.SOCKET, observed=True, sort=False).ngroup()
     sent = steps["bytes_sent"].groupby(socket).sum()
     flows = sent[sent > 0].index
-    if not 0 < len(flows) <= MOST_FLOWS:
+    if not 0 < len(flows) <= tcp.MOST_FLOWS:
         return []
     metrics = []
     for number, flow in enumerate(flows):

@@ -121,11 +121,17 @@ def test_fairness_of_unequal_flows(tmp_path, values, change):
         0.25 * 2 + 0.75 * np.log2(4 / 3))
 
 
-def test_many_flows_have_no_flow_metrics(run_dir, change, values):
+def test_many_flows_have_no_flow_metrics(tmp_path, change, values):
+    path = fixture.write_run(tmp_path / "reno-seed1", tmix=False)
+
     def many(table):
         return pd.concat([table.assign(dport=table["dport"] + 100 * index)
                           for index in range(11)])
-    change(run_dir, "tcp_info", many)
+    change(path, "tcp_info", many)
+    assert not [key for key in values(path) if key[0] == "mean_throughput_l4"]
+
+
+def test_connections_of_a_workload_have_no_flow_metrics(run_dir, values):
     assert not [key for key in values(run_dir) if key[0] == "mean_throughput_l4"]
 
 

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Congestion window and smoothed RTT of single long flows over time."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pandas as pd
+
+from analysis import gnuplot, series, style, tcp
+from analysis.figures import Figure
+from analysis.runs import Experiment, Run
+
+ORDER = 60
+MOST_DRAWN = 12  # flows in a panel
+PANEL_PX = 190
+QUANTITIES = (("flows_cwnd", "Congestion window of each flow", "cwnd", 1, "cwnd (segments)"),
+              ("flows_srtt", "Smoothed RTT of each flow", "srtt_us", 1e3, "sRTT (ms)"))
+
+
+def draw(experiment: Experiment, folder: Path) -> list[Figure]:
+    """One panel per CCA from its first usable seed; nothing for workloads of many flows."""
+    flows: dict[str, tuple[Run, list[pd.DataFrame]]] = {}
+    for run in experiment.usable_runs:
+        if run.cca not in flows and (senders := _senders(run)):
+            flows[run.cca] = run, senders
+    if not flows:
+        return []
+    return [_draw(experiment, folder, flows, *quantity) for quantity in QUANTITIES]
+
+
+def _senders(run: Run) -> list[pd.DataFrame]:
+    """Samples of every socket that sends, thinned to what a plot can show."""
+    samples = run.frame("tcp_info") if tcp.has_long_flows(run) else None
+    if samples is None or samples.empty:
+        return []
+    sockets = [rows for _, rows in samples.sort_values("t_us", kind="stable").groupby(
+        tcp.SOCKET, observed=True, sort=False) if rows["bytes_sent"].max() > 0]
+    return [rows.iloc[::math.ceil(len(rows) / 1000)] for rows in sockets[:MOST_DRAWN]]
+
+
+def _draw(experiment: Experiment, folder: Path,
+          flows: dict[str, tuple[Run, list[pd.DataFrame]]], name: str, title: str,
+          column: str, factor: float, y_label: str) -> Figure:
+    ccas = [cca for cca in experiment.ccas if cca in flows]
+    data: dict[str, pd.Series] = {}
+    for cca in ccas:
+        for number, rows in enumerate(flows[cca][1]):
+            data[f"{cca} {number} time_s"] = rows["t_us"].reset_index(drop=True) / 1e6
+            data[f"{cca} {number} {column}"] = rows[column].reset_index(drop=True) / factor
+    height = PANEL_PX * len(ccas) + 62
+    top = max(values.max() for key, values in data.items() if key.endswith(column))
+    end_s = max(flows[cca][0].interval.end_us for cca in ccas) / series.SECOND_US
+    body = [f"set multiplot layout {len(ccas)},1 margins 0.07,0.985,{62 / height},"
+            f"{1 - 28 / height} spacing 0,{32 / height}",
+            f"set xrange [0:{end_s:g}]", f"set yrange [0:{1.06 * top or 1:g}]",
+            f"set ylabel {gnuplot.quote(y_label)} offset 1"]
+    for place, cca in enumerate(ccas):
+        curves = [f"'{name}.csv' using {gnuplot.quote(f'{cca} {number} time_s')}:"
+                  f"{gnuplot.quote(f'{cca} {number} {column}')} with lines linewidth 1.2 "
+                  f"linecolor '{style.PALETTE[number % len(style.PALETTE)]}' "
+                  f"dashtype {1 + number // len(style.PALETTE)}"
+                  for number in range(len(flows[cca][1]))]
+        body += [f"set label 1 {gnuplot.quote(cca)} at graph 0, graph 1.07 font ',13'",
+                 "set xlabel 'time (s)'; set xtics format '%g'" if place == len(ccas) - 1
+                 else "unset xlabel; set xtics format ''", gnuplot.plot(*curves)]
+    gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], height=height)
+    seeds = sorted({flows[cca][0].seed for cca in ccas})
+    return Figure(name, title, "As the kernel reports it in tcp_info, one line per flow (at most "
+                  f"{MOST_DRAWN}), one panel per congestion control; here colours tell flows "
+                  f"apart. Seed {', '.join(map(str, seeds))} only, from the begin of the run, "
+                  "warm-up included.")

@@ -232,11 +232,13 @@ def _readable(run: Run | None, name: str) -> dict[str, Any]:
 
 
 def _commands(experiment: Experiment) -> list[str]:
-    """The command that made the experiment, and the one that checks it."""
+    """The command that made the experiment, and the one that repeats a run and compares."""
     command = experiment.description.get("command")
     if not command:
         return []
     words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
     if not words or not words[0].endswith("testbed"):
         words = ["bin/testbed", *words]
-    return [shlex.join(words), f"bin/testbed verify results/{experiment.path.name}"]
+    run = next((one for one in experiment.runs if one.finished), experiment.runs[0])
+    verified = f"results/{experiment.path.resolve().name}/runs/{run.name}"
+    return [shlex.join(words), shlex.join(["bin/testbed", "verify", verified])]

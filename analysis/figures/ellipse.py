@@ -78,10 +78,13 @@ def _draw_link(experiment: Experiment, folder: Path, link: str) -> list[Figure]:
 
 
 def _limits(outlines: dict[str, np.ndarray], axis: int) -> tuple[float, float]:
-    """Range of an axis over all ellipses with a margin, not below 0."""
+    """Range of an axis over all ellipses with a margin, not below 0.
+
+    At least 2 % of the values a side, so that noise does not fill the plot.
+    """
     low = min(outline[:, axis].min() for outline in outlines.values())
     high = max(outline[:, axis].max() for outline in outlines.values())
-    margin = 0.08 * (high - low) or 0.05 * abs(high) or 1
+    margin = max(0.08 * (high - low), 0.02 * high) or 1
     return max(0.0, low - margin), high + margin
 
 

@@ -44,7 +44,7 @@ def test_errors_and_scenario_strings_are_escaped(report):
 def test_reproduction_commands(report):
     html, _ = report
     assert "bin/testbed run access-link --cca reno,cubic --seeds 2" in html
-    assert "bin/testbed verify results/demo" in html
+    assert "bin/testbed verify results/demo/runs/reno-seed1" in html
 
 
 def test_tables_and_figures_are_linked_and_exist(report):

@@ -84,6 +84,7 @@ def write_experiment(path: Path, ccas=("reno", "cubic"), seeds=(1, 2, 3), *, sha
                       verdict=(verdicts or {}).get(name, "valid"), **options)
     write_json(path / "experiment.json", {
         "scenario": "access-link", "title": "Access link at 60 % load",
+        "description": "Nine sources of Tmix traffic.", "source": "made up for tests",
         "parameters": parameters or {"load_percent": 60, "bottleneck_rate_bps": 100_000_000},
         "ccas": list(ccas), "seeds": list(seeds),
         "runs": [f"runs/{name}" for name in names],

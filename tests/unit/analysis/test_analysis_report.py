@@ -119,6 +119,15 @@ def test_many_ccas(tmp_path):
     assert all(html.count(cca) > 2 for cca in ccas)
 
 
+def test_optional_descriptions_may_be_missing(tmp_path):
+    path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])
+    fixture.write_json(path / "experiment.json", {"runs": ["runs/reno-seed1"]})
+    fixture.write_json(path / "runs/reno-seed1/verdict.json", {
+        "verdict": "suspect", "reasons": [{"check": "odd"}], "checks": [{}]})
+    html = build_report(path).read_text()
+    assert "odd" in html and "bin/testbed" not in html
+
+
 def test_missing_experiment_is_a_clear_error(tmp_path):
     with pytest.raises(AnalysisError, match="experiment.json: file is missing"):
         build_report(tmp_path)

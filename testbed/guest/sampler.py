@@ -3,6 +3,8 @@
 import heapq
 import time
 
+from traffic.clock import now_ns
+
 
 def run(samplers, t0_ns, duration_us, every_second):
     """Sample from t0 to t0 + duration at absolute deadlines: a late sample delays no other.
@@ -18,10 +20,10 @@ def run(samplers, t0_ns, duration_us, every_second):
         due_us, number = heap[0]
         if due_us > duration_us:
             return lateness_us
-        wait_ns = t0_ns + due_us * 1000 - time.monotonic_ns()
+        wait_ns = t0_ns + due_us * 1000 - now_ns()
         if wait_ns > 0:
             time.sleep(wait_ns / 1e9)
-        t_us = (time.monotonic_ns() - t0_ns) // 1000
+        t_us = (now_ns() - t0_ns) // 1000
         if number < 0:
             every_second(t_us)
             heapq.heapreplace(heap, (due_us + 1_000_000, number))

@@ -5,10 +5,10 @@ One wake-up is one epoll_pwait2 and one look at the clock; everything that is du
 happened by then is done with that one reading of the time.
 """
 
-import time
 from errno import EAGAIN, ECONNABORTED
 from heapq import heappop, heappush, heapreplace
 
+from ..clock import now_ns
 from .connection import Connection
 from .sockets import (EPOLLIN, Epoll, SO_REUSEADDR, SOL_SOCKET, accept, bind, close, listen,
                       set_option, tcp_socket)
@@ -59,7 +59,7 @@ class EventLoop:
                 heappush(self._heap, (1000 * end.start_us[0], number))
         heappush(self._heap, (duration_ns, -1))
         heap, connections, listeners = self._heap, self.connections, self._listeners
-        wait, clock = self.epoll.wait, time.monotonic_ns
+        wait, clock = self.epoll.wait, now_ns
         now = clock() - t0_ns
         while now < duration_ns and not self.stopping:
             while heap[0][0] <= now:

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""CLOCK_MONOTONIC in nanoseconds, without a system call where the kernel offers it as memory.
+
+In virtual time a program is woken for every packet or so that concerns it; asking for the
+time was 30 % of the system calls of a Tmix replay. Kernels built by kernel/ map it at
+/dev/virtual_clock; everywhere else `now_ns` is `time.monotonic_ns`.
+"""
+import mmap
+import os
+import time
+
+_DEVICE = "/dev/virtual_clock"
+
+
+def _mapped_clock():
+    """A function that reads the mapped clock, or None without such a device."""
+    try:
+        fd = os.open(_DEVICE, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        page = memoryview(mmap.mmap(fd, mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ)).cast("Q")
+    finally:
+        os.close(fd)
+    # The page counts from another moment, and CLOCK_MONOTONIC in steps of 256 ns. Up to two
+    # steps ahead of it is right: a sleeper must never find that its deadline is yet to come.
+    before_ns = page[0]
+    offset_ns = time.monotonic_ns() - before_ns + 256
+
+    def now_ns():
+        return page[0] + offset_ns
+    return now_ns
+
+
+now_ns = _mapped_clock() or time.monotonic_ns

@@ -8,13 +8,15 @@ use from `count` connections ago makes bind() fail with EADDRINUSE, which is rec
 for the later connection; the acceptor does not see it.
 """
 
+import os
 from bisect import bisect_right
 
 from .plan import read_plan
 from .records import INITIATOR, ROLES, UNFINISHED, Records
-from .sockets import ip_bytes
+from .sockets import (SO_REUSEADDR, SOL_SOCKET, bind, ip_bytes, listen, set_option, tcp_socket)
 
 DEFAULT_PORTS = (1024, 60000)
+BACKLOG = 4096          # the kernel takes the smaller of this and net.core.somaxconn
 ETHERNET_MSS = 1460     # TCP_MAXSEG at or above this changes nothing
 
 
@@ -93,3 +95,13 @@ class End:
                 "counts": counts, "unfinished": counts.get(UNFINISHED, 0),
                 "written_bytes": sum(records.written_bytes),
                 "read_bytes": sum(records.read_bytes), "latest_start_us": late_us}
+
+
+def listener(end, nonblocking):
+    """The descriptor of a socket that listens at an acceptor's address. Raises OSError."""
+    fd = tcp_socket(nonblocking)
+    error = fd if fd < 0 else (set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1)
+                               or bind(fd, end.local_ip, end.port) or listen(fd, BACKLOG))
+    if error < 0:
+        raise OSError(-error, f"listening at {end.local} port {end.port}: {os.strerror(-error)}")
+    return fd

@@ -10,10 +10,9 @@ from heapq import heappop, heappush, heapreplace
 
 from ..clock import now_ns
 from .connection import Connection
-from .sockets import (EPOLLIN, Epoll, SO_REUSEADDR, SOL_SOCKET, accept, bind, close, listen,
-                      set_option, tcp_socket)
+from .endpoint import listener
+from .sockets import EPOLLIN, Epoll, accept, close
 
-BACKLOG = 4096      # the kernel takes the smaller of this and net.core.somaxconn
 # After so many events in one go the clock is read again before the next sleep is computed
 MANY_EVENTS = 32
 # accept() reports the errors of a connection that broke in the queue; the next is not affected
@@ -37,16 +36,8 @@ class EventLoop:
         self._count = len(ends)
         for number, end in enumerate(ends):
             if not end.initiates:
-                self._listeners[number] = self._listener(end), end
+                self._listeners[number] = listener(end, nonblocking=True), end
                 self.epoll.add(self._listeners[number][0], EPOLLIN, number)
-
-    def _listener(self, end):
-        fd = tcp_socket()
-        error = fd if fd < 0 else (set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1)
-                                   or bind(fd, end.local_ip, end.port) or listen(fd, BACKLOG))
-        if error < 0:
-            raise OSError(-error, f"listening at {end.local} port {end.port}")
-        return fd
 
     def call_at(self, instant, number):
         """Call `timer` of a connection at an instant; one call can be pending for each."""
@@ -96,8 +87,8 @@ class EventLoop:
 
     def _accept(self, number, now):
         """Take one connection; epoll reports again if there are more."""
-        listener, end = self._listeners[number]
-        fd, port = accept(listener)
+        listening, end = self._listeners[number]
+        fd, port = accept(listening)
         if fd < 0:
             if fd not in _PASSING:
                 raise OSError(-fd, f"accept at {end.local} port {end.port}")
@@ -121,6 +112,6 @@ class EventLoop:
             connection.end.records.read_bytes[connection.index] = connection.read
             close(connection.fd)
         self.connections.clear()
-        for listener, _ in self._listeners.values():
-            close(listener)
+        for listening, _ in self._listeners.values():
+            close(listening)
         self.epoll.close()

@@ -23,7 +23,6 @@ if not __package__:     # run as a file; -I leaves its folder out of the search 
         os.path.abspath(__file__)))))
 
 from traffic.tmix.endpoint import End, JobError
-from traffic.tmix.eventloop import EventLoop
 from traffic.tmix.plan import PlanError
 from traffic.tmix.records import records_name
 from traffic.tmix.sockets import exact_timers, raise_descriptor_limit
@@ -39,13 +38,28 @@ def read_job(path):
             job = json.load(file)
             node, duration_us, out_dir = job["node"], int(job["duration_us"]), job["out_dir"]
             entries = list(job["endpoints"])
+            how = job.get("events", "auto")
         except (ValueError, KeyError, TypeError) as error:
             raise JobError(f"{path}: {error!r}") from error
     if duration_us <= 0:
         raise JobError(f"{path}: duration_us is {duration_us}")
     ends = [End(entry, node) for entry in entries]
     share_ports(ends)
-    return node, duration_us, out_dir, ends
+    if how not in ("auto", "io_uring", "epoll"):
+        raise JobError(f"{path}: events {how!r}; auto, io_uring or epoll")
+    return node, duration_us, out_dir, ends, how
+
+
+def make_loop(ends, how):
+    """The loop that replays the ends: by io_uring if the kernel has what it takes."""
+    if how != "epoll":
+        try:
+            from traffic.tmix.ringloop import RingLoop
+            return RingLoop(ends)
+        except OSError:
+            if how == "io_uring":
+                raise
+        return EventLoop(ends)
 
 
 def share_ports(ends):
@@ -60,10 +74,10 @@ def share_ports(ends):
 
 def replay(path):
     """Do the job in a file, talking to the starter on stdin and stdout; see above."""
-    node, duration_us, out_dir, ends = read_job(path)
+    node, duration_us, out_dir, ends, how = read_job(path)
     raise_descriptor_limit()
     exact_timers()
-    loop = EventLoop(ends)
+    loop = make_loop(ends, how)
     print("ready", flush=True)
     word, _, t0_ns = sys.stdin.readline().partition(" ")
     if word != "start" or not t0_ns.strip().isdigit():

@@ -40,7 +40,7 @@ EPOLL_CTL_MOD = 3
 
 # struct epoll_event is packed on x86-64 only
 _EVENT = struct.Struct("<IQ" if os.uname().machine == "x86_64" else "<I4xQ")
-_SOCKADDR_IN = struct.Struct("=H2s4s8x")   # family, port and address in network byte order
+SOCKADDR_IN = struct.Struct("=H2s4s8x")   # family, port and address in network byte order
 MAX_EVENTS = 256
 # What every ADU is cut from; the peer discards what it gets.
 SEND_BUFFER_BYTES = 1 << 18
@@ -78,15 +78,15 @@ _send.restype = _recv.restype = ctypes.c_ssize_t
 _option = ctypes.c_int()
 _option_at = ctypes.addressof(_option)
 _option_size = ctypes.c_int(ctypes.sizeof(_option))
-_address = ctypes.create_string_buffer(_SOCKADDR_IN.size)
+_address = ctypes.create_string_buffer(SOCKADDR_IN.size)
 _address_at = ctypes.addressof(_address)
-_address_size = ctypes.c_int(_SOCKADDR_IN.size)
+_address_size = ctypes.c_int(SOCKADDR_IN.size)
 _address_size_at = ctypes.addressof(_address_size)
 _event = ctypes.create_string_buffer(_EVENT.size)
 _event_at = ctypes.addressof(_event)
 _zeros = ctypes.create_string_buffer(SEND_BUFFER_BYTES)
 _zeros_at = ctypes.addressof(_zeros)
-_pack_event, _pack_address = _EVENT.pack_into, _SOCKADDR_IN.pack_into
+_pack_event, _pack_address = _EVENT.pack_into, SOCKADDR_IN.pack_into
 
 
 def _check(result, what):
@@ -104,9 +104,9 @@ def ip_bytes(ip):
     return bytes(parts)
 
 
-def tcp_socket():
-    """A new non-blocking TCP socket."""
-    fd = _socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
+def tcp_socket(nonblocking=True):
+    """A new TCP socket."""
+    fd = _socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | (SOCK_NONBLOCK if nonblocking else 0), 0)
     return fd if fd >= 0 else -_errno()
 
 

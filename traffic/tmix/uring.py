@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An io_uring: many operations for one system call. See io_uring_enter(2).
+
+Operations are put into the submission ring; `submit_and_wait` hands all of them over and
+sleeps until one has completed. Sockets live in the ring's own table (direct descriptors), so
+that an operation can be linked behind the one that makes its socket. Linked operations start
+when the one before has succeeded; after a failure the rest is cancelled.
+
+Needs Linux 6.11 (bind and listen by io_uring came last); `Ring` raises OSError otherwise.
+"""
+
+import ctypes
+import mmap
+import os
+import struct
+from errno import EINTR, EOPNOTSUPP
+
+from .sockets import (AF_INET, IPPROTO_TCP, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_STREAM,
+                      SOCKADDR_IN)
+
+# <linux/io_uring.h>
+_OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, _OP_CLOSE = 11, 13, 14, 16, 19
+_OP_SEND, _OP_RECV, _OP_SHUTDOWN, _OP_SOCKET, _OP_URING_CMD, _OP_BIND = 26, 27, 34, 45, 46, 56
+_NEEDED = (_OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, _OP_CLOSE, _OP_SEND, _OP_RECV,
+           _OP_SHUTDOWN, _OP_SOCKET, _OP_URING_CMD, _OP_BIND)
+_FIXED_FILE, LINK, QUIET = 1, 4, 64         # IOSQE_*; QUIET: no completion after success
+_SETUP = 1 << 3 | 1 << 7 | 1 << 12 | 1 << 13    # CQSIZE SUBMIT_ALL SINGLE_ISSUER DEFER_TASKRUN
+_ENTER_WAIT = 1 << 0 | 1 << 3               # GETEVENTS EXT_ARG
+_OFF_SQ_RING, _OFF_SQES = 0, 0x10000000
+_REGISTER_PROBE, _REGISTER_FILES2 = 8, 13
+_FILES_SPARSE = 1
+_TIMEOUT_ABS, _TIMEOUT_SUCCEEDS = 1, 1 << 5
+_CANCEL_EVERYTHING = 1 << 0 | 1 << 2        # ALL ANY
+_POLL_FIRST = 1                             # no attempt before there is something
+_SETSOCKOPT = 3                             # SOCKET_URING_OP_SETSOCKOPT
+_MSG_WAITALL = 0x100
+_SYS_SETUP, _SYS_ENTER, _SYS_REGISTER = 425, 426, 427
+
+# opcode flags ioprio fd off addr len op_flags user_data buf_index+personality file_index addr3 pad
+_SQE = struct.Struct("<BBHiQQIIQIIQQ")
+_CQE = struct.Struct("<QiI")
+_PARAMS = struct.Struct("<7I12x8I8x8I8x")     # struct io_uring_params without the addresses
+_TIMESPEC = struct.Struct("<qq")
+_ARGUMENT_BYTES = 32        # beside each entry: its timespec or socket address
+# What one link chain may need; it must not be cut by a submission
+LONGEST_CHAIN = 8
+
+_libc = ctypes.PyDLL(None, use_errno=True)
+_long, _pointer = ctypes.c_long, ctypes.c_void_p
+_syscall = _libc.syscall
+_syscall.restype = _long
+
+
+def _address(buffer):
+    return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+
+
+def _call(what, *arguments):
+    result = _syscall(*[_long(argument) for argument in arguments])
+    if result < 0:
+        raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
+    return result
+
+
+class Ring:
+    """One ring with a table of `files` sockets. A *slot* is an index into that table.
+
+    Each operation takes `number`, which its completion carries, and `flags` of LINK, QUIET.
+    """
+
+    def __init__(self, entries, files):
+        """`entries`: operations that can wait for submission. Raises OSError."""
+        params = bytearray(120)
+        struct.pack_into("<4xII", params, 0, 8 * entries, _SETUP)
+        self._fd = _call("io_uring_setup", _SYS_SETUP, entries, _address(params))
+        self._check_operations()
+        fields = _PARAMS.unpack(params)
+        self._entries, completions = fields[0], fields[1]
+        # head, tail, mask, entries, flags, dropped, array of the one; of the other cqes is sixth
+        sq, cq = fields[7:15], fields[15:23]
+        self._ring = mmap.mmap(self._fd, max(sq[6] + 4 * self._entries, cq[5] + 16 * completions),
+                               mmap.MAP_SHARED | mmap.MAP_POPULATE, offset=_OFF_SQ_RING)
+        self._sqes = mmap.mmap(self._fd, 64 * self._entries,
+                               mmap.MAP_SHARED | mmap.MAP_POPULATE, offset=_OFF_SQES)
+        self._words = memoryview(self._ring).cast("I")
+        self._sq_head, self._sq_tail = sq[0] // 4, sq[1] // 4
+        self._cq_head, self._cq_tail, self._cqes = cq[0] // 4, cq[1] // 4, cq[5]
+        self._sq_mask, self._cq_mask = self._entries - 1, completions - 1
+        for i in range(self._entries):      # entry i is always at place i
+            self._words[sq[6] // 4 + i] = i
+        self._tail = 0
+        self._waiting = 0           # operations not yet handed over
+
+        self._arguments = bytearray(_ARGUMENT_BYTES * self._entries)
+        self._arguments_at = _address(self._arguments)
+        # Anonymous memory that nobody writes is one page of zeros, and what is received may
+        # overwrite itself: nobody looks at it
+        self._zeros = mmap.mmap(-1, SEND_BUFFER_BYTES)
+        self._sink = mmap.mmap(-1, SEND_BUFFER_BYTES)
+        self._zeros_at, self._sink_at = _address(self._zeros), _address(self._sink)
+        # While waiting no signal is blocked, whatever the caller blocks otherwise
+        self._signals = bytearray(8)
+        self._wait = bytearray(struct.pack("<QIIQ", _address(self._signals), 8, 0, 0))
+        self._wait_at = _long(_address(self._wait))
+        self._enter_constants = _long(_SYS_ENTER), _long(self._fd)
+        self._enter_flags = _long(_ENTER_WAIT), self._wait_at, _long(len(self._wait))
+        table = bytearray(struct.pack("<IIQQQ", files, _FILES_SPARSE, 0, 0, 0))
+        _call("file table of io_uring", _SYS_REGISTER, self._fd, _REGISTER_FILES2,
+              _address(table), len(table))
+
+    def _check_operations(self):
+        probe = bytearray(16 + 8 * 64)
+        _call("io_uring probe", _SYS_REGISTER, self._fd, _REGISTER_PROBE, _address(probe), 64)
+        known = probe[1]
+        if known > 64:
+            known = 64
+        for op in _NEEDED:
+            if op >= known or not probe[16 + 8 * op + 2] & 1:
+                os.close(self._fd)
+                raise OSError(EOPNOTSUPP, f"io_uring of this kernel has no operation {op}")
+
+    def _put(self, opcode, flags, priority, fd, off, address, length, op_flags, number,
+             index=0, last=0):
+        tail = self._tail
+        _SQE.pack_into(self._sqes, (tail & self._sq_mask) << 6, opcode, flags, priority, fd, off,
+                       address, length, op_flags, number, 0, index, last, 0)
+        self._tail = tail + 1 & 0xffffffff
+        self._waiting += 1
+
+    def _argument(self):
+        """(place in `_arguments`, its address) of the entry that comes next."""
+        place = (self._tail & self._sq_mask) * _ARGUMENT_BYTES
+        return place, self._arguments_at + place
+
+    def make_room(self):
+        """To call before a chain: submits when the ring could not take all of it."""
+        if self._waiting + LONGEST_CHAIN > self._entries:
+            self._enter(0)
+
+    def at(self, instant_ns, flags, number):
+        """Complete at an instant of CLOCK_MONOTONIC."""
+        place, address = self._argument()
+        _TIMESPEC.pack_into(self._arguments, place, *divmod(instant_ns, 1_000_000_000))
+        self._put(_OP_TIMEOUT, flags, 0, -1, 0, address, 1, _TIMEOUT_ABS | _TIMEOUT_SUCCEEDS, number)
+
+    def after(self, ns, flags, number):
+        """Complete after a time, which begins when the operation before in the link is over."""
+        place, address = self._argument()
+        _TIMESPEC.pack_into(self._arguments, place, *divmod(ns, 1_000_000_000))
+        self._put(_OP_TIMEOUT, flags, 0, -1, 0, address, 1, _TIMEOUT_SUCCEEDS, number)
+
+    def socket(self, slot, flags, number):
+        """A TCP socket into a slot."""
+        self._put(_OP_SOCKET, flags, 0, AF_INET, SOCK_STREAM, 0, 0, 0, number, slot + 1)
+
+    def set_option(self, slot, level, name, value, flags, number):
+        """Set an integer socket option. `value`: a ctypes.c_int that stays."""
+        self._put(_OP_URING_CMD, flags | _FIXED_FILE, 0, slot, _SETSOCKOPT, level | name << 32,
+                  0, 0, number, ctypes.sizeof(value), ctypes.addressof(value))
+
+    def bind(self, slot, ip, port, flags, number):
+        """Bind to an address; `ip` is four bytes."""
+        place, address = self._argument()
+        SOCKADDR_IN.pack_into(self._arguments, place, AF_INET, port.to_bytes(2, "big"), ip)
+        self._put(_OP_BIND, flags | _FIXED_FILE, 0, slot, 16, address, 0, 0, number)
+
+    def connect(self, slot, ip, port, flags, number):
+        """Completes when the connection is established."""
+        place, address = self._argument()
+        SOCKADDR_IN.pack_into(self._arguments, place, AF_INET, port.to_bytes(2, "big"), ip)
+        self._put(_OP_CONNECT, flags | _FIXED_FILE, 0, slot, 16, address, 0, 0, number)
+
+    def accept(self, fd, slot, address_at, size_at, number):
+        """The next connection of a listener (a usual descriptor) into a slot.
+
+        address_at, size_at: addresses of a sockaddr_in and of its size.
+        """
+        self._put(_OP_ACCEPT, 0, 0, fd, size_at, address_at, 0, 0, number, slot + 1)
+
+    def send(self, slot, size, flags, number):
+        """Write `size` bytes, at most SEND_BUFFER_BYTES; completes when all are written."""
+        self._put(_OP_SEND, flags | _FIXED_FILE, 0, slot, 0, self._zeros_at, size,
+                  _MSG_WAITALL | MSG_NOSIGNAL, number)
+
+    def receive(self, slot, size, flags, number):
+        """Read `size` bytes, at most SEND_BUFFER_BYTES; fewer only before EOF or an error."""
+        self._put(_OP_RECV, flags | _FIXED_FILE, _POLL_FIRST, slot, 0, self._sink_at, size,
+                  _MSG_WAITALL, number)
+
+    def shutdown(self, slot, flags, number):
+        """Send FIN, go on receiving."""
+        self._put(_OP_SHUTDOWN, flags | _FIXED_FILE, 0, slot, 0, 0, SHUT_WR, 0, number)
+
+    def close_slot(self, slot, flags, number):
+        """Close the socket of a slot."""
+        self._put(_OP_CLOSE, flags, 0, 0, 0, 0, 0, 0, number, slot + 1)
+
+    def cancel_everything(self, number):
+        """Complete all that is under way; reads report how far they came."""
+        self._put(_OP_ASYNC_CANCEL, 0, 0, 0, 0, 0, 0, _CANCEL_EVERYTHING, number)
+
+    def _enter(self, least):
+        self._words[self._sq_tail] = self._tail
+        result = _syscall(*self._enter_constants, _long(self._waiting), _long(least),
+                          *self._enter_flags)
+        if result < 0:
+            if ctypes.get_errno() != EINTR:
+                raise OSError(ctypes.get_errno(), "io_uring_enter")
+        self._waiting = self._tail - self._words[self._sq_head] & 0xffffffff
+
+    def submit_and_wait(self):
+        """Hand everything over, sleep until something completes.
+
+        Returns a list of (number, result, flags) in the order of completion; it is empty after
+        a signal. A result is that of the system call's namesake, or the negative errno.
+        """
+        words = self._words
+        self._enter(1)
+        head, tail = words[self._cq_head], words[self._cq_tail]
+        found = []
+        while head != tail:
+            found.append(_CQE.unpack_from(self._ring, self._cqes + ((head & self._cq_mask) << 4)))
+            head = head + 1 & 0xffffffff
+        words[self._cq_head] = head
+        return found
+
+    def close(self):
+        """End everything that is under way and close all sockets of the table."""
+        os.close(self._fd)
+        self._words.release()
+        self._ring.close()
+        self._sqes.close()

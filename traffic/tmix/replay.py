@@ -59,7 +59,8 @@ def make_loop(ends, how):
         except OSError:
             if how == "io_uring":
                 raise
-        return EventLoop(ends)
+    from traffic.tmix.eventloop import EventLoop
+    return EventLoop(ends)
 
 
 def share_ports(ends):

@@ -105,6 +105,8 @@ class RingLoop:
         now = 0
         while not self.stopping:
             completed = wait()
+            if not completed:       # a timeout inside a chain wakes us up, too
+                continue
             now = clock() - t0_ns
             if now >= duration_ns:
                 self._note_reads(completed)

@@ -75,7 +75,7 @@ def read_format(path):
     fields = {}
     for line in re.finditer(r"field:([^;]+);\s*offset:(\d+);\s*size:(\d+);\s*signed:(\d)", text):
         declaration, offset, size, signed = line.groups()
-        name = re.sub(r"\[.*\]", "", declaration.split()[-1]).lstrip("*")
+        name = re.sub(r"\[.*\]", "", declaration).split()[-1].lstrip("*")
         fields[name] = (int(offset), int(size), signed == "1")
     return int(re.search(r"^ID: (\d+)", text, re.M).group(1)), fields
 
@@ -120,13 +120,14 @@ def _decode_pages(raw, np):
         time = np.where(extended, clock[alive] + (second << np.uint64(27)) + delta, time)
         time = np.where(absolute, (second << np.uint64(27)) | delta, time)
         padding = kind == 29
-        clock[alive] = np.where(padding, clock[alive], time)
+        clock[alive] = time
         long = kind == 0
         event = ~(extended | absolute | padding)
         # type_len counts words of data; 0 means that the first word is the length in bytes
         length = np.where(long, 1 + (second.astype(np.int64) + 3) // 4, 1 + kind.astype(np.int64))
         length = np.where(extended | absolute, 2, length)
-        length = np.where(padding, page_words, length)
+        # padding without a delta fills the rest of the page; with one it is an event taken back
+        length = np.where(padding, np.where(delta == 0, page_words, 1 + (second.astype(np.int64) + 3) // 4), length)
         picked = np.flatnonzero(event)
         order.append(alive[picked] * page_words + step)
         times.append(time[picked])
@@ -134,6 +135,8 @@ def _decode_pages(raw, np):
         at[alive] = position + length
         alive = alive[at[alive] < end[alive]]
         step += 1
+    if not order:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), raw
     sequence = np.argsort(np.concatenate(order), kind="stable")
     starts = np.concatenate(starts)[sequence]
     ids = raw[starts].astype(np.int64) | raw[starts + 1].astype(np.int64) << 8

@@ -41,7 +41,8 @@ def collect(work_dir, raw_dir, context):
     names = {link["ifindex"]: link["name"] for link in context["network"]["links"] if link["bottleneck"]}
     measure_from_ns = (context["prefill_us"] + context["warmup_us"]) * 1000
     until_ns = context["duration_us"] * 1000
-    series = {index: [] for index in names}
+    nothing = np.empty(0, np.int64)
+    series = {index: [(nothing, nothing)] for index in names}
     # 1000 bins a decade, exact to 0.25 %, from 1 us to 1000 s; below 1 us is the first bin
     edges_us = np.concatenate([[0.0], 10 ** (np.arange(0, 9001) / 1000.0)])
     histogram = {index: np.zeros(edges_us.size - 1, dtype=np.int64) for index in names}
@@ -77,17 +78,18 @@ def _sojourns(work_dir, np):
     waiting = (np.empty(0, np.int64), np.empty(0, np.uint64))        # enqueued, not yet dequeued
     for time_ns, ids, starts, raw in decode(work_dir / "sojourn.pages"):
         is_in, is_out = ids == enqueue_id, ids == dequeue_id
-        in_ns = np.concatenate([waiting[0], time_ns[is_in]])
-        in_skb = np.concatenate([waiting[1], column(raw, starts[is_in], enqueue["skbaddr"])])
-        out_ns, out_skb = time_ns[is_out], column(raw, starts[is_out], dequeue["skbaddr"])
-        out_index = column(raw, starts[is_out], dequeue["ifindex"])
-        # Bring every packet's events together in order of time: an enqueue directly
-        # followed by a dequeue of the same address is a pair.
-        time = np.concatenate([in_ns, out_ns])
-        skb = np.concatenate([in_skb, out_skb])
-        leaves = np.concatenate([np.zeros(in_ns.size, bool), np.ones(out_ns.size, bool)])
-        index = np.concatenate([np.zeros(in_ns.size, np.int64), out_index.astype(np.int64)])
-        order = np.lexsort((leaves, time, skb))
+        skb, index = np.zeros(ids.size, np.uint64), np.zeros(ids.size, np.int64)
+        skb[is_in] = column(raw, starts[is_in], enqueue["skbaddr"])
+        skb[is_out] = column(raw, starts[is_out], dequeue["skbaddr"])
+        index[is_out] = column(raw, starts[is_out], dequeue["ifindex"])
+        ours, still = is_in | is_out, np.zeros(waiting[0].size, np.int64)
+        time = np.concatenate([waiting[0], time_ns[ours]])
+        skb = np.concatenate([waiting[1], skb[ours]])
+        leaves = np.concatenate([still > 0, is_out[ours]])
+        index = np.concatenate([still, index[ours]])
+        # Bring every packet's events together in the order they were recorded (in virtual time
+        # many have the same time): an enqueue directly followed by a dequeue is a pair.
+        order = np.argsort(skb, kind="stable")
         time, skb, leaves, index = time[order], skb[order], leaves[order], index[order]
         pair = np.flatnonzero(~leaves[:-1] & leaves[1:] & (skb[:-1] == skb[1:]))
         done_at = np.argsort(time[pair + 1], kind="stable")

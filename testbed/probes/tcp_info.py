@@ -26,6 +26,7 @@ _COLUMNS = ("t_us", "node", "src", "sport", "dst", "dport", "state", "cca", "ca_
 _STATES = {1: "ESTAB", 2: "SYN-SENT", 3: "SYN-RECV", 4: "FIN-WAIT-1", 5: "FIN-WAIT-2",
            8: "CLOSE-WAIT", 9: "LAST-ACK", 11: "CLOSING"}
 _DIAG_INFO, _DIAG_CONG = 2, 4
+_DIAG_MSG_BYTES = 72
 
 
 class Sampler:
@@ -85,12 +86,15 @@ def _decode(data, at, end, t_us, node):
         length = HEADER.unpack_from(data, at)[0]
         if length < HEADER.size:
             return
+        if length < HEADER.size + _DIAG_MSG_BYTES:        # the end of the dump, not a socket
+            at += (length + 3) & ~3
+            continue
         body = at + HEADER.size
         state = data[body + 1]
         sport, dport = struct.unpack_from(">HH", data, body + 4)
         src, dst = data[body + 8:body + 12], data[body + 24:body + 28]
         cca, info = "", None
-        for kind, offset, size in attributes(data, body + 72, at + length):
+        for kind, offset, size in attributes(data, body + _DIAG_MSG_BYTES, at + length):
             if kind == _DIAG_CONG:
                 cca = data[offset:offset + size].rstrip(b"\0").decode("ascii", "replace")
             elif kind == _DIAG_INFO:

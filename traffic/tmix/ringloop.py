@@ -9,25 +9,27 @@ a write begins after a wait is known: it is the deadline that the kernel keeps.
 """
 
 import ctypes
+import os
 import time
-from errno import ECANCELED, ECONNABORTED, EMFILE, EPIPE, EPROTO, ETIME
-from heapq import heapify, heappop, heappush, heapreplace
+from errno import ECANCELED, ECONNABORTED, EPIPE, EPROTO, ETIME
+from heapq import heapify, heappop, heapreplace
 
 from .endpoint import listener
 from .records import FINISHED, NEVER, NOT_STARTED, UNFINISHED
-from .sockets import (IPPROTO_TCP, SEND_BUFFER_BYTES, SO_REUSEADDR, SOL_SOCKET, TCP_MAXSEG, close)
+from .sockets import (IPPROTO_TCP, SEND_BUFFER_BYTES, SO_REUSEADDR, SOL_SOCKET, TCP_MAXSEG, close,
+                      tcp_socket)
 from .uring import LINK, QUIET, Ring
 
 RING_ENTRIES = 4096
-# Concurrent connections of a node; the ring's table takes 16 bytes for each
-SLOTS = 1 << 15
-# So many connections are handed to the ring ahead of their time
+# So many connections are handed to the ring ahead of their time, and so many sockets are kept for
+# the next ones: a chain can use only a descriptor that is known when it is submitted
 AHEAD = 16
 NOWHERE = 1 << 62
 
 # What completes, in the low bits of an operation's number; above them is the flow's number
-CONNECT, RECEIVE, SEND, CLOSE, SHUTDOWN, ACCEPT, AHEAD_OVER, END = range(8)
-KIND_BITS = 3
+(CONNECT, RECEIVE, SEND, CLOSE, SHUTDOWN, ACCEPT, SOCKET, AHEAD_OVER, END,
+ IGNORED) = range(10)
+KIND_BITS = 4
 KIND_MASK = (1 << KIND_BITS) - 1
 
 # What a flow is waiting for
@@ -37,14 +39,14 @@ CONNECTING, DATA, WRITTEN, FIN_SENT, EOF, CLOSED = range(6)
 class Flow:
     """State of one end of one connection. Instants are ns since t0."""
 
-    __slots__ = ("end", "index", "number", "slot", "state", "op", "last_op", "left", "due",
+    __fds__ = ("end", "index", "number", "fd", "state", "op", "last_op", "left", "due",
                  "peer_op", "peer_last", "mark", "read", "expected", "closes", "asked")
 
-    def __init__(self, end, index, number, slot):
+    def __init__(self, end, index, number, fd):
         self.end = end
         self.index = index      # row of the plan
         self.number = number << KIND_BITS
-        self.slot = slot
+        self.fd = fd
         self.state = CONNECTING
         self.op, self.last_op = end.own_first[index], end.own_first[index + 1]
         self.left = 0           # bytes of the current op not yet submitted
@@ -73,16 +75,17 @@ class RingLoop:
         """Set up the ring and the listeners. Raises OSError, also without such an io_uring."""
         self.stopping = False       # set by a signal handler
         self.strays = 0             # incoming connections that no plan knows
-        self._ring = Ring(RING_ENTRIES, SLOTS)
+        self._ring = Ring(RING_ENTRIES)
         self._flows = {}            # number -> Flow
         self._count = len(ends)     # number of the next flow; an acceptor's is its end's
-        self._free = list(range(SLOTS - 1, -1, -1))
-        self._retired = []          # (instant, slot): free again then
+        self._sockets = []          # for the next connects
+        self._socket_errno = 0      # why there are none
+        self._closing = []          # (instant, number): flows whose close waits in the ring
         self._ends = ends
         self._starts = []           # (instant, end's number): the next start of each
         self._next = [0] * len(ends)
         self._listeners = {}        # end's number -> its descriptor
-        self._accepting = {}        # end's number -> (slot, address, size of the address)
+        self._accepting = {}        # end's number -> (address, size of the address)
         self._one = ctypes.c_int(1)
         self._mss = {}              # value -> c_int that stays
         self._t0_ns = 0
@@ -98,7 +101,9 @@ class RingLoop:
         heapify(self._starts)
         for number in self._listeners:
             self._accept(number)
-        self._hand_over_starts()
+        if self._starts:
+            self._sockets = [tcp_socket(nonblocking=False) for _ in range(AHEAD)]
+            self._hand_over_starts()
         ring, flows = self._ring, self._flows
         ring.at(t0_ns + duration_ns, 0, END)
         wait, clock, handlers = ring.submit_and_wait, time.monotonic_ns, self._handlers()
@@ -122,6 +127,8 @@ class RingLoop:
                         handlers[kind](flow, result, now)
                 elif kind == ACCEPT:
                     self._accepted(number >> KIND_BITS, result, now)
+                elif kind == SOCKET:
+                    self._socket_made(result)
                 elif kind == AHEAD_OVER:
                     self._hand_over_starts()
         self._cut(now)
@@ -132,20 +139,26 @@ class RingLoop:
 
     # --- beginnings ---------------------------------------------------------------------------
 
-    def _slot(self, now):
-        if not self._free:
-            while self._retired and self._retired[0][0] <= now:
-                self._free.append(heappop(self._retired)[1])
-        return self._free.pop() if self._free else None
+    def _order_sockets(self):
+        for _ in range(AHEAD):
+            self._ring.make_room()
+            self._ring.socket(0, SOCKET)
 
-    def _new(self, end, index, slot):
+    def _socket_made(self, result):
+        if result >= 0:
+            self._sockets.append(result)
+        else:
+            self._socket_errno = -result
+
+    def _new(self, end, index, fd):
         number = self._count
         self._count = number + 1
-        flow = self._flows[number] = Flow(end, index, number, slot)
+        flow = self._flows[number] = Flow(end, index, number, fd)
         return flow
 
     def _hand_over_starts(self):
         """Submit the next AHEAD connects, each behind a timeout; the first one tells us."""
+        self._order_sockets()
         starts = self._starts
         for i in range(AHEAD):
             if not starts:
@@ -160,33 +173,33 @@ class RingLoop:
             self._connect(end, index, instant, tells=i == 0)
 
     def _connect(self, end, index, instant, tells):
-        ring, slot = self._ring, self._slot(instant)
+        ring = self._ring
         end.records.start_us[index] = instant // 1000
-        if slot is None:
-            end.records.status[index] = -EMFILE
+        ring.make_room()
+        if not self._sockets:
+            end.records.status[index] = -self._socket_errno
             end.records.end_us[index] = instant // 1000
             if tells:
                 ring.at(self._t0_ns + instant, 0, AHEAD_OVER)
             return
-        flow = self._new(end, index, slot)
+        fd = self._sockets.pop()
+        flow = self._new(end, index, fd)
         flow.due = instant
         number = flow.number | CONNECT
-        ring.make_room()
         if tells:
             ring.at(self._t0_ns + instant, LINK, AHEAD_OVER)
         else:
             ring.at(self._t0_ns + instant, LINK | QUIET, number)
-        ring.socket(slot, LINK | QUIET, number)
         mss = end.mss_of(index)
         if mss:
             value = self._mss.get(mss)
             if value is None:
                 value = self._mss[mss] = ctypes.c_int(mss)
-            ring.set_option(slot, IPPROTO_TCP, TCP_MAXSEG, value, LINK | QUIET, number)
+            ring.set_option(fd, IPPROTO_TCP, TCP_MAXSEG, value, LINK | QUIET, number)
         if end.shares_ports:
-            ring.set_option(slot, SOL_SOCKET, SO_REUSEADDR, self._one, LINK | QUIET, number)
-        ring.bind(slot, end.local_ip, end.port_of(index), LINK | QUIET, number)
-        ring.connect(slot, end.peer_ip, end.port, 0, number)
+            ring.set_option(fd, SOL_SOCKET, SO_REUSEADDR, self._one, LINK | QUIET, number)
+        ring.bind(fd, end.local_ip, end.port_of(index), LINK | QUIET, number)
+        ring.connect(fd, end.peer_ip, end.port, 0, number)
 
     def _connected(self, flow, _result, now):
         flow.end.records.connected_us[flow.index] = now // 1000
@@ -202,38 +215,29 @@ class RingLoop:
         self._go_on(flow, now)
 
     def _accept(self, number):
-        slot = self._slot(0)
-        if slot is None:
-            raise OSError(EMFILE, f"more than {SLOTS} connections at once")
-        _, address, size = self._accepting.get(number) or (
-            0, ctypes.create_string_buffer(16), ctypes.c_int())
-        self._accepting[number] = slot, address, size
-        size.value = 16
+        if number not in self._accepting:
+            self._accepting[number] = ctypes.create_string_buffer(16), ctypes.c_int(16)
+        address, size = self._accepting[number]
         self._ring.make_room()
-        self._ring.accept(self._listeners[number], slot, ctypes.addressof(address),
+        self._ring.accept(self._listeners[number], ctypes.addressof(address),
                           ctypes.addressof(size), number << KIND_BITS | ACCEPT)
 
-    def _accepted(self, number, result, now):
+    def _accepted(self, number, fd, now):
         end = self._ends[number]
-        slot, address, _ = self._accepting[number]
-        port = int.from_bytes(address.raw[2:4], "big")
-        if result < 0:
-            if result != -ECONNABORTED:
-                raise OSError(-result, f"accept at {end.local} port {end.port}")
-            self._free.append(slot)
-        else:
-            self._take_over(end, slot, port, now)
+        port = int.from_bytes(self._accepting[number][0][2:4], "big")
         self._accept(number)
-
-    def _take_over(self, end, slot, port, now):
+        if fd < 0:
+            if fd != -ECONNABORTED:
+                raise OSError(-fd, f"accept at {end.local} port {end.port}: {os.strerror(-fd)}")
+            return
         index = end.index_of(port, now // 1000)
         if index is None or end.records.start_us[index] != NEVER:
             self.strays += 1
-            self._release(slot)
+            self._ring.close_socket(fd, QUIET, IGNORED)
             return
         records = end.records
         records.start_us[index] = records.connected_us[index] = now // 1000
-        self._begin(self._new(end, index, slot), now)
+        self._begin(self._new(end, index, fd), now)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -241,12 +245,12 @@ class RingLoop:
         rest = flow.mark - flow.read
         flow.asked = rest if rest < SEND_BUFFER_BYTES else SEND_BUFFER_BYTES
         self._ring.make_room()
-        self._ring.receive(flow.slot, flow.asked, 0, flow.number | RECEIVE)
+        self._ring.receive(flow.fd, flow.asked, 0, flow.number | RECEIVE)
 
     def _await_eof(self, flow):
         flow.asked = 0
         self._ring.make_room()
-        self._ring.receive(flow.slot, 1, 0, flow.number | RECEIVE)
+        self._ring.receive(flow.fd, 1, 0, flow.number | RECEIVE)
 
     def _received(self, flow, n, now):
         asked = flow.asked
@@ -298,39 +302,39 @@ class RingLoop:
             self._submit_write(flow, size)
         elif flow.read == flow.expected:
             # close alone sends the FIN, and of the peer only its FIN can follow
-            ring.close_slot(flow.slot, 0, flow.number | CLOSE)
+            ring.close_socket(flow.fd, 0, flow.number | CLOSE)
             flow.state = CLOSED
         else:
-            ring.shutdown(flow.slot, 0, flow.number | SHUTDOWN)
+            ring.shutdown(flow.fd, 0, flow.number | SHUTDOWN)
             flow.state = WRITTEN
 
     def _submit_write(self, flow, size):
         """Write; ask to be told of the end only if the program could not go on otherwise."""
-        ring, end, number, slot = self._ring, flow.end, flow.number | SEND, flow.slot
+        ring, end, number, fd = self._ring, flow.end, flow.number | SEND, flow.fd
         if size > SEND_BUFFER_BYTES:
             flow.left = size - SEND_BUFFER_BYTES
             flow.state = WRITTEN
-            return ring.send(slot, SEND_BUFFER_BYTES, 0, number)
+            return ring.send(fd, SEND_BUFFER_BYTES, 0, number)
         flow.left = 0
         after = flow.op + 1
         if after == flow.last_op:
             if flow.closes or flow.eof_is_last():
-                ring.send(slot, size, QUIET, number)
+                ring.send(fd, size, QUIET, number)
                 flow.op, flow.state = after, EOF
                 return None
         elif end.own_need[after] > flow.read:
             # what it waits for will come later than this write's end
-            ring.send(slot, size, QUIET, number)
+            ring.send(fd, size, QUIET, number)
             flow.op, flow.state = after, DATA
             return None
         elif not end.own_bytes[after] and flow.read == flow.expected:
-            ring.send(slot, size, LINK | QUIET, number)
+            ring.send(fd, size, LINK | QUIET, number)
             ring.after(1000 * end.own_wait_us[after], LINK | QUIET, number)
-            ring.close_slot(slot, 0, flow.number | CLOSE)
+            ring.close_socket(fd, 0, flow.number | CLOSE)
             flow.op, flow.state = after, CLOSED
             flow.due += 1000 * end.own_wait_us[after]
             return None
-        ring.send(slot, size, 0, number)
+        ring.send(fd, size, 0, number)
         flow.state = WRITTEN
         return None
 
@@ -359,27 +363,23 @@ class RingLoop:
             flow.state = EOF
 
     def _close(self, flow, now):
-        self._release(flow.slot)
+        self._ring.make_room()
+        self._ring.close_socket(flow.fd, QUIET, IGNORED)
         self._over(flow, FINISHED, now)
 
     def _closed(self, flow, _result, now):
         """A close that waited in the ring: the FIN op at the end of the program."""
         flow.end.records.sent_us[flow.op] = now // 1000
-        self._free.append(flow.slot)
         self._over(flow, FINISHED, now)
 
-    def _release(self, slot):
-        """Close a socket that nothing in the ring refers to."""
-        self._ring.make_room()
-        self._ring.close_slot(slot, QUIET, 0)
-        self._free.append(slot)
-
     def _fail(self, flow, errno, now):
-        """Close after an error. What is still in the ring finds the slot empty when its time comes,
-        so the slot must not have another socket until then."""
-        self._ring.make_room()
-        self._ring.close_slot(flow.slot, QUIET, 0)
-        heappush(self._retired, (max(now, flow.due) + 1, flow.slot))
+        """Close after an error, but not before what waits in the ring for its time has found the
+        socket broken: the number of the descriptor may be another socket's next."""
+        ring = self._ring
+        ring.make_room()
+        if flow.due >= now:
+            ring.at(self._t0_ns + flow.due + 1, LINK | QUIET, IGNORED)
+        ring.close_socket(flow.fd, QUIET, IGNORED)
         self._over(flow, -errno, now)
 
     def _over(self, flow, status, now):
@@ -416,10 +416,12 @@ class RingLoop:
                 for op in range(flow.end.own_first[index], flow.last_op):
                     if records.sent_us[op] > now // 1000:
                         records.sent_us[op] = NEVER
+        for flow in self._flows.values():
+            close(flow.fd)
         self._flows.clear()
 
     def close(self):
         """Close everything."""
         self._ring.close()
-        for fd in self._listeners.values():
+        for fd in [*self._listeners.values(), *self._sockets]:
             close(fd)

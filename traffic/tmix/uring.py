@@ -2,9 +2,10 @@
 """An io_uring: many operations for one system call. See io_uring_enter(2).
 
 Operations are put into the submission ring; `submit_and_wait` hands all of them over and
-sleeps until one has completed. Sockets live in the ring's own table (direct descriptors), so
-that an operation can be linked behind the one that makes its socket. Linked operations start
-when the one before has succeeded; after a failure the rest is cancelled.
+sleeps until one has completed. Linked operations start when the one before has succeeded;
+after a failure the rest is cancelled. Sockets are usual descriptors, not the ring's own
+(direct) ones: up to Linux 6.12 closing one of those sends FIN only when every operation begun
+earlier on any of them is over (one reference count for the whole table).
 
 Needs Linux 6.11 (bind and listen by io_uring came last); `Ring` raises OSError otherwise.
 """
@@ -15,20 +16,19 @@ import os
 import struct
 from errno import EINTR, EOPNOTSUPP
 
-from .sockets import (AF_INET, IPPROTO_TCP, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_STREAM,
-                      SOCKADDR_IN)
+from .sockets import (AF_INET, IPPROTO_TCP, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC,
+                      SOCK_STREAM, SOCKADDR_IN)
 
 # <linux/io_uring.h>
 _OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, _OP_CLOSE = 11, 13, 14, 16, 19
 _OP_SEND, _OP_RECV, _OP_SHUTDOWN, _OP_SOCKET, _OP_URING_CMD, _OP_BIND = 26, 27, 34, 45, 46, 56
 _NEEDED = (_OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, _OP_CLOSE, _OP_SEND, _OP_RECV,
            _OP_SHUTDOWN, _OP_SOCKET, _OP_URING_CMD, _OP_BIND)
-_FIXED_FILE, LINK, QUIET = 1, 4, 64         # IOSQE_*; QUIET: no completion after success
+LINK, QUIET = 4, 64         # IOSQE_*; QUIET: no completion after success
 _SETUP = 1 << 3 | 1 << 7 | 1 << 12 | 1 << 13    # CQSIZE SUBMIT_ALL SINGLE_ISSUER DEFER_TASKRUN
 _ENTER_WAIT = 1 << 0 | 1 << 3               # GETEVENTS EXT_ARG
 _OFF_SQ_RING, _OFF_SQES = 0, 0x10000000
-_REGISTER_PROBE, _REGISTER_FILES2 = 8, 13
-_FILES_SPARSE = 1
+_REGISTER_PROBE = 8
 _TIMEOUT_ABS, _TIMEOUT_SUCCEEDS = 1, 1 << 5
 _CANCEL_EVERYTHING = 1 << 0 | 1 << 2        # ALL ANY
 _POLL_FIRST = 1                             # no attempt before there is something
@@ -63,12 +63,11 @@ def _call(what, *arguments):
 
 
 class Ring:
-    """One ring with a table of `files` sockets. A *slot* is an index into that table.
-
-    Each operation takes `number`, which its completion carries, and `flags` of LINK, QUIET.
+    """One ring. Each operation takes `number`, which its completion carries, and `flags` of
+    LINK, QUIET.
     """
 
-    def __init__(self, entries, files):
+    def __init__(self, entries):
         """`entries`: operations that can wait for submission. Raises OSError."""
         params = bytearray(120)
         struct.pack_into("<4xII", params, 0, 8 * entries, _SETUP)
@@ -104,9 +103,6 @@ class Ring:
         self._wait_at = _long(_address(self._wait))
         self._enter_constants = _long(_SYS_ENTER), _long(self._fd)
         self._enter_flags = _long(_ENTER_WAIT), self._wait_at, _long(len(self._wait))
-        table = bytearray(struct.pack("<IIQQQ", files, _FILES_SPARSE, 0, 0, 0))
-        _call("file table of io_uring", _SYS_REGISTER, self._fd, _REGISTER_FILES2,
-              _address(table), len(table))
 
     def _check_operations(self):
         probe = bytearray(16 + 8 * 64)
@@ -149,51 +145,51 @@ class Ring:
         _TIMESPEC.pack_into(self._arguments, place, *divmod(ns, 1_000_000_000))
         self._put(_OP_TIMEOUT, flags, 0, -1, 0, address, 1, _TIMEOUT_SUCCEEDS, number)
 
-    def socket(self, slot, flags, number):
-        """A TCP socket into a slot."""
-        self._put(_OP_SOCKET, flags, 0, AF_INET, SOCK_STREAM, 0, 0, 0, number, slot + 1)
+    def socket(self, flags, number):
+        """A new TCP socket; the result is its descriptor."""
+        self._put(_OP_SOCKET, flags, 0, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0, 0, 0, number)
 
-    def set_option(self, slot, level, name, value, flags, number):
+    def set_option(self, fd, level, name, value, flags, number):
         """Set an integer socket option. `value`: a ctypes.c_int that stays."""
-        self._put(_OP_URING_CMD, flags | _FIXED_FILE, 0, slot, _SETSOCKOPT, level | name << 32,
+        self._put(_OP_URING_CMD, flags, 0, fd, _SETSOCKOPT, level | name << 32,
                   0, 0, number, ctypes.sizeof(value), ctypes.addressof(value))
 
-    def bind(self, slot, ip, port, flags, number):
+    def bind(self, fd, ip, port, flags, number):
         """Bind to an address; `ip` is four bytes."""
         place, address = self._argument()
         SOCKADDR_IN.pack_into(self._arguments, place, AF_INET, port.to_bytes(2, "big"), ip)
-        self._put(_OP_BIND, flags | _FIXED_FILE, 0, slot, 16, address, 0, 0, number)
+        self._put(_OP_BIND, flags, 0, fd, 16, address, 0, 0, number)
 
-    def connect(self, slot, ip, port, flags, number):
+    def connect(self, fd, ip, port, flags, number):
         """Completes when the connection is established."""
         place, address = self._argument()
         SOCKADDR_IN.pack_into(self._arguments, place, AF_INET, port.to_bytes(2, "big"), ip)
-        self._put(_OP_CONNECT, flags | _FIXED_FILE, 0, slot, 16, address, 0, 0, number)
+        self._put(_OP_CONNECT, flags, 0, fd, 16, address, 0, 0, number)
 
-    def accept(self, fd, slot, address_at, size_at, number):
-        """The next connection of a listener (a usual descriptor) into a slot.
+    def accept(self, fd, address_at, size_at, number):
+        """The next connection of a listener; the result is its descriptor.
 
         address_at, size_at: addresses of a sockaddr_in and of its size.
         """
-        self._put(_OP_ACCEPT, 0, 0, fd, size_at, address_at, 0, 0, number, slot + 1)
+        self._put(_OP_ACCEPT, 0, 0, fd, size_at, address_at, 0, SOCK_CLOEXEC, number)
 
-    def send(self, slot, size, flags, number):
+    def send(self, fd, size, flags, number):
         """Write `size` bytes, at most SEND_BUFFER_BYTES; completes when all are written."""
-        self._put(_OP_SEND, flags | _FIXED_FILE, 0, slot, 0, self._zeros_at, size,
+        self._put(_OP_SEND, flags, 0, fd, 0, self._zeros_at, size,
                   _MSG_WAITALL | MSG_NOSIGNAL, number)
 
-    def receive(self, slot, size, flags, number):
+    def receive(self, fd, size, flags, number):
         """Read `size` bytes, at most SEND_BUFFER_BYTES; fewer only before EOF or an error."""
-        self._put(_OP_RECV, flags | _FIXED_FILE, _POLL_FIRST, slot, 0, self._sink_at, size,
+        self._put(_OP_RECV, flags, _POLL_FIRST, fd, 0, self._sink_at, size,
                   _MSG_WAITALL, number)
 
-    def shutdown(self, slot, flags, number):
+    def shutdown(self, fd, flags, number):
         """Send FIN, go on receiving."""
-        self._put(_OP_SHUTDOWN, flags | _FIXED_FILE, 0, slot, 0, 0, SHUT_WR, 0, number)
+        self._put(_OP_SHUTDOWN, flags, 0, fd, 0, 0, SHUT_WR, 0, number)
 
-    def close_slot(self, slot, flags, number):
-        """Close the socket of a slot."""
-        self._put(_OP_CLOSE, flags, 0, 0, 0, 0, 0, 0, number, slot + 1)
+    def close_socket(self, fd, flags, number):
+        """Close a descriptor."""
+        self._put(_OP_CLOSE, flags, 0, fd, 0, 0, 0, 0, number)
 
     def cancel_everything(self, number):
         """Complete all that is under way; reads report how far they came."""
@@ -225,7 +221,7 @@ class Ring:
         return found
 
     def close(self):
-        """End everything that is under way and close all sockets of the table."""
+        """End everything that is under way."""
         os.close(self._fd)
         self._words.release()
         self._ring.close()

@@ -11,6 +11,8 @@ import time
 
 import topologies
 import traffic
+from analysis.metrics import write_metrics
+from analysis.runs import AnalysisError
 from testbed import PROJECT_DIR, __version__, fidelity, probes
 from testbed.errors import RunFailed, TestbedError
 from testbed.files import write_json
@@ -55,14 +57,14 @@ def carry_out(spec, engine, workload_dir, run_dir, cpu, on_phase):
     started = time.time()
     record = {"scenario": scenario.name, "parameters": scenario.parameters, "engine": engine.environment()["engine"],
               "cca": spec.cca, "seed": spec.seed, "status": "failed", "error": None,
-              "virtual_s": scenario.timing.duration_us / 1e6, "wall_s": None, "phases_wall_s": {}, "raw_sha256": None}
+              "virtual_s": scenario.timing.duration_us / 1e6, "wall_s": None, "phase": None, "phases_wall_s": {}, "raw_sha256": None}
     write_json(run_dir / "scenario.json", {**scenario.resolved(), "cca": spec.cca, "seed": spec.seed})
     write_json(run_dir / "environment.json", {**engine.environment(), **_this_machine(), "seed": spec.seed})
     write_json(work_dir / "job.json", {
         "topology": scenario.topology, "hosts": scenario.hosts, "probes": scenario.probes, "cca": spec.cca,
         "seed": spec.seed, "programs": workload["programs"], "duration_us": scenario.timing.duration_us,
         "timer_period_us": engine.timer_period_us})
-    stopwatch = _Stopwatch(record["phases_wall_s"], on_phase)
+    stopwatch = _Stopwatch(record, on_phase)
     try:
         stopwatch.phase("start", 0)
         engine.run(work_dir, run_dir / "log.txt", cpu, stopwatch.phase)
@@ -74,12 +76,15 @@ def carry_out(spec, engine, workload_dir, run_dir, cpu, on_phase):
         verdict = fidelity.judge(fidelity.Evidence(run_dir, scenario.resolved(), engine.clock, spec.cca))
         write_json(run_dir / "verdict.json", verdict)
         stopwatch.phase("metrics", 0)
-        from analysis.metrics import write_metrics
         write_metrics(run_dir)
         record["status"] = "finished"
-    except (TestbedError, OSError) as problem:
+    except TestbedError as problem:
         record["error"] = str(problem)
-        raise problem if isinstance(problem, TestbedError) else RunFailed(str(problem)) from None
+        raise
+    except (OSError, ValueError, KeyError, AnalysisError) as problem:
+        # what the run left cannot be used: a failed run, not the end of the sweep
+        record["error"] = f"{record['phase']}: {type(problem).__name__}: {problem}"
+        raise RunFailed(record["error"]) from problem
     finally:
         stopwatch.phase("end", 0)
         record["wall_s"] = round(time.time() - started, 3)
@@ -148,17 +153,18 @@ def _package_versions():
 
 
 class _Stopwatch:
-    """Wall seconds per phase, as phases are reported."""
+    """The phase a run is in and the wall seconds each took, kept in its record."""
 
-    def __init__(self, seconds, on_phase):
-        self._seconds, self._on_phase = seconds, on_phase
-        self._name, self._since = None, time.monotonic()
+    def __init__(self, record, on_phase):
+        self._record, self._on_phase = record, on_phase
+        self._since = time.monotonic()
 
     def phase(self, name, t_us):
-        now = time.monotonic()
-        if name != self._name:
-            if self._name:
-                self._seconds[self._name] = round(self._seconds.get(self._name, 0) + now - self._since, 3)
-            self._name, self._since = name, now
+        before, now = self._record["phase"], time.monotonic()
+        if name != before:
+            if before:
+                seconds = self._record["phases_wall_s"]
+                seconds[before] = round(seconds.get(before, 0) + now - self._since, 3)
+            self._record["phase"], self._since = name, now
         if name != "end":
             self._on_phase(name, t_us)

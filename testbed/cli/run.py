@@ -59,7 +59,7 @@ def main(arguments):
     failures = sweep.run_all(experiment, chosen, engine, ccas, seeds, arguments.jobs, arguments.keep_work, arguments.again)
     for name, error in failures.items():
         print_error(f"{name}: {error}")
-    if len(failures) < len(ccas) * len(seeds) and not arguments.no_report:
+    if not arguments.no_report:
         from analysis.report import build_report
         print(f"report: {build_report(experiment.folder)}")
     if failures:

@@ -10,12 +10,14 @@ Fields of the traffic section:
     scale: search | unc | 1.5   factor on the traces' start times: search one that meets the
                                 load (default), the scenario's `unc_scale`, or a number
     unc_scale: 5.276            the suite's factor for the UNC traces at this load
+    synth: {mean_acceptor: 18 kB}   parameters of the synthesiser (docs/tmix.md) other than its defaults
 """
+import dataclasses
 import json
 
 from traffic import ParameterError, Program, Workload
 
-_FIELDS = {"kind", "target", "load_percent", "traces", "scale", "unc_scale"}
+_FIELDS = {"kind", "target", "load_percent", "traces", "scale", "unc_scale", "synth"}
 _FIRST_PORT = 5000
 
 
@@ -32,6 +34,7 @@ def validate(section, network):
     if not 0 < section.get("load_percent", 0) <= 200:
         raise ParameterError("load", "a percentage above 0 and up to 200 such as '60 %' expected")
     _scale(section)
+    _synth_parameters(section)
 
 
 def prepare(section, context):
@@ -39,7 +42,8 @@ def prepare(section, context):
     from traffic.tmix.workload import Synthesised, build_workload, trace_files
     target = next(link for link in context.network["links"] if link["name"] == section["target"])
     paths = context.network["paths"]
-    sources = trace_files(section["traces"]) if section.get("traces") else Synthesised(count=len(paths))
+    sources = trace_files(section["traces"]) if section.get("traces") else \
+        Synthesised(count=len(paths), parameters=_synth_parameters(section))
     if section.get("traces") and len(sources) != len(paths):
         raise ParameterError("traces", f"{section['traces']} has {len(sources)} vector files; this network takes "
                                        f"{len(paths)} sources, one file each")
@@ -68,8 +72,9 @@ def prepare(section, context):
 
 def collect(context, raw_dir):
     """Replay records -> connections.csv.gz, adus.csv.gz; returns the account."""
-    from traffic.tmix.collect import collect_replay
-    return collect_replay(context.work_dir, context.network["paths"], raw_dir)
+    from traffic.tmix.collect import collect as merge_records
+    plans = {source: context.work_dir / f"source{source}.plan" for source in range(len(context.network["paths"]))}
+    return merge_records(plans, context.work_dir, raw_dir)
 
 
 def _scale(section):
@@ -82,3 +87,24 @@ def _scale(section):
     if isinstance(wanted, bool) or not isinstance(wanted, (int, float)) or wanted <= 0:
         raise ParameterError("scale", "search, unc, or a factor above 0 expected (unc needs unc_scale)")
     return float(wanted)
+
+
+def _synth_parameters(section):
+    """The synthesiser's parameters with the section's `synth` in them."""
+    from traffic.tmix.synth import SynthParameters
+    given = section.get("synth", {})
+    if not isinstance(given, dict):
+        raise ParameterError("synth", "a mapping of parameters expected")
+    known = {field.name for field in dataclasses.fields(SynthParameters)}
+    for name, value in given.items():
+        if name not in known:
+            raise ParameterError(f"synth.{name}", f"no such parameter; there are: {', '.join(sorted(known))}")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+            raise ParameterError(f"synth.{name}", f"a number >= 0 expected, not {value!r}")
+    parameters = dataclasses.replace(SynthParameters(), **given)
+    try:
+        for side in (0, 1):
+            parameters.tail_probability(side)
+    except ValueError as problem:
+        raise ParameterError("synth", str(problem)) from None
+    return parameters

@@ -47,7 +47,7 @@ class SynthParameters:
     upload_min_bytes: float = 10e3
     upload_max_bytes: float = 5e6
     # response sizes (acceptor)
-    mean_acceptor_bytes: float = 18000.0        # per connection
+    mean_acceptor_bytes: float = 36000.0        # per connection
     response_median_bytes: float = 1200.0
     response_sigma: float = 1.3
     download_alpha: float = 1.25

@@ -77,8 +77,8 @@ class Engine(EngineBase):
             sys.executable, "-I", "-S", str(_HERE / "launch.py"), str(cpu), f"{work_dir}:{scratch}:{memory}",
             str(self._kernel.program), f"mem={GUEST_MEMORY_MB}M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
             "time-travel=inf-cpu", f"time-travel-start={_EPOCH_NS}", "norandmaps", "quiet",
-            # connections in TIME_WAIT are tens of thousands; the default for this little memory is 8192
-            "thash_entries=131072",
+            # tens of thousands in TIME_WAIT want a larger table than this little memory gets, but every dump walks it
+            "thash_entries=16384",
             "con=null", "con0=null,fd:2", f"uml_dir={scratch}", "umid=guest",
             "init=/usr/bin/python3", "--", "-I", "-S", str(_HERE / "init.py"), str(PROJECT_DIR)]
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": str(memory), "UML_RANDOM_SEED": str(seed)}

@@ -88,7 +88,6 @@ class Connection:
         """Acceptor: take over the socket of an established connection."""
         index, records = self.index, self.end.records
         self.fd = fd
-        records.start_us[index] = records.connected_us[index] = now // 1000
         records.status[index] = UNFINISHED
         if self.mark < NOWHERE:
             self.tune()
@@ -209,7 +208,6 @@ class Connection:
                 return False
             if n > 0:
                 self.left -= n
-                self.end.records.written_bytes[self.index] += n
             if n < size:        # full: the kernel reports room once a third is free
                 self.state = ROOM
                 if not self.listens & EPOLLOUT:

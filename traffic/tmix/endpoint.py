@@ -52,7 +52,8 @@ class End:
                 setattr(self, f"{name}_{column}", getattr(plan, f"{side}_{column}"))
         self.start_us = plan.start_us
         self._mss_init, self._mss_acc = plan.mss_init, plan.mss_acc
-        self.shares_ports = len(plan) > self.ports      # several sockets to one port number
+        self.wraps = len(plan) > self.ports
+        self.shares_ports = self.wraps      # several sockets to one port number
         self.records = Records.empty({
             "source": self.source, "role": self.role, "node": node, "local": self.local,
             "peer": self.peer, "port": self.port, "ports": [self.first_port, self.ports],
@@ -93,7 +94,6 @@ class End:
                            in zip(records.start_us, self.start_us) if started >= 0), default=0)
         return {"source": self.source, "role": self.role,
                 "counts": counts, "unfinished": counts.get(UNFINISHED, 0),
-                "written_bytes": sum(records.written_bytes),
                 "read_bytes": sum(records.read_bytes), "latest_start_us": late_us}
 
 

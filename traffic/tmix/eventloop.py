@@ -11,6 +11,7 @@ from heapq import heappop, heappush, heapreplace
 from ..clock import now_ns
 from .connection import Connection
 from .endpoint import listener
+from .records import NOT_STARTED
 from .sockets import EPOLLIN, Epoll, accept, close
 
 # After so many events in one go the clock is read again before the next sleep is computed
@@ -94,7 +95,7 @@ class EventLoop:
                 raise OSError(-fd, f"accept at {end.local} port {end.port}")
             return
         index = end.index_of(port, now // 1000)
-        if index is None or end.records.start_us[index] >= 0:
+        if index is None or end.records.status[index] != NOT_STARTED:
             self.strays += 1
             close(fd)
             return

@@ -20,11 +20,10 @@ UNFINISHED = 1      # alive when the replay stopped
 FINISHED = 2        # every byte written and read, closed
 
 # name, what it has one row for, value until something happens
-COLUMNS = (("start_us", "connections", NEVER),      # connect() called; acceptor: accept()
-           ("connected_us", "connections", NEVER),  # established, as this end learnt it
+COLUMNS = (("start_us", "connections", NEVER),      # connect() called; initiator only
+           ("connected_us", "connections", NEVER),  # established; initiator only
            ("end_us", "connections", NEVER),        # closed or failed
            ("status", "connections", NOT_STARTED),
-           ("written_bytes", "connections", 0),
            ("read_bytes", "connections", 0),
            ("sent_us", "own_ops", NEVER),           # began to write the op's first byte, or FIN
            ("delivered_us", "peer_ops", NEVER))     # read the last byte of the peer's op

@@ -12,7 +12,7 @@ import ctypes
 import os
 import time
 from errno import ECANCELED, ECONNABORTED, EPIPE, EPROTO, ETIME
-from heapq import heapify, heappop, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 
 from .endpoint import listener
 from .records import FINISHED, NEVER, NOT_STARTED, UNFINISHED
@@ -26,9 +26,14 @@ RING_ENTRIES = 4096
 AHEAD = 16
 NOWHERE = 1 << 62
 
+# A chain that ends a connection is taken for successful if it has not failed so long after the
+# instant of its close
+CLOSED_NS = 1_000_000_000
+
 # What completes, in the low bits of an operation's number; above them is the flow's number
-(CONNECT, RECEIVE, SEND, CLOSE, SHUTDOWN, ACCEPT, SOCKET, AHEAD_OVER, END,
- IGNORED) = range(10)
+(CONNECT, RECEIVE, SEND, SHUTDOWN, ACCEPT, SOCKET, AHEAD_OVER, END,
+ IGNORED) = range(9)
+TIMELESS = ACCEPT, SOCKET, AHEAD_OVER, IGNORED
 KIND_BITS = 4
 KIND_MASK = (1 << KIND_BITS) - 1
 
@@ -89,6 +94,7 @@ class RingLoop:
         self._one = ctypes.c_int(1)
         self._mss = {}              # value -> c_int that stays
         self._t0_ns = 0
+        self._last = 0              # the clock as read last
         for number, end in enumerate(ends):
             if not end.initiates:
                 self._listeners[number] = listener(end, nonblocking=False)
@@ -112,11 +118,14 @@ class RingLoop:
             completed = wait()
             if not completed:       # a timeout inside a chain wakes us up, too
                 continue
-            now = clock() - t0_ns
+            if len(completed) == 1 and completed[0][0] & KIND_MASK in TIMELESS:
+                self._handle_timeless(*completed[0])
+                continue
+            now = self._last = clock() - t0_ns
             if now >= duration_ns:
                 self._note_reads(completed)
                 break
-            for number, result, _ in completed:
+            for number, result in completed:
                 kind = number & KIND_MASK
                 flow = flows.get(number >> KIND_BITS)
                 if flow is not None:
@@ -125,17 +134,26 @@ class RingLoop:
                             self._fail(flow, -result, now)
                     else:
                         handlers[kind](flow, result, now)
-                elif kind == ACCEPT:
-                    self._accepted(number >> KIND_BITS, result, now)
-                elif kind == SOCKET:
-                    self._socket_made(result)
-                elif kind == AHEAD_OVER:
-                    self._hand_over_starts()
+                elif kind in TIMELESS:
+                    self._handle_timeless(number, result)
         self._cut(now)
 
     def _handlers(self):
         return {CONNECT: self._connected, RECEIVE: self._received, SEND: self._written,
-                CLOSE: self._closed, SHUTDOWN: self._fin_sent}
+                SHUTDOWN: self._fin_sent}
+
+    def _handle_timeless(self, number, result):
+        """A completion that needs no look at the clock, at least not always."""
+        kind = number & KIND_MASK
+        if kind == ACCEPT:
+            self._accepted(number >> KIND_BITS, result)
+        elif kind == SOCKET:
+            self._socket_made(result)
+        elif kind == AHEAD_OVER:
+            self._hand_over_starts()
+
+    def _now(self):
+        return time.monotonic_ns() - self._t0_ns
 
     # --- beginnings ---------------------------------------------------------------------------
 
@@ -159,6 +177,7 @@ class RingLoop:
     def _hand_over_starts(self):
         """Submit the next AHEAD connects, each behind a timeout; the first one tells us."""
         self._order_sockets()
+        self._forget_closed()
         starts = self._starts
         for i in range(AHEAD):
             if not starts:
@@ -222,7 +241,7 @@ class RingLoop:
         self._ring.accept(self._listeners[number], ctypes.addressof(address),
                           ctypes.addressof(size), number << KIND_BITS | ACCEPT)
 
-    def _accepted(self, number, fd, now):
+    def _accepted(self, number, fd):
         end = self._ends[number]
         port = int.from_bytes(self._accepting[number][0][2:4], "big")
         self._accept(number)
@@ -230,14 +249,18 @@ class RingLoop:
             if fd != -ECONNABORTED:
                 raise OSError(-fd, f"accept at {end.local} port {end.port}: {os.strerror(-fd)}")
             return
+        now = self._now() if end.wraps else NOWHERE
         index = end.index_of(port, now // 1000)
-        if index is None or end.records.start_us[index] != NEVER:
+        if index is None or end.records.status[index] != NOT_STARTED:
             self.strays += 1
             self._ring.close_socket(fd, QUIET, IGNORED)
             return
-        records = end.records
-        records.start_us[index] = records.connected_us[index] = now // 1000
-        self._begin(self._new(end, index, fd), now)
+        end.records.status[index] = UNFINISHED
+        flow = self._new(end, index, fd)
+        if flow.op < flow.last_op and not end.own_need[flow.op]:
+            now = self._now()
+        self._begin(flow, now)
+        self._forget_closed()
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -302,8 +325,7 @@ class RingLoop:
             self._submit_write(flow, size)
         elif flow.read == flow.expected:
             # close alone sends the FIN, and of the peer only its FIN can follow
-            ring.close_socket(flow.fd, 0, flow.number | CLOSE)
-            flow.state = CLOSED
+            self._submit_close(flow)
         else:
             ring.shutdown(flow.fd, 0, flow.number | SHUTDOWN)
             flow.state = WRITTEN
@@ -330,9 +352,9 @@ class RingLoop:
         elif not end.own_bytes[after] and flow.read == flow.expected:
             ring.send(fd, size, LINK | QUIET, number)
             ring.after(1000 * end.own_wait_us[after], LINK | QUIET, number)
-            ring.close_socket(fd, 0, flow.number | CLOSE)
-            flow.op, flow.state = after, CLOSED
+            flow.op = after
             flow.due += 1000 * end.own_wait_us[after]
+            self._submit_close(flow)
             return None
         ring.send(fd, size, 0, number)
         flow.state = WRITTEN
@@ -367,10 +389,23 @@ class RingLoop:
         self._ring.close_socket(flow.fd, QUIET, IGNORED)
         self._over(flow, FINISHED, now)
 
-    def _closed(self, flow, _result, now):
-        """A close that waited in the ring: the FIN op at the end of the program."""
-        flow.end.records.sent_us[flow.op] = now // 1000
-        self._over(flow, FINISHED, now)
+    def _submit_close(self, flow):
+        """Close at the end of a chain, at `due`: the FIN op that ends the program.
+
+        Nobody is told unless the chain fails, so the outcome is recorded now; `_fail` or `_cut`
+        correct it. The FIN is later than `due` if the write before it had to wait for room.
+        """
+        self._ring.close_socket(flow.fd, QUIET, flow.number | SEND)
+        flow.state = CLOSED
+        records, index = flow.end.records, flow.index
+        records.sent_us[flow.op] = flow.due // 1000
+        self._note(flow, FINISHED, flow.due)
+        heappush(self._closing, (flow.due + CLOSED_NS, flow.number))
+
+    def _forget_closed(self):
+        now = self._last
+        while self._closing and self._closing[0][0] < now:
+            self._flows.pop(heappop(self._closing)[1] >> KIND_BITS, None)
 
     def _fail(self, flow, errno, now):
         """Close after an error, but not before what waits in the ring for its time has found the
@@ -383,15 +418,18 @@ class RingLoop:
         self._over(flow, -errno, now)
 
     def _over(self, flow, status, now):
+        self._note(flow, status, now)
+        del self._flows[flow.number >> KIND_BITS]
+
+    def _note(self, flow, status, now):
         records, index = flow.end.records, flow.index
         records.status[index] = status
         records.end_us[index] = now // 1000
         records.read_bytes[index] = flow.read
-        del self._flows[flow.number >> KIND_BITS]
 
     def _note_reads(self, completed):
         """What was read until the end; a partial read counts."""
-        for number, result, _ in completed:
+        for number, result in completed:
             flow = self._flows.get(number >> KIND_BITS)
             if flow is not None and number & KIND_MASK == RECEIVE and flow.asked and result > 0:
                 flow.read += result
@@ -404,19 +442,20 @@ class RingLoop:
             completed = self._ring.submit_and_wait()
             self._note_reads(completed)
             cancelled = any(number == END and result != -ECANCELED
-                            for number, result, _ in completed)
+                            for number, result in completed)
         for flow in self._flows.values():
             records, index = flow.end.records, flow.index
             if flow.state == CONNECTING and flow.due > now:
                 records.start_us[index], records.status[index] = NEVER, NOT_STARTED
                 continue
-            records.status[index] = UNFINISHED
+            if flow.state == CLOSED and flow.due <= now:
+                continue
+            records.status[index], records.end_us[index] = UNFINISHED, NEVER
             records.read_bytes[index] = flow.read
             if flow.due > now:      # only the latest op can wait in the ring
                 for op in range(flow.end.own_first[index], flow.last_op):
                     if records.sent_us[op] > now // 1000:
                         records.sent_us[op] = NEVER
-        for flow in self._flows.values():
             close(flow.fd)
         self._flows.clear()
 

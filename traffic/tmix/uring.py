@@ -38,8 +38,10 @@ _SYS_SETUP, _SYS_ENTER, _SYS_REGISTER = 425, 426, 427
 
 # opcode flags ioprio fd off addr len op_flags user_data buf_index+personality file_index addr3 pad
 _SQE = struct.Struct("<BBHiQQIIQIIQQ")
-_CQE = struct.Struct("<QiI")
+_CQE = struct.Struct("<Qi4x")
 _PARAMS = struct.Struct("<7I12x8I8x8I8x")     # struct io_uring_params without the addresses
+_WAIT = struct.Struct("<QIIQ")      # signals, size of the set, -, no time limit
+_WAIT_BYTES = _WAIT.size
 _TIMESPEC = struct.Struct("<qq")
 _ARGUMENT_BYTES = 32        # beside each entry: its timespec or socket address
 # What one link chain may need; it must not be cut by a submission
@@ -49,6 +51,7 @@ _libc = ctypes.PyDLL(None, use_errno=True)
 _long, _pointer = ctypes.c_long, ctypes.c_void_p
 _syscall = _libc.syscall
 _syscall.restype = _long
+_syscall.argtypes = [_long] * 7
 
 
 def _address(buffer):
@@ -56,7 +59,7 @@ def _address(buffer):
 
 
 def _call(what, *arguments):
-    result = _syscall(*[_long(argument) for argument in arguments])
+    result = _syscall(*arguments, *[0] * (7 - len(arguments)))
     if result < 0:
         raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
     return result
@@ -99,10 +102,8 @@ class Ring:
         self._zeros_at, self._sink_at = _address(self._zeros), _address(self._sink)
         # While waiting no signal is blocked, whatever the caller blocks otherwise
         self._signals = bytearray(8)
-        self._wait = bytearray(struct.pack("<QIIQ", _address(self._signals), 8, 0, 0))
-        self._wait_at = _long(_address(self._wait))
-        self._enter_constants = _long(_SYS_ENTER), _long(self._fd)
-        self._enter_flags = _long(_ENTER_WAIT), self._wait_at, _long(len(self._wait))
+        self._wait = bytearray(_WAIT.pack(_address(self._signals), 8, 0, 0))
+        self._wait_at = _address(self._wait)
 
     def _check_operations(self):
         probe = bytearray(16 + 8 * 64)
@@ -197,17 +198,16 @@ class Ring:
 
     def _enter(self, least):
         self._words[self._sq_tail] = self._tail
-        result = _syscall(*self._enter_constants, _long(self._waiting), _long(least),
-                          *self._enter_flags)
-        if result < 0:
-            if ctypes.get_errno() != EINTR:
-                raise OSError(ctypes.get_errno(), "io_uring_enter")
+        result = _syscall(_SYS_ENTER, self._fd, self._waiting, least, _ENTER_WAIT, self._wait_at,
+                          _WAIT_BYTES)
+        if result < 0 and ctypes.get_errno() != EINTR:
+            raise OSError(ctypes.get_errno(), "io_uring_enter")
         self._waiting = self._tail - self._words[self._sq_head] & 0xffffffff
 
     def submit_and_wait(self):
         """Hand everything over, sleep until something completes.
 
-        Returns a list of (number, result, flags) in the order of completion; it is empty after
+        Returns a list of (number, result) in the order of completion; it is empty after
         a signal. A result is that of the system call's namesake, or the negative errno.
         """
         words = self._words

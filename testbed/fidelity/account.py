@@ -8,6 +8,8 @@ _FAILED_SHARE = 0.01
 def check(evidence):
     connections = evidence.table("connections", low_memory=False)
     if connections is None:
+        if "offered_bps" in evidence.json("workload.json"):
+            yield Finding("suspect", "no record of the connections: what they delivered is not known")
         return
     finished = connections[connections["status"] == "finished"]
     wrong = finished[(finished["init_bytes_asked"] != finished["init_bytes_delivered"])
@@ -17,10 +19,12 @@ def check(evidence):
         first = wrong.iloc[0]
         yield Finding("invalid", f"{len(wrong)} finished connections did not get the bytes they asked for, such as "
                                  f"connection {first['conn']} of source {first['source']}")
+    elif finished.empty:
+        yield Finding("suspect", f"none of {len(connections)} connections finished")
     else:
         yield Finding("ok", f"bytes asked = delivered on all {len(finished)} finished connections "
                             f"of {len(connections)} started")
-    failed = connections["status"].str.startswith("failed").sum()
+    failed = connections["status"].astype(str).str.startswith("failed").sum()
     if failed:
         share = failed / len(connections)
         kinds = connections.loc[connections["status"].str.startswith("failed"), "status"].value_counts()

@@ -7,6 +7,10 @@ def check(evidence):
     counters = evidence.json("counters.json")
     network = evidence.json("network.json")
     links = counters["drained"]
+    unknown = {l["name"] for l in network["links"]} ^ links.keys()
+    if unknown or not links:
+        yield Finding("invalid", f"the counters are not those of this network: {', '.join(sorted(unknown)) or 'there are none'}")
+        return
     wrong = 0
     for name, link in links.items():
         for law, left, right in (
@@ -29,7 +33,7 @@ def check(evidence):
             yield from _bottleneck(link, links)
     if not wrong:
         total = sum(l["device_rx_packets"] for l in links.values())
-        yield Finding("ok", f"every packet accounted for on {len(links)} link directions ({total} packets)")
+        yield Finding("ok" if total else "suspect", f"every packet accounted for on {len(links)} link directions ({total} packets)")
 
 
 def _bottleneck(link, links):

@@ -9,9 +9,10 @@ _TOLERANCE = {"virtual": 0.001, "real": 0.05}
 def check(evidence):
     measured = evidence.json("checks.json")
     tolerance = _TOLERANCE[evidence.clock]
-    worst = 0.0
+    worst, wrong = 0.0, 0
     for path in measured["paths"]:
         if path["measured_rtt_us"] is None:
+            wrong += 1
             yield Finding("invalid", f"idle RTT {path['initiator']}-{path['acceptor']}: no answer")
             continue
         expected_us = path["base_rtt_us"] + path["serialisation_us"]
@@ -19,17 +20,22 @@ def check(evidence):
         error_us = max(0.0, abs(path["measured_rtt_us"] - expected_us) - 1)
         worst = max(worst, error_us / expected_us)
         if error_us > tolerance * expected_us:
+            wrong += 1
             yield Finding("invalid", f"idle RTT {path['initiator']}-{path['acceptor']}: "
                           f"{path['measured_rtt_us'] / 1000:.3f} ms instead of {expected_us / 1000:.3f} ms")
-    yield Finding("ok", f"idle RTTs of {len(measured['paths'])} paths within {worst:.4%} of the specification "
-                        "plus serialisation")
+    for what in ("paths", "bottlenecks", "offloads"):
+        if not measured[what]:
+            yield Finding("suspect", f"no {what} were measured before the run")
+    if measured["paths"] and not wrong:
+        yield Finding("ok", f"idle RTTs of {len(measured['paths'])} paths within {worst:.4%} of the specification "
+                            "plus serialisation")
     for link in measured["bottlenecks"]:
         yield from _saturated(link, tolerance)
     on = [f"{name} {feature}" for name, features in measured["offloads"].items()
           for feature, active in features.items() if active]
     if on:
         yield Finding("invalid", f"offloads are on: {', '.join(on)}")
-    else:
+    elif measured["offloads"]:
         yield Finding("ok", f"TSO, GSO and GRO are off on all {len(measured['offloads'])} interfaces")
 
 

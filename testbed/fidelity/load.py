@@ -19,7 +19,7 @@ def check(evidence):
     yield Finding(level, f"offered load {offered / rate_bps:.2%} of {target_link}, target "
                          f"{workload['target_load']:.0%} ({error:+.2%})")
     _, second, last = workload["thirds_bps"][target_link]
-    difference = abs(last / second - 1)
+    difference = abs(last / second - 1) if second else float("inf")
     yield Finding("ok" if difference <= _THIRDS else "suspect",
                   f"second and last third of the offered load differ by {difference:.1%}")
     queue = evidence.table("queue")
@@ -29,6 +29,9 @@ def check(evidence):
     queue = queue[queue["link"] == target_link]
     start_us = workload["prefill_us"] + workload["warmup_us"]
     inside = queue[(queue["t_us"] >= start_us) & (queue["t_us"] <= workload["duration_us"])]
+    if len(inside) < 2 or not offered:
+        yield Finding("suspect", f"{len(inside)} samples of {target_link} in the measured part: carried load unknown")
+        return
     seconds = (inside["t_us"].iloc[-1] - inside["t_us"].iloc[0]) / 1e6
     carried = (inside["sent_bytes"].iloc[-1] - inside["sent_bytes"].iloc[0]) * 8 / seconds
     difference = carried / offered - 1

@@ -19,5 +19,8 @@ def check(evidence):
     for link in evidence.json("network.json")["links"]:
         if link["bottleneck"] and queue is not None and link["limit_packets"]:
             longest = queue.loc[queue["link"] == link["name"], "backlog_packets"].max()
+            if longest != longest:
+                yield Finding("suspect", f"{link['name']}: its queue was never sampled")
+                continue
             level = "ok" if longest <= link["limit_packets"] else "invalid"
             yield Finding(level, f"{link['name']}: longest queue sampled {longest} of {link['limit_packets']} packets")

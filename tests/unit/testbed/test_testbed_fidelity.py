@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every fidelity check passes on good evidence, fails on bad, and does not pass without any."""
+import importlib
+import re
+
+import pytest
+
+import evidence_files
+from testbed import fidelity
+
+
+@pytest.fixture
+def files():
+    return evidence_files.good_files()
+
+
+@pytest.fixture
+def findings(tmp_path):
+    """findings(check, files) -> [(level, message)], the worst first."""
+    def found(check, files, **evidence):
+        module = importlib.import_module(f"testbed.fidelity.{check}")
+        results = [(f.level, f.message) for f in module.check(evidence_files.write(tmp_path, files, **evidence))]
+        return sorted(results, key=lambda f: -fidelity.LEVELS.index(f[0]))
+    return found
+
+
+@pytest.mark.parametrize("check", fidelity.names())
+def test_every_check_passes_on_good_evidence(findings, files, check):
+    found = findings(check, files)
+    assert found and {level for level, _ in found} == {"ok"}, found
+
+
+def set_at(tree, path, value):
+    *sections, last = path.split("/")
+    for section in sections:
+        tree = tree[int(section) if section.isdigit() else section]
+    tree[last] = value
+
+
+#: (check, file, field, bad value, level, part of the message)
+BAD_FIELDS = [
+    ("conservation", "counters.json", "drained/right_to_left/sent_packets", 9_899, "invalid", "right_to_left: sent = left the device"),
+    ("conservation", "counters.json", "drained/n1_to_r1/device_rx_packets", 4_999, "invalid", "left the device = arrived"),
+    ("conservation", "counters.json", "drained/n1_to_r1/wire_delivered_packets", 4_999, "invalid", "arrived = delivered"),
+    ("conservation", "counters.json", "drained/n1_to_r1/wire_dropped_packets", 1, "invalid", "on the wire"),
+    ("conservation", "counters.json", "drained/right_to_left/dropped_packets", 99, "invalid", "r2: 15000 packets in, 14999 out"),
+    ("conservation", "counters.json", "drained/left_to_right/queued_packets", 7, "invalid", "left_to_right: 5000 packets in but 5000 out"),
+    ("conservation", "counters.json", "drained", {}, "invalid", "not those of this network"),
+    ("conservation", "counters.json", "drained/alien", {}, "invalid", "alien"),
+    ("idle_network", "checks.json", "paths/0/measured_rtt_us", 8060.0, "invalid", "8.060 ms instead of 8.047 ms"),
+    ("idle_network", "checks.json", "paths/0/measured_rtt_us", 8030.0, "invalid", "8.030 ms instead"),
+    ("idle_network", "checks.json", "paths/0/measured_rtt_us", None, "invalid", "no answer"),
+    ("idle_network", "checks.json", "bottlenecks/0/measured_bps", 98_000_000, "invalid", "98.000 Mbit/s"),
+    ("idle_network", "checks.json", "bottlenecks/1/measured_bps", 100_200_000, "invalid", "right_to_left saturated"),
+    ("idle_network", "checks.json", "bottlenecks/1/longest_queue_packets", 851, "invalid", "reached 851"),
+    ("idle_network", "checks.json", "bottlenecks/1/longest_queue_packets", 800, "invalid", "reached 800"),
+    ("idle_network", "checks.json", "bottlenecks/1/dropped_packets", 0, "invalid", "0 drops"),
+    ("idle_network", "checks.json", "bottlenecks/0/overloaded", False, "suspect", "cannot overload"),
+    ("idle_network", "checks.json", "offloads/r1/r1-eth0", None, "invalid", None),
+    ("idle_network", "checks.json", "offloads", {}, "suspect", "no offloads were measured"),
+    ("idle_network", "checks.json", "paths", [], "suspect", "no paths were measured"),
+    ("idle_network", "checks.json", "bottlenecks", [], "suspect", "no bottlenecks were measured"),
+    ("load", "workload.json", "target_load", 0.7, "invalid", "target 70%"),
+    ("load", "workload.json", "target_load", 0.5, "invalid", "+22.00%"),
+    ("load", "workload.json", "thirds_bps/right_to_left", [60e6, 60e6, 64e6], "suspect", "differ by 6.7%"),
+    ("load", "workload.json", "thirds_bps/right_to_left", [60e6, 0, 60e6], "suspect", "differ by"),
+    ("load", "workload.json", "offered_bps/right_to_left", 0, "invalid", "offered load 0.00%"),
+    ("load", "workload.json", "warmup_us", 25_000_000, "suspect", "carried load unknown"),
+    ("sampling", "guest.json", "sampler_lateness_us/tcp_info", 1001, "suspect", "tcp_info was up to 1001 us late"),
+    ("sampling", "guest.json", "probes/sojourn", {"lost_events": 3}, "invalid", "lost 3 events"),
+    ("settings", "checks.json", "sysctls/r1/net.ipv4.tcp_congestion_control", "reno", "invalid", "is reno, not cubic"),
+    ("settings", "checks.json", "sysctls/n1/net.ipv4.tcp_rmem", "4096 87380 1000", "invalid", "n1: net.ipv4.tcp_rmem is 4096 87380 1000, not"),
+    ("settings", "checks.json", "sysctls/n2", {}, "invalid", "n2: net.ipv4.tcp_sack is None, not 1"),
+    ("settings", "checks.json", "sysctls", {}, "invalid", "is None"),
+]
+
+
+@pytest.mark.parametrize("check, file, field, value, level, message", BAD_FIELDS)
+def test_bad_evidence_is_found(findings, files, check, file, field, value, level, message):
+    if field == "offloads/r1/r1-eth0":
+        files[file]["offloads"]["r1/r1-eth0"]["gso"], message = True, "offloads are on: r1/r1-eth0 gso"
+    else:
+        set_at(files[file], field, value)
+    found = findings(check, files)
+    assert found[0][0] == level
+    assert any(message in text for got, text in found if got == level), found
+
+
+def spoil_connections(table):
+    table.loc[7, "acc_bytes_delivered"] = 8999
+
+
+def spoil_adus(table):
+    table.loc[9, "adus_delivered"] = 1
+
+
+def spoil_request(table):
+    table.loc[3, "init_bytes_delivered"] = None
+
+
+def fail_three(table):
+    table.loc[:2, "status"] = "failed: ETIMEDOUT"
+
+
+def finish_none(table):
+    table["status"] = "unfinished"
+
+
+def overfill(table):
+    table.loc[(table["link"] == "right_to_left") & (table["t_us"] == 3_000_000), "backlog_packets"] = 851
+
+
+def carry_little(table):
+    table["sent_bytes"] = table["sent_bytes"] * 8 // 10
+
+
+def forget_link(table):
+    table.drop(table.index[table["link"] == "right_to_left"], inplace=True)
+
+
+def another_cca(table):
+    table.loc[5, "cca"] = "reno"
+
+
+def unknown_cca(table):
+    table.loc[5, "cca"] = ""
+
+
+def connect_none(table):
+    table["state"] = "SYN-SENT"
+
+
+def limit_windows(table):
+    table["rwnd_limited_us"] = table["busy_us"] // 10
+
+
+def limit_buffers(table):
+    table["sndbuf_limited_us"] = table["busy_us"] // 10
+
+
+def idle(table):
+    table["busy_us"] = 0
+
+
+@pytest.mark.parametrize("check, name, spoil, level, message", [
+    ("account", "connections", spoil_connections, "invalid", "1 finished connections did not get .* connection 7"),
+    ("account", "connections", spoil_adus, "invalid", "connection 9"),
+    ("account", "connections", spoil_request, "invalid", "connection 3"),
+    ("account", "connections", fail_three, "suspect", r"4 connections failed \(2.00%\): 3 ETIMEDOUT, 1 ECONNRESET"),
+    ("account", "connections", finish_none, "suspect", "none of 200 connections finished"),
+    ("load", "queue", carry_little, "suspect", "carried 48.00 Mbit/s of 61.00 offered"),
+    ("load", "queue", forget_link, "suspect", "carried load unknown"),
+    ("sampling", "queue", overfill, "invalid", "longest queue sampled 851 of 850"),
+    ("sampling", "queue", forget_link, "suspect", "right_to_left: its queue was never sampled"),
+    ("settings", "tcp_info", another_cca, "invalid", "1 of 62 flow samples use another congestion control: reno"),
+    ("settings", "tcp_info", unknown_cca, "invalid", "1 of 62 flow samples"),
+    ("settings", "tcp_info", connect_none, "suspect", "no connected flow was sampled"),
+    ("windows", "tcp_info", limit_windows, "suspect", "receive window for 10.00%"),
+    ("windows", "tcp_info", limit_buffers, "suspect", "send buffer for 10.00%"),
+    ("windows", "tcp_info", idle, "suspect", "no sampled flow was busy"),
+])
+def test_bad_tables_are_found(findings, files, check, name, spoil, level, message):
+    spoil(files[name])
+    found = findings(check, files)
+    assert found[0][0] == level and re.search(message, found[0][1]), found
+
+
+@pytest.mark.parametrize("check, name, message", [
+    ("account", "connections", "no record of the connections"), ("load", "queue", "not sampled"), ("settings", "tcp_info", "no flow was sampled")])
+def test_missing_tables_are_suspect(findings, files, check, name, message):
+    del files[name]
+    level, text = findings(check, files)[0]
+    assert level == "suspect" and message in text
+
+
+@pytest.mark.parametrize("name", ["connections", "tcp_info", "queue"])
+def test_tables_without_rows_are_suspect(tmp_path, files, name):
+    files[name] = files[name][:0]
+    verdict = fidelity.judge(evidence_files.write(tmp_path, files))
+    assert verdict["verdict"] == "suspect", verdict["reasons"]
+
+
+def test_no_packet_at_all_is_suspect(findings, files):
+    for link in files["counters.json"]["drained"].values():
+        link.update({key: 0 for key, value in link.items() if isinstance(value, int)})
+    assert findings("conservation", files)[0] == ("suspect", "every packet accounted for on 6 link directions (0 packets)")
+
+
+def test_traffic_without_a_target_load_needs_no_record_of_connections(findings, files):
+    files["workload.json"] = {"target_link": "right_to_left", "flows": 1}
+    del files["connections"]
+    assert findings("account", files) == [] and findings("load", files) == []
+
+
+def test_what_is_lost_on_the_wire_is_accounted_for(findings, files):
+    drained = files["counters.json"]["drained"]
+    drained["n1_to_r1"].update(wire_delivered_packets=4_950, wire_dropped_packets=50)
+    for link in ("left_to_right", "r2_to_n2"):
+        drained[link] = evidence_files._counters(drained[link]["from"], drained[link]["to"], 4_950)
+    assert {level for level, _ in findings("conservation", files)} == {"ok"}
+
+
+def test_an_overloaded_link_need_not_carry_what_is_offered(findings, files):
+    files["workload.json"].update(target_load=1.1, offered_bps={"right_to_left": 110e6})
+    found = findings("load", files)
+    assert found[0][0] == "ok" and any("carried 60.00 Mbit/s of 110.00 offered" in text for _, text in found)
+
+
+def test_real_time_is_given_more_tolerance(findings, files):
+    files["checks.json"]["paths"][0]["measured_rtt_us"] = 8300.0
+    files["guest.json"]["sampler_lateness_us"]["queue"] = 4000
+    assert findings("idle_network", files)[0][0] == "invalid" and findings("sampling", files)[0][0] == "suspect"
+    assert findings("idle_network", files, clock="real")[0][0] == "ok" and findings("sampling", files, clock="real")[0][0] == "ok"
+
+
+def test_the_verdict_is_the_worst_finding(tmp_path, files):
+    def judge():
+        return fidelity.judge(evidence_files.write(tmp_path, files))
+    good = judge()
+    assert good["verdict"] == "valid" and good["reasons"] == []
+    assert {c["check"] for c in good["checks"]} == set(fidelity.names())
+    files["guest.json"]["sampler_lateness_us"]["queue"] = 2000
+    assert judge()["verdict"] == "suspect"
+    files["guest.json"]["probes"]["sojourn"]["lost_events"] = 1
+    verdict = judge()
+    assert verdict["verdict"] == "invalid"
+    assert [(r["check"], r["level"]) for r in verdict["reasons"]] == [("sampling", "suspect"), ("sampling", "invalid")]
+
+
+def test_a_verdict_without_any_check_is_not_valid(tmp_path, monkeypatch):
+    monkeypatch.setattr(fidelity, "names", lambda: [])
+    assert fidelity.judge(fidelity.Evidence(tmp_path, {}, "virtual", "reno"))["verdict"] == "suspect"
+
+
+def test_wrong_congestion_control_of_the_whole_run(tmp_path, files):
+    assert fidelity.judge(evidence_files.write(tmp_path, files, cca="bbr"))["verdict"] == "invalid"

@@ -26,6 +26,8 @@ _COLUMNS = ("t_us", "node", "src", "sport", "dst", "dport", "state", "cca", "ca_
 _STATES = {1: "ESTAB", 2: "SYN-SENT", 3: "SYN-RECV", 4: "FIN-WAIT-1", 5: "FIN-WAIT-2",
            8: "CLOSE-WAIT", 9: "LAST-ACK", 11: "CLOSING"}
 _DIAG_INFO, _DIAG_CONG = 2, 4
+_MESSAGE_BYTES = 72                         # struct inet_diag_msg
+_DTYPES = {"B": "u1", "I": "<u4", "Q": "<u8"}
 _DIAG_MSG_BYTES = 72
 
 
@@ -59,53 +61,89 @@ class Sampler:
 
 
 def collect(work_dir, raw_dir, context):
+    import numpy as np
     import pandas as pd
 
     from testbed.probes._tables import write_csv
     hosts = [n["name"] for n in context["network"]["nodes"] if n["role"] == "host"]
-    data = (work_dir / "tcp_info.bin").read_bytes()
-    rows, at = [], 0
-    while at < len(data):
-        t_us, number, _, length = _RECORD.unpack_from(data, at)
-        at += _RECORD.size
-        rows += _decode(data, at, at + length, t_us, hosts[number])
-        at += length
-    table = pd.DataFrame(rows, columns=_COLUMNS)
+    data = np.fromfile(work_dir / "tcp_info.bin", dtype=np.uint8)
+    parts = [_decode(data, *group, hosts) for group in _groups(data)]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS)
     # the order in which the kernel walks its hash table says nothing
-    write_csv(table.sort_values(["t_us", "node", "src", "sport", "dst", "dport"], kind="stable"),
-              raw_dir / "tcp_info.csv.gz")
+    table = table.sort_values(["t_us", "node", "src", "sport", "dst", "dport"], kind="stable")
+    write_csv(table[list(_COLUMNS)], raw_dir / "tcp_info.csv.gz")
 
 
-_CODES = [(struct.Struct("=" + code).unpack_from, offset, offset + struct.calcsize(code))
-          for offset, code in _FIELDS.values()]
+def _groups(data):
+    """Yield (layout, offsets, times, node numbers) of the messages that have their attributes in the
+    same places. layout: {attribute type: (offset in the message, length)}."""
+    import numpy as np
+    raw = data.tobytes()
+    groups, at = {}, 0
+    while at < len(raw):
+        t_us, node, _, length = _RECORD.unpack_from(raw, at)
+        at += _RECORD.size
+        end = at + length
+        while at + HEADER.size <= end:
+            size = HEADER.unpack_from(raw, at)[0]
+            if size < HEADER.size + _MESSAGE_BYTES or at + size > end:
+                raise ValueError(f"tcp_info.bin: a netlink message of {size} bytes at {at}")
+            # the types and lengths of the attributes, found by walking once per shape of message
+            shape = _shape(raw, at, size)
+            offsets, times, nodes = groups.setdefault(shape, ([], [], []))
+            offsets.append(at)
+            times.append(t_us)
+            nodes.append(node)
+            at += (size + 3) & ~3
+        at = end
+    for shape, (offsets, times, nodes) in groups.items():
+        layout = {kind: (offset, length) for kind, offset, length in shape}
+        if _DIAG_INFO in layout:                # a socket without it went away during the dump
+            yield layout, np.array(offsets), np.array(times), np.array(nodes)
 
 
-def _decode(data, at, end, t_us, node):
-    """Rows of one dump: netlink messages with struct inet_diag_msg and its attributes."""
-    while at + HEADER.size <= end:
-        length = HEADER.unpack_from(data, at)[0]
-        if length < HEADER.size:
-            return
-        if length < HEADER.size + _DIAG_MSG_BYTES:        # the end of the dump, not a socket
-            at += (length + 3) & ~3
-            continue
-        body = at + HEADER.size
-        state = data[body + 1]
-        sport, dport = struct.unpack_from(">HH", data, body + 4)
-        src, dst = data[body + 8:body + 12], data[body + 24:body + 28]
-        cca, info = "", None
-        for kind, offset, size in attributes(data, body + _DIAG_MSG_BYTES, at + length):
-            if kind == _DIAG_CONG:
-                cca = data[offset:offset + size].rstrip(b"\0").decode("ascii", "replace")
-            elif kind == _DIAG_INFO:
-                info = {name: unpack(data, offset + first)[0] if first_end <= size else 0
-                        for name, (unpack, first, first_end) in zip(_FIELDS, _CODES)}
-        at += (length + 3) & ~3
-        if info is None:
-            continue
-        info["delivery_rate_bps"] = info.pop("delivery_rate") * 8
-        pacing = info.pop("pacing_rate")
-        info["pacing_rate_bps"] = "" if pacing == 2**64 - 1 else pacing * 8
-        head = {"t_us": t_us, "node": node, "src": ".".join(map(str, src)), "sport": sport,
-                "dst": ".".join(map(str, dst)), "dport": dport, "state": _STATES.get(state, str(state)), "cca": cca}
-        yield tuple((head[c] if c in head else info[c]) for c in _COLUMNS)
+def _shape(raw, at, size):
+    """((attribute type, offset in the message, length), ...) of a message."""
+    return tuple((kind, offset - at, length)
+                 for kind, offset, length in attributes(raw, at + HEADER.size + _MESSAGE_BYTES, at + size))
+
+
+def _decode(data, layout, offsets, times_us, nodes, hosts):
+    """Table of the messages at `offsets`, which all have the same layout."""
+    import numpy as np
+    import pandas as pd
+
+    def field(offset, code, base=0):
+        kind = np.dtype(code)
+        rows = data[(offsets + base + offset)[:, None] + np.arange(kind.itemsize)]
+        return np.ascontiguousarray(rows).view(kind)[:, 0]
+
+    body = HEADER.size
+    columns = {"t_us": times_us, "node": np.array(hosts, dtype=object)[nodes],
+               "sport": field(4, ">u2", body).astype(np.int64), "dport": field(6, ">u2", body).astype(np.int64),
+               "src": _addresses(field(8, ">u4", body)), "dst": _addresses(field(24, ">u4", body)),
+               "state": pd.Series(field(1, "u1", body)).map(_STATES)}
+    if _DIAG_CONG in layout:
+        offset, length = layout[_DIAG_CONG]
+        columns["cca"] = np.char.decode(field(offset, f"S{length}"), "ascii").astype(object)
+    else:
+        columns["cca"] = ""
+    first, length = layout[_DIAG_INFO]
+    for name, (offset, code) in _FIELDS.items():
+        known = offset + struct.calcsize("=" + code) <= length        # older kernels tell less
+        columns[name] = field(offset, _DTYPES[code], first).astype(np.uint64) if known \
+            else np.zeros(len(offsets), np.uint64)
+    columns["delivery_rate_bps"] = columns.pop("delivery_rate") * np.uint64(8)
+    pacing = columns.pop("pacing_rate")
+    unlimited = pacing == np.uint64(2**64 - 1)
+    columns["pacing_rate_bps"] = pd.arrays.IntegerArray(
+        np.where(unlimited, 0, pacing).astype(np.int64) * 8, unlimited)
+    return pd.DataFrame(columns)
+
+
+def _addresses(numbers):
+    """Dotted addresses of big-endian 32-bit numbers."""
+    import numpy as np
+    distinct, which = np.unique(numbers, return_inverse=True)
+    names = [".".join(str(int(n) >> shift & 255) for shift in (24, 16, 8, 0)) for n in distinct]
+    return np.array(names, dtype=object)[which]

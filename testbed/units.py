@@ -55,7 +55,7 @@ def show_rate(rate_bps):
 
 def show_duration(seconds):
     """75.2 -> '1:15'; 3.21 -> '3.2 s'."""
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)

@@ -11,7 +11,7 @@ direction is `right_to_left`.
 """
 from topologies.base import EmulatedTopo
 from topologies.link import LinkDirection
-from topologies.parameters import ParameterError, require_fields
+from topologies.parameters import ParameterError, plain, require_fields, require_mapping
 
 
 class Dumbbell(EmulatedTopo):
@@ -27,9 +27,12 @@ class Dumbbell(EmulatedTopo):
         for name in ("left_to_right", "right_to_left"):
             link = section["central"].get(name, section["central"])
             try:
-                directions[name] = LinkDirection.from_section(link, name=name, bottleneck=True)
+                directions[name] = LinkDirection.from_section(require_mapping(link, ""), name=name, bottleneck=True)
             except ParameterError as problem:
                 raise problem.inside(f"central.{name}" if name in section["central"] else "central") from None
+        for name in ("delay_us", "loss_percent"):
+            if name in section["edge"]:
+                raise ParameterError(f"edge.{plain(name)}", "edge links lose nothing; their delays are left_delays and right_delays")
         try:
             edge = LinkDirection.from_section(section["edge"])
         except ParameterError as problem:

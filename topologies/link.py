@@ -17,10 +17,9 @@ Were netem placed below the bucket on A (as Mininet's TCLink does), packets in
 flight would count as queued, AQMs would average over the delay line, and on an end
 host netem would orphan the packets and switch off TCP small queues.
 """
-import re
 from dataclasses import dataclass, field
 
-from topologies.parameters import ParameterError, require_fields, require_mapping
+from topologies.parameters import EXAMPLES, ParameterError, plain, require_fields, require_mapping
 
 MTU_BYTES = 1500
 ETHERNET_HEADER_BYTES = 14
@@ -45,6 +44,10 @@ QUEUES = {
     "sfq": {"limit", "perturb", "quantum"},
 }
 _FLAGS = {"ecn", "harddrop", "adaptive"}
+_LIMIT_IN_BYTES = {"bfifo", "red"}
+#: units of options, other than those that count or have none; bytes may be given without
+_UNITS = {"target": "us", "interval": "us", "tupdate": "us", "bandwidth": "bps", "min": "bytes", "max": "bytes",
+          "avpkt": "bytes", "quantum": "bytes"}
 
 
 @dataclass(frozen=True)
@@ -71,18 +74,28 @@ class Queue:
 
     @classmethod
     def from_section(cls, section, rate_bps):
-        """{"kind": "pfifo", "limit": 850} -> Queue. A limit given as a time is turned into packets."""
+        """{"kind": "pfifo", "limit": 850} -> Queue. A limit given as a time is turned into packets or bytes."""
         options = dict(require_mapping(section, "queue"))
         kind = options.pop("kind", "pfifo")
-        if "limit_us" in options:
-            options["limit"] = packets_for_time(rate_bps, options.pop("limit_us"))
-        plain = {re.sub(r"_(us|bps|bytes)$", "", k): v for k, v in options.items()}
-        return cls(kind, plain)
+        plain_options = {}
+        for key, value in options.items():
+            name = plain(key)
+            unit = key[len(name) + 1:]
+            wanted = _UNITS.get(name, "bytes" if name == "limit" and kind in _LIMIT_IN_BYTES else "")
+            if name == "limit" and unit == "us" and isinstance(value, int):
+                value = bytes_for_time(rate_bps, value) if kind in _LIMIT_IN_BYTES else packets_for_time(rate_bps, value)
+            elif name == "perturb" and unit == "us":
+                value /= 1e6
+            elif unit not in ("", wanted) or not unit and wanted in ("us", "bps"):
+                raise ParameterError(name, f"a value such as '{EXAMPLES[wanted]}' expected" if wanted else
+                                     f"a number {'of packets ' if name == 'limit' else ''}without a unit expected")
+            plain_options[name] = value
+        return cls(kind, plain_options)
 
     @property
     def limit_packets(self):
         """Largest number of packets the queue holds, or None if it is not counted in packets."""
-        if self.kind in ("bfifo", "red"):
+        if self.kind in _LIMIT_IN_BYTES:
             return None
         return self.options.get("limit")
 
@@ -104,6 +117,11 @@ class Queue:
 def packets_for_time(rate_bps, buffer_us):
     """Packets of 1500 bytes that a buffer of `buffer_us` holds at `rate_bps` (at least 1)."""
     return max(1, round(rate_bps * buffer_us / 1e6 / 8 / MTU_BYTES))
+
+
+def bytes_for_time(rate_bps, buffer_us):
+    """Bytes that a buffer of `buffer_us` holds at `rate_bps`."""
+    return round(rate_bps * buffer_us / 8e6)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 """Checking the parameters of a topology as a scenario gives them."""
 import re
 
-_EXAMPLES = {"bps": "100 Mbit/s", "us": "20 ms", "bytes": "1500 B", "percent": "1 %"}
+EXAMPLES = {"bps": "100 Mbit/s", "us": "20 ms", "bytes": "1500 B", "percent": "1 %"}
 
 
 class ParameterError(ValueError):
@@ -14,7 +14,7 @@ class ParameterError(ValueError):
 
     def inside(self, section):
         """The same error, seen from the section around it."""
-        return ParameterError(f"{section}.{self.field}", str(self))
+        return ParameterError(f"{section}.{self.field}".rstrip("."), str(self))
 
 
 def plain(name):
@@ -36,8 +36,8 @@ def require_fields(section, types, required):
             for known in types:
                 if plain(known) == plain(name) and known != name:
                     unit = known.rpartition("_")[2]
-                    raise ParameterError(plain(name), f"a value with a unit such as '{_EXAMPLES[unit]}' expected"
-                                         if unit in _EXAMPLES else "a number without a unit expected")
+                    raise ParameterError(plain(name), f"a value with a unit such as '{EXAMPLES[unit]}' expected"
+                                         if unit in EXAMPLES else "a number without a unit expected")
             raise ParameterError(plain(name), f"unknown field; fields are: {', '.join(map(plain, types))}")
     for name in required:
         if name not in section:

@@ -14,7 +14,7 @@ import traffic
 from analysis.metrics import write_metrics
 from analysis.runs import AnalysisError
 from testbed import PROJECT_DIR, __version__, fidelity, probes
-from testbed.errors import RunFailed, TestbedError
+from testbed.errors import RunFailed, TestbedError, UsageError
 from testbed.files import write_json
 from testbed.results import hash_raw
 
@@ -39,7 +39,12 @@ def prepare_workload(scenario, seed, guest_dir, folder):
     topo = topologies.from_section(scenario.topology)
     kind = traffic.load(scenario.traffic["kind"])
     folder.mkdir(parents=True, exist_ok=True)
-    workload = kind.prepare(scenario.traffic, _context(scenario, seed, folder, guest_dir, topo.describe()))
+    try:
+        workload = kind.prepare(scenario.traffic, _context(scenario, seed, folder, guest_dir, topo.describe()))
+    except ValueError as problem:           # traffic's own errors: bad vector files, a load that cannot be met
+        raise UsageError(str(problem)) from problem
+    except OSError as problem:
+        raise UsageError(f"{problem.filename}: {problem.strerror}") from problem
     write_json(folder / "workload.json", {"description": workload.description,
                                           "programs": [dataclasses.asdict(p) for p in workload.programs]})
 

@@ -10,12 +10,12 @@ import pathlib
 import signal
 import sys
 
-import kernel
-import traffic
 from analysis.runs import AnalysisError
+from kernel import KernelError
 from testbed import __version__
 from testbed.errors import INTERRUPTED, TestbedError
 from testbed.progress import print_error
+from traffic import ParameterError
 
 _EPILOG = """\
 First steps:
@@ -60,10 +60,10 @@ def main(argv=None):
     except TestbedError as problem:
         print_error(str(problem))
         return problem.exit_code
-    except kernel.KernelError as problem:
+    except KernelError as problem:
         print_error(str(problem))
         return 3
-    except (traffic.ParameterError, AnalysisError) as problem:
+    except (ParameterError, AnalysisError) as problem:
         print_error(str(problem))
         return 2
     except KeyboardInterrupt:

@@ -93,7 +93,7 @@ class RingLoop:
         self._accepting = {}        # end's number -> (address, size of the address)
         self._one = ctypes.c_int(1)
         self._mss = {}              # value -> c_int that stays
-        self._t0_ns = 0
+        self._t0_ns = self._end_ns = 0
         self._last = 0              # the clock as read last
         for number, end in enumerate(ends):
             if not end.initiates:
@@ -101,7 +101,7 @@ class RingLoop:
 
     def run(self, t0_ns, duration_ns):
         """Replay until t0 + duration or `stopping`."""
-        self._t0_ns = t0_ns
+        self._t0_ns, self._end_ns = t0_ns, t0_ns + duration_ns
         self._starts = [(1000 * end.start_us[0], number) for number, end in enumerate(self._ends)
                         if end.initiates and len(end.start_us)]
         heapify(self._starts)
@@ -340,7 +340,7 @@ class RingLoop:
         flow.left = 0
         after = flow.op + 1
         if after == flow.last_op:
-            if flow.closes or flow.eof_is_last():
+            if not flow.closes and flow.eof_is_last():
                 ring.send(fd, size, QUIET, number)
                 flow.op, flow.state = after, EOF
                 return None
@@ -409,7 +409,10 @@ class RingLoop:
 
     def _fail(self, flow, errno, now):
         """Close after an error, but not before what waits in the ring for its time has found the
-        socket broken: the number of the descriptor may be another socket's next."""
+        socket broken: the number of the descriptor may be another socket's next. An error that
+        comes of the peer's stop at the end does not count."""
+        if time.monotonic_ns() >= self._end_ns:
+            return
         ring = self._ring
         ring.make_room()
         if flow.due >= now:
@@ -436,13 +439,19 @@ class RingLoop:
 
     def _cut(self, now):
         """Note how far the unfinished connections came by `now`."""
-        self._ring.cancel_everything(END)
-        cancelled = False
-        while not cancelled:
-            completed = self._ring.submit_and_wait()
-            self._note_reads(completed)
-            cancelled = any(number == END and result != -ECANCELED
-                            for number, result in completed)
+        # Until nothing is left to cancel: what is still under way when a ring goes away is
+        # cancelled by a kernel thread that waits for this process without sleeping, and where
+        # computing takes no time it waits for ever.
+        left = True
+        while left:
+            self._ring.cancel_everything(END)
+            answers = []
+            while not answers:
+                completed = self._ring.submit_and_wait()
+                self._note_reads(completed)
+                answers = [result for number, result in completed
+                           if number == END and result != -ECANCELED]
+            left = answers[-1] > 0
         for flow in self._flows.values():
             records, index = flow.end.records, flow.index
             if flow.state == CONNECTING and flow.due > now:

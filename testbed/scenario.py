@@ -92,13 +92,19 @@ def load(name_or_path, choices=None, quick=False, settings=()):
     for key in ("name", "topology", "traffic", "timing"):
         if key not in tree:
             raise source.error("", f"section {key!r} is missing")
+        if key != "name" and not isinstance(tree[key], dict):
+            raise source.error(key, "a mapping expected")
     if not isinstance(tree["name"], str) or not _NAME.fullmatch(tree["name"]):
         raise source.error("name", "lower-case letters, digits and hyphens expected")
 
     parameters = {}
     for name, choice in source.mapping("choices").items():
+        if not isinstance(choice, dict) or "default" not in choice or not isinstance(choice.get("options"), dict):
+            raise source.error(f"choices.{name}", "a mapping with 'default' and 'options' expected")
         options = {str(k): v for k, v in choice["options"].items()}
         wanted = str((choices or {}).get(name) or choice["default"])
+        if not all(isinstance(fields, dict) for fields in options.values()):
+            raise source.error(f"choices.{name}.options", "a mapping of fields to values expected for each option")
         if wanted not in options:
             raise UsageError(f"--{name} {wanted}: {tree['name']} has {name} {', '.join(options)} "
                              f"({path}:{source.line(f'choices.{name}')})")
@@ -133,17 +139,29 @@ def _build(source, parameters):
     if timing["test_us"] <= 0:
         raise source.error("timing.test", "must be longer than 0 s")
     hosts = source.section(tree, "hosts", {"ecn": 0, "sack": 1, "sysctls": {}})
+    if not isinstance(hosts["sysctls"], dict):
+        raise source.error("hosts.sysctls", "a mapping expected")
+    for name, highest in (("ecn", 2), ("sack", 1)):
+        if not isinstance(hosts[name], int) or not 0 <= hosts[name] <= highest:
+            raise source.error(f"hosts.{name}", f"a number from 0 to {highest} expected")
     for name in hosts["sysctls"]:
         if not re.fullmatch(r"net\.ipv4\.[a-z0-9_.]+", str(name)):
             raise source.error(f"hosts.sysctls.{name}", "only net.ipv4.* can be set per host")
     defaults = source.section(tree, "defaults", {"ccas": ["cubic"], "seeds": 1})
-    probe_sections = tree.get("probes", {})
-    if not isinstance(probe_sections, dict):
-        raise source.error("probes", "a mapping of probe names to their settings expected")
+    if not isinstance(defaults["ccas"], list) or not defaults["ccas"] or not all(isinstance(c, str) for c in defaults["ccas"]):
+        raise source.error("defaults.ccas", "a list of names expected")
+    if isinstance(defaults["seeds"], bool) or not isinstance(defaults["seeds"], int) or defaults["seeds"] < 1:
+        raise source.error("defaults.seeds", "a number from 1 expected")
+    for name, settings in source.mapping("probes").items():
+        if not isinstance(settings or {}, dict):
+            raise source.error(f"probes.{name}", "a mapping expected")
+    probe_sections = tree.get("probes") or {}
     for name, settings in probe_sections.items():
         if name not in probes.names():
             raise source.error(f"probes.{name}", f"no such probe; there are: {', '.join(probes.names())}")
         interval_us = (settings or {}).get("interval_us", 10_000)
+        if "interval" in (settings or {}) or not isinstance(interval_us, int):
+            raise source.error(f"probes.{name}.interval", f"a value with a unit such as '{units.EXAMPLES['us']}' expected")
         if interval_us <= 0:
             raise source.error(f"probes.{name}.interval", "must be above 0")
     scenario = Scenario(
@@ -174,6 +192,10 @@ class _Source:
         self._origin = {}
         try:
             node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+            if not isinstance(node, yaml.MappingNode):
+                raise ScenarioError(f"{path}:1: a mapping of sections expected")
+            self._note_lines(node, "", depth=0)
+            self.tree = yaml.SafeLoader("").construct_document(node)
         except OSError as problem:
             raise ScenarioError(f"{path}: {problem.strerror}") from None
         except UnicodeDecodeError:
@@ -181,11 +203,9 @@ class _Source:
         except yaml.YAMLError as problem:
             mark = getattr(problem, "problem_mark", None)
             line = mark.line + 1 if mark else 1
-            raise ScenarioError(f"{path}:{line}: {getattr(problem, 'problem', None) or problem}") from None
-        if not isinstance(node, yaml.MappingNode):
-            raise ScenarioError(f"{path}:1: a mapping of sections expected")
-        self._note_lines(node, "", depth=0)
-        self.tree = yaml.SafeLoader("").construct_document(node)
+            raise ScenarioError(f"{path}:{line}: {getattr(problem, 'problem', None) or str(problem).splitlines()[0]}") from None
+        except ValueError as problem:            # a date that is none, and the like
+            raise ScenarioError(f"{path}: {problem}") from None
 
     def _note_lines(self, node, prefix, depth):
         if depth > 20:
@@ -195,6 +215,9 @@ class _Source:
                 name = f"{prefix}.{key.value}".lstrip(".")
                 self._lines[name] = key.start_mark.line + 1
                 self._note_lines(value, name, depth + 1)
+        elif isinstance(node, yaml.SequenceNode):
+            for value in node.value:
+                self._note_lines(value, prefix, depth + 1)
 
     def line(self, field):
         """Line of a field, or of the closest section around it that the file has."""
@@ -204,7 +227,7 @@ class _Source:
 
     def error(self, field, message):
         """A ScenarioError that says where and which field."""
-        plain = re.sub(r"_(bps|us|bytes|percent)$", "", field)
+        plain = re.sub(r"_(bps|us|bytes|percent)$", "", str(field))
         origin = self._origin.get(plain, plain)
         if origin.startswith("--set"):
             return ScenarioError(f"{origin}: {message}")

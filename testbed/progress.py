@@ -15,7 +15,7 @@ _PLAIN_EVERY_S = 10
 def open_display(total_runs, duration_s):
     """A display for `total_runs` runs of `duration_s` virtual seconds each: a context manager
     with `note(text)`, `start(run)`, `update(run, phase, t_us)`, `end(run, text)`."""
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, emoji=False)
     return (_Live if console.is_terminal else _Plain)(console, total_runs, duration_s)
 
 

@@ -115,6 +115,10 @@ class Experiment:
             if not os.path.exists(f"/proc/{stale.name.rpartition('-')[2]}"):
                 shutil.rmtree(stale)
 
+    def remove_partial(self, pid):
+        """Remove what process `pid`, which has ended, may have left unfinished."""
+        shutil.rmtree(self.folder / f".partial-{pid}", ignore_errors=True)
+
     def run_dir(self, cca, seed):
         return self.folder / "runs" / run_name(cca, seed)
 

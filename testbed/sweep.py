@@ -107,6 +107,7 @@ class _Scheduler:
     def _end(self, name, error, verdict, active, free, failures):
         worker, cpu, cca, seed = active.pop(name)
         worker.join()
+        self._experiment.remove_partial(worker.pid)         # a killed one could not
         free.append(cpu)
         run_dir = self._experiment.run_dir(cca, seed)
         if error:

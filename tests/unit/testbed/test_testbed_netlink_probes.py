@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from testbed import probes
@@ -141,18 +141,44 @@ def test_many_messages_are_ordered_by_time_and_socket(tmp_path):
 def test_odd_messages(tmp_path):
     """No tcp_info: not a connection. A kernel with a shorter structure: zeros. Unlimited pacing: empty."""
     unlimited = tcp_info_struct(pacing_rate=2**64 - 1, bytes_sent=77)
-    done = _netlink.HEADER.pack(20, _netlink.NLMSG_DONE, 2, 1, 0) + bytes(4)
     table = collect(tmp_path, record(
         0, 0, socket_message("1.2.3.4", 1, "5.6.7.8", 2, attribute(4, b"reno\0")),
         socket_message("1.2.3.4", 2, "5.6.7.8", 2, attribute(99, b"abc"), attribute(2, unlimited[:160])),
-        socket_message("1.2.3.4", 3, "5.6.7.8", 2, attribute(2, unlimited), state=77), done))
+        socket_message("1.2.3.4", 3, "5.6.7.8", 2, attribute(2, unlimited), state=11)))
     assert table[["sport", "pacing_rate_bps", "bytes_sent", "delivery_rate_bps", "state", "cca"]].values.tolist() == [
-        [2, "", 0, 0, "ESTAB", ""], [3, "", 77, 0, "77", ""]]
+        [2, "", 0, 0, "ESTAB", ""], [3, "", 77, 0, "CLOSING", ""]]
 
 
 def test_no_sockets_at_all(tmp_path):
     table = collect(tmp_path)
     assert len(table) == 0 and list(table) == list(tcp_info._COLUMNS)
+
+
+_SOCKETS = st.lists(st.fixed_dictionaries({
+    "t_us": st.integers(0, 5), "host": st.integers(0, 1), "port": st.integers(1, 65535), "state": st.sampled_from(sorted(tcp_info._STATES)),
+    "cca": st.sampled_from(["bbr", "cubic", "reno", "westwood"]), "known": st.sampled_from([160, 216, INFO_BYTES]),
+    "order": st.booleans(), "values": st.fixed_dictionaries({
+        "cwnd": st.integers(0, 2**32 - 1), "bytes_acked": st.integers(0, 2**62), "ca_state": st.integers(0, 255),
+        "bytes_sent": st.integers(0, 2**62), "delivery_rate": st.integers(0, 2**50), "srtt_us": st.integers(0, 2**32 - 1)})}), max_size=12)
+
+
+@settings(deadline=None, max_examples=30, database=None, suppress_health_check=list(HealthCheck))
+@given(_SOCKETS)
+def test_any_sockets_are_read_back(tmp_path, sockets):
+    records, expected = [], []
+    for number, socket in enumerate(sockets):
+        info, cca = attribute(2, tcp_info_struct(**socket["values"])[:socket["known"]]), attribute(4, socket["cca"].encode() + b"\0")
+        extra = attribute(5, b"x" * (number % 3))
+        records.append(record(socket["t_us"], socket["host"], socket_message(
+            "10.0.1.2", socket["port"], f"10.255.0.{number}", 80, *((info, cca) if socket["order"] else (extra, cca, info)), state=socket["state"])))
+        values = {name: value if sum((tcp_info._FIELDS[name][0], struct.calcsize(tcp_info._FIELDS[name][1]))) <= socket["known"] else 0
+                  for name, value in socket["values"].items()}
+        expected.append((socket["t_us"], ("n1", "n2")[socket["host"]], socket["port"], f"10.255.0.{number}", tcp_info._STATES[socket["state"]],
+                         socket["cca"], values["cwnd"], values["bytes_acked"], values["ca_state"], values["bytes_sent"],
+                         values["delivery_rate"] * 8, values["srtt_us"]))
+    table = collect(tmp_path, *records)
+    columns = ["t_us", "node", "sport", "dst", "state", "cca", "cwnd", "bytes_acked", "ca_state", "bytes_sent", "delivery_rate_bps", "srtt_us"]
+    assert [tuple(row) for row in table[columns].itertuples(index=False)] == sorted(expected, key=lambda row: row[:4])
 
 
 @settings(deadline=None, max_examples=100, database=None)

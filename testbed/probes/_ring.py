@@ -13,6 +13,13 @@ PAGE_BYTES = 4096
 _PAGE_HEADER_BYTES = 16
 
 
+def forget_cached(file):
+    """Write a file's buffer out and let go of its pages: nobody reads it here, and a guest's memory
+    would fill with gigabytes of what it has written."""
+    file.flush()
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 class TraceInstance:
     """A trace buffer of its own in tracefs, recording some events (runs in the guest)."""
 
@@ -46,14 +53,15 @@ class TraceInstance:
 
     def drain(self):
         """Move what has been recorded to the file, in pages of PAGE_BYTES."""
-        while True:
-            try:
-                page = os.read(self._pipe, PAGE_BYTES)
-            except BlockingIOError:
-                return
-            if not page:
-                return
+        while page := self._next_page():
             self._out.write(page.ljust(PAGE_BYTES, b"\0"))
+        forget_cached(self._out)
+
+    def _next_page(self):
+        try:
+            return os.read(self._pipe, PAGE_BYTES)
+        except BlockingIOError:
+            return b""
 
     def close(self):
         """Stop recording; returns the number of events the kernel lost or overwrote."""

@@ -7,6 +7,7 @@ the run is over. Offsets: struct tcp_info, include/uapi/linux/tcp.h.
 import struct
 
 from testbed.probes._netlink import HEADER, TcpSockets, attributes
+from testbed.probes._ring import forget_cached
 
 _RECORD = struct.Struct("=qHHI")            # t_us, node number, 0, length of the dump that follows
 
@@ -52,6 +53,7 @@ class Sampler:
                 self._file.write(_RECORD.pack(t_us, number, 0, len(dump)))
                 self._file.write(dump)
             sockets.dump_into(write)
+        forget_cached(self._file)
 
     def close(self):
         self._file.close()

@@ -18,14 +18,20 @@ _FIRST_PORT = 6000
 def validate(section, network):
     for name in section:
         if name not in _FIELDS:
-            raise ParameterError(name, "unknown field; fields are: flows, kind, paths, stagger, target")
+            raise ParameterError(name, "a value with a unit such as '20 ms' expected" if name == "stagger" else
+                                 "unknown field; fields are: flows, kind, paths, stagger, target")
     bottlenecks = [link["name"] for link in network["links"] if link["bottleneck"]]
     if section.get("target") not in bottlenecks:
         raise ParameterError("target", f"one of {', '.join(bottlenecks)} expected")
     flows = section.get("flows", 1)
     if isinstance(flows, bool) or not isinstance(flows, int) or not 1 <= flows <= 10000:
         raise ParameterError("flows", "a whole number from 1 to 10000 expected")
-    for path in section.get("paths", [0]):
+    paths = section.get("paths", [0])
+    if not isinstance(paths, list) or not paths:
+        raise ParameterError("paths", "a list of path numbers expected")
+    if flows * len(paths) > 65536 - _FIRST_PORT:
+        raise ParameterError("flows", f"{flows * len(paths)} flows need more ports than there are")
+    for path in paths:
         if isinstance(path, bool) or not isinstance(path, int) or not 0 <= path < len(network["paths"]):
             raise ParameterError("paths", f"numbers from 0 to {len(network['paths']) - 1} expected")
     if section.get("stagger_us", 0) < 0:

@@ -223,8 +223,9 @@ class Connection:
             self.over(FINISHED, now)
 
     def fail(self, errno, now):
-        """Close after an error."""
-        self.over(-errno, now)
+        """Close after an error; one that comes of the peer's stop at the end does not count."""
+        if not self.loop.at_end():
+            self.over(-errno, now)
 
     def over(self, status, now):
         """Close; `status` as in the records."""

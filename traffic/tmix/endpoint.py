@@ -53,7 +53,7 @@ class End:
         self.start_us = plan.start_us
         self._mss_init, self._mss_acc = plan.mss_init, plan.mss_acc
         self.wraps = len(plan) > self.ports
-        self.shares_ports = self.wraps      # several sockets to one port number
+        self.shares_ports = self.wraps  # several sockets to one port number
         self.records = Records.empty({
             "source": self.source, "role": self.role, "node": node, "local": self.local,
             "peer": self.peer, "port": self.port, "ports": [self.first_port, self.ports],
@@ -67,7 +67,7 @@ class End:
     def index_of(self, port, now_us):
         """The connection that comes from a port at `now_us`; None if there is none."""
         offset = port - self.first_port
-        begun = bisect_right(self.start_us, now_us)
+        begun = bisect_right(self.start_us, now_us) if self.wraps else len(self.start_us)
         if not 0 <= offset < self.ports or offset >= begun:
             return None
         return begun - 1 - (begun - 1 - offset) % self.ports

@@ -35,6 +35,7 @@ class EventLoop:
         self._next = [0] * len(ends)
         # numbers: ends first, then connections in the order they come up
         self._count = len(ends)
+        self._end_ns = 0
         for number, end in enumerate(ends):
             if not end.initiates:
                 self._listeners[number] = listener(end, nonblocking=True), end
@@ -44,8 +45,13 @@ class EventLoop:
         """Call `timer` of a connection at an instant; one call can be pending for each."""
         heappush(self._heap, (instant, number))
 
+    def at_end(self):
+        """Whether the replay is to stop now."""
+        return self.stopping or now_ns() >= self._end_ns
+
     def run(self, t0_ns, duration_ns):
         """Replay until t0 + duration or `stopping`."""
+        self._end_ns = t0_ns + duration_ns
         for number, end in enumerate(self._ends):
             if end.initiates and len(end.start_us):
                 heappush(self._heap, (1000 * end.start_us[0], number))

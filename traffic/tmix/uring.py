@@ -129,9 +129,9 @@ class Ring:
         place = (self._tail & self._sq_mask) * _ARGUMENT_BYTES
         return place, self._arguments_at + place
 
-    def make_room(self):
+    def make_room(self, operations=LONGEST_CHAIN):
         """To call before a chain: submits when the ring could not take all of it."""
-        if self._waiting + LONGEST_CHAIN > self._entries:
+        if self._waiting + operations > self._entries:
             self._enter(0)
 
     def at(self, instant_ns, flags, number):

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One end of one connection: its program of ops, driven by a `RingLoop`.
+
+The meaning of an op is that of `connection`. Here a wait and the write behind it are one chain in
+the ring, and a read is under way as long as something is to come, so a flow hears of what
+happens only where it has to note an instant or to decide.
+"""
+
+from errno import EPIPE, EPROTO
+
+from .records import FINISHED, NEVER, UNFINISHED
+from .sockets import SEND_BUFFER_BYTES
+from .uring import LINK, QUIET
+
+# What completes, in the low bits of an operation's number; above them is the flow's number
+(CONNECT, RECEIVE, SEND, SHUTDOWN, ACCEPT, SOCKET, AHEAD_OVER, CUT,
+ IGNORED) = range(9)
+KIND_BITS = 4
+KIND_MASK = (1 << KIND_BITS) - 1
+
+# What a flow is waiting for
+CONNECTING, DATA, WRITTEN, LAST_DATA, EOF, CLOSED = range(6)
+NOWHERE = 1 << 62
+
+
+class Flow:
+    """State of one end of one connection. Instants are ns since t0."""
+
+    __slots__ = ("loop", "ring", "end", "index", "number", "fd", "state", "op", "last_op", "left",
+                 "due", "peer_op", "peer_last", "mark", "read", "expected", "closes", "asked")
+
+    def __init__(self, loop, end, index, number, fd):
+        self.loop, self.ring = loop, loop.ring
+        self.end = end
+        self.index = index      # row of the plan
+        self.number = number << KIND_BITS
+        self.fd = fd
+        self.state = CONNECTING
+        self.op, self.last_op = end.own_first[index], end.own_first[index + 1]
+        self.left = 0           # bytes of the current op not yet submitted
+        self.due = 0            # when what was submitted last begins
+        self.peer_op, self.peer_last = end.peer_first[index], end.peer_first[index + 1]
+        self.read = 0           # bytes
+        self.expected = sum(end.peer_bytes[self.peer_op:self.peer_last])
+        # bytes read at which the peer's current ADU is complete
+        self.mark = end.peer_bytes[self.peer_op] if self.expected else NOWHERE
+        # May close when all is over: has a FIN of its own, or has seen the peer's
+        self.closes = self.op < self.last_op and not end.own_bytes[self.last_op - 1]
+        self.asked = 0          # bytes of the read under way; 0: it is for EOF
+
+    def established(self, now):
+        """Connected or accepted: wait for data or EOF, begin the program."""
+        self.state = DATA
+        if self.expected:
+            self._receive()
+        elif not self.closes:
+            self._await_eof()
+        self._go_on(now)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def _receive(self):
+        rest = self.mark - self.read
+        self.asked = rest if rest < SEND_BUFFER_BYTES else SEND_BUFFER_BYTES
+        self.ring.make_room()
+        self.ring.receive(self.fd, self.asked, 0, self.number | RECEIVE)
+
+    def _await_eof(self):
+        self.asked = 0
+        self.ring.make_room()
+        self.ring.receive(self.fd, 1, 0, self.number | RECEIVE)
+
+    def received(self, n, now):
+        """A read is over, with `n` bytes."""
+        asked = self.asked
+        if not asked:
+            if n:
+                return self.fail(EPROTO, now)
+            self.closes = True
+            return self.close(now) if self.state == EOF else None
+        self.asked = 0
+        self.read += n
+        if n < asked:       # closed before it had sent everything
+            return self.fail(EPIPE, now)
+        if self.read == self.mark:
+            end, op = self.end, self.peer_op
+            end.records.delivered_us[op] = now // 1000
+            self.peer_op = op = op + 1
+            more = end.peer_bytes[op] if op < self.peer_last else 0     # 0: only FIN is left
+            self.mark = self.mark + more if more else NOWHERE
+        if self.read < self.expected:
+            self._receive()
+        elif self.state == LAST_DATA:
+            return self.close(now)
+        elif not self.closes:
+            self._await_eof()
+        return self._go_on(now) if self.state == DATA else None
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def _go_on(self, now):
+        """Submit the current op if the data it needs have come."""
+        end, op = self.end, self.op
+        if op == self.last_op:
+            return self._program_over(now)
+        if end.own_need[op] > self.read:
+            self.state = DATA
+            return None
+        # The op before may still wait in the ring for its time
+        self.due = due = max(now, self.due) + 1000 * end.own_wait_us[op]
+        end.records.sent_us[op] = due // 1000
+        ring = self.ring
+        ring.make_room()
+        if due > now:
+            ring.at(self.loop.t0_ns + due, LINK | QUIET, self.number | SEND)
+        size = end.own_bytes[op]
+        if size:
+            self._submit_write(size)
+        elif self.read == self.expected:
+            # close alone sends the FIN, and of the peer only its FIN can follow
+            self._submit_close()
+        else:
+            ring.shutdown(self.fd, 0, self.number | SHUTDOWN)
+            self.state = WRITTEN
+        return None
+
+    def _submit_write(self, size):
+        """Write; ask to be told of the end only if the program could not go on otherwise."""
+        ring, end, number = self.ring, self.end, self.number | SEND
+        after = self.op + 1
+        self.left = max(0, size - SEND_BUFFER_BYTES)
+        if self.left:
+            size = SEND_BUFFER_BYTES
+        elif after == self.last_op:
+            if not self.closes and self._eof_is_last():
+                ring.send(self.fd, size, QUIET, number)
+                self.op, self.state = after, EOF
+                return
+        elif end.own_need[after] > self.read:
+            # what it waits for will come later than this write's end
+            ring.send(self.fd, size, QUIET, number)
+            self.op, self.state = after, DATA
+            return
+        elif not end.own_bytes[after] and self.read == self.expected:
+            ring.send(self.fd, size, LINK | QUIET, number)
+            ring.after(1000 * end.own_wait_us[after], LINK | QUIET, number)
+            self.op = after
+            self.due += 1000 * end.own_wait_us[after]
+            self._submit_close()
+            return
+        ring.send(self.fd, size, 0, number)
+        self.state = WRITTEN
+
+    def _eof_is_last(self):
+        """Whether the peer's FIN can come only after it has read all that this side writes."""
+        end, last = self.end, self.peer_last - 1
+        own = end.own_bytes[end.own_first[self.index]:self.last_op]
+        return (last >= end.peer_first[self.index] and not end.peer_bytes[last]
+                and end.peer_need[last] >= sum(own))
+
+    def written(self, _size, now):
+        """A write that was to report its end is over."""
+        if self.left:
+            self.ring.make_room()
+            return self._submit_write(self.left)
+        self.op += 1
+        return self._go_on(now)
+
+    def fin_sent(self, _result, now):
+        """The sending side is shut down."""
+        self.op += 1
+        self._program_over(now)
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def _program_over(self, now):
+        """Everything is written; close when everything is read, without a FIN at EOF."""
+        if self.read < self.expected:
+            self.state = LAST_DATA if self.closes else EOF
+        elif self.closes:
+            self.close(now)
+        else:
+            self.state = EOF
+
+    def close(self, now):
+        """Close at once; everything was written and read."""
+        self.ring.make_room()
+        self.ring.close_socket(self.fd, QUIET, IGNORED)
+        self._over(FINISHED, now)
+
+    def _submit_close(self):
+        """Close at the end of a chain, at `due`: the FIN op that ends the program.
+
+        Nobody is told unless the chain fails, so the outcome is recorded now; `fail` or `cut`
+        correct it. The FIN is later than `due` if the write before it has to wait for room.
+        """
+        self.ring.close_socket(self.fd, QUIET, self.number | SEND)
+        self.state = CLOSED
+        self.end.records.sent_us[self.op] = self.due // 1000
+        self._note(FINISHED, self.due)
+        self.loop.closes_at(self.due, self.number >> KIND_BITS)
+
+    def fail(self, errno, now):
+        """Close after an error, but not before what waits in the ring for its time has found the
+        socket broken: the number of the descriptor may be another socket's next. An error that
+        comes of the peer's stop at the end does not count."""
+        if self.loop.at_end():
+            return
+        ring = self.ring
+        ring.make_room()
+        if self.due >= now:
+            ring.at(self.loop.t0_ns + self.due + 1, LINK | QUIET, IGNORED)
+        ring.close_socket(self.fd, QUIET, IGNORED)
+        self._over(-errno, now)
+
+    def _over(self, status, now):
+        self._note(status, now)
+        self.loop.forget(self.number >> KIND_BITS)
+
+    def _note(self, status, now):
+        records, index = self.end.records, self.index
+        records.status[index] = status
+        records.end_us[index] = now // 1000
+        records.read_bytes[index] = self.read
+
+    def cut(self, now):
+        """Note that the replay ends at `now`, before the connection does."""
+        records, index = self.end.records, self.index
+        if self.state == CLOSED and self.due <= now:
+            return
+        records.status[index], records.end_us[index] = UNFINISHED, NEVER
+        records.read_bytes[index] = self.read
+        for op in range(self.end.own_first[index], self.last_op):
+            if records.sent_us[op] > now // 1000:       # was waiting in the ring
+                records.sent_us[op] = NEVER

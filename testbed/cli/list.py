@@ -5,6 +5,7 @@ import sqlite3
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import kernel
 import topologies
@@ -24,7 +25,9 @@ def main(arguments):
     console = Console(highlight=False)
     for kind in arguments.what or _KINDS[:3]:
         heading, columns, rows = globals()[f"_{kind}"]()
-        table = Table(title=heading, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 3, 0, 0))
+        # not as the table's title: that would be wrapped at the table's width
+        console.print(Text(heading, style="bold"), soft_wrap=True)
+        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
         for column in columns:
             table.add_column(column, overflow="fold")
         for row in rows:

@@ -19,6 +19,7 @@ from testbed.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.progress import print_error
 
 HELP = "run a scenario and make its report"
+_MOST_SEEDS = 1000
 
 
 def add_arguments(parser):
@@ -86,7 +87,11 @@ def _seeds(text):
         raise UsageError(f"--seeds {text}: a number, or numbers separated by commas, expected") from None
     if not numbers or min(numbers) < 1 or max(numbers) >= 2**63:
         raise UsageError(f"--seeds {text}: numbers from 1 expected")
-    return numbers if "," in text else list(range(1, numbers[0] + 1))
+    if "," in text:
+        return list(dict.fromkeys(numbers))
+    if numbers[0] > _MOST_SEEDS:
+        raise UsageError(f"--seeds {text}: that many repetitions? For the one seed {text}, write {text},")
+    return list(range(1, numbers[0] + 1))
 
 
 def _positive(text):

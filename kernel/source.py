@@ -127,13 +127,21 @@ def _tree_digest(path):
                 break
             digest.update(done.stdout)
         else:
+            # files not added yet are no part of the diff
+            new = subprocess.run(["git", "-C", str(path), "ls-files", "-z", "--others", "--exclude-standard"], capture_output=True)
+            for name in sorted(filter(None, new.stdout.split(b"\0"))):
+                _add_status(digest, os.path.join(os.fsencode(path), name))
             return digest.hexdigest()
-    for folder, folders, files in os.walk(path):
+    for folder, folders, files in os.walk(os.fsencode(path)):
         folders.sort()
         for name in sorted(files):
-            status = os.lstat(os.path.join(folder, name))
-            digest.update(f"{folder}/{name} {status.st_size} {status.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
+            _add_status(digest, os.path.join(folder, name))
     return digest.hexdigest()
+
+
+def _add_status(digest, name):
+    status = os.lstat(name)
+    digest.update(b"%s %d %d\n" % (name, status.st_size, status.st_mtime_ns))
 
 
 def _make(tree, target):

@@ -157,6 +157,10 @@ def _check_end(returncode, work_dir, log_path):
     if kernel_trouble:
         stack = log[kernel_trouble.start():].splitlines()[:25]
         raise RunFailed("the guest kernel crashed:\n  " + "\n  ".join(stack))
+    room = os.statvfs(work_dir)
+    if room.f_bavail * room.f_frsize < 1 << 20:
+        # then neither status nor log could be written
+        raise RunFailed(f"No space left on device: {work_dir.parent.parent.parent}")
     if returncode < 0:
         raise RunFailed(f"the guest kernel was killed by {signal.Signals(-returncode).name}")
     last = "\n  ".join(log.splitlines()[-10:])

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The guest kernel itself: floating point across processes, and modules built against it."""
+import pathlib
+import signal
+import subprocess
+
+import pytest
+
+import float_guest
+import kernel
+
+HERE = pathlib.Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def built():
+    return kernel.ensure()
+
+
+def test_floating_point_survives_switches_and_signals(built, tmp_path):
+    """kernel/patches/speed/0001 leaves FP registers in the traced process: none may get mixed up."""
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    expected = [float_guest.work(seed).hex() for seed in range(1, 5)]
+    signal.signal(signal.SIGUSR1, before)
+    done = subprocess.run(
+        ["setarch", "-R", str(built.program), "mem=128M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
+         "time-travel=inf-cpu", "quiet", "con=null", "con0=null,fd:2", f"uml_dir={tmp_path}", "umid=float",
+         "init=/usr/bin/python3", "--", "-I", "-S", str(HERE / "float_guest.py")],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("sums ")]
+    assert lines and lines[0].split()[1:] == expected
+
+
+def _module(folder, source):
+    (folder / "Makefile").write_text("obj-m := tcp_sample.o\n")
+    (folder / "tcp_sample.c").write_text(source)
+    return folder
+
+
+SAMPLE = """\
+#include <linux/module.h>
+#include <net/tcp.h>
+static struct tcp_congestion_ops sample __read_mostly = {
+	.ssthresh	= tcp_reno_ssthresh,
+	.cong_avoid	= tcp_reno_cong_avoid,
+	.undo_cwnd	= tcp_reno_undo_cwnd,
+	.name		= "sample",
+	.owner		= THIS_MODULE,
+};
+static int __init sample_init(void) { return tcp_register_congestion_control(&sample); }
+static void __exit sample_exit(void) { tcp_unregister_congestion_control(&sample); }
+module_init(sample_init);
+module_exit(sample_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("a sample");
+"""
+
+
+def test_out_of_tree_module_builds(built, tmp_path):
+    modules = kernel.build_module(built, _module(tmp_path, SAMPLE))
+    assert [m.name for m in modules] == ["tcp_sample.ko"]
+
+
+def test_compiler_errors_are_shown_with_file_and_line(built, tmp_path):
+    with pytest.raises(kernel.KernelError, match=r"tcp_sample\.c:4:"):
+        kernel.build_module(built, _module(tmp_path, SAMPLE.replace("= tcp_reno_ssthresh", "= tcp_no_such_thing")))
+
+
+def test_kernel_has_the_congestion_controls_of_the_tree(built):
+    assert set(built.congestion_controls) == {
+        "reno", "bic", "cubic", "westwood", "htcp", "highspeed", "hybla", "vegas", "nv", "scalable", "lp", "veno", "yeah",
+        "illinois", "dctcp", "cdg", "bbr"}
+
+
+def test_second_call_builds_nothing(built):
+    said = []
+    assert kernel.ensure(None, said.append) == built
+    assert said == []

@@ -23,7 +23,7 @@ CONNECTING, DATA, TIMER, ROOM, CLOSE = range(5)
 # neither the announced window nor its autotuning (which goes by what the application
 # reads in a round trip) notices.
 WHOLE_BYTES = 32 << 10
-PART_BYTES = 16 << 10
+PART_BYTES = 8 << 10
 MOST_BYTES = 256 << 10
 # Raising the mark is one system call; it must save at least two wake-ups (segments).
 WORTH_BYTES = 3 * 1448

@@ -44,6 +44,8 @@ class End:
                 and self.first_port + self.ports <= 65536):
             raise JobError(f"endpoint of source {self.source}: ports from {self.first_port}, "
                            f"{self.ports} of them")
+        if type(self.port) is not int or not 1 <= self.port <= 65535:
+            raise JobError(f"endpoint of source {self.source}: port {self.port!r}")
         self.initiates = self.role == INITIATOR
         plan = read_plan(path)
         sides = ("init", "acc") if self.initiates else ("acc", "init")

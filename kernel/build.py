@@ -127,6 +127,8 @@ def _lock():
 def _patch(tree, report):
     """Apply patches/*.patch, which runs depend on, and those of patches/speed/ that fit this kernel."""
     for patch in sorted((_HERE / "patches").glob("*.patch")):
+        if _apply(patch, tree, "--reverse", "--dry-run") is None:
+            continue                              # a tree that has it already
         refused = _apply(patch, tree, "--dry-run") or _apply(patch, tree)
         if refused:
             raise KernelError(f"{patch.name} does not apply to this kernel:\n{refused}")
@@ -138,7 +140,7 @@ def _patch(tree, report):
 def _apply(patch, tree, *options):
     """What `patch` complained of, or None if it had nothing to complain of."""
     with open(patch) as f:
-        done = subprocess.run(["patch", "-p1", "--batch", "--forward", "--no-backup-if-mismatch", *options], cwd=tree,
+        done = subprocess.run(["patch", "-p1", "--force", "--no-backup-if-mismatch", *options], cwd=tree,
                               stdin=f, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode else None
 

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import sqlite3
 
@@ -20,8 +21,8 @@ def results_dir():
     return pathlib.Path(os.environ.get("TESTBED_RESULTS", "results")).resolve()
 
 
-def experiment_name(scenario, engine):
-    """access-link-load60-quick: equal parameters, equal name."""
+def experiment_name(scenario, engine, kernel=None):
+    """access-link-load60-quick: equal parameters, equal name. `kernel` as given to --kernel."""
     parts = [scenario.name]
     for key, value in scenario.parameters.items():
         if key == "quick":
@@ -32,6 +33,8 @@ def experiment_name(scenario, engine):
             parts.append(f"{key}{value}")
     if engine != "uml":
         parts.append(engine)
+    if kernel:
+        parts.append("kernel" + re.sub(r"[^A-Za-z0-9.]+", "_", pathlib.Path(kernel).name))
     return "-".join(parts)
 
 
@@ -69,6 +72,19 @@ def finished(run_dir):
     """run.json of a finished run, or None if there is none or it did not finish."""
     record = read_record(run_dir)
     return record if record and record.get("status") == "finished" else None
+
+
+def made_from(run_dir, scenario, environment):
+    """True if a run was made from this scenario, as resolved, and this kernel."""
+    try:
+        was = json.loads((run_dir / "scenario.json").read_text())
+        there = json.loads((run_dir / "environment.json").read_text())
+    except (OSError, ValueError):
+        return False
+    now = json.loads(json.dumps(scenario.resolved()))
+    matters = ("topology", "traffic", "timing", "hosts", "probes")
+    return all(was.get(key) == now[key] for key in matters) and \
+        there.get("kernel_key") == environment.get("kernel_key")
 
 
 def read_verdict(run_dir):
@@ -111,8 +127,8 @@ class Experiment:
             for key in ("ccas", "seeds", "runs"):
                 record[key] = before[key] + [v for v in record[key] if v not in before[key]]
         write_json(path, record)
-        for stale in self.folder.glob(".partial-*"):
-            if not os.path.exists(f"/proc/{stale.name.rpartition('-')[2]}"):
+        for stale in [*self.folder.glob(".partial-*"), *self.folder.glob(".workload-*")]:
+            if not os.path.exists(f"/proc/{stale.name.split('-')[1]}"):
                 shutil.rmtree(stale)
 
     def remove_partial(self, pid):

@@ -28,15 +28,20 @@ def run_all(experiment, scenario, engine, ccas, seeds, jobs, keep_work=False, ag
 
     jobs: how many at a time; index: note the runs in index.sqlite. Returns ({run name: error message} of the failed ones).
     """
-    todo = [(cca, seed) for seed in seeds for cca in ccas
-            if again or not results.finished(experiment.run_dir(cca, seed))]
-    done = len(ccas) * len(seeds) - len(todo)
+    there = [(cca, seed) for seed in seeds for cca in ccas
+             if not again and results.finished(experiment.run_dir(cca, seed))]
+    # the same name is no proof: the scenario file or the kernel may have been changed since
+    same = [pair for pair in there if results.made_from(experiment.run_dir(*pair), scenario, engine.environment())]
+    todo = [(cca, seed) for seed in seeds for cca in ccas if (cca, seed) not in same]
+    done = len(same)
     failures = {}
-    scratch = Path(tempfile.mkdtemp(prefix=".workload-", dir=experiment.folder))
+    scratch = Path(tempfile.mkdtemp(prefix=f".workload-{os.getpid()}-", dir=experiment.folder))
     try:
         with open_display(len(todo), scenario.timing.duration_us / 1e6) as display:
             if done:
                 display.note(f"{done} runs are already there")
+            if len(there) > done:
+                display.note(f"{len(there) - done} runs were made from another scenario or kernel: they are repeated")
             if todo:
                 scheduler = _Scheduler(experiment, scenario, engine, scratch, display, keep_work, index)
                 failures = scheduler.run(todo, cpus=_cpus(jobs))

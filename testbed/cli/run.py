@@ -53,7 +53,7 @@ def main(arguments):
     for cca in ccas:
         if cca not in available:
             raise UsageError(f"no congestion control {cca!r} in this kernel; it has: {', '.join(available)}")
-    experiment = results.Experiment(results.results_dir() / results.experiment_name(chosen, arguments.engine))
+    experiment = results.Experiment(results.results_dir() / results.experiment_name(chosen, arguments.engine, arguments.kernel))
     experiment.create(sweep.describe_experiment(chosen, arguments.engine, ccas, seeds, _command(arguments)))
     print(f"{chosen.title}: {', '.join(ccas)}; {len(seeds)} seed{'s'[:len(seeds) > 1]}, "
           f"{chosen.timing.duration_us / 1e6:.0f} s of virtual time each -> {experiment.folder}", file=sys.stderr)

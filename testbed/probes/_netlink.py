@@ -17,6 +17,7 @@ _TC_H_ROOT = 0xFFFFFFFF
 _TCA_STATS2, _TCA_STATS_BASIC, _TCA_STATS_QUEUE, _TCA_STATS_PKT64 = 7, 1, 3, 8
 
 HEADER = struct.Struct("=IHHII")            # struct nlmsghdr
+_DONE_BYTES = HEADER.size + 4               # NLMSG_DONE carries an int
 
 
 def attributes(data, start, end):
@@ -109,6 +110,11 @@ class TcpSockets:
                 return
             if kind == NLMSG_ERROR:
                 raise_error(self._buffer)
+                return
+            # newer kernels put the end of the dump behind its last messages
+            tail = length - _DONE_BYTES
+            if tail > 0 and HEADER.unpack_from(self._buffer, tail)[:2] == (_DONE_BYTES, NLMSG_DONE):
+                write(self._view[:tail])
                 return
             write(self._view[:length])
 

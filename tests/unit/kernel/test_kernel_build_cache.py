@@ -62,13 +62,20 @@ def test_patches_are_applied(here, tree):
 
 
 @needs_patch
-@pytest.mark.parametrize("content", ["int first;\nint window = 10;\nint last;\n", PATCHED, ""])
+@pytest.mark.parametrize("content", ["int first;\nint window = 10;\nint last;\n", ""])
 def test_a_patch_that_does_not_fit_is_refused_and_changes_nothing(here, tree, content):
     (tree / "net" / "tcp.c").write_text(content)
     with pytest.raises(KernelError, match="0001-needed.patch does not apply to this kernel"):
         build._patch(tree, lambda text: None)
     assert (tree / "net" / "tcp.c").read_text() == content
     assert sorted(p.name for p in tree.rglob("*")) == ["Kbuild", "net", "tcp.c"]
+
+
+@needs_patch
+def test_a_tree_that_has_a_patch_already_is_taken_as_it_is(here, tree):
+    (tree / "net" / "tcp.c").write_text(PATCHED)
+    build._patch(tree, lambda text: None)
+    assert (tree / "net" / "tcp.c").read_text() == PATCHED
 
 
 @needs_patch

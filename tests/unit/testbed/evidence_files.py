@@ -12,7 +12,8 @@ HOSTS = {"ecn": 0, "sack": 1, "sysctls": {"net.ipv4.tcp_rmem": "4096  87380 6291
 
 
 def _link(name, source, target, rate_bps=100_000_000, bottleneck=False, limit=None):
-    return {"name": name, "from": source, "to": target, "rate_bps": rate_bps, "bottleneck": bottleneck, "limit_packets": limit}
+    return {"name": name, "from": source, "to": target, "rate_bps": rate_bps, "bottleneck": bottleneck,
+            "queue": "pfifo", "limit_packets": limit}
 
 
 NETWORK = {

@@ -19,8 +19,10 @@ def run_all(tmp_path, monkeypatch, capsys):
     """run_all(outcomes, ccas, seeds, ...) -> (failures, lines shown); outcomes: run name -> what happens in it."""
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     experiment = results.Experiment(tmp_path / "results" / "demo")
-    scenario = types.SimpleNamespace(timing=types.SimpleNamespace(duration_us=6_000_000))
-    engine = types.SimpleNamespace(guest_dir=lambda folder: "/run")
+    resolved = {"topology": {"kind": "pipe"}, "traffic": {}, "timing": {"test_us": 6_000_000}, "hosts": {}, "probes": {}}
+    scenario = types.SimpleNamespace(timing=types.SimpleNamespace(duration_us=6_000_000), resolved=lambda: resolved)
+    environment = {"kernel_key": "first"}
+    engine = types.SimpleNamespace(guest_dir=lambda folder: "/run", environment=lambda: environment)
     calls = tmp_path / "calls"
 
     def note(*words):
@@ -39,6 +41,8 @@ def run_all(tmp_path, monkeypatch, capsys):
         outcome = outcomes.get(name)
         record = {"status": "failed" if outcome else "finished", "cca": spec.cca, "seed": spec.seed, "parameters": {}}
         write_json(run_dir / "run.json", record)
+        write_json(run_dir / "scenario.json", spec.scenario.resolved())
+        write_json(run_dir / "environment.json", _engine.environment())
         if outcome:
             outcome()
         write_json(run_dir / "verdict.json", {"verdict": "valid"})
@@ -55,8 +59,19 @@ def run_all(tmp_path, monkeypatch, capsys):
         failures = sweep.run_all(experiment, scenario, engine, ccas, seeds, jobs, **options)
         assert not list(experiment.folder.glob(".*")), "scratch folders are left"
         return failures, sorted(calls.read_text().splitlines()), capsys.readouterr().err
-    run.experiment = experiment
+    run.experiment, run.resolved, run.environment = experiment, resolved, environment
     return run
+
+
+def test_runs_of_another_scenario_or_kernel_are_repeated(run_all):
+    """The experiment's name does not change when its file is edited or its kernel rebuilt."""
+    run_all({}, ["a"], [1])
+    assert run_all({}, ["a"], [1])[1] == []
+    run_all.resolved["topology"] = {"kind": "bus"}
+    _, calls, shown = run_all({}, ["a"], [1])
+    assert "run a-seed1" in calls and "1 runs were made from another scenario or kernel" in shown
+    run_all.environment["kernel_key"] = "second"
+    assert "run a-seed1" in run_all({}, ["a"], [1])[1]
 
 
 def test_every_run_once_and_every_workload_once(run_all):

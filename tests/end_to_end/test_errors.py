@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import PROJECT
+from command_line import PROJECT
 
 
 @pytest.mark.parametrize("arguments, words", [

@@ -5,7 +5,6 @@ Runs after the replay, on the host, and has no clock of its own: the same record
 bytes. The columns are those of docs/run-folder.md.
 """
 
-import errno
 import gzip
 import os
 import zlib
@@ -14,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from .plan import read_plan
-from .records import (ACCEPTOR, COLUMNS, FINISHED, INITIATOR, NEVER, RecordsError, read_header,
-                      records_name)
+from .records import (ACCEPTOR, COLUMNS, FINISHED, INITIATOR, NEVER, read_header, records_name,
+                      status_text, UNFINISHED)
 
 GZIP_LEVEL = 1
 ROWS_AT_ONCE = 1 << 16
@@ -93,13 +92,8 @@ class _Source:
         """Status texts: of the initiator's errno, the acceptor's, else whether both finished."""
         init, acc = self.init["status"], self.acc["status"]
         code = np.where(init < 0, init, np.where(acc < 0, acc, np.minimum(init, acc)))
-        names = {value: "unfinished" if value != FINISHED else "finished"
-                 for value in np.unique(code).tolist()}
-        for value in names:
-            if value < 0:
-                names[value] = f"failed: {errno.errorcode.get(-value, -value)}"
         values, where = np.unique(code, return_inverse=True)
-        return np.array([names[value] for value in values.tolist()], object)[where]
+        return np.array([status_text(value) for value in values.tolist()], object)[where]
 
     def _adus(self, side):
         """(data rows, count per connection, count of delivered ones per connection)."""
@@ -115,7 +109,7 @@ class _Source:
         first, ports = self.header["ports"]
         adus = [self._adus(side) for side in ("init", "acc")]
         end_us = np.maximum(self.init["end_us"], self.acc["end_us"])
-        end_us[self.status == "unfinished"] = NEVER
+        end_us[self.status == status_text(UNFINISHED)] = NEVER
         return [np.full(n, self.source), self.plan["conn_id"],
                 np.full(n, self.nodes[0], object), np.full(n, self.nodes[1], object),
                 first + np.arange(n) % ports, np.full(n, self.header["port"]),
@@ -151,7 +145,7 @@ class _Source:
             account["adus_delivered"] += int(delivered.sum())
             account["bytes_asked"] += int(self.asked[side].sum())
             account["bytes_delivered"] += int(self.delivered[side].sum())
-            wrong = (self.status == "finished") & (self.asked[side] != self.delivered[side])
+            wrong = (self.status == status_text(FINISHED)) & (self.asked[side] != self.delivered[side])
             for i in np.flatnonzero(wrong).tolist():
                 account["mismatches"].append(
                     f"source {self.source}, connection {self.plan['conn_id'][i]}: "

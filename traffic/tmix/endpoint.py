@@ -12,7 +12,7 @@ import os
 from bisect import bisect_right
 
 from .plan import read_plan
-from .records import INITIATOR, ROLES, UNFINISHED, Records
+from .records import INITIATOR, ROLES, Records, status_text
 from .sockets import (SO_REUSEADDR, SOL_SOCKET, bind, ip_bytes, listen, set_option, tcp_socket)
 
 DEFAULT_PORTS = (1024, 60000)
@@ -89,13 +89,13 @@ class End:
         records = self.records
         counts = {}
         for status in records.status:
-            counts[status] = counts.get(status, 0) + 1
+            text = status_text(status)
+            counts[text] = counts.get(text, 0) + 1
         late_us = 0
         if self.initiates:
             late_us = max((started - planned for started, planned
                            in zip(records.start_us, self.start_us) if started >= 0), default=0)
-        return {"source": self.source, "role": self.role,
-                "counts": counts, "unfinished": counts.get(UNFINISHED, 0),
+        return {"source": self.source, "role": self.role, "status": counts,
                 "read_bytes": sum(records.read_bytes), "latest_start_us": late_us}
 
 

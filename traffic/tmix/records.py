@@ -6,6 +6,7 @@ the columns of `COLUMNS` as little-endian int64, one after the other. Times are 
 of experiment time; NEVER where the moment did not come. Standard library only.
 """
 
+import errno
 import json
 import os
 import sys
@@ -66,6 +67,13 @@ class Records:
             if os.path.exists(part):
                 os.unlink(part)
             raise
+
+
+def status_text(status):
+    """A status as docs/run-folder.md has it; what did not start is unfinished, too."""
+    if status < 0:
+        return f"failed: {errno.errorcode.get(-status, -status)}"
+    return "finished" if status == FINISHED else "unfinished"
 
 
 def records_name(source, role):

@@ -16,7 +16,7 @@ import os
 import struct
 from errno import EINTR, EOPNOTSUPP
 
-from .sockets import (AF_INET, IPPROTO_TCP, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC,
+from .sockets import (AF_INET, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC,
                       SOCK_STREAM, SOCKADDR_IN)
 
 # <linux/io_uring.h>

@@ -22,6 +22,8 @@ def machine_sysctls(description):
         "net.core.rmem_max": socket_buffer_bytes(description),
         "net.core.wmem_max": socket_buffer_bytes(description),
         "net.core.netdev_max_backlog": 100000,
+        # over this many closing connections the kernel would reset them
+        "net.ipv4.tcp_max_orphans": 262144,
     }
 
 

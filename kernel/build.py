@@ -10,7 +10,6 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
 from kernel import source as sources
@@ -215,7 +214,3 @@ def _describe(source_dir, build_dir):
     temporary = build_dir / "testbed.json.part"
     temporary.write_text(json.dumps(facts, indent=1))
     os.replace(temporary, build_dir / "testbed.json")
-
-
-if __name__ == "__main__":
-    print(ensure(sys.argv[1] if len(sys.argv) > 1 else None).program)

@@ -4,11 +4,15 @@ import gzip
 import os
 
 
-def write_csv(table, path):
-    """Write a pandas table as gzipped CSV through a temporary name."""
+def write_csv(tables, path):
+    """Write a pandas table, or several of the same columns one after the other, as gzipped CSV
+    through a temporary name."""
+    if hasattr(tables, "to_csv"):
+        tables = [tables]
     temporary = path.with_name(path.name + ".part")
     with open(temporary, "wb") as raw:
         # no time stamp and no name in the gzip header: equal data give equal files
         with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=3, mtime=0, filename="") as packed:
-            table.to_csv(packed, index=False)
+            for number, table in enumerate(tables):
+                table.to_csv(packed, index=False, header=number == 0)
     os.replace(temporary, path)

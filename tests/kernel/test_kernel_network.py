@@ -104,3 +104,22 @@ def test_queue_disciplines_keep_the_queue_short_and_the_accounts_right(run_scena
     samples = run.table("queue")
     late = samples[(samples["link"] == "right_to_left") & (samples["t_us"] > 1_500_000)]
     assert late["backlog_packets"].mean() < 100
+
+
+def test_tcp_probe_sees_every_acknowledgement_and_the_slow_start(run_scenario):
+    """cwnd starts at 10 and grows by one for every segment acknowledged in slow start."""
+    tree = small_scenario(**{"timing.test": "1 s"})
+    tree["probes"]["tcp_probe"] = {}
+    run = run_scenario(tree, cca="reno")
+    events = run.table("tcp_probe")
+    # path 0 is n1-n4; right to left means that n4 sends from its own port to n1's port 6000
+    sender = events[events["dst"].str.endswith(":6000") & events["src"].str.startswith("10.0.5.1:")]
+    assert len(sender) > 1000
+    assert sender["snd_cwnd"].iloc[0] == 10
+    assert (sender["t_us"].diff().dropna() >= 0).all()
+    assert sender["srtt_us"].median() >= 8000
+    assert run.json("raw/guest.json")["probes"]["tcp_probe"] == {"lost_events": 0}
+    # three round trips: from then on the path, not cwnd, is what limits the flow
+    first = sender[sender["t_us"] < sender["t_us"].iloc[0] + 22_000]
+    acknowledged = (first["snd_una"].iloc[-1] - first["snd_una"].iloc[0]) / 1448
+    assert abs(first["snd_cwnd"].iloc[-1] - 10 - acknowledged) <= 2

@@ -18,21 +18,6 @@ _PR_SET_TIMERSLACK = 29
 _DRAIN_S = 10
 
 
-#: checks and traffic begin at multiples of this on CLOCK_MONOTONIC: how much (virtual) time setting up
-#: took, which depends on such things as whether Python finds compiled modules, must not
-#: shift them against the kernel's timer ticks
-_GRID_NS = 10_000_000_000
-
-
-def _next_multiple_ns(grid_ns, ahead_ns=0):
-    """The next multiple of grid_ns on CLOCK_MONOTONIC that is at least ahead_ns from now."""
-    return -(-(time.monotonic_ns() + ahead_ns) // grid_ns) * grid_ns
-
-
-def _sleep_until(instant_ns):
-    time.sleep(max(0, instant_ns - time.monotonic_ns()) / 1e9)
-
-
 class Output:
     """The run's work folder: complete files or none."""
 
@@ -67,7 +52,6 @@ def run(job, work_dir):
     with Network(topo, settings, job["timer_period_us"]) as network:
         output.json("network.json", description)
         phase("checks")
-        _sleep_until(_next_multiple_ns(_GRID_NS))
         output.json("checks.json", checks.measure(network, description))
         phase("programs")
         samplers = {}
@@ -79,7 +63,7 @@ def run(job, work_dir):
             for probe in samplers.values():
                 probe.open()
             before = counters.read_all(network)
-            t0_ns = _next_multiple_ns(_GRID_NS, ahead_ns=1_000_000_000)
+            t0_ns = time.monotonic_ns() + 1_000_000_000
             programs.start(t0_ns)
 
             def every_second(t_us):

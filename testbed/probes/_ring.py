@@ -76,6 +76,19 @@ class TraceInstance:
         return int(counts["overrun"]) + int(counts["commit overrun"]) + int(counts["dropped events"])
 
 
+class TraceSampler:
+    """What a probe that records tracepoints does: subclasses set `self._trace` to their TraceInstance."""
+
+    def open(self):
+        self._trace.start()
+
+    def sample(self, t_us):
+        self._trace.drain()
+
+    def close(self):
+        return {"lost_events": self._trace.close()}
+
+
 def read_format(path):
     """An event's `format` file -> (event id, {field: (offset, size, signed)})."""
     with open(path) as f:

@@ -5,12 +5,12 @@ Exact, from the tracepoints qdisc:qdisc_enqueue and qdisc:qdisc_dequeue of the r
 matched on the packet's address. A packet that an AQM drops after it was queued has an
 enqueue event only; its address is reused, so the last enqueue before a dequeue counts.
 """
-from testbed.probes._ring import TraceInstance, column, decode, read_format
+from testbed.probes._ring import TraceInstance, TraceSampler, column, decode, read_format
 
 _EVENTS = ("qdisc/qdisc_enqueue", "qdisc/qdisc_dequeue")
 
 
-class Sampler:
+class Sampler(TraceSampler):
     """Records the two tracepoints and empties their buffer every second."""
     interval_us = 1_000_000
 
@@ -21,15 +21,6 @@ class Sampler:
             _EVENTS[0]: here,
             _EVENTS[1]: f"({here}) && skbaddr != 0",
         }, buffer_kb=16384, work_dir=work_dir)
-
-    def open(self):
-        self._trace.start()
-
-    def sample(self, t_us):
-        self._trace.drain()
-
-    def close(self):
-        return {"lost_events": self._trace.close()}
 
 
 def collect(work_dir, raw_dir, context):

@@ -4,7 +4,7 @@
 The tracepoint tcp:tcp_probe of all namespaces and both ends of every connection: exact, and
 large (some 10,000 events a second at 60 Mbit/s). On request: `--probe tcp_probe`.
 """
-from testbed.probes._ring import TraceInstance, column, decode, read_format
+from testbed.probes._ring import TraceInstance, TraceSampler, column, decode, read_format
 
 _EVENT = "tcp/tcp_probe"
 #: column -> field of the event
@@ -13,21 +13,12 @@ _FIELDS = {"mark": "mark", "data_len": "data_len", "snd_nxt": "snd_nxt", "snd_un
            "sock_cookie": "sock_cookie"}
 
 
-class Sampler:
+class Sampler(TraceSampler):
     """Records the tracepoint and empties its buffer ten times a second."""
     interval_us = 100_000
 
     def __init__(self, settings, network, description, work_dir):
         self._trace = TraceInstance("tcp_probe", {_EVENT: ""}, buffer_kb=32768, work_dir=work_dir)
-
-    def open(self):
-        self._trace.start()
-
-    def sample(self, t_us):
-        self._trace.drain()
-
-    def close(self):
-        return {"lost_events": self._trace.close()}
 
 
 def collect(work_dir, raw_dir, context):

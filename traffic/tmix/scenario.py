@@ -14,6 +14,7 @@ Fields of the traffic section:
 """
 import dataclasses
 import json
+import os
 
 from traffic import ParameterError, Program, Workload
 
@@ -42,7 +43,8 @@ def prepare(section, context):
     from traffic.tmix.workload import Synthesised, build_workload, trace_files
     target = next(link for link in context.network["links"] if link["name"] == section["target"])
     paths = context.network["paths"]
-    sources = trace_files(section["traces"]) if section.get("traces") else \
+    # after an = sign the shell leaves ~ as it is
+    sources = trace_files(os.path.expanduser(section["traces"])) if section.get("traces") else \
         Synthesised(count=len(paths), parameters=_synth_parameters(section))
     if section.get("traces") and len(sources) != len(paths):
         raise ParameterError("traces", f"{section['traces']} has {len(sources)} vector files; this network takes "

@@ -126,14 +126,19 @@ def _lock():
 def _patch(tree, report):
     """Apply patches/*.patch, which runs depend on, and those of patches/speed/ that fit this kernel."""
     for patch in sorted((_HERE / "patches").glob("*.patch")):
-        if _apply(patch, tree, "--reverse", "--dry-run") is None:
-            continue                              # a tree that has it already
-        refused = _apply(patch, tree, "--dry-run") or _apply(patch, tree)
+        refused = _put(patch, tree)
         if refused:
             raise KernelError(f"{patch.name} does not apply to this kernel:\n{refused}")
     for patch in sorted((_HERE / "patches" / "speed").glob("*.patch")):
-        if _apply(patch, tree, "--dry-run") or _apply(patch, tree):
+        if _put(patch, tree):
             report(f"{patch.name} does not apply to this kernel: built without it, runs will be slower")
+
+
+def _put(patch, tree):
+    """Apply a patch unless the tree has it already; what `patch` complained of, or None."""
+    if _apply(patch, tree, "--reverse", "--dry-run") is None:
+        return None
+    return _apply(patch, tree, "--dry-run") or _apply(patch, tree)
 
 
 def _apply(patch, tree, *options):

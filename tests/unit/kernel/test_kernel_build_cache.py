@@ -82,7 +82,7 @@ def test_a_tree_that_has_a_patch_already_is_taken_as_it_is(here, tree):
 
 @needs_patch
 def test_a_patch_for_speed_is_left_out_where_it_does_not_fit(here, tree):
-    (here / "patches" / "speed" / "0001-misfit.patch").write_text(PATCH.replace("cwnd = 10", "window"))
+    (here / "patches" / "speed" / "0001-misfit.patch").write_text(PATCH.replace("cwnd", "window"))
     (here / "patches" / "speed" / "0002-fits.patch").write_text(
         "--- /dev/null\n+++ b/net/fast.c\n@@ -0,0 +1 @@\n+int fast;\n")
     said = []

@@ -10,7 +10,7 @@ import pathlib
 from topologies.base import EmulatedTopo, TopologyError
 from topologies.parameters import ParameterError, require_mapping
 
-_SUPPORT = {"__init__", "base", "link", "network", "namespace", "parameters"}
+_SUPPORT = {"__init__", "base", "link", "losses", "network", "namespace", "parameters"}
 
 
 def names():

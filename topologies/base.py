@@ -148,6 +148,7 @@ class EmulatedTopo(Topo):
                        "device": port.device, "peer_device": peer.device,
                        "rate_bps": port.egress.rate_bps, "delay_us": port.egress.delay_us,
                        "loss_percent": port.egress.loss_percent,
+                       "lose_segments": list(port.egress.lose_segments), "lose_copies": port.egress.lose_copies,
                        "queue": port.egress.queue.kind, "queue_options": port.egress.queue.options,
                        "limit_packets": port.egress.queue.limit_packets,
                        "bottleneck": port.egress.bottleneck, "ifindex": port.ifindex}

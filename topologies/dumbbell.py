@@ -30,7 +30,7 @@ class Dumbbell(EmulatedTopo):
                 directions[name] = LinkDirection.from_section(require_mapping(link, ""), name=name, bottleneck=True)
             except ParameterError as problem:
                 raise problem.inside(f"central.{name}" if name in section["central"] else "central") from None
-        for name in ("delay_us", "loss_percent"):
+        for name in ("delay_us", "loss_percent", "lose_segments", "lose_copies"):
             if name in section["edge"]:
                 raise ParameterError(f"edge.{plain(name)}", "edge links lose nothing; their delays are left_delays and right_delays")
         try:

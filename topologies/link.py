@@ -12,6 +12,7 @@ One direction of a link from A to B is
   serialises them at the link's rate and delays them. A token bucket lets a packet
   go the moment there are tokens, that is when its transmission would *start*;
   netem's `rate` adds the transmission time of each packet on an idle link.
+  Chosen segments (topologies/losses.py) are lost where the wire begins.
 
 Were netem placed below the bucket on A (as Mininet's TCLink does), packets in
 flight would count as queued, AQMs would average over the delay line, and on an end
@@ -19,6 +20,7 @@ host netem would orphan the packets and switch off TCP small queues.
 """
 from dataclasses import dataclass, field
 
+from topologies import losses
 from topologies.parameters import EXAMPLES, ParameterError, plain, require_fields, require_mapping
 
 MTU_BYTES = 1500
@@ -126,10 +128,16 @@ def bytes_for_time(rate_bps, buffer_us):
 
 @dataclass(frozen=True)
 class LinkDirection:
-    """One direction of a link. Rates are layer 2 (Ethernet header, no FCS)."""
+    """One direction of a link. Rates are layer 2 (Ethernet header, no FCS).
+
+    loss_percent: random loss; lose_segments: which segments of a bulk transfer are lost, the first
+    lose_copies times that they pass.
+    """
     rate_bps: int
     delay_us: int = 0
     loss_percent: float = 0.0
+    lose_segments: tuple = ()
+    lose_copies: int = 1
     queue: Queue = Queue()
     name: str = ""
     bottleneck: bool = False
@@ -141,12 +149,14 @@ class LinkDirection:
             raise ParameterError("delay", f"must not be negative, not {self.delay_us} us")
         if not 0 <= self.loss_percent <= 100:
             raise ParameterError("loss", f"must be within 0..100 %, not {self.loss_percent}")
+        losses.check(self.lose_segments, self.lose_copies)
 
     @classmethod
     def from_section(cls, section, **fixed):
-        """{"rate_bps": .., "delay_us": .., "loss_percent": .., "queue": {..}} -> LinkDirection."""
-        require_fields(section, {"rate_bps": int, "delay_us": int, "loss_percent": (int, float), "queue": dict},
-                       required=("rate_bps",))
+        """{"rate_bps": .., "delay_us": .., "loss_percent": .., "lose_segments": [..], "lose_copies": ..,
+        "queue": {..}} -> LinkDirection."""
+        require_fields(section, {"rate_bps": int, "delay_us": int, "loss_percent": (int, float),
+                                 "lose_segments": object, "lose_copies": object, "queue": dict}, required=("rate_bps",))
         values = dict(section)
         if "queue" in values:
             try:
@@ -179,6 +189,7 @@ class LinkDirection:
             netem += f" loss {self.loss_percent:g}%"
         return [
             f"qdisc add dev {device} handle ffff: ingress",
+            *losses.filters(device, self.lose_segments, self.lose_copies),
             f"filter add dev {device} parent ffff: protocol all matchall "
             f"action mirred egress redirect dev {wire_device}",
             netem,

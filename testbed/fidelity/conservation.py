@@ -31,6 +31,8 @@ def check(evidence):
     for link in network["links"]:
         if link["bottleneck"]:
             yield from _bottleneck(link, links)
+        if link.get("lose_segments"):
+            yield _chosen_losses(link, links[link["name"]]["chosen_dropped_packets"])
     if not wrong:
         total = sum(l["device_rx_packets"] for l in links.values())
         yield Finding("ok" if total else "suspect", f"every packet accounted for on {len(links)} link directions ({total} packets)")
@@ -45,3 +47,10 @@ def _bottleneck(link, links):
     holds = into == out + dropped + queued
     yield Finding("ok" if holds else "invalid", f"{link['name']}: {into} packets in {'=' if holds else 'but'} "
                                                 f"{out} out + {dropped} dropped + {queued} queued")
+
+
+def _chosen_losses(link, lost):
+    """All that were chosen, and no others."""
+    wanted = len(link["lose_segments"]) * link["lose_copies"]
+    return Finding("ok" if lost == wanted else "suspect", f"{link['name']}: {lost} of {wanted} chosen losses took place"
+                   + ("" if lost == wanted else " (is there a transfer whose first byte has sequence number 0?)"))

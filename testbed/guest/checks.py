@@ -9,7 +9,7 @@ import struct
 import threading
 import time
 
-from testbed.probes._netlink import RootQdisc
+from testbed.probes._netlink import Qdisc
 
 _PING_PAYLOAD_BYTES = 56
 _FRAME_OVERHEAD_BYTES = 14 + 20 + 8
@@ -104,7 +104,7 @@ def _saturate(network, link, description):
             source = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         threads.append(threading.Thread(target=_blast, args=(source, (address, _BLAST_PORT), stop)))
     with network.in_namespace(link["from"]):
-        qdisc = RootQdisc(link["ifindex"])
+        qdisc = Qdisc(link["ifindex"])
     drops_before = qdisc.read()[2]
     for thread in threads:
         thread.start()

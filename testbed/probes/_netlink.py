@@ -13,7 +13,7 @@ NLMSG_ERROR, NLMSG_DONE = 2, 3
 NLM_F_REQUEST, NLM_F_ECHO, NLM_F_DUMP = 0x1, 0x8, 0x300
 _RTM_GETQDISC = 38
 _SOCK_DIAG_BY_FAMILY = 20
-_TC_H_ROOT = 0xFFFFFFFF
+ROOT, INGRESS = 0xFFFFFFFF, 0xFFFFFFF1     # TC_H_ROOT, TC_H_INGRESS
 _TCA_STATS2, _TCA_STATS_BASIC, _TCA_STATS_QUEUE, _TCA_STATS_PKT64 = 7, 1, 3, 8
 
 HEADER = struct.Struct("=IHHII")            # struct nlmsghdr
@@ -37,8 +37,8 @@ def raise_error(data):
         raise OSError(-code, f"netlink: {os.strerror(-code)}")
 
 
-class RootQdisc:
-    """Counters of a device's root qdisc. Open it in the namespace of the device.
+class Qdisc:
+    """Counters of a device's root (or ingress) qdisc. Open it in the namespace of the device.
 
     `read()` returns (sent bytes, sent packets, drops, backlog bytes, backlog packets):
     struct gnet_stats_basic and gnet_stats_queue of include/uapi/linux/gen_stats.h.
@@ -46,10 +46,10 @@ class RootQdisc:
     _STATS = struct.Struct("=QI")
     _QUEUE = struct.Struct("=IIIII")         # qlen, backlog, drops, requeues, overlimits
 
-    def __init__(self, ifindex):
+    def __init__(self, ifindex, parent=ROOT):
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_ROUTE)
         self._socket.bind((0, 0))
-        body = struct.pack("=BxxxiIII", socket.AF_UNSPEC, ifindex, 0, _TC_H_ROOT, 0)
+        body = struct.pack("=BxxxiIII", socket.AF_UNSPEC, ifindex, 0, parent, 0)
         self._request = HEADER.pack(HEADER.size + len(body), _RTM_GETQDISC,
                                     NLM_F_REQUEST | NLM_F_ECHO, 1, 0) + body
         self._buffer = bytearray(16384)
@@ -79,7 +79,7 @@ class RootQdisc:
                 for inner, offset, _ in attributes(self._buffer, at, at + size):
                     found[inner] = offset
         if _TCA_STATS_BASIC not in found or _TCA_STATS_QUEUE not in found:
-            raise OSError("netlink: the root qdisc has no statistics")
+            raise OSError("netlink: the qdisc has no statistics")
         return length, found[_TCA_STATS_BASIC], found.get(_TCA_STATS_PKT64), found[_TCA_STATS_QUEUE]
 
     def close(self):

@@ -2,7 +2,7 @@
 """The bottleneck's queues, sampled: bytes and packets sent, drops, backlog (-> queue.csv.gz)."""
 from array import array
 
-from testbed.probes._netlink import RootQdisc
+from testbed.probes._netlink import Qdisc
 
 _COLUMNS = ("t_us", "link", "sent_bytes", "sent_packets", "drops", "backlog_bytes", "backlog_packets")
 
@@ -21,7 +21,7 @@ class Sampler:
     def open(self):
         for link in self._links:
             with self._network.in_namespace(link["from"]):
-                self._qdiscs.append(RootQdisc(link["ifindex"]))
+                self._qdiscs.append(Qdisc(link["ifindex"]))
         # counters go on from the checks before the run: start at zero
         self._start = [qdisc.read()[:3] for qdisc in self._qdiscs]
 

@@ -197,7 +197,7 @@ def test_attributes_of_rubbish_stay_within_it(data):
 
 
 def test_statistics_of_a_root_qdisc(tmp_path):
-    """RootQdisc finds its counters in the attributes and prefers the 64-bit packet counter."""
+    """Qdisc finds its counters in the attributes and prefers the 64-bit packet counter."""
     class Socket:
         def __init__(self, reply):
             self.reply = reply
@@ -210,7 +210,7 @@ def test_statistics_of_a_root_qdisc(tmp_path):
             return len(self.reply)
 
     def qdisc(reply):
-        made = _netlink.RootQdisc.__new__(_netlink.RootQdisc)
+        made = _netlink.Qdisc.__new__(_netlink.Qdisc)
         made._socket, made._request, made._buffer, made._layout = Socket(reply), bytes(36), bytearray(16384), None
         return made
 

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Losses of chosen segments: what is accepted, and the filters that drop them."""
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import topologies
+from topologies import losses
+from topologies.link import LinkDirection
+from topologies.parameters import ParameterError
+
+CENTRAL = {"rate_bps": 10**7, "delay_us": 2000}
+DUMBBELL = {"kind": "dumbbell", "edge": {"rate_bps": 10**8}, "left_delays_us": [0], "right_delays_us": [0]}
+
+
+def refused(**fields):
+    with pytest.raises(ParameterError) as problem:
+        LinkDirection.from_section({**CENTRAL, **fields})
+    return problem.value
+
+
+def test_a_link_with_chosen_losses():
+    link = LinkDirection.from_section({**CENTRAL, "lose_segments": [40, 42], "lose_copies": 2})
+    assert list(link.lose_segments) == [40, 42] and link.lose_copies == 2
+    plain = LinkDirection.from_section(CENTRAL)
+    assert list(plain.lose_segments) == [] and plain.lose_copies == 1
+
+
+@pytest.mark.parametrize("value", [40, "40", [0], [-1], [1.5], [True], ["40"], [None], [40, 40], [2_966_139], {40: 42}, list(range(1, 502))])
+def test_refused_segments(value):
+    assert refused(lose_segments=value).field == "lose_segments"
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "2", True, [1], None])
+def test_refused_copies(value):
+    assert refused(lose_segments=[1], lose_copies=value).field == "lose_copies"
+
+
+def test_messages_say_what_is_expected():
+    assert "[40, 42]" in str(refused(lose_segments=40)) and "not 0" in str(refused(lose_segments=[3, 0]))
+    assert "more than 500 losses" in str(refused(lose_segments=[1, 2], lose_copies=251))
+    assert LinkDirection(1, lose_segments=(1, 2_966_138), lose_copies=250)
+
+
+def test_errors_name_the_field_of_the_topology():
+    for section, field in [({**CENTRAL, "lose_segments": [0]}, "central.lose_segments"),
+                           ({"left_to_right": CENTRAL, "right_to_left": {**CENTRAL, "lose_copies": 0}}, "central.right_to_left.lose_copies")]:
+        with pytest.raises(ParameterError) as problem:
+            topologies.from_section({**DUMBBELL, "central": section})
+        assert problem.value.field == field
+    with pytest.raises(ParameterError, match="edge links lose nothing") as problem:
+        topologies.from_section({**DUMBBELL, "central": CENTRAL, "edge": {"rate_bps": 1, "lose_segments": [1]}})
+    assert problem.value.field == "edge.lose_segments"
+
+
+def test_the_description_tells_them():
+    links = topologies.from_section({**DUMBBELL, "central": {"left_to_right": CENTRAL, "right_to_left": {
+        **CENTRAL, "lose_segments": [40, 42], "lose_copies": 3}}}).describe()["links"]
+    assert {l["name"]: (l["lose_segments"], l["lose_copies"]) for l in links if l["bottleneck"]} == {
+        "left_to_right": ([], 1), "right_to_left": ([40, 42], 3)}
+
+
+def test_filters_stand_between_the_ingress_and_the_redirect():
+    lines = LinkDirection(10**7, lose_segments=(40, 42)).ingress_tc("r1-eth0", "wr1-eth0")
+    assert lines[0].startswith("qdisc add dev r1-eth0 handle ffff: ingress") and "matchall" in lines[3] and "netem" in lines[4]
+    assert len(lines) == 5
+    assert lines[1] == ("filter add dev r1-eth0 parent ffff: protocol ip pref 1 u32 match ip protocol 6 0xff match u16 1500 0xffff at 2 "
+                        "match u32 56472 0xffffffff at 24 " + "action gact pipe random determ continue 2 " * 8 + "action gact drop")
+    assert lines[2] == lines[1].replace("56472", "59368")
+
+
+def passes(lines, copies):
+    """Copies of a segment that get past the filters: gact as in net/sched/act_gact.c."""
+    counters = [[0] * line.count("random determ continue 2") for line in lines]
+    through = []
+    for copy in range(1, copies + 1):
+        for counter in counters:
+            for stage in range(len(counter)):
+                counter[stage] += 1
+                if counter[stage] % 2 == 0:
+                    break                       # continue: to the next filter
+            else:
+                break                           # dropped
+        else:
+            through.append(copy)
+    return through
+
+
+@settings(deadline=None, max_examples=30, database=None)
+@given(st.integers(1, 20))
+def test_exactly_the_first_copies_are_lost(lose_copies):
+    lines = losses.filters("x", [7], lose_copies)
+    assert passes(lines, 256) == list(range(lose_copies + 1, 257))
+
+
+def test_every_segment_has_its_own_filters():
+    lines = losses.filters("x", [1, 2, 1000], 2)
+    assert [int(re.search(r"u32 match .* match u32 (\d+) ", line).group(1)) for line in lines] == [0, 0, 1448, 1448, 999 * 1448, 999 * 1448]

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from testbed import engines, run, scenario
+from testbed import ccas, engines, run, scenario
 
 _HERE = pathlib.Path(__file__).parent
 
@@ -75,7 +75,7 @@ def _one(case, engine, folder, cpu):
     run_dir = folder / f"cpu{cpu}" / "cubic-seed1"
     os.sched_setaffinity(0, {cpu})
     started = time.monotonic()
-    run.carry_out(run.RunSpec(case, "cubic", 1), engine, folder / "workload", run_dir, cpu, lambda *_: None)
+    run.carry_out(run.RunSpec(case, ccas.parse("cubic")[0], 1), engine, folder / "workload", run_dir, cpu, lambda *_: None)
     whole_s = time.monotonic() - started
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     traffic_s = json.loads((run_dir / "run.json").read_text())["phases_wall_s"]["traffic"]

@@ -3,12 +3,14 @@
 
     ensure(spec, report)   the kernel for `spec`, built if need be
     find(spec)             the same if it is already there, else None
-    build_module(...)      an out-of-tree module against it
+    build_module(...)      an out-of-tree module against it, loaded once on trial (kernel/modules.py)
 
 `spec` is None (Debian's linux-source-6.12), a version that Debian has a linux-source
 package of, or the path of a kernel tree or tarball.
 """
-from kernel.build import Kernel, build_module, ensure, find
+from kernel.build import Kernel, ensure, find
+from kernel.modules import Module, ModuleError, build as build_module, find as find_module
 from kernel.source import KernelError, missing_tools
 
-__all__ = ["Kernel", "KernelError", "build_module", "ensure", "find", "missing_tools"]
+__all__ = ["Kernel", "KernelError", "Module", "ModuleError", "build_module", "ensure", "find", "find_module",
+           "missing_tools"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Configuring, patching, building and caching the guest kernel."""
+"""Configuring, building and caching the guest kernel."""
 import contextlib
 import dataclasses
 import fcntl
@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 
-from kernel import source as sources
+from kernel import patching, source as sources
 from kernel.source import KernelError
 
 _HERE = pathlib.Path(__file__).parent
@@ -35,15 +35,16 @@ class Kernel:
     key: str
     config_sha256: str
     congestion_controls: tuple
+    features: frozenset = frozenset()     # "seccomp": it can run its user space without ptrace
 
 
 def find(spec=None):
     """The built kernel for `spec` if it is in the cache, else None."""
     try:
         name, identity = sources.identify(spec)
+        return _load(_build_dir(spec, identity), name)
     except KernelError:
         return None
-    return _load(_build_dir(identity), name)
 
 
 def ensure(spec=None, report=print):
@@ -51,11 +52,13 @@ def ensure(spec=None, report=print):
 
     report(text) is called with what is being done.
     """
-    name, identity = sources.identify(spec)
-    build_dir = _build_dir(identity)
-    built = _load(build_dir, name)
+    spec = sources.resolve(spec, report)
+    built = find(spec)
     if built:
         return built
+    sources.look_up(spec, report)
+    name, identity = sources.identify(spec)
+    build_dir = _build_dir(spec, identity)
     missing = sources.missing_tools()
     if missing:
         raise KernelError(f"to build a kernel, first: apt-get install {' '.join(p for _, p in missing)}")
@@ -63,13 +66,13 @@ def ensure(spec=None, report=print):
         built = _load(build_dir, name)            # somebody else may have built it meanwhile
         if built:
             return built
-        source_dir = sources.cache_dir() / "sources" / f"{identity}-{_digest_of_patches()[:8]}"
+        source_dir = _source_dir(spec, identity)
         if not source_dir.is_dir():
             source_dir.parent.mkdir(parents=True, exist_ok=True)
             fresh = source_dir.with_name(source_dir.name + ".unpatched")
             shutil.rmtree(fresh, ignore_errors=True)
             sources.fetch(spec, fresh, report)
-            _patch(fresh, report)
+            patching.put_all(fresh, report)
             os.replace(fresh, source_dir)
         _build(source_dir, build_dir, report)
         report("booting it once")
@@ -77,31 +80,21 @@ def ensure(spec=None, report=print):
     return _load(build_dir, name)
 
 
-def build_module(kernel, folder):
-    """Build the out-of-tree module in `folder` (with its own Kbuild or Makefile) against `kernel`.
-
-    Returns the .ko files; KernelError carries the compiler's output.
-    """
-    done = subprocess.run(_make(kernel.source_dir, kernel.build_dir) + [f"M={folder}", "modules"],
-                          capture_output=True, text=True, env=_environment())
-    if done.returncode:
-        raise KernelError(f"{folder} does not build:\n{done.stderr.strip() or done.stdout.strip()}")
-    return sorted(pathlib.Path(folder).glob("*.ko"))
-
-
-def _build_dir(identity):
+def _build_dir(spec, identity):
     """A build is known by its source, configuration, patches and compiler."""
     compiler = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout \
         if shutil.which("gcc") else ""
-    key = hashlib.sha256("\0".join([identity, _CONFIG.read_text(), _digest_of_patches(), compiler]).encode())
+    key = hashlib.sha256("\0".join([identity, _CONFIG.read_text(), _digest_of_patches(spec), compiler]).encode())
     return sources.cache_dir() / "kernels" / f"{identity}-{key.hexdigest()[:12]}"
 
 
-def _digest_of_patches():
-    digest = hashlib.sha256()
-    for patch in sorted((_HERE / "patches").rglob("*.patch")):
-        digest.update(patch.read_bytes())
-    return digest.hexdigest()
+def _source_dir(spec, identity):
+    """A patched tree is known by its source and patches."""
+    return sources.cache_dir() / "sources" / f"{identity}-{_digest_of_patches(spec)[:8]}"
+
+
+def _digest_of_patches(spec):
+    return patching.digest(sources.version_of(spec))
 
 
 def _load(build_dir, name):
@@ -111,7 +104,8 @@ def _load(build_dir, name):
         return None
     return Kernel(program=build_dir / "linux", source_dir=pathlib.Path(facts["source_dir"]), build_dir=build_dir,
                   release=facts["release"], source=name, key=build_dir.name,
-                  config_sha256=facts["config_sha256"], congestion_controls=tuple(facts["congestion_controls"]))
+                  config_sha256=facts["config_sha256"], congestion_controls=tuple(facts["congestion_controls"]),
+                  features=frozenset(facts.get("features", ())))
 
 
 @contextlib.contextmanager
@@ -123,37 +117,13 @@ def _lock():
         yield
 
 
-def _patch(tree, report):
-    """Apply patches/*.patch, which runs depend on, and those of patches/speed/ that fit this kernel."""
-    for patch in sorted((_HERE / "patches").glob("*.patch")):
-        refused = _put(patch, tree)
-        if refused:
-            raise KernelError(f"{patch.name} does not apply to this kernel:\n{refused}")
-    for patch in sorted((_HERE / "patches" / "speed").glob("*.patch")):
-        if _put(patch, tree):
-            report(f"{patch.name} does not apply to this kernel: built without it, runs will be slower")
-
-
-def _put(patch, tree):
-    """Apply a patch unless the tree has it already; what `patch` complained of, or None."""
-    if _apply(patch, tree, "--reverse", "--dry-run") is None:
-        return None
-    return _apply(patch, tree, "--dry-run") or _apply(patch, tree)
-
-
-def _apply(patch, tree, *options):
-    """What `patch` complained of, or None if it had nothing to complain of."""
-    with open(patch) as f:
-        done = subprocess.run(["patch", "-p1", "--force", "--no-backup-if-mismatch", *options], cwd=tree,
-                              stdin=f, capture_output=True, text=True)
-    return done.stdout.strip() if done.returncode else None
-
-
-def _make(source_dir, build_dir):
+def make_command(source_dir, build_dir):
+    """make for a guest kernel, to be followed by its target."""
     return ["make", "-C", str(source_dir), f"O={build_dir}", "ARCH=um"]
 
 
-def _environment():
+def make_environment():
+    """Environment of a kernel build: nothing of the user's but where programs are."""
     keep = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR")}
     return {**keep, "LC_ALL": "C", **_BUILD_ENVIRONMENT}
 
@@ -161,15 +131,15 @@ def _environment():
 def _build(source_dir, build_dir, report):
     build_dir.mkdir(parents=True, exist_ok=True)
     log_path = build_dir / "build.log"
-    make = _make(source_dir, build_dir)
+    make = make_command(source_dir, build_dir)
     with open(log_path, "w") as log:
         configured = subprocess.run(make + ["allnoconfig", f"KCONFIG_ALLCONFIG={_CONFIG}"], stdout=log,
-                                    stderr=subprocess.STDOUT, env=_environment())
+                                    stderr=subprocess.STDOUT, env=make_environment())
     if configured.returncode:
         raise KernelError(f"configuring failed, see {log_path}")
     _check_config(build_dir / ".config")
     process = subprocess.Popen(make + [f"-j{os.cpu_count()}", "all"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               text=True, errors="replace", env=_environment())
+                               text=True, errors="replace", env=make_environment())
     steps = 0
     try:
         with open(log_path, "a") as log:
@@ -215,7 +185,14 @@ def _describe(source_dir, build_dir):
     if not match:
         raise KernelError("the kernel was built but does not boot:\n" + (done.stdout + done.stderr).strip()[-2000:])
     facts = {"release": match.group(1), "congestion_controls": sorted(match.group(2).split()),
+             "features": _features(build_dir / "linux"),
              "config_sha256": hashlib.sha256(config).hexdigest(), "source_dir": str(source_dir)}
     temporary = build_dir / "testbed.json.part"
     temporary.write_text(json.dumps(facts, indent=1))
     os.replace(temporary, build_dir / "testbed.json")
+
+
+def _features(program):
+    """What engines may want to know of a kernel, from the list of its command-line options."""
+    options = subprocess.run([program, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    return ["seccomp"] if re.search(r"^seccomp=", options.stdout + options.stderr, re.M) else []

@@ -74,8 +74,8 @@ def finished(run_dir):
     return record if record and record.get("status") == "finished" else None
 
 
-def made_from(run_dir, scenario, environment):
-    """True if a run was made from this scenario, as resolved, and this kernel."""
+def made_from(run_dir, scenario, subject, environment):
+    """True if a run was made from this scenario, as resolved, these variants and modules, and this kernel."""
     try:
         was = json.loads((run_dir / "scenario.json").read_text())
         there = json.loads((run_dir / "environment.json").read_text())
@@ -83,7 +83,7 @@ def made_from(run_dir, scenario, environment):
         return False
     now = json.loads(json.dumps(scenario.resolved()))
     matters = ("topology", "traffic", "timing", "hosts", "probes")
-    return all(was.get(key) == now[key] for key in matters) and \
+    return all(was.get(key) == now[key] for key in matters) and was.get("variants") == json.loads(json.dumps(subject.record())) and \
         there.get("kernel_key") == environment.get("kernel_key")
 
 

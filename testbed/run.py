@@ -13,7 +13,7 @@ import topologies
 import traffic
 from analysis.metrics import write_metrics
 from analysis.runs import AnalysisError
-from testbed import PROJECT_DIR, __version__, fidelity, probes
+from testbed import PROJECT_DIR, __version__, fidelity, orders, probes
 from testbed.errors import RunFailed, TestbedError, UsageError
 from testbed.files import write_json
 from testbed.results import hash_raw
@@ -24,11 +24,16 @@ _PLAIN = ("network.json", "checks.json", "counters.json")
 
 @dataclasses.dataclass
 class RunSpec:
-    """Which run: a scenario with all choices made, a congestion control, a seed."""
+    """Which run: a scenario with all choices made, a ready ccas.Subject, a seed."""
     scenario: object
-    cca: str
+    subject: object
     seed: int
     keep_work: bool = False
+
+    @property
+    def cca(self):
+        """Name of what is tested: 'newreno', or 'libra+bic' if flows take turns."""
+        return self.subject.name
 
 
 def prepare_workload(scenario, seed, guest_dir, folder):
@@ -63,14 +68,15 @@ def carry_out(spec, engine, workload_dir, run_dir, cpu, on_phase):
     record = {"scenario": scenario.name, "parameters": scenario.parameters, "engine": engine.environment()["engine"],
               "cca": spec.cca, "seed": spec.seed, "status": "failed", "error": None,
               "virtual_s": scenario.timing.duration_us / 1e6, "wall_s": None, "phase": None, "phases_wall_s": {}, "raw_sha256": None}
-    write_json(run_dir / "scenario.json", {**scenario.resolved(), "cca": spec.cca, "seed": spec.seed})
+    write_json(run_dir / "scenario.json", {**scenario.resolved(), "cca": spec.cca, "variants": spec.subject.record(),
+                                           "seed": spec.seed})
     write_json(run_dir / "environment.json", {**engine.environment(), **_this_machine(), "seed": spec.seed})
-    write_json(work_dir / "job.json", {
-        "topology": scenario.topology, "hosts": scenario.hosts, "probes": scenario.probes, "cca": spec.cca,
-        "seed": spec.seed, "programs": workload["programs"], "duration_us": scenario.timing.duration_us,
-        "timer_period_us": engine.timer_period_us})
     stopwatch = _Stopwatch(record, on_phase)
     try:
+        write_json(work_dir / "job.json", {
+            "topology": scenario.topology, "probes": scenario.probes, "seed": spec.seed,
+            "programs": workload["programs"], "duration_us": scenario.timing.duration_us,
+            "timer_period_us": engine.timer_period_us, **orders.congestion_controls(spec, engine, workload, work_dir)})
         stopwatch.phase("start", 0)
         engine.run(work_dir, run_dir / "log.txt", cpu, stopwatch.phase)
         stopwatch.phase("collect", 0)
@@ -78,7 +84,7 @@ def carry_out(spec, engine, workload_dir, run_dir, cpu, on_phase):
         _collect(spec, work_dir, raw_dir, engine.guest_dir(work_dir))
         stopwatch.phase("judge", 0)
         record["raw_files_sha256"], record["raw_sha256"] = hash_raw(run_dir)
-        verdict = fidelity.judge(fidelity.Evidence(run_dir, scenario.resolved(), engine.clock, spec.cca))
+        verdict = fidelity.judge(fidelity.Evidence(run_dir, scenario.resolved(), engine.clock, spec.subject.record()))
         write_json(run_dir / "verdict.json", verdict)
         stopwatch.phase("metrics", 0)
         write_metrics(run_dir)

@@ -23,16 +23,18 @@ from testbed.run import RunSpec, carry_out, code_version, prepare_workload
 _PR_SET_PDEATHSIG = 1
 
 
-def run_all(experiment, scenario, engine, ccas, seeds, jobs, keep_work=False, again=False, index=True):
-    """Carry out every missing run of ccas x seeds in `experiment` (a results.Experiment).
+def run_all(experiment, scenario, engine, subjects, seeds, jobs, keep_work=False, again=False, index=True):
+    """Carry out every missing run of subjects x seeds in `experiment` (a results.Experiment).
 
-    jobs: how many at a time; index: note the runs in index.sqlite. Returns ({run name: error message} of the failed ones).
+    subjects: ready ccas.Subjects; jobs: how many at a time; index: note the runs in index.sqlite. Returns ({run name: error message} of the failed ones).
     """
-    there = [(cca, seed) for seed in seeds for cca in ccas
-             if not again and results.finished(experiment.run_dir(cca, seed))]
-    # the same name is no proof: the scenario file or the kernel may have been changed since
-    same = [pair for pair in there if results.made_from(experiment.run_dir(*pair), scenario, engine.environment())]
-    todo = [(cca, seed) for seed in seeds for cca in ccas if (cca, seed) not in same]
+    wanted = [(subject, seed) for seed in seeds for subject in subjects]
+    there = [(subject, seed) for subject, seed in wanted
+             if not again and results.finished(experiment.run_dir(subject.name, seed))]
+    # the same name is no proof: scenario, variant, module or kernel may have been changed since
+    same = {(subject.name, seed) for subject, seed in there
+            if results.made_from(experiment.run_dir(subject.name, seed), scenario, subject, engine.environment())}
+    todo = [(subject, seed) for subject, seed in wanted if (subject.name, seed) not in same]
     done = len(same)
     failures = {}
     scratch = Path(tempfile.mkdtemp(prefix=f".workload-{os.getpid()}-", dir=experiment.folder))
@@ -41,7 +43,7 @@ def run_all(experiment, scenario, engine, ccas, seeds, jobs, keep_work=False, ag
             if done:
                 display.note(f"{done} runs are already there")
             if len(there) > done:
-                display.note(f"{len(there) - done} runs were made from another scenario or kernel: they are repeated")
+                display.note(f"{len(there) - done} runs were made from another scenario, module or kernel: they are repeated")
             if todo:
                 scheduler = _Scheduler(experiment, scenario, engine, scratch, display, keep_work, index)
                 failures = scheduler.run(todo, cpus=_cpus(jobs))
@@ -73,17 +75,17 @@ class _Scheduler:
         try:
             while waiting or active:
                 while waiting and free:
-                    cca, seed = waiting.pop(0)
+                    subject, seed = waiting.pop(0)
                     if seed not in prepared:
                         self._display.note(f"preparing the traffic of seed {seed}")
                         prepare_workload(self._scenario, seed, self._engine.guest_dir(self._scratch),
                                          self._scratch / f"seed{seed}")
                         prepared.add(seed)
-                    name = results.run_name(cca, seed)
+                    name = results.run_name(subject.name, seed)
                     cpu = free.pop(0)
-                    worker = self._processes.Process(target=self._work, args=(cca, seed, cpu), name=name)
+                    worker = self._processes.Process(target=self._work, args=(subject, seed, cpu), name=name)
                     worker.start()
-                    active[name] = (worker, cpu, cca, seed)
+                    active[name] = (worker, cpu, subject.name, seed)
                     self._display.start(name)
                 self._listen(active, free, failures)
         finally:
@@ -124,16 +126,16 @@ class _Scheduler:
         if record and self._index:
             results.index_run(self._experiment.folder, run_dir, record, verdict)
 
-    def _work(self, cca, seed, cpu):
+    def _work(self, subject, seed, cpu):
         """In the worker: one run, its outcome as a message."""
         _die_with_parent()
-        name = results.run_name(cca, seed)
+        name = results.run_name(subject.name, seed)
         os.sched_setaffinity(0, {cpu})
         error = verdict = None
         try:
-            with self._experiment.new_run(cca, seed) as folder:
+            with self._experiment.new_run(subject.name, seed) as folder:
                 try:
-                    carry_out(RunSpec(self._scenario, cca, seed, self._keep_work), self._engine,
+                    carry_out(RunSpec(self._scenario, subject, seed, self._keep_work), self._engine,
                               self._scratch / f"seed{seed}", folder, cpu,
                               lambda phase, t_us: self._messages.put((name, "phase", phase, t_us)))
                     verdict = results.read_verdict(folder)

@@ -50,6 +50,7 @@ class _EmulatedLink(Link):
 class Network:
     """A running emulated network.
 
+    sysctls: {node: {name: value}} of every node's namespace.
     timer_period_us: 0 where timers are exact (virtual time), else how late the
     kernel's timers may be: the token buckets are made that deep.
     """
@@ -118,7 +119,7 @@ class Network:
         ip_lines += [f"route add {network} via {gateway} dev {device}"
                      for network, gateway, device in self.topo.routes_of(name)]
         with netns_of(node.pid):
-            sysctls = dict(self.sysctls)
+            sysctls = dict(self.sysctls[name])
             if self.topo.role(name) == "router":
                 sysctls["net.ipv4.ip_forward"] = 1
             for key in ("all", "default"):

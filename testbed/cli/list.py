@@ -7,10 +7,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-import kernel
+import kernel.modinfo
+import kernel.modules
 import topologies
 import traffic
-from testbed import engines, probes, results, scenario
+from testbed import ccas, engines, probes, results, scenario
+from testbed.cli import _shared
 
 HELP = "list scenarios, congestion controls, engines ..."
 _KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "runs")
@@ -19,12 +21,13 @@ _KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "ru
 def add_arguments(parser):
     parser.add_argument("what", nargs="*", choices=[[], *_KINDS], metavar="WHAT",
                         help=f"one or more of: {', '.join(_KINDS)} (default: the first three)")
+    _shared.add_engine_arguments(parser)
 
 
 def main(arguments):
     console = Console(highlight=False)
     for kind in arguments.what or _KINDS[:3]:
-        heading, columns, rows = globals()[f"_{kind}"]()
+        heading, columns, rows = _ccas(arguments) if kind == "ccas" else globals()[f"_{kind}"]()
         # not as the table's title: that would be wrapped at the table's width
         console.print(Text(heading, style="bold"), soft_wrap=True)
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
@@ -47,11 +50,43 @@ def _scenarios():
     return "Scenarios", ("name", "title", "virtual time", "defaults", "congestion controls"), rows
 
 
-def _ccas():
-    built = kernel.find()
-    if built is None:
-        return "Congestion controls (the guest kernel is not built yet: `testbed kernel`)", ("name",), []
-    return f"Congestion controls of {built.release}", ("names",), [(", ".join(built.congestion_controls),)]
+def _ccas(arguments):
+    """Named variants, and what the kernel has without a file of ours."""
+    engine = engines.load(arguments.engine)(_shared.engine_options(arguments))
+    there = engine.find()
+    variants = [ccas.load(ccas.CCA_DIR / f"{name}.yaml") for name in ccas.names()]
+    if there:
+        named = {v.kernel_cca for v in variants}
+        variants += [ccas.Variant(name, name, "of this kernel") for name in engine.congestion_controls() if name not in named]
+    heading = f"Congestion controls on {engine.environment()['kernel_release']} ({arguments.engine})" if there else \
+        "Congestion controls (the guest kernel is not built yet: `testbed kernel`)"
+    rows = [(v.name, v.title, _settings(v), v.source, *_parameters_and_state(v, engine, there)) for v in variants]
+    return heading, ("name", "what", "set to", "source", "parameters", "here"), sorted(rows)
+
+
+def _settings(variant):
+    """What makes it different from the kernel's congestion control of that name."""
+    words = [] if variant.kernel_cca == variant.name else [variant.kernel_cca]
+    words += [f"{name.removeprefix('net.ipv4.')}={value}" for name, value in variant.sysctls.items()]
+    words += [f"{name}={value}" for name, value in variant.parameters.items()]
+    return " ".join(words)
+
+
+def _parameters_and_state(variant, engine, there):
+    """(names of its parameters, whether it works on this engine)."""
+    if not there:
+        return "", "kernel not built yet"
+    if variant.module is None:
+        if variant.kernel_cca not in engine.congestion_controls():
+            return "", "not in this kernel"
+        return ", ".join(engine.parameters(variant.kernel_cca)), "ready"
+    try:
+        module = engine.find_module(kernel.modules.digest_of(variant.module))
+    except kernel.ModuleError as problem:
+        return "", str(problem)
+    if module is None:
+        return "", "built on first use"
+    return ", ".join(kernel.modinfo.of_module(module.file)), "ready"
 
 
 def _engines():

@@ -4,16 +4,16 @@
   testbed run access-link                          every default: 6 congestion controls, 60 % load
   testbed run access-link --cca cubic,bbr --load 85 --seeds 3
   testbed run access-link --quick                  about a minute of virtual time
+  testbed run access-link --cca cubic,./tcp_mine.c  your own module: built, loaded, proven active
   testbed run access-link --set topology.central.queue.kind=codel --set topology.central.queue.limit=1000
 
 Runs that are already in the results folder are not repeated: the same command after an
 interruption goes on where it was.
 """
-import re
 import shlex
 import sys
 
-from testbed import engines, results, scenario, sweep
+from testbed import ccas, engines, results, scenario, sweep
 from testbed.cli import _shared
 from testbed.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.progress import print_error
@@ -24,7 +24,8 @@ _MOST_SEEDS = 1000
 
 def add_arguments(parser):
     parser.add_argument("scenario", help="name of a scenario (see `testbed list`) or path of a .yaml file")
-    parser.add_argument("--cca", metavar="A,B", help="congestion controls, separated by commas")
+    parser.add_argument("--cca", metavar="A,B", help="congestion controls, separated by commas: names (see `testbed list ccas`), "
+                        "modules (./tcp_mine.c or a folder), variant files (./mine.yaml); a+b: flows take turns")
     parser.add_argument("--load", metavar="PERCENT", help="offered load, where the scenario has a choice of it")
     parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds (1..N), or which; repetitions are seeds")
     parser.add_argument("--quick", action="store_true", help="the scenario's short version")
@@ -42,41 +43,50 @@ def add_arguments(parser):
 def main(arguments):
     chosen = scenario.load(arguments.scenario, {"load": arguments.load}, arguments.quick,
                            arguments.settings + [f"probes.{name}={{}}" for name in arguments.probe])
-    ccas = _split(arguments.cca) if arguments.cca else chosen.default_ccas
+    subjects = ccas.parse(arguments.cca or ",".join(chosen.default_ccas))
     seeds = _seeds(arguments.seeds or str(chosen.default_seeds))
     engine = engines.load(arguments.engine)(_shared.engine_options(arguments))
     problems = engine.problems()
     if problems:
         raise EnvironmentProblem("; ".join(f"{p.message} ({p.fix})" for p in problems) + "; see `testbed doctor`")
     engine.prepare(_shared.reporter())
-    available = engine.congestion_controls()
-    for cca in ccas:
-        if cca not in available:
-            raise UsageError(f"no congestion control {cca!r} in this kernel; it has: {', '.join(available)}")
+    subjects, broken = _make_ready(subjects, engine)
+    names = [subject.name for subject in subjects]
     experiment = results.Experiment(results.results_dir() / results.experiment_name(chosen, arguments.engine, arguments.kernel))
-    experiment.create(sweep.describe_experiment(chosen, arguments.engine, ccas, seeds, _command(arguments)))
-    print(f"{chosen.title}: {', '.join(ccas)}; {len(seeds)} seed{'s'[:len(seeds) > 1]}, "
-          f"{chosen.timing.duration_us / 1e6:.0f} s of virtual time each -> {experiment.folder}", file=sys.stderr)
-    failures = sweep.run_all(experiment, chosen, engine, ccas, seeds, arguments.jobs, arguments.keep_work, arguments.again)
-    for name, error in failures.items():
-        print_error(f"{name}: {error}")
-    if not arguments.no_report:
-        from analysis.report import build_report
-        print(f"report: {build_report(experiment.folder)}")
+    failures = {}
+    if subjects:
+        experiment.create(sweep.describe_experiment(chosen, arguments.engine, names, seeds, _command(arguments)))
+        print(f"{chosen.title}: {', '.join(names)}; {len(seeds)} seed{'s'[:len(seeds) > 1]}, "
+              f"{chosen.timing.duration_us / 1e6:.0f} s of virtual time each -> {experiment.folder}", file=sys.stderr)
+        failures = sweep.run_all(experiment, chosen, engine, subjects, seeds, arguments.jobs, arguments.keep_work, arguments.again)
+        for name, error in failures.items():
+            print_error(f"{name}: {error}")
+        if not arguments.no_report:
+            from analysis.report import build_report
+            print(f"report: {build_report(experiment.folder)}")
     if failures:
-        raise RunFailed(f"{len(failures)} of {len(ccas) * len(seeds)} runs failed; "
-                        f"their logs are in {experiment.folder}/runs")
+        raise RunFailed(f"{len(failures)} of {len(names) * len(seeds)} runs failed; their logs are in {experiment.folder}/runs"
+                        + (f"; not run at all: {', '.join(broken)}" if broken else ""))
+    if broken:
+        raise RunFailed(f"not run: {', '.join(broken)}" + (f"; the others are in {experiment.folder}" if subjects else ""))
     return 0
 
 
-def _split(text):
-    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    for name in names:
-        if not re.fullmatch(r"[a-z0-9_-]{1,15}", name):
-            raise UsageError(f"--cca {text}: {name!r} is not a name of a congestion control")
-    if not names:
-        raise UsageError("--cca: at least one congestion control is needed")
-    return names
+def _make_ready(subjects, engine):
+    """(ready Subjects, names of those whose module cannot be used). A bad module is reported at once; it
+    does not keep the others from running."""
+    ready, broken = {}, []
+    for subject in subjects:
+        try:
+            made = ccas.make_ready(subject, engine, _shared.reporter())
+        except RunFailed as problem:
+            print_error(f"{subject.name}: {problem}")
+            broken.append(subject.name)
+            continue
+        if made.name in ready:
+            raise UsageError(f"--cca: two different ones are called {made.name}: give one of them another name")
+        ready[made.name] = made
+    return list(ready.values()), broken
 
 
 def _seeds(text):

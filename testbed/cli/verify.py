@@ -9,7 +9,7 @@ import pathlib
 import shutil
 import tempfile
 
-from testbed import engines, results, sweep
+from testbed import ccas, engines, results, sweep
 from testbed.cli import _shared
 from testbed.errors import NotReproducible, UsageError
 from testbed.scenario import from_resolved
@@ -39,11 +39,13 @@ def main(arguments):
     changed = sorted(n for n in record["raw_files_sha256"] if on_disk.get(n) != record["raw_files_sha256"][n])
     if changed:
         raise NotReproducible(f"{run_dir}: raw files are not as the run left them: {', '.join(changed)}")
+    # runs made before there were variants have none noted
+    subject = ccas.from_record(record["cca"], resolved["variants"]) if "variants" in resolved else ccas.parse(record["cca"])[0]
     folder = pathlib.Path(tempfile.mkdtemp(prefix=".verify-", dir=run_dir.parent.parent.parent))
     try:
         experiment = results.Experiment(folder / "again")
         experiment.create({"ccas": [], "seeds": [], "runs": []})
-        failures = sweep.run_all(experiment, from_resolved(resolved), engine, [record["cca"]], [record["seed"]], 1,
+        failures = sweep.run_all(experiment, from_resolved(resolved), engine, [subject], [record["seed"]], 1,
                                  index=False)
         if failures:
             raise NotReproducible(f"the repetition failed: {'; '.join(failures.values())}")

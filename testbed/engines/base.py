@@ -31,12 +31,31 @@ class EngineBase(abc.ABC):
         """Get ready once per experiment (build or find a kernel); `report(text)` shows progress."""
 
     @abc.abstractmethod
+    def find(self):
+        """True if it is ready without preparing anything (its kernel is there); then congestion_controls,
+        parameters and find_module may be asked."""
+
+    @abc.abstractmethod
+    def parameters(self, kernel_cca):
+        """{parameter: description} of one of its kernel's own congestion controls."""
+
+    @abc.abstractmethod
     def environment(self):
         """What the run took place in, as a JSON-able dict: kernel release, configuration hash ..."""
 
     @abc.abstractmethod
     def congestion_controls(self):
         """Names of the congestion controls its kernel has."""
+
+    @abc.abstractmethod
+    def build_module(self, source, report):
+        """Build the out-of-tree module of `source` (a .c file or a folder) for its kernel and load it on
+        trial -> object with name, file, sha256 (of the sources), congestion_controls, warnings.
+        Raises kernel.ModuleError."""
+
+    @abc.abstractmethod
+    def find_module(self, sha256):
+        """The module built before from sources with this hash, or None."""
 
     @abc.abstractmethod
     def guest_dir(self, work_dir):

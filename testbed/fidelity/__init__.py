@@ -23,11 +23,11 @@ class Finding:
 
 @dataclasses.dataclass
 class Evidence:
-    """A run's files, as far as the checks need them."""
+    """A run's files, as far as the checks need them; variants: records of testbed/ccas.py."""
     run_dir: pathlib.Path
     scenario: dict
     clock: str
-    cca: str
+    variants: list
 
     def json(self, name):
         """A JSON file of the run's raw folder."""

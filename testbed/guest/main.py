@@ -8,7 +8,7 @@ import time
 
 import topologies
 from testbed import probes
-from testbed.guest import checks, counters, sampler, tuning
+from testbed.guest import checks, congestion_controls, counters, sampler, tuning
 from testbed.guest.programs import Programs
 from topologies.namespace import write_sysctl
 from topologies.network import Network
@@ -47,17 +47,16 @@ def run(job, work_dir):
     topo = topologies.from_section(job["topology"])
     description = topo.describe()
     _tune_machine(description)
-    _check_cca(job["cca"])
-    settings = tuning.host_sysctls(description, job["cca"], job["hosts"])
-    with Network(topo, settings, job["timer_period_us"]) as network:
+    controls = congestion_controls.make_available(job, work_dir)
+    with Network(topo, job["sysctls"], job["timer_period_us"]) as network:
         output.json("network.json", description)
         phase("checks")
-        output.json("checks.json", checks.measure(network, description))
+        output.json("checks.json", {**checks.measure(network, description), "congestion_controls": controls})
         phase("programs")
         samplers = {}
         for name, section in job["probes"].items():
             samplers[name] = probes.load(name).Sampler(section, network, description, work_dir)
-        programs = Programs(network, job["programs"], job["project_dir"], work_dir)
+        programs = Programs(network, job["programs"], job["project_dir"], work_dir, _flow_ccas(job))
         try:
             programs.wait_until_ready()
             for probe in samplers.values():
@@ -92,10 +91,6 @@ def _tune_machine(description):
         write_sysctl(name, value)
 
 
-def _check_cca(cca):
-    """Allow every congestion control in the nodes' namespaces; ValueError if `cca` is not there."""
-    with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as f:
-        available = f.read().split()
-    if cca not in available:
-        raise ValueError(f"the kernel has no congestion control {cca!r}; it has: {' '.join(sorted(available))}")
-    write_sysctl("net.ipv4.tcp_allowed_congestion_control", " ".join(available))
+def _flow_ccas(job):
+    """Congestion controls that flows take in turn, when there are several."""
+    return [v["kernel_cca"] for v in job["variants"]] if len(job["variants"]) > 1 else []

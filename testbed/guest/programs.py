@@ -14,14 +14,17 @@ class ProgramFailed(Exception):
 class Programs:
     """The traffic programs of a run, each in its node's namespace."""
 
-    def __init__(self, network, programs, project_dir, log_dir):
-        """programs: list of {"node", "module", "arguments"}."""
+    def __init__(self, network, programs, project_dir, log_dir, flow_ccas=()):
+        """programs: list of {"node", "module", "arguments"}; flow_ccas: what flows 1, 2, ... use in
+        turn (programs find it in TESTBED_FLOW_CCAS), if not all what their host is set to."""
         self._running = []
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": project_dir, "LANG": "C.UTF-8",
                        "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
                        # memory given back to the kernel is faulted in again, and faults are dear
                        "MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
                        "MALLOC_TOP_PAD_": str(1 << 22)}
+        if flow_ccas:
+            environment["TESTBED_FLOW_CCAS"] = ",".join(flow_ccas)
         try:
             for number, program in enumerate(programs):
                 log = open(os.path.join(log_dir, f"program-{number}-{program['node']}.log"), "w+b")

@@ -27,11 +27,34 @@ def machine_sysctls(description):
     }
 
 
-def host_sysctls(description, cca, hosts):
-    """Settings of every node's namespace; `hosts` is the scenario's section of that name."""
+def node_sysctls(description, hosts, variants, flows=None):
+    """{node: {sysctl: value}}: the settings of every node's namespace.
+
+    hosts: the scenario's section of that name; variants: records of testbed/ccas.py. If
+    there are several, `flows` (as in workload.json) says which hosts use which: flow k
+    uses the k-th in turn. ValueError if flows that want different settings share a host.
+    """
+    used = {node["name"]: {0} for node in description["nodes"]}
+    if len(variants) > 1:
+        ends = [(flow[end], (flow["flow"] - 1) % len(variants)) for flow in flows for end in ("sender", "receiver")]
+        for name in {name for name, _ in ends}:
+            used[name] = {number for end, number in ends if end == name}
+    settings = {}
+    for name, numbers in used.items():
+        first, *others = (_host_sysctls(description, variants[n], hosts) for n in sorted(numbers))
+        for number, other in zip(sorted(numbers)[1:], others):
+            for key in first.keys() | other.keys():
+                if key != "net.ipv4.tcp_congestion_control" and first.get(key) != other.get(key):
+                    raise ValueError(f"{variants[min(numbers)]['name']} and {variants[number]['name']} want different {key}, "
+                                     f"but have flows on the same host {name}: use paths between different hosts")
+        settings[name] = first
+    return settings
+
+
+def _host_sysctls(description, variant, hosts):
     buffer_bytes = socket_buffer_bytes(description)
     settings = {
-        "net.ipv4.tcp_congestion_control": cca,
+        "net.ipv4.tcp_congestion_control": variant["kernel_cca"],
         # one connection must not inherit ssthresh or RTT from an earlier one
         "net.ipv4.tcp_no_metrics_save": 1,
         "net.ipv4.tcp_slow_start_after_idle": 0,
@@ -51,4 +74,6 @@ def host_sysctls(description, cca, hosts):
         "net.ipv4.icmp_ratelimit": 0,
     }
     settings.update(hosts["sysctls"])
+    # last: they are what makes the variant what its name says
+    settings.update(variant["sysctls"])
     return settings

@@ -12,7 +12,7 @@ from command_line import PROJECT
 @pytest.mark.parametrize("arguments, words", [
     (["run", "no-such-scenario"], "no scenario 'no-such-scenario'; there are: access-link"),
     (["run", "missing.yaml"], "missing.yaml: no such scenario file"),
-    (["run", "access-link", "--cca", "nonsense"], "no congestion control 'nonsense' in this kernel; it has:"),
+    (["run", "access-link", "--cca", "nonsense"], "no congestion control 'nonsense' in this kernel; there are:"),
     (["run", "access-link", "--cca", "a;b"], "is not a name of a congestion control"),
     (["run", "access-link", "--load", "61"], "--load 61: access-link has load 60, 85, 110"),
     (["run", "access-link", "--seeds", "0"], "--seeds 0: numbers from 1 expected"),

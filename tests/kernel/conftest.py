@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from small_runs import small_scenario
-from testbed import engines, run, scenario
+from testbed import ccas, engines, run, scenario
 
 class FinishedRun:
     """A run folder's content."""
@@ -33,14 +33,15 @@ def engine():
 
 @pytest.fixture(scope="session")
 def run_scenario(engine, tmp_path_factory):
-    """run_scenario(tree, cca, seed) -> FinishedRun."""
+    """run_scenario(tree, cca, seed) -> FinishedRun; cca: anything that --cca takes."""
     def carry_out(tree, cca="cubic", seed=1) -> FinishedRun:
         folder = tmp_path_factory.mktemp("run")
         (folder / "small.yaml").write_text(yaml.safe_dump(tree))
         loaded = scenario.load(str(folder / "small.yaml"))
         run.prepare_workload(loaded, seed, engine.guest_dir(folder), folder / "workload")
-        run_dir = pathlib.Path(folder / f"{cca}-seed{seed}")
-        run.carry_out(run.RunSpec(loaded, cca, seed), engine, folder / "workload", run_dir, 0, lambda *_: None)
+        subject = ccas.make_ready(ccas.parse(cca)[0], engine, print)
+        run_dir = pathlib.Path(folder / f"{subject.name}-seed{seed}")
+        run.carry_out(run.RunSpec(loaded, subject, seed), engine, folder / "workload", run_dir, 0, lambda *_: None)
         return FinishedRun(run_dir)
     return carry_out
 

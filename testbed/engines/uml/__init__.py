@@ -8,25 +8,22 @@ same seed gives the same run to the bit (docs/reproducibility.md).
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import kernel
+from kernel import crash, modinfo
 from testbed import PROJECT_DIR
 from testbed.engines.base import EngineBase, Problem
-from testbed.engines.uml import init
+from testbed.engines.uml import init, watch
 from testbed.errors import EnvironmentProblem, RunFailed
 
 _HERE = pathlib.Path(__file__).parent
 #: memory of the guest; what it does not touch is never allocated
 GUEST_MEMORY_MB = 1024
-#: no progress of virtual time for this long means that the guest spins
-STALL_S = 300
 #: 14 November 2023: the same first second for every run
 _EPOCH_NS = 1_700_000_000_000_000_000
 
@@ -57,6 +54,13 @@ class Engine(EngineBase):
     def prepare(self, report):
         self._kernel = kernel.ensure(self.options.get("kernel"), report)
 
+    def find(self):
+        self._kernel = kernel.find(self.options.get("kernel"))
+        return self._kernel is not None
+
+    def parameters(self, kernel_cca):
+        return modinfo.of_builtin(self._kernel, f"tcp_{kernel_cca}")
+
     def environment(self):
         return {"engine": "uml", "clock": self.clock, "kernel_release": self._kernel.release,
                 "kernel_source": self._kernel.source, "kernel_key": self._kernel.key,
@@ -64,6 +68,12 @@ class Engine(EngineBase):
 
     def congestion_controls(self):
         return self._kernel.congestion_controls
+
+    def build_module(self, source, report):
+        return kernel.build_module(self._kernel, source, report)
+
+    def find_module(self, sha256):
+        return kernel.find_module(self._kernel.key, sha256)
 
     def guest_dir(self, work_dir):
         return init.WORK_DIR
@@ -76,7 +86,7 @@ class Engine(EngineBase):
         command = [
             sys.executable, "-I", "-S", str(_HERE / "launch.py"), str(cpu), f"{work_dir}:{scratch}:{memory}",
             str(self._kernel.program), f"mem={GUEST_MEMORY_MB}M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
-            "time-travel=inf-cpu", f"time-travel-start={_EPOCH_NS}", "norandmaps", "quiet",
+            "time-travel=inf-cpu", f"time-travel-start={_EPOCH_NS}", "norandmaps", "loglevel=8",
             # tens of thousands in TIME_WAIT want a larger table than this little memory gets, but every dump walks it
             "thash_entries=16384",
             "con=null", "con0=null,fd:2", f"uml_dir={scratch}", "umid=guest",
@@ -87,34 +97,14 @@ class Engine(EngineBase):
             with open(log_path, "wb") as log:
                 process = subprocess.Popen(command, cwd=work_dir, env=environment, stdin=subprocess.DEVNULL,
                                            stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
-            self._watch(process, work_dir, on_progress)
+            watch.watch(process, self._kernel.build_dir / "System.map", work_dir, on_progress)
+        except watch.Stalled as problem:
+            raise watch.Stalled(str(problem) + _told(log_path)) from None
         finally:
             if process:
                 _kill_session(process)
             shutil.rmtree(scratch, ignore_errors=True)
         _check_end(process.returncode, work_dir, log_path)
-
-    @staticmethod
-    def _watch(process, work_dir, on_progress):
-        """Until the kernel ends: pass its progress on, and notice when time stands still."""
-        last, since = None, time.monotonic()
-        while True:
-            try:
-                process.wait(timeout=0.2)
-                return
-            except subprocess.TimeoutExpired:
-                pass
-            try:
-                progress = json.loads((work_dir / "progress.json").read_text())
-            except (OSError, ValueError):
-                progress = None
-            if progress != last:
-                last, since = progress, time.monotonic()
-                on_progress(progress["phase"], progress["t_us"])
-            elif time.monotonic() - since > STALL_S:
-                where = f"at {last['t_us'] / 1e6:.0f} s ({last['phase']})" if last else "while starting"
-                raise RunFailed(f"virtual time has stood still {where} for {STALL_S} s: something in the guest "
-                                "computes without end")
 
 
 def memory_dir():
@@ -144,19 +134,24 @@ def _kill_session(process):
     process.wait()
 
 
+def _told(log_path):
+    """Where the kernel was when it was made to stop, as lines to add to a message."""
+    trouble = crash.describe(log_path.read_bytes().decode("utf-8", "replace"))
+    return ":\n  " + "\n  ".join(trouble.splitlines()[1:]) if trouble else ""
+
+
 def _check_end(returncode, work_dir, log_path):
     """RunFailed unless the guest said that all went well: UML's own exit code is 0 either way."""
     log = log_path.read_bytes().decode("utf-8", "replace")
-    kernel_trouble = re.search(r"^.*(Kernel panic|Oops|BUG:|Unable to handle|Segfault with no mm).*$", log, re.M)
+    trouble = crash.describe(log)
     status_path = work_dir / "status.json"
-    if status_path.exists() and not (kernel_trouble and "Kernel panic" in kernel_trouble.group()):
+    if status_path.exists() and not (trouble and "Kernel panic" in trouble):
         status = json.loads(status_path.read_text())
         if status["ok"]:
             return
         raise RunFailed(f"inside the guest: {status['error']}")
-    if kernel_trouble:
-        stack = log[kernel_trouble.start():].splitlines()[:25]
-        raise RunFailed("the guest kernel crashed:\n  " + "\n  ".join(stack))
+    if trouble:
+        raise RunFailed("the guest kernel crashed: " + trouble.replace("\n", "\n  "))
     room = os.statvfs(work_dir)
     if room.f_bavail * room.f_frsize < 1 << 20:
         # then neither status nor log could be written

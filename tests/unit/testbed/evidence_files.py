@@ -6,9 +6,15 @@ import json
 import pandas as pd
 
 from testbed import fidelity
-from testbed.guest.tuning import host_sysctls
+from testbed.guest.tuning import node_sysctls
 
 HOSTS = {"ecn": 0, "sack": 1, "sysctls": {"net.ipv4.tcp_rmem": "4096  87380 6291456"}}
+
+
+def variant(kernel_cca, **sysctls):
+    """A variant's record; sysctls without their net.ipv4 prefix."""
+    return {"name": kernel_cca, "kernel_cca": kernel_cca, "parameters": {}, "module_sha256": None,
+            "sysctls": {f"net.ipv4.{name}": value for name, value in sysctls.items()}}
 
 
 def _link(name, source, target, rate_bps=100_000_000, bottleneck=False, limit=None):
@@ -36,7 +42,8 @@ def good_files():
     drained = {"n2_to_r2": _counters("n2", "r2", 10_000), "right_to_left": _counters("r2", "r1", 10_000, dropped=100),
                "r1_to_n1": _counters("r1", "n1", 9_900), "n1_to_r1": _counters("n1", "r1", 5_000),
                "left_to_right": _counters("r1", "r2", 5_000), "r2_to_n2": _counters("r2", "n2", 5_000)}
-    sysctls = {k: " ".join(str(v).split()) for k, v in host_sysctls(NETWORK, "cubic", HOSTS).items()}
+    sysctls = {node: {k: " ".join(str(v).split()) for k, v in settings.items()}
+               for node, settings in node_sysctls(NETWORK, HOSTS, [variant("cubic")]).items()}
     t_us = range(0, 30_000_001, 1_000_000)
     return {
         "network.json": copy.deepcopy(NETWORK),
@@ -47,7 +54,7 @@ def good_files():
                              "limit_packets": 850, "longest_queue_packets": 850, "dropped_packets": 9000, "overloaded": True}
                             for name in ("left_to_right", "right_to_left")],
             "offloads": {f"{node}/{node}-eth0": {"tso": False, "gso": False, "gro": False} for node in ("n1", "r1")},
-            "sysctls": {node["name"]: dict(sysctls) for node in NETWORK["nodes"]}},
+            "sysctls": sysctls},
         "workload.json": {
             "target_link": "right_to_left", "target_load": 0.6, "offered_bps": {"right_to_left": 61e6, "left_to_right": 9e6},
             "thirds_bps": {"right_to_left": [50e6, 60e6, 62e6], "left_to_right": [9e6, 9e6, 9e6]},
@@ -67,8 +74,8 @@ def good_files():
     }
 
 
-def write(folder, files, clock="virtual", cca="cubic"):
-    """Evidence of a run folder with these files."""
+def write(folder, files, clock="virtual", variants=("cubic",)):
+    """Evidence of a run folder with these files; variants: names of the kernel's congestion controls."""
     raw = folder / "raw"
     raw.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
@@ -76,4 +83,4 @@ def write(folder, files, clock="virtual", cca="cubic"):
             content.to_csv(raw / f"{name}.csv.gz", index=False)
         else:
             (raw / name).write_text(json.dumps(content))
-    return fidelity.Evidence(folder, {"hosts": HOSTS, "traffic": {"kind": "tmix"}}, clock, cca)
+    return fidelity.Evidence(folder, {"hosts": HOSTS, "traffic": {"kind": "tmix"}}, clock, [variant(name) for name in variants])

@@ -233,4 +233,4 @@ def test_a_verdict_without_any_check_is_not_valid(tmp_path, monkeypatch):
 
 
 def test_wrong_congestion_control_of_the_whole_run(tmp_path, files):
-    assert fidelity.judge(evidence_files.write(tmp_path, files, cca="bbr"))["verdict"] == "invalid"
+    assert fidelity.judge(evidence_files.write(tmp_path, files, variants=["bbr"]))["verdict"] == "invalid"

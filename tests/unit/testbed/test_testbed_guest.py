@@ -98,7 +98,7 @@ def test_every_deadline_is_met_once_where_sampling_takes_no_time(intervals_us, d
 # -- settings -------------------------------------------------------------------------------
 
 def network(rate_bps=10**8, rtt_us=204_000, limit=850):
-    return {"links": [{"rate_bps": rate_bps, "limit_packets": limit, "bottleneck": True}, {"rate_bps": 10**12, "limit_packets": 10**6, "bottleneck": False}],
+    return {"nodes": [{"name": "n1"}], "links": [{"rate_bps": rate_bps, "limit_packets": limit, "bottleneck": True}, {"rate_bps": 10**12, "limit_packets": 10**6, "bottleneck": False}],
             "paths": [{"base_rtt_us": 8000}, {"base_rtt_us": rtt_us}]}
 
 
@@ -111,7 +111,8 @@ def test_socket_buffers_hold_four_times_path_and_queue():
 def test_settings_of_machine_and_hosts_agree():
     described = network()
     machine = tuning.machine_sysctls(described)
-    host = tuning.host_sysctls(described, "bbr", {"ecn": True, "sack": 0, "sysctls": {"net.ipv4.tcp_timestamps": 0, "net.ipv4.tcp_fack": 1}})
+    bbr = {"name": "bbr", "kernel_cca": "bbr", "sysctls": {"net.ipv4.tcp_timestamps": 0}}
+    host = tuning.node_sysctls(described, {"ecn": True, "sack": 0, "sysctls": {"net.ipv4.tcp_timestamps": 1, "net.ipv4.tcp_fack": 1}}, [bbr])["n1"]
     assert host["net.ipv4.tcp_congestion_control"] == "bbr"
     assert (host["net.ipv4.tcp_ecn"], host["net.ipv4.tcp_sack"]) == (1, 0)
     assert (host["net.ipv4.tcp_timestamps"], host["net.ipv4.tcp_fack"]) == (0, 1)

@@ -9,14 +9,14 @@ import types
 
 import pytest
 
-from testbed import progress, results, sweep
+from testbed import ccas, progress, results, sweep
 from testbed.errors import RunFailed
 from testbed.files import write_json
 
 
 @pytest.fixture
 def run_all(tmp_path, monkeypatch, capsys):
-    """run_all(outcomes, ccas, seeds, ...) -> (failures, lines shown); outcomes: run name -> what happens in it."""
+    """run_all(outcomes, names, seeds, ...) -> (failures, lines shown); outcomes: run name -> what happens in it."""
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     experiment = results.Experiment(tmp_path / "results" / "demo")
     resolved = {"topology": {"kind": "pipe"}, "traffic": {}, "timing": {"test_us": 6_000_000}, "hosts": {}, "probes": {}}
@@ -41,7 +41,7 @@ def run_all(tmp_path, monkeypatch, capsys):
         outcome = outcomes.get(name)
         record = {"status": "failed" if outcome else "finished", "cca": spec.cca, "seed": spec.seed, "parameters": {}}
         write_json(run_dir / "run.json", record)
-        write_json(run_dir / "scenario.json", spec.scenario.resolved())
+        write_json(run_dir / "scenario.json", {**spec.scenario.resolved(), "variants": spec.subject.record()})
         write_json(run_dir / "environment.json", _engine.environment())
         if outcome:
             outcome()
@@ -51,27 +51,32 @@ def run_all(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sweep, "carry_out", carry_out)
     outcomes = {}
 
-    def run(given, ccas, seeds, jobs=2, **options):
+    def run(given, names, seeds, jobs=2, **options):
         outcomes.clear()
         outcomes.update(given)
         calls.write_text("")
         experiment.create({"ccas": [], "seeds": [], "runs": []})
-        failures = sweep.run_all(experiment, scenario, engine, ccas, seeds, jobs, **options)
+        subjects = [ccas.Subject(name, (run.variant(name),)) for name in names]
+        failures = sweep.run_all(experiment, scenario, engine, subjects, seeds, jobs, **options)
         assert not list(experiment.folder.glob(".*")), "scratch folders are left"
         return failures, sorted(calls.read_text().splitlines()), capsys.readouterr().err
     run.experiment, run.resolved, run.environment = experiment, resolved, environment
+    run.variant = lambda name: ccas.Variant(name, name)
     return run
 
 
-def test_runs_of_another_scenario_or_kernel_are_repeated(run_all):
+def test_runs_of_another_scenario_kernel_or_module_are_repeated(run_all):
     """The experiment's name does not change when its file is edited or its kernel rebuilt."""
     run_all({}, ["a"], [1])
     assert run_all({}, ["a"], [1])[1] == []
     run_all.resolved["topology"] = {"kind": "bus"}
     _, calls, shown = run_all({}, ["a"], [1])
-    assert "run a-seed1" in calls and "1 runs were made from another scenario or kernel" in shown
+    assert "run a-seed1" in calls and "1 runs were made from another scenario, module or kernel" in shown
     run_all.environment["kernel_key"] = "second"
     assert "run a-seed1" in run_all({}, ["a"], [1])[1]
+    run_all.variant = lambda name: ccas.Variant(name, name, module_sha256="changed")
+    assert "run a-seed1" in run_all({}, ["a"], [1])[1]
+    assert run_all({}, ["a"], [1])[1] == []
 
 
 def test_every_run_once_and_every_workload_once(run_all):

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a guest kernel that crashed says of itself: where, why, and how it got there."""
+import re
+
+_MOST_CALLS = 25
+_TROUBLE = re.compile(r"Kernel panic - not syncing: (.*)|(Oops\b.*|BUG: .*|Unable to handle .*|Segfault with no mm.*)")
+
+
+def describe(log):
+    """The reason, the function and the call trace of the first crash in a kernel's log; None if there is none.
+
+    Registers and raw stack words are left out; they stay in the log.
+    """
+    lines = [re.sub(r"^\[ *\d+\.\d+\] ?", "", line) for line in log.replace("\r", "").splitlines()]
+    at = next((i for i, line in enumerate(lines) if _TROUBLE.search(line)), None)
+    if at is None:
+        return None
+    told = [_TROUBLE.search(lines[at]).group().strip()]
+    # UML prints registers before the panic, other kernels after the oops
+    around = lines[max(0, at - 20):at] + lines[at + 1:at + 80]
+    place = next((m.group(1) for line in around if (m := re.match(r"RIP: \w+:(\S.*)", line))), None)
+    if place:
+        told.append(f"in {place}")
+    calls, tracing = [], False
+    for line in lines[at:]:
+        if line.startswith("Call Trace:"):
+            tracing = True
+        elif tracing:
+            call = re.match(r" *(?:\[<\w+>\] )?(?:\? )?(\w\S*\+0x\w+/0x\w+(?: \[\w+\])?)$", line)
+            if not call:
+                break
+            calls.append(call.group(1))
+    told += [f"  {call}" for call in calls[:_MOST_CALLS]]
+    return "\n".join(told)

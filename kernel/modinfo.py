@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The parameters a module has, read from what MODULE_PARM_DESC left in it."""
+import pathlib
+
+
+def of_module(file):
+    """{parameter: description} of a .ko file."""
+    return _parameters(pathlib.Path(file).read_bytes(), b"parm=")
+
+
+def of_builtin(kernel, module):
+    """{parameter: description} of a module that is part of the kernel; empty if it has none."""
+    try:
+        data = (kernel.build_dir / "modules.builtin.modinfo").read_bytes()
+    except OSError:
+        return {}
+    return _parameters(data, f"{module}.parm=".encode())
+
+
+def _parameters(data, prefix):
+    found = {}
+    for entry in data.split(b"\0"):
+        if entry.startswith(prefix):
+            name, _, text = entry[len(prefix):].decode("utf-8", "replace").partition(":")
+            found[name] = text
+    return dict(sorted(found.items()))

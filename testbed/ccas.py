@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Congestion controls under test: what stands behind a name given to `--cca`.
+
+    cubic               a congestion control of the kernel
+    newreno             a named variant: the file ccas/newreno.yaml
+    ./mine.yaml         a variant file of one's own
+    ./tcp_mine.c        a module: a .c file, or a folder with a Kbuild or Makefile
+    libra+bic           several in one run, flow by flow: odd flows libra, even flows bic
+
+A variant is a congestion control of the kernel or of a module, with sysctls and module
+parameters of its own. In parameters, `{bottleneck_bps}`, `{bottleneck_kbps}` and
+`{bottleneck_mbps}` stand for the rate of the scenario's bottleneck.
+"""
+import dataclasses
+import pathlib
+import re
+
+from kernel import KernelError
+from testbed import PROJECT_DIR
+from testbed.errors import RunFailed, UsageError
+from testbed.yaml_file import YamlFile
+
+CCA_DIR = PROJECT_DIR / "ccas"
+_SECTIONS = {"title", "source", "kernel_cca", "module", "sysctls", "parameters"}
+_KERNEL_NAME = re.compile(r"[a-z0-9_-]{1,15}")
+_NAME = re.compile(r"[a-z0-9_-]{1,40}")
+_PARAMETER = re.compile(r"[a-z0-9_]{1,60}")
+_PARAMETER_VALUE = re.compile(r"[A-Za-z0-9_.,:+-]+|\{bottleneck_(bps|kbps|mbps)\}")
+_PER_BIT_PER_S = {"bps": 1, "kbps": 1000, "mbps": 1_000_000}
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A congestion control and the settings that make it what its name says.
+
+    module: path of its sources, None if the kernel has it; kernel_cca: what TCP_CONGESTION
+    calls it, None while only its module knows.
+    """
+    name: str
+    kernel_cca: str | None
+    title: str = ""
+    source: str = ""
+    module: str | None = None
+    sysctls: dict = dataclasses.field(default_factory=dict)
+    parameters: dict = dataclasses.field(default_factory=dict)
+    module_sha256: str | None = None
+
+    def record(self):
+        """What scenario.json keeps of it: enough to make the run again."""
+        return {"name": self.name, "kernel_cca": self.kernel_cca, "sysctls": self.sysctls,
+                "parameters": self.parameters, "module_sha256": self.module_sha256}
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """What one run tests: one variant for all flows, or several that take turns."""
+    name: str
+    variants: tuple
+
+    def record(self):
+        return [v.record() for v in self.variants]
+
+
+def names():
+    """Names of the variants that come with the testbed."""
+    return sorted(p.stem for p in CCA_DIR.glob("*.yaml"))
+
+
+def load(path):
+    """The Variant of a YAML file; ScenarioError (file:line: field: ...) if it makes no sense."""
+    path = pathlib.Path(path)
+    file = YamlFile(path, _SECTIONS)
+    tree = file.tree
+    if not _NAME.fullmatch(path.stem):
+        raise file.error("", f"the file's name is the variant's: lower-case letters, digits and hyphens expected, not {path.stem!r}")
+    kernel_cca, module = tree.get("kernel_cca"), tree.get("module")
+    if kernel_cca is None and module is None:
+        raise file.error("", "'kernel_cca' is missing")
+    if kernel_cca is not None and not (isinstance(kernel_cca, str) and _KERNEL_NAME.fullmatch(kernel_cca)):
+        raise file.error("kernel_cca", "a name such as 'reno' expected")
+    if module is not None:
+        if not isinstance(module, str):
+            raise file.error("module", "the path of a .c file or folder expected")
+        base = PROJECT_DIR if path.resolve().parent == CCA_DIR else path.resolve().parent
+        module = base / pathlib.Path(module).expanduser()
+        if not module.exists():
+            raise file.error("module", f"{module} does not exist")
+    sysctls, parameters = file.mapping("sysctls"), file.mapping("parameters")
+    for name, value in sysctls.items():
+        if not re.fullmatch(r"net\.ipv4\.[a-z0-9_.]+", str(name)):
+            raise file.error(f"sysctls.{name}", "only net.ipv4.* can be set per host")
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise file.error(f"sysctls.{name}", "a number or words expected")
+    for name, value in parameters.items():
+        if not _PARAMETER.fullmatch(str(name)):
+            raise file.error(f"parameters.{name}", "not a name of a module parameter")
+        if not isinstance(value, (int, str)) or not _PARAMETER_VALUE.fullmatch(str(value)):
+            raise file.error(f"parameters.{name}", "a number, a word, or {bottleneck_kbps} expected")
+    return Variant(path.stem, kernel_cca, str(tree.get("title", "")), str(tree.get("source", "")),
+                   str(module) if module else None, dict(sysctls), {k: _plain(v) for k, v in parameters.items()})
+
+
+def _plain(value):
+    return int(value) if isinstance(value, bool) else value
+
+
+def find(text):
+    """The Variant that one name or path given to --cca stands for. UsageError if there is none."""
+    path = pathlib.Path(text).expanduser()
+    if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise UsageError(f"--cca {text}: no such file")
+        return load(path)
+    if path.suffix in (".c", ".ko", ".o") or "/" in text:
+        if path.suffix in (".ko", ".o"):
+            raise UsageError(f"--cca {text}: the sources expected (a .c file or a folder): modules are built for the guest's kernel")
+        if not path.exists():
+            raise UsageError(f"--cca {text}: no such file or folder")
+        stem = path.resolve().stem.removeprefix("tcp_").lower()
+        return Variant(re.sub(r"[^a-z0-9_-]", "-", stem)[:40], None, source=text, module=str(path.resolve()))
+    if text in names():
+        return load(CCA_DIR / f"{text}.yaml")
+    if not _KERNEL_NAME.fullmatch(text):
+        raise UsageError(f"--cca: {text!r} is not a name of a congestion control, nor the path of a module (./tcp_mine.c)")
+    return Variant(text, text)
+
+
+def parse(text):
+    """The Subjects of a comma-separated list, without repetitions. UsageError."""
+    subjects = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        whole = pathlib.Path(part).expanduser()
+        variants = tuple(find(p) for p in ([part] if whole.exists() and "/" in part else part.split("+")))
+        subjects.setdefault("+".join(v.name for v in variants), variants)
+    if not subjects:
+        raise UsageError("--cca: at least one congestion control is needed")
+    return [Subject(name, variants) for name, variants in subjects.items()]
+
+
+def make_ready(subject, engine, report):
+    """The Subject with its modules built and all names known; RunFailed or UsageError if that cannot be."""
+    variants = tuple(_ready(v, engine, report) for v in subject.variants)
+    modules = {}
+    for variant in variants:
+        if modules.setdefault(variant.kernel_cca, (variant.module_sha256, variant.parameters)) \
+                != (variant.module_sha256, variant.parameters):
+            raise UsageError(f"--cca {subject.name}: {variant.kernel_cca} cannot have two modules or two sets of parameters in one run")
+    return Subject("+".join(v.name for v in variants), variants)
+
+
+def _ready(variant, engine, report):
+    if variant.module is None:
+        available = engine.congestion_controls()
+        if variant.kernel_cca not in available:
+            others = sorted({*available, *names()})
+            raise UsageError(f"no congestion control {variant.kernel_cca!r} in this kernel; there are: {', '.join(others)} "
+                             "(or give the sources of a module: ./tcp_mine.c)")
+        return variant
+    try:
+        module = engine.build_module(variant.module, report)
+    except KernelError as problem:
+        raise RunFailed(str(problem)) from None
+    if module.warnings:
+        report(f"compiler warnings: {module.warnings}")
+    kernel_cca = variant.kernel_cca or _only(module, variant)
+    if kernel_cca not in module.congestion_controls:
+        raise RunFailed(f"{variant.module} registers {', '.join(module.congestion_controls)}, not {kernel_cca}")
+    name = variant.name if variant.kernel_cca else kernel_cca
+    return dataclasses.replace(variant, name=name, kernel_cca=kernel_cca, module_sha256=module.sha256)
+
+
+def _only(module, variant):
+    """The congestion control that is meant when a module is given without a variant file."""
+    if len(module.congestion_controls) == 1:
+        return module.congestion_controls[0]
+    if variant.name in module.congestion_controls:
+        return variant.name
+    raise RunFailed(f"{variant.module} registers {', '.join(module.congestion_controls)}: say which one in a variant file "
+                    "(two lines, module: and kernel_cca:, in mine.yaml; then --cca ./mine.yaml)")
+
+
+def from_record(name, records):
+    """The Subject of a run that was made, from its scenario.json."""
+    known = {f.name for f in dataclasses.fields(Variant)}
+    return Subject(name, tuple(Variant(**{k: v for k, v in r.items() if k in known}) for r in records))
+
+
+def fill_in(parameters, target_link):
+    """Module parameters with the rate of the bottleneck in place of its name; target_link: as in network.json."""
+    values = {}
+    for name, value in parameters.items():
+        unit = re.fullmatch(r"\{bottleneck_(\w+)\}", str(value))
+        values[name] = str(round(target_link["rate_bps"] / _PER_BIT_PER_S[unit.group(1)]) if unit else value)
+    return values

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The congestion controls of a run: modules loaded, parameters set, all allowed in the nodes."""
+import ctypes
+import os
+
+from topologies.namespace import write_sysctl
+
+_INIT_MODULE = {"x86_64": 175, "aarch64": 105}
+
+
+def make_available(job, work_dir):
+    """Load the job's modules and set its parameters; ValueError if a congestion control is not there.
+
+    job["modules"]: [{"name", "file", "parameters"}], `file` in work_dir; job["builtin_parameters"]:
+    {module: {parameter: value}}. Returns what is there now, as read back.
+    """
+    for module in job["modules"]:
+        _load(os.path.join(work_dir, module["file"]), module["parameters"])
+        # the kernel only warns of parameters that it does not know
+        there = _read_parameters(module["name"])
+        unknown = sorted(module["parameters"].keys() - there.keys())
+        if unknown:
+            raise ValueError(f"module {module['name']} has no parameter {', '.join(unknown)}; "
+                             f"it has: {', '.join(there) or 'none that can be read'}")
+    for name, parameters in job["builtin_parameters"].items():
+        for parameter, value in parameters.items():
+            _write_parameter(name, parameter, value)
+    with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as f:
+        available = f.read().split()
+    for variant in job["variants"]:
+        if variant["kernel_cca"] not in available:
+            raise ValueError(f"the kernel has no congestion control {variant['kernel_cca']!r}; "
+                             f"it has: {' '.join(sorted(available))}")
+    # nodes' namespaces may only use what the first one allows
+    write_sysctl("net.ipv4.tcp_allowed_congestion_control", " ".join(available))
+    names = [m["name"] for m in job["modules"]] + list(job["builtin_parameters"])
+    return {"available": sorted(available), "parameters": {name: _read_parameters(name) for name in names}}
+
+
+def _load(path, parameters):
+    with open(path, "rb") as f:
+        image = f.read()
+    words = " ".join(f"{name}={value}" for name, value in parameters.items())
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(_INIT_MODULE[os.uname().machine], image, ctypes.c_ulong(len(image)), words.encode()):
+        reason = os.strerror(ctypes.get_errno())
+        raise ValueError(f"{os.path.basename(path)} cannot be loaded{f' with {words}' if words else ''}: {reason}")
+
+
+def _write_parameter(module, parameter, value):
+    try:
+        with open(f"/sys/module/{module}/parameters/{parameter}", "w") as f:
+            f.write(str(value))
+    except OSError as problem:
+        raise ValueError(f"parameter {parameter} of {module} cannot be set to {value}: {problem.strerror}") from None
+
+
+def _read_parameters(module):
+    """{parameter: value} of a module, those that can be read."""
+    folder = f"/sys/module/{module}/parameters"
+    values = {}
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        try:
+            with open(f"{folder}/{name}") as f:
+                values[name] = f.read().strip()
+        except OSError:
+            continue                    # write only
+    return values

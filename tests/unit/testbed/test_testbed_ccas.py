@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What stands behind the names given to --cca."""
+import json
+import types
+
+import pytest
+
+from kernel import KernelError
+from testbed import PROJECT_DIR, ccas, orders
+from testbed.errors import RunFailed, ScenarioError, UsageError
+from testbed.guest.tuning import node_sysctls
+
+NETWORK = {
+    "nodes": [{"name": n, "role": "host"} for n in ("n1", "n2", "n3")],
+    "links": [{"name": "right_to_left", "rate_bps": 64_000, "limit_packets": 10, "bottleneck": True}],
+    "paths": [{"base_rtt_us": 20_000}]}
+HOSTS = {"ecn": 0, "sack": 1, "sysctls": {}}
+
+
+class Engine:
+    """An engine with one congestion control, which builds any module at once."""
+
+    def __init__(self, registers=("mine",), warnings=""):
+        self.module = types.SimpleNamespace(name="tcp_mine", file=None, sha256="abc", congestion_controls=registers, warnings=warnings)
+        self.built = []
+
+    def congestion_controls(self):
+        return ("reno", "cubic")
+
+    def build_module(self, source, report):
+        self.built.append(source)
+        if "bad" in source:
+            raise KernelError(f"{source} does not build:\ntcp_bad.c:4:1: error: no")
+        return self.module
+
+    def find_module(self, sha256):
+        return self.module if sha256 == "abc" else None
+
+
+@pytest.mark.parametrize("name", ccas.names())
+def test_every_variant_of_the_project_loads(name):
+    variant = ccas.load(ccas.CCA_DIR / f"{name}.yaml")
+    assert variant.name == name and variant.title and variant.source and variant.kernel_cca
+    json.dumps(variant.record())
+
+
+def test_variants_that_the_studies_need_are_there():
+    assert {"tahoe", "reno-classic", "newreno", "sack", "libra", "reno", "cubic", "bbr", "vegas", "bic"} <= set(ccas.names())
+    newreno, sack = ccas.find("newreno"), ccas.find("sack")
+    assert newreno.kernel_cca == sack.kernel_cca == "reno"
+    assert (newreno.sysctls["net.ipv4.tcp_sack"], sack.sysctls["net.ipv4.tcp_sack"]) == (0, 1)
+
+
+@pytest.mark.parametrize("text, names", [
+    ("reno", ["reno"]), ("reno,cubic", ["reno", "cubic"]), (" bbr , reno,", ["bbr", "reno"]), ("reno,reno", ["reno"]),
+    ("my_cc-2", ["my_cc-2"]), ("libra+bic,reno", ["libra+bic", "reno"])])
+def test_lists_of_names(text, names):
+    assert [s.name for s in ccas.parse(text)] == names
+
+
+@pytest.mark.parametrize("text, message", [
+    (",", "at least one"), ("Reno", "not a name"), ("a b", "not a name"), ("../etc", "no such file"), ("reno;cubic", "not a name"),
+    ("x" * 16, "not a name"), ("reno+", "not a name"), ("./tcp_none.c", "no such file"), ("tcp_mine.ko", "the sources expected"),
+    ("none.yaml", "no such file")])
+def test_refused_names(text, message):
+    with pytest.raises(UsageError, match=message):
+        ccas.parse(text)
+
+
+def test_a_module_is_named_by_what_it_registers(tmp_path):
+    source = tmp_path / "tcp_thing.c"
+    source.write_text("")
+    subject, = ccas.parse(str(source))
+    assert (subject.name, subject.variants[0].kernel_cca) == ("thing", None)
+    ready = ccas.make_ready(subject, Engine(), print)
+    assert (ready.name, ready.variants[0].kernel_cca, ready.variants[0].module_sha256) == ("mine", "mine", "abc")
+    with pytest.raises(RunFailed, match="registers a, b: say which one"):
+        ccas.make_ready(subject, Engine(("a", "b")), print)
+    assert ccas.make_ready(subject, Engine(("a", "thing")), print).name == "thing"
+
+
+def test_a_folder_may_have_a_plus_or_stand_beside_another(tmp_path):
+    folder = tmp_path / "c++"
+    folder.mkdir()
+    (folder / "tcp_mine.c").write_text("")
+    assert ccas.make_ready(ccas.parse(f"{folder}/tcp_mine.c")[0], Engine(), print).name == "mine"
+    engine = Engine()
+    ready = ccas.make_ready(ccas.parse(f"{tmp_path}/c++")[0], engine, print)
+    assert ready.name == "mine" and engine.built == [str(folder)]
+
+
+def test_warnings_of_the_compiler_are_shown_and_errors_fail(tmp_path):
+    (tmp_path / "tcp_bad.c").write_text("")
+    (tmp_path / "tcp_ok.c").write_text("")
+    said = []
+    ccas.make_ready(ccas.parse(f"{tmp_path}/tcp_ok.c")[0], Engine(warnings="tcp_ok.c:1: warning: hm"), said.append)
+    assert said == ["compiler warnings: tcp_ok.c:1: warning: hm"]
+    with pytest.raises(RunFailed, match=r"tcp_bad\.c:4:1: error"):
+        ccas.make_ready(ccas.parse(f"{tmp_path}/tcp_bad.c")[0], Engine(), print)
+
+
+def test_what_the_kernel_does_not_have():
+    with pytest.raises(UsageError, match="no congestion control 'vegas' in this kernel; there are: .*cubic"):
+        ccas.make_ready(ccas.parse("vegas")[0], Engine(), print)
+
+
+def test_a_variant_file_of_ones_own(tmp_path):
+    (tmp_path / "tcp_mine.c").write_text("")
+    (tmp_path / "fast-mine.yaml").write_text(
+        "module: tcp_mine.c\nkernel_cca: mine\nparameters: {gain: 3, fast: true, rate: '{bottleneck_kbps}'}\nsysctls: {net.ipv4.tcp_sack: 0}\n")
+    engine = Engine()
+    ready = ccas.make_ready(ccas.parse(f"{tmp_path}/fast-mine.yaml")[0], engine, print)
+    assert ready.name == "fast-mine" and engine.built == [str(tmp_path / "tcp_mine.c")]
+    assert ccas.fill_in(ready.variants[0].parameters, NETWORK["links"][0]) == {"gain": "3", "fast": "1", "rate": "64"}
+    assert ccas.from_record(ready.name, json.loads(json.dumps(ready.record()))).record() == ready.record()
+
+
+@pytest.mark.parametrize("text, line, message", [
+    ("title: x\n", 1, "'kernel_cca' is missing"), ("kernel_cca: 7\n", 1, "a name such as"), ("kernel_cca: a;b\n", 1, "a name such as"),
+    ("kernel_cca: reno\ncolour: red\n", 2, "colour: unknown section"), ("kernel_cca: reno\nmodule: nowhere.c\n", 2, "does not exist"),
+    ("kernel_cca: reno\nmodule: [1]\n", 2, "the path of a"), ("kernel_cca: reno\nsysctls: 3\n", 2, "a mapping"),
+    ("kernel_cca: reno\nsysctls:\n  kernel.panic: 3\n", 3, "only net.ipv4"), ("kernel_cca: reno\nsysctls:\n  net.ipv4.tcp_sack: [1]\n", 3, "a number or words"),
+    ("kernel_cca: reno\nparameters:\n  a b: 3\n", 3, "not a name"), ("kernel_cca: reno\nparameters:\n  gain: '1 init=/bin/sh'\n", 3, "a number, a word"),
+    ("kernel_cca: reno\nparameters:\n  gain: 1.5\n", 3, "a number, a word"), ("- 1\n", 1, "a mapping"), ("a: [\n", 2, "expected the node content"),
+])
+def test_variant_files_that_make_no_sense(tmp_path, text, line, message):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(ScenarioError) as problem:
+        ccas.load(path)
+    assert str(problem.value).startswith(f"{path}:{line}: ") and message in str(problem.value)
+
+
+def test_a_variant_file_is_named_as_the_variant(tmp_path):
+    (tmp_path / "My File.yaml").write_text("kernel_cca: reno\n")
+    with pytest.raises(ScenarioError, match="the file's name is the variant's"):
+        ccas.load(tmp_path / "My File.yaml")
+
+
+def test_modules_of_the_project_are_found_from_its_folder():
+    assert ccas.find("libra").module == str(PROJECT_DIR / "kernel-modules/tcp_libra")
+
+
+# -- several in one run --------------------------------------------------------------------
+
+def record(name, **sysctls):
+    return {"name": name, "kernel_cca": name, "parameters": {}, "module_sha256": None,
+            "sysctls": {f"net.ipv4.{k}": v for k, v in sysctls.items()}}
+
+
+FLOWS = [{"flow": 1, "sender": "n1", "receiver": "n2"}, {"flow": 2, "sender": "n3", "receiver": "n2"}]
+
+
+def test_hosts_are_set_to_what_their_flows_use():
+    settings = node_sysctls(NETWORK, HOSTS, [record("reno"), record("cubic")], FLOWS)
+    assert [settings[n]["net.ipv4.tcp_congestion_control"] for n in ("n1", "n2", "n3")] == ["reno", "reno", "cubic"]
+
+
+def test_flows_that_want_different_settings_cannot_share_a_host():
+    with pytest.raises(ValueError, match=r"old and new want different net\.ipv4\.tcp_sack, but have flows on the same host n2"):
+        node_sysctls(NETWORK, HOSTS, [record("old", tcp_sack=0), record("new")], FLOWS)
+    apart = [FLOWS[0], {"flow": 2, "sender": "n3", "receiver": "n4"}]
+    network = {**NETWORK, "nodes": NETWORK["nodes"] + [{"name": "n4", "role": "host"}]}
+    settings = node_sysctls(network, HOSTS, [record("old", tcp_sack=0), record("new")], apart)
+    assert [settings[f"n{i}"]["net.ipv4.tcp_sack"] for i in (1, 2, 3, 4)] == [0, 0, 1, 1]
+
+
+def test_one_module_cannot_have_two_sets_of_parameters(tmp_path):
+    for gain in (1, 2):
+        (tmp_path / f"mine-{gain}.yaml").write_text(f"kernel_cca: cubic\nparameters: {{gain: {gain}}}\n")
+    with pytest.raises(UsageError, match="two sets of parameters"):
+        ccas.make_ready(ccas.parse(f"{tmp_path}/mine-1.yaml+{tmp_path}/mine-2.yaml")[0], Engine(), print)
+
+
+def test_a_mix_needs_traffic_with_flows(monkeypatch):
+    topo = types.SimpleNamespace(describe=lambda: NETWORK)
+    monkeypatch.setattr(orders.topologies, "from_section", lambda section: topo)
+    spec = types.SimpleNamespace(cca="reno+cubic", subject=ccas.parse("reno+cubic")[0],
+                                 scenario=types.SimpleNamespace(topology={}, traffic={"kind": "tmix"}, hosts=HOSTS))
+    with pytest.raises(UsageError, match="several congestion controls in one run need greedy flows"):
+        orders.congestion_controls(spec, Engine(), {"description": {}}, None)
+
+
+def test_orders_name_the_module_and_its_parameters(tmp_path, monkeypatch):
+    topo = types.SimpleNamespace(describe=lambda: NETWORK)
+    monkeypatch.setattr(orders.topologies, "from_section", lambda section: topo)
+    engine = Engine()
+    engine.module.file = tmp_path / "tcp_mine.ko"
+    engine.module.file.write_text("module")
+    subject = ccas.Subject("mine", (ccas.Variant("mine", "mine", parameters={"c": "{bottleneck_bps}"}, module_sha256="abc"),))
+    spec = types.SimpleNamespace(cca="mine", subject=subject, scenario=types.SimpleNamespace(topology={}, traffic={"kind": "tmix"}, hosts=HOSTS))
+    work = tmp_path / "work"
+    work.mkdir()
+    given = orders.congestion_controls(spec, engine, {"description": {"target_link": "right_to_left"}}, work)
+    assert given["modules"] == [{"name": "tcp_mine", "file": "modules/tcp_mine.ko", "parameters": {"c": "64000"}}]
+    assert (work / "modules/tcp_mine.ko").read_text() == "module" and given["builtin_parameters"] == {}
+    assert given["sysctls"]["n1"]["net.ipv4.tcp_congestion_control"] == "mine"

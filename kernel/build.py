@@ -42,7 +42,7 @@ def find(spec=None):
     """The built kernel for `spec` if it is in the cache, else None."""
     try:
         name, identity = sources.identify(spec)
-        return _load(_build_dir(spec, identity), name)
+        return _load(build_dir(spec, identity), name)
     except KernelError:
         return None
 
@@ -55,15 +55,16 @@ def ensure(spec=None, report=print):
     spec = sources.resolve(spec, report)
     built = find(spec)
     if built:
+        _note_use(built)
         return built
     sources.look_up(spec, report)
     name, identity = sources.identify(spec)
-    build_dir = _build_dir(spec, identity)
+    target = build_dir(spec, identity)
     missing = sources.missing_tools()
     if missing:
         raise KernelError(f"to build a kernel, first: apt-get install {' '.join(p for _, p in missing)}")
-    with _lock():
-        built = _load(build_dir, name)            # somebody else may have built it meanwhile
+    with lock():
+        built = _load(target, name)            # somebody else may have built it meanwhile
         if built:
             return built
         source_dir = _source_dir(spec, identity)
@@ -74,27 +75,28 @@ def ensure(spec=None, report=print):
             sources.fetch(spec, fresh, report)
             patching.put_all(fresh, report)
             os.replace(fresh, source_dir)
-        _build(source_dir, build_dir, report)
+        _build(source_dir, target, report)
         report("booting it once")
-        _describe(source_dir, build_dir)
-    return _load(build_dir, name)
+        _describe(source_dir, target)
+    return _load(target, name)
 
 
-def _build_dir(spec, identity):
+def build_dir(spec, identity):
+    """Where the build of `spec`, which has this identity, is or will be."""
+    return build_dir_of(identity, sources.version_of(spec))
+
+
+def build_dir_of(identity, version):
     """A build is known by its source, configuration, patches and compiler."""
     compiler = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout \
         if shutil.which("gcc") else ""
-    key = hashlib.sha256("\0".join([identity, _CONFIG.read_text(), _digest_of_patches(spec), compiler]).encode())
+    key = hashlib.sha256("\0".join([identity, _CONFIG.read_text(), patching.digest(version), compiler]).encode())
     return sources.cache_dir() / "kernels" / f"{identity}-{key.hexdigest()[:12]}"
 
 
 def _source_dir(spec, identity):
     """A patched tree is known by its source and patches."""
-    return sources.cache_dir() / "sources" / f"{identity}-{_digest_of_patches(spec)[:8]}"
-
-
-def _digest_of_patches(spec):
-    return patching.digest(sources.version_of(spec))
+    return sources.cache_dir() / "sources" / f"{identity}-{patching.digest(sources.version_of(spec))[:8]}"
 
 
 def _load(build_dir, name):
@@ -108,8 +110,16 @@ def _load(build_dir, name):
                   features=frozenset(facts.get("features", ())))
 
 
+def _note_use(built):
+    """For kernel/pruning.py: when a kernel was last wanted."""
+    try:
+        os.utime(built.build_dir / "testbed.json")
+    except OSError:
+        pass                                      # somebody else's cache
+
+
 @contextlib.contextmanager
-def _lock():
+def lock():
     """One build at a time per cache."""
     sources.cache_dir().mkdir(parents=True, exist_ok=True)
     with open(sources.cache_dir() / "lock", "w") as f:

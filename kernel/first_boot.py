@@ -2,6 +2,7 @@
 """Process 1 of a freshly built kernel's first boot: say what it is, then switch off."""
 import ctypes
 import os
+import traceback
 
 _libc = ctypes.CDLL(None, use_errno=True)
 try:
@@ -9,5 +10,7 @@ try:
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as f:
         available = f.read().strip()
     os.write(2, f"release {os.uname().release}\ncongestion controls {available}\n".encode())
+except Exception:
+    traceback.print_exc()           # before the kernel is gone, and what it printed with it
 finally:
     _libc.reboot(0x4321FEDC)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where kernel source comes from: Debian's linux-source package, a tarball, or a tree."""
+"""Where kernel source comes from: a linux-source package of some Debian release, a tarball, or a tree."""
 import hashlib
 import os
 import pathlib
@@ -8,7 +8,12 @@ import shutil
 import subprocess
 import tarfile
 
+from kernel import apt
+
 DEFAULT_VERSION = "6.12"
+NEWEST = "newest"
+#: what was newest a week ago is new enough; packages of a version that is wanted are looked for sooner
+_DAYS_NEWEST, _DAYS_VERSION = 7, 0.2
 
 #: what a build calls, and the Debian package it is in
 _TOOLS = {"gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "patch": "patch",
@@ -38,8 +43,8 @@ def identify(spec):
     The identity of a tree changes with its content (git commit and changes, or the
     sizes and times of its files). Raises KernelError if there is no such source.
     """
-    spec = spec or DEFAULT_VERSION
-    if re.fullmatch(r"\d+\.\d+", spec):
+    spec = _meant(spec)
+    if _is_version(spec):
         version = _debian_version(spec)
         return f"Debian linux-source-{spec} {version}", f"debian-{spec}-{version}"
     path = pathlib.Path(spec).resolve()
@@ -50,19 +55,53 @@ def identify(spec):
                 digest.update(chunk)
         return str(path), f"tarball-{digest.hexdigest()[:16]}"
     if not (path / "Kbuild").is_file():
-        raise KernelError(f"--kernel {spec}: neither a version such as {DEFAULT_VERSION}, nor a kernel tree, nor a tarball")
+        raise KernelError(f"--kernel {spec}: neither a version such as {DEFAULT_VERSION}, nor `{NEWEST}`, "
+                          "nor a kernel tree, nor a tarball")
     return str(path), f"tree-{_tree_digest(path)[:16]}"
+
+
+def resolve(spec, report):
+    """`spec` with a version in place of `newest`, so that what is recorded says which kernel it was."""
+    if spec != NEWEST:
+        return spec
+    if _others().age_days() > _DAYS_NEWEST:
+        _look(report)
+    return _meant(spec)
+
+
+def look_up(spec, report):
+    """Learn what other Debian releases have if `spec` is a version that the user's apt does not know."""
+    if _is_version(_meant(spec)) and not _candidate(_meant(spec)) and _others().age_days() > _DAYS_VERSION:
+        _look(report)
+
+
+def version_of(spec):
+    """(6, 12) if that can be told without unpacking anything, else None."""
+    spec = _meant(spec)
+    if _is_version(spec):
+        return tuple(_by_number(spec))
+    return tree_version(pathlib.Path(spec))
+
+
+def tree_version(tree):
+    """(6, 12) of a kernel tree; None if that is no kernel tree."""
+    try:
+        text = (tree / "Makefile").read_text()
+    except OSError:
+        return None
+    found = [re.search(rf"^{name} *= *(\d+)$", text, re.M) for name in ("VERSION", "PATCHLEVEL")]
+    return tuple(int(match.group(1)) for match in found) if all(found) else None
 
 
 def fetch(spec, target, report):
     """Put the source that `spec` stands for into the new folder `target`."""
-    spec = spec or DEFAULT_VERSION
+    spec = _meant(spec)
     partial = target.with_name(target.name + ".part")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
         path = pathlib.Path(spec)
-        if re.fullmatch(r"\d+\.\d+", spec):
+        if _is_version(spec):
             _fetch_debian(spec, partial, report)
         elif path.is_file():
             report(f"unpacking {path.name}")
@@ -80,32 +119,78 @@ def fetch(spec, target, report):
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _debian_version(version):
-    """Version of linux-source-X that apt would install."""
-    package = f"linux-source-{version}"
+def _by_number(version):
+    return [int(part) for part in version.split(".")]
+
+
+def _is_version(spec):
+    return bool(re.fullmatch(r"\d+\.\d+", spec))
+
+
+def _meant(spec):
+    """`spec` without its abbreviations."""
+    if spec == NEWEST:
+        spec = _others().newest()
+        if not spec:
+            raise KernelError(f"--kernel {NEWEST}: not known yet which that is; `testbed kernel --kernel {NEWEST}` finds out")
+    return spec or DEFAULT_VERSION
+
+
+def _others():
+    return apt.OtherReleases(cache_dir() / "debian")
+
+
+def _look(report):
     try:
-        shown = subprocess.run(["apt-cache", "policy", package], capture_output=True, text=True).stdout
-    except FileNotFoundError:
-        raise KernelError("apt-cache is missing: not a Debian system? Give a kernel tree with --kernel PATH") from None
-    match = re.search(r"Candidate: (\S+)", shown)
-    if not match or match.group(1) == "(none)":
-        raise KernelError(f"apt knows no {package}: run `apt-get update` (Debian 12 has it in bookworm-security), "
-                          "or give a kernel tree with --kernel PATH")
-    return match.group(1)
+        _others().look(report)
+    except apt.AptError as problem:
+        if not _others().versions():
+            raise KernelError(str(problem)) from None
+        report(f"{problem}\ngoing by what was known {_others().age_days():.0f} days ago")
+
+
+def _candidate(version):
+    try:
+        return apt.candidate(f"linux-source-{version}")
+    except apt.AptError as problem:
+        raise KernelError(str(problem)) from None
+
+
+def _debian_version(version):
+    """Version of linux-source-X that apt would install, else that of the release that has it."""
+    others = _others().versions()
+    found = _candidate(version) or others.get(version)
+    if not found:
+        known = f"nor does any other Debian release, they have {', '.join(sorted(others, key=_by_number))}" if others else \
+            f"`testbed kernel --kernel {version}` looks for it in other Debian releases"
+        raise KernelError(f"apt knows no linux-source-{version}; {known}. A kernel tree can be given with --kernel PATH")
+    return found
 
 
 def _fetch_debian(version, folder, report):
     package = f"linux-source-{version}"
-    report(f"downloading {package}")
-    done = subprocess.run(["apt-get", "-q", "download", package], cwd=folder, capture_output=True, text=True)
+    report(f"downloading {package} {_debian_version(version)}")
+    if _candidate(version):
+        done = subprocess.run(["apt-get", "-q", "download", package], cwd=folder, capture_output=True, text=True)
+        trouble = (done.stderr.strip() or done.stdout.strip()) if done.returncode else None
+    else:
+        trouble = _download_other(version, folder)
     debs = list(folder.glob("*.deb"))
-    if done.returncode or len(debs) != 1:
-        raise KernelError(f"apt-get download {package} failed: {done.stderr.strip() or done.stdout.strip()}")
+    if trouble or len(debs) != 1:
+        raise KernelError(f"apt-get download {package} failed: {trouble}")
     report(f"unpacking {package}")
     _run(["dpkg-deb", "-x", str(debs[0]), str(folder / "deb")])
     debs[0].unlink()
     _unpack(next((folder / "deb/usr/src").glob("linux-source-*.tar.*")), folder)
     shutil.rmtree(folder / "deb")
+
+
+def _download_other(version, folder):
+    try:
+        _others().download(version, folder)
+    except apt.AptError as problem:
+        return str(problem)
+    return None
 
 
 def _unpack(tarball, folder):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Building: patches, configuration, cache. Toy trees and fake compilers, no kernel."""
+"""Building: configuration, cache, what a build is known by. Toy trees and fake compilers, no kernel."""
+import functools
 import json
 import os
 import shutil
 
 import pytest
 
-from kernel import build, source
+from kernel import build, patching, source
 from kernel.source import KernelError
 
 needs_patch = pytest.mark.skipif(not shutil.which("patch"), reason="patch is not installed")
@@ -31,7 +32,7 @@ def here(tmp_path, monkeypatch):
     (folder / "patches" / "speed").mkdir(parents=True)
     (folder / "uml.config").write_text("CONFIG_NET=y\n")
     (folder / "patches" / "0001-needed.patch").write_text(PATCH)
-    monkeypatch.setattr(build, "_HERE", folder)
+    monkeypatch.setattr(patching, "FOLDER", folder / "patches")
     monkeypatch.setattr(build, "_CONFIG", folder / "uml.config")
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
     return folder
@@ -53,69 +54,22 @@ def compiler(folder, monkeypatch, version):
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
-@needs_patch
-def test_patches_are_applied(here, tree):
-    said = []
-    build._patch(tree, said.append)
-    assert (tree / "net" / "tcp.c").read_text() == PATCHED and said == []
-    assert sorted(p.name for p in tree.rglob("*")) == ["Kbuild", "net", "tcp.c"], "no .orig or .rej files"
-
-
-@needs_patch
-@pytest.mark.parametrize("content", ["int first;\nint window = 10;\nint last;\n", ""])
-def test_a_patch_that_does_not_fit_is_refused_and_changes_nothing(here, tree, content):
-    (tree / "net" / "tcp.c").write_text(content)
-    with pytest.raises(KernelError, match="0001-needed.patch does not apply to this kernel"):
-        build._patch(tree, lambda text: None)
-    assert (tree / "net" / "tcp.c").read_text() == content
-    assert sorted(p.name for p in tree.rglob("*")) == ["Kbuild", "net", "tcp.c"]
-
-
-@needs_patch
-def test_a_tree_that_has_a_patch_already_is_taken_as_it_is(here, tree):
-    (here / "patches" / "speed" / "0001-same.patch").write_text(PATCH)
-    (tree / "net" / "tcp.c").write_text(PATCHED)
-    said = []
-    build._patch(tree, said.append)
-    assert (tree / "net" / "tcp.c").read_text() == PATCHED and said == []
-
-
-@needs_patch
-def test_a_patch_for_speed_is_left_out_where_it_does_not_fit(here, tree):
-    (here / "patches" / "speed" / "0001-misfit.patch").write_text(PATCH.replace("cwnd", "window"))
-    (here / "patches" / "speed" / "0002-fits.patch").write_text(
-        "--- /dev/null\n+++ b/net/fast.c\n@@ -0,0 +1 @@\n+int fast;\n")
-    said = []
-    build._patch(tree, said.append)
-    assert (tree / "net" / "tcp.c").read_text() == PATCHED and (tree / "net" / "fast.c").read_text() == "int fast;\n"
-    assert said == ["0001-misfit.patch does not apply to this kernel: built without it, runs will be slower"]
-
-
-def test_the_projects_own_patches_are_well_formed():
-    folder = build.pathlib.Path(build.__file__).parent / "patches"
-    patches = list(folder.rglob("*.patch"))
-    assert patches
-    for patch in patches:
-        lines = patch.read_text().splitlines()
-        targets = [line for line in lines if line.startswith("+++ ")]
-        assert targets and all(line.startswith("+++ b/") for line in targets), patch.name
-
-
 def test_a_build_is_known_by_source_configuration_patches_and_compiler(here, tmp_path, monkeypatch):
     compiler(tmp_path / "gcc12", monkeypatch, "12.2.0")
-    keys = [build._build_dir("tree-1")]
-    assert build._build_dir("tree-1") == keys[0] and keys[0].parent == tmp_path / "cache" / "kernels"
-    keys.append(build._build_dir("tree-2"))
+    key = functools.partial(build.build_dir, str(tmp_path))
+    keys = [key("tree-1")]
+    assert key("tree-1") == keys[0] and keys[0].parent == tmp_path / "cache" / "kernels"
+    keys.append(key("tree-2"))
     (here / "uml.config").write_text("CONFIG_NET=y\nCONFIG_INET=y\n")
-    keys.append(build._build_dir("tree-1"))
+    keys.append(key("tree-1"))
     (here / "patches" / "0001-needed.patch").write_text(PATCH + "\n")
-    keys.append(build._build_dir("tree-1"))
+    keys.append(key("tree-1"))
     (here / "patches" / "speed" / "0001-fast.patch").write_text(PATCH)
-    keys.append(build._build_dir("tree-1"))
+    keys.append(key("tree-1"))
     compiler(tmp_path / "gcc14", monkeypatch, "14.1.0")
-    keys.append(build._build_dir("tree-1"))
+    keys.append(key("tree-1"))
     assert len(set(keys)) == len(keys)
-    assert all(key.name.startswith(("tree-1-", "tree-2-")) for key in keys)
+    assert all(k.name.startswith(("tree-1-", "tree-2-")) for k in keys)
 
 
 @pytest.mark.parametrize("config, refused", [
@@ -138,7 +92,7 @@ def test_options_that_the_kernel_refuses(here, tmp_path, config, refused):
 def test_a_finished_build_is_found_and_not_made_again(here, tree, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "_build", lambda *_: pytest.fail("built again"))
     assert build.find(str(tree)) is None and build.find("/nonexistent") is None
-    folder = build._build_dir(source.identify(str(tree))[1])
+    folder = build.build_dir(str(tree), source.identify(str(tree))[1])
     folder.mkdir(parents=True)
     assert build.find(str(tree)) is None, "a build that was interrupted"
     (folder / "testbed.json").write_text(json.dumps({
@@ -146,6 +100,23 @@ def test_a_finished_build_is_found_and_not_made_again(here, tree, tmp_path, monk
     found = build.find(str(tree))
     assert found == build.ensure(str(tree))
     assert (found.program, found.release, found.congestion_controls, found.key) == (folder / "linux", "6.99", ("bbr", "reno"), folder.name)
+    assert found.features == frozenset(), "a build of before features were noted"
+
+
+def test_patches_for_other_versions_do_not_make_anybody_build_again(here, tmp_path, monkeypatch):
+    compiler(tmp_path / "gcc12", monkeypatch, "12.2.0")
+    before = {version: build.build_dir(version, f"debian-{version}") for version in ("6.1", "6.12", "7.2")}
+    (here / "patches" / "speed" / "until-6.2").mkdir()
+    (here / "patches" / "speed" / "until-6.2" / "0001-fast.patch").write_text(PATCH)
+    after = {version: build.build_dir(version, f"debian-{version}") for version in before}
+    assert {version for version in before if before[version] != after[version]} == {"6.1"}
+
+
+@pytest.mark.parametrize("words, features", [("seccomp=<on/auto/off>\n    Configure whether", ["seccomp"]), ("mem=<Amount>\n", [])])
+def test_what_a_kernel_can_do_is_read_from_its_options(tmp_path, words, features):
+    (tmp_path / "linux").write_text(f"#!/bin/sh\nprintf '{words}'\nexit 1\n")
+    (tmp_path / "linux").chmod(0o755)
+    assert build._features(tmp_path / "linux") == features
 
 
 @needs_patch

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel sources of other Debian releases than the user's, without touching the user's apt.
+
+A second set of package lists, in the testbed's cache: same mirror, same proxy, same
+signature checks, other suites. `look` fetches the lists and notes what linux-source packages there
+are; everything else reads that note, so that asking for a version costs nothing.
+"""
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+#: names of roles, not of releases: they are still right when the next release is out
+_SUITES = ("oldstable", "stable", "stable-backports", "testing", "unstable", "experimental")
+_KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_PACKAGE = "linux-source-"
+# what a package puts into apt's configuration to be run after an update is meant for the user's lists
+_CONFIGURATION = """\
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+Acquire::Languages "none";
+Acquire::PDiffs "false";
+"""
+
+
+class AptError(Exception):
+    """apt cannot be asked; the message says why."""
+
+
+class OtherReleases:
+    """The linux-source packages of Debian's other releases; `folder` is where the lists are kept."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._note = folder / "sources.json"
+
+    def versions(self):
+        """{"7.2": Debian's version of the package}, as of the last look; {} if there was none."""
+        try:
+            return json.loads(self._note.read_text())
+        except FileNotFoundError:
+            return {}
+
+    def newest(self):
+        """The highest version, such as "7.2", as of the last look; None if there was none. Release
+        candidates do not count."""
+        finished = [version for version, debian in self.versions().items() if "~rc" not in debian]
+        return max(finished, key=lambda version: [int(part) for part in version.split(".")], default=None)
+
+    def age_days(self):
+        """How long ago the last look was; infinite if there was none."""
+        try:
+            return (time.time() - self._note.stat().st_mtime) / 86400
+        except FileNotFoundError:
+            return float("inf")
+
+    def look(self, report):
+        """Fetch the package lists (some 40 MB). AptError if that is not possible."""
+        with self._lock():
+            self._configure()
+            report("looking for kernels in other Debian releases")
+            done = self._apt("apt-get", "-q", "update")
+            found = self._find()
+            if not found:
+                raise AptError(f"the package lists of other Debian releases cannot be had: {_complaint(done)}")
+            if done.returncode:                 # apt leaves out what is missing or not signed as it should
+                report(f"not all package lists of other Debian releases can be had: {_complaint(done)}")
+            part = self._note.with_suffix(".part")
+            part.write_text(json.dumps(found, indent=1))
+            os.replace(part, self._note)
+
+    def download(self, version, folder):
+        """Fetch linux-source-`version` into `folder`. AptError if it is gone or not signed as it should."""
+        with self._lock():
+            done = self._apt("apt-get", "-q", "download", f"{_PACKAGE}{version}={self.versions()[version]}", cwd=folder)
+        if done.returncode:
+            raise AptError(_complaint(done))
+
+    def _configure(self):
+        if not _KEYRING.is_file():
+            raise AptError(f"{_KEYRING} is missing, which signatures are checked with: apt-get install debian-archive-keyring")
+        for folder in ("state/lists/partial", "cache/archives/partial"):
+            (self._folder / folder).mkdir(parents=True, exist_ok=True)
+        (self._folder / "apt.conf").write_text(_CONFIGURATION)
+        (self._folder / "debian.sources").write_text(
+            f"Types: deb\nURIs: {_mirror()}\nSuites: {' '.join(_SUITES)}\nComponents: main\nArchitectures: amd64\n"
+            f"Targets: Packages\nSigned-By: {_KEYRING}\n")
+
+    def _find(self):
+        """{version: highest Debian version of its linux-source package} of the lists fetched."""
+        names = [line.split()[0] for line in self._apt("apt-cache", "search", "--names-only", rf"^{_PACKAGE}[0-9.]+$").stdout.splitlines()]
+        found = {}
+        if names:
+            for line in self._apt("apt-cache", "madison", *names).stdout.splitlines():
+                name, version, _ = (column.strip() for column in line.split("|"))
+                found.setdefault(name.removeprefix(_PACKAGE), version)      # the highest comes first
+        return found
+
+    def _apt(self, program, *arguments, cwd=None):
+        own = [f"Dir::State={self._folder}/state", f"Dir::Cache={self._folder}/cache", "Dir::Etc::sourceparts=-",
+               f"Dir::Etc::sourcelist={self._folder}/debian.sources", "Dir::Etc::preferences=-", "Dir::Etc::preferencesparts=-"]
+        return subprocess.run([program, "-c", f"{self._folder}/apt.conf", *(word for option in own for word in ("-o", option)), *arguments],
+                              cwd=cwd, env={**os.environ, "LC_ALL": "C"}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+    @contextlib.contextmanager
+    def _lock(self):
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with open(self._folder / "lock", "w") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            yield
+
+
+def candidate(package):
+    """The version that the user's own apt would install; None if it knows no such package."""
+    try:
+        shown = subprocess.run(["apt-cache", "policy", package], capture_output=True, text=True).stdout
+    except FileNotFoundError:
+        raise AptError("apt-cache is missing: not a Debian system? Give a kernel tree with --kernel PATH") from None
+    match = re.search(r"Candidate: (\S+)", shown)
+    return match.group(1) if match and match.group(1) != "(none)" else None
+
+
+def _mirror():
+    """The Debian mirror of the user's own apt configuration."""
+    try:
+        targets = subprocess.run(["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"],
+                                 capture_output=True, text=True).stdout
+    except FileNotFoundError:
+        raise AptError("apt-get is missing: not a Debian system? Give a kernel tree with --kernel PATH") from None
+    for line in targets.splitlines():
+        origin, label, uri = line.split("|", 2)
+        if origin == label == "Debian" and not uri.startswith(("cdrom:", "file:", "copy:")):
+            return uri
+    raise AptError("apt knows no Debian mirror: run `apt-get update`, or give a kernel tree with --kernel PATH")
+
+
+def _complaint(done):
+    """The errors of apt, and what helps if a key is missing."""
+    said = "\n".join(line for line in (done.stderr or done.stdout).splitlines() if not line.startswith("W: Download is performed unsandboxed"))
+    if "NO_PUBKEY" in said:
+        said += "\n(newer releases are signed with newer keys: apt-get install debian-archive-keyring)"
+    return said.strip() or "no linux-source package in them"

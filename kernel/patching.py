@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which patches a kernel gets, and putting them in.
+
+    patches/NAME.patch                    runs depend on it: a kernel that it does not fit is refused
+    patches/speed/NAME.patch              left out where it does not fit
+    patches/[speed/]until-6.2/NAME.patch  the same patch as made for kernels up to 6.2
+    patches/[speed/]from-6.13/NAME.patch  and for kernels from 6.13 on
+
+One that was made for a kernel's version is tried before the one in the folder above.
+"""
+import hashlib
+import pathlib
+import re
+import subprocess
+
+from kernel.source import KernelError, tree_version
+
+FOLDER = pathlib.Path(__file__).parent / "patches"
+
+
+def digest(version):
+    """Digest of the patches that a kernel of this version may get (None: it is not known yet), so that
+    patches for other versions do not make anybody build again."""
+    state = hashlib.sha256()
+    for patch in sorted(FOLDER.rglob("*.patch")):
+        if _concerns(patch.parent.name, version):
+            state.update(patch.read_bytes())
+    return state.hexdigest()
+
+
+def put_all(tree, report):
+    """Patch the kernel in `tree`. KernelError if it cannot be done."""
+    version = tree_version(tree)
+    for choices in _choices(FOLDER, version):
+        refused = _put_one(choices, tree)
+        if refused:
+            raise KernelError(f"{choices[0].name} does not apply to this kernel:\n{refused}")
+    for choices in _choices(FOLDER / "speed", version):
+        if _put_one(choices, tree):
+            report(f"{choices[0].name} does not apply to this kernel: built without it, runs will be slower")
+
+
+def _concerns(folder, version):
+    """True if patches in the folder of this name may be for kernels of this version."""
+    bounds = re.fullmatch(r"(from|until)-(\d+)\.(\d+)", folder)
+    if not bounds or not version:
+        return True
+    bound = int(bounds.group(2)), int(bounds.group(3))
+    return version >= bound if bounds.group(1) == "from" else version <= bound
+
+
+def _choices(folder, version):
+    """The patches to be put in from a folder, each as the files to be tried one after the other."""
+    special = [f for f in sorted(folder.iterdir()) if re.match("from-|until-", f.name) and version and _concerns(f.name, version)]
+    names = sorted({patch.name for f in [folder, *special] for patch in f.glob("*.patch")})
+    return [[f / name for f in [*special, folder] if (f / name).is_file()] for name in names]
+
+
+def _put_one(choices, tree):
+    """Apply the first of these patches that fits, unless the tree has one already; what `patch` complained of, or None."""
+    if any(_apply(patch, tree, "--reverse", "--dry-run") is None for patch in choices):
+        return None
+    for patch in choices:
+        refused = _apply(patch, tree, "--dry-run") or _apply(patch, tree)
+        if not refused:
+            return None
+    return refused
+
+
+def _apply(patch, tree, *options):
+    """What `patch` complained of, or None if it had nothing to complain of."""
+    with open(patch) as f:
+        done = subprocess.run(["patch", "-p1", "--force", "--no-backup-if-mismatch", *options], cwd=tree,
+                              stdin=f, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode else None

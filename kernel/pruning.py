@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Removing kernels that nobody uses any more from the cache: a source tree alone takes 1.6 GB."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import time
+
+from kernel import build, source as sources
+from kernel.source import KernelError
+
+#: of a folder that is being removed; one that is found was not removed completely
+_GONE = ".gone"
+
+
+def prune(keep=(None,), days=30, report=print):
+    """Remove builds and source trees that are of no use; the number of bytes that are free then.
+
+    Of no use are builds that were not finished, builds with other patches, another configuration
+    or another compiler than a build of today, builds that no run has used for `days`, and source
+    trees of which no build is left. The kernels that the specs in `keep` stand for stay, and
+    those that run at this moment. Waits for a build that is under way.
+    """
+    cache = sources.cache_dir()
+    with build.lock():
+        kept = _needed(keep) | _running(cache / "kernels")
+        used_trees, freed = set(), 0
+        for folder in _folders(cache / "kernels"):
+            facts = _facts(folder)
+            if folder in kept or facts and _of_today(folder, facts) and _unused_days(folder) <= days:
+                if facts:
+                    used_trees.add(pathlib.Path(facts["source_dir"]))
+            else:
+                freed += _remove(folder, report)
+        for folder in _folders(cache / "sources"):
+            if folder not in used_trees:
+                freed += _remove(folder, report)
+    return freed
+
+
+def _needed(specs):
+    """The builds that kernel specs stand for today."""
+    found = set()
+    for spec in specs:
+        try:
+            found.add(build.build_dir(spec, sources.identify(spec)[1]))
+        except KernelError:
+            pass                                # there is no such source: nothing to keep
+    return found
+
+
+def _running(kernels):
+    """The builds whose kernel is being run now."""
+    found = set()
+    for link in pathlib.Path("/proc").glob("[0-9]*/exe"):
+        try:
+            program = pathlib.Path(os.readlink(link))
+        except OSError:
+            continue                            # it has ended, or is none of our business
+        if program.parent.parent == kernels.resolve():
+            found.add(kernels / program.parent.name)
+    return found
+
+
+def _folders(parent):
+    return sorted(p for p in parent.glob("*") if p.is_dir() and not p.is_symlink())
+
+
+def _facts(folder):
+    """What is known of a finished build, else None."""
+    try:
+        return json.loads((folder / "testbed.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _of_today(folder, facts):
+    """True if a build of the same source would be this one."""
+    identity = re.sub(r"-[0-9a-f]{12}$", "", folder.name)
+    debian = re.match(r"debian-(\d+)\.(\d+)-", identity)
+    version = (int(debian.group(1)), int(debian.group(2))) if debian else sources.tree_version(pathlib.Path(facts["source_dir"]))
+    # the version of a tarball was not known when its key was made
+    return folder in {build.build_dir_of(identity, version), build.build_dir_of(identity, None)}
+
+
+def _unused_days(folder):
+    return (time.time() - (folder / "testbed.json").stat().st_mtime) / 86400
+
+
+def _remove(folder, report):
+    """Remove a folder in a way that never leaves half of one under its name; its size in bytes."""
+    size = sum(os.lstat(os.path.join(where, name)).st_blocks * 512 for where, _, files in os.walk(folder) for name in files)
+    report(f"removing {folder.parent.name}/{folder.name.removesuffix(_GONE)} ({size >> 20} MB)")
+    doomed = folder if folder.name.endswith(_GONE) else folder.with_name(folder.name + _GONE)
+    if doomed != folder:
+        shutil.rmtree(doomed, ignore_errors=True)
+        os.replace(folder, doomed)
+    shutil.rmtree(doomed)
+    return size

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What `ss -tinH` says of every host's TCP sockets, at an interval (-> ss.txt.gz).
+
+For state that only the text has, such as what a congestion control's get_info() exports. Starting
+a program is dear in the guest, so this is on request: `--probe ss`. The numbers of struct tcp_info
+are in tcp_info.csv.gz.
+"""
+import shutil
+import subprocess
+
+_COMMAND = ("ss", "-tinH")                  # TCP, internal information, numbers, no header line
+
+
+class Sampler:
+    """Runs ss in the namespace of every host."""
+
+    def __init__(self, settings, network, description, work_dir):
+        self.interval_us = settings.get("interval_us", 1_000_000)
+        self._network = network
+        self._hosts = [n["name"] for n in description["nodes"] if n["role"] == "host"]
+        self._file = open(f"{work_dir}/ss.txt", "wb")
+
+    def open(self):
+        pass
+
+    def sample(self, t_us):
+        for host in self._hosts:
+            with self._network.in_namespace(host):
+                done = subprocess.run(_COMMAND, stdin=subprocess.DEVNULL, capture_output=True)
+            if done.returncode:
+                words = done.stderr.decode("utf-8", "replace").strip()
+                raise OSError(f"probe ss: {' '.join(_COMMAND)} on {host} ended with status {done.returncode}: {words}")
+            self._file.write(b"# t_us=%d node=%s\n" % (t_us, host.encode()) + done.stdout)
+
+    def close(self):
+        self._file.close()
+        return {}
+
+
+def collect(work_dir, raw_dir, context):
+    from testbed.probes._tables import packed
+    with open(work_dir / "ss.txt", "rb") as text, packed(raw_dir / "ss.txt.gz") as file:
+        shutil.copyfileobj(text, file)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A congestion control of one's own: from the C file to the report, and everything that can be wrong with it."""
+import json
+
+import module_sources
+import pandas as pd
+import pytest
+
+
+@pytest.fixture
+def module(tmp_path):
+    """module(text, name) -> path of a .c file."""
+    def write(text, name="tcp_mine"):
+        path = tmp_path / f"{name}.c"
+        path.write_text(text)
+        return str(path)
+    return write
+
+
+def run_json(testbed, run):
+    return json.loads((testbed.folder / "results/small/runs" / run / "run.json").read_text())
+
+
+def test_from_c_file_to_report(testbed, module):
+    source = module(module_sources.GOOD)
+    done = testbed("run", testbed.scenario(), "--cca", f"reno,{source}")
+    assert done.returncode == 0, done.stderr
+    runs = testbed.folder / "results/small/runs"
+    verdict = json.loads((runs / "mine-seed1/verdict.json").read_text())
+    assert verdict["verdict"] == "valid", verdict["reasons"]
+    assert any("flow samples report mine" in check["message"] for check in verdict["checks"])
+    samples = pd.read_csv(runs / "mine-seed1/raw/tcp_info.csv.gz")
+    assert set(samples["cca"]) == {"mine"}
+    report = (testbed.folder / "results/small/report/index.html").read_text()
+    assert "mine" in report and "reno" in report
+    # nothing was written beside the user's file
+    assert [p.name for p in testbed.folder.glob("*tcp_mine*")] == ["tcp_mine.c"] and not list(testbed.folder.glob("*.ko"))
+
+    again = testbed("run", testbed.scenario(), "--cca", f"reno,{source}", "--no-report")
+    assert "2 runs are already there" in again.stderr
+    module(module_sources.GOOD.replace("* 7 / 10", "* 8 / 10"))
+    changed = testbed("run", testbed.scenario(), "--cca", f"reno,{source}", "--no-report")
+    assert "1 runs are already there" in changed.stderr and "1 runs were made from another scenario, module or kernel" in changed.stderr
+    # the sources are still known by their hash
+    same = testbed("verify", str(runs / "mine-seed1"))
+    assert same.returncode == 0 and "identical" in same.stdout, same.stderr
+
+
+def test_a_folder_and_a_variant_file(testbed, module):
+    folder = testbed.folder / "my-cca"
+    folder.mkdir()
+    (folder / "tcp_mine.c").write_text(module_sources.GOOD.replace(
+        "static u32", "static int keep = 7;\nmodule_param(keep, int, 0644);\nMODULE_PARM_DESC(keep, \"tenths kept\");\n\nstatic u32").replace(
+        "* 7 / 10", "* keep / 10"))
+    (folder / "Makefile").write_text("obj-m := tcp_mine.o\n\nall:\n\t$(MAKE) -C /lib/modules/$(shell uname -r)/build M=$(CURDIR)\n")
+    (testbed.folder / "gentle.yaml").write_text("kernel_cca: mine\nmodule: my-cca\nparameters: {keep: 9}\n")
+    done = testbed("run", testbed.scenario(), "--cca", f"{folder},{testbed.folder}/gentle.yaml", "--no-report")
+    assert done.returncode == 0, done.stderr
+    for name, keep in (("mine", "7"), ("gentle", "9")):
+        checks = json.loads((testbed.folder / f"results/small/runs/{name}-seed1/raw/checks.json").read_text())
+        assert checks["congestion_controls"]["parameters"] == {"tcp_mine": {"keep": keep}}
+    (testbed.folder / "gentle.yaml").write_text("kernel_cca: mine\nmodule: my-cca\nparameters: {keeep: 9}\n")
+    wrong = testbed("run", testbed.scenario(), "--cca", f"{testbed.folder}/gentle.yaml", "--no-report")
+    assert wrong.returncode == 4
+    assert "module tcp_mine has no parameter keeep; it has: keep" in wrong.stderr
+
+
+@pytest.mark.parametrize("text, words", [
+    (module_sources.DOES_NOT_COMPILE, ["{path}:14:", "error: ", "mine_sstresh"]),
+    (module_sources.WRONG_SYMBOL, ['"tcp_no_such_cong_avoid"', "undefined!", "EXPORT_SYMBOL"]),
+    (module_sources.NO_SSTHRESH, ["tcp_mine.ko cannot be loaded: Invalid argument", "mine does not implement required ops"]),
+    (module_sources.TAKEN_NAME, ["tcp_mine.ko cannot be loaded: File exists", "cubic already registered"]),
+    (module_sources.REGISTERS_NOTHING, ["tcp_mine.ko loads, but registers no congestion control"]),
+    (module_sources.CRASHING_INIT, ["the kernel crashed while tcp_mine.ko was loaded", "in mine_init+0x", "do_init_module"]),
+], ids=["does not compile", "wrong symbol", "no ssthresh", "taken name", "registers nothing", "crashing init"])
+def test_bad_before_any_run(testbed, module, text, words):
+    path = module(text)
+    done = testbed("run", testbed.scenario(), "--cca", f"{path},reno", "--no-report")
+    assert done.returncode == 4, done.stderr
+    for word in words:
+        assert word.format(path=path) in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "not run: mine; the others are in" in done.stderr
+    assert run_json(testbed, "reno-seed1")["status"] == "finished"
+
+
+@pytest.mark.parametrize("text, name, words", [
+    (module_sources.NULL_DEREFERENCE, "nullderef",
+     ["nullderef-seed1: the guest kernel crashed: Kernel panic", "in mine_cong_avoid+0x", "[tcp_mine]", "tcp_ack+0x"]),
+    (module_sources.ENDLESS_LOOP, "endless",
+     ["endless-seed1: virtual time stands still at ", "20 s of CPU time without end", "in mine_pkts_acked+0x", "tcp_ack+0x"]),
+], ids=["NULL dereference in cong_avoid", "endless loop in pkts_acked"])
+def test_bad_in_the_middle_of_a_run(testbed, module, text, name, words):
+    done = testbed("run", testbed.scenario(), "--cca", f"{module(text)},reno")
+    assert done.returncode == 4, done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert "Traceback" not in done.stderr and "1 of 2 runs failed" in done.stderr
+    record = run_json(testbed, f"{name}-seed1")
+    assert record["status"] == "failed" and "mine_" in record["error"]
+    assert (testbed.folder / f"results/small/runs/{name}-seed1/log.txt").exists()
+    # the other one has its results, and the report shows both
+    assert run_json(testbed, "reno-seed1")["status"] == "finished"
+    report = (testbed.folder / "results/small/report/index.html").read_text()
+    assert f"{name}-seed1" in report and "reno-seed1" in report
+    testbed.assert_nothing_left()
+
+
+def test_loading_that_never_ends(module, monkeypatch):
+    """Found by the trial load, which does nothing else and is given a minute; here less."""
+    import kernel
+    from kernel import modules
+    monkeypatch.setattr(modules, "_TRIAL_S", 5)
+    with pytest.raises(kernel.ModuleError, match="its init function computes without end"):
+        modules.build(kernel.ensure(), module(module_sources.GOOD.replace(
+            "return tcp_register", "while (!READ_ONCE(mine.flags))\n\t\tbarrier();\n\treturn tcp_register")))

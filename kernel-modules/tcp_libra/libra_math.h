@@ -13,8 +13,8 @@
  * bits and a binary exponent. All is u64, there is no overflow, and the
  * relative errors, which tests/unit/modules asserts, are
  *
- *	libra_exp()		< 1.6e-5	(almost all of it: interpolation)
- *	libra_alpha(), growth()	< 1.7e-5	plus one unit of the result
+ *	libra_exp(), _alpha()	< 1.5e-5	(almost all of it: interpolation)
+ *	libra_growth()		< 1.5e-5	plus one unit of 2^-40 packets
  *	libra_ssthresh()	none, rounded down
  */
 #ifndef _LIBRA_MATH_H
@@ -196,6 +196,24 @@ static inline u64 libra_growth(const struct libra_params *p,
 	g = libra_div(g, libra_num(((u64)p->t0 + rtt->t) * w, 0));
 	g = libra_div(g, libra_num(us_per_s, 0));
 	return libra_fixed(g, LIBRA_GROWTH_SHIFT, LIBRA_PACKET);
+}
+
+/*
+ * The window of w packets after an ACK of `acked` of them. What is no whole
+ * packet yet is kept in *credit.
+ */
+static inline u32 libra_grow(const struct libra_params *p,
+			     const struct libra_rtt *rtt, u64 *credit,
+			     u32 w, u32 acked)
+{
+	/* 2^40 per packet times 2^20 packets fit well */
+	if (acked > 1U << 20)
+		acked = 1U << 20;
+
+	*credit += libra_growth(p, rtt, w) * acked;
+	w += *credit >> LIBRA_GROWTH_SHIFT;
+	*credit &= LIBRA_PACKET - 1;
+	return w;
 }
 
 /*

@@ -153,12 +153,7 @@ static void libra_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	}
 
 	libra_look(sk, &p, &rtt);
-	cwnd = tcp_snd_cwnd(tp);
-	/* 2^40 per packet * 2^20 packets fit well */
-	acked = min(acked, 1U << 20);
-	ca->credit += libra_growth(&p, &rtt, cwnd) * acked;
-	cwnd += ca->credit >> LIBRA_GROWTH_SHIFT;
-	ca->credit &= LIBRA_PACKET - 1;
+	cwnd = libra_grow(&p, &rtt, &ca->credit, tcp_snd_cwnd(tp), acked);
 	tcp_snd_cwnd_set(tp, min(cwnd, tp->snd_cwnd_clamp));
 }
 

@@ -49,11 +49,12 @@ class Scenario:
     parameters: dict        # the choices, quick and --set values that led here
     default_ccas: list
     default_seeds: int
+    choices: dict = dataclasses.field(default_factory=dict)     # {name: [options]}
 
     def resolved(self):
         """All parameters as a JSON-able dict."""
         fields = dataclasses.asdict(self)
-        for key in ("default_ccas", "default_seeds"):
+        for key in ("default_ccas", "default_seeds", "choices"):
             del fields[key]
         return fields
 
@@ -103,14 +104,15 @@ def load(name_or_path, choices=None, quick=False, settings=()):
         if not all(isinstance(fields, dict) for fields in options.values()):
             raise source.error(f"choices.{name}.options", "a mapping of fields to values expected for each option")
         if wanted not in options:
-            raise UsageError(f"--{name} {wanted}: {tree['name']} has {name} {', '.join(options)} "
+            raise UsageError(f"{name} {wanted}: {tree['name']} has {name} {', '.join(options)} "
                              f"({path}:{source.line(f'choices.{name}')})")
         parameters[name] = wanted
         for key, value in options[wanted].items():
             source.put(key, value, f"choices.{name}.options.{wanted}.{key}")
     for name in choices or {}:
         if choices[name] is not None and name not in source.mapping("choices"):
-            raise UsageError(f"--{name}: scenario {tree['name']} has no choice of {name}")
+            others = ", ".join(source.mapping("choices")) or "none at all"
+            raise UsageError(f"{name} {choices[name]}: scenario {tree['name']} has no choice of {name}; its choices: {others}")
     if quick:
         if "quick" not in tree:
             raise UsageError(f"--quick: scenario {tree['name']} has no quick version")
@@ -166,7 +168,8 @@ def _build(source, parameters):
         description=" ".join(str(tree.get("description", "")).split()),
         topology=tree["topology"], traffic=tree["traffic"], timing=Timing(**timing), hosts=hosts,
         probes={k: v or {} for k, v in probe_sections.items()}, parameters=parameters,
-        default_ccas=list(defaults["ccas"]), default_seeds=int(defaults["seeds"]))
+        default_ccas=list(defaults["ccas"]), default_seeds=int(defaults["seeds"]),
+        choices={name: [str(option) for option in choice["options"]] for name, choice in source.mapping("choices").items()})
     try:
         topo = topologies.from_section(scenario.topology)
     except (topologies.TopologyError, ValueError) as problem:

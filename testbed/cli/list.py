@@ -44,10 +44,10 @@ def _scenarios():
     rows = []
     for name in scenario.names():
         loaded = scenario.load(name)
-        choices = ", ".join(f"{k} {v}" for k, v in loaded.parameters.items())
+        choices = "; ".join(f"{k} {v} (of {', '.join(loaded.choices[k])})" for k, v in loaded.parameters.items())
         rows.append((name, loaded.title, f"{loaded.timing.duration_us / 1e6:.0f} s", choices,
                      ", ".join(loaded.default_ccas)))
-    return "Scenarios", ("name", "title", "virtual time", "defaults", "congestion controls"), rows
+    return "Scenarios", ("name", "title", "virtual time", "choices", "congestion controls"), rows
 
 
 def _ccas(arguments):

@@ -27,6 +27,8 @@ def add_arguments(parser):
     parser.add_argument("--cca", metavar="A,B", help="congestion controls, separated by commas: names (see `testbed list ccas`), "
                         "modules (./tcp_mine.c or a folder), variant files (./mine.yaml); a+b: flows take turns")
     parser.add_argument("--load", metavar="PERCENT", help="offered load, where the scenario has a choice of it")
+    parser.add_argument("--choose", metavar="NAME=OPTION", action="append", default=[],
+                        help="one of the scenario's other choices (see `testbed list scenarios`); may be repeated")
     parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds (1..N), or which; repetitions are seeds")
     parser.add_argument("--quick", action="store_true", help="the scenario's short version")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], dest="settings",
@@ -41,7 +43,7 @@ def add_arguments(parser):
 
 
 def main(arguments):
-    chosen = scenario.load(arguments.scenario, {"load": arguments.load}, arguments.quick,
+    chosen = scenario.load(arguments.scenario, _choices(arguments), arguments.quick,
                            arguments.settings + [f"probes.{name}={{}}" for name in arguments.probe])
     subjects = ccas.parse(arguments.cca or ",".join(chosen.default_ccas))
     seeds = _seeds(arguments.seeds or str(chosen.default_seeds))
@@ -70,6 +72,17 @@ def main(arguments):
     if broken:
         raise RunFailed(f"not run: {', '.join(broken)}" + (f"; the others are in {experiment.folder}" if subjects else ""))
     return 0
+
+
+def _choices(arguments):
+    """{choice: option} of --load and --choose."""
+    choices = {"load": arguments.load}
+    for text in arguments.choose:
+        name, separator, option = text.partition("=")
+        if not name or not separator:
+            raise UsageError(f"--choose {text}: NAME=OPTION expected, such as load=85")
+        choices[name] = option
+    return choices
 
 
 def _make_ready(subjects, engine):
@@ -119,6 +132,8 @@ def _command(arguments):
             words += [f"--{name}", getattr(arguments, name)]
     words += ["--quick"] if arguments.quick else []
     words += ["--engine", arguments.engine] if arguments.engine != "uml" else []
+    for choice in arguments.choose:
+        words += ["--choose", choice]
     for setting in arguments.settings:
         words += ["--set", setting]
     for probe in arguments.probe:

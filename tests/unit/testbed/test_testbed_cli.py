@@ -52,7 +52,7 @@ def parse(*words):
 
 
 @pytest.mark.parametrize("words", [
-    [], ["--cca", "reno,bbr"], ["--load", "85", "--quick"], ["--seeds", "4,7", "--kernel", "/src/my linux"],
+    [], ["--cca", "reno,bbr"], ["--choose", "load=85", "--choose", "colour=red"], ["--load", "85", "--quick"], ["--seeds", "4,7", "--kernel", "/src/my linux"],
     ["--set", "traffic.load=70 %", "--set", "hosts.ecn=1", "--probe", "tcp_probe", "--engine", "host"]])
 def test_the_command_noted_in_the_experiment_gives_the_same_run_again(words):
     arguments = parse("small", *words, "--jobs", "3", "--again")

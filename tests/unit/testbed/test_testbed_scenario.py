@@ -165,8 +165,8 @@ def test_unreadable_files(tmp_path):
 
 
 @pytest.mark.parametrize("options, message", [
-    ({"choices": {"size": "huge"}}, "--size huge: small has size small, large ("),
-    ({"choices": {"load": "60"}}, "--load: scenario small has no choice of load"),
+    ({"choices": {"size": "huge"}}, "size huge: small has size small, large ("),
+    ({"choices": {"load": "60"}}, "load 60: scenario small has no choice of load"),
     ({"settings": ["timing.test"]}, "--set timing.test: key=value expected"),
     ({"settings": ["=3"]}, "key=value expected"),
     ({"settings": ["timing.test=[1"]}, "is not a value"),

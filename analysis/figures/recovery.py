@@ -22,6 +22,7 @@ MOST_RTTS = 40      # drawn after the first retransmission
 NOT_SET = 2**31 - 1  # ssthresh before the first loss
 TIMER_US = 100      # a retransmission this long after the last ACK is not that ACK's doing
 RECOVERY, LOSS = 3, 4  # enum tcp_ca_state
+INK = "#222222"
 SHADES = {RECOVERY: "#e6e6e6", LOSS: "#cfcfcf"}
 PANEL_PX, TOP_PX, BOTTOM_PX, GAP_PX = 220, 62, 52, 32
 LEFT_AT, RIGHT_AT = (0.055, 0.425), (0.505, 0.985)  # edges of the two columns, share of the width
@@ -67,14 +68,14 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     _script(experiment, folder, name, flows)
     return [Figure(name, "Loss recovery, segment by segment",
                    "The first retransmissions of the flow that is first to have any, one row per "
-                   "congestion control. Left: congestion window and slow-start threshold; look at how "
-                   "far and how often they fall, and whether the window then grows from one segment (slow start). "
-                   "Shaded is the time of repair: light in fast recovery, darker where the kernel works as after a "
-                   "timeout. Right: segments sent for the first time and acknowledged; where the lower line "
-                   "is flat the receiver waits for a lost segment, and where the upper one is flat the sender may "
-                   "not send anything new. Retransmissions are drawn at the time they are sent, at the height of "
-                   "what is acknowledged then. "
-                   f"Seed {', '.join(map(str, sorted(seeds)))} only.")]
+                   "congestion control. Left: congestion window and slow-start threshold; look at "
+                   "how far and how often they fall, and whether the window then grows from one "
+                   "segment (slow start). Shaded is the time of repair: light in fast recovery, "
+                   "darker where the kernel works as after a timeout. Right: segments sent for the "
+                   "first time, and acknowledged; where the lower line is flat the receiver waits "
+                   "for a lost segment, where the upper one is flat nothing new is sent. "
+                   "Retransmissions are drawn at the time they are sent, at the height of what is "
+                   f"acknowledged then. Seed {', '.join(map(str, sorted(seeds)))} only.")]
 
 
 def first_to_lose(run: Run) -> Flow | None:
@@ -91,7 +92,8 @@ def first_to_lose(run: Run) -> Flow | None:
         rows = received[(received["src"] == src) & (received["dst"] == dst)]
         if len(rows) > 2:
             mine = again[(again["src"] == src) & (again["dst"] == dst)]
-            return flow_of(rows, mine["t_us"].to_numpy(), _segment_bytes(run), _chosen(run), _states(run, src, dst))
+            return flow_of(rows, mine["t_us"].to_numpy(), _segment_bytes(run), _chosen(run),
+                           _states(run, src, dst))
     return None
 
 
@@ -113,18 +115,20 @@ def flow_of(rows: pd.DataFrame, again_us: np.ndarray, segment_bytes: float, chos
     fired = np.where((timer < len(again_us)) & (fired < t), fired, since)
     duplicate = np.zeros(len(rows), bool)
     wnd = rows["snd_wnd"].to_numpy()
-    duplicate[:-1] = ((rows["data_len"].to_numpy()[:-1] == 0) & (una[1:] == una[:-1]) & (wnd[1:] == wnd[:-1])
-                      & (nxt[:-1] != una[:-1]))
+    duplicate[:-1] = ((rows["data_len"].to_numpy()[:-1] == 0) & (una[1:] == una[:-1])
+                      & (wnd[1:] == wnd[:-1]) & (nxt[:-1] != una[:-1]))
     duplicates = pd.DataFrame({"t": t[duplicate], "acked": acked[duplicate]})
     duplicates["nth"] = duplicates.groupby("acked").cumcount() + 1
     after = np.minimum(np.searchsorted(t, again_us, side="right"), len(t) - 1)
     leaves = np.searchsorted(np.maximum.accumulate(sent), chosen if una[0] == 0 else [])
     leaves = leaves[leaves < len(t)]
     return Flow(
-        _changes(fired, "cwnd", rows["snd_cwnd"].to_numpy()), _changes(fired, "ssthresh", _threshold(rows)).dropna(),
+        _changes(fired, "cwnd", rows["snd_cwnd"].to_numpy()),
+        _changes(fired, "ssthresh", _threshold(rows)).dropna(),
         pd.DataFrame({"t": since, "acked": acked, "sent": sent}), duplicates,
         pd.DataFrame({"t": again_us, "acked": acked[after]}),
-        pd.DataFrame({"t": since[leaves], "segment": np.array(chosen)[:len(leaves)]}), states, rtt_us)
+        pd.DataFrame({"t": since[leaves], "segment": np.array(chosen)[:len(leaves)]}),
+        states, rtt_us)
 
 
 def _changes(t: np.ndarray, name: str, values: np.ndarray) -> pd.DataFrame:
@@ -136,8 +140,8 @@ def _changes(t: np.ndarray, name: str, values: np.ndarray) -> pd.DataFrame:
 def _threshold(rows: pd.DataFrame) -> np.ndarray:
     """Slow-start threshold, NaN before it is set.
 
-    tcp_probe has that of tcp_current_ssthresh(), which outside of recovery is 3/4 of the window if that
-    is more: there, the last one known still stands.
+    tcp_probe has that of tcp_current_ssthresh(), which outside of recovery is 3/4 of the window
+    if that is more: there, the last one known still stands.
     """
     cwnd, known = rows["snd_cwnd"], rows["ssthresh"].astype(float)
     return known.where((known < NOT_SET) & (known != cwnd // 2 + cwnd // 4)).ffill().to_numpy()
@@ -151,7 +155,8 @@ def _segment_bytes(run: Run) -> float:
 
 def _chosen(run: Run) -> list[int]:
     """Numbers of the segments that the run's network was told to lose, in order."""
-    return sorted({number for link in run.network["links"] for number in link.get("lose_segments", [])})
+    return sorted({number for link in run.network["links"]
+                   for number in link.get("lose_segments", [])})
 
 
 def _states(run: Run, src: str, dst: str) -> pd.DataFrame:
@@ -161,7 +166,8 @@ def _states(run: Run, src: str, dst: str) -> pd.DataFrame:
         return pd.DataFrame(columns=["start", "end", "ca_state"])
     (address, port), (peer, peer_port) = src.rsplit(":", 1), dst.rsplit(":", 1)
     rows = samples[(samples["src"] == address) & (samples["sport"] == int(port))
-                   & (samples["dst"] == peer) & (samples["dport"] == int(peer_port))].sort_values("t_us")
+                   & (samples["dst"] == peer) & (samples["dport"] == int(peer_port))]
+    rows = rows.sort_values("t_us")
     first = rows["ca_state"].ne(rows["ca_state"].shift())
     spans = pd.DataFrame({"start": rows["t_us"], "ca_state": rows["ca_state"]})[first]
     spans["end"] = spans["start"].shift(-1, fill_value=rows["t_us"].max() if len(rows) else 0)
@@ -184,15 +190,18 @@ def _script(experiment: Experiment, folder: Path, name: str, flows: dict[str, Fl
                 columns[f"{cca} {kind} {column}"] = values.reset_index(drop=True)
     data = pd.DataFrame(columns)
     height = TOP_PX + BOTTOM_PX + PANEL_PX * len(ccas) + GAP_PX * (len(ccas) - 1)
-    highest = max(data[[f"{cca} window cwnd", f"{cca} threshold ssthresh"]].max().max() for cca in ccas)
+    highest = max(data[[f"{cca} window cwnd", f"{cca} threshold ssthresh"]].max().max()
+                  for cca in ccas)
     # what comes long after the repair would make it small
     reach = max(_sent_at(flow, min(flow.last_us, end) + flow.rtt_us) for flow in flows.values())
     acked = min(data[f"{cca} progress acked"].min() for cca in ccas)
     body = [f"set multiplot; set xrange [{start / 1e6:g}:{end / 1e6:g}]",
-            "set key horizontal left bottom at graph -0.02, graph 1.13 samplen 2 width 1 font ',11'"]
+            "set key horizontal left bottom at graph -0.02, graph 1.13 samplen 2 width 1 "
+            "font ',11'"]
     for place, cca in enumerate(ccas):
         top = 1 - (TOP_PX + place * (PANEL_PX + GAP_PX)) / height
-        body += [f"set tmargin at screen {top:g}; set bmargin at screen {top - PANEL_PX / height:g}",
+        body += [f"set tmargin at screen {top:g}",
+                 f"set bmargin at screen {top - PANEL_PX / height:g}",
                  "set xlabel 'time (s)'; set xtics format '%g'" if place == len(ccas) - 1
                  else "unset xlabel; set xtics format ''"]
         body += _windows(name, cca, looks[cca].colour, flows[cca], highest)
@@ -217,33 +226,49 @@ def _within(table: pd.DataFrame, start: float, end: float, lasting: bool) -> pd.
 
 
 def _windows(name: str, cca: str, colour: str, flow: Flow, highest: float) -> list[str]:
-    def curve(kind: str, column: str, looks: str) -> str:
-        return (f"'{name}.csv' using {gnuplot.quote(f'{cca} {kind} t')}:{gnuplot.quote(f'{cca} {kind} {column}')} "
-                f"with steps {looks} title '{kind}'")
-    shades = [f"set object {number} rectangle from {row.start / 1e6:g}, graph 0 to {row.end / 1e6:g}, graph 1 behind "
+    """The left panel."""
+    shades = [f"set object {number} rectangle from {row.start / 1e6:g}, graph 0 "
+              f"to {row.end / 1e6:g}, graph 1 behind "
               f"fillcolor '{SHADES[int(row.ca_state)]}' fillstyle solid noborder"
               for number, row in enumerate(flow.states.itertuples(), start=1)]
-    return [*_column(LEFT_AT), f"set yrange [0:{1.08 * highest:g}]", "set ylabel 'segments' offset 1.5", *shades,
-            f"set label 1 {gnuplot.quote(cca)} at graph 0.98, graph 0.9 right textcolor '{colour}' font ',13'",
-            gnuplot.plot(curve("window", "cwnd", f"linewidth 2 linecolor '{colour}'"),
-                         curve("threshold", "ssthresh", "linewidth 1.5 dashtype 2 linecolor '#222222'")),
+    return [*_column(LEFT_AT), *shades,
+            f"set yrange [0:{1.08 * highest:g}]; set ylabel 'segments' offset 1.5",
+            f"set label 1 {gnuplot.quote(cca)} at graph 0.98, graph 0.9 right "
+            f"textcolor '{colour}' font ',13'",
+            gnuplot.plot(_curve(name, cca, "window", "cwnd", f"2 linecolor '{colour}'", "window"),
+                         _curve(name, cca, "threshold", "ssthresh",
+                                f"1.5 dashtype 2 linecolor '{INK}'", "threshold")),
             "unset label 1", *(["unset object"] if shades else [])]
 
 
 def _progress(name: str, cca: str, colour: str, lowest: float, highest: float) -> list[str]:
-    def part(kind: str, column: str, looks: str, title: str, only: str = "") -> str:
-        x, y = gnuplot.quote(f"{cca} {kind} t"), gnuplot.quote(f"{cca} {kind} {column}")
-        y = f"({only} ? column({y}) : NaN)" if only else y
-        return f"'{name}.csv' using {x}:{y} with {looks} title {gnuplot.quote(title)}"
-    nth = f"column({gnuplot.quote(f'{cca} duplicates nth')})"
-    return [*_column(RIGHT_AT), f"set yrange [{lowest:g}:{highest + 0.05 * (highest - lowest):g}]", "set ylabel 'segment' offset 1.5",
+    """The right panel."""
+    top = highest + 0.05 * (highest - lowest)
+    return [*_column(RIGHT_AT),
+            f"set yrange [{lowest:g}:{top:g}]; set ylabel 'segment' offset 1.5",
             gnuplot.plot(
-                part("progress", "sent", f"steps linewidth 1.5 linecolor '{style.GREY}'", "sent"),
-                part("progress", "acked", f"steps linewidth 2 linecolor '{colour}'", "acknowledged"),
-                part("duplicates", "acked", "points pointtype 7 pointsize 0.3 linecolor '#222222'", "duplicate ACK"),
-                part("duplicates", "acked", "points pointtype 6 pointsize 1.2 linecolor '#222222'", "the third", f"{nth} == 3"),
-                part("retransmissions", "acked", "points pointtype 9 pointsize 1 linecolor '#222222'", "retransmission"),
-                part("losses", "segment", "points pointtype 2 pointsize 0.8 linewidth 1.5 linecolor '#222222'", "lost"))]
+                _curve(name, cca, "progress", "sent", f"1.5 linecolor '{style.GREY}'", "sent"),
+                _curve(name, cca, "progress", "acked", f"2 linecolor '{colour}'", "acknowledged"),
+                _marks(name, cca, "duplicates", "acked", "7 pointsize 0.3", "duplicate ACK"),
+                _marks(name, cca, "duplicates", "acked", "6 pointsize 1.2", "the third", "nth", 3),
+                _marks(name, cca, "retransmissions", "acked", "9 pointsize 1", "retransmission"),
+                _marks(name, cca, "losses", "segment", "2 pointsize 0.8 linewidth 1.5", "lost"))]
+
+
+def _curve(name: str, cca: str, kind: str, column: str, width_and_looks: str, title: str) -> str:
+    return (f"'{name}.csv' using {gnuplot.quote(f'{cca} {kind} t')}:"
+            f"{gnuplot.quote(f'{cca} {kind} {column}')} with steps "
+            f"linewidth {width_and_looks} title '{title}'")
+
+
+def _marks(name: str, cca: str, kind: str, column: str, point_and_looks: str, title: str,
+           only: str = "", value: int = 0) -> str:
+    """Points of a table's rows; of those where the column `only` has `value`, if it is given."""
+    x, y = gnuplot.quote(f"{cca} {kind} t"), gnuplot.quote(f"{cca} {kind} {column}")
+    if only:
+        y = f"(column({gnuplot.quote(f'{cca} {kind} {only}')}) == {value} ? column({y}) : NaN)"
+    return (f"'{name}.csv' using {x}:{y} with points pointtype {point_and_looks} "
+            f"linecolor '{INK}' title '{title}'")
 
 
 def _column(edges: tuple[float, float]) -> list[str]:

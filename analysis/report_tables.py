@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from typing import Any, NamedTuple
 
-from analysis import sizes, stats, style
+from analysis import report_controls, sizes, stats, style
 from analysis.runs import AnalysisError, Experiment, Run
 from analysis.tables import Results, flatten
 
@@ -74,6 +74,7 @@ def context(experiment: Experiment, results: Results) -> dict[str, Any]:
         "load_tables": [table for link in links
                         if (table := _table(results, LOAD_METRICS, link, "congestion control",
                                             f"Load, {style.direction(link)}"))],
+        "controls": report_controls.controls(experiment),
         "workload": _workload(run),
         "runs": [_run_row(one, results) for one in experiment.runs],
         "scenario": _readable(run, "scenario"),

@@ -46,9 +46,8 @@ class Variant:
     module_sha256: str | None = None
 
     def record(self):
-        """What scenario.json keeps of it: enough to make the run again."""
-        return {"name": self.name, "kernel_cca": self.kernel_cca, "sysctls": self.sysctls,
-                "parameters": self.parameters, "module_sha256": self.module_sha256}
+        """What scenario.json keeps of it: enough to make the run again, and to tell a reader what it was."""
+        return dataclasses.asdict(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,6 +176,12 @@ def _only(module, variant):
         return variant.name
     raise RunFailed(f"{variant.module} registers {', '.join(module.congestion_controls)}: say which one in a variant file "
                     "(two lines, module: and kernel_cca:, in mine.yaml; then --cca ./mine.yaml)")
+
+
+def same(records, others):
+    """True if two runs' records of variants stand for the same code and settings, whatever they are titled."""
+    decisive = ("kernel_cca", "sysctls", "parameters", "module_sha256")
+    return isinstance(records, list) and [[r.get(k) for k in decisive] for r in records] == [[o.get(k) for k in decisive] for o in others]
 
 
 def from_record(name, records):

@@ -9,6 +9,7 @@ import re
 import shutil
 import sqlite3
 
+from testbed import ccas
 from testbed.errors import TestbedError, UsageError
 from testbed.files import write_json
 
@@ -83,7 +84,7 @@ def made_from(run_dir, scenario, subject, environment):
         return False
     now = json.loads(json.dumps(scenario.resolved()))
     matters = ("topology", "traffic", "timing", "hosts", "probes")
-    return all(was.get(key) == now[key] for key in matters) and was.get("variants") == json.loads(json.dumps(subject.record())) and \
+    return all(was.get(key) == now[key] for key in matters) and ccas.same(was.get("variants"), subject.record()) and \
         there.get("kernel_key") == environment.get("kernel_key")
 
 

@@ -7,12 +7,12 @@ a run that fails does not stop the others.
 import ctypes
 import multiprocessing
 import os
-import queue
 import shutil
 import signal
 import sys
 import tempfile
 import traceback
+from multiprocessing import connection
 from pathlib import Path
 
 from testbed import results
@@ -66,7 +66,6 @@ class _Scheduler:
         self._scratch, self._display, self._keep_work = scratch, display, keep_work
         self._index = index
         self._processes = multiprocessing.get_context("fork")
-        self._messages = self._processes.Queue()
 
     def run(self, todo, cpus):
         failures, active, free = {}, {}, list(cpus)
@@ -83,9 +82,12 @@ class _Scheduler:
                         prepared.add(seed)
                     name = results.run_name(subject.name, seed)
                     cpu = free.pop(0)
-                    worker = self._processes.Process(target=self._work, args=(subject, seed, cpu), name=name)
+                    # a pipe each: in a shared queue, a worker that is killed may take the lock with it
+                    ear, mouth = self._processes.Pipe(duplex=False)
+                    worker = self._processes.Process(target=self._work, args=(subject, seed, cpu, mouth), name=name)
                     worker.start()
-                    active[name] = (worker, cpu, subject.name, seed)
+                    mouth.close()
+                    active[name] = (worker, ear, cpu, subject.name, seed)
                     self._display.start(name)
                 self._listen(active, free, failures)
         finally:
@@ -96,24 +98,25 @@ class _Scheduler:
         return failures
 
     def _listen(self, active, free, failures):
-        """Handle one message, or notice a worker that ended without one."""
-        try:
-            name, kind, *rest = self._messages.get(timeout=0.5)
-        except queue.Empty:
-            for name, (worker, *_) in list(active.items()):
-                if not worker.is_alive() and self._messages.empty():
-                    self._end(name, f"its process ended with status {worker.exitcode}", None, active, free, failures)
-            return
-        if name not in active:
-            return
-        if kind == "phase":
-            self._display.update(name, *rest)
-        else:
-            self._end(name, *rest, active, free, failures)
+        """Handle a message of each worker that has one, or notice that it ended without."""
+        names = {ear: name for name, (_, ear, *_) in active.items()}
+        for ear in connection.wait(list(names), timeout=0.5):
+            name = names[ear]
+            try:
+                kind, *rest = ear.recv()
+            except (EOFError, OSError):
+                worker = active[name][0]
+                worker.join()
+                kind, rest = "end", [f"its process ended with status {worker.exitcode}", None]
+            if kind == "phase":
+                self._display.update(name, *rest)
+            else:
+                self._end(name, *rest, active, free, failures)
 
     def _end(self, name, error, verdict, active, free, failures):
-        worker, cpu, cca, seed = active.pop(name)
+        worker, ear, cpu, cca, seed = active.pop(name)
         worker.join()
+        ear.close()
         self._experiment.remove_partial(worker.pid)         # a killed one could not
         free.append(cpu)
         run_dir = self._experiment.run_dir(cca, seed)
@@ -126,10 +129,9 @@ class _Scheduler:
         if record and self._index:
             results.index_run(self._experiment.folder, run_dir, record, verdict)
 
-    def _work(self, subject, seed, cpu):
+    def _work(self, subject, seed, cpu, mouth):
         """In the worker: one run, its outcome as a message."""
         _die_with_parent()
-        name = results.run_name(subject.name, seed)
         os.sched_setaffinity(0, {cpu})
         error = verdict = None
         try:
@@ -137,7 +139,7 @@ class _Scheduler:
                 try:
                     carry_out(RunSpec(self._scenario, subject, seed, self._keep_work), self._engine,
                               self._scratch / f"seed{seed}", folder, cpu,
-                              lambda phase, t_us: self._messages.put((name, "phase", phase, t_us)))
+                              lambda phase, t_us: mouth.send(("phase", phase, t_us)))
                     verdict = results.read_verdict(folder)
                 except TestbedError as problem:
                     error = str(problem)
@@ -147,9 +149,7 @@ class _Scheduler:
             error = f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
         except Exception:
             error = "a bug in the testbed:\n" + traceback.format_exc()
-        self._messages.put((name, "end", error, verdict))
-        self._messages.close()
-        self._messages.join_thread()
+        mouth.send(("end", error, verdict))
 
 
 def _die_with_parent():

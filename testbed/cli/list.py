@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """List what there is: scenarios, congestion controls, engines, topologies, traffic, probes, runs."""
 import contextlib
+import os
 import sqlite3
 
 from rich.console import Console
@@ -15,6 +16,10 @@ from testbed import ccas, engines, probes, results, scenario
 from testbed.cli import _shared
 
 HELP = "list scenarios, congestion controls, engines ..."
+#: columns for which a narrow terminal has no room, and from which width it has
+_DETAILS, _DETAILS_FROM = ("set to", "source", "parameters"), 140
+#: for programs that read it: nothing is folded
+_UNFOLDED = 400
 _KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "runs")
 
 
@@ -26,16 +31,22 @@ def add_arguments(parser):
 
 def main(arguments):
     console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(highlight=False, width=_UNFOLDED)
     for kind in arguments.what or _KINDS[:3]:
         heading, columns, rows = _ccas(arguments) if kind == "ccas" else globals()[f"_{kind}"]()
         # not as the table's title: that would be wrapped at the table's width
         console.print(Text(heading, style="bold"), soft_wrap=True)
+        shown = [i for i, column in enumerate(columns) if console.width >= _DETAILS_FROM or column not in _DETAILS]
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-        for column in columns:
-            table.add_column(column, overflow="fold")
+        for i in shown:
+            table.add_column(columns[i], overflow="fold")
         for row in rows:
-            table.add_row(*map(str, row))
+            table.add_row(*(str(row[i]) for i in shown))
         console.print(table)
+        if len(shown) < len(columns):
+            console.print(Text(f"(more columns from {_DETAILS_FROM} characters on: "
+                               f"{', '.join(c for c in columns if c in _DETAILS)})", style="dim"))
         console.print()
     return 0
 

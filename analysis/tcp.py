@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -20,6 +22,40 @@ def has_long_flows(run: Run) -> bool:
     """Whether single flows matter: not when a workload starts connections by the hundred."""
     connections = run.frame("connections")
     return connections is None or len(connections) <= MOST_FLOWS
+
+
+def listed_flows(run: Run) -> list[dict[str, Any]] | None:
+    """The flows that workload.json lists, None for workloads that list none."""
+    flows = run.workload.get("flows")
+    return flows if isinstance(flows, list) else None
+
+
+def flow_numbers(run: Run, samples: pd.DataFrame, sent: pd.Series) -> np.ndarray:
+    """Number (from 1) of the flow that each sample's socket sends, 0 if it sends none.
+
+    Listed flows have the numbers of the list: their programs may have other
+    connections, too.  Without a list every socket is a flow whose `sent` has a sum > 0.
+    """
+    listed = listed_flows(run)
+    if listed is not None:
+        return _listed_numbers(listed, samples, "sender")
+    socket = samples.groupby(SOCKET, observed=True, sort=False).ngroup().to_numpy()
+    sends = np.bincount(socket, weights=sent) > 0
+    return np.where(sends, np.cumsum(sends), 0)[socket]
+
+
+def _listed_numbers(listed: list[dict[str, Any]], samples: pd.DataFrame, end: str) -> np.ndarray:
+    """Number of the flow whose `end` (sender, receiver) each sample's socket is, 0 if of none."""
+    place = {"sender": ("src", "sport", "dst", "dport"),
+             "receiver": ("dst", "dport", "src", "sport")}[end]
+    # A flow without a source port has whichever its socket got.
+    known = {(flow[end], *(flow[name] for name in place)): flow["flow"] for flow in listed}
+    any_port = 1 + place.index("sport")
+    socket = samples.groupby(SOCKET, observed=True, sort=False).ngroup().to_numpy()
+    _, first = np.unique(socket, return_index=True)
+    numbers = [known.get(key) or known.get((*key[:any_port], None, *key[any_port + 1:]), 0)
+               for key in samples[SOCKET].iloc[first].itertuples(index=False, name=None)]
+    return np.array(numbers, dtype=int)[socket]
 
 
 def growth(samples: pd.DataFrame) -> pd.DataFrame:
@@ -49,11 +85,18 @@ def measured(run: Run) -> tuple[pd.DataFrame, pd.DataFrame] | None:
     """Samples by time, and growth, of the measurement interval; None without tcp_info.
 
     Growth between two samples around an edge of the interval counts in
-    proportion to the time inside.
+    proportion to the time inside.  Where workload.json lists flows, only
+    the sockets of their two ends are looked at.
     """
     samples = run.frame("tcp_info")
     if samples is None or samples.empty:
         return None
+    listed = listed_flows(run)
+    if listed is not None:
+        samples = samples[(_listed_numbers(listed, samples, "sender") > 0)
+                          | (_listed_numbers(listed, samples, "receiver") > 0)]
+        if samples.empty:
+            return None
     samples = samples.sort_values("t_us", kind="stable", ignore_index=True)
     steps = growth(samples)
     start, end = run.interval

@@ -21,7 +21,7 @@ QUANTITIES = (("flows_cwnd", "Congestion window of each flow", "cwnd", 1, "cwnd 
 
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     """One panel per CCA from its first usable seed; nothing for workloads of many flows."""
-    flows: dict[str, tuple[Run, list[pd.DataFrame]]] = {}
+    flows: dict[str, tuple[Run, dict[int, pd.DataFrame]]] = {}
     for run in experiment.usable_runs:
         if run.cca not in flows and (senders := _senders(run)):
             flows[run.cca] = run, senders
@@ -30,23 +30,25 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     return [_draw(experiment, folder, flows, *quantity) for quantity in QUANTITIES]
 
 
-def _senders(run: Run) -> list[pd.DataFrame]:
-    """Samples of every socket that sends, thinned to what a plot can show."""
+def _senders(run: Run) -> dict[int, pd.DataFrame]:
+    """Samples of every flow's sender by its number, thinned to what a plot can show."""
     samples = run.frame("tcp_info") if tcp.has_long_flows(run) else None
     if samples is None or samples.empty:
-        return []
-    sockets = [rows for _, rows in samples.sort_values("t_us", kind="stable").groupby(
-        tcp.SOCKET, observed=True, sort=False) if rows["bytes_sent"].max() > 0]
-    return [rows.iloc[::math.ceil(len(rows) / 1000)] for rows in sockets[:MOST_DRAWN]]
+        return {}
+    samples = samples.sort_values("t_us", kind="stable")
+    flows = samples.groupby(tcp.flow_numbers(run, samples, samples["bytes_sent"]))
+    drawn = [number for number in flows.groups if number][:MOST_DRAWN]
+    return {number: rows.iloc[::math.ceil(len(rows) / 1000)]
+            for number, rows in flows if number in drawn}
 
 
 def _draw(experiment: Experiment, folder: Path,
-          flows: dict[str, tuple[Run, list[pd.DataFrame]]], name: str, title: str,
+          flows: dict[str, tuple[Run, dict[int, pd.DataFrame]]], name: str, title: str,
           column: str, factor: float, y_label: str) -> Figure:
     ccas = [cca for cca in experiment.ccas if cca in flows]
     data: dict[str, pd.Series] = {}
     for cca in ccas:
-        for number, rows in enumerate(flows[cca][1]):
+        for number, rows in flows[cca][1].items():
             data[f"{cca} {number} time_s"] = rows["t_us"].reset_index(drop=True) / 1e6
             data[f"{cca} {number} {column}"] = rows[column].reset_index(drop=True) / factor
     height = PANEL_PX * len(ccas) + 62
@@ -59,9 +61,9 @@ def _draw(experiment: Experiment, folder: Path,
     for place, cca in enumerate(ccas):
         curves = [f"'{name}.csv' using {gnuplot.quote(f'{cca} {number} time_s')}:"
                   f"{gnuplot.quote(f'{cca} {number} {column}')} with lines linewidth 1.2 "
-                  f"linecolor '{style.PALETTE[number % len(style.PALETTE)]}' "
-                  f"dashtype {1 + number // len(style.PALETTE)}"
-                  for number in range(len(flows[cca][1]))]
+                  f"linecolor '{style.PALETTE[index % len(style.PALETTE)]}' "
+                  f"dashtype {1 + index // len(style.PALETTE)}"
+                  for index, number in enumerate(flows[cca][1])]
         body += [f"set label 1 {gnuplot.quote(cca)} at graph 0, graph 1.07 font ',13'",
                  "set xlabel 'time (s)'; set xtics format '%g'" if place == len(ccas) - 1
                  else "unset xlabel; set xtics format ''", gnuplot.plot(*curves)]

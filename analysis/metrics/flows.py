@@ -26,24 +26,36 @@ def compute(run: Run) -> list[Metric]:
     if found is None:
         return []
     samples, steps = found
-    socket = samples.groupby(tcp.SOCKET, observed=True, sort=False).ngroup()
-    sent = steps["bytes_sent"].groupby(socket).sum()
-    flows = sent[sent > 0].index
+    number = tcp.flow_numbers(run, samples, steps["bytes_sent"])
+    flows = [int(flow) for flow in np.unique(number) if flow]
     if not 0 < len(flows) <= tcp.MOST_FLOWS:
         return []
-    metrics = []
-    for number, flow in enumerate(flows):
-        mine = (socket == flow).to_numpy()
-        metrics += _flow(run, f"flow_{number}", samples[mine], steps[mine])
-    total = sum(metric.value for metric in metrics if metric.metric == "mean_throughput_l4")
-    metrics.append(Metric("mean_agg_throughput_l4", "all", "Mbit/s", total))
+    metrics, throughputs = [], {}
+    for flow in flows:
+        mine = number == flow
+        found_of_flow = _flow(run, f"flow_{flow}", samples[mine], steps[mine])
+        throughputs[flow] = found_of_flow[0].value
+        metrics += found_of_flow
+    metrics.append(Metric("mean_agg_throughput_l4", "all", "Mbit/s", sum(throughputs.values())))
+    metrics += _by_cca(throughputs, {flow: str(samples["cca"][number == flow].iloc[-1])
+                                     for flow in flows})
     if len(flows) > 1:
-        metrics += _fairness(run, samples, steps, socket, list(flows))
+        metrics += _fairness(run, samples, steps, number, flows)
+    return metrics
+
+
+def _by_cca(throughputs: dict[int, float], cca_of: dict[int, str]) -> list[Metric]:
+    """Mean per flow, and sum, of the flows of each CCA; nothing if all use the same."""
+    metrics = []
+    for cca in sorted(set(cca_of.values())) if len(set(cca_of.values())) > 1 else ():
+        mine = [value for flow, value in throughputs.items() if cca_of[flow] == cca]
+        metrics += [Metric("mean_throughput_l4", f"cca_{cca}", "Mbit/s", sum(mine) / len(mine)),
+                    Metric("mean_agg_throughput_l4", f"cca_{cca}", "Mbit/s", sum(mine))]
     return metrics
 
 
 def _flow(run: Run, scope: str, samples: pd.DataFrame, steps: pd.DataFrame) -> list[Metric]:
-    """Rates count zero after completion; cwnd and sRTT hold their last value."""
+    """Throughput first.  Rates count zero after completion; cwnd and sRTT hold their last value."""
     start_us, end_us = run.interval
     times = samples["t_us"].to_numpy()
     # When the flow began is known to one sampling interval.
@@ -75,7 +87,7 @@ def _base_rtt_us(run: Run, samples: pd.DataFrame) -> float | None:
                  if {path["initiator"], path["acceptor"]} == ends), None)
 
 
-def _fairness(run: Run, samples: pd.DataFrame, steps: pd.DataFrame, socket: pd.Series,
+def _fairness(run: Run, samples: pd.DataFrame, steps: pd.DataFrame, number: np.ndarray,
               flows: list[int]) -> list[Metric]:
     """Jain's index and entropy of the throughputs per bin, averaged over the bins.
 
@@ -88,7 +100,7 @@ def _fairness(run: Run, samples: pd.DataFrame, steps: pd.DataFrame, socket: pd.S
     bin_us = step_us * math.ceil(LEAST_BIN_US / step_us - 1e-6)
     # A sample's growth belongs to the time before it.
     place = ((samples["t_us"] - run.interval.start_us - 1) // bin_us).rename("bin")
-    table = (steps["bytes_acked"].groupby([place, socket]).sum().unstack(fill_value=0)
+    table = (steps["bytes_acked"].groupby([place, number]).sum().unstack(fill_value=0)
              .reindex(columns=flows, fill_value=0).to_numpy())
     table = table[table.sum(axis=1) > 0]
     share = table / table.sum(axis=1, keepdims=True)

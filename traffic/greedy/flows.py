@@ -1,65 +1,142 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sender and receiver of greedy flows, one process per node.
+"""Sender and receiver of greedy flows as plain sockets, one process per node.
 
     python -m traffic.greedy.flows JOB.json
 
-job: {"send": [{flow, address, port, start_us}], "receive": [{flow, address, port}], "duration_us"}
+job: {"send": [{flow, address, port, start_us}], "receive": [{flow, address, port}], "duration_us"};
+a flow may have `bytes` (to send exactly that many), and at the sender `sequence_start`.
 Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}".
 """
-import json
-import signal
+import os
 import socket
+import struct
 import sys
 import threading
-import time
+
+from traffic.clock import now_ns
+from traffic.greedy import program
 
 _WRITE_BYTES = 1 << 20
-# Wake the receiver for half a megabyte at a time: it must not cost a system call per packet.
-# Linux caps this at half the receive buffer, so that it cannot stall a flow.
-_LOW_WATER_BYTES = 1 << 19
-
-
-def _receive(listener, counts, flow):
-    connection, _ = listener.accept()
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _LOW_WATER_BYTES)
-    buffer = bytearray(_WRITE_BYTES)
-    while received := connection.recv_into(buffer):
-        counts[flow] += received
-
-
-def _send(flow, start_ns, end_ns, counts):
-    time.sleep(max(0, start_ns - time.monotonic_ns()) / 1e9)
-    data = bytes(_WRITE_BYTES)
-    with socket.create_connection((flow["address"], flow["port"])) as connection:
-        while (left_ns := end_ns - time.monotonic_ns()) > 0:
-            connection.settimeout(left_ns / 1e9)
-            try:
-                counts[flow["flow"]] += connection.send(data)
-            except TimeoutError:
-                return
+# Wake the receiver for half a megabyte at a time: it must not cost a system call per packet. But
+# what lies unread takes from the receive window, so never for more than an eighth of that.
+_LOW_WATER_BYTES, _WINDOW_SHARE = 1 << 19, 16
+_RECEIVE_WINDOW = struct.Struct("=64xI")        # tcpi_rcv_ssthresh in struct tcp_info
+# include/uapi/linux/tcp.h
+_TCP_REPAIR, _TCP_REPAIR_QUEUE, _TCP_QUEUE_SEQ = 19, 20, 21
+_TCP_SEND_QUEUE, _REPAIR_OFF_WITHOUT_PROBE = 2, -1
 
 
 def main():
-    with open(sys.argv[1]) as f:
-        job = json.load(f)
-    received = {flow["flow"]: 0 for flow in job["receive"]}
-    sent = {flow["flow"]: 0 for flow in job["send"]}
-    listeners = [(socket.create_server((flow["address"], flow["port"])), flow["flow"]) for flow in job["receive"]]
-    print("ready", flush=True)
-    word, t0_ns = sys.stdin.readline().split()
-    if word != "start":
-        sys.exit(f"expected start, got {word!r}")
-    t0_ns = int(t0_ns)
+    job = program.read_job()
+    account = {"sent_bytes": {flow["flow"]: 0 for flow in job["send"]},
+               "received_bytes": {flow["flow"]: 0 for flow in job["receive"]},
+               # of flows with a number of bytes to send that all have arrived
+               "delivered_us": {}}
+    listeners = [(_listen(flow), flow) for flow in job["receive"]]
+    t0_ns = program.wait_for_start()
     end_ns = t0_ns + job["duration_us"] * 1000
-    threads = [threading.Thread(target=_receive, args=(listener, received, flow), daemon=True)
+    threading.excepthook = _fail
+    threads = [threading.Thread(target=_receive, args=(listener, flow, t0_ns, account), daemon=True)
                for listener, flow in listeners]
-    threads += [threading.Thread(target=_send, args=(flow, t0_ns + flow["start_us"] * 1000, end_ns, sent), daemon=True)
-                for flow in job["send"]]
+    threads += [threading.Thread(target=_send, args=(flow, t0_ns, end_ns, account), daemon=True) for flow in job["send"]]
     for thread in threads:
         thread.start()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    time.sleep(max(0, end_ns - time.monotonic_ns()) / 1e9)
-    print("done", json.dumps({"sent_bytes": sent, "received_bytes": received}), flush=True)
+    program.sleep_until(end_ns)
+    program.done(account)
+
+
+def _fail(problem):
+    """A flow that is not there must not go unnoticed."""
+    sys.__excepthook__(problem.exc_type, problem.exc_value, problem.exc_traceback)
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def _listen(flow):
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    _set_cca(listener, flow)
+    listener.bind((flow["address"], flow["port"]))
+    listener.listen()
+    return listener
+
+
+def _receive(listener, flow, t0_ns, account):
+    connection, _ = listener.accept()
+    left = flow.get("bytes")
+    low_water = 0
+    buffer = bytearray(_WRITE_BYTES)
+    while True:
+        if low_water < _LOW_WATER_BYTES or left is not None:
+            # of the last byte the instant matters, so it must not wait for a FIN
+            low_water = min(_share_of_window(connection), _LOW_WATER_BYTES if left is None else left)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
+        received = connection.recv_into(buffer)
+        if not received:
+            return
+        account["received_bytes"][flow["flow"]] += received
+        if left is not None:
+            left -= received
+            if left == 0:
+                account["delivered_us"][flow["flow"]] = (now_ns() - t0_ns) // 1000
+                connection.close()
+                return
+
+
+def _share_of_window(connection):
+    window, = _RECEIVE_WINDOW.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVE_WINDOW.size))
+    return window // _WINDOW_SHARE
+
+
+def _send(flow, t0_ns, end_ns, account):
+    program.sleep_until(t0_ns + flow["start_us"] * 1000)
+    data = memoryview(bytes(_WRITE_BYTES))
+    left = flow.get("bytes")
+    with socket.socket() as connection:
+        _set_cca(connection, flow)
+        if "sequence_start" in flow:
+            _choose_sequence(connection, flow["sequence_start"])
+        connection.connect((flow["address"], flow["port"]))
+        while left != 0 and (left_ns := end_ns - now_ns()) > 0:
+            connection.settimeout(left_ns / 1e9)
+            try:
+                sent = connection.send(data[:left])
+            except TimeoutError:
+                return
+            account["sent_bytes"][flow["flow"]] += sent
+            if left:
+                left -= sent
+        if left == 0:
+            _wait_for_close(connection, end_ns)
+
+
+def _wait_for_close(connection, end_ns):
+    """The receiver closes when it has everything; until then the socket is there to be sampled."""
+    connection.settimeout(max(1, end_ns - now_ns()) / 1e9)
+    try:
+        connection.recv(1)
+    except TimeoutError:
+        pass
+
+
+def _set_cca(connection, flow):
+    name = program.cca_of(flow["flow"])
+    if not name:
+        return
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+    except OSError as problem:
+        raise OSError(problem.errno, f"congestion control {name!r} of flow {flow['flow']}: {problem.strerror}") from None
+
+
+def _choose_sequence(connection, first):
+    """Let the first byte of data have sequence number `first`: the SYN has the one before it.
+
+    connect() keeps a number that was put there in repair mode, unless it is 0.
+    """
+    for option, value in ((_TCP_REPAIR, 1), (_TCP_REPAIR_QUEUE, _TCP_SEND_QUEUE),
+                          (_TCP_QUEUE_SEQ, (first - 1) % (1 << 32)), (_TCP_REPAIR, _REPAIR_OFF_WITHOUT_PROBE)):
+        connection.setsockopt(socket.IPPROTO_TCP, option, struct.pack("=I", value % (1 << 32)))
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def test_long_flows(tmp_path, values):
     assert found["mean_jains_fairness_throughput_l4", "bin_120_ms"] == pytest.approx(1)
     assert found["mean_entropy_fairness_throughput_l4", "bin_120_ms"] == pytest.approx(
         np.log2(10))
-    assert found["mean_est_qdelay_l4", "flow_0"] == pytest.approx(30 - 8)
+    assert found["mean_est_qdelay_l4", "flow_1"] == pytest.approx(30 - 8)
     assert found["goodput", DOWN] == pytest.approx(10, rel=1e-4)
 
 

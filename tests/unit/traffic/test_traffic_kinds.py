@@ -47,50 +47,6 @@ def test_duration(context):
     assert context.duration_us == 10_000_000
 
 
-@pytest.mark.parametrize("changes", [{}, {"flows": 10_000}, {"paths": [0, 3]}, {"stagger_us": 500}, {"target": "left_to_right"}])
-def test_greedy_sections(network, changes):
-    traffic.load("greedy").validate({"kind": "greedy", "target": "right_to_left", **changes}, network)
-
-
-@pytest.mark.parametrize("field, changes", [
-    ("target", {"target": "up"}), ("target", {"target": None}), ("target", {"target": "n1_to_r1"}), ("flows", {"flows": 0}), ("flows", {"flows": 1.5}),
-    ("flows", {"flows": True}), ("flows", {"flows": 10_001}), ("flows", {"flows": 10_000, "paths": [0, 1, 2, 3, 0, 1]}), ("paths", {"paths": [4]}),
-    ("paths", {"paths": [-1]}), ("paths", {"paths": [True]}), ("paths", {"paths": []}), ("paths", {"paths": 0}), ("stagger", {"stagger_us": -1}), ("stagger", {"stagger": 1}),
-    ("load_percent", {"load_percent": 60}),
-])
-def test_refused_greedy_sections(network, field, changes):
-    with pytest.raises(ParameterError) as problem:
-        traffic.load("greedy").validate({"kind": "greedy", "target": "right_to_left", **changes}, network)
-    assert problem.value.field == field
-
-
-def test_greedy_without_a_unit_says_so(network):
-    with pytest.raises(ParameterError, match="a value with a unit such as '20 ms'"):
-        traffic.load("greedy").validate({"kind": "greedy", "target": "right_to_left", "stagger": 1}, network)
-
-
-@pytest.mark.parametrize("target, sender, receiver, address", [("right_to_left", "n3", "n1", "10.0.2.1"), ("left_to_right", "n1", "n3", "10.0.4.1")])
-def test_greedy_sends_in_the_direction_of_the_target(context, target, sender, receiver, address):
-    workload = traffic.load("greedy").prepare({"kind": "greedy", "target": target}, context)
-    programs = {node: job for node, _, job in jobs(workload, context)}
-    flow = {"flow": 0, "address": address, "port": 6000}
-    assert programs == {sender: {"receive": [], "send": [{**flow, "start_us": 0}], "duration_us": 10_000_000},
-                        receiver: {"receive": [flow], "send": [], "duration_us": 10_000_000}}
-    assert workload.description == {"target_link": target, "flows": 1, "prefill_us": 1_000_000, "warmup_us": 2_000_000,
-                                    "test_us": 7_000_000, "duration_us": 10_000_000}
-
-
-def test_greedy_flows_have_a_number_a_port_and_a_start_each(context):
-    workload = traffic.load("greedy").prepare({"kind": "greedy", "target": "right_to_left", "flows": 2, "paths": [0, 3], "stagger_us": 500}, context)
-    made = jobs(workload, context)
-    assert {module for _, module, _ in made} == {"traffic.greedy.flows"}
-    sent = sorted((f["flow"], node, f["port"], f["start_us"]) for node, _, job in made for f in job["send"])
-    assert sent == [(0, "n3", 6000, 0), (1, "n3", 6001, 500), (2, "n4", 6002, 1000), (3, "n4", 6003, 1500)]
-    received = sorted((f["flow"], node, f["port"]) for node, _, job in made for f in job["receive"])
-    assert received == [(0, "n1", 6000), (1, "n1", 6001), (2, "n2", 6002), (3, "n2", 6003)]
-    assert workload.description["flows"] == 4 and traffic.load("greedy").collect(context, context.work_dir) == {}
-
-
 @pytest.mark.parametrize("changes, scale", [
     ({}, None), ({"scale": "search"}, None), ({"scale": 1.5}, 1.5), ({"scale": 2}, 2.0), ({"scale": "unc", "unc_scale": 5.276}, 5.276), ({"load_percent": 200}, None)])
 def test_tmix_sections(network, changes, scale):

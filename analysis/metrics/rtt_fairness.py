@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How a bottleneck is shared by flows of different round-trip times, from tcp_info."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis import tcp
+from analysis.metrics import Metric
+from analysis.runs import Run
+
+
+def compute(run: Run) -> list[Metric]:
+    """Throughput of the flows with the smallest base RTT over that of those with the largest.
+
+    Acknowledged payload in the measurement interval, mean per flow; nothing where the
+    flows have all the same RTT or the long ones got nothing through.
+    """
+    rtts_us = {flow["flow"]: flow.get("base_rtt_us") for flow in tcp.listed_flows(run) or ()}
+    if not rtts_us or None in rtts_us.values():
+        return []
+    short_us, long_us = min(rtts_us.values()), max(rtts_us.values())
+    found = tcp.measured(run) if short_us < long_us else None
+    if found is None:
+        return []
+    samples, steps = found
+    number = tcp.flow_numbers(run, samples, steps["bytes_sent"])
+    acked = np.bincount(number, weights=steps["bytes_acked"], minlength=max(rtts_us) + 1)
+    short, long = (np.mean([acked[flow] for flow, rtt_us in rtts_us.items() if rtt_us == wanted_us])
+                   for wanted_us in (short_us, long_us))
+    if long <= 0:
+        return []
+    scope = f"rtt_{short_us / 1e3:g}_to_{long_us / 1e3:g}_ms"
+    return [Metric("throughput_ratio_short_long", scope, "1", float(short / long))]

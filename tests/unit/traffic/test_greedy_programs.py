@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs of greedy flows: congestion controls, iperf3's arguments and failures, sockets."""
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+
+from testbed import PROJECT_DIR
+from traffic.greedy import flows, iperf3, program
+
+FLOW = {"flow": 2, "address": "10.0.2.1", "port": 6001, "source_port": 30001, "start_us": 300_000}
+
+
+@pytest.mark.parametrize("variable, expected", [
+    (None, [None] * 3), ("", [None] * 3), ("libra", ["libra"] * 3), ("libra,bic", ["libra", "bic", "libra"]), ("a,b,c", ["a", "b", "c"])])
+def test_flows_take_turns_with_the_congestion_controls(monkeypatch, variable, expected):
+    monkeypatch.delenv("TESTBED_FLOW_CCAS", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("TESTBED_FLOW_CCAS", variable)
+    assert [program.cca_of(flow) for flow in (1, 2, 3)] == expected
+
+
+@pytest.mark.parametrize("duration_us, seconds", [(300_001, 1), (1_300_000, 1), (1_300_001, 2), (10_000_000, 10)])
+def test_clients_last_until_the_end(monkeypatch, duration_us, seconds):
+    monkeypatch.delenv("TESTBED_FLOW_CCAS", raising=False)
+    arguments = ["-c", "10.0.2.1", "-p", "6001", "--cport", "30001", "-t", str(seconds)]
+    assert iperf3.client_arguments(FLOW, duration_us) == arguments
+    monkeypatch.setenv("TESTBED_FLOW_CCAS", "libra,bic")
+    assert iperf3.client_arguments(FLOW, duration_us) == [*arguments, "-C", "bic"]
+
+
+@pytest.fixture
+def children(tmp_path, monkeypatch):
+    """Function: script of a stand-in for iperf3 -> Children that run it."""
+    made = []
+
+    def of(script):
+        path = tmp_path / "iperf3"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        monkeypatch.setattr(iperf3, "PROGRAM", str(path))
+        made.append(iperf3.Children(str(tmp_path), None))
+        return made[-1]
+    yield of
+    for one in made:
+        one.kill()
+
+
+def test_output_of_iperf3_is_kept_and_its_sums_are_told(children, tmp_path):
+    running = children("""echo '{"end": {"sum_sent": {"bytes": 5}, "title": "'$*'"}}'""")
+    running.start(2, "client", ["-t", "9"])
+    running.watch()
+    assert not running.running and running.transferred("client", "sum_sent") == {2: 5}
+    assert json.loads((tmp_path / "iperf3-flow2.json").read_text())["end"]["title"] == "-4 -J -t 9"
+    assert running.transferred("server", "sum_received") == {}
+
+
+@pytest.mark.parametrize("script, words", [
+    ("""echo '{"end": {}, "error": "unable to connect: refused"}'; exit 1""", "iperf3 server of flow 3: unable to connect: refused; exit status 1"),
+    ("""echo '{"end": {}, "error": "unable to connect"}'""", "iperf3 server of flow 3: unable to connect"),
+    ("""echo 'warning: not that' >&2; echo '{"end": {}}'""", "iperf3 server of flow 3: warning: not that"),
+    ("""echo 'bad option' >&2; exit 3""", "iperf3 server of flow 3: bad option; exit status 3"),
+    ("""echo '{"half'; exit 0""", """iperf3 server of flow 3: {"half; exit status 0"""),
+    ("kill -9 $$", "iperf3 server of flow 3: killed by SIGKILL"), ("exit 0", "iperf3 server of flow 3: exit status 0")])
+def test_failures_of_iperf3_have_its_own_words(children, script, words):
+    running = children(script)
+    running.start(3, "server", [])
+    with pytest.raises(iperf3.ChildFailed) as problem:
+        running.watch()
+    assert str(problem.value) == words
+
+
+def test_children_are_watched_for_a_time_and_killed(children):
+    running = children("exec sleep 60")
+    running.start(1, "client", [])
+    (pid, flow, role), = running.running.values()
+    running.watch(0.01)
+    assert (flow, role) == (1, "client") and len(running.running) == 1
+    running.kill()
+    assert not running.running and not os.path.exists(f"/proc/{pid}")
+
+
+def test_a_server_that_ends_at_once_is_noticed(children):
+    running = children("""echo '{"end": {}}'""")
+    running.start(1, "server", [])
+    with pytest.raises(iperf3.ChildFailed, match="ended before it was used"):
+        iperf3._wait_until_listening({1}, running)
+
+
+class Options:
+    """A socket that notes what it is asked to be."""
+
+    def __init__(self):
+        self.asked = []
+
+    def setsockopt(self, *option):
+        self.asked.append(option)
+
+
+@pytest.mark.parametrize("first, syn", [(0, 2**32 - 1), (2, 1), (2**32 - 1, 2**32 - 2)])
+def test_sequence_number_of_the_syn_is_the_one_before(first, syn):
+    asked = Options()
+    flows._choose_sequence(asked, first)
+    assert [(option, struct.unpack("=i" if option == 19 else "=I", value)[0]) for level, option, value in asked.asked] == [
+        (19, 1), (20, 2), (21, syn), (19, -1)]
+
+
+def test_congestion_control_is_named_when_there_is_none(monkeypatch):
+    monkeypatch.setenv("TESTBED_FLOW_CCAS", "reno,nonesuch")
+    with socket.socket() as unused, pytest.raises(OSError, match="congestion control 'nonesuch' of flow 2"):
+        flows._set_cca(unused, FLOW)
+
+
+def run_flows(tmp_path, send, receive, duration_us):
+    """(exit status, last line, stderr) of the sockets program that has both ends of a flow."""
+    (tmp_path / "job.json").write_text(json.dumps({"send": send, "receive": receive, "duration_us": duration_us}))
+    started = subprocess.Popen([sys.executable, "-m", "traffic.greedy.flows", str(tmp_path / "job.json")], cwd=PROJECT_DIR,
+                               text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert started.stdout.readline() == "ready\n"
+    output, words = started.communicate(f"start {time.monotonic_ns()}\n", timeout=30)
+    return started.returncode, output.strip(), words
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        return unused.getsockname()[1]
+
+
+def test_a_number_of_bytes_is_sent_and_its_arrival_noted(tmp_path):
+    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "bytes": 3_000_001}
+    status, line, words = run_flows(tmp_path, [{**flow, "start_us": 1000}], [flow], 600_000)
+    assert status == 0, words
+    account = json.loads(line.removeprefix("done "))
+    assert account["sent_bytes"] == account["received_bytes"] == {"1": 3_000_001}
+    assert 1000 <= account["delivered_us"]["1"] < 600_000
+
+
+def test_a_flow_that_cannot_connect_ends_the_program(tmp_path):
+    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "start_us": 0}
+    status, line, words = run_flows(tmp_path, [flow], [], 5_000_000)
+    assert status == 1 and line == "" and "ConnectionRefusedError" in words

@@ -234,3 +234,41 @@ def test_a_verdict_without_any_check_is_not_valid(tmp_path, monkeypatch):
 
 def test_wrong_congestion_control_of_the_whole_run(tmp_path, files):
     assert fidelity.judge(evidence_files.write(tmp_path, files, variants=["bbr"]))["verdict"] == "invalid"
+
+
+# -- several congestion controls in one run ----------------------------------------------
+
+TURNS = [{"flow": 1, "sender": "n1", "receiver": "n2", "dst": "10.0.3.1", "dport": 2, "sport": 1},
+         {"flow": 2, "sender": "n2", "receiver": "n1", "dst": "10.0.2.1", "dport": 2, "sport": 1}]
+
+
+def in_turn(tmp_path, files, change=lambda samples: None, variants=("cubic", "bic")):
+    """Findings about the congestion control of flows that take turns."""
+    files["workload.json"]["flows"] = TURNS
+    samples = files["tcp_info"]
+    samples.loc[samples["node"] == "n2", "cca"] = "bic"
+    change(samples)
+    sysctls = files["checks.json"]["sysctls"]
+    sysctls["n2"]["net.ipv4.tcp_congestion_control"] = "cubic"          # of the first flow that it has
+    found = fidelity.judge(evidence_files.write(tmp_path, files, variants=variants))["checks"]
+    return [(c["level"], c["message"]) for c in found if c["check"] == "settings" and "kernel settings" not in c["message"]]
+
+
+def test_flows_that_take_turns(tmp_path, files):
+    assert in_turn(tmp_path, files) == [("ok", "each of 2 flows used its own congestion control: cubic, bic in turn")]
+
+
+def test_a_flow_that_used_anothers(tmp_path, files):
+    found = in_turn(tmp_path, files, lambda samples: samples.__setitem__("cca", "cubic"))
+    assert found == [("invalid", "flow 2 used cubic, not bic")]
+
+
+def test_other_sockets_between_the_same_hosts_do_not_count(tmp_path, files):
+    def add_control_connection(samples):
+        samples.loc[(samples["node"] == "n2") & (samples["t_us"] == 0), ["sport", "cca"]] = [99, "cubic"]
+    assert in_turn(tmp_path, files, add_control_connection)[0][0] == "ok"
+
+
+def test_a_flow_that_was_never_seen(tmp_path, files):
+    found = in_turn(tmp_path, files, lambda samples: samples.drop(samples.index[samples["node"] == "n2"], inplace=True))
+    assert found == [("suspect", "1 of 2 flows were never sampled: which congestion control they used is not known")]

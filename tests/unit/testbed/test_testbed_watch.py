@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Watching a guest: what it reports, and what happens when it computes without end."""
+import json
+import subprocess
+import sys
+
+import pytest
+
+from testbed.engines.uml import watch
+
+# says that its clock stands still, and where in its memory that clock is
+STUCK = """
+import ctypes, sys
+clock = ctypes.c_uint64(12345)
+with open(sys.argv[1], "w") as f:
+    f.write(f"{ctypes.addressof(clock):016x} b time_travel_time\\n")
+open(sys.argv[1] + ".ready", "w").close()
+while True:
+    clock.value += MOVES
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(moves) -> (process that computes without end, its System.map)."""
+    started = []
+
+    def begin(moves):
+        path = tmp_path / "System.map"
+        started.append(subprocess.Popen([sys.executable, "-c", STUCK.replace("MOVES", str(moves)), str(path)]))
+        while not (tmp_path / "System.map.ready").exists():
+            assert started[-1].poll() is None
+        return started[-1], path
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_a_clock_that_stands_still(start, tmp_path, monkeypatch):
+    monkeypatch.setattr(watch, "STALL_CPU_S", 1)
+    process, system_map = start(0)
+    (tmp_path / "progress.json").write_text(json.dumps({"phase": "traffic", "t_us": 4_000_000}))
+    seen = []
+    with pytest.raises(watch.Stalled, match=r"virtual time stands still at 4 s \(traffic\): .* 1 s of CPU time without end"):
+        watch.watch(process, system_map, tmp_path, lambda *progress: seen.append(progress))
+    assert seen == [("traffic", 4_000_000)] and process.poll() is not None
+
+
+def test_a_clock_that_moves_while_nothing_is_achieved(start, tmp_path, monkeypatch):
+    monkeypatch.setattr(watch, "STALL_CPU_S", 1)
+    monkeypatch.setattr(watch, "STALL_S", 3)
+    process, system_map = start(256)
+    with pytest.raises(watch.Stalled, match="no progress while starting for 3 s of wall time"):
+        watch.watch(process, system_map, tmp_path, lambda *_: None)
+
+
+def test_without_a_map_only_progress_counts(start, tmp_path, monkeypatch):
+    monkeypatch.setattr(watch, "STALL_CPU_S", 0.5)
+    monkeypatch.setattr(watch, "STALL_S", 2)
+    process, _ = start(0)
+    with pytest.raises(watch.Stalled, match="no progress"):
+        watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
+
+
+def test_a_guest_that_ends(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
+    assert process.returncode == 0

@@ -14,8 +14,8 @@ import re
 import subprocess
 import time
 
-#: names of roles, not of releases: they are still right when the next release is out
-_SUITES = ("oldstable", "stable", "stable-backports", "testing", "unstable", "experimental")
+#: code names: caching mirrors have been seen to serve old lists under `stable-backports` and the like
+_SUITES = ("bookworm", "trixie", "trixie-backports", "forky", "sid", "experimental")
 _KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _PACKAGE = "linux-source-"
 # what a package puts into apt's configuration to be run after an update is meant for the user's lists

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every kernel that the testbed supports builds, boots, and gives valid and reproducible runs."""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+import float_guest
+import kernel
+from kernel import source
+from small_runs import small_scenario
+
+PROJECT = pathlib.Path(__file__).parents[2]
+MODULES = sorted(path.parent for path in (PROJECT / "kernel-modules").glob("tcp_*/Kbuild"))
+
+
+def test_it_is_the_kernel_that_was_asked_for(version, built):
+    asked = source.resolve(version, print)
+    assert re.match(rf"{re.escape(asked)}\.\d+-testbed$", built.release)
+    assert set(built.congestion_controls) == {
+        "reno", "bic", "cubic", "westwood", "htcp", "highspeed", "hybla", "vegas", "nv", "scalable", "lp", "veno", "yeah",
+        "illinois", "dctcp", "cdg", "bbr"}
+
+
+def test_a_second_is_a_thousand_ticks(built):
+    assert "CONFIG_HZ=1000" in (built.build_dir / ".config").read_text().splitlines()
+
+
+def test_seccomp_is_known_of(built):
+    number = [int(part) for part in built.release.split(".")[:2]]
+    assert ("seccomp" in built.features) == (number >= [6, 16])
+
+
+def test_every_patch_for_speed_fits(built):
+    """None of them must be lost without anybody noticing."""
+    clock = (built.source_dir / "arch/um/kernel/time.c").read_text()
+    timeouts = (built.source_dir / "io_uring/timeout.c").read_text()
+    assert "virtual_clock_mmap" in clock and "must not wake those who wait" in timeouts
+    if "seccomp" not in built.features:
+        assert "live_fp_registers" in (built.source_dir / "arch/um/os-Linux/skas/process.c").read_text()
+
+
+def test_floating_point_survives_switches_and_signals(built, tmp_path):
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    expected = [float_guest.work(seed).hex() for seed in range(1, 5)]
+    signal.signal(signal.SIGUSR1, before)
+    for mode in [["seccomp=off"], ["seccomp=on"]] if "seccomp" in built.features else [[]]:
+        done = subprocess.run(
+            ["setarch", "-R", str(built.program), "mem=128M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
+             "time-travel=inf-cpu", "quiet", *mode, "con=null", "con0=null,fd:2", f"uml_dir={tmp_path}", "umid=float",
+             "init=/usr/bin/python3", "--", "-I", "-S", float_guest.__file__],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("sums ")]
+        assert lines and lines[0].split()[1:] == expected, mode
+
+
+def test_a_greedy_flow_is_a_valid_run(greedy_run):
+    verdict = greedy_run.json("verdict.json")
+    assert verdict["verdict"] == "valid", verdict["reasons"]
+    for link in greedy_run.json("raw/checks.json")["bottlenecks"]:
+        assert link["longest_queue_packets"] == 850
+        assert link["measured_bps"] == pytest.approx(100e6, rel=1e-3)
+
+
+def test_the_same_seed_gives_the_same_bytes(run_scenario, greedy_run):
+    again, other = run_scenario(small_scenario()), run_scenario(small_scenario(), seed=2)
+    first = greedy_run.json("run.json")
+    assert again.json("run.json")["raw_files_sha256"] == first["raw_files_sha256"]
+    assert other.json("run.json")["raw_files_sha256"] != first["raw_files_sha256"]
+
+
+def test_the_access_link_is_a_valid_run(version, built, tmp_path):
+    """Tmix traffic: with io_uring where the kernel has what it takes, else with epoll."""
+    done = subprocess.run([sys.executable, "-m", "testbed", "run", "access-link", "--quick", "--cca", "reno,cubic", "--no-report",
+                           "--kernel", version], cwd=PROJECT, env={**os.environ, "TESTBED_RESULTS": str(tmp_path)},
+                          capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stderr
+    verdicts = {p.parent.name: json.loads(p.read_text()) for p in tmp_path.glob("*/runs/*/verdict.json")}
+    assert {name: v["verdict"] for name, v in verdicts.items()} == {"reno-seed1": "valid", "cubic-seed1": "valid"}, verdicts
+
+
+@pytest.mark.parametrize("folder", MODULES, ids=lambda folder: folder.name)
+def test_our_modules_build_without_warnings_and_load(built, folder):
+    module = kernel.build_module(built, folder)
+    assert module.warnings == ""
+    assert module.congestion_controls
+
+
+def test_a_flow_runs_with_a_module(run_scenario):
+    if not MODULES:
+        pytest.skip("there are no modules")
+    run = run_scenario(small_scenario(**{"timing.test": "2 s"}), cca=str(MODULES[0]))
+    assert run.json("verdict.json")["verdict"] == "valid"

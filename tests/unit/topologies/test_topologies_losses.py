@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topologies
+from testbed.fidelity import conservation
 from topologies import losses
 from topologies.link import LinkDirection
 from topologies.parameters import ParameterError
@@ -98,3 +99,22 @@ def test_exactly_the_first_copies_are_lost(lose_copies):
 def test_every_segment_has_its_own_filters():
     lines = losses.filters("x", [1, 2, 1000], 2)
     assert [int(re.search(r"u32 match .* match u32 (\d+) ", line).group(1)) for line in lines] == [0, 0, 1448, 1448, 999 * 1448, 999 * 1448]
+
+
+@pytest.mark.parametrize("dropped, level", [(6, "ok"), (5, "suspect"), (0, "suspect"), (7, "suspect")])
+def test_the_verdict_counts_them(dropped, level):
+    """Conservation: as many as were chosen, and links without chosen losses are not asked."""
+    def counters(chosen):
+        return {"from": "r1", "to": "r2", "sent_packets": 100, "dropped_packets": 0, "queued_packets": 0, "device_tx_packets": 100,
+                "device_rx_packets": 100, "wire_delivered_packets": 100 - chosen, "wire_dropped_packets": chosen,
+                "chosen_dropped_packets": chosen, "wire_queued_packets": 0}
+
+    class Evidence:
+        @staticmethod
+        def json(name):
+            return {"counters.json": {"drained": {"there": counters(dropped), "back": counters(0)}},
+                    "network.json": {"nodes": [], "links": [
+                        {"name": "there", "bottleneck": False, "lose_segments": [3, 4, 9], "lose_copies": 2},
+                        {"name": "back", "bottleneck": False, "lose_segments": [], "lose_copies": 1}]}}[name]
+    found = [finding for finding in conservation.check(Evidence) if "chosen" in finding.message]
+    assert [(f.level, f.message[:len(f"there: {dropped} of 6")]) for f in found] == [(level, f"there: {dropped} of 6")]

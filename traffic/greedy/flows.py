@@ -18,8 +18,8 @@ from traffic.greedy import program
 
 _WRITE_BYTES = 1 << 20
 # Wake the receiver for half a megabyte at a time: it must not cost a system call per packet. But
-# what lies unread takes from the receive window, so never for more than an eighth of that.
-_LOW_WATER_BYTES, _WINDOW_SHARE = 1 << 19, 16
+# what lies unread takes from the receive window, so never for more than 1/32 of that.
+_LOW_WATER_BYTES, _WINDOW_SHARE = 1 << 19, 32
 _RECEIVE_WINDOW = struct.Struct("=64xI")        # tcpi_rcv_ssthresh in struct tcp_info
 # include/uapi/linux/tcp.h
 _TCP_REPAIR, _TCP_REPAIR_QUEUE, _TCP_QUEUE_SEQ = 19, 20, 21

@@ -8,8 +8,8 @@
  *   socket is writable, which it is. A call costs 256 ns of virtual time, a round
  *   trip of 25 ms thus 100,000 calls. Whoever is told "writable" and does not
  *   write is no longer asked to, until something can be read.
- * - Its server reads packet by packet. SO_RCVLOWAT wakes it once per block, or per
- *   eighth of the receive window while that is less: what lies unread takes from
+ * - Its server reads packet by packet. SO_RCVLOWAT wakes it once per block, or once
+ *   per 1/32 of the receive window while that is less: what lies unread takes from
  *   the window, and that must not be what limits the flow.
  * - It dies with the program that started it.
  */
@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BLOCK_BYTES = 128 << 10, WINDOW_SHARE = 16, MOST_UNUSED = 2 };
+enum { BLOCK_BYTES = 128 << 10, WINDOW_SHARE = 32, MOST_UNUSED = 2 };
 
 static int unused; /* times that a socket was writable and nothing was written */
 static int data_fd = -1, low_water;

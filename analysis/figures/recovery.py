@@ -70,11 +70,12 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
                    "The first retransmissions of the flow that is first to have any, one row per "
                    "congestion control. Left: congestion window and slow-start threshold; look at "
                    "how far and how often they fall, and whether the window then grows from one "
-                   "segment (slow start). Shaded is the time of repair: light in fast recovery, "
-                   "darker where the kernel works as after a timeout. Right: segments sent for the "
-                   "first time, and acknowledged; where the lower line is flat the receiver waits "
-                   "for a lost segment, where the upper one is flat nothing new is sent. "
-                   "Retransmissions are drawn at the time they are sent, at the height of what is "
+                   "segment (slow start). Shaded, where tcp_info was sampled often enough, is the "
+                   "time of repair: light in fast recovery, darker where the kernel works as after "
+                   "a timeout. Right: segments sent for the first time and acknowledged; where the "
+                   "lower line is flat the receiver waits for a lost segment, where the upper one "
+                   "is flat nothing new is sent. Retransmissions are drawn at the time they are "
+                   "sent, at the height of what is "
                    f"acknowledged then. Seed {', '.join(map(str, sorted(seeds)))} only.")]
 
 
@@ -92,14 +93,14 @@ def first_to_lose(run: Run) -> Flow | None:
         rows = received[(received["src"] == src) & (received["dst"] == dst)]
         if len(rows) > 2:
             mine = again[(again["src"] == src) & (again["dst"] == dst)]
-            return flow_of(rows, mine["t_us"].to_numpy(), _segment_bytes(run), _chosen(run),
-                           _states(run, src, dst))
+            flow = flow_of(rows, mine["t_us"].to_numpy(), _segment_bytes(run), _chosen(run))
+            return flow._replace(states=_states(run, src, dst, flow.rtt_us))
     return None
 
 
-def flow_of(rows: pd.DataFrame, again_us: np.ndarray, segment_bytes: float, chosen: list[int],
-            states: pd.DataFrame) -> Flow:
-    """A Flow from its sender's rows of tcp_probe.
+def flow_of(rows: pd.DataFrame, again_us: np.ndarray, segment_bytes: float,
+            chosen: list[int]) -> Flow:
+    """A Flow from its sender's rows of tcp_probe; without its states.
 
     A row has the state before its segment is processed: what the segment did is in the next one.
     """
@@ -128,7 +129,7 @@ def flow_of(rows: pd.DataFrame, again_us: np.ndarray, segment_bytes: float, chos
         pd.DataFrame({"t": since, "acked": acked, "sent": sent}), duplicates,
         pd.DataFrame({"t": again_us, "acked": acked[after]}),
         pd.DataFrame({"t": since[leaves], "segment": np.array(chosen)[:len(leaves)]}),
-        states, rtt_us)
+        pd.DataFrame(), rtt_us)
 
 
 def _changes(t: np.ndarray, name: str, values: np.ndarray) -> pd.DataFrame:
@@ -159,15 +160,20 @@ def _chosen(run: Run) -> list[int]:
                    for number in link.get("lose_segments", [])})
 
 
-def _states(run: Run, src: str, dst: str) -> pd.DataFrame:
-    """Times of repair of a socket as its samples of tcp_info tell them: start, end, ca_state."""
+def _states(run: Run, src: str, dst: str, rtt_us: float) -> pd.DataFrame:
+    """Times of repair of a socket as its samples of tcp_info tell them: start, end, ca_state.
+
+    None if they are a quarter of a round trip apart or more.
+    """
     samples = run.frame("tcp_info")
-    if samples is None:
+    if samples is None or len(samples) < 2:
         return pd.DataFrame(columns=["start", "end", "ca_state"])
     (address, port), (peer, peer_port) = src.rsplit(":", 1), dst.rsplit(":", 1)
     rows = samples[(samples["src"] == address) & (samples["sport"] == int(port))
                    & (samples["dst"] == peer) & (samples["dport"] == int(peer_port))]
     rows = rows.sort_values("t_us")
+    if not rows["t_us"].diff().median() < rtt_us / 4:
+        rows = rows.iloc[:0]
     first = rows["ca_state"].ne(rows["ca_state"].shift())
     spans = pd.DataFrame({"start": rows["t_us"], "ca_state": rows["ca_state"]})[first]
     spans["end"] = spans["start"].shift(-1, fill_value=rows["t_us"].max() if len(rows) else 0)
@@ -205,7 +211,8 @@ def _script(experiment: Experiment, folder: Path, name: str, flows: dict[str, Fl
                  "set xlabel 'time (s)'; set xtics format '%g'" if place == len(ccas) - 1
                  else "unset xlabel; set xtics format ''"]
         body += _windows(name, cca, looks[cca].colour, flows[cca], highest)
-        body += _progress(name, cca, looks[cca].colour, acked, reach)
+        body += _progress(name, cca, looks[cca].colour, acked, reach,
+                          any(len(flow.losses) for flow in flows.values()))
         body.append("unset key")
     gnuplot.draw(folder, name, data, [*body, "unset multiplot"], height=height)
 
@@ -241,7 +248,8 @@ def _windows(name: str, cca: str, colour: str, flow: Flow, highest: float) -> li
             "unset label 1", *(["unset object"] if shades else [])]
 
 
-def _progress(name: str, cca: str, colour: str, lowest: float, highest: float) -> list[str]:
+def _progress(name: str, cca: str, colour: str, lowest: float, highest: float,
+              lost: bool) -> list[str]:
     """The right panel."""
     top = highest + 0.05 * (highest - lowest)
     return [*_column(RIGHT_AT),
@@ -252,7 +260,8 @@ def _progress(name: str, cca: str, colour: str, lowest: float, highest: float) -
                 _marks(name, cca, "duplicates", "acked", "7 pointsize 0.3", "duplicate ACK"),
                 _marks(name, cca, "duplicates", "acked", "6 pointsize 1.2", "the third", "nth", 3),
                 _marks(name, cca, "retransmissions", "acked", "9 pointsize 1", "retransmission"),
-                _marks(name, cca, "losses", "segment", "2 pointsize 0.8 linewidth 1.5", "lost"))]
+                *([_marks(name, cca, "losses", "segment", "2 pointsize 0.8 linewidth 1.5", "lost")]
+                  if lost else []))]
 
 
 def _curve(name: str, cca: str, kind: str, column: str, width_and_looks: str, title: str) -> str:

@@ -13,7 +13,6 @@ from analysis.runs import Experiment, Run
 
 MSS = 1448
 SRC, DST = "10.0.4.2:10000", "10.0.1.2:20000"
-NONE = pd.DataFrame(columns=["start", "end", "ca_state"])
 
 
 def probe(*rows, base=0):
@@ -30,7 +29,7 @@ ROWS = ((100_000, 0, 4, 4), (101_000, 2, 6, 5), (102_000, 3, 8, 6), (103_000, 3,
 
 
 def flow(*rows, again=(105_020, 500_000), chosen=(), base=0):
-    return recovery.flow_of(probe(*rows, base=base), np.array(again), MSS, list(chosen), NONE)
+    return recovery.flow_of(probe(*rows, base=base), np.array(again), MSS, list(chosen))
 
 
 def values(table):
@@ -90,7 +89,8 @@ def test_a_pause_ends_the_first_repair():
 @pytest.fixture
 def experiment(tmp_path):
     """Two congestion controls with tcp_probe, the second has no losses."""
-    path = fixture.write_experiment(tmp_path / "e", ccas=["tahoe", "reno's", "plain"], seeds=[1], tmix=False)
+    path = fixture.write_experiment(tmp_path / "e", ccas=["tahoe", "reno's", "plain"], seeds=[1], tmix=False,
+                                    shapes={"tahoe": fixture.Shape(tcp_info_rows=20_000)})
     for cca in ("tahoe", "reno's", "plain"):
         raw = path / "runs" / f"{cca}-seed1" / "raw"
         fixture.save(raw / "tcp_probe.csv.gz", probe(*ROWS))
@@ -99,10 +99,10 @@ def experiment(tmp_path):
         network = json.loads((raw / "network.json").read_text())
         network["links"][0]["lose_segments"] = [4]
         (raw / "network.json").write_text(json.dumps(network))
-    samples = pd.read_csv(path / "runs" / "tahoe-seed1" / "raw" / "tcp_info.csv.gz")
-    mine = (samples["sport"] == 10000) & (samples["node"] == "n4")
-    samples.loc[mine & samples["t_us"].between(150_000, 400_000), "ca_state"] = 3
-    fixture.save(path / "runs" / "tahoe-seed1" / "raw" / "tcp_info.csv.gz", samples)
+        samples = pd.read_csv(raw / "tcp_info.csv.gz")
+        mine = (samples["sport"] == 10000) & (samples["node"] == "n4")
+        samples.loc[mine & samples["t_us"].between(150_000, 400_000), "ca_state"] = 3
+        fixture.save(raw / "tcp_info.csv.gz", samples)
     return path
 
 
@@ -120,7 +120,9 @@ def test_times_of_repair(experiment):
     found = recovery.first_to_lose(Run(experiment / "runs" / "tahoe-seed1"))
     assert found.states["ca_state"].tolist() == [3]
     (start, end), = found.states[["start", "end"]].values.tolist()
-    assert 150_000 <= start < end and end > 400_000
+    assert 150_000 <= start < 162_000 and 400_000 < end <= 412_000
+    # sampled every 120 ms, with a round trip of 100 ms
+    assert recovery.first_to_lose(Run(experiment / "runs" / "reno's-seed1")).states.empty
 
 
 def spoil_flows(raw):

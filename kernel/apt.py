@@ -18,11 +18,16 @@ import time
 _SUITES = ("bookworm", "trixie", "trixie-backports", "forky", "sid", "experimental")
 _KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _PACKAGE = "linux-source-"
-# what a package puts into apt's configuration to be run after an update is meant for the user's lists
+# what packages have put into apt's configuration to be run after an update is meant for the user's lists;
+# whatever the user allows there, nothing unsigned is taken here
 _CONFIGURATION = """\
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
+Acquire::AllowInsecureRepositories "false";
+Acquire::AllowWeakRepositories "false";
+Acquire::AllowDowngradeToInsecureRepositories "false";
+APT::Get::AllowUnauthenticated "false";
 Acquire::Languages "none";
 Acquire::PDiffs "false";
 """

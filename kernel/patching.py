@@ -6,7 +6,8 @@
     patches/[speed/]until-6.2/NAME.patch  the same patch as made for kernels up to 6.2
     patches/[speed/]from-6.13/NAME.patch  and for kernels from 6.13 on
 
-One that was made for a kernel's version is tried before the one in the folder above.
+One that was made for a kernel's version is tried before the one in the folder above. One without
+changes says why kernels of these versions do not need it.
 """
 import hashlib
 import pathlib
@@ -58,6 +59,8 @@ def _choices(folder, version):
 
 def _put_one(choices, tree):
     """Apply the first of these patches that fits, unless the tree has one already; what `patch` complained of, or None."""
+    if "\n+++ " not in choices[0].read_text():
+        return None
     if any(_apply(patch, tree, "--reverse", "--dry-run") is None for patch in choices):
         return None
     for patch in choices:

@@ -101,6 +101,14 @@ def test_where_that_does_not_fit_the_usual_one_is_tried(patches, tree):
 
 
 @needs_patch
+def test_a_kernel_may_need_no_such_patch(patches, tree):
+    (patches / "until-6.2").mkdir()
+    (patches / "until-6.2" / "0001-needed.patch").write_text("Subject: this\n\nwas different in those days.\n")
+    patching.put_all(tree, pytest.fail)
+    assert (tree / "net" / "tcp.c").read_text() == ORIGINAL
+
+
+@needs_patch
 def test_a_patch_may_be_for_some_versions_only(patches, tree):
     (patches / "speed" / "from-6.13").mkdir()
     (patches / "speed" / "from-6.13" / "0001-new.patch").write_text("--- /dev/null\n+++ b/net/fast.c\n@@ -0,0 +1 @@\n+int fast;\n")
@@ -124,5 +132,6 @@ def test_the_projects_own_patches_are_well_formed():
     for patch in found:
         lines = patch.read_text().splitlines()
         targets = [line for line in lines if line.startswith("+++ ")]
-        assert targets and all(line.startswith("+++ b/") for line in targets), patch.name
+        assert all(line.startswith("+++ b/") for line in targets), patch.name
+        assert targets or patch.parent.name.startswith(("from-", "until-")), patch.name
         assert lines[0] == "# SPDX-License-Identifier: GPL-2.0-only", patch.name

@@ -72,21 +72,24 @@ def test_a_build_is_known_by_source_configuration_patches_and_compiler(here, tmp
     assert all(k.name.startswith(("tree-1-", "tree-2-")) for k in keys)
 
 
-@pytest.mark.parametrize("config, refused", [
-    ("CONFIG_NET=y\nCONFIG_INET=y\nCONFIG_HZ=1000\n", None),
-    ("CONFIG_NET=y\n# CONFIG_INET is not set\n", "CONFIG_INET=y"),
-    ("CONFIG_NET=m\nCONFIG_INET=y\n", "CONFIG_NET=y"),
-    ("CONFIG_NET=y\n", None),                           # this kernel has no such symbol at all
-    ("CONFIG_NET=y\nCONFIG_INET=y\nCONFIG_HZ=100\n", None),
+@pytest.mark.parametrize("config, refused, left_out", [
+    ("CONFIG_NET=y\nCONFIG_INET=y\nCONFIG_HZ=1000\n", None, None),
+    ("CONFIG_NET=y\n# CONFIG_INET is not set\n", "CONFIG_INET=y", None),
+    ("CONFIG_NET=m\nCONFIG_INET=y\n", "CONFIG_NET=y", None),
+    ("CONFIG_NET=y\n", None, "CONFIG_INET"),             # this kernel has no such symbol at all
+    ("CONFIG_NET=y\nCONFIG_INET_DIAG=y\n", None, "CONFIG_INET"),
+    ("CONFIG_NET=y\nCONFIG_INET=y\nCONFIG_HZ=100\n", None, None),
 ])
-def test_options_that_the_kernel_refuses(here, tmp_path, config, refused):
+def test_options_that_the_kernel_refuses_or_does_not_know(here, tmp_path, config, refused, left_out):
     (here / "uml.config").write_text("# a comment\nCONFIG_NET=y\nCONFIG_INET=y\nCONFIG_HZ=1000\n")
     (tmp_path / ".config").write_text(config)
+    said = []
     if refused:
         with pytest.raises(KernelError, match=f"this kernel refuses {refused}$"):
-            build._check_config(tmp_path / ".config")
+            build._check_config(tmp_path / ".config", said.append)
     else:
-        build._check_config(tmp_path / ".config")
+        build._check_config(tmp_path / ".config", said.append)
+    assert said == ([f"this kernel has no {left_out}: built without"] if left_out else [])
 
 
 def test_a_finished_build_is_found_and_not_made_again(here, tree, tmp_path, monkeypatch):

@@ -34,8 +34,8 @@ static inline void classic_init(struct sock *sk, struct classic *ca)
 }
 
 /*
- * RFC 2581: half of what is in flight. What limited transmit adds to that is
- * not counted, as RFC 5681 wants it.
+ * Half of the window (4.3BSD), or of what is in flight, if that is less (RFC
+ * 2581). So what limited transmit adds to the flight is not counted.
  */
 static inline u32 classic_ssthresh(struct sock *sk)
 {
@@ -101,14 +101,14 @@ static inline void classic_update_pacing_rate(struct sock *sk)
 static inline void classic_cong_avoid(struct sock *sk, struct classic *ca,
 				      u32 acked)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
 	u8 state = inet_csk(sk)->icsk_ca_state;
 	bool again = before(ca->snd_una, ca->go_back_end);
 
 	/* reordering must not raise the threshold of three duplicate ACKs */
 	if (tcp_is_reno(tp))
-		tcp_sk(sk)->reordering =
-			READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reordering);
+		WRITE_ONCE(tp->reordering,
+			   READ_ONCE(sock_net(sk)->ipv4.sysctl_tcp_reordering));
 
 	if (!after(tp->snd_una, ca->snd_una))
 		return;

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""kernel-modules/: builds without a warning, in kernel style, loads, unloads, and survives losses."""
+import re
+import subprocess
+
+import pytest
+import yaml
+
+import kernel
+import module_builds
+from small_runs import small_scenario
+
+
+@pytest.fixture(scope="module")
+def built():
+    return kernel.ensure()
+
+
+@pytest.fixture(scope="module")
+def modules(built, tmp_path_factory):
+    """{module: .ko} for the default kernel."""
+    return module_builds.build(tmp_path_factory.mktemp("modules"), KDIR=built.source_dir, O=built.build_dir, ARCH="um")
+
+
+def test_every_folder_is_built_without_a_warning(modules):
+    folders = {path.parent.name for path in module_builds.MODULES.glob("tcp_*/Kbuild")}
+    assert set(modules) == folders == set(module_builds.NAMES)
+
+
+def test_a_warning_is_an_error(built, tmp_path, monkeypatch):
+    """The test above is worth something."""
+    sources = tmp_path / "sources"
+    (sources / "tcp_odd").mkdir(parents=True)
+    for name in ("Kbuild", "Makefile"):
+        (sources / name).write_text((module_builds.MODULES / name).read_text())
+    (sources / "tcp_odd" / "Kbuild").write_text("obj-m := tcp_odd.o\n")
+    (sources / "tcp_odd" / "tcp_odd.c").write_text("static int unused;\n")
+    monkeypatch.setattr(module_builds, "MODULES", sources)
+    with pytest.raises(module_builds.BuildFailed, match=r"tcp_odd\.c:1:.*unused"):
+        module_builds.build(tmp_path / "build", KDIR=built.source_dir, O=built.build_dir, ARCH="um")
+
+
+def test_the_kernels_style_checker_has_no_complaints(built):
+    assert module_builds.style(built.source_dir) == []
+
+
+def test_they_load_and_unload(built, modules, tmp_path):
+    registered, log = module_builds.load_and_unload(built, modules.values(), tmp_path)
+    assert registered == {module: [[name], []] for module, name in module_builds.NAMES.items()}
+    assert not re.search("WARNING|BUG:|Call Trace", log)
+
+
+def test_clean_leaves_nothing(built, modules):
+    folder = modules["tcp_libra"].parents[1]
+    subprocess.run(["make", f"KDIR={built.source_dir}", f"O={built.build_dir}", "ARCH=um", "clean"], cwd=folder, check=True,
+                   capture_output=True)
+    def names(of):
+        return {path.relative_to(of) for path in of.rglob("*") if path.is_file()}
+    assert names(folder) <= names(module_builds.MODULES)
+
+
+def test_dkms_knows_every_module():
+    """dkms.conf is a shell script that sets variables."""
+    done = subprocess.run(["bash", "-c", '. ./dkms.conf; echo "${BUILT_MODULE_NAME[@]}"; echo "${BUILT_MODULE_LOCATION[@]}"; '
+                           'echo "${#DEST_MODULE_LOCATION[@]}"'], cwd=module_builds.MODULES, capture_output=True, text=True, check=True)
+    names, locations, destinations = (line.split() for line in done.stdout.splitlines())
+    assert sorted(names) == sorted(locations) == sorted(module_builds.NAMES)
+    assert destinations == [str(len(names))]
+
+
+@pytest.mark.parametrize("sack", [0, 1])
+@pytest.mark.parametrize("module", sorted(module_builds.NAMES))
+def test_losses_at_random_break_no_invariant_of_the_kernel(run_scenario, tmp_path, module, sack):
+    """tcp_verify_left_out() and others complain in the log if a module corrupts the counts of packets.
+
+    ACKs are lost, too. With SACK, RACK's and the tail loss probe's timers begin recoveries on their own.
+    """
+    variant = tmp_path / f"lossy-{module_builds.NAMES[module].replace('_', '-')}.yaml"
+    variant.write_text(yaml.safe_dump({"kernel_cca": module_builds.NAMES[module], "module": str(module_builds.MODULES / module),
+                                       "sysctls": {"net.ipv4.tcp_sack": sack}}))
+    amount, flows = 1_500_000, 6
+    run = run_scenario(small_scenario(**{
+        "topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "loss": "3%", "queue": {"kind": "pfifo", "limit": 40}},
+        "traffic": {"kind": "greedy", "target": "right_to_left", "tool": "sockets", "flows": 6, "bytes": "1.5 MB"},
+        "timing.test": "60 s", "probes.tcp_info": {"interval": "1 s"}}), cca=str(variant))
+    log = (run.folder / "log.txt").read_text()
+    assert "loading out-of-tree module" in log              # it is the kernel's log
+    assert not re.search("WARNING|BUG:|Call Trace", log)
+    samples = run.table("tcp_info")
+    assert samples.groupby(["node", "sport", "dport"])["total_retrans"].max().sum() > 100
+    received = [account["received_bytes"] for account in run.json("raw/guest.json")["accounts"] if account["received_bytes"]]
+    assert received == [{str(flow): 1_500_000 for flow in range(1, 7)}]

@@ -57,8 +57,11 @@ static inline u32 classic_undo_cwnd(struct sock *sk)
 	return tcp_snd_cwnd(tcp_sk(sk));
 }
 
-/* ECN, a full local queue: the state in which PRR would halve the window */
-static inline void classic_enter_cwr(struct sock *sk)
+/*
+ * The window is that of the threshold. Never more than it was: a socket that
+ * comes from another congestion control may have no threshold.
+ */
+static inline void classic_reduce(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 

@@ -42,7 +42,7 @@ static void reno_classic_init(struct sock *sk)
 
 	BUILD_BUG_ON(sizeof(struct reno_classic) > ICSK_CA_PRIV_SIZE);
 	classic_init(sk, &ca->classic);
-	ca->recovery_end = 0;
+	ca->recovery_end = tcp_sk(sk)->snd_una;
 	ca->partial_exits = 0;
 	classic_update_pacing_rate(sk);
 }
@@ -53,7 +53,7 @@ static void reno_classic_enter_recovery(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	classic_forbid_undo(sk);
-	tcp_snd_cwnd_set(tp, tp->snd_ssthresh);
+	classic_reduce(sk);
 	ca->classic.fast_retransmits++;
 	ca->recovery_end = tp->snd_nxt;
 	if (tcp_is_reno(tp))
@@ -65,7 +65,7 @@ static void reno_classic_exit_recovery(struct sock *sk)
 	struct reno_classic *ca = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	tcp_snd_cwnd_set(tp, tp->snd_ssthresh);
+	classic_reduce(sk);
 	if (before(tp->snd_una, ca->recovery_end))
 		ca->partial_exits++;
 }
@@ -81,7 +81,7 @@ static void reno_classic_set_state(struct sock *sk, u8 new_state)
 
 	switch (new_state) {
 	case TCP_CA_CWR:
-		classic_enter_cwr(sk);
+		classic_reduce(sk);
 		break;
 	case TCP_CA_Recovery:
 		reno_classic_enter_recovery(sk);
@@ -96,13 +96,14 @@ static void reno_classic_cong_control(classic_cong_control_args)
 {
 	struct reno_classic *ca = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 cwnd = tp->snd_ssthresh;
 
 	if (inet_csk(sk)->icsk_ca_state == TCP_CA_Recovery) {
+		u32 with_one_more = tcp_packets_in_flight(tp) + 1;
+
+		classic_reduce(sk);
 		/* the fast retransmit itself needs no room in the window */
 		if (tp->lost_out && !tp->retrans_out)
-			cwnd = max(cwnd, tcp_packets_in_flight(tp) + 1);
-		tcp_snd_cwnd_set(tp, cwnd);
+			tcp_snd_cwnd_set(tp, max(tcp_snd_cwnd(tp), with_one_more));
 	}
 	classic_cong_avoid(sk, &ca->classic, rs->acked_sacked);
 	classic_update_pacing_rate(sk);

@@ -40,19 +40,17 @@ static void tahoe_init(struct sock *sk)
 static void tahoe_set_state(struct sock *sk, u8 new_state)
 {
 	struct tahoe *ca = inet_csk_ca(sk);
-	struct tcp_sock *tp = tcp_sk(sk);
 
 	switch (new_state) {
 	case TCP_CA_CWR:
-		classic_enter_cwr(sk);
+		classic_reduce(sk);
 		break;
 	case TCP_CA_Recovery:
 		classic_forbid_undo(sk);
 		/* nothing more goes out before tahoe_go_back(), not even if
 		 * RACK's timer began this, where cong_control is not called
 		 */
-		tcp_snd_cwnd_set(tp, 1);
-		ca->classic.go_back_end = tp->snd_nxt;
+		tcp_snd_cwnd_set(tcp_sk(sk), 1);
 		ca->classic.fast_retransmits++;
 		break;
 	case TCP_CA_Loss:
@@ -98,6 +96,7 @@ static void tahoe_go_back(struct sock *sk)
 	tp->snd_cwnd_cnt = 0;
 	tp->snd_cwnd_stamp = tcp_jiffies32;
 	tp->high_seq = tp->snd_nxt;
+	ca->classic.go_back_end = tp->snd_nxt;
 	tp->tlp_high_seq = 0;
 	tp->frto = 0;
 	inet_csk(sk)->icsk_ca_state = TCP_CA_Loss;

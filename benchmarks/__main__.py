@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`python3 -m benchmarks [--runs N] [--full] [--json FILE]`: measure and print.
 
-    greedy      one CUBIC flow, 100 Mbit/s, 20 s of virtual time
+    greedy      one CUBIC flow of iperf3, 100 Mbit/s, 20 s of virtual time
+    sockets     the same by plain sockets
     tmix        the access link at 60 %, quick version (60 s), or with --full the whole 600 s
     parallel    two tmix runs at a time against one
 
@@ -36,7 +37,8 @@ def main():
     arguments = parser.parse_args()
     engine = engines.load("uml")({"kernel": arguments.kernel})
     engine.prepare(lambda text: print(text, file=sys.stderr))
-    cases = {"greedy": scenario.load(str(_HERE / "greedy.yaml")),
+    greedy = str(_HERE / "greedy.yaml")
+    cases = {"greedy": scenario.load(greedy), "sockets": scenario.load(greedy, settings=["traffic.tool=sockets"]),
              "tmix": scenario.load("access-link", quick=not arguments.full)}
     cpus = sorted(os.sched_getaffinity(0))
     results = {}

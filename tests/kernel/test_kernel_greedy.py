@@ -66,7 +66,7 @@ def test_preload_and_sockets_do_what_iperf3_does(narrow_runs):
         assert last[name]["bytes_acked"] == pytest.approx(last["unaided"]["bytes_acked"], rel=tolerance), name
         assert last[name]["total_retrans"] == pytest.approx(last["unaided"]["total_retrans"], abs=1), name
     for name, sample in last.items():
-        assert sample["total_retrans"] >= 4 and sample["rwnd_limited_us"] == 0, name
+        assert sample["total_retrans"] >= 4 and sample["rwnd_limited_us"] <= 0.03 * sample["busy_us"], name
 
 
 def test_flows_last_until_the_end(narrow_runs):

@@ -7,6 +7,7 @@ job: {"send": [{flow, address, port, start_us}], "receive": [{flow, address, por
 a flow may have `bytes` (to send exactly that many), and at the sender `sequence_start`.
 Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}".
 """
+import itertools
 import os
 import socket
 import struct
@@ -20,6 +21,7 @@ _WRITE_BYTES = 1 << 20
 # Wake the receiver for half a megabyte at a time: it must not cost a system call per packet. But
 # what lies unread takes from the receive window, so never for more than 1/32 of that.
 _LOW_WATER_BYTES, _WINDOW_SHARE = 1 << 19, 32
+_READS_BETWEEN = 8                              # looks at the window, which grows in slow start
 _RECEIVE_WINDOW = struct.Struct("=64xI")        # tcpi_rcv_ssthresh in struct tcp_info
 # include/uapi/linux/tcp.h
 _TCP_REPAIR, _TCP_REPAIR_QUEUE, _TCP_QUEUE_SEQ = 19, 20, 21
@@ -64,12 +66,15 @@ def _listen(flow):
 def _receive(listener, flow, t0_ns, account):
     connection, _ = listener.accept()
     left = flow.get("bytes")
-    low_water = 0
+    low_water = None
     buffer = bytearray(_WRITE_BYTES)
-    while True:
-        if low_water < _LOW_WATER_BYTES or left is not None:
-            # of the last byte the instant matters, so it must not wait for a FIN
-            low_water = min(_share_of_window(connection), _LOW_WATER_BYTES if left is None else left)
+    for reads in itertools.count():
+        if reads % _READS_BETWEEN == 0:
+            share = min(_share_of_window(connection), _LOW_WATER_BYTES)
+        # of the last byte the instant matters, so it must not wait for a FIN
+        wanted = share if left is None else min(share, left)
+        if wanted != low_water:
+            low_water = wanted
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
         received = connection.recv_into(buffer)
         if not received:

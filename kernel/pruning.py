@@ -25,18 +25,16 @@ def prune(keep=(None,), days=30, report=print):
     cache = sources.cache_dir()
     with build.lock():
         kept = _needed(keep) | _running(cache / "kernels")
-        used_trees, freed = set(), 0
+        used_trees, doomed = set(), []
         for folder in _folders(cache / "kernels"):
             facts = _facts(folder)
             if folder in kept or facts and _of_today(folder, facts) and _unused_days(folder) <= days:
                 if facts:
                     used_trees.add(pathlib.Path(facts["source_dir"]))
             else:
-                freed += _remove(folder, report)
-        for folder in _folders(cache / "sources"):
-            if folder not in used_trees:
-                freed += _remove(folder, report)
-    return freed
+                doomed.append(_out_of_sight(folder))
+        doomed += [_out_of_sight(folder) for folder in _folders(cache / "sources") if folder not in used_trees]
+    return sum(_remove(folder, report) for folder in doomed)
 
 
 def _needed(specs):
@@ -88,13 +86,18 @@ def _unused_days(folder):
     return (time.time() - (folder / "testbed.json").stat().st_mtime) / 86400
 
 
+def _out_of_sight(folder):
+    """Rename a folder that is to be removed: that takes no time, and never leaves half of one under its name."""
+    if folder.name.endswith(_GONE):
+        return folder
+    gone = folder.with_name(folder.name + _GONE)
+    shutil.rmtree(gone, ignore_errors=True)
+    return folder.rename(gone)
+
+
 def _remove(folder, report):
-    """Remove a folder in a way that never leaves half of one under its name; its size in bytes."""
+    """Remove a folder; its size in bytes."""
     size = sum(os.lstat(os.path.join(where, name)).st_blocks * 512 for where, _, files in os.walk(folder) for name in files)
     report(f"removing {folder.parent.name}/{folder.name.removesuffix(_GONE)} ({size >> 20} MB)")
-    doomed = folder if folder.name.endswith(_GONE) else folder.with_name(folder.name + _GONE)
-    if doomed != folder:
-        shutil.rmtree(doomed, ignore_errors=True)
-        os.replace(folder, doomed)
-    shutil.rmtree(doomed)
+    shutil.rmtree(folder)
     return size

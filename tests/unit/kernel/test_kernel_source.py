@@ -21,7 +21,8 @@ def fake(folder, name, script):
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """Folder of fake programs that come before the real ones."""
+    """Folder of fake programs that come before the real ones; a cache that knows nothing yet."""
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     return tmp_path / "bin"
 
@@ -60,6 +61,7 @@ def test_a_version_that_apt_does_not_know(programs, output):
 
 
 def test_without_apt(monkeypatch, tmp_path):
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(KernelError, match="apt-cache is missing"):
         source.identify("6.12")

@@ -12,12 +12,13 @@ KERNEL ?=
 RUN_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(LOAD),--load '$(LOAD)') $(if $(SEEDS),--seeds '$(SEEDS)') \
 	$(if $(QUICK),--quick) $(if $(JOBS),--jobs '$(JOBS)') $(if $(KERNEL),--kernel '$(KERNEL)')
 
-.PHONY: help setup kernel test unit bench clean scenario-%
+.PHONY: help setup kernel test test-kernels unit bench clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
 	@echo "                     CCA=reno,cubic LOAD=85 SEEDS=3 QUICK=1 JOBS=2 KERNEL=path-or-version"
 	@echo "make test            set up, build the guest kernel, run all tests"
+	@echo "make test-kernels    the same questions to kernel 6.1 and to the newest that Debian has (TESTBED_KERNELS=...)"
 	@echo "make unit            the tests that need no guest kernel"
 	@echo "make bench           speed and scale: ratios to real time, CPU per packet"
 	@echo "make setup           install the Debian packages that are missing"
@@ -36,6 +37,9 @@ scenario-%:
 
 test: kernel
 	/usr/bin/python3 -m pytest
+
+test-kernels: kernel
+	/usr/bin/python3 -m pytest tests/kernels
 
 unit:
 	./setup.sh run test

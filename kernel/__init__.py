@@ -3,6 +3,7 @@
 
     ensure(spec, report)   the kernel for `spec`, built if need be
     find(spec)             the same if it is already there, else None
+    prune(keep)            remove builds and sources that nobody uses any more
     build_module(...)      an out-of-tree module against it, loaded once on trial (kernel/modules.py)
 
 `spec` is None (Debian's linux-source-6.12), a version that Debian has a linux-source
@@ -10,7 +11,8 @@ package of, or the path of a kernel tree or tarball.
 """
 from kernel.build import Kernel, ensure, find
 from kernel.modules import Module, ModuleError, build as build_module, find as find_module
+from kernel.pruning import prune
 from kernel.source import KernelError, missing_tools
 
 __all__ = ["Kernel", "KernelError", "Module", "ModuleError", "build_module", "ensure", "find", "find_module",
-           "missing_tools"]
+           "missing_tools", "prune"]

@@ -21,7 +21,7 @@ from testbed.errors import RunFailed, UsageError
 from testbed.yaml_file import YamlFile
 
 CCA_DIR = PROJECT_DIR / "ccas"
-_SECTIONS = {"title", "source", "kernel_cca", "module", "sysctls", "parameters"}
+_SECTIONS = {"title", "source", "kernel_cca", "module", "sysctls", "parameters", "later_kernels"}
 _KERNEL_NAME = re.compile(r"[a-z0-9_-]{1,15}")
 _NAME = re.compile(r"[a-z0-9_-]{1,40}")
 _PARAMETER = re.compile(r"[a-z0-9_]{1,60}")
@@ -44,10 +44,20 @@ class Variant:
     sysctls: dict = dataclasses.field(default_factory=dict)
     parameters: dict = dataclasses.field(default_factory=dict)
     module_sha256: str | None = None
+    later_title: tuple | None = None        # ((major, minor), title): what it is from that kernel on
+
+    def on_kernel(self, release):
+        """The same, titled as what it is on a kernel such as '6.12.1-testbed'."""
+        version = tuple(int(n) for n in re.findall(r"\d+", release)[:2])
+        if self.later_title and version >= self.later_title[0]:
+            return dataclasses.replace(self, title=self.later_title[1], later_title=None)
+        return self
 
     def record(self):
         """What scenario.json keeps of it: enough to make the run again, and to tell a reader what it was."""
-        return dataclasses.asdict(self)
+        fields = dataclasses.asdict(self)
+        del fields["later_title"]
+        return fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +106,17 @@ def load(path):
         if not isinstance(value, (int, str)) or not _PARAMETER_VALUE.fullmatch(str(value)):
             raise file.error(f"parameters.{name}", "a number, a word, or {bottleneck_kbps} expected")
     return Variant(path.stem, kernel_cca, str(tree.get("title", "")), str(tree.get("source", "")),
-                   str(module) if module else None, dict(sysctls), {k: _plain(v) for k, v in parameters.items()})
+                   str(module) if module else None, dict(sysctls), {k: _plain(v) for k, v in parameters.items()},
+                   later_title=_later_title(file))
+
+
+def _later_title(file):
+    later = file.mapping("later_kernels")
+    if not later:
+        return None
+    if set(later) != {"from", "title"} or not re.fullmatch(r"\d+\.\d+", str(later["from"])) or not isinstance(later["from"], str):
+        raise file.error("later_kernels", 'from: "6.17" (in quotes) and title: expected')
+    return tuple(int(n) for n in later["from"].split(".")), str(later["title"])
 
 
 def _plain(value):
@@ -138,7 +158,8 @@ def parse(text):
 
 def make_ready(subject, engine, report):
     """The Subject with its modules built and all names known; RunFailed or UsageError if that cannot be."""
-    variants = tuple(_ready(v, engine, report) for v in subject.variants)
+    release = engine.environment()["kernel_release"]
+    variants = tuple(_ready(v.on_kernel(release), engine, report) for v in subject.variants)
     modules = {}
     for variant in variants:
         if modules.setdefault(variant.kernel_cca, (variant.module_sha256, variant.parameters)) \

@@ -6,7 +6,7 @@ import sys
 def add_engine_arguments(parser):
     parser.add_argument("--engine", default="uml", help="where runs take place (default: uml; see `testbed list engines`)")
     parser.add_argument("--kernel", metavar="PATH|VERSION",
-                        help="guest kernel: a version such as 6.12 (default), a kernel tree or a tarball")
+                        help="guest kernel: a version such as 6.12 (default), newest, a kernel tree or a tarball")
 
 
 def engine_options(arguments):

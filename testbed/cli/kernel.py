@@ -3,6 +3,8 @@
 
   testbed kernel                       Debian's linux-source-6.12
   testbed kernel --kernel ~/linux      a tree of your own, with your patches
+  testbed kernel --kernel newest       the newest that Debian has
+  testbed kernel --prune               remove what nobody uses any more
   testbed kernel --module PATH         build an out-of-tree module (a .c file or a folder) against it
 """
 import sys
@@ -15,11 +17,17 @@ HELP = "build the guest kernel, or a module against it"
 
 def add_arguments(parser):
     parser.add_argument("--kernel", metavar="PATH|VERSION",
-                        help="a version such as 6.12 (default), a kernel tree or a tarball")
+                        help="a version such as 6.12 (default), newest, a kernel tree or a tarball")
+    parser.add_argument("--prune", action="store_true",
+                        help="remove kernels from the cache that no run has used for a month or that no build would give today")
     parser.add_argument("--module", metavar="PATH", help="build the module of PATH (a .c file or a folder)")
 
 
 def main(arguments):
+    if arguments.prune:
+        freed = kernel.prune((None, arguments.kernel), report=print)
+        print(f"{freed >> 20} MB are free now")
+        return 0
     built = kernel.ensure(arguments.kernel, _shared.reporter())
     if arguments.module:
         module = kernel.build_module(built, arguments.module, _shared.reporter())

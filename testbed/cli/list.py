@@ -71,6 +71,8 @@ def _ccas(arguments):
         variants += [ccas.Variant(name, name, "of this kernel") for name in engine.congestion_controls() if name not in named]
     heading = f"Congestion controls on {engine.environment()['kernel_release']} ({arguments.engine})" if there else \
         "Congestion controls (the guest kernel is not built yet: `testbed kernel`)"
+    if there:
+        variants = [v.on_kernel(engine.environment()["kernel_release"]) for v in variants]
     rows = [(v.name, v.title, _settings(v), v.source, *_parameters_and_state(v, engine, there)) for v in variants]
     return heading, ("name", "what", "set to", "source", "parameters", "here"), sorted(rows)
 

@@ -90,6 +90,8 @@ class Engine(EngineBase):
             # tens of thousands in TIME_WAIT want a larger table than this little memory gets, but every dump walks it
             "thash_entries=16384",
             "con=null", "con0=null,fd:2", f"uml_dir={scratch}", "umid=guest",
+            # system calls and page faults at half the price, where kernel and host can (docs/kernels.md)
+            *(["seccomp=auto"] if "seccomp" in self._kernel.features else []),
             "init=/usr/bin/python3", "--", "-I", "-S", str(_HERE / "init.py"), str(PROJECT_DIR)]
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": str(memory), "UML_RANDOM_SEED": str(seed)}
         process = None

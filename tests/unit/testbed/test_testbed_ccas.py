@@ -24,6 +24,9 @@ class Engine:
         self.module = types.SimpleNamespace(name="tcp_mine", file=None, sha256="abc", congestion_controls=registers, warnings=warnings)
         self.built = []
 
+    def environment(self):
+        return {"kernel_release": "6.12.117-testbed"}
+
     def congestion_controls(self):
         return ("reno", "cubic")
 
@@ -121,6 +124,7 @@ def test_a_variant_file_of_ones_own(tmp_path):
     ("kernel_cca: reno\nmodule: [1]\n", 2, "the path of a"), ("kernel_cca: reno\nsysctls: 3\n", 2, "a mapping"),
     ("kernel_cca: reno\nsysctls:\n  kernel.panic: 3\n", 3, "only net.ipv4"), ("kernel_cca: reno\nsysctls:\n  net.ipv4.tcp_sack: [1]\n", 3, "a number or words"),
     ("kernel_cca: reno\nparameters:\n  a b: 3\n", 3, "not a name"), ("kernel_cca: reno\nparameters:\n  gain: '1 init=/bin/sh'\n", 3, "a number, a word"),
+    ("kernel_cca: reno\nlater_kernels: {from: 6.17, title: x}\n", 2, "in quotes"), ("kernel_cca: reno\nlater_kernels: {from: '6.17'}\n", 2, "in quotes"),
     ("kernel_cca: reno\nparameters:\n  gain: 1.5\n", 3, "a number, a word"), ("- 1\n", 1, "a mapping"), ("a: [\n", 2, "expected the node content"),
 ])
 def test_variant_files_that_make_no_sense(tmp_path, text, line, message):
@@ -129,6 +133,14 @@ def test_variant_files_that_make_no_sense(tmp_path, text, line, message):
     with pytest.raises(ScenarioError) as problem:
         ccas.load(path)
     assert str(problem.value).startswith(f"{path}:{line}: ") and message in str(problem.value)
+
+
+def test_what_a_variant_is_may_depend_on_the_kernel():
+    sack = ccas.find("sack")
+    assert sack.on_kernel("6.12.117-testbed").title.startswith("SACK: ") and sack.on_kernel("6.1.0").title == sack.title
+    for release in ("6.17.0-testbed", "7.3.4", "6.100-rc1"):
+        assert sack.on_kernel(release).title.startswith("SACK+RACK")
+    assert ccas.same([sack.record()], [sack.on_kernel("7.3").record()])
 
 
 def test_a_variant_file_is_named_as_the_variant(tmp_path):

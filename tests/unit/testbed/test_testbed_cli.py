@@ -84,6 +84,9 @@ class FakeEngine:
     def prepare(self, report):
         report("ready")
 
+    def environment(self):
+        return {"kernel_release": "6.12.0-testbed"}
+
     def congestion_controls(self):
         return ("bbr", "cubic", "reno")
 

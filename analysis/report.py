@@ -11,7 +11,7 @@ from pathlib import Path
 
 import jinja2
 
-from analysis import figures, report_tables
+from analysis import figures, report_flows, report_tables
 from analysis.runs import Experiment
 from analysis.tables import Results, flatten
 
@@ -66,6 +66,7 @@ def _render(experiment: Experiment, results: Results, drawn: list[figures.Figure
     template = environment.get_template("report.html.j2")
     return template.render(
         **report_tables.context(experiment, results),
+        long_flow_tables=report_flows.tables(experiment, results),
         figures=[{**figure._asdict(), "data": _inline(folder / "figures" / f"{figure.name}.svg")}
                  for figure in drawn],
         tables=[(name, TABLES[name]) for name in tables],

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Congestion window and smoothed RTT of single long flows over time."""
+"""Throughput, congestion window and smoothed RTT of single long flows over time."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from analysis import gnuplot, series, style, tcp
@@ -15,7 +16,10 @@ from analysis.runs import Experiment, Run
 ORDER = 60
 MOST_DRAWN = 12  # flows in a panel
 PANEL_PX = 190
-QUANTITIES = (("flows_cwnd", "Congestion window of each flow", "cwnd", 1, "cwnd (segments)"),
+MOST_NAMED = 6  # flows that a panel has room to name
+QUANTITIES = (("flows_throughput", "Throughput of each flow", "throughput_mbps", 1,
+               "throughput (Mbit/s)"),
+              ("flows_cwnd", "Congestion window of each flow", "cwnd", 1, "cwnd (segments)"),
               ("flows_srtt", "Smoothed RTT of each flow", "srtt_us", 1e3, "sRTT (ms)"))
 
 
@@ -38,8 +42,21 @@ def _senders(run: Run) -> dict[int, pd.DataFrame]:
     samples = samples.sort_values("t_us", kind="stable")
     flows = samples.groupby(tcp.flow_numbers(run, samples, samples["bytes_sent"]))
     drawn = [number for number in flows.groups if number][:MOST_DRAWN]
-    return {number: rows.iloc[::math.ceil(len(rows) / 1000)]
+    window_us = _window_us(run)
+    return {number: _with_throughput(rows, window_us).iloc[::math.ceil(len(rows) / 1000)]
             for number, rows in flows if number in drawn}
+
+
+def _window_us(run: Run) -> float:
+    """Over which throughput is averaged: a second, more in runs of more than five minutes."""
+    return max(series.SECOND_US, run.interval.end_us / 300)
+
+
+def _with_throughput(rows: pd.DataFrame, window_us: float) -> pd.DataFrame:
+    """Samples of one socket and, in throughput_mbps, the payload acknowledged in the window before each."""
+    times, acked = rows["t_us"].to_numpy(), rows["bytes_acked"].to_numpy()
+    before = np.interp(times - window_us, times, acked, left=0)
+    return rows.assign(throughput_mbps=(acked - before) * 8 / window_us)
 
 
 def _draw(experiment: Experiment, folder: Path,
@@ -65,11 +82,31 @@ def _draw(experiment: Experiment, folder: Path,
                   f"dashtype {1 + index // len(style.PALETTE)}"
                   for index, number in enumerate(flows[cca][1])]
         body += [f"set label 1 {gnuplot.quote(cca)} at graph 0, graph 1.07 font ',13'",
+                 *_names(flows[cca]),
                  "set xlabel 'time (s)'; set xtics format '%g'" if place == len(ccas) - 1
                  else "unset xlabel; set xtics format ''", gnuplot.plot(*curves)]
     gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], height=height)
     seeds = sorted({flows[cca][0].seed for cca in ccas})
-    return Figure(name, title, "As the kernel reports it in tcp_info, one line per flow (at most "
+    how = (f"Payload acknowledged in the {_window_us(flows[ccas[0]][0]) / 1e6:g} s before"
+           if column == "throughput_mbps" else "As the kernel reports it in tcp_info")
+    return Figure(name, title, f"{how}, one line per flow (at most "
                   f"{MOST_DRAWN}), one panel per congestion control; here colours tell flows "
                   f"apart. Seed {', '.join(map(str, seeds))} only, from the begin of the run, "
                   "warm-up included.")
+
+
+def _names(drawn: tuple[Run, dict[int, pd.DataFrame]]) -> list[str]:
+    """The names of a panel's flows above it, each in its colour; none if there are too many."""
+    run, senders = drawn
+    body = [f"unset label {2 + index}" for index in range(MOST_NAMED)]
+    if len(senders) > MOST_NAMED:
+        return body
+    rtts_us = {flow["flow"]: flow.get("base_rtt_us") for flow in tcp.listed_flows(run) or ()}
+    mixed = len({str(rows["cca"].iloc[-1]) for rows in senders.values()}) > 1
+    for index, (number, rows) in enumerate(senders.items()):
+        words = f"flow {number}" + (f", {rows['cca'].iloc[-1]}" if mixed else "")
+        if rtts_us.get(number):
+            words += f", {rtts_us[number] / 1e3:g} ms"
+        body[index] = (f"set label {2 + index} {gnuplot.quote(words)} at graph {0.24 + 0.76 * index / MOST_NAMED:g}, "
+                       f"graph 1.07 textcolor '{style.PALETTE[index % len(style.PALETTE)]}'")
+    return body

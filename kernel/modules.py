@@ -65,7 +65,7 @@ def build(kernel, source, report=print):
         partial = pathlib.Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
             _copy(source, files, partial)
-            report(f"building {source.name} for {kernel.release}")
+            report(f"compiling {source.name} for {kernel.release}, loading it once")
             built, warnings = _make(kernel, partial, source)
             names = _try(kernel, built, source)
             (partial / "module.json").write_text(json.dumps(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Every kernel that the testbed supports builds, boots, and gives valid and reproducible runs."""
+import dataclasses
 import json
 import os
 import pathlib
@@ -57,6 +58,15 @@ def test_floating_point_survives_switches_and_signals(built, tmp_path):
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("sums ")]
         assert lines and lines[0].split()[1:] == expected, mode
+
+
+def test_seccomp_and_ptrace_give_the_same_bytes(engine, built, run_scenario, monkeypatch):
+    if "seccomp" not in built.features:
+        pytest.skip("this kernel has ptrace only")
+    tree = small_scenario(**{"timing.test": "2 s"})
+    first = run_scenario(tree)
+    monkeypatch.setattr(engine, "_kernel", dataclasses.replace(built, features=frozenset()))
+    assert run_scenario(tree).json("run.json")["raw_files_sha256"] == first.json("run.json")["raw_files_sha256"]
 
 
 def test_the_access_link_is_a_valid_run(version, built, tmp_path):

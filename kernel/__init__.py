@@ -6,13 +6,14 @@
     prune(keep)            remove builds and sources that nobody uses any more
     build_module(...)      an out-of-tree module against it, loaded once on trial (kernel/modules.py)
 
-`spec` is None (Debian's linux-source-6.12), a version that Debian has a linux-source
-package of, or the path of a kernel tree or tarball.
+`spec` is None (Debian's linux-source-6.12), a version that some current Debian release has a
+linux-source package of, `newest` (resolve() says which that is today), or the path of a kernel
+tree or tarball.
 """
 from kernel.build import Kernel, ensure, find
 from kernel.modules import Module, ModuleError, build as build_module, find as find_module
 from kernel.pruning import prune
-from kernel.source import KernelError, missing_tools
+from kernel.source import KernelError, missing_tools, resolve
 
 __all__ = ["Kernel", "KernelError", "Module", "ModuleError", "build_module", "ensure", "find", "find_module",
-           "missing_tools", "prune"]
+           "missing_tools", "prune", "resolve"]

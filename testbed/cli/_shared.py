@@ -2,6 +2,8 @@
 """What several commands have in common."""
 import sys
 
+import kernel
+
 
 def add_engine_arguments(parser):
     parser.add_argument("--engine", default="uml", help="where runs take place (default: uml; see `testbed list engines`)")
@@ -10,6 +12,8 @@ def add_engine_arguments(parser):
 
 
 def engine_options(arguments):
+    """Options for an engine; `newest` becomes the version it is today, in `arguments` too."""
+    arguments.kernel = kernel.resolve(arguments.kernel, reporter())
     return {"kernel": arguments.kernel}
 
 

@@ -29,6 +29,7 @@ def main(arguments):
         raise UsageError(f"{run_dir}: this run did not finish; there is nothing to compare with")
     resolved = json.loads((run_dir / "scenario.json").read_text())
     before = json.loads((run_dir / "environment.json").read_text())
+    arguments.kernel = arguments.kernel or before.get("kernel_spec")
     engine = engines.load(record["engine"])(_shared.engine_options(arguments))
     engine.prepare(_shared.reporter())
     after = engine.environment()

@@ -62,7 +62,7 @@ class Engine(EngineBase):
         return modinfo.of_builtin(self._kernel, f"tcp_{kernel_cca}")
 
     def environment(self):
-        return {"engine": "uml", "clock": self.clock, "kernel_release": self._kernel.release,
+        return {"engine": "uml", "clock": self.clock, "kernel_spec": self.options.get("kernel"), "kernel_release": self._kernel.release,
                 "kernel_source": self._kernel.source, "kernel_key": self._kernel.key,
                 "kernel_config_sha256": self._kernel.config_sha256, "guest_memory_mb": GUEST_MEMORY_MB}
 
@@ -90,7 +90,7 @@ class Engine(EngineBase):
             # tens of thousands in TIME_WAIT want a larger table than this little memory gets, but every dump walks it
             "thash_entries=16384",
             "con=null", "con0=null,fd:2", f"uml_dir={scratch}", "umid=guest",
-            # system calls and page faults at half the price, where kernel and host can (docs/kernels.md)
+            # 13 to 27 % less CPU time per packet where kernel and host can, the same bytes (docs/kernels.md)
             *(["seccomp=auto"] if "seccomp" in self._kernel.features else []),
             "init=/usr/bin/python3", "--", "-I", "-S", str(_HERE / "init.py"), str(PROJECT_DIR)]
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": str(memory), "UML_RANDOM_SEED": str(seed)}

@@ -212,7 +212,7 @@ def _workload(run: Run | None) -> dict[str, str]:
     """The scalar facts of workload.json, times in seconds, rates in Mbit/s."""
     found = {}
     for key, value in (flatten(run.workload) if run else {}).items():
-        if key.startswith(("offered_bps", "thirds_bps")) or value is None:
+        if key.startswith(("offered_bps", "thirds_bps")) or value is None or key == "flows":
             continue
         if key.endswith("_us"):
             key, value = f"{key.removesuffix('_us')} (s)", f"{value / 1e6:g}"

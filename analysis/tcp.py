@@ -30,6 +30,12 @@ def listed_flows(run: Run) -> list[dict[str, Any]] | None:
     return flows if isinstance(flows, list) else None
 
 
+def variant_of(run: Run, flow: int) -> str | None:
+    """Which of the variants that take turns flow `flow` (from 1) has; None if all have the same."""
+    variants = run.scenario.get("variants") or []
+    return variants[(flow - 1) % len(variants)]["name"] if len(variants) > 1 else None
+
+
 def flow_numbers(run: Run, samples: pd.DataFrame, sent: pd.Series) -> np.ndarray:
     """Number (from 1) of the flow that each sample's socket sends, 0 if it sends none.
 

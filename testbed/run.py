@@ -154,7 +154,7 @@ def code_version():
 
 
 def _package_versions():
-    packages = ["mininet", "iproute2", "gnuplot-nox", "python3-pandas", "python3-numpy"]
+    packages = ["mininet", "iproute2", "iperf3", "gnuplot-nox", "python3-pandas", "python3-numpy"]
     try:
         done = subprocess.run(["dpkg-query", "-W", "-f", "${Package} ${Version}\n", *packages],
                               capture_output=True, text=True)

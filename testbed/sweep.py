@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 import traceback
@@ -127,7 +128,10 @@ class _Scheduler:
             self._display.end(name, f"finished, {verdict}")
         record = results.read_record(run_dir)
         if record and self._index:
-            results.index_run(self._experiment.folder, run_dir, record, verdict)
+            try:
+                results.index_run(self._experiment.folder, run_dir, record, verdict)
+            except sqlite3.Error as problem:            # a full disk, or somebody else's lock: the run is what counts
+                self._display.note(f"{name}: not noted in index.sqlite: {problem}")
 
     def _work(self, subject, seed, cpu, mouth):
         """In the worker: one run, its outcome as a message."""

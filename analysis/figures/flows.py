@@ -102,9 +102,11 @@ def _names(drawn: tuple[Run, dict[int, pd.DataFrame]]) -> list[str]:
     if len(senders) > MOST_NAMED:
         return body
     rtts_us = {flow["flow"]: flow.get("base_rtt_us") for flow in tcp.listed_flows(run) or ()}
-    mixed = len({str(rows["cca"].iloc[-1]) for rows in senders.values()}) > 1
-    for index, (number, rows) in enumerate(senders.items()):
-        words = f"flow {number}" + (f", {rows['cca'].iloc[-1]}" if mixed else "")
+    ccas = {number: tcp.variant_of(run, number) or str(rows["cca"].iloc[-1])
+            for number, rows in senders.items()}
+    mixed = len(set(ccas.values())) > 1
+    for index, number in enumerate(senders):
+        words = f"flow {number}" + (f", {ccas[number]}" if mixed else "")
         if rtts_us.get(number):
             words += f", {rtts_us[number] / 1e3:g} ms"
         body[index] = (f"set label {2 + index} {gnuplot.quote(words)} at graph {0.24 + 0.76 * index / MOST_NAMED:g}, "

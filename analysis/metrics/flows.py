@@ -37,15 +37,16 @@ def compute(run: Run) -> list[Metric]:
         throughputs[flow] = found_of_flow[0].value
         metrics += found_of_flow
     metrics.append(Metric("mean_agg_throughput_l4", "all", "Mbit/s", sum(throughputs.values())))
-    metrics += _by_cca(throughputs, {flow: str(samples["cca"][number == flow].iloc[-1])
-                                     for flow in flows})
+    metrics += _by_cca(throughputs, {
+        flow: tcp.variant_of(run, flow) or str(samples["cca"][number == flow].iloc[-1])
+        for flow in flows})
     if len(flows) > 1:
         metrics += _fairness(run, samples, steps, number, flows)
     return metrics
 
 
 def _by_cca(throughputs: dict[int, float], cca_of: dict[int, str]) -> list[Metric]:
-    """Mean per flow, and sum, of the flows of each CCA; nothing if all use the same."""
+    """Mean per flow, and sum, of the flows of each CCA or variant; nothing if all use the same."""
     metrics = []
     for cca in sorted(set(cca_of.values())) if len(set(cca_of.values())) > 1 else ():
         mine = [value for flow, value in throughputs.items() if cca_of[flow] == cca]

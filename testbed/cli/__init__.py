@@ -72,6 +72,9 @@ def main(argv=None):
     except BrokenPipeError:
         sys.stderr.close()
         return 1
+    except OSError as problem:              # a full disk, a folder without permission
+        print_error(f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem))
+        return 1
 
 
 def _interrupt(*_signal):

@@ -57,8 +57,9 @@ MODULE_DESCRIPTION("a sample");
 
 
 def test_out_of_tree_module_builds(built, tmp_path):
-    modules = kernel.build_module(built, _module(tmp_path, SAMPLE))
-    assert [m.name for m in modules] == ["tcp_sample.ko"]
+    module = kernel.build_module(built, _module(tmp_path, SAMPLE))
+    assert (module.file.name, module.congestion_controls, module.warnings) == ("tcp_sample.ko", ("sample",), "")
+    assert kernel.find_module(built.key, module.sha256).file == module.file
 
 
 def test_compiler_errors_are_shown_with_file_and_line(built, tmp_path):

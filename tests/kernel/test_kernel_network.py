@@ -113,7 +113,7 @@ def test_tcp_probe_sees_every_acknowledgement_and_the_slow_start(run_scenario):
     run = run_scenario(tree, cca="reno")
     events = run.table("tcp_probe")
     # path 0 is n1-n4; right to left means that n4 sends from its own port to n1's port 6000
-    sender = events[events["dst"].str.endswith(":6000") & events["src"].str.startswith("10.0.5.1:")]
+    sender = events[events["dst"].str.endswith(":6000") & (events["src"] == "10.0.5.1:30000")]
     assert len(sender) > 1000
     assert sender["snd_cwnd"].iloc[0] == 10
     assert (sender["t_us"].diff().dropna() >= 0).all()

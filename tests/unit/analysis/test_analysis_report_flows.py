@@ -78,6 +78,13 @@ def test_congestion_controls_of_one_run_side_by_side(experiment):
     assert drawn and "flow 2, bic, 200 ms" in script
 
 
+def test_variants_of_the_same_kernel_name_are_told_apart(experiment):
+    change(experiment, "scenario.json", lambda _name, scenario: scenario.update(variants=[
+        {**VARIANT, "name": "newreno", "kernel_cca": "reno"}, {**VARIANT, "name": "sack", "kernel_cca": "reno"}]))
+    both = tables(experiment)[1]
+    assert [label for label, _ in both.columns] == ["newreno", "sack"]
+
+
 def test_throughput_of_a_steady_flow_is_drawn_as_such(experiment):
     draw_all(Experiment(experiment), experiment / "figures")
     data = pd.read_csv(experiment / "figures" / "flows_throughput.csv")

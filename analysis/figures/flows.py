@@ -16,7 +16,7 @@ from analysis.runs import Experiment, Run
 ORDER = 60
 MOST_DRAWN = 12  # flows in a panel
 PANEL_PX = 190
-MOST_NAMED = 6  # flows that a panel has room to name
+MOST_NAMED = 5  # flows that a panel has room to name
 QUANTITIES = (("flows_throughput", "Throughput of each flow", "throughput_mbps", 1,
                "throughput (Mbit/s)"),
               ("flows_cwnd", "Congestion window of each flow", "cwnd", 1, "cwnd (segments)"),
@@ -105,10 +105,11 @@ def _names(drawn: tuple[Run, dict[int, pd.DataFrame]]) -> list[str]:
     ccas = {number: tcp.variant_of(run, number) or str(rows["cca"].iloc[-1])
             for number, rows in senders.items()}
     mixed = len(set(ccas.values())) > 1
+    step = 0.76 / max(3, len(senders))
     for index, number in enumerate(senders):
         words = f"flow {number}" + (f", {ccas[number]}" if mixed else "")
         if rtts_us.get(number):
             words += f", {rtts_us[number] / 1e3:g} ms"
-        body[index] = (f"set label {2 + index} {gnuplot.quote(words)} at graph {0.24 + 0.76 * index / MOST_NAMED:g}, "
+        body[index] = (f"set label {2 + index} {gnuplot.quote(words)} at graph {0.24 + step * index:g}, "
                        f"graph 1.07 textcolor '{style.PALETTE[index % len(style.PALETTE)]}'")
     return body

@@ -87,7 +87,5 @@ def test_our_modules_build_without_warnings_and_load(built, folder):
 
 
 def test_a_flow_runs_with_a_module(run_scenario):
-    if not MODULES:
-        pytest.skip("there are no modules")
     run = run_scenario(small_scenario(**{"timing.test": "2 s"}), cca=str(MODULES[0]))
     assert run.json("verdict.json")["verdict"] == "valid"

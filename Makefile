@@ -42,7 +42,7 @@ test-kernels: kernel
 	/usr/bin/python3 -m pytest tests/kernels
 
 unit:
-	./setup.sh run test
+	./setup.sh
 	/usr/bin/python3 -m pytest tests/unit
 
 bench: kernel

@@ -3,26 +3,12 @@
 import functools
 import json
 import os
-import shutil
 
 import pytest
 
 from kernel import build, patching, source
 from kernel.source import KernelError
-
-needs_patch = pytest.mark.skipif(not shutil.which("patch"), reason="patch is not installed")
-
-PATCH = """\
---- a/net/tcp.c
-+++ b/net/tcp.c
-@@ -1,3 +1,3 @@
- int first;
--int cwnd = 10;
-+int cwnd = 4;
- int last;
-"""
-ORIGINAL = "int first;\nint cwnd = 10;\nint last;\n"
-PATCHED = ORIGINAL.replace("10", "4")
+from toy_patch import ORIGINAL, PATCH, PATCHED
 
 
 @pytest.fixture
@@ -122,7 +108,6 @@ def test_what_a_kernel_can_do_is_read_from_its_options(tmp_path, words, features
     assert build._features(tmp_path / "linux") == features
 
 
-@needs_patch
 def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, tmp_path, monkeypatch):
     built = []
 
@@ -144,7 +129,6 @@ def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, t
     assert len(built) == 2 and built[1][0] == source_dir and built[1][1] != build_dir
 
 
-@needs_patch
 def test_a_refused_patch_leaves_no_source_behind(here, tree, tmp_path, monkeypatch):
     (tree / "net" / "tcp.c").write_text("something else\n")
     monkeypatch.setattr(source, "missing_tools", lambda: [])

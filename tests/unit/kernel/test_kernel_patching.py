@@ -1,25 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which patches a kernel gets. Toy trees, no kernel."""
-import shutil
 
 import pytest
 
 from kernel import patching
 from kernel.source import KernelError
-
-needs_patch = pytest.mark.skipif(not shutil.which("patch"), reason="patch is not installed")
-
-PATCH = """\
---- a/net/tcp.c
-+++ b/net/tcp.c
-@@ -1,3 +1,3 @@
- int first;
--int cwnd = 10;
-+int cwnd = 4;
- int last;
-"""
-ORIGINAL = "int first;\nint cwnd = 10;\nint last;\n"
-PATCHED = ORIGINAL.replace("10", "4")
+from toy_patch import ORIGINAL, PATCH, PATCHED
 
 
 @pytest.fixture
@@ -45,7 +31,6 @@ def files(tree):
     return sorted(p.name for p in tree.rglob("*"))
 
 
-@needs_patch
 def test_patches_are_applied(patches, tree):
     said = []
     patching.put_all(tree, said.append)
@@ -53,7 +38,6 @@ def test_patches_are_applied(patches, tree):
     assert files(tree) == ["Makefile", "net", "tcp.c"], "no .orig or .rej files"
 
 
-@needs_patch
 @pytest.mark.parametrize("content", ["int first;\nint window = 10;\nint last;\n", ""])
 def test_a_patch_that_does_not_fit_is_refused_and_changes_nothing(patches, tree, content):
     (tree / "net" / "tcp.c").write_text(content)
@@ -63,7 +47,6 @@ def test_a_patch_that_does_not_fit_is_refused_and_changes_nothing(patches, tree,
     assert files(tree) == ["Makefile", "net", "tcp.c"]
 
 
-@needs_patch
 def test_a_tree_that_has_a_patch_already_is_taken_as_it_is(patches, tree):
     (patches / "speed" / "0001-same.patch").write_text(PATCH)
     (tree / "net" / "tcp.c").write_text(PATCHED)
@@ -72,7 +55,6 @@ def test_a_tree_that_has_a_patch_already_is_taken_as_it_is(patches, tree):
     assert (tree / "net" / "tcp.c").read_text() == PATCHED and said == []
 
 
-@needs_patch
 def test_a_patch_for_speed_is_left_out_where_it_does_not_fit(patches, tree):
     (patches / "speed" / "0001-misfit.patch").write_text(PATCH.replace("cwnd", "window"))
     (patches / "speed" / "0002-fits.patch").write_text("--- /dev/null\n+++ b/net/fast.c\n@@ -0,0 +1 @@\n+int fast;\n")
@@ -82,7 +64,6 @@ def test_a_patch_for_speed_is_left_out_where_it_does_not_fit(patches, tree):
     assert said == ["0001-misfit.patch does not apply to this kernel: built without it, runs will be slower"]
 
 
-@needs_patch
 def test_a_kernel_gets_the_patch_that_was_made_for_its_version(patches, tree):
     """Both fit, but only one compiles there."""
     for folder, value in (("until-6.2", 2), ("from-6.13", 13)):
@@ -92,7 +73,6 @@ def test_a_kernel_gets_the_patch_that_was_made_for_its_version(patches, tree):
     assert (tree / "net" / "tcp.c").read_text() == ORIGINAL.replace("10", "2")
 
 
-@needs_patch
 def test_where_that_does_not_fit_the_usual_one_is_tried(patches, tree):
     (patches / "until-6.2").mkdir()
     (patches / "until-6.2" / "0001-needed.patch").write_text(PATCH.replace("cwnd", "window"))
@@ -100,7 +80,6 @@ def test_where_that_does_not_fit_the_usual_one_is_tried(patches, tree):
     assert (tree / "net" / "tcp.c").read_text() == PATCHED
 
 
-@needs_patch
 def test_a_kernel_may_need_no_such_patch(patches, tree):
     (patches / "until-6.2").mkdir()
     (patches / "until-6.2" / "0001-needed.patch").write_text("Subject: this\n\nwas different in those days.\n")
@@ -108,7 +87,6 @@ def test_a_kernel_may_need_no_such_patch(patches, tree):
     assert (tree / "net" / "tcp.c").read_text() == ORIGINAL
 
 
-@needs_patch
 def test_a_patch_may_be_for_some_versions_only(patches, tree):
     (patches / "speed" / "from-6.13").mkdir()
     (patches / "speed" / "from-6.13" / "0001-new.patch").write_text("--- /dev/null\n+++ b/net/fast.c\n@@ -0,0 +1 @@\n+int fast;\n")

@@ -16,7 +16,7 @@ from analysis import gnuplot, style, tcp
 from analysis.figures import Figure
 from analysis.runs import Experiment, Run
 
-ORDER = 58
+ORDER = 5  # first: only there where its probe was asked for
 MOST_FLOWS = 12     # of a run: with more, no single one tells much
 MOST_RTTS = 40      # drawn after the first retransmission
 NOT_SET = 2**31 - 1  # ssthresh before the first loss

@@ -10,7 +10,6 @@ from kernel import source
 from kernel.source import KernelError
 
 
-
 def fake(folder, name, script):
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(f"#!/bin/sh\n{script}\n")

@@ -49,5 +49,5 @@ bench: kernel
 	/usr/bin/python3 -m benchmarks
 
 clean:
-	rm -rf .pytest_cache .hypothesis
+	rm -rf .pytest_cache .hypothesis .mypy_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

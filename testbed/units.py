@@ -8,7 +8,7 @@ Rates are powers of ten, as in the standards; sizes are bytes. A quantity's unit
 the suffix of its key, so `rate: 100 Mbit/s` is `rate_bps` everywhere behind the loader.
 """
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal
 
 _UNITS = {
     "bit/s": ("bps", 1), "kbit/s": ("bps", 10**3), "Mbit/s": ("bps", 10**6), "Gbit/s": ("bps", 10**9),
@@ -18,10 +18,14 @@ _UNITS = {
 }
 _QUANTITY = re.compile(r"\s*([-+]?[0-9][0-9_]*(?:\.[0-9]+)?|[-+]?\.[0-9]+)\s*([A-Za-z%][A-Za-z/]*)\s*")
 
+#: characters of a quantity, and arithmetic that is exact on so many digits
+_LONGEST = 60
+_EXACT = Context(prec=100)
+
 EXAMPLES = {"bps": "100 Mbit/s", "us": "20 ms", "bytes": "1500 B", "percent": "60 %"}
 
 
-def parse(text):
+def parse(text: str) -> tuple[str, int | float] | None:
     """'20 ms' -> ('us', 20000); None when `text` is not a quantity.
 
     ValueError when it looks like a quantity but the unit is unknown or the value
@@ -32,20 +36,31 @@ def parse(text):
         return None
     number, unit = match.groups()
     if unit not in _UNITS:
-        raise ValueError(f"unknown unit {unit!r} in {text!r}; units are: {', '.join(_UNITS)}")
+        raise ValueError(f"unknown unit {unit[:40]!r} in {text[:60]!r}; units are: {', '.join(_UNITS)}")
+    if len(text) > _LONGEST:
+        raise ValueError(f"{text[:_LONGEST]}... has more digits than any quantity needs")
     suffix, factor = _UNITS[unit]
-    try:
-        value = Decimal(number.replace("_", "")) * factor
-    except InvalidOperation:
-        raise ValueError(f"{text!r} is not a number") from None
-    if value == value.to_integral_value():
+    value = _EXACT.multiply(Decimal(number.replace("_", "")), Decimal(factor))
+    if value == value.to_integral_value(context=_EXACT):
         return suffix, int(value)
     if suffix == "percent":
         return suffix, float(value)
     raise ValueError(f"{text!r} is not a whole number of {suffix}")
 
 
-def show_rate(rate_bps):
+def show(suffix: str, value: float) -> str:
+    """A quantity as users spell it: ('us', 2000) -> '2 ms', ('bytes', 1500) -> '1500 B', ('', 3) -> '3'."""
+    if suffix == "percent":
+        return f"{value:g} %"
+    if not suffix:
+        return f"{value}"
+    fitting = [(name, factor) for name, (of, factor) in _UNITS.items()
+               if of == suffix and name not in ("min", "h") and abs(value) >= factor and value % factor == 0]
+    name, factor = fitting[-1] if fitting else next((n, f) for n, (of, f) in _UNITS.items() if of == suffix)
+    return f"{value // factor} {name}"
+
+
+def show_rate(rate_bps: float) -> str:
     """100000000 -> '100 Mbit/s'."""
     for name, factor in (("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 10**3)):
         if rate_bps >= factor:
@@ -53,7 +68,7 @@ def show_rate(rate_bps):
     return f"{rate_bps:g} bit/s"
 
 
-def show_duration(seconds):
+def show_duration(seconds: float) -> str:
     """75.2 -> '1:15'; 3.21 -> '3.2 s'."""
     if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"

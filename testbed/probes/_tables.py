@@ -16,10 +16,14 @@ def packed(path):
     os.replace(temporary, path)
 
 
-def write_csv(tables, path):
-    """Write a pandas table, or several of the same columns one after the other, as gzipped CSV."""
-    if hasattr(tables, "to_csv"):
-        tables = [tables]
-    with packed(path) as file:
-        for number, table in enumerate(tables):
-            table.to_csv(file, index=False, header=number == 0)
+def write_table(tables, raw_dir, name):
+    """Write a pandas table, or several one after the other, as raw/<name>.csv.gz with exactly its columns."""
+    from testbed import raw_tables
+    columns = raw_tables.TABLES[name].names()
+    with packed(raw_dir / f"{name}.csv.gz") as file:
+        file.write((",".join(columns) + "\n").encode())
+        for table in [tables] if hasattr(tables, "to_csv") else tables:
+            if set(table.columns) != set(columns):
+                wrong = ", ".join(sorted(set(table.columns) ^ set(columns)))
+                raise ValueError(f"{name}: columns {wrong} are not as in testbed/raw_tables.py")
+            table[columns].to_csv(file, index=False, header=False)

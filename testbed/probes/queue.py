@@ -4,8 +4,6 @@ from array import array
 
 from testbed.probes._netlink import Qdisc
 
-_COLUMNS = ("t_us", "link", "sent_bytes", "sent_packets", "drops", "backlog_bytes", "backlog_packets")
-
 
 class Sampler:
     """Reads the root qdisc of every bottleneck over netlink."""
@@ -50,9 +48,11 @@ def collect(work_dir, raw_dir, context):
     import numpy as np
     import pandas as pd
 
-    from testbed.probes._tables import write_csv
-    rows = np.fromfile(work_dir / "queue.bin", dtype="<i8").reshape(-1, len(_COLUMNS))
-    table = pd.DataFrame(rows, columns=_COLUMNS)
+    from testbed import raw_tables
+    from testbed.probes._tables import write_table
+    columns = raw_tables.TABLES["queue"].names()
+    rows = np.fromfile(work_dir / "queue.bin", dtype="<i8").reshape(-1, len(columns))
+    table = pd.DataFrame(rows, columns=columns)
     links = [link["name"] for link in context["network"]["links"] if link["bottleneck"]]
     table["link"] = np.array(links)[table["link"]]
-    write_csv(table, raw_dir / "queue.csv.gz")
+    write_table(table, raw_dir, "queue")

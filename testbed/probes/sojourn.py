@@ -27,7 +27,7 @@ def collect(work_dir, raw_dir, context):
     import numpy as np
     import pandas as pd
 
-    from testbed.probes._tables import write_csv
+    from testbed.probes._tables import write_table
     interval_us = context["settings"].get("interval_us", 10_000)
     names = {link["ifindex"]: link["name"] for link in context["network"]["links"] if link["bottleneck"]}
     measure_from_ns = (context["prefill_us"] + context["warmup_us"]) * 1000
@@ -58,8 +58,8 @@ def collect(work_dir, raw_dir, context):
         spread.append(pd.DataFrame({"link": name, "low_us": edges_us[filled].round(3),
                                     "high_us": edges_us[filled + 1].round(3),
                                     "packets": histogram[index][filled]}))
-    write_csv(pd.concat(tables).sort_values(["t_us", "link"], kind="stable"), raw_dir / "sojourn.csv.gz")
-    write_csv(pd.concat(spread), raw_dir / "sojourn_hist.csv.gz")
+    write_table(pd.concat(tables).sort_values(["t_us", "link"], kind="stable"), raw_dir, "sojourn")
+    write_table(pd.concat(spread), raw_dir, "sojourn_hist")
 
 
 def _sojourns(work_dir, np):

@@ -20,10 +20,6 @@ _FIELDS = {
     "busy_us": (168, "Q"), "rwnd_limited_us": (176, "Q"), "sndbuf_limited_us": (184, "Q"),
     "delivered": (192, "I"), "bytes_sent": (200, "Q"), "bytes_retrans": (208, "Q"),
 }
-_COLUMNS = ("t_us", "node", "src", "sport", "dst", "dport", "state", "cca", "ca_state", "cwnd", "ssthresh",
-            "srtt_us", "rttvar_us", "min_rtt_us", "rto_us", "mss", "unacked", "lost", "retrans", "total_retrans",
-            "bytes_acked", "bytes_received", "bytes_sent", "bytes_retrans", "delivered", "delivery_rate_bps",
-            "pacing_rate_bps", "busy_us", "rwnd_limited_us", "sndbuf_limited_us")
 _STATES = {1: "ESTAB", 2: "SYN-SENT", 3: "SYN-RECV", 4: "FIN-WAIT-1", 5: "FIN-WAIT-2",
            8: "CLOSE-WAIT", 9: "LAST-ACK", 11: "CLOSING"}
 _DIAG_INFO, _DIAG_CONG = 2, 4
@@ -66,14 +62,15 @@ def collect(work_dir, raw_dir, context):
     import numpy as np
     import pandas as pd
 
-    from testbed.probes._tables import write_csv
+    from testbed import raw_tables
+    from testbed.probes._tables import write_table
     hosts = [n["name"] for n in context["network"]["nodes"] if n["role"] == "host"]
     data = np.fromfile(work_dir / "tcp_info.bin", dtype=np.uint8)
     parts = [_decode(data, *group, hosts) for group in _groups(data)]
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS)
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=raw_tables.TABLES["tcp_info"].names())
     # the order in which the kernel walks its hash table says nothing
     table = table.sort_values(["t_us", "node", "src", "sport", "dst", "dport"], kind="stable")
-    write_csv(table[list(_COLUMNS)], raw_dir / "tcp_info.csv.gz")
+    write_table(table, raw_dir, "tcp_info")
 
 
 def _groups(data):

@@ -23,15 +23,14 @@ class Sampler(TraceSampler):
 
 
 def collect(work_dir, raw_dir, context):
-    from testbed.probes._tables import write_csv
-    write_csv(_tables(work_dir, context, _RECEIVED, _received, ["src", "dst", *_FIELDS]), raw_dir / "tcp_probe.csv.gz")
-    write_csv(_tables(work_dir, context, _SENT_AGAIN, _sent_again, ["src", "dst"]), raw_dir / "retransmissions.csv.gz")
+    from testbed.probes._tables import write_table
+    write_table(_tables(work_dir, context, _RECEIVED, _received), raw_dir, "tcp_probe")
+    write_table(_tables(work_dir, context, _SENT_AGAIN, _sent_again), raw_dir, "retransmissions")
 
 
-def _tables(work_dir, context, event, decoded, columns):
-    """One table for each batch of trace pages, in order of time; the first is empty: the header line."""
+def _tables(work_dir, context, event, decoded):
+    """One table for each batch of trace pages, in order of time."""
     import pandas as pd
-    yield pd.DataFrame(columns=["t_us", *columns])
     event_id, fields = read_format(work_dir / f"{event.replace('/', '-')}.format")
     for time_ns, ids, starts, raw in decode(work_dir / "tcp_probe.pages"):
         time_ns = time_ns - context["t0_ns"]

@@ -2,7 +2,7 @@
 """Merges the records of both ends with the plan: connections.csv.gz, adus.csv.gz, account.
 
 Runs after the replay, on the host, and has no clock of its own: the same records give the same
-bytes. The columns are those of docs/run-folder.md.
+bytes. The columns are those of testbed/raw_tables.py.
 """
 
 import gzip
@@ -12,17 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from testbed import raw_tables
+
 from .plan import read_plan
-from .records import (ACCEPTOR, COLUMNS, FINISHED, INITIATOR, NEVER, read_header, records_name,
-                      status_text, UNFINISHED)
+from .records import ACCEPTOR, COLUMNS, FINISHED, INITIATOR, NEVER, UNFINISHED, read_header, records_name, status_text
 
 GZIP_LEVEL = 1
 ROWS_AT_ONCE = 1 << 16
-CONNECTION_COLUMNS = ("source", "conn", "initiator", "acceptor", "iport", "aport", "prefill",
-                      "scheduled_us", "start_us", "connected_us", "end_us", "init_bytes_asked",
-                      "init_bytes_delivered", "acc_bytes_asked", "acc_bytes_delivered",
-                      "adus_asked", "adus_delivered", "status")
-ADU_COLUMNS = ("source", "conn", "side", "index", "bytes", "sent_us", "delivered_us")
 
 
 class CollectError(ValueError):
@@ -49,7 +45,7 @@ def collect(plans, records_dir, raw_dir):
     """
     account = {"connections": 0, "status": {}, "adus_asked": 0, "adus_delivered": 0,
                "bytes_asked": 0, "bytes_delivered": 0, "mismatches": []}
-    tables = {"connections.csv.gz": [CONNECTION_COLUMNS], "adus.csv.gz": [ADU_COLUMNS]}
+    tables = {f"{name}.csv.gz": [raw_tables.TABLES[name].names()] for name in ("connections", "adus")}
     for source in sorted(plans):
         merged = _Source(source, plans[source], records_dir)
         tables["connections.csv.gz"].append(merged.connections())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from testbed import probes
+from testbed import probes, raw_tables
 from testbed.probes import _netlink, queue, tcp_info
 
 NETWORK = {"nodes": [{"name": "n1", "role": "host"}, {"name": "r1", "role": "router"}, {"name": "n2", "role": "host"}],
@@ -121,13 +121,13 @@ def test_one_socket(tmp_path):
                            pacing_rate=250_000, bytes_acked=2**40, busy_us=5_000_000, mss=1448, ca_state=4)
     table = collect(tmp_path, record(1_000_000, 1, socket_message(
         "10.0.1.2", 5000, "10.0.2.1", 40001, attribute(4, b"cubic\0"), attribute(2, info), state=8)))
-    assert list(table) == list(tcp_info._COLUMNS)
+    assert list(table) == raw_tables.TABLES["tcp_info"].names()
     row, = table.to_dict("records")
     expected = {"t_us": 1_000_000, "node": "n2", "src": "10.0.1.2", "sport": 5000, "dst": "10.0.2.1", "dport": 40001,
                 "state": "CLOSE-WAIT", "cca": "cubic", "ca_state": 4, "cwnd": 10, "ssthresh": 0x7FFFFFFF, "srtt_us": 30_000,
                 "min_rtt_us": 29_000, "total_retrans": 3, "delivery_rate_bps": 1_000_000, "pacing_rate_bps": 2_000_000,
                 "bytes_acked": 2**40, "busy_us": 5_000_000, "mss": 1448}
-    assert row == {**dict.fromkeys(tcp_info._COLUMNS, 0), **expected}
+    assert row == {**dict.fromkeys(raw_tables.TABLES["tcp_info"].columns, 0), **expected}
 
 
 def test_many_messages_are_ordered_by_time_and_socket(tmp_path):
@@ -151,7 +151,7 @@ def test_odd_messages(tmp_path):
 
 def test_no_sockets_at_all(tmp_path):
     table = collect(tmp_path)
-    assert len(table) == 0 and list(table) == list(tcp_info._COLUMNS)
+    assert len(table) == 0 and list(table) == raw_tables.TABLES["tcp_info"].names()
 
 
 _SOCKETS = st.lists(st.fixed_dictionaries({

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The raw tables of a run: what is in raw/, column by column.
+
+Probes, traffic and engines write these tables, checks and metrics read them; both sides take
+the columns from here. A table is a gzipped CSV file with a header line and exactly these columns
+in this order. An engine leaves out the tables that it cannot write, and leaves a number or text
+that it does not know empty. Times (`t_us` and others) are microseconds of experiment time, which
+is 0 when traffic begins. Counters are cumulative. Layer 2 bytes are without FCS.
+"""
+import dataclasses
+
+#: raised whenever a column or its meaning changes
+VERSION = 2
+
+#: kinds of columns: a whole number in every row; a number, or empty; text, or empty
+INTEGER, NUMBER, TEXT = "integer", "number", "text"
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table: {column: kind} in the order of the file. Every engine writes those that are required."""
+    what: str
+    columns: dict[str, str]
+    required: bool = False
+
+    def names(self) -> list[str]:
+        """The columns in the order of the file."""
+        return list(self.columns)
+
+
+@dataclasses.dataclass(frozen=True)
+class JsonFile:
+    """A JSON file of the raw folder: one object."""
+    what: str
+    required: bool = False
+
+
+def _columns(integers: str = "", numbers: str = "", texts: str = "", order: str = "") -> dict[str, str]:
+    """{column: kind} in the given order (default: integers, numbers, texts)."""
+    kinds = {name: kind for kind, names in ((INTEGER, integers), (NUMBER, numbers), (TEXT, texts))
+             for name in names.split()}
+    found = {name: kinds[name] for name in order.split() or kinds}
+    if len(found) != len(kinds):
+        raise ValueError(f"no place in the order for {', '.join(kinds.keys() - found.keys())}")
+    return found
+
+
+#: raw/<name>.csv.gz
+TABLES = {
+    "queue": Table(
+        "the queues of the bottlenecks, sampled: what they have sent and dropped since t_us = 0, and what they hold",
+        _columns("t_us sent_bytes sent_packets drops backlog_bytes backlog_packets", texts="link",
+                 order="t_us link sent_bytes sent_packets drops backlog_bytes backlog_packets"), required=True),
+    "sojourn": Table(
+        "time that packets spent in a queue, of those that left it in the interval that begins at t_us",
+        _columns("t_us packets", "mean_us min_us max_us", "link", order="t_us link packets mean_us min_us max_us")),
+    "sojourn_hist": Table(
+        "distribution of that time over the packets that left after warm-up; an upper edge may be missing",
+        _columns("packets", "low_us high_us", "link", order="link low_us high_us packets")),
+    "tcp_info": Table(
+        "state of every connected socket, sampled; its fields in struct tcp_info have the same or a similar name",
+        _columns("t_us sport dport",
+                 "ca_state cwnd ssthresh srtt_us rttvar_us min_rtt_us rto_us mss unacked lost retrans total_retrans "
+                 "bytes_acked bytes_received bytes_sent bytes_retrans delivered delivery_rate_bps pacing_rate_bps "
+                 "busy_us rwnd_limited_us sndbuf_limited_us", "node src dst state cca",
+                 order="t_us node src sport dst dport state cca ca_state cwnd ssthresh srtt_us rttvar_us min_rtt_us "
+                       "rto_us mss unacked lost retrans total_retrans bytes_acked bytes_received bytes_sent "
+                       "bytes_retrans delivered delivery_rate_bps pacing_rate_bps busy_us rwnd_limited_us "
+                       "sndbuf_limited_us")),
+    "tcp_probe": Table(
+        "a row for each segment that an established connection receives, with the state before it is processed; "
+        "src and dst are address:port",
+        _columns("t_us mark data_len snd_nxt snd_una snd_cwnd ssthresh snd_wnd srtt_us rcv_wnd",
+                 "sock_cookie", "src dst",
+                 order="t_us src dst mark data_len snd_nxt snd_una snd_cwnd ssthresh snd_wnd srtt_us rcv_wnd "
+                       "sock_cookie")),
+    "retransmissions": Table("a row for each segment that src sends again; src and dst are address:port",
+                             _columns("t_us", texts="src dst")),
+    "connections": Table(
+        "a row for each connection of a workload of many; status is finished, unfinished (alive at the end) or "
+        "failed: NAME OF THE ERROR",
+        _columns("source conn",
+                 "iport aport prefill scheduled_us start_us connected_us end_us init_bytes_asked init_bytes_delivered "
+                 "acc_bytes_asked acc_bytes_delivered adus_asked adus_delivered", "initiator acceptor status",
+                 order="source conn initiator acceptor iport aport prefill scheduled_us start_us connected_us end_us "
+                       "init_bytes_asked init_bytes_delivered acc_bytes_asked acc_bytes_delivered adus_asked "
+                       "adus_delivered status")),
+    "adus": Table(
+        "a row for each application data unit: sent_us is when its application began to write it, delivered_us "
+        "when the application of the other end had read its last byte; side is that of the sender, i or a",
+        _columns("source conn index bytes", "sent_us delivered_us", "side",
+                 order="source conn side index bytes sent_us delivered_us")),
+}
+
+#: raw/<name>
+JSON_FILES = {
+    "network.json": JsonFile("nodes, links, paths as they were built", required=True),
+    "workload.json": JsonFile("components of the traffic, with what they offer; flow records; programs left out",
+                              required=True),
+    "checks.json": JsonFile("the network and the settings of its nodes, measured before traffic"),
+    "counters.json": JsonFile("counters of every link, at the end and when the network had run empty"),
+    "guest.json": JsonFile("what the programs, the traffic and the probes account for"),
+}
+
+#: other files of raw/ that no metric is made from
+OTHER_FILES = {
+    "ss.txt.gz": "what `ss -tinH` prints on each host, after a line `# t_us=... node=...`",
+    "iperf3-flow*.json": "what iperf3 says of a flow: its sender; the receiver: iperf3-flow*-server.json",
+}

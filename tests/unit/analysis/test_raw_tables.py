@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The schema of the raw tables, and that nothing else can be written."""
+import gzip
+
+import pandas as pd
+import pytest
+
+from testbed import raw_tables
+from testbed.probes._tables import write_table
+
+
+def table(name):
+    return pd.DataFrame([dict.fromkeys(raw_tables.TABLES[name].names(), 0)])
+
+
+@pytest.mark.parametrize("name", raw_tables.TABLES)
+def test_written_are_the_columns_of_the_schema_in_its_order(tmp_path, name):
+    backwards = table(name)[raw_tables.TABLES[name].names()[::-1]]
+    write_table([backwards, backwards], tmp_path, name)
+    with gzip.open(tmp_path / f"{name}.csv.gz", "rt") as file:
+        header, *rows = file.read().splitlines()
+    assert header.split(",") == raw_tables.TABLES[name].names() and len(rows) == 2
+
+
+@pytest.mark.parametrize("change", [lambda t: t.drop(columns="drops"), lambda t: t.assign(marks=1)])
+def test_other_columns_are_refused_and_leave_no_file(tmp_path, change):
+    with pytest.raises(ValueError, match="queue: columns (drops|marks) are not as in testbed/raw_tables.py"):
+        write_table(change(table("queue")), tmp_path, "queue")
+    assert not (tmp_path / "queue.csv.gz").exists()
+
+
+def test_kinds_and_units():
+    kinds = {raw_tables.INTEGER, raw_tables.NUMBER, raw_tables.TEXT}
+    for entry in raw_tables.TABLES.values():
+        assert entry.what and set(entry.columns.values()) <= kinds
+        assert all(entry.columns[column] != raw_tables.TEXT for column in entry.columns if column.endswith("_us"))
+    with pytest.raises(ValueError, match="no place in the order for b"):
+        raw_tables._columns("a b", order="a")

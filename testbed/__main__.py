@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`python3 -m testbed`: see testbed/cli."""
+"""The program: `bin/testbed`, or `python3 -m testbed` in the checkout. See testbed/cli."""
+import os
+import signal
 import sys
 
-from testbed.cli import main
-
-sys.exit(main())
+if __name__ == "__main__":
+    # whatever the checkout's folder is called: PYTHONPATH cannot hold a name with a colon
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    from testbed.cli import main
+    code = main()
+    # all is said and cleaned up: nothing is left to interrupt
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(code)

@@ -1,43 +1,62 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Showing how far the runs are: a live table on a terminal, plain lines elsewhere."""
+"""Showing how far the runs are: a live table on a terminal, plain lines elsewhere.
+
+rich is imported when something is shown, not before: errors need nothing but this file.
+"""
+import os
 import sys
 import time
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
-from rich.text import Text
+from typing import Any
 
 from testbed.units import show_duration
 
 _PLAIN_EVERY_S = 10
 
 
-def open_display(total_runs, duration_s):
-    """A display for `total_runs` runs of `duration_s` virtual seconds each: a context manager
-    with `note(text)`, `start(run)`, `update(run, phase, t_us)`, `end(run, text)`."""
+def open_display(total_runs: int, duration_s: float) -> "Display":
+    """A display for `total_runs` runs of `duration_s` virtual seconds each."""
+    from rich.console import Console
     console = Console(stderr=True, highlight=False, emoji=False)
     return (_Live if console.is_terminal else _Plain)(console, total_runs, duration_s)
 
 
-class _Display:
-    """What both displays know: which run began when, how fast it goes, what is left."""
+class Display:
+    """A context manager that shows runs. Both kinds know which run began when, how fast it goes, what is left."""
 
-    def __init__(self, console, total_runs, duration_s):
+    def __init__(self, console: Any, total_runs: int, duration_s: float) -> None:
         self.console, self.total_runs, self.duration_s = console, total_runs, duration_s
         self.ended = 0
-        self._began, self._traffic_since, self._wall_of_ended = {}, {}, []
+        self._began: dict[str, float] = {}
+        self._traffic_since: dict[str, float] = {}
+        self._wall_of_ended: list[float] = []
 
-    def start(self, run):
+    def __enter__(self) -> "Display":
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        """Show a line that stays."""
+        raise NotImplementedError
+
+    def start(self, run: str) -> None:
+        """A run begins."""
         self._began[run] = time.monotonic()
 
-    def end(self, run, text):
+    def update(self, run: str, phase: str, t_us: int) -> None:
+        """A run has got to `t_us` of virtual time in a phase."""
+        raise NotImplementedError
+
+    def end(self, run: str, text: str) -> None:
+        """A run has ended, with the result `text`."""
         self.ended += 1
         wall_s = time.monotonic() - self._began.pop(run)
         self._wall_of_ended.append(wall_s)
         self._traffic_since.pop(run, None)
         self.note(f"{run}: {text} ({show_duration(wall_s)} of wall time; run {self.ended} of {self.total_runs})")
 
-    def describe(self, run, phase, t_us):
+    def describe(self, run: str, phase: str, t_us: int) -> str:
         """'traffic 120 of 600 s, 5.1x real time, 1:34 left' for a run."""
         if phase != "traffic":
             return phase
@@ -52,53 +71,55 @@ class _Display:
                 f"{show_duration(left_s)} left")
 
 
-class _Plain(_Display):
+class _Plain(Display):
     """One line now and then."""
 
-    def __enter__(self):
-        self._last = {}
-        return self
+    def __init__(self, console: Any, total_runs: int, duration_s: float) -> None:
+        super().__init__(console, total_runs, duration_s)
+        self._last: dict[str, tuple[str, float]] = {}
 
-    def __exit__(self, *_exc):
-        pass
-
-    def note(self, text):
+    def note(self, text: str) -> None:
         self.console.print(text, markup=False, soft_wrap=True)
 
-    def update(self, run, phase, t_us):
-        shown_phase, shown_at = self._last.get(run, (None, 0))
+    def update(self, run: str, phase: str, t_us: int) -> None:
+        shown_phase, shown_at = self._last.get(run, ("", 0.0))
         now = time.monotonic()
         if phase != shown_phase or now - shown_at >= _PLAIN_EVERY_S:
             self._last[run] = (phase, now)
             self.note(f"{run}: {self.describe(run, phase, t_us)}")
 
 
-class _Live(_Display):
+class _Live(Display):
     """A bar for each run that is going on, and one for all of them."""
 
-    def __enter__(self):
-        self._bars = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[state]}"),
-                              console=self.console, transient=True)
+    def __init__(self, console: Any, total_runs: int, duration_s: float) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn
+        super().__init__(console, total_runs, duration_s)
+        self._bars = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24),
+                              TextColumn("{task.fields[state]}"), console=console, transient=True)
+        self._all = self._bars.add_task("all runs", total=total_runs, state=f"0 of {total_runs}")
+        self._tasks: dict[str, Any] = {}
+
+    def __enter__(self) -> "Display":
         self._bars.start()
-        self._all = self._bars.add_task("all runs", total=self.total_runs, state=f"0 of {self.total_runs}")
-        self._tasks = {}
         return self
 
-    def __exit__(self, *_exc):
+    def __exit__(self, *_exc: object) -> None:
         self._bars.stop()
 
-    def note(self, text):
+    def note(self, text: str) -> None:
+        from rich.text import Text
         self._bars.console.print(Text(text), soft_wrap=True)
 
-    def start(self, run):
+    def start(self, run: str) -> None:
         super().start(run)
         self._tasks[run] = self._bars.add_task(run, total=self.duration_s, state="start")
 
-    def update(self, run, phase, t_us):
+    def update(self, run: str, phase: str, t_us: int) -> None:
         self._bars.update(self._tasks[run], state=self.describe(run, phase, t_us),
                           **({"completed": t_us / 1e6} if phase == "traffic" else {}))
 
-    def end(self, run, text):
+    def end(self, run: str, text: str) -> None:
         self._bars.remove_task(self._tasks.pop(run))
         super().end(run, text)
         mean_s = sum(self._wall_of_ended) / len(self._wall_of_ended)
@@ -107,6 +128,11 @@ class _Live(_Display):
                           state=f"{self.ended} of {self.total_runs}, about {show_duration(left_s)} left")
 
 
-def print_error(text):
-    """One clear line (or few) on standard error."""
-    print(f"testbed: {text}", file=sys.stderr)
+def print_error(text: str) -> None:
+    """One clear line (or few) on standard error; nothing if nobody can read it."""
+    try:
+        print(f"testbed: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        os.close(nowhere)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The command line: one file per command, found by listing this folder.
 
-A command file has `HELP` (one line), `add_arguments(parser)` and `main(arguments)`, which
-returns an exit code.
+A command file has `HELP` (one line, a literal: it is read without importing the file),
+`add_arguments(parser)` and `main(arguments)`, which returns an exit code. Only the command
+that was asked for is imported.
 """
 import argparse
+import ast
 import importlib
 import pathlib
-import signal
 import sys
+import types
+from collections.abc import Sequence
 
-from analysis.runs import AnalysisError
-from kernel import KernelError
 from testbed import __version__
-from testbed.errors import INTERRUPTED, TestbedError
-from testbed.progress import print_error
-from traffic import ParameterError
+from testbed.cli import _process
+from testbed.errors import UsageError
 
 _EPILOG = """\
 First steps:
@@ -27,55 +27,77 @@ First steps:
   testbed verify results/access-link-load60-quick/runs/cubic-seed1
 
 Exit codes: 0 done, 1 other error, 2 wrong usage or scenario, 3 something is missing on this
-machine, 4 a run failed, 5 not reproducible, 130 interrupted.
+machine, 4 a run failed, 5 not reproducible, 70 a bug in the testbed, 129 the terminal went
+away, 130 interrupted (Ctrl-C), 143 ended by SIGTERM.
 """
+_FOLDER = pathlib.Path(__file__).parent
 
 
-def _commands():
-    return sorted(f.stem.rstrip("_") for f in pathlib.Path(__file__).parent.glob("[a-z]*.py"))
+def command_names() -> list[str]:
+    """All commands."""
+    return sorted(f.stem.rstrip("_") for f in _FOLDER.glob("[a-z]*.py"))
 
 
-def _load(name):
-    stem = name if (pathlib.Path(__file__).parent / f"{name}.py").exists() else f"{name}_"
-    return importlib.import_module(f"testbed.cli.{stem}")
-
-
-def main(argv=None):
+def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    words = [*(sys.argv[1:] if argv is None else argv)]     # list is the name of a command here
+    return _process.guarded(lambda: _run(words), "run" in words[:1])
+
+
+def _run(words: list[str]) -> int:
+    parser = _parser(next((word for word in words if not word.startswith("-")), ""))
+    if not words:
+        parser.print_help()
+        return 0
+    _refuse_empty(words)
+    arguments = parser.parse_args(words)
+    _process.check_current_folder()
+    code: int = arguments.main(arguments) or 0
+    return code
+
+
+def _parser(wanted: str) -> argparse.ArgumentParser:
+    """The parser of all commands; only that of the wanted one knows its arguments."""
     parser = argparse.ArgumentParser(
         prog="testbed", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Evaluate TCP congestion control on the real Linux kernel, in emulated networks, in virtual time.")
     parser.add_argument("--version", action="version", version=f"testbed {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in _commands():
+    for name in command_names():
+        if name != wanted:
+            subparsers.add_parser(name, help=_help(name))
+            continue
         command = _load(name)
         sub = subparsers.add_parser(name, help=command.HELP, description=command.__doc__,
                                     formatter_class=argparse.RawDescriptionHelpFormatter)
         command.add_arguments(sub)
         sub.set_defaults(main=command.main)
-    arguments = parser.parse_args(argv)
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        return arguments.main(arguments) or 0
-    except TestbedError as problem:
-        print_error(str(problem))
-        return problem.exit_code
-    except KernelError as problem:
-        print_error(str(problem))
-        return 3
-    except (ParameterError, AnalysisError) as problem:
-        print_error(str(problem))
-        return 2
-    except KeyboardInterrupt:
-        print_error("interrupted; finished runs are kept, the same command goes on from here")
-        return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 1
-    except OSError as problem:              # a full disk, a folder without permission
-        print_error(f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem))
-        return 1
+    return parser
 
 
-def _interrupt(*_signal):
-    raise KeyboardInterrupt
+def _path(name: str) -> pathlib.Path:
+    """The file of a command; one whose name Python reserves has an underscore behind it."""
+    path = _FOLDER / f"{name}.py"
+    return path if path.exists() else _FOLDER / f"{name}_.py"
+
+
+def _load(name: str) -> types.ModuleType:
+    return importlib.import_module(f"testbed.cli.{_path(name).stem}")
+
+
+def _help(name: str) -> str:
+    """HELP of a command that is not imported."""
+    for node in ast.parse(_path(name).read_bytes()).body:
+        if isinstance(node, ast.Assign) and [getattr(t, "id", "") for t in node.targets] == ["HELP"]:
+            return str(ast.literal_eval(node.value))
+    raise ValueError(f"{_path(name)}: HELP is missing")
+
+
+def _refuse_empty(words: list[str]) -> None:
+    """An empty value (`--kernel=`, `--cca ''`) is a variable that was not set: never a default."""
+    for before, word in zip(["", *words], words):
+        if not word.strip():
+            raise UsageError(f"{before}: a value expected, not an empty one" if before.startswith("--")
+                             else "an empty argument")
+        if word.startswith("--") and not word.partition("=")[2].strip() and "=" in word:
+            raise UsageError(f"{word.rstrip(' =')}: a value expected, not an empty one")

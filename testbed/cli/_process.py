@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What every command owes its surroundings: signals, standard files, one line for every error."""
+import contextlib
+import io
+import os
+import signal
+import sys
+import tempfile
+import traceback
+import types
+from collections.abc import Callable, Iterator
+
+from testbed.errors import TestbedError
+from testbed.progress import print_error
+
+#: a bug in the testbed (EX_SOFTWARE of sysexits.h)
+BUG = 70
+_ENDED_BY = {signal.SIGHUP: "the terminal went away", signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
+#: errors of packages that must not know the testbed: (module, class, exit code)
+_FOREIGN = (("kernel", "KernelError", 3), ("analysis.runs", "AnalysisError", 2), ("traffic", "ParameterError", 2),
+            ("testbed.fields", "FieldError", 2))
+
+
+class _Signalled(KeyboardInterrupt):
+    """Raised by a signal that ends a command, so that everything is cleaned up on the way."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def guarded(command: Callable[[], int], resumes: bool) -> int:
+    """The exit code of a command, whatever it raises. resumes: the same command goes on where it was."""
+    open_standard_files()
+    with _signals():
+        try:
+            try:
+                code = command()
+            finally:
+                _flush()
+        except KeyboardInterrupt as interrupt:
+            number = getattr(interrupt, "number", signal.SIGINT)
+            print_error(_ENDED_BY[signal.Signals(number)]
+                        + ("; finished runs are kept, the same command goes on from here" if resumes else ""))
+            code = 128 + number
+        except BrokenPipeError:                 # whoever read our output has enough of it
+            _give_up_output()
+            code = 1
+        except Exception as problem:
+            code = _say(problem)
+    return code
+
+
+def _say(problem: Exception) -> int:
+    """Print one line; returns the exit code."""
+    if isinstance(problem, TestbedError):
+        print_error(str(problem))
+        return problem.exit_code
+    for module, name, code in _FOREIGN:
+        kind = getattr(sys.modules.get(module), name, None)
+        if kind and isinstance(problem, kind):
+            print_error(str(problem))
+            return code
+    if isinstance(problem, OSError):            # a full disk, a folder without permission
+        print_error(f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror or str(problem))
+        return 1
+    if isinstance(problem, MemoryError):
+        print_error("not enough memory")
+        return 3
+    if isinstance(problem, RecursionError):
+        print_error("the input is nested too deeply")
+        return 2
+    if isinstance(problem, UnicodeError):
+        print_error(f"a name or text that cannot be encoded: {problem}")
+        return 2
+    return _bug(problem)
+
+
+def _bug(problem: Exception) -> int:
+    what = traceback.format_exception_only(type(problem), problem)[-1].strip().replace("\n", " ")
+    text = "".join(traceback.format_exception(problem))
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="testbed-bug-", suffix=".txt", delete=False, encoding="utf-8",
+                                         errors="backslashreplace") as file:
+            file.write(text)
+        print_error(f"a bug in the testbed: {what}; please report it with {file.name}")
+    except OSError:
+        print_error(f"a bug in the testbed: {what}; please report it with all of this:\n{text}")
+    return BUG
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Signals that end a command raise; as before afterwards. One that is ignored stays so (nohup)."""
+    def end(number: int, _frame: types.FrameType | None) -> None:
+        raise _Signalled(number)
+
+    before = {}
+    for number in _ENDED_BY:
+        # bin/testbed has SIGINT ignored while Python starts
+        if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
+            before[number] = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def open_standard_files() -> None:
+    """Standard files that were closed (`2>&-`) lead nowhere instead of to the next file that is opened;
+    characters that their encoding lacks are shown escaped."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)      # takes the lowest free number
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def check_current_folder() -> None:
+    """TestbedError if the current folder was deleted: no relative path means anything then."""
+    try:
+        os.getcwd()
+    except OSError:
+        raise TestbedError("the current folder does not exist any more: change to another one") from None
+
+
+def _flush() -> None:
+    """Write what is buffered; an error of that is an error of the command."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        _give_up_output()
+        raise TestbedError(f"cannot write the output: {problem.strerror}") from None
+
+
+def _give_up_output() -> None:
+    """What is still buffered goes nowhere, so that Python's own last flush has nothing to say."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What every command does about signals, standard files and errors."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+import pytest
+
+from testbed import cli
+from testbed.cli import _process
+from testbed.errors import UsageError
+
+_PROGRAM = pathlib.Path(__file__).resolve().parents[3] / "bin/testbed"
+
+
+def _raises(problem: BaseException) -> Callable[[], int]:
+    def command() -> int:
+        raise problem
+    return command
+
+
+def _raise_signal(number: int) -> int:
+    signal.raise_signal(number)
+    time.sleep(5)
+    return 0
+
+
+def test_without_a_command_it_prints_its_help(capsys):
+    assert cli.main([]) == 0
+    shown = capsys.readouterr().out
+    assert "Exit codes:" in shown
+    for name in cli.command_names():
+        assert f"\n    {name} " in shown
+
+
+def test_help_imports_no_command():
+    code = ("import sys\nfrom testbed import cli\ncli.main([])\n"
+            "print([m for m in ('numpy', 'yaml', 'rich', 'kernel', 'testbed.cli.run') if m in sys.modules])")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=_PROGRAM.parent.parent)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+@pytest.mark.parametrize("number, code, words", [
+    (signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM"),
+    (signal.SIGHUP, 129, "the terminal went away")])
+def test_signals(number, code, words, capsys):
+    before = signal.getsignal(number)
+    assert _process.guarded(lambda: _raise_signal(number), resumes=False) == code
+    assert capsys.readouterr().err == f"testbed: {words}\n"
+    assert signal.getsignal(number) == before
+    _process.guarded(lambda: _raise_signal(number), resumes=True)
+    assert "finished runs are kept, the same command goes on from here" in capsys.readouterr().err
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    """As with nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert _process.guarded(lambda: signal.raise_signal(signal.SIGHUP) or 7, resumes=False) == 7
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("delay_s", [0, 0.01, 0.02, 0.04, 0.06, 0.08, 0.12, 0.16, 0.25, 0.4])
+def test_an_interrupt_at_any_moment_of_the_start_is_no_traceback(delay_s):
+    process = subprocess.Popen([_PROGRAM, "list", "topologies"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True)
+    time.sleep(delay_s)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    # before the shell has got to its trap nobody is there to say anything
+    assert process.returncode in (0, 130, -signal.SIGINT)
+    assert said in ("", "testbed: interrupted\n")
+
+
+@pytest.mark.parametrize("problem, code, words", [
+    (UsageError("no such thing"), 2, "no such thing"),
+    (OSError(28, "No space left on device", "/x/y"), 1, "No space left on device: /x/y"),
+    (MemoryError(), 3, "not enough memory"),
+    (RecursionError("maximum recursion depth"), 2, "nested too deeply"),
+    ("\udcff".encode, 2, "cannot be encoded"),
+])
+def test_errors_are_one_line(problem, code, words, capsys):
+    assert _process.guarded(problem if callable(problem) else _raises(problem), resumes=False) == code
+    said = capsys.readouterr().err
+    assert said.startswith("testbed: ") and words in said and said.count("\n") == 1
+
+
+def test_a_bug_is_one_line_and_a_file(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert _process.guarded(_raises(IndexError("list index\nout of range")), resumes=False) == 70
+    said = capsys.readouterr().err
+    file, = tmp_path.iterdir()
+    assert said == f"testbed: a bug in the testbed: IndexError: list index out of range; please report it with {file}\n"
+    assert "Traceback (most recent call last)" in file.read_text()
+
+
+def test_a_bug_without_room_for_a_file(capsys, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/nonexistent")
+    assert _process.guarded(_raises(IndexError("x")), resumes=False) == 70
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("redirection, code, said", [
+    (">&-", 0, ""), ("2>&-", 0, ""), ("<&-", 0, ""), (">&- 2>&- <&-", 0, ""), ("| head -c 1 >/dev/null", 0, ""),
+    (">/dev/full", 1, "No space left on device\n"), ("2>/dev/full", 0, ""),
+])
+def test_standard_files_that_cannot_be_used(redirection, code, said):
+    for command in ("--help", "list topologies"):
+        done = subprocess.run(f"'{_PROGRAM}' {command} {redirection}", shell=True, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True)
+        assert done.returncode == code and done.stderr.endswith(said) and done.stderr.count("\n") == said.count("\n"), command
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
+def test_errors_that_nobody_can_read_keep_their_exit_code(redirection):
+    assert os.waitstatus_to_exitcode(os.system(f"'{_PROGRAM}' report nosuch {redirection}")) == 2
+
+
+@pytest.mark.parametrize("words, said", [
+    (["list", "--kernel="], "--kernel: a value expected, not an empty one"),
+    (["list", "--engine", ""], "--engine: a value expected, not an empty one"),
+    (["run", "access-link", "--cca", " "], "--cca: a value expected, not an empty one"),
+    (["run", ""], "an empty argument"),
+    (["report", ""], "an empty argument"),
+])
+def test_empty_values_are_errors(words, said, capsys):
+    assert cli.main(words) == 2
+    assert capsys.readouterr().err == f"testbed: {said}\n"
+
+
+def test_a_current_folder_that_was_deleted(tmp_path):
+    gone = tmp_path / "gone"
+    done = subprocess.run(f"mkdir '{gone}' && cd '{gone}' && rmdir '{gone}' && '{_PROGRAM}' list", shell=True,
+                          capture_output=True, text=True)
+    # the shell complains as well
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "testbed: the current folder does not exist any more: change to another one"
+
+
+def test_the_current_folder_provides_no_modules(tmp_path):
+    for name in ("yaml", "argparse", "testbed", "kernel", "random"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not this one')\n")
+    done = subprocess.run([_PROGRAM, "list", "topologies"], cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_checkout_in_a_folder_with_a_strange_name(tmp_path):
+    odd = tmp_path / "a:b $(c)"
+    odd.symlink_to(_PROGRAM.parent.parent)
+    assert subprocess.run([odd / "bin/testbed", "--version"], capture_output=True).returncode == 0

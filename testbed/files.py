@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writing files whole or not at all."""
+"""Writing files whole or not at all, and their hashes."""
+from __future__ import annotations
+
+import gzip
+import hashlib
 import json
 import os
 import pathlib
-from typing import Any
 
 
 def write_text(path: pathlib.Path, text: str) -> None:
     """Write through a temporary name next to `path`. A file name that is no text is shown escaped."""
-    temporary = path.with_name(path.name + ".part")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
         os.replace(temporary, path)
@@ -17,6 +20,22 @@ def write_text(path: pathlib.Path, text: str) -> None:
         raise
 
 
-def write_json(path: pathlib.Path, value: Any) -> None:
+def write_json(path: pathlib.Path, value: object) -> None:
     """Write JSON through a temporary name."""
     write_text(path, json.dumps(value, indent=1) + "\n")
+
+
+def sha256_of(path: pathlib.Path) -> str:
+    """SHA-256 of a file's content; of a .gz file, of what is in it, since compression is no data."""
+    digest = hashlib.sha256()
+    with (gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")) as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def hash_raw(run_dir: pathlib.Path) -> tuple[dict[str, str], str]:
+    """{file: SHA-256} of a run's raw folder, and one hash over all of them."""
+    hashes = {path.name: sha256_of(path) for path in sorted((run_dir / "raw").iterdir())}
+    total = hashlib.sha256("".join(f"{name} {value}\n" for name, value in hashes.items()).encode())
+    return hashes, total.hexdigest()

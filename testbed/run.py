@@ -1,181 +1,135 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One run: orders for the guest, the engine, collecting, judging, metrics."""
+"""One run: from a plan to a sealed folder, and what is made of it afterwards.
+
+`execute` depends on nothing but the plan, the engine and the results folder, so that any executor can
+carry it out, in any process. Raw data is sealed before anything judges or measures it; verdict and
+metrics are made of the sealed folder and can be made again.
+"""
+from __future__ import annotations
+
 import dataclasses
 import json
-import os
 import pathlib
-import platform
 import shutil
-import subprocess
 import time
+import traceback
+from collections.abc import Callable
+from typing import Any
 
-import topologies
 import traffic
-from analysis.metrics import write_metrics
-from analysis.runs import AnalysisError
-from testbed import PROJECT_DIR, __version__, fidelity, orders, probes
-from testbed.errors import RunFailed, TestbedError, UsageError
+from testbed import environment
+from testbed.engines.base import EngineBase, OnProgress
+from testbed.errors import RunFailed, TestbedError
+from testbed.fields import FieldError
 from testbed.files import write_json
-from testbed.results import hash_raw
-
-#: guest files that go to raw/ as they are
-_PLAIN = ("network.json", "checks.json", "counters.json")
+from testbed.plan import Plan
+from testbed.store import SCHEMA, Store
 
 
-@dataclasses.dataclass
-class RunSpec:
-    """Which run: a scenario with all choices made, a ready ccas.Subject, a seed."""
-    scenario: object
-    subject: object
-    seed: int
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A plan to be carried out, and how: again: though it is finished; keep_work: with intermediate files."""
+    plan: Plan
+    again: bool = False
     keep_work: bool = False
 
-    @property
-    def cca(self):
-        """Name of what is tested: 'newreno', or 'libra+bic' if flows take turns."""
-        return self.subject.name
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a run ended: error is None if it finished; verdict is then valid, suspect or invalid."""
+    run_id: str
+    error: str | None = None
+    verdict: str | None = None
+    #: it was finished before, by somebody else meanwhile
+    was_there: bool = False
 
 
-def prepare_workload(scenario, seed, guest_dir, folder):
-    """Make what the traffic programs need in `folder`; the same for every congestion control.
+def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path, cpu: int, on_progress: OnProgress) -> Outcome:
+    """Carry out a plan and seal what it left; then judge and measure it.
 
-    Leaves the files, and `workload.json` with the description and the programs to start.
+    shared_dir: where runs of one command keep what they have in common (the connections of a seed, say).
+    A run that fails is kept, too, with its log and its error; nothing is raised for it.
     """
-    topo = topologies.from_section(scenario.topology)
-    kind = traffic.load(scenario.traffic["kind"])
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        workload = kind.prepare(scenario.traffic, _context(scenario, seed, folder, guest_dir, topo.describe()))
-    except ValueError as problem:           # traffic's own errors: bad vector files, a load that cannot be met
-        raise UsageError(str(problem)) from problem
-    except OSError as problem:
-        raise UsageError(f"{problem.filename}: {problem.strerror}") from problem
-    write_json(folder / "workload.json", {"description": workload.description,
-                                          "programs": [dataclasses.asdict(p) for p in workload.programs]})
-
-
-def carry_out(spec, engine, workload_dir, run_dir, cpu, on_phase):
-    """Fill `run_dir` with a finished run; raises RunFailed (run_dir then holds log and record).
-
-    on_phase(phase, t_us): what is happening; t_us of experiment time while traffic runs.
-    """
-    work_dir, raw_dir = run_dir / "work", run_dir / "raw"
-    raw_dir.mkdir(parents=True)
-    shutil.copytree(workload_dir, work_dir, copy_function=_link)
-    workload = json.loads((work_dir / "workload.json").read_text())
-    scenario = spec.scenario
-    started = time.time()
-    record = {"scenario": scenario.name, "parameters": scenario.parameters, "engine": engine.environment()["engine"],
-              "cca": spec.cca, "seed": spec.seed, "status": "failed", "error": None,
-              "virtual_s": scenario.timing.duration_us / 1e6, "wall_s": None, "phase": None, "phases_wall_s": {}, "raw_sha256": None}
-    write_json(run_dir / "scenario.json", {**scenario.resolved(), "cca": spec.cca, "variants": spec.subject.record(),
-                                           "seed": spec.seed})
-    write_json(run_dir / "environment.json", {**engine.environment(), **_this_machine(), "seed": spec.seed})
-    stopwatch = _Stopwatch(record, on_phase)
-    try:
-        write_json(work_dir / "job.json", {
-            "topology": scenario.topology, "probes": scenario.probes, "seed": spec.seed,
-            "programs": workload["programs"], "duration_us": scenario.timing.duration_us,
-            "timer_period_us": engine.timer_period_us, **orders.congestion_controls(spec, engine, workload, work_dir)})
-        stopwatch.phase("start", 0)
-        engine.run(work_dir, run_dir / "log.txt", cpu, stopwatch.phase)
-        stopwatch.phase("collect", 0)
-        write_json(raw_dir / "workload.json", workload["description"])
-        _collect(spec, work_dir, raw_dir, engine.guest_dir(work_dir))
-        stopwatch.phase("judge", 0)
-        record["raw_files_sha256"], record["raw_sha256"] = hash_raw(run_dir)
-        verdict = fidelity.judge(fidelity.Evidence(run_dir, scenario.resolved(), engine.clock, spec.subject.record()))
-        write_json(run_dir / "verdict.json", verdict)
-        stopwatch.phase("metrics", 0)
-        write_metrics(run_dir)
-        record["status"] = "finished"
-    except TestbedError as problem:
-        record["error"] = str(problem)
-        raise
-    except (OSError, ValueError, KeyError, AnalysisError) as problem:
-        # what the run left cannot be used: a failed run, not the end of the sweep
-        record["error"] = f"{record['phase']}: {type(problem).__name__}: {problem}"
-        raise RunFailed(record["error"]) from problem
-    finally:
-        stopwatch.phase("end", 0)
-        record["wall_s"] = round(time.time() - started, 3)
-        if not spec.keep_work:
+    plan = job.plan
+    with store.claim(plan.id, job.again) as folder:
+        if folder is None:
+            return Outcome(plan.id, verdict=read_verdict(store.run_dir(plan.id)), was_there=True)
+        stopwatch = _Stopwatch(on_progress)
+        record: dict[str, Any] = {"schema": SCHEMA, "id": plan.id, "status": "failed", "error": None,
+                                  "virtual_s": plan.timing["duration_us"] / 1e6}
+        plan.write(folder)
+        work_dir = folder / "work"
+        work_dir.mkdir()
+        try:
+            write_json(folder / "environment.json", {
+                "engine": plan.engine, "capabilities": dataclasses.asdict(engine.capabilities),
+                "clock": engine.capabilities.clock, **engine.environment(), **environment.this_machine()})
+            stopwatch("traffic of this seed", 0)
+            _prepare(plan, engine, work_dir, shared_dir, lambda text: stopwatch(text, 0))
+            engine.run(plan, work_dir, folder, cpu, stopwatch)
+            record["status"] = "finished"
+        except (TestbedError, FieldError) as problem:
+            record["error"] = str(problem)
+        except OSError as problem:
+            record["error"] = f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
+        except Exception as problem:            # a defect of ours: the run is kept, with where it happened
+            record["error"] = f"{stopwatch.phase}: {type(problem).__name__}: {problem}"
+            record["traceback"] = traceback.format_exc()
+        stopwatch("seal", 0)
+        if not job.keep_work:
             shutil.rmtree(work_dir, ignore_errors=True)
-        write_json(run_dir / "run.json", record)
+        stopwatch("end", 0)
+        record.update(phase=stopwatch.last_phase, phases_wall_s=stopwatch.phases_wall_s, ended_at=round(time.time(), 3),
+                      wall_s=round(sum(stopwatch.phases_wall_s.values()), 3))
+        sealed = store.seal(folder, plan.id, record)
+    if record["error"]:
+        return Outcome(plan.id, error=record["error"])
+    on_progress("judge", 0)
+    return Outcome(plan.id, verdict=judge_and_measure(sealed))
 
 
-def _collect(spec, work_dir, raw_dir, guest_dir):
-    """Turn what the guest left into the raw files of docs/run-folder.md."""
-    scenario = spec.scenario
-    for name in _PLAIN:
-        shutil.copyfile(work_dir / name, raw_dir / name)
-    guest = json.loads((work_dir / "guest.json").read_text())
-    network = json.loads((work_dir / "network.json").read_text())
-    timing = scenario.timing
-    for name, settings in scenario.probes.items():
-        probes.load(name).collect(work_dir, raw_dir, {
-            "settings": settings, "network": network, "t0_ns": guest["t0_ns"], "prefill_us": timing.prefill_us,
-            "warmup_us": timing.warmup_us, "duration_us": timing.duration_us})
-    context = _context(scenario, spec.seed, work_dir, guest_dir, network)
-    guest["traffic"] = traffic.load(scenario.traffic["kind"]).collect(context, raw_dir)
-    del guest["t0_ns"]
-    write_json(raw_dir / "guest.json", guest)
+def judge_and_measure(run_dir: pathlib.Path) -> str:
+    """Make verdict and metrics of a sealed run; returns the verdict. What goes wrong is noted beside them."""
+    from analysis.metrics import measure_run
+    measure_run(run_dir)
+    return read_verdict(run_dir)
 
 
-def _context(scenario, seed, folder, guest_dir, network):
-    timing = scenario.timing
-    return traffic.Context(work_dir=pathlib.Path(folder), guest_dir=guest_dir, network=network, seed=seed,
-                           prefill_us=timing.prefill_us, warmup_us=timing.warmup_us, test_us=timing.test_us)
+def read_verdict(run_dir: pathlib.Path) -> str:
+    """'valid', 'suspect' or 'invalid'; judged again if the verdict on disk is not of this run and these checks."""
+    from testbed import fidelity
+    return str(fidelity.read_verdict(run_dir)["verdict"])
 
 
-def _link(source, target):
-    """Plans are read only: a hard link serves every congestion control."""
+def _prepare(plan: Plan, engine: EngineBase, work_dir: pathlib.Path, shared_dir: pathlib.Path,
+             report: Callable[[str], None]) -> None:
+    """Make what the traffic programs need in `work_dir`, and workload.json."""
+    from testbed.engines.kernel_engine import context
     try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
-def _this_machine():
-    """Program versions and code version of this side."""
-    return {"testbed_version": __version__, "code_version": code_version(), "machine": platform.machine(),
-            "host_kernel": platform.release(), "cpus": os.cpu_count(), "python": platform.python_version(),
-            "packages": _package_versions()}
-
-
-def code_version():
-    """git's description of the checkout, or 'unknown' outside one."""
-    try:
-        done = subprocess.run(["git", "-C", str(PROJECT_DIR), "describe", "--always", "--dirty", "--abbrev=12"],
-                              capture_output=True, text=True)
-    except FileNotFoundError:
-        return "unknown"
-    return done.stdout.strip() or "unknown"
-
-
-def _package_versions():
-    packages = ["mininet", "iproute2", "iperf3", "gnuplot-nox", "python3-pandas", "python3-numpy"]
-    try:
-        done = subprocess.run(["dpkg-query", "-W", "-f", "${Package} ${Version}\n", *packages],
-                              capture_output=True, text=True)
-    except FileNotFoundError:
-        return {}
-    return dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+        traffic.prepare(plan.scenario["traffic"], list(plan.variants),
+                        context(plan, work_dir, engine.guest_dir(work_dir), shared_dir=shared_dir, report=report))
+    except MemoryError:
+        raise RunFailed("not enough memory to prepare the traffic") from None
+    json.loads((work_dir / "workload.json").read_text(encoding="utf-8"))
 
 
 class _Stopwatch:
-    """The phase a run is in and the wall seconds each took, kept in its record."""
+    """The phase a run is in, and the wall seconds each phase took."""
 
-    def __init__(self, record, on_phase):
-        self._record, self._on_phase = record, on_phase
+    def __init__(self, on_progress: OnProgress) -> None:
+        self.phase = ""
+        self.last_phase = ""            # the last one in which work for the run was done
+        self.phases_wall_s: dict[str, float] = {}
+        self._on_progress = on_progress
         self._since = time.monotonic()
 
-    def phase(self, name, t_us):
-        before, now = self._record["phase"], time.monotonic()
-        if name != before:
-            if before:
-                seconds = self._record["phases_wall_s"]
-                seconds[before] = round(seconds.get(before, 0) + now - self._since, 3)
-            self._record["phase"], self._since = name, now
-        if name != "end":
-            self._on_phase(name, t_us)
+    def __call__(self, phase: str, t_us: int) -> None:
+        now = time.monotonic()
+        if phase != self.phase:
+            if self.phase:
+                self.phases_wall_s[self.phase] = round(self.phases_wall_s.get(self.phase, 0) + now - self._since, 3)
+            if self.phase not in ("seal", "end"):
+                self.last_phase = self.phase
+            self.phase, self._since = phase, now
+        if phase not in ("seal", "end"):
+            self._on_progress(phase, t_us)

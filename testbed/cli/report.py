@@ -1,15 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Make the report of an experiment (again) from its run folders."""
-from testbed import results
+"""Make the report of an experiment (again) from its run folders.
+
+Verdicts and metrics that are missing, or that other code or another hand made, are made again first. The exit
+code is 1 if runs are damaged or did not finish; the report names them.
+"""
+from __future__ import annotations
+
+import argparse
+
+from testbed import experiment
+from testbed.progress import print_error
 
 HELP = "make the report of an experiment"
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", help="folder or name, such as access-link-load60-quick")
 
 
-def main(arguments):
+def main(arguments: argparse.Namespace) -> int:
     from analysis.report import build_report
-    print(build_report(results.find_experiment(arguments.experiment)))
-    return 0
+    report = build_report(experiment.find(arguments.experiment))
+    print(report.path)
+    for name, message in report.problems.items():
+        print_error(f"{name}: {message}")
+    return 1 if report.problems else 0

@@ -6,23 +6,30 @@
   testbed run access-link --quick                  about a minute of virtual time
   testbed run access-link --cca cubic,./tcp_mine.c  your own module: built, loaded, proven active
   testbed run access-link --set topology.central.queue.kind=codel --set topology.central.queue.limit=1000
+  testbed run access-link --quick --sweep topology.central.queue.limit=85,170,850 --seeds 3
 
-Runs that are already in the results folder are not repeated: the same command after an
-interruption goes on where it was.
+Runs that are already in the results folder are not repeated, whichever command made them: the same
+command after an interruption goes on where it was.
 """
+from __future__ import annotations
+
+import argparse
 import shlex
 import sys
 
-from testbed import ccas, engines, results, scenario, sweep
+from testbed import campaign, ccas, engines, executors, experiment, index, scenario
 from testbed.cli import _shared
 from testbed.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.progress import print_error
+from testbed.store import Store, results_dir
 
 HELP = "run a scenario and make its report"
 _MOST_SEEDS = 1000
+#: failures told one by one; the rest is counted
+_MOST_TOLD = 10
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenario", help="name of a scenario (see `testbed list`) or path of a .yaml file")
     parser.add_argument("--cca", metavar="A,B", help="congestion controls, separated by commas: names (see `testbed list ccas`), "
                         "modules (./tcp_mine.c or a folder), variant files (./mine.yaml); a+b: flows take turns")
@@ -33,83 +40,125 @@ def add_arguments(parser):
     parser.add_argument("--quick", action="store_true", help="the scenario's short version")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], dest="settings",
                         help="override a field of the scenario file, such as traffic.load=70%%; may be repeated")
+    parser.add_argument("--sweep", metavar="KEY=VALUES", action="append", default=[], dest="sweeps",
+                        help="run for each value of a field or choice: key=a,b,c or key=from..to/step; several make a product")
     parser.add_argument("--probe", metavar="NAME", action="append", default=[],
                         help="an extra probe, such as tcp_probe; may be repeated")
     _shared.add_engine_arguments(parser)
+    parser.add_argument("--executor", default=executors.DEFAULT, help="who carries the runs out (default: local, on this machine)")
     parser.add_argument("--jobs", type=_positive, metavar="N", help="runs at a time (default: one per CPU)")
     parser.add_argument("--again", action="store_true", help="repeat runs that are already there")
     parser.add_argument("--keep-work", action="store_true", help="keep each run's intermediate files")
     parser.add_argument("--no-report", action="store_true", help="leave the report for later")
 
 
-def main(arguments):
-    chosen = scenario.load(arguments.scenario, _choices(arguments), arguments.quick,
-                           arguments.settings + [f"probes.{name}={{}}" for name in arguments.probe])
-    subjects = ccas.parse(arguments.cca or ",".join(chosen.default_ccas))
-    seeds = _seeds(arguments.seeds or str(chosen.default_seeds))
-    engine = engines.load(arguments.engine)(_shared.engine_options(arguments))
+def main(arguments: argparse.Namespace) -> int:
+    if arguments.cca is not None and not arguments.cca.strip():
+        raise UsageError("--cca: at least one congestion control is needed")
+    if arguments.seeds is not None and not arguments.seeds.strip():
+        raise UsageError("--seeds: a number, or numbers separated by commas, expected")
+    choices = _choices(arguments)
+    selected = arguments.scenario, choices, arguments.quick, arguments.settings, arguments.probe
+    points = scenario.expand(*selected, arguments.sweeps)
+    first = points[0][1]
+    subjects = ccas.parse(arguments.cca if arguments.cca is not None else ",".join(first.default_ccas))
+    seeds = _seeds(arguments.seeds or str(first.default_seeds))
+    executor_class = executors.load(arguments.executor)
+    engine = engines.load(arguments.engine, _shared.engine_options(arguments))
     problems = engine.problems()
     if problems:
         raise EnvironmentProblem("; ".join(f"{p.message} ({p.fix})" for p in problems) + "; see `testbed doctor`")
     engine.prepare(_shared.reporter())
-    subjects, broken = _make_ready(subjects, engine)
-    names = [subject.name for subject in subjects]
-    experiment = results.Experiment(results.results_dir() / results.experiment_name(chosen, arguments.engine, arguments.kernel))
-    failures = {}
-    if subjects:
-        experiment.create(sweep.describe_experiment(chosen, arguments.engine, names, seeds, _command(arguments)))
-        print(f"{chosen.title}: {', '.join(names)}; {len(seeds)} seed{'s'[:len(seeds) > 1]}, "
-              f"{chosen.timing.duration_us / 1e6:.0f} s of virtual time each -> {experiment.folder}", file=sys.stderr)
-        failures = sweep.run_all(experiment, chosen, engine, subjects, seeds, arguments.jobs, arguments.keep_work, arguments.again)
-        for name, error in failures.items():
-            print_error(f"{name}: {error}")
-        if not arguments.no_report:
-            from analysis.report import build_report
-            print(f"report: {build_report(experiment.folder)}")
-    if failures:
-        raise RunFailed(f"{len(failures)} of {len(names) * len(seeds)} runs failed; their logs are in {experiment.folder}/runs"
-                        + (f"; not run at all: {', '.join(broken)}" if broken else ""))
-    if broken:
-        raise RunFailed(f"not run: {', '.join(broken)}" + (f"; the others are in {experiment.folder}" if subjects else ""))
+    ready = campaign.make_ready(subjects, engine, _shared.reporter())
+    for name, reason in ready.broken.items():
+        print_error(f"{name}: {reason}")
+    if not ready.subjects:
+        raise RunFailed(f"not run: {', '.join(ready.broken)}")
+    plans = campaign.make_plans(points, ready.subjects, seeds, engine, _shared.reporter())
+    store = Store(results_dir())
+    store.create()
+    axes = {key: list(dict.fromkeys(point[key] for point, _ in points)) for key in points[0][0]}
+    folder = experiment.add(store.results, experiment.Description(
+        labels=first.labels() if not axes else scenario.load(*selected).labels(), base=_base(selected, points),
+        engine=engine.name, kernel_spec=arguments.kernel, kernel_key=engine.kernel_key(), command=_command(arguments), axes=axes), plans)
+    names = [subject.name for subject in ready.subjects]
+    print(f"{first.title}: {', '.join(names)}; " + (f"{len(points)} points, " if axes else "")
+          + f"{len(seeds)} seed{'s'[:len(seeds) > 1]}, {first.timing.duration_us / 1e6:.0f} s of virtual time each -> {folder}",
+          file=sys.stderr)
+    failures = campaign.carry_out(plans, executor_class(engine, store, arguments.jobs), store, arguments.again, arguments.keep_work)
+    _index(store, folder)
+    _tell(failures)
+    damaged = {} if arguments.no_report else _report(folder, failures)
+    if failures or damaged:
+        raise RunFailed(f"{len(failures) + len(damaged)} of {len(plans)} runs failed; their logs are in {folder}/runs"
+                        + (f"; not run at all: {', '.join(ready.broken)}" if ready.broken else ""))
+    if ready.broken:
+        raise RunFailed(f"not run: {', '.join(ready.broken)}; the others are in {folder}")
     return 0
 
 
-def _choices(arguments):
+def _base(selected: tuple[str, dict[str, str | None], bool, list[str], list[str]],
+          points: list[tuple[dict[str, str], scenario.Scenario]]) -> dict[str, object]:
+    """What the runs of the experiment have in common: the scenario without what a sweep varies."""
+    return (scenario.load(*selected) if points[0][0] else points[0][1]).resolved()
+
+
+def _index(store: Store, folder: object) -> None:
+    import pathlib
+    import sqlite3
+    try:
+        index.note_experiment(store.results, pathlib.Path(str(folder)))
+    except (sqlite3.Error, OSError) as problem:
+        print_error(f"index.sqlite: {problem}")
+
+
+def _tell(failures: dict[str, str]) -> None:
+    """Each distinct error once, with the runs that had it."""
+    by_error: dict[str, list[str]] = {}
+    for name, error in failures.items():
+        by_error.setdefault(error, []).append(name)
+    for error, names in list(by_error.items())[:_MOST_TOLD]:
+        print_error(f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}: {error}")
+    if len(by_error) > _MOST_TOLD:
+        print_error(f"and {len(by_error) - _MOST_TOLD} other errors")
+
+
+def _report(folder: object, failures: dict[str, str]) -> dict[str, str]:
+    """Make the report; returns what is wrong with runs that are not known to have failed."""
+    import pathlib
+
+    from analysis.report import build_report
+    report = build_report(pathlib.Path(str(folder)))
+    print(f"report: {report.path}")
+    damaged = {name: message for name, message in report.problems.items() if name not in failures}
+    for name, message in damaged.items():
+        print_error(f"{name}: {message}")
+    return damaged
+
+
+def _choices(arguments: argparse.Namespace) -> dict[str, str | None]:
     """{choice: option} of --load and --choose."""
-    choices = {"load": arguments.load}
+    choices: dict[str, str | None] = {}
+    if arguments.load is not None:
+        choices["load"] = arguments.load
     for text in arguments.choose:
         name, separator, option = text.partition("=")
-        if not name or not separator:
+        if not name or not separator or not option:
             raise UsageError(f"--choose {text}: NAME=OPTION expected, such as load=85")
+        if choices.get(name, option) != option:
+            raise UsageError(f"--choose {text}: {name} {choices[name]} is asked for, too; which of them?")
         choices[name] = option
     return choices
 
 
-def _make_ready(subjects, engine):
-    """(ready Subjects, names of those whose module cannot be used). A bad module is reported at once; it
-    does not keep the others from running."""
-    ready, broken = {}, []
-    for subject in subjects:
-        try:
-            made = ccas.make_ready(subject, engine, _shared.reporter())
-        except RunFailed as problem:
-            print_error(f"{subject.name}: {problem}")
-            broken.append(subject.name)
-            continue
-        if made.name in ready:
-            raise UsageError(f"--cca: two different ones are called {made.name}: give one of them another name")
-        ready[made.name] = made
-    return list(ready.values()), broken
-
-
-def _seeds(text):
+def _seeds(text: str) -> list[int]:
     """'3' -> [1, 2, 3]; '4,7' -> [4, 7]; '4,' -> [4]."""
     try:
         numbers = [int(part) for part in text.split(",") if part.strip()]
     except ValueError:
         raise UsageError(f"--seeds {text}: a number, or numbers separated by commas, expected") from None
     if not numbers or min(numbers) < 1 or max(numbers) >= 2**63:
-        raise UsageError(f"--seeds {text}: numbers from 1 expected")
+        raise UsageError(f"--seeds {text}: numbers from 1 to 2^63 - 1 expected")
     if "," in text:
         return list(dict.fromkeys(numbers))
     if numbers[0] > _MOST_SEEDS:
@@ -117,25 +166,22 @@ def _seeds(text):
     return list(range(1, numbers[0] + 1))
 
 
-def _positive(text):
-    import argparse
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 expected")
+def _positive(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:6]) or len(text) > 5:
+        raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 to 99999 expected")
     return int(text)
 
 
-def _command(arguments):
-    """The command as it can be typed again."""
+def _command(arguments: argparse.Namespace) -> list[str]:
+    """The command as it can be typed again, word by word."""
     words = ["bin/testbed", "run", arguments.scenario]
     for name in ("cca", "load", "seeds", "kernel"):
         if getattr(arguments, name):
             words += [f"--{name}", getattr(arguments, name)]
     words += ["--quick"] if arguments.quick else []
-    words += ["--engine", arguments.engine] if arguments.engine != "uml" else []
-    for choice in arguments.choose:
-        words += ["--choose", choice]
-    for setting in arguments.settings:
-        words += ["--set", setting]
-    for probe in arguments.probe:
-        words += ["--probe", probe]
-    return shlex.join(words)
+    words += ["--engine", arguments.engine] if arguments.engine != engines.DEFAULT else []
+    for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("sweep", arguments.sweeps),
+                           ("probe", arguments.probe)):
+        for value in values:
+            words += [f"--{option}", value]
+    return shlex.split(shlex.join(words))

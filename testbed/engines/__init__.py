@@ -3,23 +3,31 @@
 
 An engine is a file or folder here with a class `Engine(EngineBase)`, found by listing.
 """
+from __future__ import annotations
+
 import importlib
 import pathlib
+from typing import Any
 
+from testbed.engines.base import EngineBase
 from testbed.errors import UsageError
 
-_SUPPORT = {"__init__", "base"}
+#: the one that needs nothing of the machine
+DEFAULT = "uml"
+_SUPPORT = {"__init__", "base", "kernel_engine"}
 
 
-def names():
+def names() -> list[str]:
     """Names of all engines."""
     here = pathlib.Path(__file__).parent
-    files = {p.stem for p in here.glob("*.py")} | {p.parent.name for p in here.glob("*/__init__.py")}
+    files = {path.stem for path in here.glob("*.py")} | {path.parent.name for path in here.glob("*/__init__.py")}
     return sorted(files - _SUPPORT)
 
 
-def load(name):
-    """The `Engine` class of an engine; UsageError if there is none."""
+def load(name: str, options: dict[str, Any] | None = None) -> EngineBase:
+    """An engine by its name; UsageError if there is none."""
     if name not in names():
         raise UsageError(f"no engine {name!r}; there are: {', '.join(names())}")
-    return importlib.import_module(f"testbed.engines.{name}").Engine
+    engine: EngineBase = importlib.import_module(f"testbed.engines.{name}").Engine(options or {})
+    engine.name = name
+    return engine

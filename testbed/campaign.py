@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From what was asked for to plans, and from plans to an experiment: what `testbed run` does."""
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import traffic
+from testbed import bundle, ccas, experiment, index
+from testbed.engines.base import EngineBase
+from testbed.errors import RunFailed, UsageError
+from testbed.executors.base import ExecutorBase, Listener
+from testbed.plan import Plan
+from testbed.progress import open_display
+from testbed.run import Job, Outcome
+from testbed.scenario import Scenario
+from testbed.store import Store
+
+Point = dict[str, str]
+Report = Callable[[str], None]
+MOST_RUNS = 100_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Ready:
+    """Subjects whose modules are built, and the names of those that cannot be used with the reason."""
+    subjects: list[ccas.Subject]
+    broken: dict[str, str]
+
+
+def make_ready(subjects: Sequence[ccas.Subject], engine: EngineBase, report: Report) -> Ready:
+    """Build and try the modules of all subjects. A bad one does not keep the others from running."""
+    ready: dict[str, ccas.Subject] = {}
+    broken: dict[str, str] = {}
+    for subject in subjects:
+        try:
+            made = ccas.make_ready(subject, engine, report)
+        except RunFailed as problem:
+            broken[subject.name] = str(problem)
+            continue
+        if made.name in ready:
+            raise UsageError(f"--cca: two different ones are called {made.name}: give one of them another name")
+        ready[made.name] = made
+    return Ready(list(ready.values()), broken)
+
+
+def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas.Subject], seeds: Sequence[int],
+               engine: EngineBase, report: Report) -> list[Plan]:
+    """All runs of points x seeds x subjects, those of one seed after the other."""
+    count = len(points) * len(subjects) * len(seeds)
+    if count > MOST_RUNS:
+        raise UsageError(f"{count} runs are asked for, at most {MOST_RUNS} are possible")
+    guest_code, kernel_key = bundle.digest(), engine.kernel_key()
+    fixed = _fixed_variants([scenario for _, scenario in points], engine, report)
+    inputs = _Inputs()
+    plans = []
+    for point, scenario in points:
+        resolved, labels = scenario.resolved(), {**scenario.labels(), "point": point}
+        names = {name for component in scenario.traffic for name in component.get("cca", ())}
+        others = [fixed[name] for name in sorted(names)]
+        for seed in seeds:
+            for subject in subjects:
+                variants = _merge(subject, others)
+                plans.append(Plan(scenario=resolved, labels=labels, subject=subject.name, variants=tuple(variants), seed=seed,
+                                  engine=engine.name, kernel_key=kernel_key, guest_code=guest_code,
+                                  inputs=inputs.of(scenario.traffic)))
+    return plans
+
+
+def _fixed_variants(scenarios: Sequence[Scenario], engine: EngineBase, report: Report) -> dict[str, ccas.Variant]:
+    """The variants that components ask for by name, whatever is under test: {name as written: Variant}."""
+    found: dict[str, ccas.Variant] = {}
+    for name in {name for scenario in scenarios for component in scenario.traffic for name in component.get("cca", ())}:
+        subject = ccas.make_ready(ccas.Subject(name, (ccas.find(name),)), engine, report)
+        found[name] = subject.variants[0]
+    return found
+
+
+def _merge(subject: ccas.Subject, others: Sequence[ccas.Variant]) -> list[dict[str, Any]]:
+    """Records of the variants under test and of those that stand beside them."""
+    records = [{**record, "under_test": True} for record in subject.record()]
+    for variant in others:
+        same = next((record for record in records if record["name"] == variant.name), None)
+        if same is None:
+            records.append({**variant.record(), "under_test": False})
+        elif {**same, "under_test": False} != {**variant.record(), "under_test": False}:
+            raise UsageError(f"{variant.name} of the scenario's traffic and {variant.name} under test are two different things: "
+                             "give one of them another name")
+    return records
+
+
+class _Inputs:
+    """Hashes of the users' files that traffic is made from, each file read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, str]] = {}
+
+    def of(self, components: Sequence[dict[str, Any]]) -> dict[str, str]:
+        key = repr(components)
+        if key not in self._known:
+            self._known[key] = traffic.inputs(components)
+        return self._known[key]
+
+
+def carry_out(plans: Sequence[Plan], executor: ExecutorBase, store: Store, again: bool = False, keep_work: bool = False,
+              indexed: bool = True) -> dict[str, str]:
+    """Carry out every plan that has no finished run yet; returns {run name: error} of those that failed."""
+    todo = {plan.id: plan for plan in plans if again or not store.finished(plan.id)}
+    there = len({plan.id for plan in plans}) - len(todo)
+    jobs = [Job(plan, again, keep_work) for plan in todo.values()]
+    names = [experiment.run_name(job.plan) for job in jobs]
+    failures: dict[str, str] = {}
+    longest_s = max((plan.timing["duration_us"] / 1e6 for plan in plans), default=0)
+    with open_display(len(jobs), longest_s) as display:
+        if there:
+            display.note(f"{there} run{'s are' if there > 1 else ' is'} already there")
+
+        def ended(number: int, outcome: Outcome) -> None:
+            name = names[number]
+            if outcome.error:
+                failures[name] = outcome.error
+                display.end(name, "failed: " + outcome.error.splitlines()[0])
+            else:
+                display.end(name, f"finished{' by another command' if outcome.was_there else ''}, {outcome.verdict}")
+            if indexed:
+                try:
+                    index.note_run(store.results, outcome.run_id)
+                except (sqlite3.Error, OSError) as problem:     # a full disk, or somebody else's lock: the run is what counts
+                    display.note(f"{name}: not noted in index.sqlite: {problem}")
+
+        if jobs:
+            executor.run(jobs, Listener(started=lambda number: display.start(names[number]),
+                                        progress=lambda number, phase, t_us: display.update(names[number], phase, t_us), ended=ended))
+    return failures

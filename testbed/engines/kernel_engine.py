@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What all engines with a real kernel share: orders for the guest, and raw tables from what it left.
+
+An engine says only how a kernel gets to carry out work_dir/job.json (`boot`); the guest, the probes and the
+programs are the same everywhere.
+"""
+from __future__ import annotations
+
+import abc
+import json
+import pathlib
+import shutil
+from typing import Any
+
+import traffic
+from testbed import orders, probes
+from testbed.engines.base import EngineBase, OnProgress
+from testbed.files import write_json
+from testbed.plan import Plan
+
+#: guest files that go to raw/ as they are
+_PLAIN = ("network.json", "checks.json", "counters.json")
+
+
+class KernelEngine(EngineBase):
+    """An engine whose runs take place in a Linux kernel."""
+
+    #: how late timers may fire, for the depth of token buckets (0 where they are exact)
+    timer_period_us = 4000
+
+    @abc.abstractmethod
+    def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
+        """Let a kernel carry out work_dir/job.json; leaves the guest's files in work_dir, its log in log_path."""
+
+    def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
+        workload = json.loads((workload_dir / "workload.json").read_text(encoding="utf-8"))
+        scenario = plan.scenario
+        write_json(workload_dir / "job.json", {
+            "network": scenario["network"], "probes": scenario["probes"], "programs": workload["programs"], "seed": plan.seed,
+            "duration_us": plan.timing["duration_us"], "timer_period_us": self.timer_period_us,
+            **orders.job_parts(plan, self, workload, workload_dir)})
+        on_progress("start", 0)
+        self.boot(workload_dir, folder / "log.txt", cpu, on_progress)
+        on_progress("collect", 0)
+        raw_dir = folder / "raw"
+        raw_dir.mkdir()
+        _collect(plan, workload, workload_dir, raw_dir, self.guest_dir(workload_dir))
+
+
+def _collect(plan: Plan, workload: dict[str, Any], work_dir: pathlib.Path, raw_dir: pathlib.Path, guest_dir: str) -> None:
+    """Turn what the guest left into the raw files of docs/run-folder.md."""
+    for name in _PLAIN:
+        shutil.copyfile(work_dir / name, raw_dir / name)
+    write_json(raw_dir / "workload.json", {key: value for key, value in workload.items() if key != "programs"})
+    guest = json.loads((work_dir / "guest.json").read_text(encoding="utf-8"))
+    for name, settings in plan.scenario["probes"].items():
+        probes.load(name).collect(work_dir, raw_dir, {
+            "settings": settings, "network": plan.scenario["network"], "t0_ns": guest["t0_ns"], **plan.timing})
+    guest["traffic"] = traffic.collect(workload, context(plan, work_dir, guest_dir), raw_dir)
+    del guest["t0_ns"]
+    write_json(raw_dir / "guest.json", guest)
+
+
+def context(plan: Plan, work_dir: pathlib.Path, guest_dir: str, **more: Any) -> traffic.Context:
+    """What kinds of traffic know of a run."""
+    timing = plan.timing
+    return traffic.Context(work_dir=work_dir, guest_dir=guest_dir, network=plan.scenario["network"], seed=plan.seed,
+                           prefill_us=timing["prefill_us"], warmup_us=timing["warmup_us"], test_us=timing["test_us"], **more)

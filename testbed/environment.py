@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a run took place in, besides its engine: this machine, its packages, this code."""
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from typing import Any
+
+from testbed import PROJECT_DIR, __version__
+
+_PACKAGES = ("mininet", "iproute2", "iperf3", "python3", "libc6", "gnuplot-nox", "python3-pandas", "python3-numpy", "python3-scipy")
+
+
+def this_machine() -> dict[str, Any]:
+    """Versions of programs and code, and the machine's kernel, as environment.json has them."""
+    return {"testbed_version": __version__, "code_version": code_version(), "machine": platform.machine(),
+            "host": platform.node(), "host_kernel": platform.release(), "cpus": os.cpu_count(),
+            "python": platform.python_version(), "packages": _package_versions()}
+
+
+def code_version() -> str:
+    """git's description of the checkout, or 'unknown' outside one."""
+    return _output(["git", "-C", str(PROJECT_DIR), "describe", "--always", "--dirty", "--abbrev=12"]).strip() or "unknown"
+
+
+def _package_versions() -> dict[str, str]:
+    words = _output(["dpkg-query", "-W", "-f", "${Package} ${Version}\n", *_PACKAGES])
+    return dict(line.split(" ", 1) for line in words.splitlines() if " " in line)
+
+
+def _output(command: list[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return ""

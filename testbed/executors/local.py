@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs on this machine: each in a process of its own, pinned to a CPU, as many at a time as there are CPUs."""
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from multiprocessing import connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from testbed.engines.base import EngineBase
+from testbed.executors.base import ExecutorBase, Listener
+from testbed.run import Job, Outcome, execute
+from testbed.store import Store
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Executor(ExecutorBase):
+    """Starts workers while CPUs are free and listens to them."""
+
+    def __init__(self, engine: EngineBase, store: Store, jobs_at_a_time: int | None) -> None:
+        self._engine, self._store = engine, store
+        available = sorted(os.sched_getaffinity(0))
+        count = jobs_at_a_time or len(available)
+        if not engine.capabilities.parallel:
+            count = 1
+        self._cpus = [available[i % len(available)] for i in range(count)]
+        self._processes = multiprocessing.get_context("fork")
+
+    def run(self, jobs: Sequence[Job], listener: Listener) -> None:
+        active: dict[Any, tuple[BaseProcess, int, int]] = {}        # its pipe -> process, CPU, number of the job
+        free, waiting = list(self._cpus), list(range(len(jobs)))
+        with self._store.shared_folder() as shared_dir:
+            try:
+                while waiting or active:
+                    while waiting and free:
+                        number, cpu = waiting.pop(0), free.pop(0)
+                        # a pipe each: in a shared queue, a worker that is killed may take the lock with it
+                        ear, mouth = self._processes.Pipe(duplex=False)
+                        worker = self._processes.Process(target=self._work, args=(jobs[number], shared_dir, cpu, mouth))
+                        worker.start()
+                        mouth.close()
+                        active[ear] = (worker, cpu, number)
+                        listener.started(number)
+                    for ear in connection.wait(list(active), timeout=0.5):
+                        self._listen(ear, jobs, active, free, listener)
+            finally:
+                for worker, *_ in active.values():
+                    worker.terminate()
+                for worker, *_ in active.values():
+                    worker.join()
+
+    def _listen(self, ear: Any, jobs: Sequence[Job], active: dict[Any, tuple[BaseProcess, int, int]], free: list[int],
+                listener: Listener) -> None:
+        """Take a message of a worker, or notice that it ended without."""
+        worker, cpu, number = active[ear]
+        try:
+            message = ear.recv()
+        except (EOFError, OSError):
+            worker.join()
+            message = Outcome(jobs[number].plan.id, error=f"its process ended with status {worker.exitcode}")
+        if not isinstance(message, Outcome):
+            listener.progress(number, *message)
+            return
+        worker.join()
+        ear.close()
+        del active[ear]
+        free.append(cpu)
+        if worker.exitcode:                             # killed: it could not clean up
+            self._store.create()
+            self._engine.clean_up(worker.pid or 0)
+        listener.ended(number, message)
+
+    def _work(self, job: Job, shared_dir: pathlib.Path, cpu: int, mouth: Any) -> None:
+        """In the worker: one run, its outcome as a message."""
+        _die_with_parent()
+        os.sched_setaffinity(0, {cpu})
+        try:
+            outcome = execute(job, self._engine, self._store, shared_dir, cpu, lambda phase, t_us: mouth.send((phase, t_us)))
+        except OSError as problem:
+            reason = f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
+            outcome = Outcome(job.plan.id, error=f"{reason}{_room_left(self._store.runs)}")
+        except Exception:
+            outcome = Outcome(job.plan.id, error="a bug in the testbed:\n" + traceback.format_exc())
+        mouth.send(outcome)
+
+
+def _room_left(folder: pathlib.Path) -> str:
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError:
+        return ""
+    return f" ({free >> 20} MB are free there)" if free < 1 << 28 else ""
+
+
+def _die_with_parent() -> None:
+    """A worker ends, cleaning up, when the testbed is interrupted, terminated or killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(143))
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

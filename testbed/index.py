@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""index.sqlite: a table of all runs of a results folder, for looking things up.
+
+It is made from the run folders and can be made again from them at any time; nothing depends on it. One
+that is damaged, or of another version, is made again.
+"""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.store import RUNS, read_record
+
+#: of the tables below; kept in the file's user_version
+SCHEMA = 2
+_COLUMNS = ("id", "scenario", "parameters", "point", "subject", "seed", "engine", "kernel_key", "status", "verdict", "error",
+            "raw_sha256", "virtual_s", "wall_s")
+_TABLES = f"""\
+CREATE TABLE runs ({', '.join(_COLUMNS)}, PRIMARY KEY (id));
+CREATE TABLE listed (experiment, name, id, PRIMARY KEY (experiment, name));
+PRAGMA user_version = {SCHEMA};
+"""
+_LOCKED_S = 20
+
+Json = dict[str, Any]
+
+
+def path_of(results: pathlib.Path) -> pathlib.Path:
+    return results / "index.sqlite"
+
+
+def rows(results: pathlib.Path, columns: tuple[str, ...] = ("experiment", "name", "id", "status", "verdict", "virtual_s", "wall_s")
+         ) -> list[Json]:
+    """All runs, those that no experiment lists (experiment '') last; from a fresh index if that on disk is of no use."""
+    query = ("SELECT coalesce(experiment, '') AS experiment, coalesce(name, '') AS name, runs.* FROM runs "
+             "LEFT JOIN listed USING (id) ORDER BY experiment = '', experiment, name, id")
+    try:
+        with _open(results) as database:
+            found = database.execute(query).fetchall()
+    except (sqlite3.Error, OSError):
+        # read-only results, or a file that is no database and cannot be replaced: read the runs themselves
+        with contextlib.closing(_connect(":memory:")) as database:
+            _fill(database, results)
+            found = database.execute(query).fetchall()
+    return [{column: row[column] for column in columns} for row in found]
+
+
+def rebuild(results: pathlib.Path) -> int:
+    """Make the index from the run folders; returns the number of runs in it."""
+    target = path_of(results)
+    temporary = target.with_name(f".index-{os.getpid()}.part")
+    try:
+        temporary.unlink(missing_ok=True)
+        with contextlib.closing(_connect(str(temporary))) as database:
+            count = _fill(database, results)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return count
+
+
+def note_run(results: pathlib.Path, run_id: str) -> None:
+    """Put a run into the index, or what it is now. sqlite3.Error or OSError if that cannot be."""
+    with _open(results) as database, database:
+        _put_run(database, results / RUNS / run_id)
+
+
+def note_experiment(results: pathlib.Path, folder: pathlib.Path) -> None:
+    """Put the runs that an experiment lists into the index. sqlite3.Error or OSError if that cannot be."""
+    with _open(results) as database, database:
+        _put_experiment(database, folder)
+
+
+@contextlib.contextmanager
+def _open(results: pathlib.Path) -> Iterator[sqlite3.Connection]:
+    """The index; made (again) if there is none of this version."""
+    path = path_of(results)
+    if not _usable(path):
+        rebuild(results)
+    with contextlib.closing(_connect(str(path))) as database:
+        yield database
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    database = sqlite3.connect(path, timeout=_LOCKED_S)
+    database.row_factory = sqlite3.Row
+    return database
+
+
+def _usable(path: pathlib.Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        with contextlib.closing(_connect(str(path))) as database:
+            version, = database.execute("PRAGMA user_version").fetchone()
+            tables = {name for name, in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            intact, = database.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.OperationalError as problem:
+        if "locked" in str(problem):
+            raise
+        return False
+    except sqlite3.Error:
+        return False
+    return bool(version == SCHEMA and tables >= {"runs", "listed"} and intact == "ok")
+
+
+def _fill(database: sqlite3.Connection, results: pathlib.Path) -> int:
+    database.executescript(_TABLES)
+    with database:
+        for run_dir in sorted((results / RUNS).glob("[!.]*")):
+            _put_run(database, run_dir)
+        for description in sorted(results.glob("*/experiment.json")):
+            _put_experiment(database, description.parent)
+    count, = database.execute("SELECT count(*) FROM runs").fetchone()
+    return int(count)
+
+
+def _put_run(database: sqlite3.Connection, run_dir: pathlib.Path) -> None:
+    plan, verdict = _object(run_dir / "plan.json"), _object(run_dir / "verdict.json")
+    record = read_record(run_dir)
+    labels = plan.get("labels") if isinstance(plan.get("labels"), dict) else {}
+    assert isinstance(labels, dict)
+    values = {"id": run_dir.name, "scenario": labels.get("name"), "parameters": labels.get("parameters"), "point": labels.get("point"),
+              "status": "damaged", "error": None, "verdict": verdict.get("verdict"),
+              **{key: plan.get(key) for key in ("subject", "seed", "engine", "kernel_key")},
+              **{key: (record or {}).get(key) for key in ("raw_sha256", "virtual_s", "wall_s")}}
+    if record and plan:
+        values.update(status=record.get("status"), error=record.get("error"))
+    plain = {key: value if isinstance(value, (str, int, float, type(None))) and _fits(value) else json.dumps(value, sort_keys=True)
+             for key, value in values.items()}
+    database.execute(f"INSERT OR REPLACE INTO runs ({', '.join(_COLUMNS)}) VALUES ({', '.join(':' + c for c in _COLUMNS)})", plain)
+
+
+def _fits(value: object) -> bool:
+    """Whether SQLite takes a number as it is."""
+    return not isinstance(value, int) or abs(value) < 2**63
+
+
+def _put_experiment(database: sqlite3.Connection, folder: pathlib.Path) -> None:
+    listed = _object(folder / "experiment.json").get("runs")
+    database.execute("DELETE FROM listed WHERE experiment = ?", (folder.name,))
+    for run in listed if isinstance(listed, list) else ():
+        if isinstance(run, dict) and isinstance(run.get("id"), str):
+            database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", (folder.name, str(run.get("name")), run["id"]))
+
+
+def _object(path: pathlib.Path) -> Json:
+    """The JSON object in a file, {} if there is none that can be read."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

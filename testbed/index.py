@@ -129,7 +129,7 @@ def _put_run(database: sqlite3.Connection, run_dir: pathlib.Path) -> None:
               "status": "damaged", "error": None, "verdict": verdict.get("verdict"),
               **{key: plan.get(key) for key in ("subject", "seed", "engine", "kernel_key")},
               **{key: (record or {}).get(key) for key in ("raw_sha256", "virtual_s", "wall_s")}}
-    if record and plan:
+    if record and plan.get("id") == run_dir.name:
         values.update(status=record.get("status"), error=record.get("error"))
     plain = {key: value if isinstance(value, (str, int, float, type(None))) and _fits(value) else json.dumps(value, sort_keys=True)
              for key, value in values.items()}

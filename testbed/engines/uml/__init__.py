@@ -17,7 +17,8 @@ import tempfile
 import kernel
 from kernel import crash, modinfo
 from testbed import PROJECT_DIR
-from testbed.engines.base import EngineBase, Problem
+from testbed.engines.base import Capabilities, Problem
+from testbed.engines.kernel_engine import KernelEngine
 from testbed.engines.uml import init, watch
 from testbed.errors import EnvironmentProblem, RunFailed
 
@@ -28,9 +29,9 @@ GUEST_MEMORY_MB = 1024
 _EPOCH_NS = 1_700_000_000_000_000_000
 
 
-class Engine(EngineBase):
+class Engine(KernelEngine):
     """Builds or finds the guest kernel, starts it, watches it, cleans up after it."""
-    clock = "virtual"
+    capabilities = Capabilities(clock="virtual")
     timer_period_us = 0
 
     def __init__(self, options):
@@ -62,9 +63,12 @@ class Engine(EngineBase):
         return modinfo.of_builtin(self._kernel, f"tcp_{kernel_cca}")
 
     def environment(self):
-        return {"engine": "uml", "clock": self.clock, "kernel_spec": self.options.get("kernel"), "kernel_release": self._kernel.release,
+        return {"kernel_spec": self.options.get("kernel"), "kernel_release": self._kernel.release,
                 "kernel_source": self._kernel.source, "kernel_key": self._kernel.key,
                 "kernel_config_sha256": self._kernel.config_sha256, "guest_memory_mb": GUEST_MEMORY_MB}
+
+    def kernel_key(self):
+        return self._kernel.key
 
     def congestion_controls(self):
         return self._kernel.congestion_controls
@@ -78,7 +82,7 @@ class Engine(EngineBase):
     def guest_dir(self, work_dir):
         return init.WORK_DIR
 
-    def run(self, work_dir, log_path, cpu, on_progress):
+    def boot(self, work_dir, log_path, cpu, on_progress):
         with open(work_dir / "job.json") as f:
             seed = json.load(f)["seed"]
         scratch = pathlib.Path(tempfile.mkdtemp(prefix="testbed-uml-"))

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Many runs at a time, with runs that take no time."""
+import json
+import os
+import signal
+import types
+
+import pytest
+from simple_plans import QuickEngine, plan
+
+import testbed.run
+from testbed import campaign, experiment, index
+from testbed.errors import RunFailed
+from testbed.executors import local
+from testbed.store import Store, read_record
+
+
+@pytest.fixture
+def carry_out(tmp_path, monkeypatch, capsys):
+    """carry_out(outcomes, plans, ...) -> (failures, names of the runs that were made, lines shown)."""
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setattr(testbed.run, "_prepare", lambda _plan, _engine, work_dir, *_: (work_dir / "workload.json").write_text("{}"))
+    monkeypatch.setattr(testbed.run, "judge_and_measure", lambda run_dir: "valid")
+    monkeypatch.setattr(testbed.run, "read_verdict", lambda run_dir: "valid")
+    store, calls = Store(tmp_path / "results"), tmp_path / "calls"
+
+    def run(outcomes, plans, jobs=2, **options):
+        calls.write_text("")
+        store.create()
+        engine = QuickEngine(calls, outcomes)
+        failures = campaign.carry_out(plans, local.Executor(engine, store, jobs), store, **options)
+        assert not list(store.runs.glob(".*")), "scratch folders are left"
+        return failures, sorted(calls.read_text().split()), capsys.readouterr().err
+    run.store = store
+    return run
+
+
+def plans_of(*subjects, seeds=(1,)):
+    return [plan(subject, seed) for seed in seeds for subject in subjects]
+
+
+def test_every_run_once(carry_out):
+    plans = plans_of("reno", "cubic", seeds=(1, 2))
+    failures, made, shown = carry_out({}, plans + plans)
+    assert failures == {} and made == ["cubic-seed1", "cubic-seed2", "reno-seed1", "reno-seed2"]
+    assert shown.count("finished, valid") == 4 and "run 4 of 4" in shown
+    assert all(carry_out.store.finished(one.id) for one in plans)
+    assert len(index.rows(carry_out.store.results)) == 4
+    assert json.loads((carry_out.store.run_dir(plans[0].id) / "environment.json").read_text())["clock"] == "virtual"
+
+
+def test_runs_that_are_there_are_not_repeated(carry_out):
+    carry_out({}, plans_of("reno"))
+    _, made, shown = carry_out({}, plans_of("reno", "cubic"))
+    assert made == ["cubic-seed1"] and "1 run is already there" in shown
+    assert carry_out({}, plans_of("reno", "cubic"))[1] == []
+    assert carry_out({}, plans_of("reno"), again=True)[1] == ["reno-seed1"]
+
+
+@pytest.mark.parametrize("change", [{"kernel_key": "kernel-2"}, {"scenario__topology": {"kind": "bus"}}, {"guest_code": "code-2"}])
+def test_what_is_made_from_something_else_is_another_run_beside_it(carry_out, change):
+    carry_out({}, [plan()])
+    assert carry_out({}, [plan(**change)])[1] == ["reno-seed1"]
+    assert carry_out.store.finished(plan().id) and carry_out.store.finished(plan(**change).id)
+
+
+def raising(problem):
+    def outcome():
+        raise problem
+    return outcome
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_failure_does_not_stop_the_others_and_is_repeated_next_time(carry_out):
+    plans = plans_of("a", "b", "c", "d", "e")
+    failures, _, shown = carry_out(
+        {"a-seed1": raising(RunFailed("first line\nsecond line")), "b-seed1": raising(OSError(28, "No space left", "raw/x")),
+         "c-seed1": raising(ZeroDivisionError("division")), "d-seed1": die}, plans)
+    assert failures == {"a-seed1": "first line\nsecond line", "b-seed1": "No space left: raw/x",
+                        "c-seed1": "traffic: ZeroDivisionError: division", "d-seed1": "its process ended with status -9"}
+    assert "a-seed1: failed: first line (" in shown and "second line" not in shown and "e-seed1: finished, valid" in shown
+    record = read_record(carry_out.store.run_dir(plans[2].id))
+    assert record["status"] == "failed" and "ZeroDivisionError" in record["traceback"] and record["phase"] == "traffic"
+    failures, made, _ = carry_out({}, plans)
+    assert failures == {} and made == [f"{subject}-seed1" for subject in "abcd"]
+
+
+def test_traffic_that_cannot_be_made_fails_its_own_runs_only(carry_out, monkeypatch):
+    def refuse_seed_2(made, _engine, work_dir, *_):
+        if made.seed == 2:
+            raise RunFailed("no such trace")
+        (work_dir / "workload.json").write_text("{}")
+    monkeypatch.setattr(testbed.run, "_prepare", refuse_seed_2)
+    failures, made, _ = carry_out({}, plans_of("reno", seeds=(1, 2, 3)))
+    assert failures == {"reno-seed2": "no such trace"} and made == ["reno-seed1", "reno-seed3"]
+
+
+def test_a_full_disk_while_a_run_is_sealed(carry_out, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "raw/x")
+    monkeypatch.setattr(Store, "seal", full)
+    failures, _, _ = carry_out({}, plans_of("reno"))
+    assert failures["reno-seed1"].startswith("No space left on device: raw/x")
+
+
+def test_a_defect_in_what_comes_after_keeps_the_run(carry_out, monkeypatch):
+    monkeypatch.setattr(testbed.run, "judge_and_measure", lambda _: [][0])
+    failures, _, _ = carry_out({}, plans_of("reno"))
+    assert "IndexError" in failures["reno-seed1"] and carry_out.store.finished(plan().id)
+    assert carry_out({}, plans_of("reno"))[1] == []         # the simulation is not repeated
+
+
+def test_one_cpu_per_job_and_one_job_where_runs_disturb_each_other(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {7, 3, 5})
+
+    def cpus(jobs, parallel=True):
+        engine = types.SimpleNamespace(capabilities=types.SimpleNamespace(parallel=parallel))
+        return local.Executor(engine, None, jobs)._cpus
+    assert cpus(None) == [3, 5, 7] and cpus(1) == [3] and cpus(5) == [3, 5, 7, 3, 5] and cpus(5, parallel=False) == [3]
+
+
+def test_names_of_runs():
+    assert experiment.run_name(plan("libra+bic", 4, {"traffic.load": "60 %"})) == "libra+bic-load60-seed4"

@@ -63,9 +63,10 @@ def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas
         for seed in seeds:
             for subject in subjects:
                 variants = _merge(subject, others)
-                plans.append(Plan(scenario=resolved, labels=labels, subject=subject.name, variants=tuple(variants), seed=seed,
-                                  engine=engine.name, kernel_key=kernel_key, guest_code=guest_code,
-                                  inputs=inputs.of(scenario.traffic)))
+                plans.append(Plan(
+                    scenario=resolved, labels=labels, subject=subject.name, variants=tuple(variants), seed=seed,
+                    engine=engine.name, kernel_key=kernel_key, guest_code=guest_code,
+                    inputs=inputs.of(scenario.traffic)))
     return plans
 
 
@@ -86,8 +87,8 @@ def _merge(subject: ccas.Subject, others: Sequence[ccas.Variant]) -> list[dict[s
         if same is None:
             records.append({**variant.record(), "under_test": False})
         elif {**same, "under_test": False} != {**variant.record(), "under_test": False}:
-            raise UsageError(f"{variant.name} of the scenario's traffic and {variant.name} under test are two different things: "
-                             "give one of them another name")
+            raise UsageError(f"{variant.name} of the scenario's traffic and {variant.name} under test are two "
+                             "different things: give one of them another name")
     return records
 
 
@@ -127,10 +128,11 @@ def carry_out(plans: Sequence[Plan], executor: ExecutorBase, store: Store, again
             if indexed:
                 try:
                     index.note_run(store.results, outcome.run_id)
-                except (sqlite3.Error, OSError) as problem:     # a full disk, or somebody else's lock: the run is what counts
+                except (sqlite3.Error, OSError) as problem:     # a full disk, or a lock: the run is what counts
                     display.note(f"{name}: not noted in index.sqlite: {problem}")
 
         if jobs:
-            executor.run(jobs, Listener(started=lambda number: display.start(names[number]),
-                                        progress=lambda number, phase, t_us: display.update(names[number], phase, t_us), ended=ended))
+            executor.run(jobs, Listener(
+                started=lambda number: display.start(names[number]), ended=ended,
+                progress=lambda number, phase, t_us: display.update(names[number], phase, t_us)))
     return failures

@@ -9,7 +9,8 @@ from typing import Any
 
 from testbed import PROJECT_DIR, __version__
 
-_PACKAGES = ("mininet", "iproute2", "iperf3", "python3", "libc6", "gnuplot-nox", "python3-pandas", "python3-numpy", "python3-scipy")
+_PACKAGES = ("mininet", "iproute2", "iperf3", "python3", "libc6", "gnuplot-nox", "python3-pandas", "python3-numpy",
+             "python3-scipy")
 
 
 def this_machine() -> dict[str, Any]:
@@ -21,7 +22,8 @@ def this_machine() -> dict[str, Any]:
 
 def code_version() -> str:
     """git's description of the checkout, or 'unknown' outside one."""
-    return _output(["git", "-C", str(PROJECT_DIR), "describe", "--always", "--dirty", "--abbrev=12"]).strip() or "unknown"
+    command = ["git", "-C", str(PROJECT_DIR), "describe", "--always", "--dirty", "--abbrev=12"]
+    return _output(command).strip() or "unknown"
 
 
 def _package_versions() -> dict[str, str]:

@@ -167,8 +167,8 @@ def _list(value: object) -> list[Any]:
 
 
 def _is_run(run: object) -> bool:
-    return isinstance(run, dict) and isinstance(run.get("id"), str) and isinstance(run.get("name"), str) \
-        and isinstance(run.get("subject"), str) and isinstance(run.get("seed"), int) and isinstance(run.get("point"), dict)
+    kinds = {"id": str, "name": str, "subject": str, "seed": int, "point": dict}
+    return isinstance(run, dict) and all(isinstance(run.get(key), kind) for key, kind in kinds.items())
 
 
 def _key_of(folder: pathlib.Path) -> str | None:

@@ -18,8 +18,9 @@ from testbed.store import RUNS, read_record
 
 #: of the tables below; kept in the file's user_version
 SCHEMA = 2
-_COLUMNS = ("id", "scenario", "parameters", "point", "subject", "seed", "engine", "kernel_key", "status", "verdict", "error",
-            "raw_sha256", "virtual_s", "wall_s")
+_COLUMNS = ("id", "scenario", "parameters", "point", "subject", "seed", "engine", "kernel_key", "status", "verdict",
+            "error", "raw_sha256", "virtual_s", "wall_s")
+_SHOWN = ("experiment", "name", "id", "status", "verdict", "virtual_s", "wall_s")
 _TABLES = f"""\
 CREATE TABLE runs ({', '.join(_COLUMNS)}, PRIMARY KEY (id));
 CREATE TABLE listed (experiment, name, id, PRIMARY KEY (experiment, name));
@@ -34,9 +35,11 @@ def path_of(results: pathlib.Path) -> pathlib.Path:
     return results / "index.sqlite"
 
 
-def rows(results: pathlib.Path, columns: tuple[str, ...] = ("experiment", "name", "id", "status", "verdict", "virtual_s", "wall_s")
-         ) -> list[Json]:
-    """All runs, those that no experiment lists (experiment '') last; from a fresh index if that on disk is of no use."""
+def rows(results: pathlib.Path, columns: tuple[str, ...] = _SHOWN) -> list[Json]:
+    """All runs, those that no experiment lists (experiment '') last.
+
+    Where the index on disk is of no use and cannot be replaced, from one in memory.
+    """
     query = ("SELECT coalesce(experiment, '') AS experiment, coalesce(name, '') AS name, runs.* FROM runs "
              "LEFT JOIN listed USING (id) ORDER BY experiment = '', experiment, name, id")
     try:
@@ -125,20 +128,22 @@ def _put_run(database: sqlite3.Connection, run_dir: pathlib.Path) -> None:
     record = read_record(run_dir)
     labels = plan.get("labels") if isinstance(plan.get("labels"), dict) else {}
     assert isinstance(labels, dict)
-    values = {"id": run_dir.name, "scenario": labels.get("name"), "parameters": labels.get("parameters"), "point": labels.get("point"),
-              "status": "damaged", "error": None, "verdict": verdict.get("verdict"),
+    values = {"id": run_dir.name, "scenario": labels.get("name"), "parameters": labels.get("parameters"),
+              "point": labels.get("point"), "status": "damaged", "error": None, "verdict": verdict.get("verdict"),
               **{key: plan.get(key) for key in ("subject", "seed", "engine", "kernel_key")},
               **{key: (record or {}).get(key) for key in ("raw_sha256", "virtual_s", "wall_s")}}
     if record and plan.get("id") == run_dir.name:
         values.update(status=record.get("status"), error=record.get("error"))
-    plain = {key: value if isinstance(value, (str, int, float, type(None))) and _fits(value) else json.dumps(value, sort_keys=True)
-             for key, value in values.items()}
-    database.execute(f"INSERT OR REPLACE INTO runs ({', '.join(_COLUMNS)}) VALUES ({', '.join(':' + c for c in _COLUMNS)})", plain)
+    database.execute(f"INSERT OR REPLACE INTO runs ({', '.join(_COLUMNS)}) "
+                     f"VALUES ({', '.join(':' + column for column in _COLUMNS)})",
+                     {key: _plain(value) for key, value in values.items()})
 
 
-def _fits(value: object) -> bool:
-    """Whether SQLite takes a number as it is."""
-    return not isinstance(value, int) or abs(value) < 2**63
+def _plain(value: object) -> object:
+    """What SQLite takes as it is; everything else as JSON."""
+    if value is None or isinstance(value, (str, float)) or isinstance(value, int) and abs(value) < 2**63:
+        return value
+    return json.dumps(value, sort_keys=True)
 
 
 def _put_experiment(database: sqlite3.Connection, folder: pathlib.Path) -> None:
@@ -146,7 +151,8 @@ def _put_experiment(database: sqlite3.Connection, folder: pathlib.Path) -> None:
     database.execute("DELETE FROM listed WHERE experiment = ?", (folder.name,))
     for run in listed if isinstance(listed, list) else ():
         if isinstance(run, dict) and isinstance(run.get("id"), str):
-            database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", (folder.name, str(run.get("name")), run["id"]))
+            database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)",
+                             (folder.name, str(run.get("name")), run["id"]))
 
 
 def _object(path: pathlib.Path) -> Json:

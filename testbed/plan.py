@@ -85,7 +85,7 @@ def read(run_dir: pathlib.Path) -> Plan:
         if not isinstance(fields, dict) or fields.pop("schema", None) != SCHEMA:
             raise UsageError(f"{path}: not a plan of this version of the testbed (schema {SCHEMA} expected)")
         was = fields.pop("id")
-        plan = Plan(**{**fields, "variants": tuple(fields["variants"])})
+        plan = Plan(variants=tuple(fields.pop("variants")), **fields)
         if plan.id != was:
             raise UsageError(f"{path}: its content does not give its id {was}: it was changed")
     except OSError as problem:

@@ -44,7 +44,8 @@ class Outcome:
     was_there: bool = False
 
 
-def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path, cpu: int, on_progress: OnProgress) -> Outcome:
+def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path, cpu: int,
+            on_progress: OnProgress) -> Outcome:
     """Carry out a plan and seal what it left; then judge and measure it.
 
     shared_dir: where runs of one command keep what they have in common (the connections of a seed, say).

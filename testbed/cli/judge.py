@@ -19,7 +19,8 @@ HELP = "make verdict and metrics of runs again"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", nargs="+", help="runs or experiments, by folder, name or id; `all` for every run there is")
+    parser.add_argument("what", nargs="+",
+                        help="runs or experiments, by folder, name or id; `all` for every run there is")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -29,7 +30,8 @@ def main(arguments: argparse.Namespace) -> int:
     for run_dir in dict.fromkeys(found for what in arguments.what for found in _runs(what)):
         record = read_record(run_dir)
         if not record or record.get("status") != "finished":
-            print_error(f"{run_dir}: this run did not finish: {(record or {}).get('error') or 'there is no run.json to be read'}")
+            why = (record or {}).get("error") or "there is no run.json to be read"
+            print_error(f"{run_dir}: this run did not finish: {why}")
             failed += 1
             continue
         verdict = fidelity.judge_run(run_dir)

@@ -14,7 +14,9 @@ command after an interruption goes on where it was.
 from __future__ import annotations
 
 import argparse
+import pathlib
 import shlex
+import sqlite3
 import sys
 
 from testbed import campaign, ccas, engines, executors, experiment, index, scenario
@@ -31,8 +33,9 @@ _MOST_TOLD = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenario", help="name of a scenario (see `testbed list`) or path of a .yaml file")
-    parser.add_argument("--cca", metavar="A,B", help="congestion controls, separated by commas: names (see `testbed list ccas`), "
-                        "modules (./tcp_mine.c or a folder), variant files (./mine.yaml); a+b: flows take turns")
+    parser.add_argument("--cca", metavar="A,B",
+                        help="congestion controls, separated by commas: names (see `testbed list ccas`), modules "
+                        "(./tcp_mine.c or a folder), variant files (./mine.yaml); a+b: flows take turns")
     parser.add_argument("--load", metavar="PERCENT", help="offered load, where the scenario has a choice of it")
     parser.add_argument("--choose", metavar="NAME=OPTION", action="append", default=[],
                         help="one of the scenario's other choices (see `testbed list scenarios`); may be repeated")
@@ -41,11 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], dest="settings",
                         help="override a field of the scenario file, such as traffic.load=70%%; may be repeated")
     parser.add_argument("--sweep", metavar="KEY=VALUES", action="append", default=[], dest="sweeps",
-                        help="run for each value of a field or choice: key=a,b,c or key=from..to/step; several make a product")
+                        help="run for each value of a field or choice: key=a,b,c or key=from..to/step; several are "
+                        "multiplied")
     parser.add_argument("--probe", metavar="NAME", action="append", default=[],
                         help="an extra probe, such as tcp_probe; may be repeated")
     _shared.add_engine_arguments(parser)
-    parser.add_argument("--executor", default=executors.DEFAULT, help="who carries the runs out (default: local, on this machine)")
+    parser.add_argument("--executor", default=executors.DEFAULT,
+                        help="who carries the runs out (default: local, on this machine)")
     parser.add_argument("--jobs", type=_positive, metavar="N", help="runs at a time (default: one per CPU)")
     parser.add_argument("--again", action="store_true", help="repeat runs that are already there")
     parser.add_argument("--keep-work", action="store_true", help="keep each run's intermediate files")
@@ -78,14 +83,16 @@ def main(arguments: argparse.Namespace) -> int:
     store = Store(results_dir())
     store.create()
     axes = {key: list(dict.fromkeys(point[key] for point, _ in points)) for key in points[0][0]}
+    base = scenario.load(*selected) if axes else first      # the scenario without what a sweep varies
     folder = experiment.add(store.results, experiment.Description(
-        labels=first.labels() if not axes else scenario.load(*selected).labels(), base=_base(selected, points),
-        engine=engine.name, kernel_spec=arguments.kernel, kernel_key=engine.kernel_key(), command=_command(arguments), axes=axes), plans)
+        labels=base.labels(), base=base.resolved(), engine=engine.name, kernel_spec=arguments.kernel,
+        kernel_key=engine.kernel_key(), command=_command(arguments), axes=axes), plans)
     names = [subject.name for subject in ready.subjects]
     print(f"{first.title}: {', '.join(names)}; " + (f"{len(points)} points, " if axes else "")
-          + f"{len(seeds)} seed{'s'[:len(seeds) > 1]}, {first.timing.duration_us / 1e6:.0f} s of virtual time each -> {folder}",
-          file=sys.stderr)
-    failures = campaign.carry_out(plans, executor_class(engine, store, arguments.jobs), store, arguments.again, arguments.keep_work)
+          + f"{len(seeds)} seed{'s'[:len(seeds) > 1]}, {first.timing.duration_us / 1e6:.0f} s of virtual time each "
+          f"-> {folder}", file=sys.stderr)
+    executor = executor_class(engine, store, arguments.jobs)
+    failures = campaign.carry_out(plans, executor, store, arguments.again, arguments.keep_work)
     _index(store, folder)
     _tell(failures)
     damaged = {} if arguments.no_report else _report(folder, failures)
@@ -97,17 +104,9 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _base(selected: tuple[str, dict[str, str | None], bool, list[str], list[str]],
-          points: list[tuple[dict[str, str], scenario.Scenario]]) -> dict[str, object]:
-    """What the runs of the experiment have in common: the scenario without what a sweep varies."""
-    return (scenario.load(*selected) if points[0][0] else points[0][1]).resolved()
-
-
-def _index(store: Store, folder: object) -> None:
-    import pathlib
-    import sqlite3
+def _index(store: Store, folder: pathlib.Path) -> None:
     try:
-        index.note_experiment(store.results, pathlib.Path(str(folder)))
+        index.note_experiment(store.results, folder)
     except (sqlite3.Error, OSError) as problem:
         print_error(f"index.sqlite: {problem}")
 
@@ -123,12 +122,10 @@ def _tell(failures: dict[str, str]) -> None:
         print_error(f"and {len(by_error) - _MOST_TOLD} other errors")
 
 
-def _report(folder: object, failures: dict[str, str]) -> dict[str, str]:
+def _report(folder: pathlib.Path, failures: dict[str, str]) -> dict[str, str]:
     """Make the report; returns what is wrong with runs that are not known to have failed."""
-    import pathlib
-
     from analysis.report import build_report
-    report = build_report(pathlib.Path(str(folder)))
+    report = build_report(folder)
     print(f"report: {report.path}")
     damaged = {name: message for name, message in report.problems.items() if name not in failures}
     for name, message in damaged.items():

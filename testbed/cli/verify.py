@@ -76,7 +76,8 @@ def _check_raw(run_dir: pathlib.Path, record: dict[str, Any]) -> None:
     except (OSError, EOFError) as problem:
         raise NotReproducible(f"{run_dir}: raw files are not as the run left them: {problem}") from None
     except Exception as problem:                # zlib's own, of a damaged .gz
-        raise NotReproducible(f"{run_dir}: raw files are not as the run left them: {type(problem).__name__}: {problem}") from None
+        raise NotReproducible(f"{run_dir}: raw files are not as the run left them: "
+                              f"{type(problem).__name__}: {problem}") from None
     changed = sorted(name for name in {*noted, *on_disk} if on_disk.get(name) != noted.get(name))
     if changed:
         raise NotReproducible(f"{run_dir}: raw files are not as the run left them: {', '.join(changed)}")
@@ -111,6 +112,6 @@ def _differences(was: plan.Plan, now: plan.Plan, before: dict[str, Any], after: 
     for section in ("files_sha256", "packages"):
         one, other = before.get(section) or {}, after.get(section) or {}
         if isinstance(one, dict) and isinstance(other, dict):
-            found += [f"{name} (was {str(one.get(name, 'not there'))[:24]}, is {str(other.get(name, 'not there'))[:24]})"
+            found += [f"{name} (was {str(one.get(name, 'none'))[:24]}, is {str(other.get(name, 'none'))[:24]})"
                       for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
     return found

@@ -90,14 +90,15 @@ class EngineBase(abc.ABC):
         return None
 
     def clean_up(self, pid: int) -> None:
-        """Remove what process `pid`, which was killed while it carried out a run, left outside of the results folder."""
+        """Remove what process `pid`, killed while it carried out a run, left outside of the results folder."""
 
     def guest_dir(self, work_dir: pathlib.Path) -> str:
         """`work_dir` as programs inside see it."""
         return str(work_dir)
 
     @abc.abstractmethod
-    def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
+    def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
+            on_progress: OnProgress) -> None:
         """Carry out `plan`; leaves raw tables in folder/raw and what it said in folder/log.txt.
 
         workload_dir: what traffic.prepare made, workload.json and the files it speaks of. on_progress(phase, t_us)

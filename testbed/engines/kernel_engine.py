@@ -32,12 +32,13 @@ class KernelEngine(EngineBase):
     def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
         """Let a kernel carry out work_dir/job.json; leaves the guest's files in work_dir, its log in log_path."""
 
-    def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
+    def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
+            on_progress: OnProgress) -> None:
         workload = json.loads((workload_dir / "workload.json").read_text(encoding="utf-8"))
         scenario = plan.scenario
         write_json(workload_dir / "job.json", {
-            "network": scenario["network"], "probes": scenario["probes"], "programs": workload["programs"], "seed": plan.seed,
-            "duration_us": plan.timing["duration_us"], "timer_period_us": self.timer_period_us,
+            "network": scenario["network"], "probes": scenario["probes"], "programs": workload["programs"],
+            "seed": plan.seed, "duration_us": plan.timing["duration_us"], "timer_period_us": self.timer_period_us,
             **orders.job_parts(plan, self, workload, workload_dir)})
         on_progress("start", 0)
         self.boot(workload_dir, folder / "log.txt", cpu, on_progress)
@@ -47,7 +48,8 @@ class KernelEngine(EngineBase):
         _collect(plan, workload, workload_dir, raw_dir, self.guest_dir(workload_dir))
 
 
-def _collect(plan: Plan, workload: dict[str, Any], work_dir: pathlib.Path, raw_dir: pathlib.Path, guest_dir: str) -> None:
+def _collect(plan: Plan, workload: dict[str, Any], work_dir: pathlib.Path, raw_dir: pathlib.Path,
+             guest_dir: str) -> None:
     """Turn what the guest left into the raw files of docs/run-folder.md."""
     for name in _PLAIN:
         shutil.copyfile(work_dir / name, raw_dir / name)
@@ -63,6 +65,6 @@ def _collect(plan: Plan, workload: dict[str, Any], work_dir: pathlib.Path, raw_d
 
 def context(plan: Plan, work_dir: pathlib.Path, guest_dir: str, **more: Any) -> traffic.Context:
     """What kinds of traffic know of a run."""
-    timing = plan.timing
+    parts = {name: plan.timing[name] for name in ("prefill_us", "warmup_us", "test_us")}
     return traffic.Context(work_dir=work_dir, guest_dir=guest_dir, network=plan.scenario["network"], seed=plan.seed,
-                           prefill_us=timing["prefill_us"], warmup_us=timing["warmup_us"], test_us=timing["test_us"], **more)
+                           **parts, **more)

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Sequence
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
-from typing import Any
+from typing import Any, NamedTuple
 
 from testbed.engines.base import EngineBase
 from testbed.executors.base import ExecutorBase, Listener
@@ -21,6 +21,13 @@ from testbed.run import Job, Outcome, execute
 from testbed.store import Store
 
 _PR_SET_PDEATHSIG = 1
+
+
+class _Worker(NamedTuple):
+    """A process that carries out the job with this number, on this CPU."""
+    process: BaseProcess
+    cpu: int
+    number: int
 
 
 class Executor(ExecutorBase):
@@ -36,7 +43,7 @@ class Executor(ExecutorBase):
         self._processes = multiprocessing.get_context("fork")
 
     def run(self, jobs: Sequence[Job], listener: Listener) -> None:
-        active: dict[Any, tuple[BaseProcess, int, int]] = {}        # its pipe -> process, CPU, number of the job
+        active: dict[Any, _Worker] = {}
         free, waiting = list(self._cpus), list(range(len(jobs)))
         with self._store.shared_folder() as shared_dir:
             try:
@@ -45,46 +52,49 @@ class Executor(ExecutorBase):
                         number, cpu = waiting.pop(0), free.pop(0)
                         # a pipe each: in a shared queue, a worker that is killed may take the lock with it
                         ear, mouth = self._processes.Pipe(duplex=False)
-                        worker = self._processes.Process(target=self._work, args=(jobs[number], shared_dir, cpu, mouth))
-                        worker.start()
+                        process = self._processes.Process(target=self._work,
+                                                          args=(jobs[number], shared_dir, cpu, mouth))
+                        process.start()
                         mouth.close()
-                        active[ear] = (worker, cpu, number)
+                        active[ear] = _Worker(process, cpu, number)
                         listener.started(number)
-                    for ear in connection.wait(list(active), timeout=0.5):
-                        self._listen(ear, jobs, active, free, listener)
+                    for ready in connection.wait(list(active), timeout=0.5):
+                        outcome = self._listen(ready, jobs, active[ready], listener)
+                        if outcome:
+                            worker = active.pop(ready)
+                            free.append(worker.cpu)
+                            listener.ended(worker.number, outcome)
             finally:
-                for worker, *_ in active.values():
-                    worker.terminate()
-                for worker, *_ in active.values():
-                    worker.join()
+                for worker in active.values():
+                    worker.process.terminate()
+                for worker in active.values():
+                    worker.process.join()
 
-    def _listen(self, ear: Any, jobs: Sequence[Job], active: dict[Any, tuple[BaseProcess, int, int]], free: list[int],
-                listener: Listener) -> None:
-        """Take a message of a worker, or notice that it ended without."""
-        worker, cpu, number = active[ear]
+    def _listen(self, ear: Any, jobs: Sequence[Job], worker: _Worker, listener: Listener) -> Outcome | None:
+        """Take a message of a worker, or notice that it ended without; its Outcome if it has ended."""
         try:
             message = ear.recv()
         except (EOFError, OSError):
-            worker.join()
-            message = Outcome(jobs[number].plan.id, error=f"its process ended with status {worker.exitcode}")
+            worker.process.join()
+            message = Outcome(jobs[worker.number].plan.id,
+                              error=f"its process ended with status {worker.process.exitcode}")
         if not isinstance(message, Outcome):
-            listener.progress(number, *message)
-            return
-        worker.join()
+            listener.progress(worker.number, *message)
+            return None
+        worker.process.join()
         ear.close()
-        del active[ear]
-        free.append(cpu)
-        if worker.exitcode:                             # killed: it could not clean up
+        if worker.process.exitcode:                     # killed: it could not clean up
             self._store.create()
-            self._engine.clean_up(worker.pid or 0)
-        listener.ended(number, message)
+            self._engine.clean_up(worker.process.pid or 0)
+        return message
 
     def _work(self, job: Job, shared_dir: pathlib.Path, cpu: int, mouth: Any) -> None:
         """In the worker: one run, its outcome as a message."""
         _die_with_parent()
         os.sched_setaffinity(0, {cpu})
         try:
-            outcome = execute(job, self._engine, self._store, shared_dir, cpu, lambda phase, t_us: mouth.send((phase, t_us)))
+            outcome = execute(job, self._engine, self._store, shared_dir, cpu,
+                              lambda phase, t_us: mouth.send((phase, t_us)))
         except OSError as problem:
             reason = f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
             outcome = Outcome(job.plan.id, error=f"{reason}{_room_left(self._store.runs)}")

@@ -13,10 +13,24 @@ from testbed.files import write_json
 from testbed.plan import Plan
 
 SCENARIO: dict[str, Any] = {
-    "topology": {"kind": "pipe"}, "network": {"links": []}, "traffic": [{"name": "bulk", "kind": "greedy"}], "hosts": {}, "probes": {},
-    "timing": {"prefill_us": 0, "warmup_us": 0, "test_us": 6_000_000, "duration_us": 6_000_000}}
-VARIANT = {"name": "reno", "kernel_cca": "reno", "title": "Reno", "source": "RFC 5681", "module": None, "sysctls": {}, "parameters": {},
-           "module_sha256": None, "under_test": True}
+    "topology": {"kind": "pipe"},
+    "network": {"links": []},
+    "traffic": [{"name": "bulk", "kind": "greedy"}],
+    "hosts": {},
+    "probes": {},
+    "timing": {"prefill_us": 0, "warmup_us": 0, "test_us": 6_000_000, "duration_us": 6_000_000},
+}
+VARIANT = {
+    "name": "reno",
+    "kernel_cca": "reno",
+    "title": "Reno",
+    "source": "RFC 5681",
+    "module": None,
+    "sysctls": {},
+    "parameters": {},
+    "module_sha256": None,
+    "under_test": True,
+}
 
 
 def plan(name: str = "reno", seed: int = 1, point: dict[str, str] | None = None, **changes: Any) -> Plan:
@@ -25,14 +39,29 @@ def plan(name: str = "reno", seed: int = 1, point: dict[str, str] | None = None,
     for key in [key for key in changes if key.startswith("scenario__")]:
         scenario[key.removeprefix("scenario__")] = changes.pop(key)
     fields: dict[str, Any] = dict(
-        scenario=scenario, subject=name, variants=({**VARIANT, "name": name, "kernel_cca": name},), seed=seed, engine="quick",
-        labels={"name": "demo", "title": "Demo", "source": "", "description": "", "parameters": {}, "point": point or {}},
-        kernel_key="kernel-1", guest_code="code-1", inputs={})
+        scenario=scenario,
+        subject=name,
+        variants=({**VARIANT, "name": name, "kernel_cca": name},),
+        seed=seed,
+        engine="quick",
+        labels={
+            "name": "demo",
+            "title": "Demo",
+            "source": "",
+            "description": "",
+            "parameters": {},
+            "point": point or {},
+        },
+        kernel_key="kernel-1",
+        guest_code="code-1",
+        inputs={},
+    )
     return Plan(**{**fields, **changes})
 
 
 class QuickEngine(EngineBase):
     """Runs are over at once; `outcomes`: {subject-seedN: function that is called in the run}."""
+
     name = "quick"
     capabilities = Capabilities(clock="virtual")
 

@@ -6,16 +6,29 @@ import os
 import sqlite3
 
 import pytest
-from simple_plans import VARIANT, plan
 
+from simple_plans import VARIANT, plan
 from testbed import experiment, index
 from testbed.errors import UsageError
 from testbed.files import write_json
 
 
 def described(base=None, axes=None, name="demo", **changes):
-    fields = dict(labels={"name": name, "title": "Demo", "source": "", "description": "", "parameters": {"load": "60", "quick": True}},
-                  base=base or {"a": 1}, engine="uml", kernel_spec=None, kernel_key="kernel-1", command=["bin/testbed", "run"], axes=axes or {})
+    fields = dict(
+        labels={
+            "name": name,
+            "title": "Demo",
+            "source": "",
+            "description": "",
+            "parameters": {"load": "60", "quick": True},
+        },
+        base=base or {"a": 1},
+        engine="uml",
+        kernel_spec=None,
+        kernel_key="kernel-1",
+        command=["bin/testbed", "run"],
+        axes=axes or {},
+    )
     return experiment.Description(**{**fields, **changes})
 
 
@@ -26,11 +39,18 @@ def read(folder):
 def test_runs_are_listed_and_seen_by_name(tmp_path):
     folder = experiment.add(tmp_path, described(), [plan("reno"), plan("cubic")])
     assert folder.name == "demo-load60-quick"
-    assert [(run["name"], run["id"]) for run in read(folder)["runs"]] == [("reno-seed1", plan("reno").id), ("cubic-seed1", plan("cubic").id)]
+    assert [(run["name"], run["id"]) for run in read(folder)["runs"]] == [
+        ("reno-seed1", plan("reno").id),
+        ("cubic-seed1", plan("cubic").id),
+    ]
     assert os.readlink(folder / "runs/cubic-seed1") == f"../../runs/{plan('cubic').id}"
     experiment.add(tmp_path, described(), [plan("cubic"), plan("cubic", 2)])
     assert [run["name"] for run in read(folder)["runs"]] == ["reno-seed1", "cubic-seed1", "cubic-seed2"]
-    assert read(folder)["subjects"] == ["reno", "cubic"] and read(folder)["seeds"] == [1, 2] and read(folder)["superseded"] == []
+    assert (
+        read(folder)["subjects"] == ["reno", "cubic"]
+        and read(folder)["seeds"] == [1, 2]
+        and read(folder)["superseded"] == []
+    )
 
 
 @pytest.mark.parametrize("change", [{"base": {"a": 2}}, {"kernel_key": "kernel-2"}])
@@ -49,16 +69,22 @@ def test_an_edited_module_supersedes_and_nothing_is_lost(tmp_path):
     assert [run["id"] for run in read(folder)["runs"]] == [new.id]
     assert [(run["id"], run["by"]) for run in read(folder)["superseded"]] == [(old.id, new.id)]
     assert os.readlink(folder / "runs/reno-seed1").endswith(new.id)
-    experiment.add(tmp_path, described(), [old])            # and back
+    experiment.add(tmp_path, described(), [old])  # and back
     assert [run["id"] for run in read(folder)["superseded"]] == [new.id]
 
 
 def test_points_of_a_sweep(tmp_path):
     axes = {"topology.central.queue.limit": ["85", "170"], "traffic.load": ["60 %"]}
-    plans = [plan(point={"topology.central.queue.limit": limit, "traffic.load": "60 %"}, inputs={"x": limit}) for limit in ("85", "170")]
+    plans = [
+        plan(point={"topology.central.queue.limit": limit, "traffic.load": "60 %"}, inputs={"x": limit})
+        for limit in ("85", "170")
+    ]
     folder = experiment.add(tmp_path, described(axes=axes), plans)
     assert folder.name == "demo-load60-quick-sweep-limit-load"
-    assert [run["name"] for run in read(folder)["runs"]] == ["reno-limit85-load60-seed1", "reno-limit170-load60-seed1"]
+    assert [run["name"] for run in read(folder)["runs"]] == [
+        "reno-limit85-load60-seed1",
+        "reno-limit170-load60-seed1",
+    ]
     assert read(folder)["axes"] == axes
 
 
@@ -75,12 +101,17 @@ def test_an_experiment_called_runs_does_not_get_into_the_runs(tmp_path):
 
 def test_hostile_words_stay_in_the_folder(tmp_path):
     labels = {**described().labels, "parameters": {"x": "../../evil"}}
-    folder = experiment.add(tmp_path, described(labels=labels, kernel_spec="/tmp/../..", axes={"../k": ["v"]}),
-                            [plan("reno", point={"../k": "../../v"})])
+    folder = experiment.add(
+        tmp_path,
+        described(labels=labels, kernel_spec="/tmp/../..", axes={"../k": ["v"]}),
+        [plan("reno", point={"../k": "../../v"})],
+    )
     assert folder.parent == tmp_path and all(path.parent == folder / "runs" for path in (folder / "runs").iterdir())
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"schema": 2}', '{"schema": 1, "runs": ["runs/a"]}', '{"schema": 2, "runs": [3]}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"schema": 2}', '{"schema": 1, "runs": ["runs/a"]}', '{"schema": 2, "runs": [3]}']
+)
 def test_damaged_or_old_experiments_are_one_line(tmp_path, text):
     folder = experiment.add(tmp_path, described(), [plan()])
     (folder / "experiment.json").write_text(text)
@@ -106,6 +137,7 @@ def test_finding(tmp_path, monkeypatch):
 
 # -- the index ------------------------------------------------------------------------------------
 
+
 def made_run(results, made, **record):
     run_dir = results / "runs" / made.id
     run_dir.mkdir(parents=True)
@@ -120,8 +152,17 @@ def test_an_index_is_made_from_the_runs_whatever_was_there(tmp_path, content):
     experiment.add(tmp_path, described(), [plan()])
     if content is not None:
         (tmp_path / "index.sqlite").write_bytes(content)
-    assert index.rows(tmp_path) == [{"experiment": "demo-load60-quick", "name": "reno-seed1", "id": plan().id, "status": "finished",
-                                     "verdict": "valid", "virtual_s": 6.0, "wall_s": 1.5}]
+    assert index.rows(tmp_path) == [
+        {
+            "experiment": "demo-load60-quick",
+            "name": "reno-seed1",
+            "id": plan().id,
+            "status": "finished",
+            "verdict": "valid",
+            "virtual_s": 6.0,
+            "wall_s": 1.5,
+        }
+    ]
     with contextlib.closing(sqlite3.connect(tmp_path / "index.sqlite")) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (index.SCHEMA,)
 
@@ -143,9 +184,19 @@ def test_noting_a_run_and_an_experiment(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["plan.json", "run.json", "verdict.json"])
-@pytest.mark.parametrize("damage", ["", "[]", "null", "{", '{"schema": 2, "status": {}, "seed": 1e400}', '{"labels": 3, "seed": [' + "9" * 400 + "]}"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "",
+        "[]",
+        "null",
+        "{",
+        '{"schema": 2, "status": {}, "seed": 1e400}',
+        '{"labels": 3, "seed": [' + "9" * 400 + "]}",
+    ],
+)
 def test_damaged_runs_are_in_the_index_too(tmp_path, name, damage):
     made_run(tmp_path, plan())
     (tmp_path / "runs" / plan().id / name).write_text(damage)
-    row, = index.rows(tmp_path)
+    (row,) = index.rows(tmp_path)
     assert row["id"] == plan().id and (row["status"] == "finished") == (name == "verdict.json")

@@ -6,9 +6,9 @@ import signal
 import types
 
 import pytest
-from simple_plans import QuickEngine, plan
 
 import testbed.run
+from simple_plans import QuickEngine, plan
 from testbed import campaign, experiment, index
 from testbed.errors import RunFailed
 from testbed.executors import local
@@ -19,7 +19,9 @@ from testbed.store import Store, read_record
 def carry_out(tmp_path, monkeypatch, capsys):
     """carry_out(outcomes, plans, ...) -> (failures, names of the runs that were made, lines shown)."""
     monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.setattr(testbed.run, "_prepare", lambda _plan, _engine, work_dir, *_: (work_dir / "workload.json").write_text("{}"))
+    monkeypatch.setattr(
+        testbed.run, "_prepare", lambda _plan, _engine, work_dir, *_: (work_dir / "workload.json").write_text("{}")
+    )
     monkeypatch.setattr(testbed.run, "judge_and_measure", lambda run_dir: "valid")
     monkeypatch.setattr(testbed.run, "read_verdict", lambda run_dir: "valid")
     store, calls = Store(tmp_path / "results"), tmp_path / "calls"
@@ -31,6 +33,7 @@ def carry_out(tmp_path, monkeypatch, capsys):
         failures = campaign.carry_out(plans, local.Executor(engine, store, jobs), store, **options)
         assert not list(store.runs.glob(".*")), "scratch folders are left"
         return failures, sorted(calls.read_text().split()), capsys.readouterr().err
+
     run.store = store
     return run
 
@@ -57,7 +60,9 @@ def test_runs_that_are_there_are_not_repeated(carry_out):
     assert carry_out({}, plans_of("reno"), again=True)[1] == ["reno-seed1"]
 
 
-@pytest.mark.parametrize("change", [{"kernel_key": "kernel-2"}, {"scenario__topology": {"kind": "bus"}}, {"guest_code": "code-2"}])
+@pytest.mark.parametrize(
+    "change", [{"kernel_key": "kernel-2"}, {"scenario__topology": {"kind": "bus"}}, {"guest_code": "code-2"}]
+)
 def test_what_is_made_from_something_else_is_another_run_beside_it(carry_out, change):
     carry_out({}, [plan()])
     assert carry_out({}, [plan(**change)])[1] == ["reno-seed1"]
@@ -67,6 +72,7 @@ def test_what_is_made_from_something_else_is_another_run_beside_it(carry_out, ch
 def raising(problem):
     def outcome():
         raise problem
+
     return outcome
 
 
@@ -77,13 +83,29 @@ def die():
 def test_a_failure_does_not_stop_the_others_and_is_repeated_next_time(carry_out):
     plans = plans_of("a", "b", "c", "d", "e")
     failures, _, shown = carry_out(
-        {"a-seed1": raising(RunFailed("first line\nsecond line")), "b-seed1": raising(OSError(28, "No space left", "raw/x")),
-         "c-seed1": raising(ZeroDivisionError("division")), "d-seed1": die}, plans)
-    assert failures == {"a-seed1": "first line\nsecond line", "b-seed1": "No space left: raw/x",
-                        "c-seed1": "traffic: ZeroDivisionError: division", "d-seed1": "its process ended with status -9"}
-    assert "a-seed1: failed: first line (" in shown and "second line" not in shown and "e-seed1: finished, valid" in shown
+        {
+            "a-seed1": raising(RunFailed("first line\nsecond line")),
+            "b-seed1": raising(OSError(28, "No space left", "raw/x")),
+            "c-seed1": raising(ZeroDivisionError("division")),
+            "d-seed1": die,
+        },
+        plans,
+    )
+    assert failures == {
+        "a-seed1": "first line\nsecond line",
+        "b-seed1": "No space left: raw/x",
+        "c-seed1": "traffic: ZeroDivisionError: division",
+        "d-seed1": "its process ended with status -9",
+    }
+    assert (
+        "a-seed1: failed: first line (" in shown
+        and "second line" not in shown
+        and "e-seed1: finished, valid" in shown
+    )
     record = read_record(carry_out.store.run_dir(plans[2].id))
-    assert record["status"] == "failed" and "ZeroDivisionError" in record["traceback"] and record["phase"] == "traffic"
+    assert (
+        record["status"] == "failed" and "ZeroDivisionError" in record["traceback"] and record["phase"] == "traffic"
+    )
     failures, made, _ = carry_out({}, plans)
     assert failures == {} and made == [f"{subject}-seed1" for subject in "abcd"]
 
@@ -93,6 +115,7 @@ def test_traffic_that_cannot_be_made_fails_its_own_runs_only(carry_out, monkeypa
         if made.seed == 2:
             raise RunFailed("no such trace")
         (work_dir / "workload.json").write_text("{}")
+
     monkeypatch.setattr(testbed.run, "_prepare", refuse_seed_2)
     failures, made, _ = carry_out({}, plans_of("reno", seeds=(1, 2, 3)))
     assert failures == {"reno-seed2": "no such trace"} and made == ["reno-seed1", "reno-seed3"]
@@ -101,6 +124,7 @@ def test_traffic_that_cannot_be_made_fails_its_own_runs_only(carry_out, monkeypa
 def test_a_full_disk_while_a_run_is_sealed(carry_out, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device", "raw/x")
+
     monkeypatch.setattr(Store, "seal", full)
     failures, _, _ = carry_out({}, plans_of("reno"))
     assert failures["reno-seed1"].startswith("No space left on device: raw/x")
@@ -110,7 +134,7 @@ def test_a_defect_in_what_comes_after_keeps_the_run(carry_out, monkeypatch):
     monkeypatch.setattr(testbed.run, "judge_and_measure", lambda _: [][0])
     failures, _, _ = carry_out({}, plans_of("reno"))
     assert "IndexError" in failures["reno-seed1"] and carry_out.store.finished(plan().id)
-    assert carry_out({}, plans_of("reno"))[1] == []         # the simulation is not repeated
+    assert carry_out({}, plans_of("reno"))[1] == []  # the simulation is not repeated
 
 
 def test_one_cpu_per_job_and_one_job_where_runs_disturb_each_other(monkeypatch):
@@ -119,7 +143,10 @@ def test_one_cpu_per_job_and_one_job_where_runs_disturb_each_other(monkeypatch):
     def cpus(jobs, parallel=True):
         engine = types.SimpleNamespace(capabilities=types.SimpleNamespace(parallel=parallel))
         return local.Executor(engine, None, jobs)._cpus
-    assert cpus(None) == [3, 5, 7] and cpus(1) == [3] and cpus(5) == [3, 5, 7, 3, 5] and cpus(5, parallel=False) == [3]
+
+    assert (
+        cpus(None) == [3, 5, 7] and cpus(1) == [3] and cpus(5) == [3, 5, 7, 3, 5] and cpus(5, parallel=False) == [3]
+    )
 
 
 def test_names_of_runs():

@@ -4,17 +4,27 @@ import dataclasses
 import json
 
 import pytest
-from simple_plans import SCENARIO, VARIANT, plan
 
+from simple_plans import SCENARIO, VARIANT, plan
 from testbed import plan as plans
 from testbed.errors import UsageError
 
 
-@pytest.mark.parametrize("changes", [
-    {"seed": 2}, {"engine": "other"}, {"kernel_key": "kernel-2"}, {"guest_code": "code-2"}, {"inputs": {"trace": "ab"}},
-    {"scenario__topology": {"kind": "bus"}}, {"scenario__probes": {"queue": {}}},
-    {"variants": ({**VARIANT, "module_sha256": "ab"},)}, {"variants": ({**VARIANT, "sysctls": {"net.ipv4.tcp_sack": 0}},)},
-    {"variants": ({**VARIANT, "under_test": False},)}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seed": 2},
+        {"engine": "other"},
+        {"kernel_key": "kernel-2"},
+        {"guest_code": "code-2"},
+        {"inputs": {"trace": "ab"}},
+        {"scenario__topology": {"kind": "bus"}},
+        {"scenario__probes": {"queue": {}}},
+        {"variants": ({**VARIANT, "module_sha256": "ab"},)},
+        {"variants": ({**VARIANT, "sysctls": {"net.ipv4.tcp_sack": 0}},)},
+        {"variants": ({**VARIANT, "under_test": False},)},
+    ],
+)
 def test_whatever_decides_bytes_decides_the_id(changes):
     assert plan(**changes).id != plan().id
 
@@ -37,8 +47,21 @@ def test_a_plan_survives_its_file(tmp_path):
     assert plans.read(tmp_path) == made and json.loads((tmp_path / "plan.json").read_text())["id"] == made.id
 
 
-@pytest.mark.parametrize("damage", ["", "[]", "null", "{", "{}", '{"schema": 2}', '{"schema": 1, "id": "x"}', '{"schema": 2, "id": 7}',
-                                    '{"schema": 2, "id": "x", "variants": 3}', "[" * 5000])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "",
+        "[]",
+        "null",
+        "{",
+        "{}",
+        '{"schema": 2}',
+        '{"schema": 1, "id": "x"}',
+        '{"schema": 2, "id": 7}',
+        '{"schema": 2, "id": "x", "variants": 3}',
+        "[" * 5000,
+    ],
+)
 def test_damaged_plans_are_one_line(tmp_path, damage):
     (tmp_path / "plan.json").write_text(damage)
     with pytest.raises(UsageError, match="plan.json: ") as caught:

@@ -43,7 +43,7 @@ def test_a_sealed_run_has_its_hashes_and_nothing_else_is_left(store):
     assert make(store)
     record = store.finished(ID)
     assert list(record["raw_files_sha256"]) == ["a.json"] and len(record["raw_sha256"]) == 64 and hidden(store) == []
-    assert not make(store, "other")             # it is there
+    assert not make(store, "other")  # it is there
     assert (store.run_dir(ID) / "raw/a.json").read_text() == "data"
 
 
@@ -60,7 +60,9 @@ def test_a_failed_run_is_kept_and_repeated_but_never_replaces_a_finished_one(sto
     assert make(store, status="failed", error="x")
     assert store.finished(ID) is None and stores.read_record(store.run_dir(ID))["error"] == "x"
     assert make(store, "good") and not make(store)
-    assert make(store, "bad", again=True, status="failed") and (store.run_dir(ID) / "raw/a.json").read_text() == "good"
+    assert (
+        make(store, "bad", again=True, status="failed") and (store.run_dir(ID) / "raw/a.json").read_text() == "good"
+    )
 
 
 def test_two_processes_do_not_make_the_same_run(store):
@@ -90,7 +92,7 @@ def test_what_a_killed_process_leaves_is_cleared_away(store):
     process = multiprocessing.get_context("fork").Process(target=_hold_and_die, args=(store,))
     process.start()
     process.join()
-    assert len(hidden(store)) == 2              # its claim and its folder
+    assert len(hidden(store)) == 2  # its claim and its folder
     assert make(store, "next") and (store.run_dir(ID) / "raw/a.json").read_text() == "next"
     store.create()
     assert hidden(store) == []
@@ -105,7 +107,7 @@ def test_another_host_has_its_claim_until_the_lease_ends(store):
     other = store.runs / f".partial-{ID}-elsewhere-12345678-1-1"
     other.mkdir()
     store.create()
-    assert other.exists()                       # who knows what goes on there
+    assert other.exists()  # who knows what goes on there
 
 
 def test_a_claim_is_renewed(store, monkeypatch):
@@ -119,7 +121,9 @@ def test_a_claim_is_renewed(store, monkeypatch):
         assert claim.stat().st_mtime > 1
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null", "{", "3", '{"status": "finished"}', '{"schema": 1, "status": "finished"}', "[" * 9999])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", "{", "3", '{"status": "finished"}', '{"schema": 1, "status": "finished"}', "[" * 9999]
+)
 def test_damaged_records_are_no_records(store, text):
     make(store)
     (store.run_dir(ID) / "run.json").write_text(text)
@@ -130,6 +134,7 @@ def test_hashes_are_of_data_not_of_its_compression(tmp_path):
     import gzip
 
     from testbed.files import hash_raw
+
     sums = []
     for level in (1, 9):
         folder = tmp_path / str(level) / "raw"

@@ -1,58 +1,93 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Say what this machine lacks for each engine, and the command that fixes it."""
+import argparse
 import os
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
 
-import kernel
-from testbed import PROJECT_DIR, engines, results
+from testbed import PROJECT_DIR, engines, store
+from testbed.errors import TestbedError, UsageError
 
 HELP = "what is missing on this machine, and what fixes it"
+_DEFAULT_ENGINE = "uml"
+_ROOM_MB = 2000
+
+#: what was looked at: good, what, message, fix
+_Finding = tuple[bool, str, str, str]
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", help="only this engine (default: all)")
 
 
-def main(arguments):
+def main(arguments: argparse.Namespace) -> int:
     """Exit code 0 if the default engine (or the one asked for) can run, 3 otherwise."""
-    troubles = 0
-    missing = _missing_packages()
-    troubles += _line(not missing, "Debian packages", "all there" if not missing else f"missing: {', '.join(missing)}",
-                      "make setup")
-    built = kernel.find()
-    print(f"  {'ok' if built else '--':7} guest kernel: "
-          + (f"{built.release} from {built.source}" if built else "not built yet; `testbed kernel` or the first run does it"))
+    if arguments.engine and arguments.engine not in engines.names():
+        raise UsageError(f"no engine {arguments.engine!r}; there are: {', '.join(engines.names())}")
+    good = _show("Debian packages", _packages)
+    _show("guest kernel", _kernel)
     for name in [arguments.engine] if arguments.engine else engines.names():
-        engine = engines.load(name)({})
-        problems = engine.problems()
-        for problem in problems:
-            _line(False, f"engine {name}", problem.message, problem.fix)
-        if not problems:
-            _line(True, f"engine {name}", f"ready ({engine.clock} time)", "")
-        if problems and name in (arguments.engine, "uml"):
-            troubles += 1
-    folder = results.results_dir()
-    while not folder.exists():
-        folder = folder.parent
-    free_mb = shutil.disk_usage(folder).free >> 20
-    troubles += _line(free_mb >= 2000 and os.access(folder, os.W_OK), "results folder",
-                      f"{results.results_dir()}, {free_mb} MB free", "free some space, or set TESTBED_RESULTS")
-    return 3 if troubles else 0
+        usable = _show(f"engine {name}", lambda: _engine(name))
+        if name in (arguments.engine, _DEFAULT_ENGINE):
+            good = good and usable
+    good = _show("results folder", _results) and good
+    return 0 if good else 3
 
 
-def _line(good, what, message, fix):
-    print(f"  {'ok' if good else 'PROBLEM':7} {what}: {message}" + ("" if good or not fix else f"\n          fix: {fix}"))
-    return 0 if good else 1
+def _show(what: str, look: Callable[[], Iterator[_Finding]]) -> bool:
+    """Print what was found; True if all is well. Whatever keeps one from being looked at is a problem of it."""
+    try:
+        findings = list(look())
+    except (OSError, ValueError, RuntimeError, TestbedError) as problem:
+        why = f"{problem.strerror}: {problem.filename}" if isinstance(problem, OSError) else str(problem)
+        findings = [(False, what, f"cannot be looked at: {why}", "")]
+    for good, name, message, fix in findings:
+        print(f"  {'ok' if good else 'PROBLEM':7} {name}: {message}")
+        if fix and not good:
+            print(f"          fix: {fix}")
+    return all(good for good, *_ in findings)
 
 
-def _missing_packages():
+def _packages() -> Iterator[_Finding]:
     wanted = [line.split("#")[0].split() for line in (PROJECT_DIR / "packages.txt").read_text().splitlines()]
     names = [words[1] for words in wanted if len(words) == 2]
-    try:
-        done = subprocess.run(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *names],
-                              capture_output=True, text=True)
-    except FileNotFoundError:
-        return []
+    if not shutil.which("dpkg-query"):
+        yield False, "Debian packages", "this is not a Debian system", "install the equivalents of packages.txt by hand"
+        return
+    done = subprocess.run(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *names],
+                          capture_output=True, text=True)
     installed = {line.split()[0] for line in done.stdout.splitlines() if line.endswith(" installed")}
-    return [name for name in names if name not in installed]
+    missing = [name for name in names if name not in installed]
+    yield (not missing, "Debian packages", f"missing: {', '.join(missing)}" if missing else "all there", "make setup")
+
+
+def _kernel() -> Iterator[_Finding]:
+    import kernel
+    built = kernel.find()
+    yield True, "guest kernel", (f"{built.release} from {built.source}" if built
+                                 else "not built yet; `testbed kernel` or the first run does it"), ""
+
+
+def _engine(name: str) -> Iterator[_Finding]:
+    engine = engines.load(name)
+    problems = engine.problems()
+    for problem in problems:
+        yield False, f"engine {name}", problem.message, problem.fix
+    if not problems:
+        yield True, f"engine {name}", f"ready ({engine.capabilities.clock} time)", ""
+
+
+def _results() -> Iterator[_Finding]:
+    folder = wanted = store.results_dir()
+    while not os.path.lexists(folder) and folder != folder.parent:
+        folder = folder.parent
+    fix = "set TESTBED_RESULTS to a folder of yours"
+    if not os.path.isdir(folder):
+        yield False, "results folder", f"{folder} is not a folder", fix
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        yield False, "results folder", f"{wanted}: no permission to write in {folder}", fix
+    else:
+        free_mb = shutil.disk_usage(folder).free >> 20
+        yield (free_mb >= _ROOM_MB, "results folder", f"{wanted}, {free_mb} MB free",
+               "free some space, or set TESTBED_RESULTS")

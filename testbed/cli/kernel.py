@@ -7,23 +7,23 @@
   testbed kernel --prune               remove what nobody uses any more
   testbed kernel --module PATH         build an out-of-tree module (a .c file or a folder) against it
 """
+import argparse
 import sys
 
-import kernel
 from testbed.cli import _shared
 
 HELP = "build the guest kernel, or a module against it"
 
 
-def add_arguments(parser):
-    parser.add_argument("--kernel", metavar="PATH|VERSION",
-                        help="a version such as 6.12 (default), newest, a kernel tree or a tarball")
-    parser.add_argument("--prune", action="store_true",
-                        help="remove kernels from the cache that no run has used for a month or that no build would give today")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    _shared.add_kernel_argument(parser)
+    parser.add_argument("--prune", action="store_true", help="remove kernels from the cache that no run has used "
+                        "for a month or that no build would give today")
     parser.add_argument("--module", metavar="PATH", help="build the module of PATH (a .c file or a folder)")
 
 
-def main(arguments):
+def main(arguments: argparse.Namespace) -> int:
+    import kernel
     if arguments.prune:
         freed = kernel.prune((None, arguments.kernel), report=print)
         print(f"{freed >> 20} MB are free now")

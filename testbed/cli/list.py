@@ -1,98 +1,131 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""List what there is: scenarios, congestion controls, engines, topologies, traffic, probes, runs."""
-import contextlib
+"""List what there is: scenarios, congestion controls, engines, topologies, traffic, probes, runs.
+
+  testbed list                         scenarios, congestion controls, engines
+  testbed list ccas probes
+  testbed list runs --json             for programs: everything, and nothing folded
+"""
+import argparse
+import json
 import os
-import sqlite3
+import re
+import sys
+import types
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-import kernel.modinfo
-import kernel.modules
-import topologies
-import traffic
-from testbed import ccas, engines, probes, results, scenario
 from testbed.cli import _shared
+from testbed.errors import UsageError
+
+if TYPE_CHECKING:
+    from testbed.ccas import Variant
+    from testbed.engines.base import EngineBase
 
 HELP = "list scenarios, congestion controls, engines ..."
+_KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "runs")
 #: columns for which a narrow terminal has no room, and from which width it has
 _DETAILS, _DETAILS_FROM = ("set to", "source", "parameters"), 140
-#: for programs that read it: nothing is folded
-_UNFOLDED = 400
-_KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "runs")
+#: where there is no terminal to ask for its width
+_WIDTH = 100
+
+#: heading, names of the columns, rows
+_Listing = tuple[str, tuple[str, ...], Sequence[tuple[Any, ...]]]
 
 
-def add_arguments(parser):
-    parser.add_argument("what", nargs="*", choices=[[], *_KINDS], metavar="WHAT",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", nargs="*", metavar="WHAT",
                         help=f"one or more of: {', '.join(_KINDS)} (default: the first three)")
+    parser.add_argument("--json", action="store_true", help="as JSON: {kind: [{column: value}]}")
     _shared.add_engine_arguments(parser)
 
 
-def main(arguments):
-    console = Console(highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(highlight=False, width=_UNFOLDED)
-    for kind in arguments.what or _KINDS[:3]:
-        heading, columns, rows = _ccas(arguments) if kind == "ccas" else globals()[f"_{kind}"]()
-        # not as the table's title: that would be wrapped at the table's width
-        console.print(Text(heading, style="bold"), soft_wrap=True)
-        shown = [i for i, column in enumerate(columns) if console.width >= _DETAILS_FROM or column not in _DETAILS]
-        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-        for i in shown:
-            table.add_column(columns[i], overflow="fold")
-        for row in rows:
-            table.add_row(*(str(row[i]) for i in shown))
-        console.print(table)
-        if len(shown) < len(columns):
-            console.print(Text(f"(more columns from {_DETAILS_FROM} characters on: "
-                               f"{', '.join(c for c in columns if c in _DETAILS)})", style="dim"))
-        console.print()
+def main(arguments: argparse.Namespace) -> int:
+    for kind in arguments.what:
+        if kind not in _KINDS:
+            raise UsageError(f"list {kind}: one of {', '.join(_KINDS)} expected")
+    kinds = list(dict.fromkeys(arguments.what)) or _KINDS[:3]
+    listings = {kind: _ccas(arguments) if kind == "ccas" else globals()[f"_{kind}"]() for kind in kinds}
+    if arguments.json:
+        print(json.dumps({kind: [dict(zip(columns, row)) for row in rows]
+                          for kind, (_, columns, rows) in listings.items()}, indent=1))
+        return 0
+    for listing in listings.values():
+        _show(*listing)
     return 0
 
 
-def _scenarios():
+def _show(heading: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+    console = Console(highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(highlight=False, width=_WIDTH)
+    # not as the table's title: that would be wrapped at the table's width
+    console.print(Text(heading, style="bold"), soft_wrap=True)
+    shown = [i for i, column in enumerate(columns) if console.width >= _DETAILS_FROM or column not in _DETAILS]
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for i in shown:
+        table.add_column(columns[i], overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("" if row[i] is None else str(row[i])) for i in shown))
+    with console.capture() as captured:
+        console.print(table)
+    # without the blanks that fill each line up
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    if len(shown) < len(columns):
+        console.print(Text(f"(more columns from {_DETAILS_FROM} characters on: "
+                           f"{', '.join(c for c in columns if c in _DETAILS)})", style="dim"))
+    console.print()
+
+
+def _scenarios() -> _Listing:
+    from testbed import scenario
     rows = []
     for name in scenario.names():
         loaded = scenario.load(name)
-        choices = "; ".join(f"{k} {v} (of {', '.join(loaded.choices[k])})" for k, v in loaded.parameters.items())
+        choices = "; ".join(f"{key} {value} (of {', '.join(loaded.choices[key])})"
+                            for key, value in loaded.parameters.items())
         rows.append((name, loaded.title, f"{loaded.timing.duration_us / 1e6:.0f} s", choices,
                      ", ".join(loaded.default_ccas)))
     return "Scenarios", ("name", "title", "virtual time", "choices", "congestion controls"), rows
 
 
-def _ccas(arguments):
+def _ccas(arguments: argparse.Namespace) -> _Listing:
     """Named variants, and what the kernel has without a file of ours."""
-    engine = engines.load(arguments.engine)(_shared.engine_options(arguments))
+    from testbed import ccas, engines
+    engine = engines.load(arguments.engine, _shared.engine_options(arguments))
     there = engine.find()
     variants = [ccas.load(ccas.CCA_DIR / f"{name}.yaml") for name in ccas.names()]
+    heading = "Congestion controls (the guest kernel is not built yet: `testbed kernel`)"
     if there:
-        named = {v.kernel_cca for v in variants}
-        variants += [ccas.Variant(name, name, "of this kernel") for name in engine.congestion_controls() if name not in named]
-    heading = f"Congestion controls on {engine.environment()['kernel_release']} ({arguments.engine})" if there else \
-        "Congestion controls (the guest kernel is not built yet: `testbed kernel`)"
-    if there:
-        variants = [v.on_kernel(engine.environment()["kernel_release"]) for v in variants]
+        release = engine.environment()["kernel_release"]
+        heading = f"Congestion controls on {release} ({arguments.engine})"
+        named = {variant.kernel_cca for variant in variants}
+        variants = [variant.on_kernel(release) for variant in variants]
+        variants += [ccas.Variant(name, name, "of this kernel") for name in engine.congestion_controls()
+                     if name not in named]
     rows = [(v.name, v.title, _settings(v), v.source, *_parameters_and_state(v, engine, there)) for v in variants]
     return heading, ("name", "what", "set to", "source", "parameters", "here"), sorted(rows)
 
 
-def _settings(variant):
+def _settings(variant: "Variant") -> str:
     """What makes it different from the kernel's congestion control of that name."""
-    words = [] if variant.kernel_cca == variant.name else [variant.kernel_cca]
+    words = [] if variant.kernel_cca == variant.name else [str(variant.kernel_cca)]
     words += [f"{name.removeprefix('net.ipv4.')}={value}" for name, value in variant.sysctls.items()]
     words += [f"{name}={value}" for name, value in variant.parameters.items()]
     return " ".join(words)
 
 
-def _parameters_and_state(variant, engine, there):
+def _parameters_and_state(variant: "Variant", engine: "EngineBase", there: bool) -> tuple[str, str]:
     """(names of its parameters, whether it works on this engine)."""
+    import kernel
     if not there:
         return "", "kernel not built yet"
     if variant.module is None:
         if variant.kernel_cca not in engine.congestion_controls():
             return "", "not in this kernel"
-        return ", ".join(engine.parameters(variant.kernel_cca)), "ready"
+        return ", ".join(engine.parameters(str(variant.kernel_cca))), "ready"
     try:
         module = engine.find_module(kernel.modules.digest_of(variant.module))
     except kernel.ModuleError as problem:
@@ -102,38 +135,42 @@ def _parameters_and_state(variant, engine, there):
     return ", ".join(kernel.modinfo.of_module(module.file)), "ready"
 
 
-def _engines():
+def _engines() -> _Listing:
+    from testbed import engines
     rows = []
     for name in engines.names():
-        engine = engines.load(name)({})
-        problems = engine.problems()
-        rows.append((name, engine.clock, "; ".join(f"{p.message}: {p.fix}" for p in problems) or "ready"))
+        engine = engines.load(name)
+        state = "; ".join(f"{problem.message}: {problem.fix}" for problem in engine.problems())
+        rows.append((name, engine.capabilities.clock, state or "ready"))
     return "Engines", ("name", "clock", "state here"), rows
 
 
-def _first_line(module):
-    return (module.__doc__ or "").strip().splitlines()[0]
+def _topologies() -> _Listing:
+    import topologies
+    modules = [(name, sys.modules[topologies.load(name).__module__]) for name in topologies.names()]
+    return "Topologies", ("name", "what"), [(name, _summary(module)) for name, module in modules]
 
 
-def _topologies():
-    import importlib
-    return "Topologies", ("name", "what"), [
-        (n, _first_line(importlib.import_module(topologies.load(n).__module__))) for n in topologies.names()]
+def _traffic() -> _Listing:
+    import traffic
+    return "Traffic", ("kind", "what"), [(name, _summary(traffic.load(name))) for name in traffic.names()]
 
 
-def _traffic():
-    return "Traffic", ("kind", "what"), [(n, _first_line(traffic.load(n))) for n in traffic.names()]
+def _probes() -> _Listing:
+    from testbed import probes
+    return "Probes", ("name", "what"), [(name, _summary(probes.load(name))) for name in probes.names()]
 
 
-def _probes():
-    return "Probes", ("name", "what"), [(n, _first_line(probes.load(n))) for n in probes.names()]
+def _runs() -> _Listing:
+    from testbed import index, store
+    folder = store.results_dir()
+    columns = ("experiment", "name", "id", "status", "verdict", "virtual_s", "wall_s")
+    rows = [tuple(row[column] for column in columns) for row in index.rows(folder, columns)]
+    return f"Runs in {folder}" + ("" if rows else ": none"), columns, rows
 
 
-def _runs():
-    path = results.results_dir() / "index.sqlite"
-    columns = ("experiment", "run", "status", "verdict", "virtual_s", "wall_s")
-    if not path.exists():
-        return f"Runs in {path.parent}: none", columns, []
-    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
-        rows = database.execute(f"SELECT {', '.join(columns)} FROM runs ORDER BY experiment, run").fetchall()
-    return f"Runs in {path.parent}", columns, [tuple("" if v is None else v for v in row) for row in rows]
+def _summary(module: types.ModuleType) -> str:
+    """The first sentence of a module's description, without the names of its files."""
+    paragraph = " ".join((module.__doc__ or "").split("\n\n")[0].split())
+    sentence = re.match(r".*?[.](?= [A-Z]|$)", paragraph)
+    return re.sub(r" \(->[^)]*\)", "", sentence.group() if sentence else paragraph)

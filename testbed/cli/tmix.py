@@ -6,15 +6,21 @@
   testbed tmix synth new.cvec.gz --duration 600 --seed 7
   testbed tmix shuffle trace.cvec shuffled.cvec --bin 5 --seed 7
 """
+import argparse
 import json
-import pathlib
+import os
+import stat
+from collections.abc import Iterator
+from typing import Any
 
 from testbed.errors import TestbedError, UsageError
 
 HELP = "look at, convert, make and shuffle connection vector files"
+#: shorter than a microsecond there is nothing, longer than that no trace
+_LEAST_S, _MOST_S = 1e-6, 1e6
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     info = commands.add_parser("info", help="connections, ADUs, bytes, rates of a file")
     info.add_argument("file")
@@ -34,33 +40,56 @@ def add_arguments(parser):
         command.add_argument("--seed", type=int, default=1)
 
 
-def main(arguments):
-    from traffic.tmix import tools
+def main(arguments: argparse.Namespace) -> int:
+    if "file" in arguments:
+        _check_input(arguments.file)
+    if "output" in arguments and os.path.isdir(arguments.output):
+        raise UsageError(f"{arguments.output}: a folder; the name of a file expected")
+    for name in ("duration", "bin"):
+        if name in arguments and not _LEAST_S <= getattr(arguments, name) <= _MOST_S:
+            raise UsageError(f"--{name} {getattr(arguments, name):g}: "
+                             f"a number of seconds from {_LEAST_S:f} to {_MOST_S:.0f} expected")
+    if "seed" in arguments and not 0 <= arguments.seed < 2**63:
+        raise UsageError(f"--seed {arguments.seed}: a number from 0 to 2^63 - 1 expected")
     from traffic.tmix.reader import VectorError
-    if hasattr(arguments, "file") and not pathlib.Path(arguments.file).is_file():
-        raise UsageError(f"{arguments.file}: no such file")
     try:
-        if arguments.action == "info":
-            facts = tools.info(arguments.file)
-            print(json.dumps(facts, indent=1) if arguments.json else "\n".join(_lines(facts)))
-        elif arguments.action == "convert":
-            tools.convert(arguments.file, arguments.output, arguments.format)
-        elif arguments.action == "synth":
-            if not 0 < arguments.duration <= 1e6:
-                raise UsageError("--duration: seconds above 0 expected")
-            tools.synth(arguments.output, arguments.duration, arguments.seed, text_format=arguments.format)
-        elif arguments.action == "shuffle":
-            if arguments.bin <= 0:
-                raise UsageError("--bin: seconds above 0 expected")
-            tools.shuffle(arguments.file, arguments.output, arguments.bin, arguments.seed, text_format=arguments.format)
+        _carry_out(arguments)
     except VectorError as problem:
         raise UsageError(str(problem)) from None
+    except BrokenPipeError:
+        raise
     except OSError as problem:
-        raise TestbedError(f"{problem.filename or arguments.output}: {problem.strerror}") from None
+        name = problem.filename or (arguments.output if "output" in arguments else arguments.file)
+        raise TestbedError(f"{name}: {problem.strerror or problem}") from None
     return 0
 
 
-def _lines(facts, indent=""):
+def _carry_out(arguments: argparse.Namespace) -> None:
+    from traffic.tmix import tools
+    if arguments.action == "info":
+        facts = tools.info(arguments.file)
+        print(json.dumps(facts, indent=1) if arguments.json else "\n".join(_lines(facts)))
+    elif arguments.action == "convert":
+        tools.convert(arguments.file, arguments.output, arguments.format)
+    elif arguments.action == "synth":
+        tools.synth(arguments.output, arguments.duration, arguments.seed, text_format=arguments.format)
+    else:
+        tools.shuffle(arguments.file, arguments.output, arguments.bin, arguments.seed, text_format=arguments.format)
+
+
+def _check_input(path: str) -> None:
+    """UsageError unless it is a file that can be read from its beginning as often as needed."""
+    try:
+        kind = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"{path}: no such file") from None
+    except OSError as problem:
+        raise UsageError(f"{path}: {problem.strerror}") from None
+    if not stat.S_ISREG(kind):
+        raise UsageError(f"{path}: {'a folder' if stat.S_ISDIR(kind) else 'a pipe or device'}; a regular file expected")
+
+
+def _lines(facts: dict[str, Any], indent: str = "") -> Iterator[str]:
     width = max(len(name) for name in facts)
     for name, value in facts.items():
         if isinstance(value, dict) and value:

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs in virtual time: every number they give is exact, so the tests assert exact numbers."""
 import json
-import pathlib
+import os
 
 import pandas as pd
 import pytest
 import yaml
-
 from small_runs import small_scenario
-from testbed import ccas, engines, run, scenario
+
+from testbed import campaign, ccas, engines, run, scenario
+from testbed.store import Store
+
 
 class FinishedRun:
     """A run folder's content."""
@@ -26,23 +28,28 @@ class FinishedRun:
 @pytest.fixture(scope="session")
 def engine():
     """The uml engine with its kernel built."""
-    ready = engines.load("uml")({})
+    ready = engines.load("uml")
     ready.prepare(print)
     return ready
 
 
 @pytest.fixture(scope="session")
 def run_scenario(engine, tmp_path_factory):
-    """run_scenario(tree, cca, seed) -> FinishedRun; cca: anything that --cca takes."""
+    """run_scenario(tree, cca, seed) -> FinishedRun; cca: anything that --cca takes. A run that fails is an error."""
     def carry_out(tree, cca="cubic", seed=1) -> FinishedRun:
         folder = tmp_path_factory.mktemp("run")
         (folder / "small.yaml").write_text(yaml.safe_dump(tree))
-        loaded = scenario.load(str(folder / "small.yaml"))
-        run.prepare_workload(loaded, seed, engine.guest_dir(folder), folder / "workload")
+        points = scenario.expand(str(folder / "small.yaml"), {}, False, [])
         subject = ccas.make_ready(ccas.parse(cca)[0], engine, print)
-        run_dir = pathlib.Path(folder / f"{subject.name}-seed{seed}")
-        run.carry_out(run.RunSpec(loaded, subject, seed), engine, folder / "workload", run_dir, 0, lambda *_: None)
-        return FinishedRun(run_dir)
+        plan, = campaign.make_plans(points, [subject], [seed], engine, print)
+        store = Store(folder / "results")
+        store.create()
+        affinity = os.sched_getaffinity(0)
+        with store.shared_folder() as shared:
+            outcome = run.execute(run.Job(plan), engine, store, shared, min(affinity), lambda *_: None)
+        if outcome.error:
+            raise AssertionError(outcome.error)
+        return FinishedRun(store.run_dir(plan.id))
     return carry_out
 
 

@@ -188,10 +188,29 @@ def either(*kinds: Any) -> Any:
 
 def section(cls: type[Any], default: Any = REQUIRED) -> Any:
     """A section inside a section. A default of {} stands for one whose fields all have their defaults."""
-    def read(value: Any) -> Any:
-        return decode(cls, value)
+    return custom(functools.partial(decode, cls), default)
+
+
+def tagged(classes: Mapping[str, type[Any]], default: Any = REQUIRED, tag: str = "kind", usual: str = "") -> Any:
+    """A section that is one of several dataclasses, told apart by the word in its field `tag` (if not given: `usual`)."""
+    def read(value: Any) -> object:
+        if not isinstance(value, Mapping):
+            raise FieldError("", f"a mapping expected, not {show(value)}")
+        kind = value.get(tag) or usual
+        if not isinstance(kind, str) or kind not in classes:
+            raise FieldError(tag, f"one of {', '.join(classes)} expected, not {show(kind)}" if kind else "is missing")
+        decoded: object = decode(classes[kind], {**value, tag: kind})
+        return decoded
+    return custom(read, default)
+
+
+def custom(read: _Decoder, default: Any = REQUIRED) -> Any:
+    """A field that `read` decodes to something that `encode` knows: a dataclass, tuple, dict or plain value.
+
+    `read` raises FieldError with the name of the field inside the value, or "". A default of {} is decoded.
+    """
     if isinstance(default, dict):
-        return dataclasses.field(kw_only=True, default_factory=functools.partial(decode, cls, default),
+        return dataclasses.field(kw_only=True, default_factory=functools.partial(read, default),
                                  metadata={"decoder": read, "nested": True})
     return _field(read, default, nested=True)
 

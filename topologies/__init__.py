@@ -1,41 +1,56 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Mininet topologies, one file each, found by listing this folder.
+"""Topologies, one file each, found by listing this folder.
 
-A topology file `my_net.py` holds one subclass of `EmulatedTopo`; scenarios name it
-`my-net`. Nothing here knows what traffic will cross the network.
+A topology file `my_net.py` holds one subclass of `EmulatedTopo` with its section (a dataclass of
+testbed/fields.py); scenarios name it `my-net`. Nothing here knows what traffic will cross the network.
+
+`resolve` makes of a scenario's section the network as a dictionary: what raw/network.json holds, what
+traffic and analysis read, and what the guest builds with `topologies.network`, without asking again.
 """
+# The guest imports this package for `network`: nothing else is imported before it is needed.
 import importlib
 import pathlib
+from typing import TYPE_CHECKING, Any
 
-from topologies.base import EmulatedTopo, TopologyError
-from topologies.parameters import ParameterError, require_mapping
+if TYPE_CHECKING:
+    from topologies.base import EmulatedTopo
 
-_SUPPORT = {"__init__", "base", "link", "losses", "network", "namespace", "parameters"}
+_SUPPORT = {"__init__", "base", "link", "losses", "namespace", "network", "queues", "tc"}
 
 
-def names():
+def names() -> list[str]:
     """Names of all topologies, as scenarios spell them."""
     folder = pathlib.Path(__file__).parent
-    return sorted(f.stem.replace("_", "-") for f in folder.glob("*.py")
-                  if f.stem not in _SUPPORT)
+    return sorted(f.stem.replace("_", "-") for f in folder.glob("[a-z]*.py") if f.stem not in _SUPPORT)
 
 
-def load(name):
-    """The `EmulatedTopo` subclass called `name`; ParameterError if there is none."""
-    if name not in names():
-        raise ParameterError("kind", f"no topology {name!r}; there are: {', '.join(names())}")
+def load(name: object) -> "type[EmulatedTopo]":
+    """The `EmulatedTopo` subclass called `name`; FieldError if there is none."""
+    from testbed import fields
+    from topologies import base
+    if not isinstance(name, str) or name not in names():
+        raise fields.FieldError("kind", f"no topology {fields.show(name)}; there are: {', '.join(names())}"
+                                if name else "is missing")
     module = importlib.import_module("topologies." + name.replace("-", "_"))
     for thing in vars(module).values():
-        if (isinstance(thing, type) and issubclass(thing, EmulatedTopo)
-                and thing.__module__ == module.__name__):
+        if isinstance(thing, type) and issubclass(thing, base.EmulatedTopo) and thing.__module__ == module.__name__:
             return thing
-    raise TopologyError(f"{module.__file__}: no subclass of EmulatedTopo in it")
+    raise base.TopologyError(f"{module.__file__}: no subclass of EmulatedTopo in it")
 
 
-def from_section(section):
-    """Build the topology that a scenario's topology section describes.
+def complete(section: object) -> dict[str, Any]:
+    """A scenario's topology section with all defaults filled in; FieldError (with .field) if it makes no sense."""
+    from testbed import fields
+    if not isinstance(section, dict):
+        raise fields.FieldError("", f"a mapping expected, not {fields.show(section)}")
+    kind = section.get("kind")
+    decoded = fields.decode(load(kind).Section, {k: v for k, v in section.items() if k != "kind"})
+    return {"kind": kind, **fields.encode(decoded)}
 
-    Raises ParameterError, whose `field` is the field's dotted name in the section.
-    """
-    parameters = dict(require_mapping(section, ""))
-    return load(parameters.pop("kind", None)).from_section(parameters)
+
+def resolve(section: object) -> dict[str, Any]:
+    """The network that a scenario's topology section describes; FieldError (with .field) if there is none."""
+    from testbed import fields
+    given = complete(section)
+    topology = load(given.pop("kind"))
+    return topology(fields.decode(topology.Section, given)).describe()

@@ -4,111 +4,125 @@
 A topology only says which hosts, routers and links there are; addresses, static
 routes, interface names and the numbering that probes rely on follow from that here.
 """
+import dataclasses
 from collections import deque
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from ipaddress import IPv4Network
+from typing import Any, ClassVar
 
 from mininet.topo import Topo
 
-# Probes tell the central link's two queues apart by interface index, which is not
-# unique across namespaces: bottleneck interfaces get numbers from here on.
+from testbed import fields
+from topologies.link import Link
+
+# Probes tell bottlenecks' queues apart by interface index, which is not unique across
+# namespaces: bottleneck interfaces get numbers from here on.
 BOTTLENECK_IFINDEX = 1001
+#: Linux: 15 characters for the name of an interface, one of them for the wire device's w
+_LONGEST_DEVICE = 14
+#: directions of a link whose first node is on the left
+_DIRECTIONS = ("left_to_right", "right_to_left")
 
 
 class TopologyError(Exception):
-    """A topology that does not exist or cannot be built; the message says why."""
+    """A topology that cannot be built: a mistake in its file. The message says which."""
 
 
-@dataclass
+@dataclasses.dataclass
 class Port:
-    """One end of a link: interface `device` of `node`, sending as `egress` says."""
+    """One end of a link: interface `device` of `node`, sending over the link direction `name`."""
     node: str
     device: str
     address: str
     mac: str
-    egress: object
+    link: Link
+    name: str
+    direction: str
+    bottleneck: bool
     ifindex: int = 0
 
-    @property
-    def wire_device(self):
-        """Name of the IFB that carries what arrives at this port."""
-        return "w" + self.device
 
-
-@dataclass
+@dataclasses.dataclass
 class Path:
     """A pair of hosts between which traffic flows; RTT without queues or serialisation."""
     initiator: str
     acceptor: str
     base_rtt_us: int
-    hops: list                  # names of the link directions there ...
-    hops_back: list             # ... and back
+    hops: list[str]             # names of the link directions there ...
+    hops_back: list[str]        # ... and back
 
 
-class EmulatedTopo(Topo):
-    """Base of all topologies. Subclasses override `build(**parameters)` and use
-    `host`, `router`, `link` and `path`."""
+class EmulatedTopo(Topo):           # type: ignore[misc]
+    """Base of all topologies. Subclasses name the dataclass of their `Section` and override
+    `build(section)`, in which they use `host`, `router`, `link` and `path`."""
 
-    def __init__(self, **params):
-        self.port_pairs = []          # pairs (Port, Port), one per link
-        self.paths = []
-        self._roles = {}
-        super().__init__(**params)
+    Section: ClassVar[Any]
+
+    def __init__(self, section: Any = None) -> None:
+        self.port_pairs: list[tuple[Port, Port]] = []
+        self.paths: list[Path] = []
+        self._roles: dict[str, tuple[str, str]] = {}
+        super().__init__(section)
 
     # -- what subclasses call ------------------------------------------------
 
-    def host(self, name, side=""):
+    def host(self, name: str, side: str = "") -> str:
         """Add an end host."""
         self._roles[name] = ("host", side)
-        return self.addHost(name)
+        return str(self.addHost(name))
 
-    def router(self, name, side=""):
+    def router(self, name: str, side: str = "") -> str:
         """Add a router: a node that forwards."""
         self._roles[name] = ("router", side)
-        return self.addHost(name)
+        return str(self.addHost(name))
 
-    def link(self, a, b, a_to_b, b_to_a):
-        """Connect nodes `a` and `b`; each direction is a `LinkDirection`."""
+    def link(self, a: str, b: str, a_to_b: Link, b_to_a: Link, *, bottleneck: bool = False,
+             a_is_left: bool = False, names: tuple[str, str] | None = None) -> None:
+        """Connect nodes `a` and `b`.
+
+        bottleneck: its queues are measured and sampled; a_is_left: the link has a direction, and `a`
+        is its left end; names of the two directions: by default `a_to_b` and `b_to_a`.
+        """
         index = len(self.port_pairs)
         network = IPv4Network("10.0.0.0/8").network_address + (index + 1) * 256
+        measured = sum(port.bottleneck for pair in self.port_pairs for port in pair)
         ends = []
-        for number, (node, egress) in enumerate(((a, a_to_b), (b, b_to_a)), start=1):
+        for number, (node, egress) in enumerate(((a, a_to_b), (b, b_to_a))):
             device = f"{node}-eth{sum(node in (p.node for p in pair) for pair in self.port_pairs)}"
-            if not egress.name:
-                egress = replace(egress, name=f"{node}_to_{(b, a)[number - 1]}")
-            ends.append(Port(node, device, str(network + number),
-                             f"02:00:00:{index >> 8:02x}:{index & 255:02x}:{number:02x}", egress))
-        for port in ends:
-            if port.egress.bottleneck:
-                port.ifindex = BOTTLENECK_IFINDEX + sum(
-                    p.egress.bottleneck and p.ifindex > 0 for pair in self.port_pairs + [ends] for p in pair)
-        self.port_pairs.append(tuple(ends))
+            if len(device) > _LONGEST_DEVICE:
+                raise TopologyError(f"{device} is too long for the name of an interface")
+            ends.append(Port(node, device, str(network + number + 1),
+                             f"02:00:00:{index >> 8:02x}:{index & 255:02x}:{number + 1:02x}", egress,
+                             name=names[number] if names else f"{node}_to_{(b, a)[number]}",
+                             direction=_DIRECTIONS[number] if a_is_left else "", bottleneck=bottleneck,
+                             ifindex=BOTTLENECK_IFINDEX + measured + number if bottleneck else 0))
+        known = {port.name for pair in self.port_pairs for port in pair}
+        if known & {port.name for port in ends} or ends[0].name == ends[1].name:
+            raise TopologyError(f"two link directions are called {ends[0].name} or {ends[1].name}")
+        self.port_pairs.append((ends[0], ends[1]))
         self.addLink(a, b, port1=int(ends[0].device.rsplit("eth", 1)[1]),
-                     port2=int(ends[1].device.rsplit("eth", 1)[1]), ends=tuple(ends))
+                     port2=int(ends[1].device.rsplit("eth", 1)[1]))
 
-    def path(self, initiator, acceptor):
+    def path(self, initiator: str, acceptor: str) -> None:
         """Declare that traffic runs between two hosts; its base RTT follows from the links."""
         there = self._hops(initiator, acceptor)
         back = self._hops(acceptor, initiator)
-        rtt_us = sum(p.egress.delay_us for p in there + back)
-        self.paths.append(Path(initiator, acceptor, rtt_us, [p.egress.name for p in there],
-                               [p.egress.name for p in back]))
+        rtt_us = sum(port.link.delay_us for port in there + back)
+        self.paths.append(Path(initiator, acceptor, rtt_us, [p.name for p in there], [p.name for p in back]))
 
-    # -- what the builder asks -------------------------------------------------
+    # -- what follows from it --------------------------------------------------
 
-    def role(self, node):
+    def role(self, node: str) -> str:
         """'host' or 'router'."""
         return self._roles[node][0]
 
-    def address_of(self, node):
+    def address_of(self, node: str) -> str:
         """The address by which a node is known: that of its first interface."""
-        for pair in self.port_pairs:
-            for port in pair:
-                if port.node == node:
-                    return port.address
+        for port, _ in self.ports_of(node):
+            return port.address
         raise TopologyError(f"{node} has no link")
 
-    def ports_of(self, node):
+    def ports_of(self, node: str) -> Iterator[tuple[Port, Port]]:
         """Pairs (own Port, peer Port) of a node, in the order the links were added."""
         for one, other in self.port_pairs:
             if one.node == node:
@@ -116,15 +130,14 @@ class EmulatedTopo(Topo):
             elif other.node == node:
                 yield other, one
 
-    def routes_of(self, node):
+    def routes_of(self, node: str) -> list[tuple[str, str, str]]:
         """Static routes of a node: list of (network, next hop address, device).
 
         Hosts have a default route; routers one route to every network they are not on.
         """
         own = list(self.ports_of(node))
         if self.role(node) == "host":
-            port, peer = own[0]
-            return [("default", peer.address, port.device)]
+            return [("default", peer.address, port.device) for port, peer in own[:1]]
         first_hop = self._first_hops(node)
         routes = []
         for pair in self.port_pairs:
@@ -138,32 +151,26 @@ class EmulatedTopo(Topo):
             routes.append((network, peer.address, port.device))
         return routes
 
-    def describe(self):
-        """The network as a dict, as `raw/network.json` holds it."""
+    def describe(self) -> dict[str, Any]:
+        """The network as a dictionary, as `raw/network.json` holds it."""
         return {
-            "nodes": [{"name": n, "role": r, "side": s,
-                       "addresses": [p.address for p, _ in self.ports_of(n)]}
-                      for n, (r, s) in self._roles.items()],
-            "links": [{"name": port.egress.name, "from": port.node, "to": peer.node,
-                       "device": port.device, "peer_device": peer.device,
-                       "rate_bps": port.egress.rate_bps, "delay_us": port.egress.delay_us,
-                       "loss_percent": port.egress.loss_percent,
-                       "lose_segments": list(port.egress.lose_segments), "lose_copies": port.egress.lose_copies,
-                       "queue": port.egress.queue.kind, "queue_options": port.egress.queue.options,
-                       "limit_packets": port.egress.queue.limit_packets,
-                       "bottleneck": port.egress.bottleneck, "ifindex": port.ifindex}
-                      for pair in self.port_pairs for port, peer in (pair, pair[::-1])],
-            "paths": [{"source": i, "initiator": p.initiator, "acceptor": p.acceptor,
-                       "initiator_address": self.address_of(p.initiator),
-                       "acceptor_address": self.address_of(p.acceptor),
-                       "base_rtt_us": p.base_rtt_us, "hops": p.hops, "hops_back": p.hops_back} for i, p in enumerate(self.paths)],
+            "nodes": [{"name": name, "role": role, "side": side,
+                       "addresses": [port.address for port, _ in self.ports_of(name)],
+                       "routes": [list(route) for route in self.routes_of(name)]}
+                      for name, (role, side) in self._roles.items()],
+            "links": [_describe_link(port, peer) for pair in self.port_pairs for port, peer in (pair, pair[::-1])],
+            "paths": [{"source": number, "initiator": path.initiator, "acceptor": path.acceptor,
+                       "initiator_address": self.address_of(path.initiator),
+                       "acceptor_address": self.address_of(path.acceptor),
+                       "base_rtt_us": path.base_rtt_us, "hops": path.hops, "hops_back": path.hops_back}
+                      for number, path in enumerate(self.paths)],
         }
 
     # -- routing -------------------------------------------------------------------
 
-    def _first_hops(self, node):
+    def _first_hops(self, node: str) -> dict[str, tuple[int, Port, Port]]:
         """{other node: (number of hops, own Port, next Port)} along shortest paths."""
-        reached = {}
+        reached: dict[str, tuple[int, Port, Port]] = {}
         queue = deque((peer.node, 1, port, peer) for port, peer in self.ports_of(node))
         while queue:
             at, hops, port, peer = queue.popleft()
@@ -174,7 +181,7 @@ class EmulatedTopo(Topo):
                 queue.extend((p.node, hops + 1, port, peer) for _, p in self.ports_of(at))
         return reached
 
-    def _hops(self, source, target):
+    def _hops(self, source: str, target: str) -> list[Port]:
         """Sending ports along the shortest path."""
         hops, at = [], source
         while at != target:
@@ -185,3 +192,11 @@ class EmulatedTopo(Topo):
             hops.append(port)
             at = peer.node
         return hops
+
+
+def _describe_link(port: Port, peer: Port) -> dict[str, Any]:
+    link = {name: value for name, value in fields.encode(port.link).items() if name != "queue"}
+    return {"name": port.name, "from": port.node, "to": peer.node, "direction": port.direction,
+            "device": port.device, "peer_device": peer.device, "address": port.address, "mac": port.mac,
+            **link, **port.link.queue.describe(port.link.rate_bps),
+            "bottleneck": port.bottleneck, "ifindex": port.ifindex}

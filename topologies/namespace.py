@@ -6,19 +6,20 @@ import fcntl
 import os
 import socket
 import struct
+from collections.abc import Iterator
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
 
 
-def _setns(fd):
+def _setns(fd: int) -> None:
     if _libc.setns(fd, _CLONE_NEWNET):
         errno = ctypes.get_errno()
         raise OSError(errno, f"setns: {os.strerror(errno)}")
 
 
 @contextlib.contextmanager
-def netns_of(pid):
+def netns_of(pid: int) -> Iterator[None]:
     """Run the block in the network namespace of process `pid`.
 
     Sockets opened and processes started in the block stay in that namespace;
@@ -37,16 +38,26 @@ def netns_of(pid):
         os.close(home)
 
 
-def write_sysctl(name, value):
+def write_sysctl(name: str, value: object) -> str:
     """Set a sysctl (dotted name) of the current namespace and read it back.
 
-    Returns the value read, as text. Raises OSError when it cannot be written.
+    Returns the value read, as text. ValueError if there is no such setting or the kernel refuses the value.
     """
     path = "/proc/sys/" + name.replace(".", "/")
-    with open(path, "w") as f:
-        f.write(str(value))
-    with open(path) as f:
-        return " ".join(f.read().split())
+    try:
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(str(value))
+    except FileNotFoundError:
+        raise ValueError(f"{name}: the kernel knows no such setting") from None
+    except IsADirectoryError:
+        raise ValueError(f"{name}: a group of settings, not one") from None
+    except OSError as problem:
+        raise ValueError(f"{name}: the kernel refuses {str(value)!r} ({problem.strerror})") from None
+    try:
+        with open(path, encoding="utf-8") as f:
+            return " ".join(f.read().split())
+    except OSError:
+        raise ValueError(f"{name}: a setting that cannot be read back") from None
 
 
 # ethtool's per-feature commands (include/uapi/linux/ethtool.h): name -> (get, set)
@@ -54,15 +65,16 @@ _OFFLOADS = {"tso": (0x1e, 0x1f), "gso": (0x23, 0x24), "gro": (0x2b, 0x2c)}
 _SIOCETHTOOL = 0x8946
 
 
-def _ethtool(sock, device, command, value):
+def _ethtool(sock: socket.socket, device: str, command: int, value: int) -> int:
     """One ETHTOOL_G/S<feature> call; returns the value in struct ethtool_value."""
     data = ctypes.create_string_buffer(struct.pack("II", command, value))
     request = struct.pack("16sP8x", device.encode(), ctypes.addressof(data))
     fcntl.ioctl(sock, _SIOCETHTOOL, request)
-    return struct.unpack("II", data.raw[:8])[1]
+    _, answer = struct.unpack("II", data.raw[:8])
+    return int(answer)
 
 
-def disable_offloads(device):
+def disable_offloads(device: str) -> dict[str, bool]:
     """Turn TSO, GSO and GRO of a device off; returns {feature: still on?} as read back."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for _, command in _OFFLOADS.values():

@@ -1,126 +1,163 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Bring an `EmulatedTopo` up with Mininet, in batches.
+"""Bring a network up with Mininet, in batches.
 
+The network is the dictionary that `topologies.resolve` made; nothing of it is questioned here.
 Mininet configures every interface with commands of its own, typed into each node's
 shell: some 110 of them for a six-host dumbbell. Here its nodes and its bookkeeping are
 used as they are, and what it would have typed goes to `ip -batch` and `tc -batch`, one
 call per node.
 """
+import contextlib
 import subprocess
+from collections.abc import Iterator
+from typing import Any
 
 from mininet.link import Intf, Link
 from mininet.net import Mininet
 from mininet.node import Node
+from mininet.topo import Topo
 
-from topologies.base import TopologyError
+from topologies import tc
 from topologies.namespace import disable_offloads, netns_of, write_sysctl
 
+Json = dict[str, Any]
 
-class _Node(Node):
+
+class _Node(Node):                  # type: ignore[misc]
     """A Mininet node that leaves its configuration to the batches."""
 
-    def config(self, **_params):
+    def config(self, **_params: Any) -> Json:
         return {}
 
 
-class _Interface(Intf):
+class _Interface(Intf):             # type: ignore[misc]
     """A Mininet interface whose address is known and set elsewhere."""
 
-    def config(self, mac=None, **_params):
+    def config(self, mac: Any = None, **_params: Any) -> Json:
         return {}
 
 
-class _EmulatedLink(Link):
+class _EmulatedLink(Link):          # type: ignore[misc]
     """A veth pair that is created with all others, in one batch."""
 
-    def __init__(self, node1, node2, ends, **params):
-        self._ends = ends
+    def __init__(self, node1: Any, node2: Any, ends: tuple[Json, Json], **params: Any) -> None:
         for key in ("addr1", "addr2", "intf"):
             params.pop(key, None)
-        super().__init__(node1, node2, addr1=ends[0].mac, addr2=ends[1].mac,
-                         intf=_Interface, **params)
-        for interface, port in zip((self.intf1, self.intf2), ends):
-            interface.ip, interface.prefixLen = port.address, "24"
+        super().__init__(node1, node2, addr1=ends[0]["mac"], addr2=ends[1]["mac"], intf=_Interface, **params)
+        for interface, end in zip((self.intf1, self.intf2), ends):
+            interface.ip, interface.prefixLen = end["address"], "24"
 
     @classmethod
-    def makeIntfPair(cls, *_args, **_kwargs):
+    def makeIntfPair(cls, *_args: Any, **_kwargs: Any) -> None:
         """The pair is made by `Network._create_links`."""
+
+
+class _Graph(Topo):                 # type: ignore[misc]
+    """The network as Mininet wants to be told of it."""
+
+    def build(self, description: Json, pairs: list[tuple[Json, Json]]) -> None:
+        for node in description["nodes"]:
+            self.addHost(node["name"])
+        for one, other in pairs:
+            self.addLink(one["from"], other["from"], port1=_port_number(one), port2=_port_number(other),
+                         ends=(one, other))
+
+
+def _port_number(link: Json) -> int:
+    return int(link["device"].rsplit("eth", 1)[1])
+
+
+def wire_device(device: str) -> str:
+    """Name of the IFB that carries what arrives at a device."""
+    return "w" + device
 
 
 class Network:
     """A running emulated network.
 
-    sysctls: {node: {name: value}} of every node's namespace.
+    description: what `topologies.resolve` gave; sysctls: {node: {name: value}} of every node's namespace;
     timer_period_us: 0 where timers are exact (virtual time), else how late the
     kernel's timers may be: the token buckets are made that deep.
     """
 
-    def __init__(self, topo, sysctls, timer_period_us=0):
-        self.topo = topo
+    def __init__(self, description: Json, sysctls: dict[str, Json], timer_period_us: int = 0) -> None:
+        self.description = description
         self.timer_period_us = timer_period_us
         self.sysctls = sysctls
-        self.observed_sysctls = {}
-        self.offloads = {}
+        self.observed_sysctls: dict[str, dict[str, str]] = {}
+        self.offloads: dict[str, dict[str, bool]] = {}
+        links = description["links"]
+        self.pairs = list(zip(links[::2], links[1::2]))
         # Mininet would now raise limits of the whole machine with a dozen sysctl
         # commands; the ones that matter here are set per namespace below.
         Mininet.inited = True
+        topo = _Graph(description, self.pairs)
         self.net = Mininet(topo=topo, host=_Node, link=_EmulatedLink, controller=None, build=False)
 
-    def __enter__(self):
+    def __enter__(self) -> "Network":
         try:
             self.net.build()
             self._create_links()
-            for node in self.net.hosts:
+            for node in self.description["nodes"]:
                 self._configure(node)
         except BaseException:
             self.stop()
             raise
         return self
 
-    def __exit__(self, *_exc):
+    def __exit__(self, *_exc: Any) -> None:
         self.stop()
 
-    def pid(self, name):
+    def pid(self, name: str) -> int:
         """Process id whose network namespace is the node's."""
-        return self.net[name].pid
+        return int(self.net[name].pid)
 
-    def in_namespace(self, name):
+    def in_namespace(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Context manager: run the block in a node's network namespace."""
         return netns_of(self.pid(name))
 
-    def stop(self):
+    def node_names(self) -> list[str]:
+        """All nodes, in the order of the description."""
+        return [node["name"] for node in self.description["nodes"]]
+
+    def ends_at(self, node: str) -> Iterator[tuple[Json, Json]]:
+        """(link out, link in) of each of a node's interfaces."""
+        for one, other in self.pairs:
+            if one["from"] == node:
+                yield one, other
+            elif other["from"] == node:
+                yield other, one
+
+    def stop(self) -> None:
         """Take the network down: the interfaces go with their namespaces."""
         for node in self.net.hosts:
             node.terminate()
 
-    def _create_links(self):
-        lines = []
-        for a, b in self.topo.port_pairs:
-            def end(port):
-                index = f"index {port.ifindex} " if port.ifindex else ""
-                return (f"name {port.device} {index}address {port.mac} "
-                        f"numtxqueues 1 numrxqueues 1 netns {self.pid(port.node)}")
-            lines.append(f"link add {end(a)} type veth peer {end(b)}")
-        _batch("ip", lines)
+    def _create_links(self) -> None:
+        def end(link: Json) -> str:
+            index = f"index {link['ifindex']} " if link["ifindex"] else ""
+            return (f"name {link['device']} {index}address {link['mac']} "
+                    f"numtxqueues 1 numrxqueues 1 netns {self.pid(link['from'])}")
+        _batch("ip", [f"link add {end(a)} type veth peer {end(b)}" for a, b in self.pairs])
 
-    def _configure(self, node):
-        name = node.name
+    def _configure(self, node: Json) -> None:
+        name = node["name"]
         ip_lines, tc_lines = ["link set lo up"], []
-        for port, peer in self.topo.ports_of(name):
+        for out, back in self.ends_at(name):
+            device = out["device"]
             ip_lines += [
-                f"link add {port.wire_device} numtxqueues 1 numrxqueues 1 type ifb",
-                f"link set {port.wire_device} up",
-                f"addr add {port.address}/24 dev {port.device}",
-                f"link set {port.device} up",
-                f"neigh add {peer.address} lladdr {peer.mac} nud permanent dev {port.device}",
+                f"link add {wire_device(device)} numtxqueues 1 numrxqueues 1 type ifb",
+                f"link set {wire_device(device)} up",
+                f"addr add {out['address']}/24 dev {device}",
+                f"link set {device} up",
+                f"neigh add {back['address']} lladdr {back['mac']} nud permanent dev {device}",
             ]
-            tc_lines += port.egress.egress_tc(port.device, self.timer_period_us)
-            tc_lines += peer.egress.ingress_tc(port.device, port.wire_device)
-        ip_lines += [f"route add {network} via {gateway} dev {device}"
-                     for network, gateway, device in self.topo.routes_of(name)]
-        with netns_of(node.pid):
+            tc_lines += tc.egress(out, self.timer_period_us)
+            tc_lines += tc.ingress(back, wire_device(device))
+        ip_lines += [f"route add {network} via {gateway} dev {device}" for network, gateway, device in node["routes"]]
+        with self.in_namespace(name):
             sysctls = dict(self.sysctls[name])
-            if self.topo.role(name) == "router":
+            if node["role"] == "router":
                 sysctls["net.ipv4.ip_forward"] = 1
             for key in ("all", "default"):
                 sysctls[f"net.ipv4.conf.{key}.rp_filter"] = 0
@@ -128,15 +165,14 @@ class Network:
             self.observed_sysctls[name] = {k: write_sysctl(k, v) for k, v in sysctls.items()}
             _batch("ip", ip_lines)
             _batch("tc", tc_lines)
-            for port, _ in self.topo.ports_of(name):
-                for device in (port.device, port.wire_device):
+            for out, _ in self.ends_at(name):
+                for device in (out["device"], wire_device(out["device"])):
                     self.offloads[f"{name}/{device}"] = disable_offloads(device)
 
 
-def _batch(program, lines):
-    """Feed lines to `ip -batch` or `tc -batch`; TopologyError with the failing line."""
-    done = subprocess.run([program, "-batch", "-"], input="\n".join(lines) + "\n",
-                          capture_output=True, text=True)
+def _batch(program: str, lines: list[str]) -> None:
+    """Feed lines to `ip -batch` or `tc -batch`; RuntimeError with the failing line."""
+    done = subprocess.run([program, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True)
     if done.returncode:
-        raise TopologyError(f"{program} -batch: {done.stderr.strip()}; the lines were:\n  "
-                            + "\n  ".join(f"{i}: {l}" for i, l in enumerate(lines, 1)))
+        raise RuntimeError(f"{program} -batch: {done.stderr.strip()}; the lines were:\n  "
+                           + "\n  ".join(f"{i}: {line}" for i, line in enumerate(lines, 1)))

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Counters of every link, for the law that no packet appears or vanishes."""
+import socket
+from typing import Any
+
 from testbed.probes._netlink import INGRESS, ROOT, Qdisc
+from topologies.network import Network, wire_device
+
+Json = dict[str, Any]
 
 
-def read_all(network):
+def read_all(network: Network) -> dict[str, Json]:
     """{link name: counters} now.
 
     entered = sent + dropped + queued is what reached the link's queue;
@@ -11,51 +17,51 @@ def read_all(network):
     (lose_segments) are a part of wire_dropped.
     """
     sending, receiving, chosen, devices = {}, {}, {}, {}
-    for name in network.topo.hosts():
+    for name in sorted(network.node_names()):
         with network.in_namespace(name):
             devices[name] = _device_counters()
-            for port, peer in network.topo.ports_of(name):
-                sending[port.egress.name] = _qdisc(devices[name][port.device]["ifindex"])
-                receiving[peer.egress.name] = _qdisc(devices[name][port.wire_device]["ifindex"])
+            for out, back in network.ends_at(name):
+                sending[out["name"]] = _qdisc(devices[name][out["device"]]["ifindex"])
+                receiving[back["name"]] = _qdisc(devices[name][wire_device(out["device"])]["ifindex"])
                 # drops where the wire begins; not asked elsewhere, since system calls are dear here
-                chosen[peer.egress.name] = _qdisc(devices[name][port.device]["ifindex"], INGRESS)[2] \
-                    if peer.egress.lose_segments else 0
+                chosen[back["name"]] = _qdisc(devices[name][out["device"]]["ifindex"], INGRESS)[2] \
+                    if back["lose_segments"] else 0
     counters = {}
-    for pair in network.topo.port_pairs:
-        for port, peer in (pair, pair[::-1]):
-            queue, wire = sending[port.egress.name], receiving[port.egress.name]
-            counters[port.egress.name] = {
-                "from": port.node, "to": peer.node,
-                "sent_packets": queue[1], "sent_bytes": queue[0], "dropped_packets": queue[2], "queued_packets": queue[4],
-                "device_tx_packets": devices[port.node][port.device]["tx_packets"],
-                "device_rx_packets": devices[peer.node][peer.device]["rx_packets"],
-                "wire_delivered_packets": wire[1], "wire_dropped_packets": wire[2] + chosen[port.egress.name],
-                "chosen_dropped_packets": chosen[port.egress.name], "wire_queued_packets": wire[4],
-            }
+    for link in network.description["links"]:
+        name = link["name"]
+        queue, wire = sending[name], receiving[name]
+        counters[name] = {
+            "from": link["from"], "to": link["to"],
+            "sent_packets": queue[1], "sent_bytes": queue[0], "dropped_packets": queue[2], "queued_packets": queue[4],
+            "device_tx_packets": devices[link["from"]][link["device"]]["tx_packets"],
+            "device_rx_packets": devices[link["to"]][link["peer_device"]]["rx_packets"],
+            "wire_delivered_packets": wire[1], "wire_dropped_packets": wire[2] + chosen[name],
+            "chosen_dropped_packets": chosen[name], "wire_queued_packets": wire[4],
+        }
     return counters
 
 
-def difference(after, before):
+def difference(after: dict[str, Json], before: dict[str, Json]) -> dict[str, Json]:
     """What was counted between two readings (queue lengths stay as they are at the end)."""
     return {link: {key: value - before[link][key] if isinstance(value, int) and "queued" not in key else value
                    for key, value in counts.items()}
             for link, counts in after.items()}
 
 
-def _qdisc(ifindex, parent=ROOT):
+def _qdisc(ifindex: int, parent: int = ROOT) -> tuple[int, int, int, int, int]:
     qdisc = Qdisc(ifindex, parent)
     try:
-        return qdisc.read()
+        sent_bytes, sent_packets, drops, backlog_bytes, backlog_packets = qdisc.read()
     finally:
         qdisc.close()
+    return sent_bytes, sent_packets, drops, backlog_bytes, backlog_packets
 
 
-def _device_counters():
+def _device_counters() -> dict[str, dict[str, int]]:
     """/proc/net/dev of the current namespace, with interface numbers."""
-    import socket
     index = {name: number for number, name in socket.if_nameindex()}
     counters = {}
-    with open("/proc/thread-self/net/dev") as f:
+    with open("/proc/thread-self/net/dev", encoding="utf-8") as f:
         for line in f:
             name, separator, rest = line.partition(":")
             if separator:

@@ -168,6 +168,35 @@ def test_checks_of_a_whole_section_are_told_like_those_of_a_field():
         fields.decode(Outer, {})
 
 
+def test_sections_told_apart_by_a_word():
+    @dataclasses.dataclass(frozen=True)
+    class Fifo:
+        kind: str = fields.word()
+        limit: int = fields.count(default=5)
+
+    @dataclasses.dataclass(frozen=True)
+    class Red:
+        kind: str = fields.word()
+        limit_bytes: int = fields.size()
+
+    @dataclasses.dataclass(frozen=True)
+    class Link:
+        queue: Fifo | Red = fields.tagged({"fifo": Fifo, "red": Red}, default={}, usual="fifo")
+        other: Fifo | None = fields.tagged({"fifo": Fifo}, default=None)
+    assert fields.decode(Link, {}).queue == Fifo(kind="fifo") and fields.decode(Link, {}).other is None
+    assert fields.decode(Link, {"queue": {"kind": "red", "limit_bytes": 7}}).queue == Red(kind="red", limit_bytes=7)
+    assert fields.encode(fields.decode(Link, {})) == {"queue": {"kind": "fifo", "limit": 5}}
+    for given, field, message in [
+            ({"queue": {"kind": "cake"}}, "queue.kind", "one of fifo, red expected, not 'cake'"),
+            ({"queue": {"kind": ["red"]}}, "queue.kind", "one of fifo, red expected"),
+            ({"queue": {"kind": "red"}}, "queue.limit", "is missing"),
+            ({"queue": {"kind": "red", "limit": 7}}, "queue.limit", "a value with a unit such as '1500 B' expected"),
+            ({"queue": "red"}, "queue", "a mapping expected"), ({"other": {"limit": 3}}, "other.kind", "is missing")]:
+        with pytest.raises(FieldError, match=message) as problem:
+            fields.decode(Link, given)
+        assert problem.value.field == field
+
+
 def test_encoding_gives_plain_json_with_defaults():
     section = decoded(delays_us=[1], hops=[{"limit": 3}], sysctls={"net.a": 1})
     encoded = fields.encode(section)

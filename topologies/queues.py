@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What waits in front of a link: the queues a scenario can ask for, with the options of each.
+
+    queue: {kind: pfifo, limit: 850}            a limit in packets,
+    queue: {kind: bfifo, limit: 150 kB}         in bytes where the qdisc counts bytes (bfifo, red),
+    queue: {kind: codel, limit: 100 ms}         or, for every kind, the time that the link needs to send it
+
+Options have tc's names. An option that is not given has the kernel's default, for red the one that tc's
+manual page recommends.
+"""
+import dataclasses
+import math
+from typing import Any, ClassVar
+
+from testbed import fields
+from testbed.fields import FieldError
+
+MTU_BYTES = 1500
+ETHERNET_HEADER_BYTES = 14
+FRAME_BYTES = MTU_BYTES + ETHERNET_HEADER_BYTES
+
+#: qdiscs count in 32 bits; no time that a queue works with is longer than an hour
+_MOST = 2**32 - 1
+_HOUR_US = 3600 * 10**6
+
+
+def packets_for_time(rate_bps: int, buffer_us: int) -> int:
+    """Packets of 1500 bytes that a buffer of `buffer_us` holds at `rate_bps` (at least 1)."""
+    return max(1, round(rate_bps * buffer_us / 1e6 / 8 / MTU_BYTES))
+
+
+def bytes_for_time(rate_bps: int, buffer_us: int) -> int:
+    """Bytes that a buffer of `buffer_us` holds at `rate_bps` (at least a frame)."""
+    return max(FRAME_BYTES, round(rate_bps * buffer_us / 8e6))
+
+
+@dataclasses.dataclass(frozen=True)
+class Queue:
+    """Any queue; an option that is not given is None. `limit_us`: the limit as a time."""
+    kind: str = fields.word()
+    limit_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
+
+    in_bytes: ClassVar[bool] = False
+
+    def hard_limit(self, rate_bps: int) -> int:
+        """The limit as the qdisc counts it; FieldError if it cannot be."""
+        raise NotImplementedError
+
+    def options(self, rate_bps: int) -> dict[str, Any]:
+        """What tc is told: {option: value}; times in microseconds, rates in bit/s."""
+        others = {fields.plain(field.name): getattr(self, field.name) for field in dataclasses.fields(self)
+                  if fields.plain(field.name) not in ("kind", "limit")}
+        given = {name: value for name, value in others.items() if value is not None}
+        return {"limit": self.hard_limit(rate_bps), **given}
+
+    def describe(self, rate_bps: int) -> dict[str, Any]:
+        """The queue as a link of network.json has it."""
+        options = self.options(rate_bps)
+        limit = options["limit"]
+        packets, size = (limit // FRAME_BYTES, limit) if self.in_bytes else (limit, limit * FRAME_BYTES)
+        return {"queue": self.kind, "queue_options": options,
+                "limit_packets": None if self.in_bytes else limit, "limit_bytes": limit if self.in_bytes else None,
+                "capacity_packets": packets, "capacity_bytes": size, "capacity_us": round(size * 8e6 / rate_bps)}
+
+
+@dataclasses.dataclass(frozen=True)
+class InPackets(Queue):
+    """A queue whose limit counts packets."""
+    limit: int | None = fields.count(default=None)
+
+    usual_limit: ClassVar[int] = 1000
+    least_limit: ClassVar[int] = 1
+    most_limit: ClassVar[int] = _MOST
+
+    def hard_limit(self, rate_bps: int) -> int:
+        limit = self.usual_limit if self.limit is None else self.limit
+        if self.limit_us is not None:
+            limit = packets_for_time(rate_bps, self.limit_us)
+        if not self.least_limit <= limit <= self.most_limit:
+            raise FieldError("limit", f"from {self.least_limit} to {self.most_limit} packets expected, not {limit}")
+        return limit
+
+
+@dataclasses.dataclass(frozen=True)
+class InBytes(Queue):
+    """A queue whose limit counts bytes; it has to be given."""
+    limit_bytes: int | None = fields.size(default=None)
+
+    in_bytes: ClassVar[bool] = True
+
+    def hard_limit(self, rate_bps: int) -> int:
+        limit = self.limit_bytes
+        if self.limit_us is not None:
+            limit = bytes_for_time(rate_bps, self.limit_us)
+        if limit is None:
+            raise FieldError("limit", "is missing")
+        if not FRAME_BYTES <= limit <= _MOST:
+            raise FieldError("limit", f"from {FRAME_BYTES} to {_MOST} B expected, not {limit} B")
+        return limit
+
+
+@dataclasses.dataclass(frozen=True)
+class Pfifo(InPackets):
+    """Drop tail, counted in packets."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bfifo(InBytes):
+    """Drop tail, counted in bytes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Red(InBytes):
+    """Random early detection; by default as the manual page of tc-red advises, marking up to 2 %."""
+    min_bytes: int | None = fields.size(default=None, least=1, most=_MOST)
+    max_bytes: int | None = fields.size(default=None, least=1, most=_MOST)
+    avpkt_bytes: int = fields.size(default=1000, least=1, most=65535)
+    burst: int | None = fields.count(default=None, least=1, most=10**6)
+    bandwidth_bps: int | None = fields.rate(default=None, least=8)
+    probability: float = fields.number(default=0.02, above=0, most=1)
+    ecn: bool | None = fields.flag(default=None)
+    harddrop: bool | None = fields.flag(default=None)
+    adaptive: bool | None = fields.flag(default=None)
+
+    def options(self, rate_bps: int) -> dict[str, Any]:
+        given = super().options(rate_bps)
+        limit = given["limit"]
+        highest = given.get("max") or min(3 * given.get("min", limit), limit // 4)
+        lowest = given.get("min") or max(1, highest // 3)
+        burst = given.get("burst") or math.ceil((2 * lowest + highest) / (3 * self.avpkt_bytes))
+        options = {"bandwidth": rate_bps, **given, "min": lowest, "max": highest, "burst": burst}
+        if not lowest < highest <= limit:
+            raise FieldError("max", f"min < max <= limit expected, not {lowest}, {highest} and {limit} B")
+        weight = _red_weight(lowest, burst, self.avpkt_bytes)
+        if weight is None:
+            raise FieldError("burst", f"more than min / avpkt = {lowest / self.avpkt_bytes:g} packets expected, "
+                                      f"not {burst}")
+        if highest.bit_length() + weight >= 32:
+            raise FieldError("burst", f"the kernel cannot average over {burst} packets up to max = {highest} B")
+        return {name: options[name] for name in ("limit", "min", "max", "avpkt", "burst", "bandwidth", "probability",
+                                                 "ecn", "harddrop", "adaptive") if name in options}
+
+
+@dataclasses.dataclass(frozen=True)
+class Codel(InPackets):
+    """Controlled delay (RFC 8289)."""
+    target_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
+    interval_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
+    ecn: bool | None = fields.flag(default=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class FqCodel(InPackets):
+    """Fair queueing with CoDel (RFC 8290)."""
+    flows: int | None = fields.count(default=None, least=1, most=65536)
+    target_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
+    interval_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
+    quantum_bytes: int | None = fields.size(default=None, least=256, most=1 << 20)
+    ecn: bool | None = fields.flag(default=None)
+
+    usual_limit: ClassVar[int] = 10240
+
+
+@dataclasses.dataclass(frozen=True)
+class Pie(InPackets):
+    """Proportional integral controller enhanced (RFC 8033)."""
+    target_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
+    tupdate_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
+    alpha: int | None = fields.count(default=None, most=32)
+    beta: int | None = fields.count(default=None, most=32)
+    ecn: bool | None = fields.flag(default=None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fq(InPackets):
+    """Fair queueing with pacing."""
+    flow_limit: int | None = fields.count(default=None, least=1, most=_MOST)
+    quantum_bytes: int | None = fields.size(default=None, least=256, most=1 << 20)
+
+    usual_limit: ClassVar[int] = 10_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Sfq(InPackets):
+    """Stochastic fair queueing; `perturb`: how often its hash changes."""
+    perturb_us: int | None = fields.time(default=None, most=_HOUR_US)
+    quantum_bytes: int | None = fields.size(default=None, least=256, most=1 << 20)
+
+    usual_limit: ClassVar[int] = 127
+    # 127 packets of each of 128 flows
+    least_limit: ClassVar[int] = 2
+    most_limit: ClassVar[int] = 127 * 128
+
+    def options(self, rate_bps: int) -> dict[str, Any]:
+        options = super().options(rate_bps)
+        if self.perturb_us is not None:
+            if self.perturb_us % 1_000_000:
+                raise FieldError("perturb", "whole seconds such as '10 s' expected")
+            options["perturb"] = self.perturb_us // 1_000_000
+        return options
+
+
+QUEUES: dict[str, type[Queue]] = {
+    "pfifo": Pfifo, "bfifo": Bfifo, "red": Red, "codel": Codel, "fq_codel": FqCodel, "pie": Pie, "fq": Fq, "sfq": Sfq}
+
+
+def field() -> Any:
+    """The field of a section that says which queue there is; by default 1000 packets, drop tail."""
+    return fields.tagged(QUEUES, default={}, usual="pfifo")
+
+
+def _red_weight(lowest: int, burst: int, avpkt: int) -> int | None:
+    """The averaging weight 2**-n that tc computes for a RED queue, as n; None if there is none (tc_red.c)."""
+    packets = burst + 1 - lowest / avpkt
+    if packets < 1:
+        return None
+    return next((n for n in range(1, 32) if packets <= (1 - (1 - 0.5**n)**burst) / 0.5**n), None)

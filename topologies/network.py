@@ -98,8 +98,9 @@ class Network:
         try:
             self.net.build()
             self._create_links()
-            for node in self.description["nodes"]:
-                self._configure(node)
+            nodes = {node["name"]: node for node in self.description["nodes"]}
+            for name in self.node_names():
+                self._configure(nodes[name])
         except BaseException:
             self.stop()
             raise
@@ -117,8 +118,8 @@ class Network:
         return netns_of(self.pid(name))
 
     def node_names(self) -> list[str]:
-        """All nodes, in the order of the description."""
-        return [node["name"] for node in self.description["nodes"]]
+        """All nodes, in Mininet's order."""
+        return [node.name for node in self.net.hosts]
 
     def ends_at(self, node: str) -> Iterator[tuple[Json, Json]]:
         """(link out, link in) of each of a node's interfaces."""

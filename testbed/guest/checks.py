@@ -8,19 +8,27 @@ import socket
 import struct
 import threading
 import time
+from typing import Any
 
+from testbed.guest import overload
 from testbed.probes._netlink import Qdisc
+from topologies.network import Network
+
+Json = dict[str, Any]
 
 _PING_PAYLOAD_BYTES = 56
 _FRAME_OVERHEAD_BYTES = 14 + 20 + 8
 _UDP_PAYLOAD_BYTES = 1472
 _BLAST_PORT = 9
+_SO_SNDBUFFORCE = 32
+#: of more paths than this, those are measured that cover every link
+_MOST_PATHS = 100
 
 
-def measure(network, description):
-    """All measurements, as `raw/checks.json` holds them."""
+def measure(network: Network, description: Json) -> Json:
+    """All measurements, as `raw/checks.json` holds them. Bottlenecks are measured one after the other."""
     return {
-        "paths": [_round_trip(network, path, description) for path in description["paths"]],
+        "paths": [_round_trip(network, path, description) for path in _covering(description["paths"])],
         "bottlenecks": [_saturate(network, link, description)
                         for link in description["links"] if link["bottleneck"]],
         "offloads": network.offloads,
@@ -28,22 +36,38 @@ def measure(network, description):
     }
 
 
-def _round_trip(network, path, description):
+def _covering(paths: list[Json]) -> list[Json]:
+    """All paths, or of very many those that have a link which those before them have not."""
+    if len(paths) <= _MOST_PATHS:
+        return paths
+    seen: set[str] = set()
+    chosen = []
+    for path in paths:
+        links = {*path["hops"], *path["hops_back"]}
+        if not links <= seen:
+            chosen.append(path)
+            seen |= links
+    return chosen
+
+
+def _round_trip(network: Network, path: Json, description: Json) -> Json:
     """Smallest of three idle round trips of an ICMP echo, and what it should be."""
     rates = [link["rate_bps"] for link in _links_on(path, description)]
     bits = (_PING_PAYLOAD_BYTES + _FRAME_OVERHEAD_BYTES) * 8
+    serialisation_us = sum(bits * 1e6 / rate for rate in rates)
     with network.in_namespace(path["initiator"]):
         sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     with sock:
-        sock.settimeout(1 + 2 * path["base_rtt_us"] / 1e6)
+        sock.settimeout(1 + 2 * (path["base_rtt_us"] + serialisation_us) / 1e6)
         measured_ns = _shortest_echo(sock, path["acceptor_address"])
     return {"initiator": path["initiator"], "acceptor": path["acceptor"], "base_rtt_us": path["base_rtt_us"],
-            "serialisation_us": sum(bits * 1e6 / rate for rate in rates), "measured_rtt_us": None if measured_ns is None else measured_ns / 1000}
+            "serialisation_us": serialisation_us,
+            "measured_rtt_us": None if measured_ns is None else measured_ns / 1000}
 
 
-def _shortest_echo(sock, address):
+def _shortest_echo(sock: socket.socket, address: str) -> int | None:
     """Shortest of three round trips in ns; None if 30 tries do not give three (links may be lossy)."""
-    times_ns = []
+    times_ns: list[int] = []
     for number in range(30):
         try:
             times_ns.append(_echo(sock, address, number))
@@ -54,12 +78,12 @@ def _shortest_echo(sock, address):
     return None
 
 
-def _links_on(path, description):
+def _links_on(path: Json, description: Json) -> list[Json]:
     """Links of the path there and back."""
     return [link for link in description["links"] if link["name"] in path["hops"] + path["hops_back"]]
 
 
-def _echo(sock, address, sequence):
+def _echo(sock: socket.socket, address: str, sequence: int) -> int:
     """Send one echo request and wait for its reply; returns nanoseconds."""
     identifier = os.getpid() & 0xFFFF
     message = struct.pack("!BBHHH", 8, 0, 0, identifier, sequence) + bytes(_PING_PAYLOAD_BYTES)
@@ -76,62 +100,58 @@ def _echo(sock, address, sequence):
             return time.monotonic_ns() - start_ns
 
 
-def _saturate(network, link, description):
-    """Overload a link with UDP from every host behind it: its rate, its largest queue, its drops."""
-    paths = [p for p in description["paths"] if link["name"] in p["hops"] + p["hops_back"]]
-    senders = {}
-    for path in paths:
-        forward = link["name"] in path["hops"]
-        source, target = ("initiator", "acceptor") if forward else ("acceptor", "initiator")
-        senders.setdefault(path[source], (path[target], path[f"{target}_address"]))
-    edge_bps = 0
-    for host in list(senders):
-        if edge_bps > 1.5 * link["rate_bps"]:       # the others would only cost time
-            del senders[host]
-            continue
-        edge_bps += next(l["rate_bps"] for l in description["links"] if l["from"] == host)
-    fill_s = 2 * (link["limit_packets"] or 1000) * 12112 / link["rate_bps"]
-    window_s = 4000 * 12112 / link["rate_bps"]
+def _saturate(network: Network, link: Json, description: Json) -> Json:
+    """Overload a link with UDP from hosts behind it: its rate, its largest queue, its drops."""
+    plan = overload.plan(link, description)
+    budget = None if plan.packets is None else threading.BoundedSemaphore(max(1, plan.packets))
     stop = threading.Event()
     sinks, threads = [], []
-    for host, (target, address) in senders.items():
-        with network.in_namespace(target):
+    for sender in plan.senders:
+        with network.in_namespace(sender.target):
             sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             sink.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sink.bind((address, _BLAST_PORT))
+            sink.bind((sender.address, _BLAST_PORT))
             sinks.append(sink)
-        with network.in_namespace(host):
+        with network.in_namespace(sender.host):
             source = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        threads.append(threading.Thread(target=_blast, args=(source, (address, _BLAST_PORT), stop)))
+        if sender.local:
+            source.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 1 << 30)
+        threads.append(threading.Thread(target=_blast, args=(source, (sender.address, _BLAST_PORT), stop, budget,
+                                                             plan.interval_s)))
     with network.in_namespace(link["from"]):
         qdisc = Qdisc(link["ifindex"])
     drops_before = qdisc.read()[2]
     for thread in threads:
         thread.start()
-    time.sleep(fill_s)
+    time.sleep(plan.fill_s)
     start_ns, start = time.monotonic_ns(), qdisc.read()
-    longest = start[4]
+    longest_packets, longest_bytes = start[4], start[3]
     for _ in range(50):
-        time.sleep(window_s / 50)
+        time.sleep(plan.window_s / 50)
         now = qdisc.read()
-        longest = max(longest, now[4])
+        longest_packets, longest_bytes = max(longest_packets, now[4]), max(longest_bytes, now[3])
     end_ns = time.monotonic_ns()
     stop.set()
     for thread in threads:
         thread.join()
-    time.sleep(fill_s + max(p["base_rtt_us"] for p in paths) / 1e6)
+    time.sleep(plan.drain_s)
     drops = qdisc.read()[2] - drops_before
     qdisc.close()
     for sink in sinks:
         sink.close()
     return {"link": link["name"], "rate_bps": link["rate_bps"],
             "measured_bps": (now[0] - start[0]) * 8e9 / (end_ns - start_ns), "window_packets": now[1] - start[1],
-            "limit_packets": link["limit_packets"], "longest_queue_packets": longest,
-            "dropped_packets": drops, "overloaded": edge_bps > link["rate_bps"]}
+            "limit_packets": link["limit_packets"], "longest_queue_packets": longest_packets,
+            "limit_bytes": link["limit_bytes"], "longest_queue_bytes": longest_bytes,
+            "dropped_packets": drops, "overloaded": plan.overloaded, "filled": plan.packets is None}
 
 
-def _blast(sock, target, stop):
+def _blast(sock: socket.socket, target: tuple[str, int], stop: threading.Event,
+           budget: threading.BoundedSemaphore | None, interval_s: float) -> None:
+    """Send until stopped, or until all senders together have used the budget."""
     payload = bytes(_UDP_PAYLOAD_BYTES)
     with sock:
-        while not stop.is_set():
+        while not stop.is_set() and (budget is None or budget.acquire(blocking=False)):
             sock.sendto(payload, target)
+            if interval_s:
+                time.sleep(interval_s)

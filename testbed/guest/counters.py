@@ -17,7 +17,7 @@ def read_all(network: Network) -> dict[str, Json]:
     (lose_segments) are a part of wire_dropped.
     """
     sending, receiving, chosen, devices = {}, {}, {}, {}
-    for name in sorted(network.node_names()):
+    for name in network.node_names():
         with network.in_namespace(name):
             devices[name] = _device_counters()
             for out, back in network.ends_at(name):

@@ -5,8 +5,8 @@ import json
 import os
 import sys
 import time
+from typing import Any
 
-import topologies
 from testbed import probes
 from testbed.guest import checks, congestion_controls, counters, sampler, tuning
 from testbed.guest.programs import Programs
@@ -21,37 +21,35 @@ _DRAIN_S = 10
 class Output:
     """The run's work folder: complete files or none."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: str) -> None:
         self.folder = folder
 
-    def json(self, name, value):
+    def json(self, name: str, value: object) -> None:
         path = os.path.join(self.folder, name)
-        with open(path + ".part", "w") as f:
+        with open(path + ".part", "w", encoding="utf-8") as f:
             json.dump(value, f, indent=1)
         os.replace(path + ".part", path)
 
 
-def run(job, work_dir):
-    """Carry out `job` (see testbed/run.py) and leave binary and JSON files in `work_dir`."""
+def run(job: dict[str, Any], work_dir: str) -> None:
+    """Carry out `job` (what testbed/engines/kernel_engine.py writes) and leave binary and JSON files in `work_dir`."""
     output = Output(work_dir)
-    phases = []
 
-    def phase(name):
+    def phase(name: str) -> None:
         # wall time is only known outside: the engine notes when each of these appears
-        phases.append(name)
         output.json("progress.json", {"phase": name, "t_us": 0})
 
     # sleep exactly as long as asked for, not up to 50 us longer
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     phase("network")
-    topo = topologies.from_section(job["topology"])
-    description = topo.describe()
+    description = job["network"]
     _tune_machine(description)
     controls = congestion_controls.make_available(job, work_dir)
-    with Network(topo, job["sysctls"], job["timer_period_us"]) as network:
+    with Network(description, job["sysctls"], job["timer_period_us"]) as network:
         output.json("network.json", description)
         phase("checks")
-        output.json("checks.json", {**checks.measure(network, description), "congestion_controls": controls})
+        output.json("checks.json", {**checks.measure(network, description), "sysctls_wanted": job["sysctls"],
+                                    "congestion_controls": controls})
         phase("programs")
         samplers = {}
         for name, section in job["probes"].items():
@@ -65,7 +63,7 @@ def run(job, work_dir):
             t0_ns = time.monotonic_ns() + 1_000_000_000
             programs.start(t0_ns)
 
-            def every_second(t_us):
+            def every_second(t_us: int) -> None:
                 output.json("progress.json", {"phase": "traffic", "t_us": t_us})
                 programs.check()
 
@@ -86,11 +84,11 @@ def run(job, work_dir):
             "probes": notes, "accounts": accounts})
 
 
-def _tune_machine(description):
+def _tune_machine(description: dict[str, Any]) -> None:
     for name, value in tuning.machine_sysctls(description).items():
         write_sysctl(name, value)
 
 
-def _flow_ccas(job):
+def _flow_ccas(job: dict[str, Any]) -> list[str]:
     """Congestion controls that flows take in turn, when there are several."""
     return [v["kernel_cca"] for v in job["variants"]] if len(job["variants"]) > 1 else []

@@ -2,11 +2,13 @@
 """Calling every probe at its deadlines."""
 import heapq
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from traffic.clock import now_ns
 
 
-def run(samplers, t0_ns, duration_us, every_second):
+def run(samplers: Sequence[Any], t0_ns: int, duration_us: int, every_second: Callable[[int], None]) -> dict[int, int]:
     """Sample from t0 to t0 + duration at absolute deadlines: a late sample delays no other.
 
     samplers: objects with interval_us and sample(t_us); every_second(t_us) is called once a

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernel settings of a run: what is pinned so that the congestion control is what differs."""
 
-_FRAME_BYTES = 1514
-
-
 def socket_buffer_bytes(description):
-    """Largest socket buffer: 4 x (bandwidth-delay product + buffer) of the widest path, at least 4 MB.
+    """Largest socket buffer: 4 x (bandwidth-delay product + buffers) of the widest path, at least 4 MB.
 
     Anything smaller would make flows limited by their windows rather than by their
     congestion control; those that still are get flagged by the fidelity checks.
     """
-    rate_bps = max(link["rate_bps"] for link in description["links"] if link["bottleneck"])
+    bottlenecks = {link["name"]: link for link in description["links"] if link["bottleneck"]}
+    rate_bps = max((link["rate_bps"] for link in bottlenecks.values()), default=0)
     rtt_us = max((path["base_rtt_us"] for path in description["paths"]), default=0)
-    queue_bytes = max((link["limit_packets"] or 0) for link in description["links"] if link["bottleneck"]) * _FRAME_BYTES
+    queue_bytes = max((sum(bottlenecks[name]["capacity_bytes"] for name in hops if name in bottlenecks)
+                       for path in description["paths"] for hops in (path["hops"], path["hops_back"])), default=0)
     return max(4 << 20, 4 * int(rate_bps / 8e6 * rtt_us + queue_bytes))
 
 

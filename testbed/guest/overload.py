@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How a link is overloaded to measure its rate and its buffer: by whom, with how much, for how long.
+
+The test is bounded in virtual time (what a slow link needs for a packet) and in packets (what the machine
+needs for a packet). Where that is too little for the usual precision, the number of packets in
+raw/checks.json says what can be expected of the result.
+"""
+import dataclasses
+import operator
+from typing import Any
+
+Json = dict[str, Any]
+
+#: bits of a packet of 1500 bytes on the link
+_FRAME_BITS = 1514 * 8
+#: packets over which the rate is measured: one more or less is a quarter of the tolerance of 0.1 %
+_WINDOW_PACKETS = 4000
+_LEAST_PACKETS = 10
+#: a part of the test, filling or measuring, takes no longer
+_LONGEST_S = 30.0
+#: larger buffers are not filled: half a minute of time, a hundred megabytes of memory
+_LARGEST_FILL_S, _LARGEST_FILL_PACKETS = 15.0, 50_000
+#: more packets than this are not sent as fast as the hosts can
+_MOST_UNPACED_PACKETS = 200_000
+_ENOUGH = 1.5
+_FIFOS = ("pfifo", "bfifo")
+
+
+@dataclasses.dataclass
+class Sender:
+    """A host that sends, and to whom; local: the link is its own, so nothing but its socket holds it back."""
+    host: str
+    target: str
+    address: str
+    local: bool
+
+
+@dataclasses.dataclass
+class Plan:
+    """packets: how many all senders send together (None: until stopped); interval_s: between two packets of a
+    sender (0: as fast as it can); overloaded: more arrives than the link carries."""
+    senders: list[Sender]
+    overloaded: bool
+    packets: int | None
+    interval_s: float
+    fill_s: float
+    window_s: float
+    drain_s: float
+
+
+def plan(link: Json, network: Json) -> Plan:
+    """How to overload a link of the network."""
+    senders, arriving_bps, rtt_s = _senders(link, network)
+    frame_s = _FRAME_BITS / link["rate_bps"]
+    capacity, fifo = link["capacity_packets"], link["queue"] in _FIFOS
+    if capacity <= _LARGEST_FILL_PACKETS and capacity * frame_s <= _LARGEST_FILL_S:
+        packets, fill_s = None, 2 * capacity * _FRAME_BITS / link["rate_bps"]
+        window = max(_LEAST_PACKETS, min(_WINDOW_PACKETS, int(_LONGEST_S / frame_s)))
+        drain_s = fill_s + rtt_s
+    else:
+        # a burst that the buffer holds; an AQM may drop half of it
+        fill_s = rtt_s + 10 * frame_s
+        before = int(fill_s / frame_s) + 10
+        window = max(_LEAST_PACKETS, min(_WINDOW_PACKETS, int(_LARGEST_FILL_S / frame_s) // 2, capacity - before))
+        packets = before + (1 if fifo else 2) * window + 10
+        drain_s = (packets - window) * frame_s + rtt_s
+    window_s = window * _FRAME_BITS / link["rate_bps"]
+    interval_s = 0.0
+    if packets is None and (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * _FRAME_BITS:
+        interval_s = len(senders) * frame_s / 2
+    return Plan(senders, arriving_bps > link["rate_bps"], packets, interval_s, fill_s, window_s, drain_s)
+
+
+def _senders(link: Json, network: Json) -> tuple[list[Sender], float, float]:
+    """Who is needed to overload a link, how much of it arrives there, and the longest round trip of its paths.
+
+    Paths that reach the link without crossing another bottleneck come first.
+    """
+    links = {other["name"]: other for other in network["links"]}
+    ways = []
+    for path in network["paths"]:
+        for hops, source, target in ((path["hops"], "initiator", "acceptor"),
+                                     (path["hops_back"], "acceptor", "initiator")):
+            if link["name"] in hops:
+                before = hops[:hops.index(link["name"])]
+                ways.append((sum(links[name]["bottleneck"] for name in before), before, path, source, target))
+    left_bps = {name: float(other["rate_bps"]) for name, other in links.items()}
+    senders: dict[str, Sender] = {}
+    arriving_bps = 0.0
+    for _, before, path, source, target in sorted(ways, key=operator.itemgetter(0)):
+        if arriving_bps > _ENOUGH * link["rate_bps"]:       # the others would only cost time
+            break
+        share_bps = min((left_bps[name] for name in before), default=2.0 * link["rate_bps"])
+        if path[source] in senders or share_bps <= 0:
+            continue
+        for name in before:
+            left_bps[name] -= share_bps
+        arriving_bps += share_bps
+        senders[path[source]] = Sender(path[source], path[target], path[f"{target}_address"], local=not before)
+    return list(senders.values()), arriving_bps, max((way[2]["base_rtt_us"] for way in ways), default=0) / 1e6

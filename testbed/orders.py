@@ -14,7 +14,7 @@ def congestion_controls(spec, engine, workload, work_dir):
     workload: contents of workload.json. UsageError if the flows cannot be as asked.
     """
     variants = spec.subject.record()
-    network = topologies.from_section(spec.scenario.topology).describe()
+    network = topologies.resolve(spec.scenario.topology)
     flows = workload["description"].get("flows")
     if len(variants) > 1 and not isinstance(flows, list):
         raise UsageError(f"{spec.cca}: connections of {spec.scenario.traffic['kind']} traffic do not take turns; "

@@ -2,69 +2,102 @@
 """Scenario files -> typed objects.
 
 A scenario is one YAML file in `scenarios/`. What it says is validated here and by the
-topology and traffic it names; every error names file, line and field.
+topology, traffic and probes it names; every error names file, line and field.
 """
 import dataclasses
 import pathlib
 import re
-
-import yaml
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import topologies
 import traffic
-from testbed import PROJECT_DIR, probes, units
-from testbed.errors import UsageError
-from testbed.yaml_file import YamlFile
+from testbed import PROJECT_DIR, axes, fields, probes
+from testbed.errors import ScenarioError, UsageError
+from testbed.fields import FieldError
+from testbed.yaml_file import YamlFile, element_names, parse_setting
 
 SCENARIO_DIR = PROJECT_DIR / "scenarios"
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-_SECTIONS = {"name", "title", "source", "description", "topology", "traffic", "timing", "hosts",
-             "probes", "defaults", "choices", "quick"}
+NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
+#: options of choices may be numbers or combinations: 0.5, libra+bic
+OPTION_PATTERN = NAME_PATTERN + r"([.+][a-z0-9_-]+)*"
+_LONGEST_NAME = 60
+_SETTABLE = {"name", "title", "source", "description", "topology", "traffic", "timing", "hosts", "probes", "defaults"}
+_SECTIONS = _SETTABLE | {"choices", "quick", "sweep"}
+_YEAR_US = 366 * 24 * 3600 * 10**6
+
+Json = dict[str, Any]
+Choices = Mapping[str, str | None] | None
 
 
-@dataclasses.dataclass
-class Timing:
+@dataclasses.dataclass(frozen=True)
+class TimingSection:
     """The three parts of an experiment; metrics are taken over the last."""
-    prefill_us: int
-    warmup_us: int
-    test_us: int
+    prefill_us: int = fields.time(default=0, most=_YEAR_US)
+    warmup_us: int = fields.time(default=0, most=_YEAR_US)
+    test_us: int = fields.time(least=1, most=_YEAR_US)
 
     @property
-    def duration_us(self):
+    def duration_us(self) -> int:
         return self.prefill_us + self.warmup_us + self.test_us
 
+    def record(self) -> dict[str, int]:
+        """As plan.json has it."""
+        return {**fields.encode(self), "duration_us": self.duration_us}
 
-@dataclasses.dataclass
+
+@dataclasses.dataclass(frozen=True)
+class HostsSection:
+    """Settings of all hosts; sysctls: whatever else the kernel has below net.ipv4, per host."""
+    ecn: int = fields.count(default=0, most=2)
+    sack: int = fields.count(default=1, most=1)
+    sysctls: dict[str, int | str] = fields.mapping(
+        fields.either(fields.count(least=-2**31), fields.word()), keys=r"net\.ipv4(\.[a-z0-9_]+)+",
+        example="net.ipv4.tcp_fack", default={}, most=200)
+
+
+@dataclasses.dataclass(frozen=True)
+class DefaultsSection:
+    """What `testbed run` tests when nobody says otherwise; seeds: how many."""
+    ccas: tuple[str, ...] = fields.listing(fields.word(), default=("cubic",), least=1, most=1000)
+    seeds: int = fields.count(default=1, least=1, most=1000)
+
+
+@dataclasses.dataclass(frozen=True)
 class Scenario:
     """A scenario with every choice made. Sections hold SI numbers, units in the keys."""
     name: str
     title: str
     source: str
     description: str
-    topology: dict
-    traffic: dict
-    timing: Timing
-    hosts: dict
-    probes: dict
-    parameters: dict        # the choices, quick and --set values that led here
-    default_ccas: list
+    topology: Json          # as the file says, with all defaults
+    network: Json           # what follows from it: topologies.resolve
+    traffic: list[Json]     # components: {"name", "kind", "start_us", "stop_us", ...}
+    timing: TimingSection
+    hosts: Json
+    probes: dict[str, Json]
+    parameters: Json        # the choices, quick and --set values that led here
+    default_ccas: list[str]
     default_seeds: int
-    choices: dict = dataclasses.field(default_factory=dict)     # {name: [options]}
+    choices: dict[str, list[str]]           # {name: options}
 
-    def resolved(self):
-        """All parameters as a JSON-able dict."""
-        fields = dataclasses.asdict(self)
-        for key in ("default_ccas", "default_seeds", "choices"):
-            del fields[key]
-        return fields
+    def resolved(self) -> Json:
+        """All that decides a run, JSON-able."""
+        return {"topology": self.topology, "network": self.network, "traffic": self.traffic,
+                "timing": self.timing.record(), "hosts": self.hosts, "probes": self.probes}
+
+    def labels(self) -> Json:
+        """What people call it, JSON-able."""
+        return {"name": self.name, "title": self.title, "source": self.source, "description": self.description,
+                "parameters": self.parameters}
 
 
-def names(folder=SCENARIO_DIR):
+def names(folder: pathlib.Path = SCENARIO_DIR) -> list[str]:
     """Names of the scenarios in a folder: the file names without .yaml."""
     return sorted(p.stem for p in pathlib.Path(folder).glob("*.yaml"))
 
 
-def find(name_or_path):
+def find(name_or_path: str) -> pathlib.Path:
     """The file of a scenario given by name or path. UsageError if there is none."""
     path = pathlib.Path(name_or_path)
     if path.suffix in (".yaml", ".yml"):
@@ -77,114 +110,242 @@ def find(name_or_path):
     return SCENARIO_DIR / f"{name_or_path}.yaml"
 
 
-def load(name_or_path, choices=None, quick=False, settings=()):
-    """Read a scenario and make its choices.
+def load(name_or_path: str, choices: Choices = None, quick: bool = False, settings: Sequence[str] = (),
+         probes: Sequence[str] = ()) -> Scenario:
+    """Read a scenario and make its choices; a sweep of its own is left out.
 
     choices: {name: option}, e.g. {"load": "60"}; quick: apply its `quick` section;
-    settings: "key=value" strings, keys as in the file, dotted.
+    settings: "key=value" strings, keys as in the file, dotted; probes: names of extra probes.
     Raises ScenarioError (file:line: field: ...) or UsageError.
     """
-    path = find(name_or_path)
-    source = YamlFile(path, _SECTIONS)
-    tree = source.tree
-    for key in ("name", "topology", "traffic", "timing"):
-        if key not in tree:
-            raise source.error("", f"section {key!r} is missing")
-        if key != "name" and not isinstance(tree[key], dict):
-            raise source.error(key, "a mapping expected")
-    if not isinstance(tree["name"], str) or not _NAME.fullmatch(tree["name"]):
-        raise source.error("name", "lower-case letters, digits and hyphens expected")
+    return _Selection(find(name_or_path), choices or {}, quick, settings, probes).build({})
 
-    parameters = {}
-    for name, choice in source.mapping("choices").items():
-        if not isinstance(choice, dict) or "default" not in choice or not isinstance(choice.get("options"), dict):
+
+def expand(name_or_path: str, choices: Choices = None, quick: bool = False, settings: Sequence[str] = (),
+           probes: Sequence[str] = (), sweeps: Sequence[str] = ()) -> list[tuple[axes.Point, Scenario]]:
+    """The scenario at every point of its sweep: [({key: value}, Scenario)], one entry ({}, ...) without a sweep.
+
+    sweeps: "key=values" strings, which replace axes of the file. A key is a field or a choice.
+    """
+    selection = _Selection(find(name_or_path), choices or {}, quick, settings, probes)
+    asked = axes.of_options(sweeps)
+    fixed = selection.fixed() | asked.keys()
+    points = [{key: value for key, value in point.items() if key not in fixed}
+              for point in axes.of_file(selection.source)]
+    distinct = list({tuple(point.items()): point for point in points}.values())
+    return [(point, selection.build(point, asked)) for point in axes.product(asked, distinct)]
+
+
+class _Selection:
+    """A scenario file and what was asked of it."""
+
+    def __init__(self, path: pathlib.Path, choices: Mapping[str, str | None], quick: bool, settings: Sequence[str],
+                 extra_probes: Sequence[str]) -> None:
+        self.source = YamlFile(path, _SECTIONS)
+        for key in ("name", "topology", "traffic", "timing"):
+            if key not in self.source.tree:
+                raise self.source.error("", f"section {key!r} is missing")
+        self._name = str(self.source.tree["name"])
+        self._chosen = {name: option for name, option in choices.items() if option is not None}
+        self._quick = quick
+        self._extra_probes = extra_probes
+        self._settings = [_setting(setting) for setting in settings]
+        self.choices = _choices(self.source)
+        for name, option in self._chosen.items():
+            if name not in self.choices:
+                raise UsageError(f"{name} {option}: scenario {self._name} has no choice of {name}; its choices: "
+                                 f"{', '.join(self.choices) or 'none at all'}")
+        if quick and "quick" not in self.source.tree:
+            raise UsageError(f"--quick: scenario {self._name} has no quick version")
+
+    def fixed(self) -> set[str]:
+        """Fields and choices that options decide, whatever a sweep of the file says."""
+        return {*self._chosen, *(key for key, _ in self._settings)}
+
+    def build(self, point: axes.Point, asked: Mapping[str, Any] | None = None) -> Scenario:
+        """The scenario at a point; asked: axes of --sweep, for errors."""
+        source = self.source.copy()
+        origins = {key: f"--sweep {key}" if asked and key in asked else f"sweep.{key}" for key in point}
+        in_file = f"{source.path}:{source.line('sweep')}: "
+        parameters: Json = {}
+        owned: dict[str, list[str]] = {}        # choice -> fields that its option decides
+        for name, choice in self.choices.items():
+            wanted = point.get(name) or self._chosen.get(name) or choice.default
+            if wanted not in choice.options:
+                origin = f"{origins[name]}: " if name in point else ""
+                raise UsageError(f"{origin}{name} {wanted}: {self._name} has {name} {', '.join(choice.options)} "
+                                 f"({source.path}:{source.line(f'choices.{name}')})")
+            parameters[name] = wanted
+            owned[name] = [self._put(source, key, value, f"choices.{name}.options.{written}.{key}")
+                           for written, fields_of in [choice.options[wanted]] for key, value in fields_of.items()]
+        if self._quick:
+            parameters["quick"] = True
+            for key, value in source.mapping("quick").items():
+                self._put(source, key, value, f"quick.{key}")
+        changed = []
+        for key, text in self._settings:
+            changed.append(self._put(source, key, parse_setting(f"--set {key}", text), f"--set {key}"))
+            parameters.setdefault("set", {})[key] = text
+        for key, text in point.items():
+            if key not in self.choices:
+                origin = origins[key] if origins[key].startswith("--") else in_file + origins[key]
+                changed.append(self._put(source, key, parse_setting(origin, text), origins[key]))
+        for name, keys in owned.items():
+            if any(_overlap(key, other) for key in keys for other in changed):
+                del parameters[name]
+        for name in self._extra_probes:
+            if name not in probes.names():
+                raise UsageError(f"--probe {name}: no such probe; there are: {', '.join(probes.names())}")
+            if name not in source.mapping("probes"):
+                source.put(f"probes.{name}", {}, f"--probe {name}")
+        return _build(source, parameters, {name: list(choice.options) for name, choice in self.choices.items()})
+
+    @staticmethod
+    def _put(source: YamlFile, key: str, value: Any, origin: str) -> str:
+        if key.partition(".")[0] not in _SETTABLE:
+            message = f"no such section; sections are: {', '.join(sorted(_SETTABLE))}"
+            raise ScenarioError(f"{origin}: {message}") if origin.startswith("--") else source.error(origin, message)
+        return source.put(key, value, origin)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Choice:
+    """options: {name: (name as the file writes it, {field: value})}."""
+    default: str
+    options: dict[str, tuple[str, Json]]
+
+
+def _choices(source: YamlFile) -> dict[str, _Choice]:
+    found = {}
+    for name, given in source.mapping("choices").items():
+        if not re.fullmatch(NAME_PATTERN, name) or len(name) > _LONGEST_NAME:
+            raise source.error(f"choices.{name}", "a name of lower-case letters, digits, _ and - expected")
+        if not isinstance(given, dict) or given.keys() != {"default", "options"} or not given["options"] \
+                or not isinstance(given["options"], dict):
             raise source.error(f"choices.{name}", "a mapping with 'default' and 'options' expected")
-        options = {str(k): v for k, v in choice["options"].items()}
-        wanted = str((choices or {}).get(name) or choice["default"])
-        if not all(isinstance(fields, dict) for fields in options.values()):
-            raise source.error(f"choices.{name}.options", "a mapping of fields to values expected for each option")
-        if wanted not in options:
-            raise UsageError(f"{name} {wanted}: {tree['name']} has {name} {', '.join(options)} "
-                             f"({path}:{source.line(f'choices.{name}')})")
-        parameters[name] = wanted
-        for key, value in options[wanted].items():
-            source.put(key, value, f"choices.{name}.options.{wanted}.{key}")
-    for name in choices or {}:
-        if choices[name] is not None and name not in source.mapping("choices"):
-            others = ", ".join(source.mapping("choices")) or "none at all"
-            raise UsageError(f"{name} {choices[name]}: scenario {tree['name']} has no choice of {name}; its choices: {others}")
-    if quick:
-        if "quick" not in tree:
-            raise UsageError(f"--quick: scenario {tree['name']} has no quick version")
-        parameters["quick"] = True
-        for key, value in source.mapping("quick").items():
-            source.put(key, value, f"quick.{key}")
-    for setting in settings:
-        key, separator, text = setting.partition("=")
-        if not separator or not key:
-            raise UsageError(f"--set {setting}: key=value expected, such as traffic.load=70%")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise UsageError(f"--set {setting}: {text!r} is not a value") from None
-        parameters.setdefault("set", {})[key] = text
-        source.put(key, value, f"--set {key}")
-    return _build(source, parameters)
+        options: dict[str, tuple[str, Json]] = {}
+        for written, settings in given["options"].items():
+            field = f"choices.{name}.options.{written}"
+            if not re.fullmatch(OPTION_PATTERN, written) or len(written) > _LONGEST_NAME:
+                raise source.error(field, "lower-case letters, digits, _ and - (inside also . and +) expected in the "
+                                          "name of an option")
+            if not isinstance(settings, dict):
+                raise source.error(field, "a mapping of fields to values expected")
+            same = next((other for other in options if _as_number(other) == _as_number(written)), None)
+            if same is not None:
+                raise source.error(field, f"cannot be told from option {same}")
+            options[written] = (written, settings)
+        default = source.texts.get(f"choices.{name}.default", "")
+        if default not in options:
+            same = next((other for other in options if _as_number(other) == _as_number(default)), None)
+            if same is None:
+                raise source.error(f"choices.{name}.default", f"one of {', '.join(options)} expected, not {default!r}")
+            default = same
+        found[name] = _Choice(default, options)
+    return found
 
 
-def _build(source, parameters):
-    tree = source.with_units()
-    timing = source.section(tree, "timing", {"prefill_us": 0, "warmup_us": 0, "test_us": None})
-    if timing["test_us"] <= 0:
-        raise source.error("timing.test", "must be longer than 0 s")
-    hosts = source.section(tree, "hosts", {"ecn": 0, "sack": 1, "sysctls": {}})
-    if not isinstance(hosts["sysctls"], dict):
-        raise source.error("hosts.sysctls", "a mapping expected")
-    for name, highest in (("ecn", 2), ("sack", 1)):
-        if not isinstance(hosts[name], int) or not 0 <= hosts[name] <= highest:
-            raise source.error(f"hosts.{name}", f"a number from 0 to {highest} expected")
-    for name in hosts["sysctls"]:
-        if not re.fullmatch(r"net\.ipv4\.[a-z0-9_.]+", str(name)):
-            raise source.error(f"hosts.sysctls.{name}", "only net.ipv4.* can be set per host")
-    defaults = source.section(tree, "defaults", {"ccas": ["cubic"], "seeds": 1})
-    if not isinstance(defaults["ccas"], list) or not defaults["ccas"] or not all(isinstance(c, str) for c in defaults["ccas"]):
-        raise source.error("defaults.ccas", "a list of names expected")
-    if isinstance(defaults["seeds"], bool) or not isinstance(defaults["seeds"], int) or defaults["seeds"] < 1:
-        raise source.error("defaults.seeds", "a number from 1 expected")
-    for name, settings in source.mapping("probes").items():
-        if not isinstance(settings or {}, dict):
-            raise source.error(f"probes.{name}", "a mapping expected")
-    probe_sections = tree.get("probes") or {}
-    for name, settings in probe_sections.items():
+def _as_number(text: str) -> object:
+    """01 and '1' are the same option."""
+    return int(text) if text.isdecimal() else text
+
+
+def _setting(setting: str) -> tuple[str, str]:
+    key, separator, text = setting.partition("=")
+    if not separator or not key.strip():
+        raise UsageError(f"--set {setting}: key=value expected, such as traffic.load=70%")
+    if not key.isprintable() or len(key) > 500:
+        raise UsageError("--set: a printable name of a field expected in front of =")
+    return key.strip(), text
+
+
+def _overlap(one: str, other: str) -> bool:
+    """True if one field is the other or inside of it."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+# -- sections -> Scenario -----------------------------------------------------------------------
+
+def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) -> Scenario:
+    tree = source.with_units(leave_out=("choices", "quick", "sweep"))
+    name = tree["name"]
+    if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > _LONGEST_NAME:
+        raise source.error("name", f"at most {_LONGEST_NAME} lower-case letters, digits, _ and - expected")
+    timing: TimingSection = _section(source, "timing", lambda: fields.decode(TimingSection, tree["timing"]))
+    hosts = _section(source, "hosts", lambda: fields.encode(fields.decode(HostsSection, tree.get("hosts"))))
+    defaults: DefaultsSection = _section(source, "defaults",
+                                         lambda: fields.decode(DefaultsSection, tree.get("defaults")))
+    topology = _section(source, "topology", lambda: topologies.complete(tree["topology"]))
+    network = _section(source, "topology", lambda: topologies.resolve(tree["topology"]))
+    components = _components(source, tree["traffic"], timing)
+    _section(source, "traffic", lambda: _validate(components, network, timing))
+    return Scenario(
+        name=name, title=_text(source, tree, "title") or name, source=_text(source, tree, "source"),
+        description=_text(source, tree, "description"), topology=topology, network=network, traffic=components,
+        timing=timing, hosts=hosts, probes=_probes(source, tree.get("probes")), parameters=parameters,
+        default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices)
+
+
+def _section(source: YamlFile, section: str, make: Callable[[], Any]) -> Any:
+    """What `make` makes of a section; its FieldErrors become the file's."""
+    try:
+        return make()
+    except FieldError as problem:
+        raise source.error(problem.inside(section).field, str(problem)) from None
+
+
+def _text(source: YamlFile, tree: Json, key: str) -> str:
+    """A section of words, on one line."""
+    value = tree.get(key)
+    text = " ".join(("" if value is None else str(value)).split())
+    if isinstance(value, (dict, list)) or not text.isprintable():
+        raise source.error(key, "printable text expected")
+    return text
+
+
+def _components(source: YamlFile, section: Any, timing: TimingSection) -> list[Json]:
+    """The traffic's components, each with a name, a start and a stop."""
+    given = section if isinstance(section, list) else [section]
+    if not given:
+        raise source.error("traffic", "at least one component expected")
+    components: list[Json] = []
+    for number, component in enumerate(given, start=1):
+        field = f"traffic.{number}" if isinstance(section, list) else "traffic"
+        if not isinstance(component, dict):
+            raise source.error(field, "a mapping expected" if isinstance(section, list) else
+                               "a mapping or a list of mappings expected")
+        if component.get("kind") is None:
+            raise source.error(f"{field}.kind", f"is missing; kinds of traffic are: {', '.join(traffic.names())}")
+        name = component.get("name", element_names(given)[number - 1])
+        if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > _LONGEST_NAME:
+            raise source.error(f"{field}.name", f"at most {_LONGEST_NAME} lower-case letters, digits, _ and - expected")
+        if name in [other["name"] for other in components]:
+            raise source.error(f"{field}.name", f"a second component {name!r}; each has a name of its own")
+        rest = {key: value for key, value in component.items() if key != "name" and value is not None}
+        if isinstance(rest.get("cca"), str):
+            rest["cca"] = [rest["cca"]]
+        components.append({"name": name, "kind": rest.pop("kind"), "start_us": rest.pop("start_us", 0),
+                           "stop_us": rest.pop("stop_us", timing.duration_us), **rest})
+    return components
+
+
+def _validate(components: list[Json], network: Json, timing: TimingSection) -> None:
+    if hasattr(traffic, "validate"):
+        traffic.validate(components, network, timing.record())
+        return
+    for component in components:
+        section = {key: value for key, value in component.items() if key not in ("name", "start_us", "stop_us")}
+        traffic.load(component["kind"]).validate(section, network)
+
+
+def _probes(source: YamlFile, section: Any) -> dict[str, Json]:
+    """{probe: its options}, with all defaults."""
+    if section is not None and not isinstance(section, dict):
+        raise source.error("probes", "a mapping expected")
+    found = {}
+    for name, options in (section or {}).items():
         if name not in probes.names():
             raise source.error(f"probes.{name}", f"no such probe; there are: {', '.join(probes.names())}")
-        interval_us = (settings or {}).get("interval_us", 10_000)
-        if "interval" in (settings or {}) or not isinstance(interval_us, int):
-            raise source.error(f"probes.{name}.interval", f"a value with a unit such as '{units.EXAMPLES['us']}' expected")
-        if interval_us <= 0:
-            raise source.error(f"probes.{name}.interval", "must be above 0")
-    scenario = Scenario(
-        name=tree["name"], title=str(tree.get("title", tree["name"])), source=str(tree.get("source", "")),
-        description=" ".join(str(tree.get("description", "")).split()),
-        topology=tree["topology"], traffic=tree["traffic"], timing=Timing(**timing), hosts=hosts,
-        probes={k: v or {} for k, v in probe_sections.items()}, parameters=parameters,
-        default_ccas=list(defaults["ccas"]), default_seeds=int(defaults["seeds"]),
-        choices={name: [str(option) for option in choice["options"]] for name, choice in source.mapping("choices").items()})
-    try:
-        topo = topologies.from_section(scenario.topology)
-    except (topologies.TopologyError, ValueError) as problem:
-        raise source.error("topology." + getattr(problem, "field", "") if getattr(problem, "field", "")
-                           else "topology", str(problem)) from None
-    try:
-        traffic.load(scenario.traffic.get("kind")).validate(scenario.traffic, topo.describe())
-    except ValueError as problem:
-        field = getattr(problem, "field", "")
-        raise source.error(f"traffic.{field}" if field else "traffic", str(problem)) from None
-    return scenario
-
-
-def from_resolved(fields):
-    """The Scenario that a run's scenario.json describes."""
-    known = {f.name for f in dataclasses.fields(Scenario)}
-    return Scenario(**{**{k: v for k, v in fields.items() if k in known}, "timing": Timing(**fields["timing"]),
-                       "default_ccas": [], "default_seeds": 1})
+        declared = probes.load(name).Options
+        found[name] = _section(source, f"probes.{name}", lambda: fields.encode(fields.decode(declared, options)))
+    return found

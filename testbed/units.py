@@ -48,6 +48,13 @@ def parse(text: str) -> tuple[str, int | float] | None:
     raise ValueError(f"{text!r} is not a whole number of {suffix}")
 
 
+def factor(unit: str) -> tuple[str, int]:
+    """'ms' -> ('us', 1000). ValueError if there is no such unit."""
+    if unit not in _UNITS:
+        raise ValueError(f"unknown unit {unit[:40]!r}; units are: {', '.join(_UNITS)}")
+    return _UNITS[unit]
+
+
 def show(suffix: str, value: float) -> str:
     """A quantity as users spell it: ('us', 2000) -> '2 ms', ('bytes', 1500) -> '1500 B', ('', 3) -> '3'."""
     if suffix == "percent":

@@ -1,146 +1,228 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""YAML files of a user, with the line of every field: errors name file, line and field."""
-import copy
-import re
+"""YAML files of a user, with the line of every field: errors name file, line and field.
 
-import yaml
+A field is known by its dotted name. In a list, an element is known by its number, counted from 1; one
+that has a `name`, or else a `kind`, also by that (`traffic.background.load`).
+"""
+import copy
+import os
+import pathlib
+import stat
+from collections.abc import Collection, Iterable
+from typing import Any
 
 from testbed import units
-from testbed.errors import ScenarioError
+from testbed.errors import ScenarioError, UsageError
+from testbed.fields import plain, unit_of
+from testbed.yaml_nodes import MOST_BYTES, MOST_DEPTH, Nodes
+
+#: sections whose keys have dots in them, and values of which none is a quantity
+_FREE = ("hosts.sysctls",)
+#: sections that are words for people
+_TEXTS = ("name", "title", "source", "description")
+_LONGEST_SETTING = 100_000
 
 
 class YamlFile:
     """A YAML file as a tree, and where each of its fields stands."""
 
-    def __init__(self, path, sections):
+    def __init__(self, path: pathlib.Path, sections: Collection[str]) -> None:
         """sections: names of the top-level fields it may have. Raises ScenarioError."""
         self.path = path
         self.sections = sections
-        self._lines = {}
-        self._origin = {}
+        self._origin: dict[str, str] = {}           # field -> --set key
+        nodes = Nodes(self._read(), self._refuse)
+        tree = nodes.value(nodes.root, "") if nodes.root is not None else None
+        if not isinstance(tree, dict):
+            raise ScenarioError(f"{path}:1: a mapping of sections expected")
+        self.tree: dict[str, Any] = tree
+        self.texts = nodes.texts
+        self._lines = nodes.lines
+        for key in self.tree:
+            if key not in sections:
+                raise self.error(key, f"unknown section; sections are: {', '.join(sorted(sections))}")
+
+    def _read(self) -> str:
         try:
-            node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-            if not isinstance(node, yaml.MappingNode):
-                raise ScenarioError(f"{path}:1: a mapping of sections expected")
-            self._note_lines(node, "", depth=0)
-            self.tree = yaml.SafeLoader("").construct_document(node)
-            for key in self.tree:
-                if key not in sections:
-                    raise self.error(key, f"unknown section; sections are: {', '.join(sorted(sections))}")
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            with open(descriptor, "rb") as file:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise ScenarioError(f"{self.path}: not a regular file")
+                data = file.read(MOST_BYTES + 1)
         except OSError as problem:
-            raise ScenarioError(f"{path}: {problem.strerror}") from None
-        except UnicodeDecodeError:
-            raise ScenarioError(f"{path}: not a text file in UTF-8") from None
-        except yaml.YAMLError as problem:
-            mark = getattr(problem, "problem_mark", None)
-            line = mark.line + 1 if mark else 1
-            raise ScenarioError(f"{path}:{line}: {getattr(problem, 'problem', None) or str(problem).splitlines()[0]}") from None
-        except ValueError as problem:            # a date that is none, and the like
-            raise ScenarioError(f"{path}: {problem}") from None
+            raise ScenarioError(f"{self.path}: {problem.strerror}") from None
+        if len(data) > MOST_BYTES:
+            raise ScenarioError(f"{self.path}: larger than {units.show('bytes', MOST_BYTES)}")
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError as problem:
+            line = data.count(b"\n", 0, problem.start) + 1
+            raise ScenarioError(f"{self.path}:{line}: not text in UTF-8") from None
 
-    def _note_lines(self, node, prefix, depth):
-        if depth > 20:
-            raise ScenarioError(f"{self.path}:{node.start_mark.line + 1}: nested too deeply")
-        if isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                name = f"{prefix}.{key.value}".lstrip(".")
-                self._lines[name] = key.start_mark.line + 1
-                self._note_lines(value, name, depth + 1)
-        elif isinstance(node, yaml.SequenceNode):
-            for value in node.value:
-                self._note_lines(value, prefix, depth + 1)
+    def _refuse(self, line: int, field: str, message: str) -> ScenarioError:
+        return ScenarioError(f"{self.path}:{line}: {field}: {message}" if field else f"{self.path}:{line}: {message}")
 
-    def line(self, field):
+    # -- where a field stands ---------------------------------------------------------------------
+
+    def line(self, field: str) -> int:
         """Line of a field, or of the closest section around it that the file has."""
         while field and field not in self._lines:
             field = field.rpartition(".")[0]
         return self._lines.get(field, 1)
 
-    def error(self, field, message):
+    def error(self, field: str, message: str) -> ScenarioError:
         """A ScenarioError that says where and which field."""
-        plain = re.sub(r"_(bps|us|bytes|percent)$", "", str(field))
-        origin = self._origin.get(plain, plain)
-        if origin.startswith("--set"):
-            return ScenarioError(f"{origin}: {message}")
+        name = self._canonical(field)
+        around = name
+        while around and around not in self._origin and around not in self._lines:
+            around = around.rpartition(".")[0]
+        origin = self._origin.get(around, around)
+        if origin.startswith("--"):
+            inside = name.removeprefix(around).strip(".")
+            return ScenarioError(f"{origin}: {inside}: {message}" if inside else f"{origin}: {message}")
         where = f"{self.path}:{self.line(origin)}"
-        return ScenarioError(f"{where}: {plain}: {message}" if plain else f"{where}: {message}")
+        return ScenarioError(f"{where}: {field}: {message}" if field else f"{where}: {message}")
 
-    def mapping(self, section):
+    def _canonical(self, field: str) -> str:
+        """A field's dotted name with numbers for the elements of lists."""
+        at: Any = self.tree
+        names = []
+        for part in _split(field):
+            number = _number_of(at, part) if isinstance(at, list) else None
+            names.append(str(number) if number else part)
+            at = at[number - 1] if number else at.get(part) if isinstance(at, dict) else None
+        return ".".join(names)
+
+    def mapping(self, section: str) -> dict[str, Any]:
         """A section that must be a mapping (empty if it is missing)."""
-        value = self.tree.get(section) or {}
+        value = self.tree.get(section)
+        if value is None:
+            return {}
         if not isinstance(value, dict):
             raise self.error(section, "a mapping expected")
         return value
 
-    def put(self, key, value, origin):
-        """Override the field with dotted name `key`; `origin` says who did, for errors."""
-        at = self.tree
-        *sections, last = str(key).split(".")
-        for depth, section in enumerate(sections):
-            at = at.setdefault(section, {}) if isinstance(at, dict) else None
-            if not isinstance(at, dict):
-                self._origin[key] = origin
-                raise self.error(key, f"{'.'.join(sections[:depth + 1])} is not a section")
-        if sections and sections[0] not in self.sections or not sections and key not in self.sections:
-            self._origin[key] = origin
-            raise self.error(key, f"no such section; sections are: {', '.join(sorted(self.sections))}")
-        at[last] = copy.deepcopy(value)
-        self._origin[key] = origin
+    # -- changing it ------------------------------------------------------------------------------
 
-    def with_units(self):
+    def copy(self) -> "YamlFile":
+        """One to be changed without changing this one."""
+        other = copy.copy(self)
+        other.tree, other._origin = copy.deepcopy(self.tree), dict(self._origin)
+        return other
+
+    def put(self, key: str, value: Any, origin: str) -> str:
+        """Override the field with dotted name `key`; `origin` says who did, for errors.
+
+        Returns the field's own name, in which elements of lists are numbers.
+        """
+        parts = _split(key)
+        if parts[0] not in self.sections:
+            raise self._refused_key(origin, f"no such section; sections are: {', '.join(sorted(self.sections))}")
+        if len(parts) > MOST_DEPTH:
+            raise self._refused_key(origin, f"nested more than {MOST_DEPTH} deep")
+        at: Any = self.tree
+        for depth, part in enumerate(parts):
+            around, last = ".".join(parts[:depth]), depth == len(parts) - 1
+            if isinstance(at, list):
+                number = _number_of(at, part)
+                if number is None:
+                    raise self._refused_key(origin, f"{around} has no element {part!r}; it has: "
+                                                    f"{', '.join(filter(None, element_names(at))) or len(at)}")
+                index: Any = number - 1
+            elif isinstance(at, dict) and part:
+                index = part
+                if not last and at.get(part) is None:
+                    at[part] = {}
+            else:
+                raise self._refused_key(origin, f"{around} is not a section" if part else
+                                        "a name expected between dots")
+            if last:
+                at[index] = copy.deepcopy(value)
+            else:
+                at = at[index]
+        canonical = self._canonical(key)
+        for inside in [name for name in self._origin if name.startswith(canonical + ".")]:
+            del self._origin[inside]
+        self._origin[canonical] = origin
+        return canonical
+
+    def _refused_key(self, origin: str, message: str) -> ScenarioError:
+        """That a field cannot be set; `origin`: the option or the field of the file that wanted it."""
+        if origin.startswith("--"):
+            return ScenarioError(f"{origin}: {message}")
+        return ScenarioError(f"{self.path}:{self.line(origin)}: {origin}: {message}")
+
+    # -- quantities -------------------------------------------------------------------------------
+
+    def with_units(self, leave_out: Iterable[str] = ()) -> dict[str, Any]:
         """The tree with quantities as numbers and their units in the keys."""
-        keep = {k: v for k, v in self.tree.items() if k not in ("choices", "quick")}
-        return {k: v if k in ("name", "title", "source", "description") else self._convert(v, k)
-                for k, v in keep.items()}
+        return {key: value if key in _TEXTS else self._convert(value, key)
+                for key, value in self.tree.items() if key not in leave_out}
 
-    def _convert(self, value, field):
+    def _convert(self, value: Any, field: str) -> Any:
+        if field in _FREE:
+            return value
         if isinstance(value, dict):
-            converted = {}
+            converted: dict[str, Any] = {}
             for key, inner in value.items():
-                name = str(key)
-                suffix, number = self._quantity(inner, f"{field}.{name}")
-                converted[f"{name}_{suffix}" if suffix else name] = number
+                if unit_of(key):
+                    raise self.error(f"{field}.{key}", f"the unit belongs to the value: {plain(key)}: "
+                                                       f"{units.EXAMPLES[unit_of(key)]}")
+                suffix, number = self._quantity(inner, f"{field}.{key}")
+                converted[f"{key}_{suffix}" if suffix else key] = number
             return converted
         if isinstance(value, list):
-            return [self._quantity(v, field)[1] for v in value]
+            return [self._quantity(v, f"{field}.{number}")[1] for number, v in enumerate(value, start=1)]
         return value
 
-    def _quantity(self, value, field):
+    def _quantity(self, value: Any, field: str) -> tuple[str | None, Any]:
         """(suffix or None, number or converted value)."""
         try:
             if isinstance(value, str):
                 return units.parse(value) or (None, value)
             if isinstance(value, list) and value and all(isinstance(v, str) for v in value):
-                parsed = [units.parse(v) for v in value]
-                if all(parsed) and len({suffix for suffix, _ in parsed}) == 1:
+                parsed = [quantity for quantity in map(units.parse, value) if quantity]
+                if len(parsed) == len(value) and len({suffix for suffix, _ in parsed}) == 1:
                     return parsed[0][0], [number for _, number in parsed]
         except ValueError as problem:
             raise self.error(field, str(problem)) from None
         return None, self._convert(value, field)
 
-    def section(self, tree, name, fields):
-        """A section with exactly `fields` ({key: default}; default None = required)."""
-        given = tree.get(name) or {}
-        if not isinstance(given, dict):
-            raise self.error(name, "a mapping expected")
-        for key in given:
-            if key not in fields:
-                raise self.error(f"{name}.{key}", self._hint(key, fields))
-        values = {}
-        for key, default in fields.items():
-            if key not in given and default is None:
-                raise self.error(name, f"{key.rsplit('_', 1)[0]!r} is missing")
-            value = given.get(key, default)
-            if key.endswith("_us") and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-                raise self.error(f"{name}.{key}", f"a time >= 0 such as '{units.EXAMPLES['us']}' expected")
-            values[key] = value
-        return values
 
-    @staticmethod
-    def _hint(key, fields):
-        for known in fields:
-            stem, _, suffix = known.rpartition("_")
-            if suffix in units.EXAMPLES and key in (stem, *(f"{stem}_{s}" for s in units.EXAMPLES)):
-                return f"a value with a unit such as '{units.EXAMPLES[suffix]}' expected"
-        plain = [re.sub(r"_(bps|us|bytes|percent)$", "", f) for f in fields]
-        return f"unknown field; fields are: {', '.join(plain)}"
+def parse_setting(option: str, text: str) -> Any:
+    """The value that a `--set key=text` gives; `option`: '--set key', for errors. UsageError if it is none."""
+    if len(text) > _LONGEST_SETTING:
+        raise UsageError(f"{option}: longer than {_LONGEST_SETTING} characters")
+
+    def refuse(_line: int, field: str, message: str) -> UsageError:
+        return UsageError(f"{option}: {field}: {message}" if field else f"{option}: {message}")
+    nodes = Nodes(text, refuse)
+    return None if nodes.root is None else nodes.value(nodes.root, "")
+
+
+def element_names(elements: Iterable[Any]) -> list[str]:
+    """What the elements of a list are called: by their `name`, or by their `kind`, from the second with a number."""
+    names: list[str] = []
+    counts: dict[str, int] = {}
+    for element in elements:
+        kind = str(element.get("kind")) if isinstance(element, dict) else ""
+        counts[kind] = counts.get(kind, 0) + 1
+        usual = kind if counts[kind] == 1 else f"{kind}-{counts[kind]}"
+        names.append(str(element.get("name") or usual) if isinstance(element, dict) else "")
+    return names
+
+
+def _split(key: str) -> list[str]:
+    """'hosts.sysctls.net.ipv4.tcp_ecn' -> ['hosts', 'sysctls', 'net.ipv4.tcp_ecn']."""
+    for section in _FREE:
+        if key.startswith(section + "."):
+            return [*section.split("."), key.removeprefix(section + ".")]
+    return key.split(".")
+
+
+def _number_of(elements: list[Any], name: str) -> int | None:
+    """Number, from 1, of the list's element that is called so."""
+    for number, called in enumerate(element_names(elements), start=1):
+        if name in (called, str(number)):
+            return number
+    return None

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Probes: what is measured during a run, one file each, found by listing this folder.
 
-A probe file has two halves that never run in the same process:
+A probe file has two halves that never run in the same process, and says what can be set:
 
+* `Options` is a dataclass of testbed/fields.py: what a scenario may say of the probe.
 * `Sampler(settings, network, description, work_dir)` runs inside the kernel under test,
   with the standard library only. It opens what it needs (`open()`), is called at absolute
   deadlines every `interval_us` (`sample(t_us)`), and writes binary files to `work_dir`,
@@ -14,14 +15,15 @@ Files whose names start with an underscore are helpers.
 """
 import importlib
 import pathlib
+from typing import Any
 
 
-def names():
+def names() -> list[str]:
     """Names of all probes, as scenarios spell them."""
     return sorted(f.stem for f in pathlib.Path(__file__).parent.glob("[a-z]*.py"))
 
 
-def load(name):
+def load(name: str) -> Any:
     """A probe's module; ValueError if there is none."""
     if name not in names():
         raise ValueError(f"no probe {name!r}; there are: {', '.join(names())}")

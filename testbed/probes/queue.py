@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The bottleneck's queues, sampled: bytes and packets sent, drops, backlog (-> queue.csv.gz)."""
+import dataclasses
 from array import array
 
+from testbed import fields
 from testbed.probes._netlink import Qdisc
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """interval: time between two readings."""
+    interval_us: int = fields.time(default=10_000, least=100)
 
 
 class Sampler:

@@ -5,9 +5,18 @@ Exact, from the tracepoints qdisc:qdisc_enqueue and qdisc:qdisc_dequeue of the r
 matched on the packet's address. A packet that an AQM drops after it was queued has an
 enqueue event only; its address is reused, so the last enqueue before a dequeue counts.
 """
+import dataclasses
+
+from testbed import fields
 from testbed.probes._ring import TraceInstance, TraceSampler, column, decode, read_format
 
 _EVENTS = ("qdisc/qdisc_enqueue", "qdisc/qdisc_dequeue")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """interval: what packets are summed up over."""
+    interval_us: int = fields.time(default=10_000, least=100)
 
 
 class Sampler(TraceSampler):

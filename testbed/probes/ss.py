@@ -5,10 +5,19 @@ For state that only the text has, such as what a congestion control's get_info()
 a program is dear in the guest, so this is on request: `--probe ss`. The numbers of struct tcp_info
 are in tcp_info.csv.gz.
 """
+import dataclasses
 import shutil
 import subprocess
 
+from testbed import fields
+
 _COMMAND = ("ss", "-tinH")                  # TCP, internal information, numbers, no header line
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """interval: time between two calls."""
+    interval_us: int = fields.time(default=1_000_000, least=100)
 
 
 class Sampler:

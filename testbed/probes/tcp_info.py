@@ -4,8 +4,10 @@
 What `ss -tin` prints, taken from the same place (inet_diag) and kept undecoded until
 the run is over. Offsets: struct tcp_info, include/uapi/linux/tcp.h.
 """
+import dataclasses
 import struct
 
+from testbed import fields
 from testbed.probes._netlink import HEADER, TcpSockets, attributes
 from testbed.probes._ring import forget_cached
 
@@ -26,6 +28,12 @@ _DIAG_INFO, _DIAG_CONG = 2, 4
 _MESSAGE_BYTES = 72                         # struct inet_diag_msg
 _DTYPES = {"B": "u1", "I": "<u4", "Q": "<u8"}
 _DIAG_MSG_BYTES = 72
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """interval: time between two dumps."""
+    interval_us: int = fields.time(default=1_000_000, least=100)
 
 
 class Sampler:

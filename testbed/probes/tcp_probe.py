@@ -5,6 +5,8 @@ segment that a socket sends again (-> retransmissions.csv.gz).
 The tracepoints tcp:tcp_probe and tcp:tcp_retransmit_skb of all namespaces and both ends of every
 connection: exact, and large (some 10,000 events a second at 60 Mbit/s). On request: `--probe tcp_probe`.
 """
+import dataclasses
+
 from testbed.probes._ring import TraceInstance, TraceSampler, column, decode, read_format
 
 _RECEIVED, _SENT_AGAIN = "tcp/tcp_probe", "tcp/tcp_retransmit_skb"
@@ -12,6 +14,11 @@ _RECEIVED, _SENT_AGAIN = "tcp/tcp_probe", "tcp/tcp_retransmit_skb"
 _FIELDS = {"mark": "mark", "data_len": "data_len", "snd_nxt": "snd_nxt", "snd_una": "snd_una", "snd_cwnd": "snd_cwnd",
            "ssthresh": "ssthresh", "snd_wnd": "snd_wnd", "srtt_us": "srtt", "rcv_wnd": "rcv_wnd",
            "sock_cookie": "sock_cookie"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Nothing: every event is recorded."""
 
 
 class Sampler(TraceSampler):

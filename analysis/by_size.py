@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Transfer time against size: medians and quartiles per size class and CCA."""
+"""Transfer time against size: medians and quartiles per size class and row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis import gnuplot, sizes, style
 from analysis.metrics import load_metrics
-from analysis.runs import Experiment
+from analysis.experiment import Experiment, Row
 
 MOST_WITH_BARS = 6   # controls, above which their quartiles hide each other
 LEAST_TRANSFERS = 5  # per run, below which quartiles of a class mean little
@@ -18,31 +18,31 @@ LEAST_TRANSFERS = 5  # per run, below which quartiles of a class mean little
 
 def draw(experiment: Experiment, folder: Path, name: str, metric: str, count: str,
          prefix: str, y_label: str) -> bool:
-    """Draw <metric>_p25/_p50/_p75, averaged over seeds; False when no CCA has them."""
+    """Draw <metric>_p25/_p50/_p75, averaged over seeds; False when no row has them."""
     data: dict[str, pd.Series] = {}
-    for cca in experiment.ccas:
-        table = _table(experiment, cca, metric, count, prefix)
+    for row in experiment.drawn:
+        table = _table(experiment, row, metric, count, prefix)
         if table is not None:
             for column in table:
-                data[f"{cca} {column}"] = table[column].reset_index(drop=True)
-    drawn = [cca for cca in experiment.ccas if f"{cca} size_bytes" in data]
+                data[f"{row.label} {column}"] = table[column].reset_index(drop=True)
+    drawn = [row for row in experiment.drawn if f"{row.label} size_bytes" in data]
     if not drawn:
         return False
-    looks = style.looks(experiment.ccas)
-    columns = max(1, min(6, len(drawn)))
+    looks = experiment.looks(drawn)
+    columns = key_columns([row.label for row in drawn])
     curves = []
-    for place, cca in enumerate(drawn):
-        look = looks[cca]
+    for place, label in enumerate(looks):
+        look = looks[label]
         # Only the bars stand apart: moved curves would look like longer or shorter times.
         shift = 10 ** (0.16 * ((place + 0.5) / len(drawn) - 0.5))
-        size, low, middle, high = (f"column({gnuplot.quote(f'{cca} {column}')})" for column in
+        size, low, middle, high = (f"column({gnuplot.quote(f'{label} {column}')})" for column in
                                    ("size_bytes", "p25", "p50", "p75"))
         if len(drawn) <= MOST_WITH_BARS:
             curves.append(f"'{name}.csv' using ({shift:.4f} * {size}):({low}):(0):({high} - {low})"
                           f" with vectors nohead linewidth 0.8 linecolor '{look.colour}'")
         curves.append(f"'{name}.csv' using ({size}):({middle}) with linespoints linewidth 1.5 "
                       f"dashtype {look.dash} pointtype {look.point} pointsize 0.7 "
-                      f"linecolor '{look.colour}' title {gnuplot.quote(cca)}")
+                      f"linecolor '{look.colour}' title {gnuplot.quote(label)}")
     sizes_drawn, times = _range(data, "size_bytes"), _range(data, "p25", "p75")
     bottom, top = times[0] / 1.3, times[1] * 1.3
     body = ["set logscale xy", f"set ytics ({style.log_ticks(bottom, top)})",
@@ -56,6 +56,11 @@ def draw(experiment: Experiment, folder: Path, name: str, metric: str, count: st
     return True
 
 
+def key_columns(labels: list[str]) -> int:
+    """How many entries of a legend fit side by side."""
+    return max(1, min(6, len(labels), 100 // (max(map(len, labels)) + 6)))
+
+
 def _range(data: dict[str, pd.Series], *endings: str) -> tuple[float, float]:
     """Smallest and largest positive value of the columns with these endings."""
     values = np.concatenate([column.to_numpy() for name, column in data.items()
@@ -63,10 +68,10 @@ def _range(data: dict[str, pd.Series], *endings: str) -> tuple[float, float]:
     return values[values > 0].min(), values[values > 0].max()
 
 
-def _table(experiment: Experiment, cca: str, metric: str, count: str,
+def _table(experiment: Experiment, row: Row, metric: str, count: str,
            prefix: str) -> pd.DataFrame | None:
-    """size_bytes (geometric middle of the class), p25, p50, p75 of one CCA."""
-    runs = experiment.usable(cca)
+    """size_bytes (geometric middle of the class), p25, p50, p75 of one row."""
+    runs = experiment.usable(row)
     if not runs:
         return None
     values = pd.concat([load_metrics(run) for run in runs])

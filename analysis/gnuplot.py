@@ -14,6 +14,11 @@ import pandas as pd
 
 from analysis.runs import AnalysisError
 
+
+class MissingProgram(AnalysisError):
+    """gnuplot is not there: no figure can be drawn."""
+
+
 FONT = "DejaVu Sans"
 PNG_SCALE = 2
 PNG_FONT_SCALE = 1.5  # a cairo point is 4/3 of a pixel, an SVG one is a pixel
@@ -74,7 +79,7 @@ def draw(folder: Path, name: str, data: pd.DataFrame, body: list[str],
         done = subprocess.run(["gnuplot", script.name], cwd=folder, text=True,
                               stdin=subprocess.DEVNULL, capture_output=True, check=False)
     except FileNotFoundError:
-        raise AnalysisError("gnuplot is not installed (Debian package gnuplot-nox)") from None
+        raise MissingProgram("gnuplot is not installed (Debian package gnuplot-nox)") from None
     made = [folder / f"{name}.{ending}" for ending in ("svg", "png")]
     if done.returncode or not all(path.exists() and path.stat().st_size for path in made):
         raise AnalysisError(f"{script}: gnuplot failed (exit status {done.returncode}):\n"

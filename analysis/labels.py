@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from analysis.runs import Array
+
 CHARACTER_PX, LINE_PX, GAP_PX = 8.0, 15.0, 9.0
 
 
@@ -25,7 +27,7 @@ class Box(NamedTuple):
         return max(wide, 0) * max(high, 0)
 
 
-def place(points: list[tuple[float, float]], texts: list[str], lines: np.ndarray,
+def place(points: list[tuple[float, float]], texts: list[str], lines: Array,
           width: float, height: float) -> list[tuple[float, float]]:
     """Left end and middle of every label, pixels, for points in pixels.
 

@@ -8,11 +8,13 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import jinja2
 
-from analysis import figures, report_flows, report_tables
-from analysis.runs import Experiment
+from analysis import figures, report_flows, report_network, report_tables
+from analysis.experiment import Experiment
+from analysis.runs import AnalysisError
 from analysis.tables import Results, flatten
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -23,34 +25,48 @@ TABLES = {
 }
 
 
-def build_report(experiment_dir: Path | str) -> Path:
-    """Write experiment_dir/report/ and return the path of its index.html.
+class Report(NamedTuple):
+    """Where the page is, and {name of a run: what is wrong with its files}."""
+
+    path: Path
+    problems: dict[str, str]
+
+
+def build_report(experiment_dir: Path | str) -> Report:
+    """Write experiment_dir/report/ with an index.html.
 
     Built beside its place and renamed, so that a report is never half-written.
-    AnalysisError when the experiment cannot be read; runs that failed or whose
-    files are corrupt are listed in the report with their errors.
+    AnalysisError when the experiment cannot be read or the report not be written; runs that
+    failed or whose files are damaged are listed in the report with their errors.
     """
     experiment = Experiment(experiment_dir)
     results = Results(experiment)
     experiment.discard(results.problems)
     target = experiment.path / "report"
-    building = Path(tempfile.mkdtemp(prefix=".report-", dir=experiment.path))
+    try:
+        building = Path(tempfile.mkdtemp(prefix=".report-", dir=experiment.path))
+    except OSError as error:
+        raise AnalysisError(f"{target}: cannot be written: {error.strerror}") from None
     try:
         building.chmod(0o755)
         tables = results.write(building / "tables")
-        drawn = figures.draw_all(experiment, building / "figures")
-        html = _render(experiment, results, drawn, building, [path.stem for path in tables])
-        (building / "index.html").write_text(html, encoding="utf-8")
+        drawn, errors = figures.draw_all(experiment, building / "figures")
+        html = _render(experiment, results, drawn, errors, building, [path.stem for path in tables])
+        (building / "index.html").write_text(html, encoding="utf-8", errors="replace")
         _replace(building, target)
+    except OSError as error:
+        shutil.rmtree(building, ignore_errors=True)
+        raise AnalysisError(f"{error.filename or target}: {error.strerror or error}") from error
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
-    return target / "index.html"
+    return Report(target / "index.html", {run.name: run.state.message for run in experiment.runs
+                                          if run.state.kind == "damaged"})
 
 
 def _replace(building: Path, target: Path) -> None:
     """Put a finished folder in place of an old one of ours."""
-    old = target.with_name(f".{target.name}-old")
+    old = target.with_name(f".{target.name}-old-{os.getpid()}")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists():
         os.rename(target, old)
@@ -58,20 +74,22 @@ def _replace(building: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _render(experiment: Experiment, results: Results, drawn: list[figures.Figure],
+def _render(experiment: Experiment, results: Results, drawn: list[figures.Figure], errors: list[dict[str, str]],
             folder: Path, tables: list[str]) -> str:
     loader = jinja2.FileSystemLoader(TEMPLATES)
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     template = environment.get_template("report.html.j2")
-    return template.render(
+    return str(template.render(
         **report_tables.context(experiment, results),
         long_flow_tables=report_flows.tables(experiment, results),
+        network_tables=report_network.tables(experiment),
         figures=[{**figure._asdict(), "data": _inline(folder / "figures" / f"{figure.name}.svg")}
                  for figure in drawn],
+        figure_errors=errors,
         tables=[(name, TABLES[name]) for name in tables],
         parameters=flatten(experiment.parameters),
-    )
+    ))
 
 
 def _inline(svg: Path) -> str:

@@ -5,7 +5,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from analysis.runs import AnalysisError, Experiment, Run, read_json
+from analysis import shapes
+from analysis.experiment import Experiment
+from analysis.runs import AnalysisError, Run, read_json
+
+
+_CHECKS = shapes.Object({"congestion_controls?": shapes.Object({"parameters?": shapes.Values(
+    shapes.Values(shapes.ANYTHING))})})
 
 
 class Control(NamedTuple):
@@ -21,14 +27,13 @@ class Control(NamedTuple):
 def controls(experiment: Experiment) -> list[Control]:
     """One row per variant, in the order of the experiment; those without a readable run are left out."""
     found: dict[str, Control] = {}
-    for cca in experiment.ccas:
-        for run in (run for run in experiment.runs if run.cca == cca):
+    for subject in experiment.subjects:
+        for run in (run for run in experiment.runs if run.subject == subject):
             try:
-                variants = run.scenario.get("variants") or []
+                for variant in run.variants:
+                    found.setdefault(variant["name"], _control(variant, _parameters(run)))
             except AnalysisError:
                 continue
-            for variant in variants:
-                found.setdefault(variant["name"], _control(variant, _parameters(run)))
             break
     return list(found.values())
 
@@ -36,15 +41,18 @@ def controls(experiment: Experiment) -> list[Control]:
 def _parameters(run: Run) -> dict[str, dict[str, str]]:
     """{module: {parameter: value}} as the guest read them back; empty if the run did not get there."""
     try:
-        return read_json(run.path / "raw" / "checks.json").get("congestion_controls", {}).get("parameters", {})
+        checks = read_json(run.path / "raw" / "checks.json", _CHECKS)
     except AnalysisError:
         return {}
+    parameters: dict[str, dict[str, str]] = checks.get("congestion_controls", {}).get("parameters", {})
+    return parameters
 
 
 def _control(variant: dict[str, Any], observed: dict[str, dict[str, str]]) -> Control:
-    settings = [f"{name}={value}" for name, value in variant["sysctls"].items()]
+    settings = [f"{name}={value}" for name, value in variant.get("sysctls", {}).items()]
     # a module's parameters as they were in the run, those that nobody set included
-    values = next((v for name, v in observed.items() if name.endswith(variant["kernel_cca"])), variant["parameters"])
+    own = variant.get("parameters", {})
+    values = next((v for name, v in observed.items() if name.endswith(variant["kernel_cca"])), own)
     settings += [f"{name}={value}" for name, value in values.items()]
     what = ". ".join(text for text in (variant.get("title"), variant.get("source")) if text)
     digest = variant.get("module_sha256")

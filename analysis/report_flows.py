@@ -1,67 +1,75 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tables of runs with a few long flows: what each flow got, and how fairly."""
+"""Tables of runs with a few long flows: what each flow got, and how fairly; and of mixed and UDP traffic."""
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from analysis import tcp
-from analysis.report_tables import Table, cell
-from analysis.runs import AnalysisError, Experiment
+from analysis.experiment import Experiment
+from analysis.report_tables import Table, column_table
 from analysis.tables import Results
 
 MOST_COLUMNS = 6
 
 
+class Column(NamedTuple):
+    """A column of a table."""
+
+    metric: str
+    scope: str
+    label: str
+
+
 def tables(experiment: Experiment, results: Results) -> list[Table]:
-    """Throughput per flow with the ratio of short to long RTTs, and per congestion control of mixed runs."""
-    found = [_table(results, "Throughput of long flows", _flow_columns(experiment, results)),
-             _table(results, "Congestion controls side by side, mean per flow", _cca_columns(results))]
+    """Throughput per flow with the ratio of short to long RTTs, congestion controls side by side, UDP flows."""
+    found = [column_table(results, "Throughput of long flows", _flow_columns(experiment, results)),
+             column_table(results, "Congestion controls side by side, mean per flow", _cca_columns(results)),
+             column_table(results, "Congestion controls side by side, connections", _mixed_columns(results)),
+             column_table(results, "UDP flows", _udp_columns(results))]
     return [table for table in found if table]
 
 
-def _flow_columns(experiment: Experiment, results: Results) -> list[tuple[str, str, str]]:
-    """(metric, scope, label) of each flow, if there are few, and of what compares them."""
+def _flow_columns(experiment: Experiment, results: Results) -> list[Column]:
+    """Each flow, if there are few, and what compares them."""
     rtts_ms = _base_rtts_ms(experiment)
     scopes = [scope for scope in results.scopes("mean_throughput_l4") if scope.startswith("flow_")]
     scopes.sort(key=lambda scope: int(scope.removeprefix("flow_")))
     columns = []
-    if 1 < len(scopes) <= MOST_COLUMNS:
+    if 1 <= len(scopes) <= MOST_COLUMNS:
         for scope in scopes:
             rtt_ms = rtts_ms.get(int(scope.removeprefix("flow_")))
-            columns.append(("mean_throughput_l4", scope,
-                            scope.replace("_", " ") + (f", {rtt_ms:g} ms" if rtt_ms else "")))
+            columns.append(Column("mean_throughput_l4", scope,
+                                  scope.replace("_", " ") + (f", {rtt_ms:g} ms" if rtt_ms else "")))
     for scope in results.scopes("throughput_ratio_short_long"):
-        short, long = re.fullmatch(r"rtt_(.+)_to_(.+)_ms", scope).groups()
-        columns.append(("throughput_ratio_short_long", scope, f"ratio {short} ms : {long} ms"))
+        match = re.fullmatch(r"rtt_(.+)_to_(.+)_ms", scope)
+        if match:
+            columns.append(Column("throughput_ratio_short_long", scope, f"ratio {match[1]} ms : {match[2]} ms"))
     return columns
 
 
-def _cca_columns(results: Results) -> list[tuple[str, str, str]]:
-    return [("mean_throughput_l4", scope, scope.removeprefix("cca_"))
+def _cca_columns(results: Results) -> list[Column]:
+    return [Column("mean_throughput_l4", scope, scope.removeprefix("cca_"))
             for scope in results.scopes("mean_throughput_l4") if scope.startswith("cca_")]
 
 
+def _mixed_columns(results: Results) -> list[Column]:
+    """Connections of runs in which they use several congestion controls."""
+    return [Column(metric, scope, f"{scope.removeprefix('cca_')}, {label}")
+            for scope in results.scopes("goodput") if scope.startswith("cca_")
+            for metric, label in (("goodput", "goodput"), ("flow_completion_time_p50", "completion, median"))]
+
+
+def _udp_columns(results: Results) -> list[Column]:
+    return [Column(metric, scope, f"{scope.replace('_', ' ')}, {label}")
+            for scope in results.scopes("udp_received_rate")[:MOST_COLUMNS // 2]
+            for metric, label in (("udp_received_rate", "received"), ("udp_loss", "lost"))]
+
+
 def _base_rtts_ms(experiment: Experiment) -> dict[int, float]:
-    """{flow: base RTT} of the first run whose workload lists its flows."""
+    """{flow: base RTT} of the first run."""
     for run in experiment.usable_runs:
-        try:
-            flows = tcp.listed_flows(run)
-        except AnalysisError:
-            continue
-        if flows:
+        if flows := tcp.listed_flows(run):
             return {flow["flow"]: flow["base_rtt_us"] / 1e3 for flow in flows if flow.get("base_rtt_us")}
     return {}
-
-
-def _table(results: Results, title: str, columns: list[tuple[str, str, str]]) -> Table | None:
-    """One row per CCA that has any of the columns (metric, scope, label)."""
-    rows = []
-    for cca in results.experiment.ccas:
-        count = max((len(results.sample(cca, metric, scope)) for metric, scope, _ in columns), default=0)
-        if count:
-            rows.append((cca, str(count), [cell(results, cca, metric, scope) for metric, scope, _ in columns]))
-    if not rows:
-        return None
-    heads = [(label, "" if (unit := results.unit(metric, scope)) == "1" else unit) for metric, scope, label in columns]
-    return Table(title, "congestion control", heads, rows)

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from analysis import report_controls, sizes, stats, style
-from analysis.runs import AnalysisError, Experiment, Run
+from analysis.experiment import Experiment, Row
+from analysis.figures.adu_response import load_directions
+from analysis.runs import Run
 from analysis.tables import Results, flatten
 
 LINK_METRICS = (
@@ -36,6 +39,7 @@ LOAD_METRICS = (
 INPUTS = {"offered_load", "offered_load_share", "offered_load_thirds_difference",
           "connections_started"}
 CCAS_PER_TABLE = 6  # columns that fit the page
+MOST_ROWS = 100     # of a table that is shown unfolded
 
 
 class Cell(NamedTuple):
@@ -46,13 +50,24 @@ class Cell(NamedTuple):
     same: bool
 
 
+class TableRow(NamedTuple):
+    """A row of a table; `point` holds (value, rows that it spans, or 0) for each axis of a sweep."""
+
+    point: list[tuple[str, int]]
+    name: str
+    n: str
+    cells: list[Cell | None]
+
+
 class Table(NamedTuple):
-    """Rows of (name, n, cells) under columns of (label, unit)."""
+    """Rows under columns of (label, unit); `axes` head the columns of the point in a sweep."""
 
     title: str
     head: str
     columns: list[tuple[str, str]]
-    rows: list[tuple[str, str, list[Cell | None]]]
+    rows: list[TableRow]
+    axes: list[str]
+    reference: str
 
 
 def context(experiment: Experiment, results: Results) -> dict[str, Any]:
@@ -64,66 +79,102 @@ def context(experiment: Experiment, results: Results) -> dict[str, Any]:
         "experiment": experiment,
         "title": _title(experiment, run),
         "sentence": _sentence(experiment, run),
-        "verdicts": _verdicts(experiment, results),
-        "key_tables": [table for link in links
-                       if (table := _table(results, LINK_METRICS, link, "congestion control",
-                                           f"Bottleneck, {style.direction(link)}"))],
+        "verdicts": _verdicts(experiment),
+        "key_tables": _link_tables(results, LINK_METRICS, links, "Bottleneck"),
         "flow_table": _flow_table(results),
         "fairness_table": _fairness_table(results),
-        "size_tables": _all_size_tables(results, links),
-        "load_tables": [table for link in links
-                        if (table := _table(results, LOAD_METRICS, link, "congestion control",
-                                            f"Load, {style.direction(link)}"))],
+        "size_tables": _all_size_tables(results, run),
+        "load_tables": _link_tables(results, LOAD_METRICS, links, "Load"),
         "controls": report_controls.controls(experiment),
         "workload": _workload(run),
-        "runs": [_run_row(one, results) for one in experiment.runs],
-        "scenario": _readable(run, "scenario"),
-        "environment": _readable(run, "environment"),
+        "runs": [_run_row(one, experiment) for one in experiment.runs],
+        "labels": _labels(run),
+        "scenario": flatten(run.scenario) if run else {},
+        "environment": _environment(run),
         "commands": _commands(experiment),
-        "most_seeds": max((len(experiment.usable(cca)) for cca in experiment.ccas), default=0),
+        "most_seeds": max((len(experiment.usable(row)) for row in experiment.rows), default=0),
         "interval": run.interval if run else None,
+        "many_rows": len(experiment.rows) > MOST_ROWS,
     }
 
 
-def cell(results: Results, cca: str, metric: str, scope: str) -> Cell | None:
-    """Mean over seeds with its interval; None when the CCA lacks the metric."""
-    sample = results.sample(cca, metric, scope)
+def cell(results: Results, row: Row, metric: str, scope: str) -> Cell | None:
+    """Mean over seeds with its interval; None when the row lacks the metric."""
+    sample = results.sample(row, metric, scope)
     if not sample:
         return None
     found = stats.summarise(sample)
-    reference = results.experiment.ccas[0]
+    reference = results.experiment.reference(row)
     same = False
     first = results.sample(reference, metric, scope)
-    if first and cca != reference and metric not in INPUTS:
+    if first and row != reference and metric not in INPUTS:
         same = stats.compare(first, sample).distinguishable is False
     if found.half_width is None:
         return Cell(style.number(found.mean), None, same)
     return Cell(*style.plus_minus(found.mean, found.half_width), same)
 
 
-def _table(results: Results, metrics: tuple[tuple[str, str], ...], scope: str, head: str,
-           title: str) -> Table | None:
-    """One row per CCA, one column per metric that any of them has in this scope."""
-    present = [(metric, label) for metric, label in metrics
-               if results.unit(metric, scope) is not None]
-    if not present:
+def column_table(results: Results, title: str, columns: Sequence[tuple[str, str, str]],
+                 head: str = "congestion control") -> Table | None:
+    """A row per subject and point that has any of the columns (metric, scope, label); None if none has."""
+    columns = [column for column in columns if results.unit(column[0], column[1]) is not None]
+    counted = []
+    for row in results.experiment.rows:
+        count = max((len(results.sample(row, metric, scope)) for metric, scope, _ in columns), default=0)
+        if count or any(results.experiment.usable(row)):
+            counted.append((row, count))
+    if not any(count for _, count in counted):
         return None
-    rows = []
-    for cca in results.experiment.ccas:
-        cells = [cell(results, cca, metric, scope) for metric, _ in present]
-        count = max(len(results.sample(cca, metric, scope)) for metric, _ in present)
-        rows.append((cca, str(count), cells))
-    columns = [(label, "" if (unit := results.unit(metric, scope)) == "1" else unit)
-               for metric, label in present]
-    return Table(title, head, columns, rows)
+    spans = _spans([row.point for row, _ in counted])
+    rows = [TableRow(point, row.subject, str(count), [cell(results, row, *column[:2]) for column in columns])
+            for point, (row, count) in zip(spans, counted)]
+    heads = [(label, "" if (unit := results.unit(metric, scope)) == "1" else str(unit))
+             for metric, scope, label in columns]
+    return Table(title, head, heads, rows, [axis.short for axis in results.experiment.axes],
+                 results.experiment.subjects[0])
+
+
+def _spans(points: list[tuple[str, ...]]) -> list[list[tuple[str, int]]]:
+    """For each point (value, number of rows from here on that share it), 0 where an earlier row spans it."""
+    found: list[list[tuple[str, int]]] = []
+    for place, point in enumerate(points):
+        cells = []
+        for axis, value in enumerate(point):
+            if place and points[place - 1][:axis + 1] == point[:axis + 1]:
+                cells.append((value, 0))
+            else:
+                rest = points[place:]
+                count = next((n for n, other in enumerate(rest) if other[:axis + 1] != point[:axis + 1]), len(rest))
+                cells.append((value, count))
+        found.append(cells)
+    return found
+
+
+def _link_tables(results: Results, metrics: tuple[tuple[str, str], ...], links: list[str], what: str) -> list[Table]:
+    """A table for each bottleneck link, then one for each direction in which there are several.
+
+    Goodput, say, is that of a whole direction: with one bottleneck in it, it stands with that link.
+    """
+    runs = results.experiment.usable_runs[:1]
+    directions = {name: link.get("direction") or name for run in runs for name, link in run.bottlenecks.items()}
+    alone = {name for name in links if list(directions.values()).count(directions.get(name, name)) == 1}
+    found = []
+    for link in links:
+        columns = [(metric, link if results.unit(metric, link) is not None or link not in alone
+                    else directions.get(link, link), label) for metric, label in metrics]
+        found.append(column_table(results, f"{what}, {style.direction(link)}", columns))
+    for name in dict.fromkeys(directions[link] for link in links if link in directions and link not in alone):
+        found.append(column_table(results, f"{what}, all links {style.direction(name)}",
+                                  [(metric, name, label) for metric, label in metrics]))
+    return [table for table in found if table]
 
 
 def _flow_table(results: Results) -> Table | None:
     """None when no connection started after warm-up, as with long flows alone."""
-    if not any(value for cca in results.experiment.ccas
-               for value in results.sample(cca, "connections_started", "all")):
+    if not any(value for row in results.experiment.rows
+               for value in results.sample(row, "connections_started", "all")):
         return None
-    return _table(results, FLOW_METRICS, "all", "congestion control", "Connections")
+    return column_table(results, "Connections", [(metric, "all", label) for metric, label in FLOW_METRICS])
 
 
 def _fairness_table(results: Results) -> Table | None:
@@ -132,18 +183,19 @@ def _fairness_table(results: Results) -> Table | None:
     if scope is None:
         return None
     width = scope.removeprefix("bin_").replace("_", " ")
-    return _table(results, FAIRNESS_METRICS, scope, "congestion control",
-                  f"Long flows, bins of {width}")
+    return column_table(results, f"Long flows, bins of {width}",
+                        [(metric, scope, label) for metric, label in FAIRNESS_METRICS])
 
 
-def _all_size_tables(results: Results, links: list[str]) -> list[tuple[str, list[Table]]]:
+def _all_size_tables(results: Results, run: Run | None) -> list[tuple[str, list[Table]]]:
     """Flow completion times and, per direction, ADU response times by size."""
     wanted = [("Flow completion time, median (s)", "flow_completion_time_p50", "",
                "flows_completed"),
               ("Flow completion time, mean (s)", "flow_completion_time_mean", "",
                "flows_completed")]
-    wanted += [(f"ADU response time, {style.direction(link)}, median (ms)",
-                "adu_response_time_p50", link, "adus_delivered") for link in links]
+    wanted += [(f"ADU response time, {style.direction(name)}, median (ms)",
+                "adu_response_time_p50", name, "adus_delivered")
+               for name in (load_directions(run) if run else [])]
     found = []
     for title, metric, prefix, count in wanted:
         tables = _size_tables(results, metric, prefix, count)
@@ -153,35 +205,38 @@ def _all_size_tables(results: Results, links: list[str]) -> list[tuple[str, list
 
 
 def _size_tables(results: Results, metric: str, prefix: str, count: str) -> list[Table]:
-    """One row per size class, one column per CCA, as many tables as the page needs."""
+    """One row per size class, one column per subject (and point), as many tables as the page needs."""
     scopes = [(bounds, scope) for scope in results.scopes(metric)
               if (bounds := sizes.bounds(scope)) and bounds[0] == prefix]
-    ccas = results.experiment.ccas
+    columns = results.experiment.drawn
     tables = []
-    for at in range(0, len(ccas), CCAS_PER_TABLE) if scopes else ():
-        chosen = ccas[at:at + CCAS_PER_TABLE]
+    for at in range(0, len(columns), CCAS_PER_TABLE) if scopes else ():
+        chosen = columns[at:at + CCAS_PER_TABLE]
         rows = []
         for (_, low, high), scope in sorted(scopes):
-            counts = [value for cca in chosen for value in results.sample(cca, count, scope)]
-            rows.append((f"{style.size(low)} to {style.size(high)}",
-                         f"{sum(counts) / len(counts):.0f}" if counts else "0",
-                         [cell(results, cca, metric, scope) for cca in chosen]))
-        tables.append(Table("", "size", [(cca, "") for cca in chosen], rows))
+            counts = [value for row in chosen for value in results.sample(row, count, scope)]
+            rows.append(TableRow([], f"{style.size(low)} to {style.size(high)}",
+                                 f"{sum(counts) / len(counts):.0f}" if counts else "0",
+                                 [cell(results, row, metric, scope) for row in chosen]))
+        tables.append(Table("", "size", [(row.label, "") for row in chosen], rows, [], results.experiment.subjects[0]))
     return tables
 
 
 def _title(experiment: Experiment, run: Run | None) -> str:
     named = experiment.description.get("title")
     if not named and run is not None:
-        named = run.scenario.get("title")
+        named = run.labels.get("title")
     return str(named or experiment.scenario)
 
 
 def _sentence(experiment: Experiment, run: Run | None) -> str:
     seeds = sorted({one.seed for one in experiment.runs})
-    text = (f"Scenario {experiment.scenario} with {', '.join(experiment.ccas)} and "
-            f"{len(seeds)} seed{'s' * (len(seeds) != 1)}: {len(experiment.runs)} "
-            f"run{'s' * (len(experiment.runs) != 1)}")
+    text = f"Scenario {experiment.scenario} with {', '.join(experiment.subjects)}"
+    if experiment.axes:
+        axes = " and ".join(f"{axis.key} ({_values(axis.values)})" for axis in experiment.axes)
+        text += f", {len(experiment.points)} points of a sweep over {axes}"
+    text += (f" and {len(seeds)} seed{'s' * (len(seeds) != 1)}: {len(experiment.runs)} "
+             f"run{'s' * (len(experiment.runs) != 1)}")
     if run is None:
         return text + ", none of which finished."
     interval = run.interval
@@ -190,56 +245,59 @@ def _sentence(experiment: Experiment, run: Run | None) -> str:
             f"{interval.start_us / 1e6:g} s to {interval.end_us / 1e6:g} s.")
 
 
-def _verdicts(experiment: Experiment, results: Results) -> dict[str, Any]:
+def _values(values: list[str]) -> str:
+    return ", ".join(values) if len(values) <= 8 else f"{', '.join(values[:3])} ... {values[-1]}"
+
+
+def _verdicts(experiment: Experiment) -> dict[str, Any]:
     """Counts per verdict, and the worst one that decides the banner's colour."""
-    counts = Counter("failed" if run.name in results.problems else
-                     str(run.verdict.get("verdict", "unknown")) for run in experiment.runs)
-    order = ("failed", "invalid", "suspect", "unknown", "valid")
-    worst = next((name for name in order if counts[name]), "unknown")
+    counts = Counter(experiment.verdict(run) for run in experiment.runs)
+    order = ("damaged", "failed", "invalid", "missing", "suspect", "valid")
+    worst = next((name for name in order if counts[name]), "suspect")
     return {"counts": [(name, counts[name]) for name in reversed(order) if counts[name]],
             "worst": worst, "used": len(experiment.usable_runs)}
 
 
-def _run_row(run: Run, results: Results) -> dict[str, Any]:
-    problem = results.problems.get(run.name)
-    verdict = run.verdict if problem is None else {"verdict": "failed"}
-    return {"run": run, "verdict": str(verdict.get("verdict", "unknown")), "problem": problem,
+def _run_row(run: Run, experiment: Experiment) -> dict[str, Any]:
+    verdict = experiment.verdicts.get(run.name, {})
+    return {"run": run, "verdict": experiment.verdict(run), "problem": "" if verdict else run.state.message,
             "reasons": verdict.get("reasons") or [], "checks": verdict.get("checks") or [],
-            "used": problem is None and run in results.experiment.usable_runs}
+            "errors": verdict.get("errors") or [], "used": run in experiment.usable_runs}
 
 
-def _workload(run: Run | None) -> dict[str, str]:
-    """The scalar facts of workload.json, times in seconds, rates in Mbit/s."""
-    found = {}
-    for key, value in (flatten(run.workload) if run else {}).items():
-        if key.startswith(("offered_bps", "thirds_bps")) or value is None or key == "flows":
-            continue
-        if key.endswith("_us"):
-            key, value = f"{key.removesuffix('_us')} (s)", f"{value / 1e6:g}"
-        elif isinstance(value, float):
-            value = f"{value:.4g}"
-        found[key.replace("_", " ")] = str(value)
+def _workload(run: Run | None) -> list[tuple[str, dict[str, str]]]:
+    """(component, its scalar facts: times in seconds, rates in Mbit/s)"""
+    found = []
+    for component in run.components if run else []:
+        facts = {}
+        for key, value in flatten(component).items():
+            if key.startswith(("offered_bps", "thirds_bps")) or value is None or key == "name":
+                continue
+            if key.endswith("_us") and isinstance(value, (int, float)):
+                key, value = f"{key.removesuffix('_us')} (s)", f"{value / 1e6:g}"
+            elif isinstance(value, float):
+                value = f"{value:.4g}"
+            facts[key.replace("_", " ")] = str(value)
+        found.append((str(component["name"]), facts))
     return found
 
 
-def _readable(run: Run | None, name: str) -> dict[str, Any]:
-    """A JSON file of the run as flat keys, or what is wrong with it."""
+def _labels(run: Run | None) -> dict[str, Any]:
+    """Description and source of the scenario, where the experiment has none."""
+    return {key: str(run.labels.get(key) or "") for key in ("description", "source")} if run else {}
+
+
+def _environment(run: Run | None) -> dict[str, Any]:
     if run is None:
         return {}
-    try:
-        return flatten(getattr(run, name))
-    except AnalysisError as error:
-        return {"not readable": str(error)}
+    facts = flatten(run.environment)
+    return {key: value for key, value in facts.items() if not key.startswith("files_sha256")}
 
 
 def _commands(experiment: Experiment) -> list[str]:
     """The command that made the experiment, and the one that repeats a run and compares."""
-    command = experiment.description.get("command")
-    if not command:
+    if not experiment.command:
         return []
-    words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
-    if not words or not words[0].endswith("testbed"):
-        words = ["bin/testbed", *words]
     run = next((one for one in experiment.runs if one.finished), experiment.runs[0])
-    verified = f"results/{experiment.path.resolve().name}/runs/{run.name}"
-    return [shlex.join(words), shlex.join(["bin/testbed", "verify", verified])]
+    verified = f"results/{experiment.path.name}/runs/{run.name}"
+    return [shlex.join(experiment.command), shlex.join(["bin/testbed", "verify", verified])]

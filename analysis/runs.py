@@ -1,48 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run and experiment folders (docs/run-folder.md), read lazily.
+"""A run folder (docs/run-folder.md), read lazily.
 
 Times are integer microseconds of experiment time throughout.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import zlib
-from collections.abc import Collection
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-RUN_NAME = re.compile(r"(?P<cca>.+)-seed(?P<seed>\d+)")
+from analysis import shapes
+from analysis.shapes import AnalysisError, read_json
+from testbed import derived, raw_tables
+from testbed.errors import TestbedError
 
-# i: integer in every row, n: number or empty, s: text with few distinct values
-COLUMNS: dict[str, dict[str, str]] = {
-    "queue": dict(t_us="i", link="s", sent_bytes="i", sent_packets="i", drops="i",
-                  backlog_bytes="i", backlog_packets="i"),
-    "sojourn": dict(t_us="i", link="s", packets="i", mean_us="n", min_us="n", max_us="n"),
-    "sojourn_hist": dict(link="s", low_us="n", high_us="n", packets="i"),
-    "tcp_info": dict(t_us="i", node="s", src="s", sport="i", dst="s", dport="i",
-                     cca="s", ca_state="n", cwnd="n", srtt_us="n", mss="n", unacked="n",
-                     lost="n", retrans="n", total_retrans="n",
-                     bytes_acked="n", bytes_received="n", bytes_sent="n", bytes_retrans="n",
-                     busy_us="n", rwnd_limited_us="n", sndbuf_limited_us="n"),
-    "tcp_probe": dict(t_us="i", src="s", dst="s", data_len="i", snd_nxt="i", snd_una="i",
-                      snd_cwnd="i", ssthresh="i", snd_wnd="i", srtt_us="i"),
-    "retransmissions": dict(t_us="i", src="s", dst="s"),
-    "connections": dict(source="i", conn="i", initiator="s", acceptor="s",
-                        iport="n", aport="n", prefill="s",
-                        scheduled_us="n", start_us="n", connected_us="n", end_us="n",
-                        init_bytes_delivered="n", acc_bytes_delivered="n", status="s"),
-    "adus": dict(source="i", side="s", bytes="i", sent_us="n", delivered_us="n"),
+__all__ = ["AnalysisError", "Array", "Interval", "Run", "State", "read_frame", "read_json"]
+
+#: a numpy array; how numpy declares its types differs from release to release
+Array = Any
+_DTYPES = {raw_tables.INTEGER: "int64", raw_tables.NUMBER: "float64", raw_tables.TEXT: "category"}
+#: columns that no metric or figure here reads: not read either, since some tables have millions of rows
+UNUSED = {
+    "tcp_info": {"state", "ssthresh", "rttvar_us", "min_rtt_us", "rto_us", "delivered", "delivery_rate_bps",
+                 "pacing_rate_bps"},
+    "tcp_probe": {"mark", "rcv_wnd", "sock_cookie"},
+    "connections": {"init_bytes_asked", "acc_bytes_asked", "adus_asked", "adus_delivered"},
+    "adus": {"index"},
 }
-_DTYPES = {"i": "int64", "n": "float64", "s": "category"}
-
-
-class AnalysisError(Exception):
-    """A file of a run folder is missing or wrong; the message names it."""
 
 
 class Interval(NamedTuple):
@@ -56,21 +44,15 @@ class Interval(NamedTuple):
         return (self.end_us - self.start_us) / 1e6
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`; AnalysisError if missing or not one."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise AnalysisError(f"{path}: file is missing") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise AnalysisError(f"{path}: not readable as JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise AnalysisError(f"{path}: a JSON object is expected, not {type(value).__name__}")
-    return value
+class State(NamedTuple):
+    """Whether a run can be used: finished, failed, missing or damaged, and why."""
+
+    kind: str
+    message: str = ""
 
 
 def read_frame(path: Path, columns: dict[str, str]) -> pd.DataFrame:
-    """The given columns of a gzipped CSV; AnalysisError if missing or corrupt."""
+    """Columns {name: kind} of a gzipped CSV; AnalysisError if missing or corrupt."""
     dtypes = {name: _DTYPES[kind] for name, kind in columns.items()}
     try:
         return pd.read_csv(path, usecols=list(columns), dtype=dtypes, compression="gzip")
@@ -80,160 +62,218 @@ def read_frame(path: Path, columns: dict[str, str]) -> pd.DataFrame:
         raise AnalysisError(f"{path}: gzip stream ends too early (half-written?)") from error
     except pd.errors.EmptyDataError as error:
         raise AnalysisError(f"{path}: no header line") from error
-    except (OSError, zlib.error, UnicodeDecodeError, ValueError) as error:
+    except (OSError, zlib.error, UnicodeDecodeError, ValueError, OverflowError) as error:
         raise AnalysisError(f"{path}: {error}") from error
 
 
 class Run:
-    """One run folder.  Files are read when first asked for, then kept."""
+    """One run folder.  Files are read when first asked for, then kept.
 
-    def __init__(self, path: Path | str) -> None:
+    `listed` is the run's entry in an experiment: a run can be in several, under other names.
+    """
+
+    def __init__(self, path: Path | str, listed: dict[str, Any] | None = None) -> None:
         self.path = Path(path)
-        match = RUN_NAME.fullmatch(self.path.name)
-        if match is None:
-            raise AnalysisError(f"{self.path}: a run folder is named <cca>-seed<number>")
-        self.cca: str = match["cca"]
-        self.seed = int(match["seed"])
-        self._frames: dict[str, pd.DataFrame | None] = {}
+        self._listed = listed or {}
+        self._frames: dict[tuple[str, ...], pd.DataFrame | None] = {}
+
+    def _fact(self, name: str) -> Any:
+        return self._listed[name] if name in self._listed else self.plan[name]
 
     @property
     def name(self) -> str:
-        return self.path.name
+        """As the experiment names it, else the id."""
+        return str(self._listed.get("name", self.path.name))
+
+    @property
+    def subject(self) -> str:
+        """What was tested: a variant, or several joined by + that took turns."""
+        return str(self._fact("subject"))
+
+    @property
+    def seed(self) -> int:
+        return int(self._fact("seed"))
+
+    @property
+    def point(self) -> dict[str, str]:
+        """{axis: value} in a sweep."""
+        point = self._listed["point"] if "point" in self._listed else self.plan["labels"].get("point")
+        return dict(point) if isinstance(point, dict) else {}
+
+    @cached_property
+    def plan(self) -> dict[str, Any]:
+        return read_json(self.path / "plan.json", shapes.PLAN)
+
+    @property
+    def scenario(self) -> dict[str, Any]:
+        """The scenario as resolved."""
+        scenario: dict[str, Any] = self.plan["scenario"]
+        return scenario
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """name, title, source, description, parameters of the scenario."""
+        labels: dict[str, Any] = self.plan["labels"]
+        return labels
+
+    @property
+    def variants(self) -> list[dict[str, Any]]:
+        """Records of the variants in this run."""
+        variants: list[dict[str, Any]] = self.plan["variants"]
+        return variants
+
+    @property
+    def engine(self) -> str:
+        return str(self.plan["engine"])
 
     @cached_property
     def status(self) -> dict[str, Any]:
-        """run.json; a run without counts as interrupted, with an unreadable one as failed."""
-        path = self.path / "run.json"
-        if not path.exists():
-            return {"status": "interrupted", "error": "run.json is missing: the run did not end"}
-        try:
-            return read_json(path)
-        except AnalysisError as error:
-            return {"status": "failed", "error": str(error)}
-
-    @property
-    def finished(self) -> bool:
-        return self.status.get("status") == "finished"
-
-    @cached_property
-    def verdict(self) -> dict[str, Any]:
-        """verdict.json; the verdict is "unknown" when it cannot be read, and says why."""
-        try:
-            return read_json(self.path / "verdict.json")
-        except AnalysisError as error:
-            return {"verdict": "unknown", "checks": [], "reasons": [
-                {"check": "verdict", "level": "unknown", "message": str(error)}]}
-
-    @cached_property
-    def scenario(self) -> dict[str, Any]:
-        return read_json(self.path / "scenario.json")
+        """run.json"""
+        return read_json(self.path / "run.json", shapes.RUN)
 
     @cached_property
     def environment(self) -> dict[str, Any]:
-        return read_json(self.path / "environment.json")
+        return read_json(self.path / "environment.json", shapes.ENVIRONMENT)
+
+    @property
+    def kernel(self) -> str:
+        """Release of the kernel under test, '' where there was none."""
+        return str(self.environment.get("kernel_release") or "")
 
     @cached_property
     def network(self) -> dict[str, Any]:
-        return read_json(self.path / "raw" / "network.json")
+        return read_json(self.path / "raw" / "network.json", shapes.NETWORK)
 
     @cached_property
     def workload(self) -> dict[str, Any]:
-        return read_json(self.path / "raw" / "workload.json")
+        return read_json(self.path / "raw" / "workload.json", shapes.WORKLOAD)
+
+    @property
+    def components(self) -> list[dict[str, Any]]:
+        """The components of the traffic, with what each says of itself."""
+        components: list[dict[str, Any]] = self.workload["components"]
+        return components
+
+    @property
+    def flows(self) -> list[dict[str, Any]]:
+        """The flow records of all components (docs/run-folder.md)."""
+        flows: list[dict[str, Any]] = self.workload["flows"]
+        return flows
+
+    @cached_property
+    def state(self) -> State:
+        """Whether the run finished and its files are as it left them; reads all JSON files."""
+        if not self.path.is_dir():
+            return State("missing", "the run is not there: it was not carried out yet, or removed")
+        try:
+            status = self.status
+            if status["status"] != "finished":
+                return State("failed", str(status["error"] or f"the run is {status['status']}"))
+            wanted = str(self._listed.get("id", status["id"]))
+            for file, record in (("run.json", status), ("plan.json", self.plan)):
+                if record["id"] != wanted:
+                    return State("damaged", f"{self.path / file}: this is run {record['id']!r}, not {wanted}")
+            derived.check_raw(self.path, status)
+            self._check()
+        except TestbedError as error:
+            return State("damaged", str(error))
+        return State("finished")
+
+    def _check(self) -> None:
+        """Read what everything else depends on."""
+        _ = self.environment, self.interval, self.bottlenecks, self.flows
+
+    @property
+    def finished(self) -> bool:
+        return self.state.kind == "finished"
 
     @cached_property
     def interval(self) -> Interval:
         """The measurement interval: after prefill and warm-up, to the end."""
-        path = self.path / "raw" / "workload.json"
-        try:
-            start = int(self.workload["prefill_us"]) + int(self.workload["warmup_us"])
-            end = int(self.workload["duration_us"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise AnalysisError(
-                f"{path}: prefill_us, warmup_us and duration_us must be numbers: {error!r}"
-            ) from error
+        timing = self.scenario["timing"]
+        start, end = timing["prefill_us"] + timing["warmup_us"], timing["duration_us"]
         if end <= start:
-            raise AnalysisError(
-                f"{path}: nothing to measure, the run ends at {end} us "
-                f"and warm-up at {start} us")
+            raise AnalysisError(f"{self.path / 'plan.json'}: nothing to measure, the run ends at {end} us "
+                                f"and warm-up at {start} us")
         return Interval(start, end)
 
     @cached_property
     def bottlenecks(self) -> dict[str, dict[str, Any]]:
-        """Bottleneck links by name, the target of the load first."""
-        path = self.path / "raw" / "network.json"
-        try:
-            links = {link["name"]: link for link in self.network["links"]
-                     if link.get("bottleneck")}
-            for link in links.values():
-                if not link["rate_bps"] > 0:
-                    raise AnalysisError(f"{path}: link {link['name']} has no positive rate_bps")
-        except (KeyError, TypeError) as error:
-            raise AnalysisError(f"{path}: links lack {error}") from error
-        target = self.workload.get("target_link")
-        # Without a target the heavier direction of the suite leads.
-        first = target or "right_to_left"
-        return dict(sorted(links.items(), key=lambda item: item[0] != first))
+        """Bottleneck links by name: targets of a load first, then those that flows send over."""
+        links = {link["name"]: link for link in self.network["links"] if link.get("bottleneck")}
+        rank = {name: place for place, name in reversed(list(enumerate(self._loaded())))}
+        # without either, the heavier direction of the suite leads
+        return dict(sorted(links.items(), key=lambda item: (
+            rank.get(item[0], len(rank)), item[1].get("direction") != "right_to_left")))
 
-    def frame(self, name: str) -> pd.DataFrame | None:
-        """raw/<name>.csv.gz with the columns of COLUMNS, None when the run has none."""
-        if name not in self._frames:
+    def _loaded(self) -> list[str]:
+        """Names of the links that the workload is meant for, the most important first."""
+        targets: list[str] = []
+        for component in self.components:
+            for key in ("target_link", "target_links", "target"):
+                named = component.get(key) or []
+                targets += [named] if isinstance(named, str) else [str(name) for name in named if named is not None]
+        return targets + [name for flow in self.flows for name in flow.get("hops", [])]
+
+    @property
+    def targets(self) -> list[str]:
+        """Bottleneck links that a component names as the target of its load."""
+        named = {name for component in self.components for key in ("target_link", "target_links", "target")
+                 for name in ([component[key]] if isinstance(component.get(key), str) else component.get(key) or [])}
+        return [name for name in self.bottlenecks if name in named]
+
+    def frame(self, name: str, *more: str) -> pd.DataFrame | None:
+        """raw/<name>.csv.gz, None when the run has none; `more`: columns that are left out otherwise."""
+        key = (name, *more)
+        if key not in self._frames:
             path = self.path / "raw" / f"{name}.csv.gz"
-            self._frames[name] = read_frame(path, COLUMNS[name]) if path.exists() else None
-        return self._frames[name]
+            left_out = UNUSED.get(name, set()) - set(more)
+            columns = {column: kind for column, kind in raw_tables.TABLES[name].columns.items()
+                       if column not in left_out}
+            self._frames[key] = read_frame(path, columns) if path.exists() else None
+        return self._frames[key]
+
+    def direction_between(self, sender: str, receiver: str) -> str:
+        """Direction of data between two hosts: that of the links on its path, else by the hosts' sides.
+
+        left_to_right, right_to_left, or "" where the topology knows no sides.
+        """
+        by_sides = _ACROSS.get((self._sides.get(sender, ""), self._sides.get(receiver, "")), "")
+        return self._directions.get((sender, receiver), by_sides)
+
+    @cached_property
+    def _sides(self) -> dict[str, str]:
+        return {node["name"]: node.get("side") or "" for node in self.network["nodes"]}
+
+    @cached_property
+    def _directions(self) -> dict[tuple[str, str], str]:
+        of_link: dict[str, str] = {link["name"]: link.get("direction", "") for link in self.network["links"]}
+        found: dict[tuple[str, str], str] = {}
+        for path in self.network["paths"]:
+            ends = path["initiator"], path["acceptor"]
+            for pair, hops in ((ends, path.get("hops", [])), (ends[::-1], path.get("hops_back", []))):
+                ways = {of_link.get(name, "") for name in hops} - {""}
+                if len(ways) == 1:
+                    found[pair] = ways.pop()
+        return found
+
+    @cached_property
+    def owners(self) -> dict[str, str]:
+        """{address: name of its node}"""
+        return {address: node["name"] for node in self.network["nodes"] for address in node.get("addresses", [])}
 
     def directions(self) -> dict[int, tuple[str, str]]:
         """source -> (direction of the initiator's data, of the acceptor's data).
 
-        left_to_right / right_to_left where the initiator's node has a side,
-        initiator_to_acceptor / acceptor_to_initiator elsewhere.
+        initiator_to_acceptor / acceptor_to_initiator where the topology knows no sides.
         """
         connections = self.frame("connections")
         if connections is None:
             return {}
-        sides = {node["name"]: node.get("side") for node in self.network.get("nodes", [])}
-        across = {"left": ("left_to_right", "right_to_left"),
-                  "right": ("right_to_left", "left_to_right")}
-        pairs = connections[["source", "initiator"]].drop_duplicates("source")
-        return {int(source): across.get(sides.get(initiator),
-                                        ("initiator_to_acceptor", "acceptor_to_initiator"))
-                for source, initiator in zip(pairs["source"], pairs["initiator"])}
+        ends = connections[["source", "initiator", "acceptor"]].drop_duplicates("source")
+        return {int(source): (self.direction_between(initiator, acceptor) or "initiator_to_acceptor",
+                              self.direction_between(acceptor, initiator) or "acceptor_to_initiator")
+                for source, initiator, acceptor in ends.itertuples(index=False, name=None)}
 
 
-class Experiment:
-    """An experiment folder: the same scenario for some CCAs and seeds."""
-
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
-        self.description = read_json(self.path / "experiment.json")
-        names = self.description.get("runs")
-        if not isinstance(names, list) or not names:
-            raise AnalysisError(f"{self.path / 'experiment.json'}: 'runs' lists no run folders")
-        self.runs = [Run(self.path / name) for name in names]
-
-    @property
-    def scenario(self) -> str:
-        return str(self.description.get("scenario", self.path.name))
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return self.description.get("parameters") or {}
-
-    @cached_property
-    def ccas(self) -> list[str]:
-        """CCAs in the order asked for; it decides colours and the reference."""
-        asked = [cca for cca in self.description.get("ccas", [])
-                 if any(run.cca == cca for run in self.runs)]
-        return list(dict.fromkeys(asked + [run.cca for run in self.runs]))
-
-    @cached_property
-    def usable_runs(self) -> list[Run]:
-        """Runs that may enter means and figures: finished and not invalid."""
-        return [run for run in self.runs
-                if run.finished and run.verdict.get("verdict") != "invalid"]
-
-    def discard(self, names: Collection[str]) -> None:
-        """Take runs that turned out to be unreadable out of the usable ones."""
-        self.usable_runs = [run for run in self.usable_runs if run.name not in names]
-
-    def usable(self, cca: str) -> list[Run]:
-        return [run for run in self.usable_runs if run.cca == cca]
+_ACROSS = {("left", "right"): "left_to_right", ("right", "left"): "right_to_left"}

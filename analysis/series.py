@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from analysis.runs import AnalysisError, Run
+from analysis.runs import AnalysisError, Array, Run
 
 SECOND_US = 1_000_000
 COUNTERS = ("sent_bytes", "sent_packets", "drops")
@@ -56,7 +56,7 @@ def covered(run: Run, link: str, samples: pd.DataFrame) -> tuple[int, int]:
     return max(first, start), min(last, end)
 
 
-def metric_edges(run: Run, samples: pd.DataFrame) -> np.ndarray:
+def metric_edges(run: Run, samples: pd.DataFrame) -> Array:
     """Edges of the bins over which standard deviations are taken.
 
     Whole bins of 1 s from the start of the measurement interval, or of the
@@ -69,7 +69,7 @@ def metric_edges(run: Run, samples: pd.DataFrame) -> np.ndarray:
     return start + width * np.arange(count + 1, dtype=np.int64)
 
 
-def plot_edges(end_us: int, bins: int = 240, least_us: float = 10_000) -> np.ndarray:
+def plot_edges(end_us: int, bins: int = 240, least_us: float = 10_000) -> Array:
     """Edges of about `bins` bins over [0, end_us), of a width 1, 2 or 5 times 10^k us."""
     raw = max(end_us / bins, least_us)
     power = 10 ** math.floor(math.log10(raw))
@@ -77,31 +77,31 @@ def plot_edges(end_us: int, bins: int = 240, least_us: float = 10_000) -> np.nda
     return np.arange(0, end_us + 1, width, dtype=np.int64)
 
 
-def counter_at(samples: pd.DataFrame, name: str, times_us: np.ndarray) -> np.ndarray:
+def counter_at(samples: pd.DataFrame, name: str, times_us: Array) -> Array:
     """A cumulative counter at the given times, linear between samples."""
     return np.interp(times_us, samples["t_us"].to_numpy(), samples[name].to_numpy())
 
 
-def throughput_mbps(samples: pd.DataFrame, edges_us: np.ndarray) -> np.ndarray:
+def throughput_mbps(samples: pd.DataFrame, edges_us: Array) -> Array:
     """Mbit/s (10^6) at layer 2 in every bin."""
     return np.diff(counter_at(samples, "sent_bytes", edges_us)) * 8 / np.diff(edges_us)
 
 
-def offered_packets(samples: pd.DataFrame, edges_us: np.ndarray) -> np.ndarray:
+def offered_packets(samples: pd.DataFrame, edges_us: Array) -> Array:
     """Packets that arrived at the queue in every bin: sent + dropped + growth of backlog."""
     return sum(np.diff(counter_at(samples, name, edges_us))
                for name in ("sent_packets", "drops", "backlog_packets"))
 
 
-def drop_percent(samples: pd.DataFrame, edges_us: np.ndarray) -> np.ndarray:
+def drop_percent(samples: pd.DataFrame, edges_us: Array) -> Array:
     """Dropped packets in percent of the packets offered, NaN in bins without packets."""
     drops = np.diff(counter_at(samples, "drops", edges_us))
     offered = offered_packets(samples, edges_us)
     return np.divide(100 * drops, offered, out=np.full(len(drops), np.nan), where=offered > 0)
 
 
-def bin_means(times_us: np.ndarray, values: np.ndarray, weights: np.ndarray,
-              edges_us: np.ndarray) -> np.ndarray:
+def bin_means(times_us: Array, values: Array, weights: Array,
+              edges_us: Array) -> Array:
     """Weighted mean of the values whose time falls into each bin, NaN in empty ones."""
     index = np.searchsorted(edges_us, times_us, side="right") - 1
     keep = (index >= 0) & (index < len(edges_us) - 1) & (weights > 0)
@@ -120,7 +120,7 @@ def sojourn_samples(run: Run, link: str) -> pd.DataFrame | None:
     return rows if len(rows) else None
 
 
-def queueing_delay_ms(run: Run, link: str, edges_us: np.ndarray) -> np.ndarray | None:
+def queueing_delay_ms(run: Run, link: str, edges_us: Array) -> Array | None:
     """Mean queueing delay in every bin, ms.
 
     Mean over packets of their sojourn time where it was recorded, otherwise
@@ -137,7 +137,7 @@ def queueing_delay_ms(run: Run, link: str, edges_us: np.ndarray) -> np.ndarray |
                      np.ones(len(samples)), edges_us)
 
 
-def backlog_ms(run: Run, link: str, samples: pd.DataFrame) -> np.ndarray:
+def backlog_ms(run: Run, link: str, samples: pd.DataFrame) -> Array:
     """Time to send the backlog at the link's rate, ms per sample."""
     return samples["backlog_bytes"].to_numpy() * 8e3 / run.bottlenecks[link]["rate_bps"]
 

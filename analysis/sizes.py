@@ -9,16 +9,17 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics import Metric
+from analysis.runs import Array
 
 SCOPE = re.compile(r"(?:(?P<prefix>\w+)/)?bytes_(?P<low>\d+)_to_(?P<high>\d+)")
 
 
-def edge(index: np.ndarray | int) -> np.ndarray:
+def edge(index: Array | int) -> Array:
     """Lower edge of class `index`, bytes: 10^(index/2) rounded up."""
     return np.ceil(np.power(10.0, np.asarray(index) / 2) - 1e-9).astype(np.int64)
 
 
-def classes(sizes_bytes: np.ndarray) -> np.ndarray:
+def classes(sizes_bytes: Array) -> Array:
     """Class of every size >= 1 byte; size s is in class k when edge(k) <= s < edge(k+1)."""
     return np.searchsorted(edge(np.arange(26)), sizes_bytes, side="right") - 1
 
@@ -36,7 +37,7 @@ def bounds(text: str) -> tuple[str, int, int] | None:
 
 
 def describe(name: str, count_name: str, unit: str, scope_all: str, prefix: str,
-             times: np.ndarray, sizes_bytes: np.ndarray) -> list[Metric]:
+             times: Array, sizes_bytes: Array) -> list[Metric]:
     """Count, mean and percentiles of transfer times, overall and by size class.
 
     Quartiles interpolate linearly between order statistics.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How CCAs, links and numbers look: the same in every figure and table."""
+"""How subjects, links and numbers look: the same in every figure and table."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Look(NamedTuple):
     point: int  # gnuplot point type
 
 
-def looks(ccas: list[str]) -> dict[str, Look]:
-    """Look of every CCA by its place; beyond the palette dashes and points differ."""
+def looks(names: list[str]) -> dict[str, Look]:
+    """Look of every name by its place; beyond the palette dashes and points differ."""
     points = (7, 5, 9, 11, 13, 6, 4)
     found = {}
-    for index, cca in enumerate(ccas):
+    for index, name in enumerate(names):
         turn, place = divmod(index, len(PALETTE))
-        found[cca] = Look(PALETTE[place], 1 + turn, points[(place + turn) % len(points)])
+        found[name] = Look(PALETTE[place], 1 + turn, points[(place + turn) % len(points)])
     return found
 
 
@@ -74,3 +74,21 @@ def size(size_bytes: float) -> str:
         if size_bytes >= factor:
             return f"{float(f'{size_bytes / factor:.2g}'):g} {unit}"
     return f"{size_bytes:g} B"
+
+
+def rate(rate_bps: float) -> str:
+    """100000000 -> 100 Mbit/s"""
+    for factor, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if rate_bps >= factor:
+            return f"{rate_bps / factor:.6g} {unit}"
+    return f"{rate_bps:g} bit/s"
+
+
+def milliseconds(time_us: float) -> str:
+    """2000 -> 2 ms"""
+    return f"{time_us / 1e3:.4g} ms" if time_us < 1e6 else f"{time_us / 1e3:.0f} ms"
+
+
+def seconds(time_us: float) -> str:
+    """2500000 -> 2.5 s"""
+    return f"{time_us / 1e6:.6g} s"

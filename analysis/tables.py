@@ -9,12 +9,14 @@ from typing import Any
 import pandas as pd
 
 from analysis import stats
+from analysis.experiment import Experiment, Row
 from analysis.metrics import load_metrics
-from analysis.runs import AnalysisError, Experiment
 
-SUMMARY_COLUMNS = ["cca", "metric", "scope", "unit", "n", "mean", "ci95_low", "ci95_high"]
-COMPARISON_COLUMNS = ["metric", "scope", "unit", "reference", "cca", "n_reference", "n",
+SUMMARY_COLUMNS = ["subject", "metric", "scope", "unit", "n", "mean", "ci95_low", "ci95_high"]
+COMPARISON_COLUMNS = ["metric", "scope", "unit", "reference", "subject", "n_reference", "n",
                       "difference", "ci95_low", "ci95_high", "result"]
+RUN_COLUMNS = ["scenario", "run", "id", "subject", "seed", "status", "verdict", "used_in_means", "error", "virtual_s",
+               "wall_s"]
 _UNIT_NAMES = {"Mbit/s": "mbit_per_s", "%": "percent", "1": ""}
 
 
@@ -39,30 +41,28 @@ class Results:
         self.experiment = experiment
         self.problems: dict[str, str] = {}
         frames = []
+        verdicts = experiment.verdicts      # may find runs damaged
         for run in experiment.runs:
-            try:
-                if not run.finished:
-                    status = run.status
-                    self.problems[run.name] = str(
-                        status.get("error") or f"the run is {status.get('status', 'unknown')}")
-                    continue
-                frames.append(load_metrics(run).assign(
-                    run=run.name, cca=run.cca, seed=run.seed,
-                    usable=run in experiment.usable_runs))
-            except AnalysisError as error:
-                self.problems[run.name] = str(error)
-        columns = ["metric", "scope", "unit", "value", "run", "cca", "seed", "usable"]
+            if run.name not in verdicts:
+                self.problems[run.name] = run.state.message
+                continue
+            frames.append(load_metrics(run).assign(
+                run=run.name, label=experiment.row_of(run).label, usable=run in experiment.usable_runs))
+        columns = ["metric", "scope", "unit", "value", "run", "label", "usable"]
         self.values = (pd.concat(frames, ignore_index=True) if frames
                        else pd.DataFrame(columns=columns))
         used = self.values[self.values["usable"].astype(bool)]
         self._samples: dict[tuple[str, str, str], list[float]] = {
             key: group.tolist() for key, group
-            in used.groupby(["cca", "metric", "scope"], sort=False)["value"]}
-        self._units = dict(zip(zip(used["metric"], used["scope"]), used["unit"]))
+            in used.groupby(["label", "metric", "scope"], sort=False)["value"]}
+        self._units: dict[tuple[str, str], str] = dict(zip(zip(used["metric"], used["scope"]), used["unit"]))
+        self._scopes: dict[str, list[str]] = {}
+        for metric, scope in self._units:
+            self._scopes.setdefault(metric, []).append(scope)
 
-    def sample(self, cca: str, metric: str, scope: str) -> list[float]:
-        """One value per usable run of a CCA (empty when there are none)."""
-        return self._samples.get((cca, metric, scope), [])
+    def sample(self, row: Row, metric: str, scope: str) -> list[float]:
+        """One value per usable run of a row (empty when there are none)."""
+        return self._samples.get((row.label, metric, scope), [])
 
     def unit(self, metric: str, scope: str) -> str | None:
         """Unit of a metric, None when no usable run has it."""
@@ -70,54 +70,62 @@ class Results:
 
     def scopes(self, metric: str) -> list[str]:
         """Scopes in which any usable run has a metric."""
-        return [scope for name, scope in self._units if name == metric]
+        return self._scopes.get(metric, [])
 
     def summary(self) -> pd.DataFrame:
-        """Long form: scenario parameters, CCA, metric, scope, unit, n, mean, 95 % interval."""
+        """Long form: scenario parameters, point, subject, metric, scope, unit, n, mean, 95 % interval."""
         rows = []
-        for (cca, metric, scope), sample in self._samples.items():
+        place = {row.label: row for row in self.experiment.rows}
+        for (label, metric, scope), sample in self._samples.items():
             found = stats.summarise(sample)
-            rows.append((cca, metric, scope, self._units[metric, scope], found.n, found.mean,
-                         found.low, found.high))
-        table = pd.DataFrame(rows, columns=SUMMARY_COLUMNS)
-        place = {cca: index for index, cca in enumerate(self.experiment.ccas)}
-        table = table.sort_values("cca", key=lambda column: column.map(place), kind="stable")
-        return self._with_parameters(table)
+            rows.append((*place[label].point, place[label].subject, metric, scope, self._units[metric, scope],
+                         found.n, found.mean, found.low, found.high, label))
+        table = pd.DataFrame(rows, columns=[*self._axes(), *SUMMARY_COLUMNS, "label"])
+        order = {row.label: index for index, row in enumerate(self.experiment.rows)}
+        table = table.sort_values("label", key=lambda column: column.map(order), kind="stable")
+        return self._with_parameters(table.drop(columns="label"))
 
     def comparison(self) -> pd.DataFrame:
-        """Every CCA against the first one, metric by metric (Welch's 95 % interval)."""
-        reference, *others = self.experiment.ccas
+        """Every subject against the first one at the same point, metric by metric (Welch's 95 % interval)."""
         rows = []
         for metric, scope in self._units:
-            first = self.sample(reference, metric, scope)
-            for cca in others:
-                second = self.sample(cca, metric, scope)
-                if not first or not second:
+            for row in self.experiment.rows:
+                reference = self.experiment.reference(row)
+                first, second = self.sample(reference, metric, scope), self.sample(row, metric, scope)
+                if row == reference or not first or not second:
                     continue
                 found = stats.compare(first, second)
-                rows.append((metric, scope, self._units[metric, scope], reference, cca,
+                rows.append((*row.point, metric, scope, self._units[metric, scope], reference.subject, row.subject,
                              len(first), len(second), found.difference, found.low, found.high,
                              RESULTS[found.distinguishable]))
-        return pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
+        return pd.DataFrame(rows, columns=[*self._axes(), *COMPARISON_COLUMNS])
 
     def runs(self) -> pd.DataFrame:
         """One row per run: status, verdict, and its metrics but for those by size."""
         rows = []
+        of_run = dict(list(self.values.groupby("run", sort=False)))
         for run in self.experiment.runs:
-            row = {"run": run.name, "cca": run.cca, "seed": run.seed,
-                   "status": run.status.get("status", "unknown"),
-                   "verdict": run.verdict.get("verdict", "unknown") if run.finished else "",
-                   "used_in_means": run.name not in self.problems
-                   and run in self.experiment.usable_runs,
+            finished = run.name in self.experiment.verdicts
+            row = {"run": run.name, "id": run.path.name,
+                   **dict(zip(self._axes(), self.experiment.row_of(run).point)),
+                   "subject": run.subject, "seed": run.seed, "status": run.state.kind,
+                   "verdict": self.experiment.verdict(run) if finished else "",
+                   "used_in_means": run in self.experiment.usable_runs,
                    "error": self.problems.get(run.name, ""),
-                   "virtual_s": run.status.get("virtual_s"), "wall_s": run.status.get("wall_s")}
-            mine = self.values[self.values["run"] == run.name]
+                   "virtual_s": run.status.get("virtual_s") if finished else None,
+                   "wall_s": run.status.get("wall_s") if finished else None}
+            mine = of_run.get(run.name, self.values.iloc[:0])
             for metric, scope, unit, value in zip(mine["metric"], mine["scope"], mine["unit"],
                                                   mine["value"]):
                 if "bytes_" not in scope:
                     row[column_name(metric, scope, unit)] = value
             rows.append(row)
         return self._with_parameters(pd.DataFrame(rows))
+
+    def _axes(self) -> list[str]:
+        """Columns of the point; an axis that has the name of another column is told apart."""
+        taken = {*SUMMARY_COLUMNS, *COMPARISON_COLUMNS, *RUN_COLUMNS}
+        return [f"axis.{axis.key}" if axis.key in taken else axis.key for axis in self.experiment.axes]
 
     def _with_parameters(self, table: pd.DataFrame) -> pd.DataFrame:
         head = {"scenario": self.experiment.scenario, **flatten(self.experiment.parameters)}
@@ -129,10 +137,10 @@ class Results:
         return pd.concat([front, table], axis=1)
 
     def write(self, folder: Path) -> list[Path]:
-        """Write runs.csv, summary.csv and (two CCAs or more) comparison.csv."""
+        """Write runs.csv, summary.csv and (two subjects or more) comparison.csv."""
         folder.mkdir(parents=True, exist_ok=True)
         tables = {"summary": self.summary(), "runs": self.runs()}
-        if len(self.experiment.ccas) > 1:
+        if len(self.experiment.subjects) > 1:
             tables["comparison"] = self.comparison()
         for name, table in tables.items():
             table.to_csv(folder / f"{name}.csv", index=False, float_format="%.10g")

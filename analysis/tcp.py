@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""tcp_info samples: which socket, which direction, what it did since its last sample."""
+"""tcp_info samples: which flow's socket, which direction, what it did since its last sample."""
 
 from __future__ import annotations
 
@@ -8,59 +8,42 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.runs import Run
+from analysis.runs import Array, Run
 
 SOCKET = ["node", "src", "sport", "dst", "dport"]
 COUNTERS = ["bytes_sent", "bytes_retrans", "bytes_acked", "bytes_received", "total_retrans",
             "busy_us", "rwnd_limited_us", "sndbuf_limited_us"]
 MOST_FLOWS = 100  # of a run whose flows are looked at one by one
-_SENDS = {"left": "left_to_right", "right": "right_to_left"}
-_RECEIVES = {"left": "right_to_left", "right": "left_to_right"}
+_PLACES = {"sender": ("src", "sport", "dst", "dport"), "receiver": ("dst", "dport", "src", "sport")}
 
 
-def has_long_flows(run: Run) -> bool:
-    """Whether single flows matter: not when a workload starts connections by the hundred."""
-    connections = run.frame("connections")
-    return connections is None or len(connections) <= MOST_FLOWS
+def listed_flows(run: Run) -> list[dict[str, Any]]:
+    """Records of the TCP flows that are a single connection each; [] if they are too many to look at one by one."""
+    single = [flow for flow in run.flows if flow["transport"] == "tcp" and flow["connections"] == 1]
+    return single if len(single) <= MOST_FLOWS else []
 
 
-def listed_flows(run: Run) -> list[dict[str, Any]] | None:
-    """The flows that workload.json lists, None for workloads that list none."""
-    flows = run.workload.get("flows")
-    return flows if isinstance(flows, list) else None
+def variant_of(flow: dict[str, Any]) -> str:
+    """The variant that a flow record names, '' if none."""
+    return str(flow["variant"] or "")
 
 
-def variant_of(run: Run, flow: int) -> str | None:
-    """Which of the variants that take turns flow `flow` (from 1) has; None if all have the same."""
-    variants = run.scenario.get("variants") or []
-    return variants[(flow - 1) % len(variants)]["name"] if len(variants) > 1 else None
+def flow_numbers(run: Run, samples: pd.DataFrame, end: str = "sender") -> Array:
+    """Number of the listed flow whose `end` (sender, receiver) each sample's socket is, 0 if of none."""
+    return _numbers(listed_flows(run), samples, end)
 
 
-def flow_numbers(run: Run, samples: pd.DataFrame, sent: pd.Series) -> np.ndarray:
-    """Number (from 1) of the flow that each sample's socket sends, 0 if it sends none.
-
-    Listed flows have the numbers of the list: their programs may have other
-    connections, too.  Without a list every socket is a flow whose `sent` has a sum > 0.
-    """
-    listed = listed_flows(run)
-    if listed is not None:
-        return _listed_numbers(listed, samples, "sender")
-    socket = samples.groupby(SOCKET, observed=True, sort=False).ngroup().to_numpy()
-    sends = np.bincount(socket, weights=sent) > 0
-    return np.where(sends, np.cumsum(sends), 0)[socket]
-
-
-def _listed_numbers(listed: list[dict[str, Any]], samples: pd.DataFrame, end: str) -> np.ndarray:
-    """Number of the flow whose `end` (sender, receiver) each sample's socket is, 0 if of none."""
-    place = {"sender": ("src", "sport", "dst", "dport"),
-             "receiver": ("dst", "dport", "src", "sport")}[end]
-    # A flow without a source port has whichever its socket got.
-    known = {(flow[end], *(flow[name] for name in place)): flow["flow"] for flow in listed}
-    any_port = 1 + place.index("sport")
+def _numbers(flows: list[dict[str, Any]], samples: pd.DataFrame, end: str) -> Array:
+    src, sport, dst, dport = _PLACES[end]
+    known = {(flow[end], flow[src], flow[sport], flow[dst], flow[dport]): flow["flow"] for flow in flows}
     socket = samples.groupby(SOCKET, observed=True, sort=False).ngroup().to_numpy()
     _, first = np.unique(socket, return_index=True)
-    numbers = [known.get(key) or known.get((*key[:any_port], None, *key[any_port + 1:]), 0)
-               for key in samples[SOCKET].iloc[first].itertuples(index=False, name=None)]
+    numbers = []
+    for node, source, port, target, far_port in samples[SOCKET].iloc[first].itertuples(index=False, name=None):
+        # a flow without a port has whichever its socket got
+        numbers.append(next((known[key] for key in (
+            (node, source, port, target, far_port), (node, source, None, target, far_port),
+            (node, source, port, target, None)) if key in known), 0))
     return np.array(numbers, dtype=int)[socket]
 
 
@@ -87,22 +70,20 @@ def growth(samples: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found, columns=[*COUNTERS, "since_us"], index=samples.index)
 
 
-def measured(run: Run) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+def measured(run: Run, single: bool = False) -> tuple[pd.DataFrame, pd.DataFrame] | None:
     """Samples by time, and growth, of the measurement interval; None without tcp_info.
 
-    Growth between two samples around an edge of the interval counts in
-    proportion to the time inside.  Where workload.json lists flows, only
-    the sockets of their two ends are looked at.
+    Only sockets of the run's flows are looked at (programs have others, such as iperf3's control
+    connections), with `single` only those of listed flows.  Growth between two samples around an
+    edge of the interval counts in proportion to the time inside.
     """
     samples = run.frame("tcp_info")
+    flows = listed_flows(run) if single else [flow for flow in run.flows if flow["transport"] == "tcp"]
     if samples is None or samples.empty:
         return None
-    listed = listed_flows(run)
-    if listed is not None:
-        samples = samples[(_listed_numbers(listed, samples, "sender") > 0)
-                          | (_listed_numbers(listed, samples, "receiver") > 0)]
-        if samples.empty:
-            return None
+    samples = samples[(_numbers(flows, samples, "sender") > 0) | (_numbers(flows, samples, "receiver") > 0)]
+    if samples.empty:
+        return None
     samples = samples.sort_values("t_us", kind="stable", ignore_index=True)
     steps = growth(samples)
     start, end = run.interval
@@ -116,18 +97,23 @@ def measured(run: Run) -> tuple[pd.DataFrame, pd.DataFrame] | None:
 
 
 def direction(run: Run, samples: pd.DataFrame, receiving: bool = False) -> pd.Series:
-    """Direction in which each sample's node sends (or receives); `all` without sides."""
-    names = _RECEIVES if receiving else _SENDS
-    of_node = {node["name"]: names.get(node.get("side"), "all")
-               for node in run.network.get("nodes", [])}
-    return samples["node"].astype(str).map(of_node)
+    """Direction in which each sample's socket sends (or receives); `all` where the topology knows no sides."""
+    ends = samples["src"].astype(str) + " " + samples["dst"].astype(str)
+    found = {}
+    for pair in ends.unique():
+        src, dst = (run.owners.get(address, "") for address in pair.split(" "))
+        found[pair] = run.direction_between(*((dst, src) if receiving else (src, dst))) or "all"
+    return ends.map(found)
 
 
-def received_bytes(run: Run) -> dict[str, float]:
-    """Payload that arrived in order in the measurement interval, by direction."""
-    found = measured(run)
+def received_bytes(run: Run, single: bool) -> dict[str, float]:
+    """Payload that arrived in order in the measurement interval, by direction; of listed flows only, or of the rest."""
+    found = measured(run, single=single)
     if found is None:
         return {}
     samples, steps = found
-    return steps["bytes_received"].groupby(
-        direction(run, samples, receiving=True)).sum().to_dict()
+    if not single:
+        rest = (flow_numbers(run, samples) == 0) & (flow_numbers(run, samples, "receiver") == 0)
+        samples, steps = samples[rest], steps[rest]
+    totals: dict[str, float] = steps["bytes_received"].groupby(direction(run, samples, receiving=True)).sum().to_dict()
+    return totals

@@ -9,11 +9,14 @@ and returns nothing when the runs lack what it shows.
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import traceback
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
-from analysis.runs import Experiment
+from analysis.experiment import Experiment
+from analysis.gnuplot import MissingProgram
+from analysis.runs import AnalysisError
 
 
 class Figure(NamedTuple):
@@ -24,15 +27,31 @@ class Figure(NamedTuple):
     caption: str
 
 
-def modules() -> list:
-    """The figure files in reading order."""
-    found = [importlib.import_module(f"{__name__}.{info.name}")
-             for info in pkgutil.iter_modules(__path__)]
-    return sorted(found, key=lambda module: (module.ORDER, module.__name__))
+def names() -> list[str]:
+    """Names of the figure files."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
 
 
-def draw_all(experiment: Experiment, folder: Path) -> list[Figure]:
-    """Draw every figure that the usable runs of the experiment allow."""
-    if not experiment.usable_runs:
-        return []
-    return [figure for module in modules() for figure in module.draw(experiment, folder)]
+def module(name: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def draw_all(experiment: Experiment, folder: Path) -> tuple[list[Figure], list[dict[str, str]]]:
+    """Draw every figure that the usable runs of the experiment allow, in reading order.
+
+    Also returns the errors {where, message, traceback} of those that could not be drawn.
+    MissingProgram without gnuplot.
+    """
+    importlib.invalidate_caches()
+    drawn: list[tuple[int, str, list[Figure]]] = []
+    errors: list[dict[str, str]] = []
+    for name in names() if experiment.usable_runs else ():
+        try:
+            figure = module(name)
+            drawn.append((figure.ORDER, name, figure.draw(experiment, folder)))
+        except MissingProgram:
+            raise
+        except Exception as error:      # the fault of the figure, or of what it was given to read
+            said = str(error) if isinstance(error, AnalysisError) else f"{type(error).__name__}: {error}"
+            errors.append({"where": f"figure {name}", "message": said, "traceback": traceback.format_exc()})
+    return [figure for _, _, figures in sorted(drawn, key=lambda entry: entry[:2]) for figure in figures], errors

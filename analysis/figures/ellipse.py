@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Throughput against queueing delay: one covariance ellipse per CCA.
+"""Throughput against queueing delay: one covariance ellipse per row.
 
 The form of the figures in Winstein and Balakrishnan, "TCP ex Machina:
 Computer-Generated Congestion Control" (SIGCOMM 2013).
@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from analysis import gnuplot, labels, series, style
+from analysis.experiment import Experiment
 from analysis.figures import Figure
-from analysis.runs import Experiment, Run
+from analysis.runs import Array, Run
 
 ORDER = 10
 CORNERS = 72
@@ -22,7 +23,7 @@ WIDTH, HEIGHT = 1000, 520
 LEFT, RIGHT, BOTTOM, TOP = 80, 985, 66, 505  # edges of the plot, px
 
 
-def covariance_ellipse(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def covariance_ellipse(x: Array, y: Array) -> Array:
     """Outline of the 1-sigma ellipse of the sample covariance, shape (CORNERS + 1, 2).
 
     Points at Mahalanobis distance 1 from the mean.
@@ -35,7 +36,7 @@ def covariance_ellipse(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             + vectors @ (np.sqrt(np.clip(values, 0, None))[:, None] * circle)).T
 
 
-def _bins(run: Run, link: str) -> tuple[np.ndarray, np.ndarray] | None:
+def _bins(run: Run, link: str) -> tuple[Array, Array] | None:
     """Queueing delay (ms) and throughput (Mbit/s) of the bins of 1 s."""
     samples = series.queue_samples(run, link)
     if samples is None:
@@ -49,22 +50,20 @@ def _bins(run: Run, link: str) -> tuple[np.ndarray, np.ndarray] | None:
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     """One figure for the target link; for every bottleneck when there is no target."""
     first = experiment.usable_runs[0]
-    links = list(first.bottlenecks)
-    if first.workload.get("target_link") in links:
-        links = links[:1]
+    links = first.targets[:1] or list(first.bottlenecks)
     return [figure for link in links for figure in _draw_link(experiment, folder, link)]
 
 
 def _draw_link(experiment: Experiment, folder: Path, link: str) -> list[Figure]:
-    outlines: dict[str, np.ndarray] = {}
-    centres: dict[str, np.ndarray] = {}
-    for cca in experiment.ccas:
-        found = [bins for run in experiment.usable(cca) if (bins := _bins(run, link))]
+    outlines: dict[str, Array] = {}
+    centres: dict[str, Array] = {}
+    for row in experiment.drawn:
+        found = [bins for run in experiment.usable(row) if (bins := _bins(run, link))]
         delay, throughput = (np.concatenate([pair[axis] for pair in found] or [[]])
                              for axis in (0, 1))
         if len(delay) > 2:
-            outlines[cca] = covariance_ellipse(delay, throughput)
-            centres[cca] = np.array([delay.mean(), throughput.mean()])
+            outlines[row.label] = covariance_ellipse(delay, throughput)
+            centres[row.label] = np.array([delay.mean(), throughput.mean()])
     if not outlines:
         return []
     name = f"ellipse_{link}"
@@ -74,10 +73,10 @@ def _draw_link(experiment: Experiment, folder: Path, link: str) -> list[Figure]:
                    "delay axis grows to the left). Each point is the mean of all bins of 1\u00a0s "
                    "after warm-up of all seeds, each ellipse the 1-sigma contour of their "
                    "covariance: a long ellipse varies much over time, a tilted one trades delay "
-                   "for throughput.")]
+                   "for throughput." + experiment.drawn_note)]
 
 
-def _limits(outlines: dict[str, np.ndarray], axis: int) -> tuple[float, float]:
+def _limits(outlines: dict[str, Array], axis: int) -> tuple[float, float]:
     """Range of an axis over all ellipses with a margin, not below 0.
 
     At least 2 % of the values a side, so that noise does not fill the plot.
@@ -88,22 +87,22 @@ def _limits(outlines: dict[str, np.ndarray], axis: int) -> tuple[float, float]:
     return max(0.0, low - margin), high + margin
 
 
-def _script(experiment: Experiment, folder: Path, name: str, outlines: dict[str, np.ndarray],
-            centres: dict[str, np.ndarray]) -> None:
+def _script(experiment: Experiment, folder: Path, name: str, outlines: dict[str, Array],
+            centres: dict[str, Array]) -> None:
     (x_low, x_high), (y_low, y_high) = (_limits(outlines, axis) for axis in (0, 1))
     columns = {}
-    for cca, outline in outlines.items():
-        columns[f"{cca} delay_ms"], columns[f"{cca} throughput_mbps"] = outline.T
+    for label, outline in outlines.items():
+        columns[f"{label} delay_ms"], columns[f"{label} throughput_mbps"] = outline.T
     width, height = RIGHT - LEFT, TOP - BOTTOM
 
-    def pixels(at: np.ndarray) -> np.ndarray:
+    def pixels(at: Array) -> Array:
         return np.stack([width * (x_high - at[:, 0]) / (x_high - x_low),
                          height * (at[:, 1] - y_low) / (y_high - y_low)], axis=1)
 
     points = pixels(np.array(list(centres.values())))
     places = labels.place([tuple(point) for point in points], list(centres),
                           pixels(np.concatenate(list(outlines.values()))), width, height)
-    looks = style.looks(experiment.ccas)
+    looks = experiment.looks(experiment.drawn)
     body = [f"set lmargin at screen {LEFT / WIDTH:g}; set rmargin at screen {RIGHT / WIDTH:g}",
             f"set bmargin at screen {BOTTOM / HEIGHT:g}; set tmargin at screen {TOP / HEIGHT:g}",
             f"set xrange [{x_high:g}:{x_low:g}]", f"set yrange [{y_low:g}:{y_high:g}]",
@@ -111,15 +110,15 @@ def _script(experiment: Experiment, folder: Path, name: str, outlines: dict[str,
             "set xlabel 'queueing delay (ms), less is better →'",
             "set ylabel 'throughput (Mbit/s), more is better →'"]
     curves = []
-    for number, (cca, (x, y)) in enumerate(zip(outlines, places), start=1):
-        look = looks[cca]
-        at_x, at_y = centres[cca]
+    for number, (label, (x, y)) in enumerate(zip(outlines, places), start=1):
+        look = looks[label]
+        at_x, at_y = centres[label]
         body += [f"set label {2 * number} '' at {at_x:g},{at_y:g} point pointtype {look.point} "
                  f"pointsize 1 linecolor '{look.colour}' front",
-                 f"set label {2 * number + 1} {gnuplot.quote(cca)} at graph {x / width:.4f}, "
+                 f"set label {2 * number + 1} {gnuplot.quote(label)} at graph {x / width:.4f}, "
                  f"graph {y / height:.4f} textcolor '{look.colour}' font ',13' front boxed"]
-        curves.append(f"'{name}.csv' using {gnuplot.quote(f'{cca} delay_ms')}:"
-                      f"{gnuplot.quote(f'{cca} throughput_mbps')} with lines linewidth 2 "
+        curves.append(f"'{name}.csv' using {gnuplot.quote(f'{label} delay_ms')}:"
+                      f"{gnuplot.quote(f'{label} throughput_mbps')} with lines linewidth 2 "
                       f"dashtype {look.dash} linecolor '{look.colour}'")
     body.append(gnuplot.plot(*curves))
     gnuplot.draw(folder, name, pd.DataFrame(columns), body, width=WIDTH, height=HEIGHT)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from analysis import by_size
+from analysis.experiment import Experiment
 from analysis.figures import Figure
-from analysis.runs import Experiment
 
 ORDER = 40
 
@@ -23,4 +23,4 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
                    "medians, bars (with up to six controls, a little apart) reach from the "
                    "lower to the upper quartile, both averaged over seeds. Lower is better; "
                    f"classes with fewer than {by_size.LEAST_TRANSFERS} flows a run are left "
-                   "out.")]
+                   "out." + experiment.drawn_note)]

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from analysis import gnuplot, series, style, tcp
+from analysis.experiment import Experiment
 from analysis.figures import Figure
-from analysis.runs import Experiment, Run
+from analysis.runs import Run
 
 ORDER = 60
 MOST_DRAWN = 12  # flows in a panel
@@ -26,9 +27,10 @@ QUANTITIES = (("flows_throughput", "Throughput of each flow", "throughput_mbps",
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     """One panel per CCA from its first usable seed; nothing for workloads of many flows."""
     flows: dict[str, tuple[Run, dict[int, pd.DataFrame]]] = {}
-    for run in experiment.usable_runs:
-        if run.cca not in flows and (senders := _senders(run)):
-            flows[run.cca] = run, senders
+    for row in experiment.drawn:
+        for run in experiment.usable(row):
+            if row.label not in flows and (senders := _senders(run)):
+                flows[row.label] = run, senders
     if not flows:
         return []
     return [_draw(experiment, folder, flows, *quantity) for quantity in QUANTITIES]
@@ -36,11 +38,11 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
 
 def _senders(run: Run) -> dict[int, pd.DataFrame]:
     """Samples of every flow's sender by its number, thinned to what a plot can show."""
-    samples = run.frame("tcp_info") if tcp.has_long_flows(run) else None
+    samples = run.frame("tcp_info") if tcp.listed_flows(run) else None
     if samples is None or samples.empty:
         return {}
     samples = samples.sort_values("t_us", kind="stable")
-    flows = samples.groupby(tcp.flow_numbers(run, samples, samples["bytes_sent"]))
+    flows = samples.groupby(tcp.flow_numbers(run, samples))
     drawn = [number for number in flows.groups if number][:MOST_DRAWN]
     window_us = _window_us(run)
     return {number: _with_throughput(rows, window_us).iloc[::math.ceil(len(rows) / 1000)]
@@ -62,37 +64,38 @@ def _with_throughput(rows: pd.DataFrame, window_us: float) -> pd.DataFrame:
 def _draw(experiment: Experiment, folder: Path,
           flows: dict[str, tuple[Run, dict[int, pd.DataFrame]]], name: str, title: str,
           column: str, factor: float, y_label: str) -> Figure:
-    ccas = [cca for cca in experiment.ccas if cca in flows]
+    labels = list(flows)
     data: dict[str, pd.Series] = {}
-    for cca in ccas:
-        for number, rows in flows[cca][1].items():
-            data[f"{cca} {number} time_s"] = rows["t_us"].reset_index(drop=True) / 1e6
-            data[f"{cca} {number} {column}"] = rows[column].reset_index(drop=True) / factor
-    height = PANEL_PX * len(ccas) + 62
+    for label in labels:
+        for number, rows in flows[label][1].items():
+            data[f"{label} {number} time_s"] = rows["t_us"].reset_index(drop=True) / 1e6
+            data[f"{label} {number} {column}"] = rows[column].reset_index(drop=True) / factor
+    height = PANEL_PX * len(labels) + 62
     top = max(values.max() for key, values in data.items() if key.endswith(column))
-    end_s = max(flows[cca][0].interval.end_us for cca in ccas) / series.SECOND_US
-    body = [f"set multiplot layout {len(ccas)},1 margins 0.07,0.985,{62 / height},"
+    top = top if top > 0 else 1.0   # nothing sent, or nothing known
+    end_s = max(flows[label][0].interval.end_us for label in labels) / series.SECOND_US
+    body = [f"set multiplot layout {len(labels)},1 margins 0.07,0.985,{62 / height},"
             f"{1 - 28 / height} spacing 0,{32 / height}",
             f"set xrange [0:{end_s:g}]", f"set yrange [0:{1.06 * top or 1:g}]",
             f"set ylabel {gnuplot.quote(y_label)} offset 1"]
-    for place, cca in enumerate(ccas):
-        curves = [f"'{name}.csv' using {gnuplot.quote(f'{cca} {number} time_s')}:"
-                  f"{gnuplot.quote(f'{cca} {number} {column}')} with lines linewidth 1.2 "
+    for place, label in enumerate(labels):
+        curves = [f"'{name}.csv' using {gnuplot.quote(f'{label} {number} time_s')}:"
+                  f"{gnuplot.quote(f'{label} {number} {column}')} with lines linewidth 1.2 "
                   f"linecolor '{style.PALETTE[index % len(style.PALETTE)]}' "
                   f"dashtype {1 + index // len(style.PALETTE)}"
-                  for index, number in enumerate(flows[cca][1])]
-        body += [f"set label 1 {gnuplot.quote(cca)} at graph 0, graph 1.07 font ',13'",
-                 *_names(flows[cca]),
-                 "set xlabel 'time (s)'; set xtics format '%g'" if place == len(ccas) - 1
+                  for index, number in enumerate(flows[label][1])]
+        body += [f"set label 1 {gnuplot.quote(label)} at graph 0, graph 1.07 font ',13'",
+                 *_names(flows[label]),
+                 "set xlabel 'time (s)'; set xtics format '%g'" if place == len(labels) - 1
                  else "unset xlabel; set xtics format ''", gnuplot.plot(*curves)]
     gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], height=height)
-    seeds = sorted({flows[cca][0].seed for cca in ccas})
-    how = (f"Payload acknowledged in the {_window_us(flows[ccas[0]][0]) / 1e6:g} s before"
+    seeds = sorted({flows[label][0].seed for label in labels})
+    how = (f"Payload acknowledged in the {_window_us(flows[labels[0]][0]) / 1e6:g} s before"
            if column == "throughput_mbps" else "As the kernel reports it in tcp_info")
     return Figure(name, title, f"{how}, one line per flow (at most "
                   f"{MOST_DRAWN}), one panel per congestion control; here colours tell flows "
                   f"apart. Seed {', '.join(map(str, seeds))} only, from the begin of the run, "
-                  "warm-up included.")
+                  f"warm-up included.{experiment.drawn_note}")
 
 
 def _names(drawn: tuple[Run, dict[int, pd.DataFrame]]) -> list[str]:
@@ -101,15 +104,14 @@ def _names(drawn: tuple[Run, dict[int, pd.DataFrame]]) -> list[str]:
     body = [f"unset label {2 + index}" for index in range(MOST_NAMED)]
     if len(senders) > MOST_NAMED:
         return body
-    rtts_us = {flow["flow"]: flow.get("base_rtt_us") for flow in tcp.listed_flows(run) or ()}
-    ccas = {number: tcp.variant_of(run, number) or str(rows["cca"].iloc[-1])
-            for number, rows in senders.items()}
+    listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)}
+    ccas = {number: tcp.variant_of(listed[number]) or str(rows["cca"].iloc[-1]) for number, rows in senders.items()}
     mixed = len(set(ccas.values())) > 1
     step = 0.76 / max(3, len(senders))
     for index, number in enumerate(senders):
         words = f"flow {number}" + (f", {ccas[number]}" if mixed else "")
-        if rtts_us.get(number):
-            words += f", {rtts_us[number] / 1e3:g} ms"
+        if rtt_us := listed[number].get("base_rtt_us"):
+            words += f", {rtt_us / 1e3:g} ms"
         body[index] = (f"set label {2 + index} {gnuplot.quote(words)} at graph {0.24 + step * index:g}, "
                        f"graph 1.07 textcolor '{style.PALETTE[index % len(style.PALETTE)]}'")
     return body

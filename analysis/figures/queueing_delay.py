@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from analysis import series, timeseries
+from analysis.experiment import Experiment
 from analysis.figures import Figure
-from analysis.runs import Experiment
 
 ORDER = 30
 

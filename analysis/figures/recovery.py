@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from analysis import gnuplot, style, tcp
+from analysis.experiment import Experiment
 from analysis.figures import Figure
-from analysis.runs import Experiment, Run
+from analysis.runs import Array, Run
 
 ORDER = 5  # first: only there where its probe was asked for
 MOST_FLOWS = 12     # of a run: with more, no single one tells much
@@ -58,10 +59,11 @@ class Flow(NamedTuple):
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     flows: dict[str, Flow] = {}
     seeds = set()
-    for run in experiment.usable_runs:
-        if run.cca not in flows and (flow := first_to_lose(run)):
-            flows[run.cca] = flow
-            seeds.add(run.seed)
+    for row in experiment.drawn:
+        for run in experiment.usable(row):
+            if row.label not in flows and (flow := first_to_lose(run)):
+                flows[row.label] = flow
+                seeds.add(run.seed)
     if not flows:
         return []
     name = "recovery"
@@ -76,12 +78,12 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
                    "lower line is flat the receiver waits for a lost segment, where the upper one "
                    "is flat nothing new is sent. Retransmissions are drawn at the time they are "
                    "sent, at the height of what is "
-                   f"acknowledged then. Seed {', '.join(map(str, sorted(seeds)))} only.")]
+                   f"acknowledged then. Seed {', '.join(map(str, sorted(seeds)))} only.{experiment.drawn_note}")]
 
 
 def first_to_lose(run: Run) -> Flow | None:
     """The flow with the first retransmission of a run with few flows; None if there is none."""
-    if not tcp.has_long_flows(run):
+    if not tcp.listed_flows(run):
         return None
     received, again = run.frame("tcp_probe"), run.frame("retransmissions")
     if received is None or again is None or again.empty:
@@ -98,7 +100,7 @@ def first_to_lose(run: Run) -> Flow | None:
     return None
 
 
-def flow_of(rows: pd.DataFrame, again_us: np.ndarray, segment_bytes: float,
+def flow_of(rows: pd.DataFrame, again_us: Array, segment_bytes: float,
             chosen: list[int]) -> Flow:
     """A Flow from its sender's rows of tcp_probe; without its states.
 
@@ -132,13 +134,13 @@ def flow_of(rows: pd.DataFrame, again_us: np.ndarray, segment_bytes: float,
         pd.DataFrame(), rtt_us)
 
 
-def _changes(t: np.ndarray, name: str, values: np.ndarray) -> pd.DataFrame:
+def _changes(t: Array, name: str, values: Array) -> pd.DataFrame:
     """The rows in which a value is another than before."""
     table = pd.DataFrame({"t": t, name: values})
     return table[table[name].ne(table[name].shift())]
 
 
-def _threshold(rows: pd.DataFrame) -> np.ndarray:
+def _threshold(rows: pd.DataFrame) -> Array:
     """Slow-start threshold, NaN before it is set.
 
     tcp_probe has that of tcp_current_ssthresh(), which outside of recovery is 3/4 of the window
@@ -185,33 +187,33 @@ def _script(experiment: Experiment, folder: Path, name: str, flows: dict[str, Fl
     first = min(flow.first_us for flow in flows.values())
     start = max(0.0, first - 3 * rtt_us)
     end = min(max(flow.last_us for flow in flows.values()) + 5 * rtt_us, first + MOST_RTTS * rtt_us)
-    ccas = [cca for cca in experiment.ccas if cca in flows]
-    looks = style.looks(experiment.ccas)
+    labels = list(flows)
+    looks = experiment.looks(experiment.drawn)
     columns: dict[str, pd.Series] = {}
-    for cca in ccas:
-        for kind, table in zip(Flow._fields, flows[cca][:6]):
+    for label in labels:
+        for kind, table in zip(Flow._fields, flows[label][:6]):
             reach = _within(table, start, end, kind in ("window", "threshold", "progress"))
             for column in table:
                 values = reach[column] / 1e6 if column == "t" else reach[column]
-                columns[f"{cca} {kind} {column}"] = values.reset_index(drop=True)
+                columns[f"{label} {kind} {column}"] = values.reset_index(drop=True)
     data = pd.DataFrame(columns)
-    height = TOP_PX + BOTTOM_PX + PANEL_PX * len(ccas) + GAP_PX * (len(ccas) - 1)
-    highest = max(data[[f"{cca} window cwnd", f"{cca} threshold ssthresh"]].max().max()
-                  for cca in ccas)
+    height = TOP_PX + BOTTOM_PX + PANEL_PX * len(labels) + GAP_PX * (len(labels) - 1)
+    highest = max(data[[f"{label} window cwnd", f"{label} threshold ssthresh"]].max().max()
+                  for label in labels)
     # what comes long after the repair would make it small
     reach = max(_sent_at(flow, min(flow.last_us, end) + flow.rtt_us) for flow in flows.values())
-    acked = min(data[f"{cca} progress acked"].min() for cca in ccas)
+    acked = min(data[f"{label} progress acked"].min() for label in labels)
     body = [f"set multiplot; set xrange [{start / 1e6:g}:{end / 1e6:g}]",
             "set key horizontal left bottom at graph -0.02, graph 1.13 samplen 2 width 1 "
             "font ',11'"]
-    for place, cca in enumerate(ccas):
+    for place, label in enumerate(labels):
         top = 1 - (TOP_PX + place * (PANEL_PX + GAP_PX)) / height
         body += [f"set tmargin at screen {top:g}",
                  f"set bmargin at screen {top - PANEL_PX / height:g}",
-                 "set xlabel 'time (s)'; set xtics format '%g'" if place == len(ccas) - 1
+                 "set xlabel 'time (s)'; set xtics format '%g'" if place == len(labels) - 1
                  else "unset xlabel; set xtics format ''"]
-        body += _windows(name, cca, looks[cca].colour, flows[cca], highest)
-        body += _progress(name, cca, looks[cca].colour, acked, reach,
+        body += _windows(name, label, looks[label].colour, flows[label], highest)
+        body += _progress(name, label, looks[label].colour, acked, reach,
                           any(len(flow.losses) for flow in flows.values()))
         body.append("unset key")
     gnuplot.draw(folder, name, data, [*body, "unset multiplot"], height=height)
@@ -232,7 +234,7 @@ def _within(table: pd.DataFrame, start: float, end: float, lasting: bool) -> pd.
     return pd.concat([before, inside, pd.concat([before, inside]).tail(1).assign(t=end)])
 
 
-def _windows(name: str, cca: str, colour: str, flow: Flow, highest: float) -> list[str]:
+def _windows(name: str, label: str, colour: str, flow: Flow, highest: float) -> list[str]:
     """The left panel."""
     shades = [f"set object {number} rectangle from {row.start / 1e6:g}, graph 0 "
               f"to {row.end / 1e6:g}, graph 1 behind "
@@ -240,42 +242,42 @@ def _windows(name: str, cca: str, colour: str, flow: Flow, highest: float) -> li
               for number, row in enumerate(flow.states.itertuples(), start=1)]
     return [*_column(LEFT_AT), *shades,
             f"set yrange [0:{1.08 * highest:g}]; set ylabel 'segments' offset 1.5",
-            f"set label 1 {gnuplot.quote(cca)} at graph 0.98, graph 0.9 right "
+            f"set label 1 {gnuplot.quote(label)} at graph 0.98, graph 0.9 right "
             f"textcolor '{colour}' font ',13'",
-            gnuplot.plot(_curve(name, cca, "window", "cwnd", f"2 linecolor '{colour}'", "window"),
-                         _curve(name, cca, "threshold", "ssthresh",
+            gnuplot.plot(_curve(name, label, "window", "cwnd", f"2 linecolor '{colour}'", "window"),
+                         _curve(name, label, "threshold", "ssthresh",
                                 f"1.5 dashtype 2 linecolor '{INK}'", "threshold")),
             "unset label 1", *(["unset object"] if shades else [])]
 
 
-def _progress(name: str, cca: str, colour: str, lowest: float, highest: float,
+def _progress(name: str, label: str, colour: str, lowest: float, highest: float,
               lost: bool) -> list[str]:
     """The right panel."""
     top = highest + 0.05 * (highest - lowest)
     return [*_column(RIGHT_AT),
             f"set yrange [{lowest:g}:{top:g}]; set ylabel 'segment' offset 1.5",
             gnuplot.plot(
-                _curve(name, cca, "progress", "sent", f"1.5 linecolor '{style.GREY}'", "sent"),
-                _curve(name, cca, "progress", "acked", f"2 linecolor '{colour}'", "acknowledged"),
-                _marks(name, cca, "duplicates", "acked", "7 pointsize 0.3", "duplicate ACK"),
-                _marks(name, cca, "duplicates", "acked", "6 pointsize 1.2", "the third", "nth", 3),
-                _marks(name, cca, "retransmissions", "acked", "9 pointsize 1", "retransmission"),
-                *([_marks(name, cca, "losses", "segment", "2 pointsize 0.8 linewidth 1.5", "lost")]
+                _curve(name, label, "progress", "sent", f"1.5 linecolor '{style.GREY}'", "sent"),
+                _curve(name, label, "progress", "acked", f"2 linecolor '{colour}'", "acknowledged"),
+                _marks(name, label, "duplicates", "acked", "7 pointsize 0.3", "duplicate ACK"),
+                _marks(name, label, "duplicates", "acked", "6 pointsize 1.2", "the third", "nth", 3),
+                _marks(name, label, "retransmissions", "acked", "9 pointsize 1", "retransmission"),
+                *([_marks(name, label, "losses", "segment", "2 pointsize 0.8 linewidth 1.5", "lost")]
                   if lost else []))]
 
 
-def _curve(name: str, cca: str, kind: str, column: str, width_and_looks: str, title: str) -> str:
-    return (f"'{name}.csv' using {gnuplot.quote(f'{cca} {kind} t')}:"
-            f"{gnuplot.quote(f'{cca} {kind} {column}')} with steps "
+def _curve(name: str, label: str, kind: str, column: str, width_and_looks: str, title: str) -> str:
+    return (f"'{name}.csv' using {gnuplot.quote(f'{label} {kind} t')}:"
+            f"{gnuplot.quote(f'{label} {kind} {column}')} with steps "
             f"linewidth {width_and_looks} title '{title}'")
 
 
-def _marks(name: str, cca: str, kind: str, column: str, point_and_looks: str, title: str,
+def _marks(name: str, label: str, kind: str, column: str, point_and_looks: str, title: str,
            only: str = "", value: int = 0) -> str:
     """Points of a table's rows; of those where the column `only` has `value`, if it is given."""
-    x, y = gnuplot.quote(f"{cca} {kind} t"), gnuplot.quote(f"{cca} {kind} {column}")
+    x, y = gnuplot.quote(f"{label} {kind} t"), gnuplot.quote(f"{label} {kind} {column}")
     if only:
-        y = f"(column({gnuplot.quote(f'{cca} {kind} {only}')}) == {value} ? column({y}) : NaN)"
+        y = f"(column({gnuplot.quote(f'{label} {kind} {only}')}) == {value} ? column({y}) : NaN)"
     return (f"'{name}.csv' using {x}:{y} with points pointtype {point_and_looks} "
             f"linecolor '{INK}' title '{title}'")
 

@@ -9,14 +9,16 @@ import numpy as np
 import pandas as pd
 
 from analysis import gnuplot, style
+from analysis.by_size import key_columns
+from analysis.experiment import Experiment
 from analysis.figures import Figure
-from analysis.runs import Experiment
+from analysis.runs import Array
 
 ORDER = 35
 POINTS = 500  # of a curve
 
 
-def ccdf(histogram: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def ccdf(histogram: pd.DataFrame) -> tuple[Array, Array]:
     """(sojourn in ms, share of packets that waited at least as long), at the bin edges.
 
     Begins with (0, 1) and ends with share 0 at the upper edge of the last bin,
@@ -30,7 +32,7 @@ def ccdf(histogram: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return sojourn, np.concatenate([[1], share, [0]])
 
 
-def thinned(sojourn: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def thinned(sojourn: Array, share: Array) -> tuple[Array, Array]:
     """The curve with at most about POINTS points: even steps of time and of log(share)."""
     if len(sojourn) <= POINTS:
         return sojourn, share
@@ -44,41 +46,42 @@ def thinned(sojourn: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     link = next(iter(experiment.usable_runs[0].bottlenecks), None)
-    curves: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-    for cca in experiment.ccas:
+    curves: dict[str, tuple[Array, Array]] = {}
+    for row in experiment.drawn:
         tables = [frame[(frame["link"] == link) & (frame["packets"] > 0)]
-                  for run in experiment.usable(cca)
+                  for run in experiment.usable(row)
                   if (frame := run.frame("sojourn_hist")) is not None]
         pooled = pd.concat(tables) if tables else pd.DataFrame()
         if len(pooled):
-            curves[cca] = thinned(*ccdf(pooled))
+            curves[row.label] = thinned(*ccdf(pooled))
     if not curves:
         return []
     name = "sojourn"
     _script(experiment, folder, name, curves)
-    return [Figure(name, f"Sojourn time of packets, {style.direction(link)}",
+    return [Figure(name, f"Sojourn time of packets, {style.direction(str(link))}",
                    "Share of the packets that spent at least the given time in the bottleneck "
                    "queue, all seeds together, after warm-up. Further left is better; the foot of "
-                   "a curve is its worst case, and where it crosses 0.01 is its 99th percentile.")]
+                   "a curve is its worst case, and where it crosses 0.01 is its 99th percentile."
+                   + experiment.drawn_note)]
 
 
 def _script(experiment: Experiment, folder: Path, name: str,
-            curves: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
-    looks = style.looks(experiment.ccas)
+            curves: dict[str, tuple[Array, Array]]) -> None:
+    looks = experiment.looks(experiment.drawn)
     columns = {}
     parts = []
     least = max(1e-6, min(share[share > 0].min() for _, share in curves.values())) / 1.5
-    for cca, (sojourn, share) in curves.items():
-        height = f"column({gnuplot.quote(f'{cca} share')})"
-        columns[f"{cca} sojourn_ms"], columns[f"{cca} share"] = map(pd.Series, (sojourn, share))
-        parts.append(f"'{name}.csv' using {gnuplot.quote(f'{cca} sojourn_ms')}:"
+    for label, (sojourn, share) in curves.items():
+        height = f"column({gnuplot.quote(f'{label} share')})"
+        columns[f"{label} sojourn_ms"], columns[f"{label} share"] = map(pd.Series, (sojourn, share))
+        parts.append(f"'{name}.csv' using {gnuplot.quote(f'{label} sojourn_ms')}:"
                      f"({height} > {least:g} ? {height} : {least:g}) with lines linewidth 2 "
-                     f"dashtype {looks[cca].dash} linecolor '{looks[cca].colour}' "
-                     f"title {gnuplot.quote(cca)}")
+                     f"dashtype {looks[label].dash} linecolor '{looks[label].colour}' "
+                     f"title {gnuplot.quote(label)}")
     longest = max(sojourn.max() for sojourn, _ in curves.values())
     body = ["set logscale y", "set format y '%g'", f"set xrange [0:{1.03 * longest or 1:g}]",
             f"set yrange [{least:g}:1.2]",
-            f"set key above left maxcols {min(6, len(curves))} samplen 2",
+            f"set key above left maxcols {key_columns(list(curves))} samplen 2",
             "set xlabel 'sojourn time in the bottleneck queue (ms)'",
             "set ylabel 'share of packets waiting longer'", gnuplot.plot(*parts)]
     gnuplot.draw(folder, name, pd.DataFrame(columns), body)

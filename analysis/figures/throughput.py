@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from analysis import series, timeseries
+from analysis.experiment import Experiment
 from analysis.figures import Figure
-from analysis.runs import Experiment, Run
+from analysis.runs import Array, Run
 
 ORDER = 20
 
 
-def _values(run: Run, link: str, edges: np.ndarray) -> np.ndarray | None:
+def _values(run: Run, link: str, edges: Array) -> Array | None:
     samples = series.queue_samples(run, link)
     if samples is None:
         return None

@@ -3,21 +3,27 @@
 
 A metric file has `compute(run) -> list[Metric]` and returns nothing for what
 the run did not record.  Definitions and sources: docs/metrics.md.
+
+A file that raises costs its own metrics only: the error is kept with its
+traceback in derived.json, and the verdict on the run is suspect at best.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import math
-import os
-import pkgutil
-import tempfile
+import traceback
 from pathlib import Path
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from analysis.runs import AnalysisError, Run
+from testbed import derived
+
+NAME = "metrics.csv"
 
 
 class Metric(NamedTuple):
@@ -29,55 +35,90 @@ class Metric(NamedTuple):
     value: float
 
 
-def modules() -> list:
-    """The metric files, by name."""
-    return [importlib.import_module(f"{__name__}.{found.name}")
-            for found in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name)]
+class Measured(NamedTuple):
+    """The metrics of a run as a table (metric, scope, unit, value), and what went wrong: where, message, traceback."""
+
+    values: pd.DataFrame
+    errors: list[dict[str, str]]
 
 
-def compute_metrics(run: Run) -> list[Metric]:
-    """All metrics of a run; AnalysisError when a file of it cannot be read."""
+def names() -> list[str]:
+    """Names of the metric files."""
+    return sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+
+
+def module(name: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def compute_metrics(run: Run) -> tuple[list[Metric], list[dict[str, str]]]:
+    """All metrics of a run, and the errors of those that could not be computed."""
+    importlib.invalidate_caches()
     found: list[Metric] = []
-    for module in modules():
-        for metric in module.compute(run):
-            if not math.isfinite(metric.value):
-                raise AnalysisError(f"{run.path}: {metric.metric} of {metric.scope} "
-                                    f"is {metric.value} ({module.__name__})")
-            found.append(metric)
-    return found
+    errors: list[dict[str, str]] = []
+    for name in names():
+        try:
+            for metric in module(name).compute(run):
+                if not math.isfinite(metric.value):
+                    raise AnalysisError(f"{metric.metric} of {metric.scope} is {metric.value}")
+                found.append(metric)
+        except Exception as error:      # the fault of the metric, or of what it was given to read
+            said = str(error) if isinstance(error, AnalysisError) else f"{type(error).__name__}: {error}"
+            errors.append({"where": f"metric {name}", "message": said, "traceback": traceback.format_exc()})
+    return found, errors
 
 
-def write_metrics(run: Run | Path | str) -> Path:
-    """Compute all metrics of a run and write its metrics.csv atomically."""
-    path = run.path if isinstance(run, Run) else Path(run)
-    # A Run of its own, so that the large frames are freed afterwards.
-    frame = pd.DataFrame(compute_metrics(Run(path)), columns=list(Metric._fields))
-    target = path / "metrics.csv"
-    handle, temporary = tempfile.mkstemp(prefix=".metrics-", dir=path)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            frame.to_csv(out, index=False, float_format="%.10g")
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return target
+def measure_run(run_dir: Path | str) -> Measured:
+    """Compute all metrics of a sealed run and write its metrics.csv.
+
+    AnalysisError or DamagedRun if the run's files are not what it left; OSError if the file cannot be written.
+    """
+    run, text, errors = _computed(Path(run_dir))
+    derived.keep(run.path, NAME, text, _code(), run.status["raw_sha256"], errors=errors)
+    return _parsed(text, errors)
 
 
-def _newest_input(run: Run) -> float:
-    """Latest change of what metrics.csv is made from: raw files, definitions."""
-    inputs = list((run.path / "raw").glob("*")) + list(Path(__file__).parent.glob("*.py"))
-    return max(path.stat().st_mtime for path in inputs)
+def measured(run: Run) -> Measured:
+    """metrics.csv of a run, made again if it is not the work of this code on this data."""
+    known = run.__dict__.get("_measured")
+    if known is None:
+        known = run.__dict__["_measured"] = _measured(run.path, str(run.status.get("raw_sha256")))
+    return known if isinstance(known, Measured) else Measured(*known)
 
 
 def load_metrics(run: Run) -> pd.DataFrame:
-    """metrics.csv of a run (metric, scope, unit, value), computed if missing or old."""
-    target = run.path / "metrics.csv"
-    if not target.exists() or target.stat().st_mtime <= _newest_input(run):
-        write_metrics(run)
+    """The metrics of a run: metric, scope, unit, value."""
+    return measured(run).values
+
+
+def _measured(path: Path, raw_sha256: str) -> Measured:
+    noted = derived.fresh(path, NAME, _code(), raw_sha256)
+    if noted:
+        return _parsed((path / NAME).read_text(encoding="utf-8"), derived.errors_of(noted))
+    run, text, errors = _computed(path)
     try:
-        return pd.read_csv(target, dtype={"value": "float64"},
-                           usecols=list(Metric._fields))[list(Metric._fields)]
-    except (OSError, ValueError) as error:
-        raise AnalysisError(f"{target}: {error}") from error
+        derived.keep(path, NAME, text, _code(), run.status["raw_sha256"], errors=errors)
+    except OSError:                     # somebody else's results, or a full disk: the numbers are what counts
+        pass
+    return _parsed(text, errors)
+
+
+def _computed(path: Path) -> tuple[Run, str, list[dict[str, str]]]:
+    """(run, text of metrics.csv, errors)"""
+    # a Run of its own, so that the large tables are freed afterwards
+    run = Run(path)
+    if run.state.kind != "finished":
+        raise AnalysisError(run.state.message)
+    metrics, errors = compute_metrics(run)
+    text = pd.DataFrame(metrics, columns=list(Metric._fields)).to_csv(index=False, float_format="%.10g")
+    return run, str(text), errors
+
+
+def _parsed(text: str, errors: list[dict[str, str]]) -> Measured:
+    columns: dict[str, Any] = {"metric": str, "scope": str, "unit": str, "value": "float64"}
+    return Measured(pd.read_csv(io.StringIO(text), dtype=columns, keep_default_na=False), errors)
+
+
+def _code() -> str:
+    """Hash of the code that makes metrics."""
+    return derived.code_sha256(Path(__file__).parent)

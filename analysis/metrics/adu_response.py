@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from analysis import sizes
 from analysis.metrics import Metric
 from analysis.runs import Run
@@ -26,7 +28,7 @@ def compute(run: Run) -> list[Metric]:
     return found
 
 
-def _sent_towards(rows, directions, direction):
+def _sent_towards(rows: pd.DataFrame, directions: dict[int, tuple[str, str]], direction: str) -> pd.Series:
     """Mask of the ADUs whose bytes travel in a direction."""
     initiators = [source for source, pair in directions.items() if pair[0] == direction]
     acceptors = [source for source, pair in directions.items() if pair[1] == direction]

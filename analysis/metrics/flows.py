@@ -15,30 +15,32 @@ import pandas as pd
 
 from analysis import tcp
 from analysis.metrics import Metric
-from analysis.runs import Run
+from analysis.runs import Array, Run
 
 LEAST_BIN_US = 20_000
 
 
 def compute(run: Run) -> list[Metric]:
     """Per flow over [first sample, end of the run] within the measurement interval."""
-    found = tcp.measured(run) if tcp.has_long_flows(run) else None
+    listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)}
+    found = tcp.measured(run, single=True) if listed else None
     if found is None:
         return []
     samples, steps = found
-    number = tcp.flow_numbers(run, samples, steps["bytes_sent"])
+    number = tcp.flow_numbers(run, samples)
     flows = [int(flow) for flow in np.unique(number) if flow]
-    if not 0 < len(flows) <= tcp.MOST_FLOWS:
+    if not flows:
         return []
-    metrics, throughputs = [], {}
+    metrics: list[Metric] = []
+    throughputs = {}
     for flow in flows:
         mine = number == flow
-        found_of_flow = _flow(run, f"flow_{flow}", samples[mine], steps[mine])
+        found_of_flow = _flow(run, f"flow_{flow}", samples[mine], steps[mine], listed[flow].get("base_rtt_us"))
         throughputs[flow] = found_of_flow[0].value
         metrics += found_of_flow
     metrics.append(Metric("mean_agg_throughput_l4", "all", "Mbit/s", sum(throughputs.values())))
     metrics += _by_cca(throughputs, {
-        flow: tcp.variant_of(run, flow) or str(samples["cca"][number == flow].iloc[-1])
+        flow: tcp.variant_of(listed[flow]) or str(samples["cca"][number == flow].iloc[-1])
         for flow in flows})
     if len(flows) > 1:
         metrics += _fairness(run, samples, steps, number, flows)
@@ -55,7 +57,8 @@ def _by_cca(throughputs: dict[int, float], cca_of: dict[int, str]) -> list[Metri
     return metrics
 
 
-def _flow(run: Run, scope: str, samples: pd.DataFrame, steps: pd.DataFrame) -> list[Metric]:
+def _flow(run: Run, scope: str, samples: pd.DataFrame, steps: pd.DataFrame,
+          base_us: float | None) -> list[Metric]:
     """Throughput first.  Rates count zero after completion; cwnd and sRTT hold their last value."""
     start_us, end_us = run.interval
     times = samples["t_us"].to_numpy()
@@ -64,31 +67,24 @@ def _flow(run: Run, scope: str, samples: pd.DataFrame, steps: pd.DataFrame) -> l
     window_us = end_us - max(start_us, min(times[0], steps["since_us"].iloc[0]) - gap)
     holds = np.diff(np.append(np.minimum(times, end_us), end_us)).astype(float)
     holds = holds if holds.sum() > 0 else np.ones(len(times))
-    srtt_ms = float(np.average(samples["srtt_us"], weights=holds)) / 1e3
     metrics = [
         Metric("mean_throughput_l4", scope, "Mbit/s", steps["bytes_acked"].sum() * 8 / window_us),
         Metric("mean_sending_rate_l4", scope, "Mbit/s", steps["bytes_sent"].sum() * 8 / window_us),
-        Metric("mean_cwnd_l4", scope, "segments",
-               float(np.average(samples["cwnd"], weights=holds))),
-        Metric("mean_srtt_l4", scope, "ms", srtt_ms),
         Metric("total_retransmissions_l4", scope, "segments",
                float(steps["total_retrans"].sum()))]
-    base_us = _base_rtt_us(run, samples)
-    if base_us is not None:
-        metrics.append(Metric("mean_est_qdelay_l4", scope, "ms", srtt_ms - base_us / 1e3))
+    # an engine may know a flow's bytes but not its window
+    if samples["cwnd"].notna().all():
+        metrics.append(Metric("mean_cwnd_l4", scope, "segments",
+                              float(np.average(samples["cwnd"], weights=holds))))
+    if samples["srtt_us"].notna().all():
+        srtt_ms = float(np.average(samples["srtt_us"], weights=holds)) / 1e3
+        metrics.append(Metric("mean_srtt_l4", scope, "ms", srtt_ms))
+        if base_us is not None:
+            metrics.append(Metric("mean_est_qdelay_l4", scope, "ms", srtt_ms - base_us / 1e3))
     return metrics
 
 
-def _base_rtt_us(run: Run, samples: pd.DataFrame) -> float | None:
-    """Configured base RTT between the two ends of a flow, None when no path joins them."""
-    owner = {address: node["name"] for node in run.network.get("nodes", [])
-             for address in node.get("addresses", [])}
-    ends = {owner.get(str(samples["src"].iloc[0])), owner.get(str(samples["dst"].iloc[0]))}
-    return next((path["base_rtt_us"] for path in run.network.get("paths", [])
-                 if {path["initiator"], path["acceptor"]} == ends), None)
-
-
-def _fairness(run: Run, samples: pd.DataFrame, steps: pd.DataFrame, number: np.ndarray,
+def _fairness(run: Run, samples: pd.DataFrame, steps: pd.DataFrame, number: Array,
               flows: list[int]) -> list[Metric]:
     """Jain's index and entropy of the throughputs per bin, averaged over the bins.
 

@@ -8,20 +8,20 @@ import pandas as pd
 
 from analysis import tcp
 from analysis.metrics import Metric
-from analysis.runs import Run
+from analysis.runs import Array, Run
 
 
 def compute(run: Run) -> list[Metric]:
-    """Bytes of ADUs; where none were recorded, what the receivers' TCP got in order.
+    """Bytes of ADUs, and what the receivers' TCP got in order of single flows.
 
-    An ADU that straddles an edge of the measurement interval counts in
-    proportion to its time inside.
+    Where no ADUs were recorded, also what it got of all others.  An ADU that straddles an
+    edge of the measurement interval counts in proportion to its time inside.
     """
     adus = run.frame("adus")
-    if adus is None or adus.empty:
-        totals = tcp.received_bytes(run)
-    else:
-        totals = _adu_bytes(run, adus)
+    totals = tcp.received_bytes(run, single=True)
+    others = tcp.received_bytes(run, single=False) if adus is None or adus.empty else _adu_bytes(run, adus)
+    for direction, total in others.items():
+        totals[direction] = totals.get(direction, 0) + total
     seconds = run.interval.seconds
     return [Metric("goodput", direction, "Mbit/s", total * 8 / 1e6 / seconds)
             for direction, total in sorted(totals.items())]
@@ -40,7 +40,7 @@ def _adu_bytes(run: Run, adus: pd.DataFrame) -> dict[str, float]:
     return totals
 
 
-def _bytes_inside(transfers: pd.DataFrame, start_us: int, end_us: int) -> np.ndarray:
+def _bytes_inside(transfers: pd.DataFrame, start_us: int, end_us: int) -> Array:
     """Bytes of each transfer inside [start_us, end_us), spread evenly over its time."""
     sent = transfers["sent_us"].to_numpy()
     delivered = transfers["delivered_us"].to_numpy()

@@ -16,15 +16,15 @@ def compute(run: Run) -> list[Metric]:
     Acknowledged payload in the measurement interval, mean per flow; nothing where the
     flows have all the same RTT or the long ones got nothing through.
     """
-    rtts_us = {flow["flow"]: flow.get("base_rtt_us") for flow in tcp.listed_flows(run) or ()}
-    if not rtts_us or None in rtts_us.values():
+    rtts_us = {flow["flow"]: flow.get("base_rtt_us") or 0 for flow in tcp.listed_flows(run)}
+    if not rtts_us or 0 in rtts_us.values():
         return []
     short_us, long_us = min(rtts_us.values()), max(rtts_us.values())
-    found = tcp.measured(run) if short_us < long_us else None
+    found = tcp.measured(run, single=True) if short_us < long_us else None
     if found is None:
         return []
     samples, steps = found
-    number = tcp.flow_numbers(run, samples, steps["bytes_sent"])
+    number = tcp.flow_numbers(run, samples)
     acked = np.bincount(number, weights=steps["bytes_acked"], minlength=max(rtts_us) + 1)
     short, long = (np.mean([acked[flow] for flow, rtt_us in rtts_us.items() if rtt_us == wanted_us])
                    for wanted_us in (short_us, long_us))

@@ -29,7 +29,8 @@ def compute(run: Run) -> list[Metric]:
                                100 * total["rwnd_limited_us"] / total["busy_us"]),
                         Metric("sndbuf_limited_share", name, "%",
                                100 * total["sndbuf_limited_us"] / total["busy_us"])]
-        if len(sending):
-            metrics += [Metric("cwnd_mean", name, "segments", float(sending["cwnd"].mean())),
-                        Metric("srtt_mean", name, "ms", float(sending["srtt_us"].mean()) / 1e3)]
+        if sending["cwnd"].notna().any():
+            metrics.append(Metric("cwnd_mean", name, "segments", float(sending["cwnd"].mean())))
+        if sending["srtt_us"].notna().any():
+            metrics.append(Metric("srtt_mean", name, "ms", float(sending["srtt_us"].mean()) / 1e3))
     return metrics

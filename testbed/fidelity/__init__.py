@@ -1,17 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The fidelity verdict: can this run be trusted?
 
-Every file here is one check, found by listing: `check(evidence)` yields `Finding`s. The
-verdict is the worst of them. A check that cannot see its evidence says so as `suspect`;
-none may pass for want of data.
+Every file here is one check, found by listing: `check(evidence)` yields `Finding`s. The verdict is the
+worst of them. A check that cannot see its evidence says so as `suspect`; none may pass for want of data.
+
+A check may say what it needs of an engine: `NEEDS = ("kernel",)` are names of capabilities
+(testbed/engines/base.py). Where one is missing the check is listed as "not applicable" and does not count.
+A check that raises is kept with its traceback and makes the verdict suspect at best; the others count all the same.
 """
+from __future__ import annotations
+
 import dataclasses
+import functools
 import importlib
 import json
 import pathlib
+import traceback
+from typing import Any
+
+from testbed import derived, raw_tables
+from testbed.derived import DamagedRun
 
 LEVELS = ("ok", "suspect", "invalid")
 VERDICTS = {"ok": "valid", "suspect": "suspect", "invalid": "invalid"}
+NOT_APPLICABLE = "not applicable"
+NAME = "verdict.json"
+#: what engines can do if nothing says otherwise
+_ALL = {"kernel": True, "modules": True, "parallel": True, "probes": None}
+
+Json = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,34 +40,147 @@ class Finding:
 
 @dataclasses.dataclass
 class Evidence:
-    """A run's files, as far as the checks need them; variants: records of testbed/ccas.py."""
+    """A run's files, as far as the checks need them.
+
+    scenario: as resolved; clock: virtual, real or simulated; variants: records of the variants;
+    capabilities: those of the engine.
+    """
     run_dir: pathlib.Path
-    scenario: dict
+    scenario: Json
     clock: str
-    variants: list
+    variants: list[Json]
+    capabilities: Json = dataclasses.field(default_factory=lambda: dict(_ALL))
 
-    def json(self, name):
+    def json(self, name: str) -> Json:
         """A JSON file of the run's raw folder."""
-        return json.loads((self.run_dir / "raw" / name).read_text())
+        value: Json = json.loads((self.run_dir / "raw" / name).read_text(encoding="utf-8"))
+        return value
 
-    def table(self, name, **options):
+    def table(self, name: str, **options: Any) -> Any:
         """A CSV file of the run's raw folder as a pandas table, or None if the run has none."""
         import pandas as pd
+        if name not in raw_tables.TABLES:
+            raise ValueError(f"no table {name!r}; there are: {', '.join(raw_tables.TABLES)}")
         path = self.run_dir / "raw" / f"{name}.csv.gz"
         return pd.read_csv(path, **options) if path.exists() else None
 
+    @functools.cached_property
+    def network(self) -> Json:
+        """Nodes, links and paths as they were built."""
+        return self.json("network.json")
 
-def names():
+    @functools.cached_property
+    def workload(self) -> Json:
+        """Components of the traffic, and flow records."""
+        return self.json("workload.json")
+
+    @property
+    def flows(self) -> list[Json]:
+        """Records of all flows."""
+        flows: list[Json] = self.workload.get("flows") or []
+        return flows
+
+
+def names() -> list[str]:
     """Names of all checks."""
     return sorted(f.stem for f in pathlib.Path(__file__).parent.glob("[a-z]*.py"))
 
 
-def judge(evidence):
+def judge(evidence: Evidence) -> Json:
     """All checks on a run -> the contents of verdict.json."""
-    checks = []
+    importlib.invalidate_caches()
+    checks: list[Json] = []
+    errors: list[Json] = []
     for name in names():
-        for finding in importlib.import_module(f"testbed.fidelity.{name}").check(evidence):
-            checks.append({"check": name, "level": finding.level, "message": finding.message})
-    worst = max((LEVELS.index(c["level"]) for c in checks), default=1)
-    return {"verdict": VERDICTS[LEVELS[worst]],
-            "reasons": [c for c in checks if c["level"] != "ok"], "checks": checks}
+        try:
+            module = importlib.import_module(f"testbed.fidelity.{name}")
+            missing = [need for need in getattr(module, "NEEDS", ()) if not evidence.capabilities.get(need)]
+            if missing:
+                checks.append(_entry(name, NOT_APPLICABLE, f"the engine has no {', '.join(missing)}"))
+                continue
+            for finding in module.check(evidence):
+                if finding.level not in LEVELS:
+                    raise ValueError(f"level {finding.level!r} is none of {', '.join(LEVELS)}")
+                checks.append(_entry(name, finding.level, finding.message))
+        except Exception as problem:            # the fault of the check, or of what it was given to read
+            checks.append(_entry(name, "suspect", f"the check itself failed: {type(problem).__name__}: {problem}"))
+            errors.append({"where": f"check {name}", "traceback": traceback.format_exc()})
+    worst = max((LEVELS.index(c["level"]) for c in checks if c["level"] in LEVELS), default=1)
+    return {"verdict": VERDICTS[LEVELS[worst]], "reasons": [c for c in checks if c["level"] in LEVELS[1:]],
+            "checks": checks, "errors": errors}
+
+
+def _entry(check: str, level: str, message: str) -> Json:
+    return {"check": check, "level": level, "message": message}
+
+
+def judge_run(run_dir: pathlib.Path) -> Json:
+    """Judge a sealed run and write its verdict.json; returns the verdict.
+
+    DamagedRun if the run's files are not what it left; OSError if the verdict cannot be written.
+    """
+    record, verdict = _judged(run_dir)
+    derived.keep(run_dir, NAME, json.dumps(verdict, indent=1) + "\n", _code(), record["raw_sha256"])
+    return verdict
+
+
+def read_verdict(run_dir: pathlib.Path, metric_errors: list[dict[str, str]] | None = None) -> Json:
+    """The verdict on a run: of verdict.json, or made again if that is not the work of these checks on this data.
+
+    Metrics that could not be computed count here, too: metric_errors, or what derived.json notes of them.
+    DamagedRun if the run's files are not what it left.
+    """
+    record = _read(run_dir / "run.json")
+    verdict = None
+    if derived.fresh(run_dir, NAME, _code(), str(record.get("raw_sha256"))):
+        verdict = _read(run_dir / NAME)
+    else:
+        record, verdict = _judged(run_dir)
+        try:
+            derived.keep(run_dir, NAME, json.dumps(verdict, indent=1) + "\n", _code(), record["raw_sha256"])
+        except OSError:                         # somebody else's results, or a full disk: the verdict is what counts
+            pass
+    if metric_errors is None:
+        metric_errors = derived.errors_of(derived.noted(run_dir, "metrics.csv"))
+    return _with_metrics(verdict, metric_errors)
+
+
+def _with_metrics(verdict: Json, errors: list[dict[str, str]]) -> Json:
+    """A verdict that also knows of metrics that failed."""
+    if not errors:
+        return verdict
+    found = [_entry("metrics", "suspect", f"{error['where']} failed: {error['message']}") for error in errors]
+    return {"verdict": "suspect" if verdict["verdict"] == "valid" else verdict["verdict"],
+            "reasons": [*verdict["reasons"], *found], "checks": [*verdict["checks"], *found],
+            "errors": [*verdict["errors"], *errors]}
+
+
+def _judged(run_dir: pathlib.Path) -> tuple[Json, Json]:
+    """(run.json, verdict)"""
+    record, plan, environment = (_read(run_dir / name) for name in ("run.json", "plan.json", "environment.json"))
+    derived.check_raw(run_dir, record)
+    try:
+        capabilities = {**_ALL, **(environment.get("capabilities") or {})}
+        evidence = Evidence(run_dir, plan["scenario"], str(environment["clock"]), list(plan["variants"]), capabilities)
+    except (KeyError, TypeError) as problem:
+        raise DamagedRun(f"{run_dir}: plan.json or environment.json lacks {problem}") from None
+    return record, judge(evidence)
+
+
+def _read(path: pathlib.Path) -> Json:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DamagedRun(f"{path}: file is missing") from None
+    except OSError as problem:
+        raise DamagedRun(f"{path}: {problem.strerror}") from None
+    except (ValueError, RecursionError) as problem:
+        raise DamagedRun(f"{path}: not readable as JSON: {problem}") from None
+    if not isinstance(value, dict):
+        raise DamagedRun(f"{path}: a JSON object is expected")
+    return value
+
+
+def _code() -> str:
+    """Hash of the code that makes verdicts."""
+    return derived.code_sha256(pathlib.Path(__file__).parent)

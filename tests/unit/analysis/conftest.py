@@ -20,16 +20,27 @@ def run_dir(tmp_path):
 @pytest.fixture
 def values():
     """Function: run folder -> {(metric, scope): value}."""
-    return lambda path: {(metric.metric, metric.scope): metric.value
-                         for metric in compute_metrics(Run(path))}
+    def measured(path):
+        metrics, errors = compute_metrics(Run(path))
+        assert not errors, errors[0]["traceback"]
+        return {(metric.metric, metric.scope): metric.value for metric in metrics}
+    return measured
+
+
+@pytest.fixture
+def errors():
+    """Function: run folder -> {metric file: message of its error}."""
+    return lambda path: {error["where"].removeprefix("metric "): error["message"]
+                         for error in compute_metrics(Run(path))[1]}
 
 
 @pytest.fixture
 def change():
-    """Function that rewrites one raw table of a run: change(run_dir, name, function)."""
+    """Function that rewrites one raw table of a run, and seals it again: change(run_dir, name, function)."""
     import pandas as pd
 
     def rewrite(path, name, function):
         file = path / "raw" / f"{name}.csv.gz"
         fixture.save(file, function(pd.read_csv(file)))
+        fixture.seal(path)
     return rewrite

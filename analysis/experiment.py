@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An experiment: runs of one scenario, for some subjects and seeds, and in a sweep for some points.
+
+Rows of tables, curves and panels of figures are pairs of a subject and a point.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Collection, Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analysis import shapes
+from analysis.metrics import measured
+from analysis.runs import AnalysisError, Run, State, read_json
+from analysis.style import Look, looks
+from testbed import units
+from testbed.errors import TestbedError
+
+MOST_DRAWN = 8  # rows of a sweep in a figure that shows single rows
+_ID = re.compile(r"[0-9a-f]{8,64}")
+
+
+class Row(NamedTuple):
+    """A subject at a point; `label` tells it from the others of its experiment."""
+
+    subject: str
+    point: tuple[str, ...]  # values in the order of the axes
+    label: str
+
+
+class Axis(NamedTuple):
+    """What a sweep varies; `numbers` has the values in base units, None if they are no numbers."""
+
+    key: str
+    short: str
+    values: list[str]
+    numbers: list[float] | None
+    unit: str
+
+    def say(self, value: str) -> str:
+        return f"{self.short}={value}"
+
+
+class Experiment:
+    """An experiment folder."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path).resolve()
+        self.description = _read(self.path)
+        runs = self.path.parent / "runs"
+        self.runs = [Run(runs / listed["id"], listed) for listed in self.description["runs"]]
+
+    @property
+    def scenario(self) -> str:
+        return str(self.description.get("scenario", self.path.name))
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Choices of the scenario, the same for all runs."""
+        parameters = self.description.get("parameters") or {}
+        return {key: value for key, value in parameters.items() if key not in {axis.key for axis in self.axes}}
+
+    @cached_property
+    def axes(self) -> list[Axis]:
+        keys = list(dict.fromkeys(key for run in self.runs for key in run.point))
+        declared = self.description.get("axes") or {}
+        order = [key for key in declared if key in keys] + [key for key in keys if key not in declared]
+        short = _short(order)
+        return [_axis(key, short[key], list(dict.fromkeys([
+            *declared.get(key, []), *(run.point[key] for run in self.runs if key in run.point)]))) for key in order]
+
+    @cached_property
+    def subjects(self) -> list[str]:
+        """In the order asked for; it decides colours and the reference of comparisons."""
+        used = list(dict.fromkeys(run.subject for run in self.runs))
+        asked = [name for name in self.description.get("subjects", []) if name in used]
+        return list(dict.fromkeys(asked + used))
+
+    @cached_property
+    def points(self) -> list[tuple[str, ...]]:
+        """The points of the sweep, by the order of values on its axes; one empty point without a sweep."""
+        places = [{value: place for place, value in enumerate(axis.values)} for axis in self.axes]
+        found = {self._point(run) for run in self.runs}
+        return sorted(found, key=lambda point: [place.get(value, -1) for place, value in zip(places, point)])
+
+    def _point(self, run: Run) -> tuple[str, ...]:
+        return tuple(run.point.get(axis.key, "") for axis in self.axes)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Point by point, the subjects in their order."""
+        there = {(run.subject, self._point(run)) for run in self.runs}
+        return [Row(subject, point, self._label(subject, point)) for point in self.points
+                for subject in self.subjects if (subject, point) in there]
+
+    def _label(self, subject: str, point: tuple[str, ...]) -> str:
+        return " ".join([subject, *(axis.say(value) for axis, value in zip(self.axes, point) if value)])
+
+    def row_of(self, run: Run) -> Row:
+        point = self._point(run)
+        return Row(run.subject, point, self._label(run.subject, point))
+
+    def reference(self, row: Row) -> Row:
+        """What a row is compared with: the first subject at the same point."""
+        return next(other for other in self.rows if other.point == row.point)
+
+    @cached_property
+    def drawn(self) -> list[Row]:
+        """Rows that figures of single rows show: all, in a sweep those of the first points."""
+        shown: list[Row] = []
+        for point in self.points:
+            rows = [row for row in self.rows if row.point == point and self.usable(row)]
+            if shown and self.axes and len(shown) + len(rows) > MOST_DRAWN:
+                break
+            shown += rows
+        return shown
+
+    @property
+    def drawn_note(self) -> str:
+        """The sentence of a caption that says what part of a sweep is drawn; '' if it is all."""
+        points = list(dict.fromkeys(row.point for row in self.drawn))
+        if len(points) == len(self.points):
+            return ""
+        named = "; ".join(", ".join(axis.say(value) for axis, value in zip(self.axes, point)) for point in points)
+        return f" Of the {len(self.points)} points of the sweep only the first {len(points)}: {named}."
+
+    def looks(self, rows: Iterable[Row]) -> dict[str, Look]:
+        """{label: look}: colours tell subjects apart, dashes and marks points; with one subject, colours points."""
+        rows = list(rows)
+        points = list(dict.fromkeys(row.point for row in rows))
+        if len(points) < 2:
+            by_subject = looks(self.subjects)
+            return {row.label: by_subject[row.subject] for row in rows}
+        if len(self.subjects) == 1:
+            return looks([row.label for row in rows])
+        by_subject, by_point = looks(self.subjects), looks([str(point) for point in points])
+        return {row.label: Look(by_subject[row.subject].colour, 1 + points.index(row.point) % 6,
+                                by_point[str(row.point)].point) for row in rows}
+
+    @cached_property
+    def verdicts(self) -> dict[str, dict[str, Any]]:
+        """{name of a finished run: its verdict}; damaged ones are left out."""
+        from testbed.fidelity import read_verdict
+        found = {}
+        for run in self.runs:
+            if run.finished:
+                try:
+                    found[run.name] = read_verdict(run.path, measured(run).errors)
+                except TestbedError as error:
+                    run.state = State("damaged", str(error))
+        return found
+
+    def verdict(self, run: Run) -> str:
+        """valid, suspect, invalid; else the state of the run: failed, missing, damaged."""
+        if run.name in self.verdicts:
+            return str(self.verdicts[run.name]["verdict"])
+        return run.state.kind
+
+    @cached_property
+    def usable_runs(self) -> list[Run]:
+        """Runs that may enter means and figures: finished and not invalid."""
+        return [run for run in self.runs if self.verdict(run) in ("valid", "suspect")]
+
+    @cached_property
+    def _usable(self) -> dict[Row, list[Run]]:
+        found: dict[Row, list[Run]] = {}
+        for run in self.usable_runs:
+            found.setdefault(self.row_of(run), []).append(run)
+        return found
+
+    def discard(self, names: Collection[str]) -> None:
+        """Take runs that turned out to be unreadable out of the usable ones."""
+        self.usable_runs = [run for run in self.usable_runs if run.name not in names]
+        for name in ("_usable", "drawn"):
+            self.__dict__.pop(name, None)
+
+    def usable(self, row: Row) -> list[Run]:
+        return self._usable.get(row, [])
+
+    @property
+    def command(self) -> list[str]:
+        """What was typed to make it, [] if that is not known."""
+        return _command(self.description)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """experiment.json, in one clear line if it is of another version or damaged."""
+    file = path / "experiment.json"
+    description = read_json(file)
+    schema = description.get("schema")
+    if schema != 2:
+        command = shlex.join(_command(description))
+        age = "a newer" if isinstance(schema, int) and schema > 2 else "an older"
+        raise AnalysisError(f"{file}: made by {age} version of the testbed: run the scenario again"
+                            + (f"; its command was: {command}" if command else ""))
+    wrong = shapes.mismatch(description, shapes.EXPERIMENT)
+    if wrong:
+        raise AnalysisError(f"{file}: {wrong}")
+    names: set[str] = set()
+    for listed in description["runs"]:
+        if not _ID.fullmatch(listed["id"]):
+            raise AnalysisError(f"{file}: runs: {listed['id']!r} is not the id of a run")
+        if listed["name"] in names:
+            raise AnalysisError(f"{file}: runs: two runs are named {listed['name']!r}")
+        names.add(listed["name"])
+    return description
+
+
+def _command(description: dict[str, Any]) -> list[str]:
+    words = description.get("command")
+    if not isinstance(words, list) or not words:
+        return []
+    words = [str(word) for word in words]
+    return words if words[0].endswith("testbed") else ["bin/testbed", *words]
+
+
+def _short(keys: list[str]) -> dict[str, str]:
+    """The shortest ends of dotted keys that tell them apart: topology.central.queue.limit -> limit."""
+    found = {}
+    for key in keys:
+        parts = key.split(".")
+        ends = [".".join(parts[-count:]) for count in range(1, len(parts) + 1)]
+        found[key] = next((end for end in ends if sum(
+            other == end or other.endswith(f".{end}") for other in keys) == 1), key)
+    return found
+
+
+def _axis(key: str, short: str, values: list[str]) -> Axis:
+    """Quantities become numbers in the unit of the first value, so that '10 Mbit/s' stands at 10."""
+    found = [_number(value) for value in values]
+    kinds = {kind for _, kind in found}
+    if not values or len(kinds) > 1 or None in kinds:
+        return Axis(key, short, values, None, "")
+    numbers = [number for number, _ in found]
+    named = re.match(r"[-+\d.eE_]*\s*(\D*)$", values[0])
+    unit = named[1].strip() if named else ""
+    factor = (_number(f"1 {unit}")[0] or 1.0) if unit else 1.0
+    return Axis(key, short, values, [number / factor for number in numbers], unit)
+
+
+def _number(text: str) -> tuple[float, str | None]:
+    """(value in base units, kind of quantity) of '85', '10 Mbit/s', '60 %'; (0, None) if it is neither."""
+    try:
+        return (float(text), "") if math.isfinite(float(text)) else (0.0, None)
+    except ValueError:
+        pass
+    try:
+        found = units.parse(text)
+    except ValueError:
+        return 0.0, None
+    return (float(found[1]), found[0]) if found else (0.0, None)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Results of a sweep against what it varies: one line per subject, with 95 % confidence intervals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from analysis import gnuplot, stats, style, tcp
+from analysis.by_size import key_columns
+from analysis.experiment import Axis, Experiment, Row
+from analysis.figures import Figure
+from analysis.metrics import load_metrics
+
+ORDER = 3  # before what shows single points
+MOST_PANELS = 4  # side by side
+MOST_FLOWS = 4   # with a row of panels each
+MANY_VALUES = 3.0  # decades that the values of an axis span, from which on it is logarithmic
+WIDTH, ROW_PX, TOP_PX, BOTTOM_PX, GAP_PX = 1000, 190, 58, 56, 26
+
+
+class Quantity(NamedTuple):
+    """A row of panels."""
+
+    metric: str
+    scope: str
+    label: str
+
+
+def draw(experiment: Experiment, folder: Path) -> list[Figure]:
+    """Nothing without an axis of numbers; the one with the most values is drawn on x."""
+    numeric = [axis for axis in experiment.axes if axis.numbers is not None and len(axis.values) > 1]
+    if not numeric:
+        return []
+    axis = max(numeric, key=lambda one: len(one.values))
+    link = next(iter(experiment.usable_runs[0].bottlenecks), None)
+    figures = []
+    if link is not None:
+        figures += _draw(experiment, folder, axis, "sweep", f"Bottleneck, {style.direction(link)}", [
+            Quantity("throughput_mean", link, "throughput (Mbit/s)"),
+            Quantity("queueing_delay_mean", link, "queueing delay (ms)"), Quantity("drop_rate", link, "drop rate (%)")])
+    return figures + _draw(experiment, folder, axis, "sweep_flows", "Throughput of long flows", _flows(experiment))
+
+
+def _flows(experiment: Experiment) -> list[Quantity]:
+    """Each flow if they are few, else their mean."""
+    flows = {flow["flow"]: flow for run in experiment.usable_runs for flow in tcp.listed_flows(run)}
+    if len(flows) > MOST_FLOWS:
+        return [Quantity("mean_agg_throughput_l4", "all", "sum of flows (Mbit/s)")]
+    return [Quantity("mean_throughput_l4", f"flow_{number}", f"flow {number} (Mbit/s)") for number in sorted(flows)]
+
+
+def _draw(experiment: Experiment, folder: Path, axis: Axis, name: str, title: str,
+          quantities: list[Quantity]) -> list[Figure]:
+    place = experiment.axes.index(axis)
+    others = list(dict.fromkeys(row.point[:place] + row.point[place + 1:] for row in experiment.rows))
+    shown = others[:MOST_PANELS]
+    data: dict[str, pd.Series] = {}
+    for quantity in quantities:
+        for other in shown:
+            for subject in experiment.subjects:
+                rows = [row for row in experiment.rows if row.subject == subject
+                        and row.point[:place] + row.point[place + 1:] == other]
+                table = _table(experiment, rows, axis, place, quantity)
+                for column in table:
+                    data[f"{_key(quantity, other, subject)} {column}"] = table[column]
+    quantities = [quantity for quantity in quantities if any(
+        key.startswith(f"{quantity.metric} {quantity.scope} ") for key in data)]
+    if not quantities:
+        return []
+    _script(experiment, folder, name, axis, place, quantities, shown, data)
+    rest = [one for one in experiment.axes if one is not axis]
+    panels = f" One column of panels for each {' and '.join(one.short for one in rest)}" if len(others) > 1 else ""
+    if panels:
+        panels += f", the first {len(shown)} of {len(others)}." if len(others) > len(shown) else "."
+    several = max(len(experiment.usable(row)) for row in experiment.rows) > 1
+    spread = "Lines are means over seeds, bands their 95 % confidence intervals." if several else \
+        "One seed at each point: nothing is known of the spread."
+    return [Figure(name, f"{title}, against {axis.short}",
+                   f"{axis.key} is what the sweep varies. {spread}{panels}")]
+
+
+def _key(quantity: Quantity, other: tuple[str, ...], subject: str) -> str:
+    return " ".join([quantity.metric, quantity.scope, *other, subject])
+
+
+def _table(experiment: Experiment, rows: list[Row], axis: Axis, place: int, quantity: Quantity) -> pd.DataFrame:
+    """x, mean, low and high of the points that have values, in order of x; no columns if none has."""
+    found = []
+    for row in rows:
+        values = [value for run in experiment.usable(row) for value in _values(load_metrics(run), quantity)]
+        if values:
+            summary = stats.summarise(values)
+            numbers = axis.numbers or []
+            found.append((numbers[axis.values.index(row.point[place])], summary.mean,
+                          np.nan if summary.low is None else summary.low,
+                          np.nan if summary.high is None else summary.high))
+    columns = ["x", "mean", "ci95_low", "ci95_high"]
+    return pd.DataFrame(sorted(found), columns=columns) if found else pd.DataFrame()
+
+
+def _values(metrics: pd.DataFrame, quantity: Quantity) -> list[float]:
+    mine = metrics[(metrics["metric"] == quantity.metric) & (metrics["scope"] == quantity.scope)]
+    return [float(value) for value in mine["value"]]
+
+
+def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: int, quantities: list[Quantity],
+            shown: list[tuple[str, ...]], data: dict[str, pd.Series]) -> None:
+    height = TOP_PX + BOTTOM_PX + len(quantities) * (ROW_PX + GAP_PX) - GAP_PX
+    xs = np.array(axis.numbers, dtype=float)
+    logarithmic = bool((xs > 0).all()) and np.log10(xs.max() / xs.min()) >= MANY_VALUES
+    margin = 0.04 * (xs.max() - xs.min())
+    ends = (xs.min() / 1.15, xs.max() * 1.15) if logarithmic else (xs.min() - margin, xs.max() + margin)
+    body = ["set multiplot", f"set xrange [{ends[0]:g}:{ends[1]:g}]", "set logscale x" if logarithmic else "unset logscale x",
+            f"set key horizontal left bottom at screen {70 / WIDTH:g}, screen {1 - 24 / height:g} samplen 2 "
+            f"maxcols {key_columns(experiment.subjects)}"]
+    for row, quantity in enumerate(quantities):
+        top = 1 - (TOP_PX + row * (ROW_PX + GAP_PX)) / height
+        highest: float = max(np.nanmax(data[key].to_numpy()) for key in data if key.endswith((" mean", " ci95_high"))
+                      and key.startswith(f"{quantity.metric} {quantity.scope} ") and data[key].notna().any())
+        for column, other in enumerate(shown):
+            wide = (985 - 70) / len(shown)
+            left = 70 + column * wide + (40 if column else 0)
+            body += [f"set tmargin at screen {top:g}; set bmargin at screen {top - ROW_PX / height:g}",
+                     f"set lmargin at screen {left / WIDTH:g}; "
+                     f"set rmargin at screen {(70 + (column + 1) * wide) / WIDTH:g}",
+                     f"set yrange [0:{1.06 * highest if highest > 0 else 1:g}]",
+                     f"set ylabel {gnuplot.quote(quantity.label)} offset 1" if not column else "unset ylabel",
+                     f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}; "
+                     "set xtics format '%g'" if row == len(quantities) - 1 else "unset xlabel; set xtics format ''",
+                     f"set label 1 {gnuplot.quote(_panel(experiment, place, other))} at graph 0.02, graph 0.93 "
+                     "textcolor '#444444'" if not row and len(shown) > 1 else "unset label 1"]
+            curves = _curves(experiment, name, quantity, other, data)
+            body += [gnuplot.plot(*curves), "unset key"] if curves else ["plot NaN"]
+    gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], width=WIDTH, height=height)
+
+
+def _panel(experiment: Experiment, place: int, other: tuple[str, ...]) -> str:
+    rest = experiment.axes[:place] + experiment.axes[place + 1:]
+    return ", ".join(axis.say(value) for axis, value in zip(rest, other))
+
+
+def _curves(experiment: Experiment, name: str, quantity: Quantity, other: tuple[str, ...],
+            data: dict[str, pd.Series]) -> list[str]:
+    """Bands first, so that they hide no line."""
+    bands, lines = [], []
+    for subject, look in style.looks(experiment.subjects).items():
+        key = _key(quantity, other, subject)
+        if f"{key} x" not in data:
+            continue
+        x, mean, low, high = (gnuplot.quote(f"{key} {column}") for column in ("x", "mean", "ci95_low", "ci95_high"))
+        if data[f"{key} ci95_low"].notna().any():
+            bottom = f"(column({low}) < 0 ? 0 : column({low}))"
+            bands.append(f"'{name}.csv' using {x}:{bottom}:{high} with filledcurves "
+                         f"fillcolor '{look.colour}' fillstyle transparent solid 0.18 noborder")
+        lines.append(f"'{name}.csv' using {x}:{mean} with linespoints linewidth 1.8 dashtype {look.dash} "
+                     f"pointtype {look.point} pointsize 0.6 linecolor '{look.colour}' title {gnuplot.quote(subject)}")
+    return bands + lines

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What was really built and run, in resolved numbers: links with their queues, paths, flows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from analysis import style
+from analysis.experiment import Experiment
+from analysis.runs import Run
+
+MOST_ROWS = 40  # of a table; the rest is in raw/
+ETHERNET_BYTES = 1514  # of a full packet, as queues that count bytes count it
+
+
+class Facts(NamedTuple):
+    """A table of texts; `note` says what is left out of it."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+    note: str = ""
+
+
+def tables(experiment: Experiment) -> list[Facts]:
+    """Of the first usable run; in a sweep it says which point that is."""
+    run = next(iter(experiment.usable_runs), None)
+    if run is None:
+        return []
+    at = experiment.row_of(run)
+    where = f"Of {at.label}; other points differ in what the sweep varies." if experiment.axes else ""
+    found = [_links(run), _paths(run), _flows(run)]
+    return [facts._replace(note=" ".join(filter(None, (facts.note, where)))) for facts in found if facts.rows]
+
+
+def _limited(rows: list[list[str]], what: str) -> tuple[list[list[str]], str]:
+    if len(rows) <= MOST_ROWS:
+        return rows, ""
+    return rows[:MOST_ROWS], f"The first {MOST_ROWS} of {len(rows)} {what}."
+
+
+def _links(run: Run) -> Facts:
+    """Bottlenecks one by one; other links that are equal share a row."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    order = {name: place for place, name in enumerate(run.bottlenecks)}
+    links = sorted(run.network["links"], key=lambda link: order.get(link["name"], len(order)))
+    for link in links:
+        facts = (style.rate(link["rate_bps"]), style.milliseconds(link.get("delay_us", 0)), *_queue(link), _loss(link))
+        own = (link["name"],) if link.get("bottleneck") else ("",)
+        groups.setdefault((*own, *facts), []).append(link["name"])
+    ways = {link["name"]: f"{link['from']} to {link['to']}" for link in links}
+    rows = []
+    for (_, *facts), names in groups.items():
+        first = names[0] if len(names) == 1 else f"{names[0]}, {names[1]}{' ...' * (len(names) > 2)}"
+        rows.append([first, ways[names[0]] if len(names) == 1 else f"{len(names)} links",
+                     "yes" if names[0] in run.bottlenecks else "", *facts])
+    rows, note = _limited(rows, "kinds of links")
+    return Facts("Links", ["link", "from, to", "bottleneck", "rate", "delay", "queue", "limit, packets", "limit, bytes",
+                           "limit, time", "loss"], rows, note)
+
+
+def _queue(link: dict[str, Any]) -> tuple[str, str, str, str]:
+    """(kind, packets, bytes, time): how much the queue holds, counted in each way."""
+    packets, size = link.get("limit_packets"), link.get("limit_bytes")
+    holds_packets = packets if packets is not None else link.get("capacity_packets")
+    holds_bytes = size if size is not None else link.get("capacity_bytes")
+    if holds_bytes is None and holds_packets is not None:
+        holds_bytes = holds_packets * ETHERNET_BYTES
+    time_us = link.get("capacity_us")
+    if time_us is None and holds_bytes is not None:
+        time_us = holds_bytes * 8e6 / link["rate_bps"]
+    return (str(link.get("queue", "")), "" if holds_packets is None else f"{holds_packets:g}",
+            "" if holds_bytes is None else f"{holds_bytes:,.0f}".replace(",", "\u202f"),
+            "" if time_us is None else style.milliseconds(time_us))
+
+
+def _loss(link: dict[str, Any]) -> str:
+    chosen = link.get("lose_segments") or []
+    share = link.get("loss_percent") or 0
+    words = [f"{share:g} %"] if share else []
+    return ", ".join(words + ([f"segments {', '.join(map(str, chosen))}"] if chosen else []))
+
+
+def _paths(run: Run) -> Facts:
+    rows = [[f"{path['initiator']} \u2013 {path['acceptor']}", style.milliseconds(path["base_rtt_us"]),
+             ", ".join(path.get("hops", []))] for path in run.network["paths"]]
+    rows, note = _limited(rows, "paths")
+    return Facts("Paths", ["hosts", "base RTT", "links there"], rows, note)
+
+
+def _flows(run: Run) -> Facts:
+    end_us = run.interval.end_us
+    rows = []
+    for flow in run.flows:
+        start, stop = flow["start_us"] or 0, flow["stop_us"]
+        count = flow["connections"]
+        rate = flow.get("rate_bps")
+        rows.append([
+            str(flow["flow"]), flow["component"], flow["sender"], flow["receiver"],
+            "UDP" if flow["transport"] == "udp" else flow["variant"] or flow["cca"] or "", style.seconds(start),
+            "end" if stop is None or stop >= end_us else style.seconds(stop),
+            style.size(flow["bytes"]) if flow.get("bytes") else "" if rate is None else style.rate(rate),
+            style.milliseconds(flow["base_rtt_us"]) if flow.get("base_rtt_us") is not None else "",
+            "" if count == 1 else str(count)])
+    rows, note = _limited(rows, "flows")
+    columns = ["flow", "component", "sender", "receiver", "congestion control", "start", "stop", "amount or rate",
+               "base RTT", "connections"]
+    # columns that say nothing
+    keep = [place for place, column in enumerate(columns) if column not in ("amount or rate", "connections")
+            or any(row[place] for row in rows)]
+    note = " ".join(filter(None, [note, "Connections of a source go both ways: the sender opens them."
+                                  if any(flow.get("both_ways") for flow in run.flows) else ""]))
+    return Facts("Flows", [columns[place] for place in keep], [[row[place] for place in keep] for row in rows], note)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Files of a run that are made from its raw data: which of them are still true.
+
+verdict.json and metrics.csv can be made again at any time. derived.json notes, for each of them, the hash
+of the file itself, of the code that made it and of the raw data it was made from: a file of which one of
+these has changed (an edited check, an edited number) is made again. Raw data is only ever read.
+"""
+from __future__ import annotations
+
+import ast
+import contextlib
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+from testbed import PROJECT_DIR
+from testbed.errors import TestbedError
+from testbed.files import sha256_of, write_json, write_text
+
+NAME = "derived.json"
+
+Json = dict[str, Any]
+
+
+class DamagedRun(TestbedError):
+    """A file of a run folder is missing, or is not what the run left."""
+
+
+def check_raw(run_dir: pathlib.Path, record: Json) -> None:
+    """DamagedRun if raw/ is not what was sealed; record: run.json.
+
+    Files older than run.json, which was written last, are taken to be as they were; others are hashed.
+    """
+    wanted = record.get("raw_files_sha256")
+    if not isinstance(wanted, dict) or not wanted or not isinstance(record.get("raw_sha256"), str):
+        raise DamagedRun(f"{run_dir / 'run.json'}: raw_files_sha256 and raw_sha256 expected, hashes of raw files")
+    try:
+        sealed_ns = (run_dir / "run.json").stat().st_mtime_ns
+        there = {path.name: path for path in (run_dir / "raw").iterdir()}
+        for name in sorted(wanted.keys() | there.keys()):
+            if name not in there:
+                raise DamagedRun(f"{run_dir / 'raw' / name}: file is missing")
+            if name not in wanted:
+                raise DamagedRun(f"{there[name]}: the run did not leave this file; remove it")
+            if there[name].stat().st_mtime_ns >= sealed_ns and _hash(there[name]) != wanted[name]:
+                raise DamagedRun(f"{there[name]}: not what the run left (its hash is not the one in run.json)")
+    except OSError as problem:
+        raise DamagedRun(f"{problem.filename or run_dir}: {problem.strerror or problem}") from None
+
+
+def _hash(path: pathlib.Path) -> str:
+    """Hash of a file; '' if it cannot even be unpacked."""
+    try:
+        return sha256_of(path)
+    except Exception as problem:            # gzip and zlib have errors of their own
+        if isinstance(problem, OSError) and problem.errno:
+            raise
+        return ""
+
+
+def fresh(run_dir: pathlib.Path, name: str, code_sha256: str, raw_sha256: str) -> Json | None:
+    """What derived.json notes of a file, None if the file has to be made again."""
+    found = noted(run_dir, name)
+    if found.get("code_sha256") != code_sha256 or found.get("raw_sha256") != raw_sha256:
+        return None
+    try:
+        return found if found.get("sha256") == sha256_of(run_dir / name) else None
+    except OSError:
+        return None
+
+
+def noted(run_dir: pathlib.Path, name: str) -> Json:
+    """What derived.json says of a file, {} if nothing."""
+    found = _read(run_dir).get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def keep(run_dir: pathlib.Path, name: str, text: str, code_sha256: str, raw_sha256: str, **more: Any) -> None:
+    """Write a file, and note it. OSError if the folder cannot be written to."""
+    with _locked(run_dir):
+        write_text(run_dir / name, text)
+        note = {"sha256": hashlib.sha256(text.encode()).hexdigest(), "code_sha256": code_sha256,
+                "raw_sha256": raw_sha256, **more}
+        write_json(run_dir / NAME, {**_read(run_dir), name: note})
+
+
+def _read(run_dir: pathlib.Path) -> Json:
+    """derived.json; {} if there is none that can be read: then everything is made again."""
+    try:
+        found = json.loads((run_dir / NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def errors_of(note: Json) -> list[dict[str, str]]:
+    """The errors {where, message, traceback} that derived.json notes of a file."""
+    errors = note.get("errors")
+    return [{key: str(error.get(key, "")) for key in ("where", "message", "traceback")}
+            for error in (errors if isinstance(errors, list) else []) if isinstance(error, dict)]
+
+
+@contextlib.contextmanager
+def _locked(run_dir: pathlib.Path) -> Iterator[None]:
+    """One writer of derived.json at a time."""
+    folder = os.open(run_dir, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):      # not every file system has locks
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def code_sha256(folder: pathlib.Path) -> str:
+    """Hash of the code in a package's folder and of all code of ours that it imports, directly or not."""
+    found: dict[str, str] = {}
+    waiting = sorted(folder.glob("*.py"))
+    while waiting:
+        path = waiting.pop()
+        name = str(path.relative_to(PROJECT_DIR)) if path.is_relative_to(PROJECT_DIR) else path.name
+        if name not in found:
+            stat = path.stat()
+            found[name], imported = _code(path, stat.st_mtime_ns, stat.st_size)
+            waiting.extend(imported)
+    return hashlib.sha256("".join(f"{name} {value}\n" for name, value in sorted(found.items())).encode()).hexdigest()
+
+
+@functools.lru_cache(maxsize=1024)
+def _code(path: pathlib.Path, _mtime_ns: int, _size: int) -> tuple[str, tuple[pathlib.Path, ...]]:
+    """(hash, files of ours that it imports) of a Python file."""
+    source = path.read_bytes()
+    imported: set[pathlib.Path] = set()
+    with contextlib.suppress(SyntaxError, ValueError):      # importing it will say so
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = _absolute(path, node)
+                names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+            else:
+                continue
+            for name in names:
+                imported.update(_files(name))
+    return hashlib.sha256(source).hexdigest(), tuple(sorted(imported))
+
+
+def _absolute(path: pathlib.Path, node: ast.ImportFrom) -> str:
+    """The module of a `from ... import`, as an absolute name."""
+    if not node.level or not path.is_relative_to(PROJECT_DIR):
+        return node.module or ""
+    package = path.relative_to(PROJECT_DIR).parts[:-node.level]
+    return ".".join([*package, *([node.module] if node.module else [])])
+
+
+def _files(module: str) -> list[pathlib.Path]:
+    """The file of a module of ours, and of the packages around it; empty for others."""
+    parts = module.split(".")
+    around = [PROJECT_DIR.joinpath(*parts[:count], "__init__.py") for count in range(1, len(parts) + 1)]
+    return [path for path in (*around, PROJECT_DIR.joinpath(*parts).with_suffix(".py")) if module and path.is_file()]

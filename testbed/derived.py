@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from testbed import PROJECT_DIR
@@ -84,8 +84,7 @@ def keep(run_dir: pathlib.Path, name: str, text: str, code_sha256: str, raw_sha2
     """Write a file, and note it. OSError if the folder cannot be written to."""
     with _locked(run_dir):
         write_text(run_dir / name, text)
-        note = {"sha256": hashlib.sha256(text.encode()).hexdigest(), "code_sha256": code_sha256,
-                "raw_sha256": raw_sha256, **more}
+        note = {"sha256": sha256_of(run_dir / name), "code_sha256": code_sha256, "raw_sha256": raw_sha256, **more}
         write_json(run_dir / NAME, {**_read(run_dir), name: note})
 
 
@@ -117,10 +116,10 @@ def _locked(run_dir: pathlib.Path) -> Iterator[None]:
         os.close(folder)
 
 
-def code_sha256(folder: pathlib.Path) -> str:
-    """Hash of the code in a package's folder and of all code of ours that it imports, directly or not."""
+def code_sha256(folders: Iterable[str | pathlib.Path]) -> str:
+    """Hash of the code in the folders of a package and of all code of ours that it imports, directly or not."""
     found: dict[str, str] = {}
-    waiting = sorted(folder.glob("*.py"))
+    waiting = sorted(path for folder in folders for path in pathlib.Path(folder).glob("*.py"))
     while waiting:
         path = waiting.pop()
         name = str(path.relative_to(PROJECT_DIR)) if path.is_relative_to(PROJECT_DIR) else path.name

@@ -29,7 +29,7 @@ class Figure(NamedTuple):
 
 def names() -> list[str]:
     """Names of the figure files."""
-    return sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+    return sorted({path.stem for folder in __path__ for path in Path(folder).glob("[a-z]*.py")})
 
 
 def module(name: str) -> ModuleType:

@@ -44,7 +44,7 @@ class Measured(NamedTuple):
 
 def names() -> list[str]:
     """Names of the metric files."""
-    return sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+    return sorted({path.stem for folder in __path__ for path in Path(folder).glob("[a-z]*.py")})
 
 
 def module(name: str) -> ModuleType:
@@ -121,4 +121,4 @@ def _parsed(text: str, errors: list[dict[str, str]]) -> Measured:
 
 def _code() -> str:
     """Hash of the code that makes metrics."""
-    return derived.code_sha256(Path(__file__).parent)
+    return derived.code_sha256(__path__)

@@ -2,7 +2,7 @@
 """Make the report of an experiment (again) from its run folders.
 
 Verdicts and metrics that are missing, or that other code or another hand made, are made again first. The exit
-code is 1 if runs are damaged or did not finish; the report names them.
+code is 1 if files of runs are damaged; the report names these runs and all others that it could not use.
 """
 from __future__ import annotations
 

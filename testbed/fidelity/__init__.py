@@ -83,7 +83,7 @@ class Evidence:
 
 def names() -> list[str]:
     """Names of all checks."""
-    return sorted(f.stem for f in pathlib.Path(__file__).parent.glob("[a-z]*.py"))
+    return sorted({file.stem for folder in __path__ for file in pathlib.Path(folder).glob("[a-z]*.py")})
 
 
 def judge(evidence: Evidence) -> Json:
@@ -183,4 +183,4 @@ def _read(path: pathlib.Path) -> Json:
 
 def _code() -> str:
     """Hash of the code that makes verdicts."""
-    return derived.code_sha256(pathlib.Path(__file__).parent)
+    return derived.code_sha256(__path__)

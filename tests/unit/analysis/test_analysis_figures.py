@@ -9,10 +9,11 @@ import pytest
 
 import fixture
 from analysis import gnuplot, labels, style
+from analysis.experiment import Experiment
 from analysis.figures import draw_all
 from analysis.figures.ellipse import covariance_ellipse
 from analysis.figures.sojourn import ccdf, thinned
-from analysis.runs import AnalysisError, Experiment
+from analysis.runs import AnalysisError
 
 NOISY = fixture.Shape(noise=0.2)
 
@@ -24,7 +25,9 @@ def drawn(tmp_path_factory):
     ccas = ["reno", "bbr's \"2\"", "cubic_x"]
     experiment = fixture.write_experiment(path / "e", ccas=ccas, seeds=[1, 2],
                                           shapes=dict.fromkeys(ccas, NOISY))
-    return draw_all(Experiment(experiment), path / "figures"), path / "figures"
+    figures, errors = draw_all(Experiment(experiment), path / "figures")
+    assert not errors, errors[0]["traceback"]
+    return figures, path / "figures"
 
 
 def test_every_figure_has_all_its_files(drawn):
@@ -56,14 +59,14 @@ def test_a_script_runs_again(drawn):
 
 def test_long_flows_alone_have_no_figures_by_size(tmp_path):
     path = fixture.write_experiment(tmp_path / "e", ccas=["reno"], seeds=[1], tmix=False)
-    names = [figure.name for figure in draw_all(Experiment(path), tmp_path / "figures")]
+    names = [figure.name for figure in draw_all(Experiment(path), tmp_path / "figures")[0]]
     assert "throughput" in names and "flow_completion" not in names
 
 
 def test_no_usable_run_no_figure(tmp_path):
     path = fixture.write_experiment(tmp_path / "e", ccas=["reno"], seeds=[1],
                                     failed={"reno-seed1": "boom"})
-    assert draw_all(Experiment(path), tmp_path / "figures") == []
+    assert draw_all(Experiment(path), tmp_path / "figures") == ([], [])
 
 
 def test_gnuplots_own_message_comes_through(tmp_path):

@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Flows that workload.json lists: which sockets they are, their numbers, groups and figures."""
 
-import json
-
 import pandas as pd
 import pytest
 
 import fixture
+from analysis.experiment import Experiment
 from analysis.figures import draw_all
-from analysis.runs import Experiment
 
 DOWN, UP = "right_to_left", "left_to_right"
 
 
 def listed(port, number, **changes):
-    """The flow of fixture socket `port` (n4 sends to n1) as workload.json lists it."""
-    return {"flow": number, "path": 0, "sender": "n4", "receiver": "n1", "src": "10.0.4.2", "sport": port,
-            "dst": "10.0.1.2", "dport": 20_000, "start_us": 0, "base_rtt_us": 8000, **changes}
+    """The flow of fixture socket `port` (n4 sends to n1)."""
+    return {**fixture.flow(number, port, "reno"), **changes}
 
 
 @pytest.fixture
 def flow_run(tmp_path):
     """Function: flows -> run of ten sockets of 1 Mbit/s each (sports 10000 to 10009) that lists these."""
     def of(*flows):
-        path = fixture.write_run(tmp_path / "reno-seed1", tmix=False)
-        workload = path / "raw" / "workload.json"
-        fixture.write_json(workload, {**json.loads(workload.read_text()), "flows": list(flows)})
-        return path
+        return fixture.write_run(tmp_path / "reno-seed1", tmix=False, flows=list(flows))
     return of
 
 
@@ -68,18 +62,10 @@ def test_no_listed_flow_came(flow_run, values):
     assert not scopes(found, "mean_throughput_l4") and not scopes(found, "goodput")
 
 
-def test_old_runs_have_but_a_number_of_flows(flow_run, values):
-    path = flow_run()
-    workload = json.loads((path / "raw" / "workload.json").read_text())
-    fixture.write_json(path / "raw" / "workload.json", {**workload, "flows": 10})
-    assert scopes(values(path), "mean_throughput_l4") == {f"flow_{number}" for number in range(1, 11)}
-
-
 def test_flows_by_congestion_control(flow_run, values, change):
-    path = flow_run(listed(10_000, 1), listed(10_001, 2), listed(10_002, 3))
+    path = flow_run(listed(10_000, 1), listed(10_001, 2, variant="bic"), listed(10_002, 3))
 
     def two_camps(table):
-        table["cca"] = table["cca"].where(table["sport"] != 10_001, "bic")
         table["bytes_acked"] *= table["sport"].map({10_000: 1, 10_001: 2, 10_002: 3}).fillna(1).astype(int)
         return table
     change(path, "tcp_info", two_camps)
@@ -106,13 +92,11 @@ def test_no_ratio(flow_run, values, long):
     assert not scopes(found, "throughput_ratio_short_long")
 
 
-def test_figures_show_the_listed_flows(flow_run, tmp_path):
-    path = flow_run(listed(10_004, 2), listed(10_001, 7))
-    (tmp_path / "e" / "runs").mkdir(parents=True)
-    path.rename(tmp_path / "e" / "runs" / path.name)
-    fixture.write_json(tmp_path / "e" / "experiment.json", {
-        "scenario": "s", "parameters": {}, "ccas": ["reno"], "seeds": [1], "runs": [f"runs/{path.name}"]})
-    names = {figure.name for figure in draw_all(Experiment(tmp_path / "e"), tmp_path / "figures")}
+def test_figures_show_the_listed_flows(tmp_path):
+    fixture.write_experiment(tmp_path / "e", ["reno"], [1], tmix=False, flows=[listed(10_004, 2), listed(10_001, 7)])
+    figures, errors = draw_all(Experiment(tmp_path / "e"), tmp_path / "figures")
+    names = {figure.name for figure in figures}
+    assert not errors
     assert {"flows_cwnd", "flows_srtt"} <= names
     drawn = pd.read_csv(tmp_path / "figures" / "flows_cwnd.csv")
     assert list(drawn) == ["reno 2 time_s", "reno 2 cwnd", "reno 7 time_s", "reno 7 cwnd"]

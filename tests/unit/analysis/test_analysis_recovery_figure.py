@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 import fixture
+from analysis.experiment import Experiment
 from analysis.figures import recovery
-from analysis.runs import Experiment, Run
+from analysis.runs import Run
 
 MSS = 1448
 SRC, DST = "10.0.4.2:10000", "10.0.1.2:20000"
@@ -103,6 +104,7 @@ def experiment(tmp_path):
         mine = (samples["sport"] == 10000) & (samples["node"] == "n4")
         samples.loc[mine & samples["t_us"].between(150_000, 400_000), "ca_state"] = 3
         fixture.save(raw / "tcp_info.csv.gz", samples)
+        fixture.seal(raw.parent)
     return path
 
 
@@ -132,8 +134,9 @@ def spoil_flows(raw):
 
 @pytest.mark.parametrize("spoil", [
     lambda raw: (raw / "tcp_probe.csv.gz").unlink(), lambda raw: (raw / "retransmissions.csv.gz").unlink(), spoil_flows,
-    lambda raw: fixture.save(raw / "connections.csv.gz", fixture._connections(fixture.Shape(), np.random.default_rng(1)))])
+    lambda raw: fixture.write_json(raw / "workload.json", {**json.loads((raw / "workload.json").read_text()), "flows": []})])
 def test_nothing_to_draw(experiment, tmp_path, spoil):
     for run in (experiment / "runs").iterdir():
         spoil(run / "raw")
+        fixture.seal(run)
     assert recovery.draw(Experiment(experiment), tmp_path) == []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The HTML report: complete, escaped, and whatever runs it is given."""
 
+import json
 import re
 
 import pytest
@@ -14,7 +15,7 @@ NOISY = fixture.Shape(noise=0.2)
 
 def build(path, **options):
     """(HTML text, report folder) of an experiment made with these options."""
-    index = build_report(fixture.write_experiment(path / "demo", **options))
+    index = build_report(fixture.write_experiment(path / "demo", **options)).path
     return index.read_text(), index.parent
 
 
@@ -109,8 +110,10 @@ def test_only_invalid_runs(tmp_path):
 def test_corrupt_run_is_listed(tmp_path):
     path = fixture.write_experiment(tmp_path / "demo", ccas=["reno", "cubic"], seeds=[1])
     (path / "runs/reno-seed1/raw/adus.csv.gz").write_bytes(b"\x1f\x8b\x08\x00")
-    html = build_report(path).read_text()
-    assert "adus.csv.gz" in html and "1 run failed" in html
+    report = build_report(path)
+    html = report.path.read_text()
+    assert "adus.csv.gz" in html and "1 run damaged" in html
+    assert list(report.problems) == ["reno-seed1"] and "adus.csv.gz: not what the run left" in report.problems["reno-seed1"]
 
 
 def test_many_ccas(tmp_path):
@@ -121,11 +124,10 @@ def test_many_ccas(tmp_path):
 
 def test_optional_descriptions_may_be_missing(tmp_path):
     path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])
-    fixture.write_json(path / "experiment.json", {"runs": ["runs/reno-seed1"]})
-    fixture.write_json(path / "runs/reno-seed1/verdict.json", {
-        "verdict": "suspect", "reasons": [{"check": "odd"}], "checks": [{}]})
-    html = build_report(path).read_text()
-    assert "odd" in html and "bin/testbed" not in html
+    listed = json.loads((path / "experiment.json").read_text())["runs"]
+    fixture.write_json(path / "experiment.json", {"schema": 2, "runs": listed})
+    html = build_report(path).path.read_text()
+    assert "Access link" in html and "bin/testbed" not in html
 
 
 def test_missing_experiment_is_a_clear_error(tmp_path):

@@ -7,27 +7,22 @@ import pytest
 
 import fixture
 from analysis import report_controls, report_flows
+from analysis.experiment import Experiment
 from analysis.figures import draw_all
 from analysis.report import build_report
-from analysis.runs import Experiment
 from analysis.tables import Results
 
 
-def listed(number, port, rtt_us):
-    """The flow of fixture socket `port` as workload.json lists it."""
-    return {"flow": number, "path": 0, "sender": "n4", "receiver": "n1", "src": "10.0.4.2", "sport": port,
-            "dst": "10.0.1.2", "dport": 20_000, "start_us": 0, "base_rtt_us": rtt_us}
+def listed(number, port, rtt_us, variant="reno"):
+    """The flow of fixture socket `port`."""
+    return fixture.flow(number, port, variant, base_rtt_us=rtt_us)
 
 
 @pytest.fixture
 def experiment(tmp_path):
     """Two congestion controls, two seeds, two listed flows of 20 and 200 ms."""
-    path = fixture.write_experiment(tmp_path / "demo", ccas=["reno", "libra"], seeds=[1, 2], tmix=False)
-    for run in (path / "runs").iterdir():
-        workload = run / "raw" / "workload.json"
-        flows = [listed(1, 10_000, 20_000), listed(2, 10_001, 200_000)]
-        fixture.write_json(workload, {**json.loads(workload.read_text()), "flows": flows})
-    return path
+    return fixture.write_experiment(tmp_path / "demo", ccas=["reno", "libra"], seeds=[1, 2], tmix=False,
+                                    flows=[listed(1, 10_000, 20_000), listed(2, 10_001, 200_000)])
 
 
 def change(path, name, edit):
@@ -36,6 +31,7 @@ def change(path, name, edit):
         content = json.loads((run / name).read_text()) if (run / name).exists() else {}
         edit(run.name, content)
         fixture.write_json(run / name, content)
+        fixture.seal(run)
 
 
 def tables(path):
@@ -46,9 +42,9 @@ def tables(path):
 def test_each_flow_and_their_ratio(experiment):
     table, = tables(experiment)
     assert table.columns == [("flow 1, 20 ms", "Mbit/s"), ("flow 2, 200 ms", "Mbit/s"), ("ratio 20 ms : 200 ms", "")]
-    assert [(name, n) for name, n, _ in table.rows] == [("reno", "2"), ("libra", "2")]
-    assert [float(cell.mean) for cell in table.rows[0][2]] == pytest.approx([1, 1, 1], rel=1e-3)
-    html = build_report(experiment).read_text()
+    assert [(row.name, row.n) for row in table.rows] == [("reno", "2"), ("libra", "2")]
+    assert [float(cell.mean) for cell in table.rows[0].cells] == pytest.approx([1, 1, 1], rel=1e-3)
+    html = build_report(experiment).path.read_text()
     assert "Throughput of long flows" in html and "ratio 20 ms : 200 ms" in html
 
 
@@ -65,22 +61,20 @@ def test_no_flows_no_table(tmp_path):
 
 
 def test_congestion_controls_of_one_run_side_by_side(experiment):
-    for run in (experiment / "runs").iterdir():
-        path = run / "raw" / "tcp_info.csv.gz"
-        samples = pd.read_csv(path)
-        samples.loc[samples["sport"] == 10_001, "cca"] = "bic"
-        fixture.save(path, samples)
+    change(experiment, "raw/workload.json", lambda _name, workload: workload["flows"][1].update(variant="bic"))
     both = tables(experiment)[1]
     assert both.title.startswith("Congestion controls side by side")
-    assert {label for label, _ in both.columns} == {"reno", "libra", "bic"}
-    drawn = [f for f in draw_all(Experiment(experiment), experiment / "figures") if f.name == "flows_throughput"]
+    assert {label for label, _ in both.columns} == {"reno", "bic"}
+    drawn = [f for f in draw_all(Experiment(experiment), experiment / "figures")[0] if f.name == "flows_throughput"]
     script = (experiment / "figures" / "flows_throughput.gp").read_text()
     assert drawn and "flow 2, bic, 200 ms" in script
 
 
 def test_variants_of_the_same_kernel_name_are_told_apart(experiment):
-    change(experiment, "scenario.json", lambda _name, scenario: scenario.update(variants=[
-        {**VARIANT, "name": "newreno", "kernel_cca": "reno"}, {**VARIANT, "name": "sack", "kernel_cca": "reno"}]))
+    def variants(_name, workload):
+        for flow, variant in zip(workload["flows"], ("newreno", "sack")):
+            flow.update(variant=variant, cca="reno")
+    change(experiment, "raw/workload.json", variants)
     both = tables(experiment)[1]
     assert [label for label, _ in both.columns] == ["newreno", "sack"]
 
@@ -100,7 +94,7 @@ def test_what_the_congestion_controls_were(experiment):
     def add(name, scenario):
         reno = {**VARIANT, "name": "reno", "kernel_cca": "reno", "title": "", "source": "", "module_sha256": None, "sysctls": {}, "parameters": {}}
         scenario["variants"] = [VARIANT] if name.startswith("libra") else [reno]
-    change(experiment, "scenario.json", add)
+    change(experiment, "plan.json", add)
     rows = report_controls.controls(Experiment(experiment))
     assert rows[0] == ("reno", "", "reno", "", "of the kernel")
     assert rows[1] == ("libra-fast", "TCP Libra. Marfia et al.", "libra", "net.ipv4.tcp_sack=0 capacity={bottleneck_kbps}",
@@ -110,8 +104,4 @@ def test_what_the_congestion_controls_were(experiment):
         checks["congestion_controls"] = {"parameters": {"tcp_libra": {"capacity": "100000", "k1": "2000"}}}
     change(experiment, "raw/checks.json", read_back)
     assert report_controls.controls(Experiment(experiment))[1].settings == "net.ipv4.tcp_sack=0 capacity=100000 k1=2000"
-    assert "out of tree, sources 0123456789ab" in build_report(experiment).read_text()
-
-
-def test_runs_of_before_there_were_variants(experiment):
-    assert report_controls.controls(Experiment(experiment)) == []
+    assert "out of tree, sources 0123456789ab" in build_report(experiment).path.read_text()

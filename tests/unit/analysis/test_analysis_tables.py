@@ -6,7 +6,7 @@ import pytest
 
 import fixture
 from analysis import style
-from analysis.runs import Experiment
+from analysis.experiment import Experiment
 from analysis.tables import Results, column_name, flatten
 
 DOWN = "right_to_left"
@@ -18,7 +18,7 @@ def experiment(tmp_path):
     return fixture.write_experiment(tmp_path / "e", ccas=["reno", "cubic"],
                                     shapes={"cubic": FASTER},
                                     failed={"cubic-seed3": "no route"},
-                                    parameters={"load": {"percent": 60}, "cca": "clash"})
+                                    parameters={"load": {"percent": 60}, "subject": "clash"})
 
 
 @pytest.fixture
@@ -30,14 +30,14 @@ def written(experiment):
 
 def test_summary_has_one_row_per_cca_metric_and_scope(written):
     table = written["summary"]
-    row = table[(table["cca"] == "cubic") & (table["metric"] == "throughput_mean")
+    row = table[(table["subject"] == "cubic") & (table["metric"] == "throughput_mean")
                 & (table["scope"] == DOWN)]
     assert len(row) == 1
     assert row.iloc[0]["mean"] == pytest.approx(66) and row.iloc[0]["n"] == 2
     assert row.iloc[0]["unit"] == "Mbit/s"
     assert row.iloc[0]["ci95_low"] == pytest.approx(66)
-    assert table.columns[:3].tolist() == ["scenario", "load.percent", "parameter.cca"]
-    assert table["cca"].drop_duplicates().tolist() == ["reno", "cubic"]
+    assert table.columns[:3].tolist() == ["scenario", "load.percent", "parameter.subject"]
+    assert table["subject"].drop_duplicates().tolist() == ["reno", "cubic"]
 
 
 def test_single_seed_has_empty_intervals(tmp_path):
@@ -73,7 +73,7 @@ def test_invalid_runs_stay_out_of_means_but_in_runs(tmp_path):
     path = fixture.write_experiment(tmp_path / "e", ccas=["reno"], seeds=[1, 2],
                                     verdicts={"reno-seed2": "invalid"})
     results = Results(Experiment(path))
-    assert results.sample("reno", "throughput_mean", DOWN) == [60]
+    assert results.sample(results.experiment.rows[0], "throughput_mean", DOWN) == [60]
     runs = results.runs()
     assert runs["used_in_means"].tolist() == [True, False]
     assert runs["throughput_mean_right_to_left_mbit_per_s"].tolist() == [60, 60]
@@ -84,7 +84,7 @@ def test_corrupt_run_becomes_a_problem(tmp_path):
     (path / "runs/reno-seed1/raw/queue.csv.gz").write_bytes(b"\x1f\x8b\x08")
     results = Results(Experiment(path))
     assert "queue.csv.gz" in results.problems["reno-seed1"]
-    assert results.sample("reno", "throughput_mean", DOWN) == [60]
+    assert results.sample(results.experiment.rows[0], "throughput_mean", DOWN) == [60]
 
 
 def test_column_names():

@@ -8,11 +8,12 @@ time was 30 % of the system calls of a Tmix replay. Kernels built by kernel/ map
 import mmap
 import os
 import time
+from collections.abc import Callable
 
 _DEVICE = "/dev/virtual_clock"
 
 
-def _mapped_clock():
+def _mapped_clock() -> Callable[[], int] | None:
     """A function that reads the mapped clock, or None without such a device."""
     try:
         fd = os.open(_DEVICE, os.O_RDONLY | os.O_CLOEXEC)
@@ -28,7 +29,7 @@ def _mapped_clock():
     offset_ns = time.monotonic_ns() + 256
     offset_ns -= page[0]
 
-    def now_ns():
+    def now_ns() -> int:
         return page[0] + offset_ns
     return now_ns
 

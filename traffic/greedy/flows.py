@@ -3,8 +3,9 @@
 
     python -m traffic.greedy.flows JOB.json
 
-job: {"send": [{flow, address, port, start_us}], "receive": [{flow, address, port}], "duration_us"};
-a flow may have `bytes` (to send exactly that many), and at the sender `sequence_start`.
+job: {"send": [{flow, address, port, start_us, stop_us, cca}], "receive": [{flow, address, port, cca}],
+"duration_us"}; a flow may have `bytes` (to send exactly that many), and at the sender `sequence_start`.
+`cca` is null where the host's default is right.
 Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}".
 """
 import itertools
@@ -13,9 +14,13 @@ import socket
 import struct
 import sys
 import threading
+from typing import Any
 
+from traffic import program
 from traffic.clock import now_ns
-from traffic.greedy import program
+
+_Order = dict[str, Any]
+_Account = dict[str, dict[int, int]]
 
 _WRITE_BYTES = 1 << 20
 # Wake the receiver for half a megabyte at a time: it must not cost a system call per packet. But
@@ -24,37 +29,39 @@ _LOW_WATER_BYTES, _WINDOW_SHARE = 1 << 19, 32
 _READS_BETWEEN = 8                              # looks at the window, which grows in slow start
 _RECEIVE_WINDOW = struct.Struct("=64xI")        # tcpi_rcv_ssthresh in struct tcp_info
 # include/uapi/linux/tcp.h
+_TCP_CONGESTION = 13
 _TCP_REPAIR, _TCP_REPAIR_QUEUE, _TCP_QUEUE_SEQ = 19, 20, 21
 _TCP_SEND_QUEUE, _REPAIR_OFF_WITHOUT_PROBE = 2, -1
 
 
-def main():
+def main() -> None:
     job = program.read_job()
-    account = {"sent_bytes": {flow["flow"]: 0 for flow in job["send"]},
-               "received_bytes": {flow["flow"]: 0 for flow in job["receive"]},
-               # of flows with a number of bytes to send that all have arrived
-               "delivered_us": {}}
+    # delivered_us: of flows with a number of bytes to send that all have arrived
+    account: _Account = {"sent_bytes": {flow["flow"]: 0 for flow in job["send"]},
+                         "received_bytes": {flow["flow"]: 0 for flow in job["receive"]}, "delivered_us": {}}
     listeners = [(_listen(flow), flow) for flow in job["receive"]]
     t0_ns = program.wait_for_start()
     end_ns = t0_ns + job["duration_us"] * 1000
     threading.excepthook = _fail
     threads = [threading.Thread(target=_receive, args=(listener, flow, t0_ns, account), daemon=True)
                for listener, flow in listeners]
-    threads += [threading.Thread(target=_send, args=(flow, t0_ns, end_ns, account), daemon=True) for flow in job["send"]]
+    threads += [threading.Thread(target=_send, args=(flow, t0_ns, account), daemon=True)
+                for flow in job["send"]]
     for thread in threads:
         thread.start()
     program.sleep_until(end_ns)
     program.done(account)
 
 
-def _fail(problem):
+def _fail(problem: threading.ExceptHookArgs) -> None:
     """A flow that is not there must not go unnoticed."""
-    sys.__excepthook__(problem.exc_type, problem.exc_value, problem.exc_traceback)
+    if problem.exc_value:
+        sys.__excepthook__(problem.exc_type, problem.exc_value, problem.exc_traceback)
     sys.stderr.flush()
     os._exit(1)
 
 
-def _listen(flow):
+def _listen(flow: _Order) -> socket.socket:
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     _set_cca(listener, flow)
@@ -63,7 +70,7 @@ def _listen(flow):
     return listener
 
 
-def _receive(listener, flow, t0_ns, account):
+def _receive(listener: socket.socket, flow: _Order, t0_ns: int, account: _Account) -> None:
     connection, _ = listener.accept()
     left = flow.get("bytes")
     low_water = None
@@ -88,12 +95,13 @@ def _receive(listener, flow, t0_ns, account):
                 return
 
 
-def _share_of_window(connection):
+def _share_of_window(connection: socket.socket) -> int:
     window, = _RECEIVE_WINDOW.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVE_WINDOW.size))
-    return window // _WINDOW_SHARE
+    return int(window) // _WINDOW_SHARE
 
 
-def _send(flow, t0_ns, end_ns, account):
+def _send(flow: _Order, t0_ns: int, account: _Account) -> None:
+    end_ns = t0_ns + flow["stop_us"] * 1000
     program.sleep_until(t0_ns + flow["start_us"] * 1000)
     data = memoryview(bytes(_WRITE_BYTES))
     left = flow.get("bytes")
@@ -115,7 +123,7 @@ def _send(flow, t0_ns, end_ns, account):
             _wait_for_close(connection, end_ns)
 
 
-def _wait_for_close(connection, end_ns):
+def _wait_for_close(connection: socket.socket, end_ns: int) -> None:
     """The receiver closes when it has everything; until then the socket is there to be sampled."""
     connection.settimeout(max(1, end_ns - now_ns()) / 1e9)
     try:
@@ -124,17 +132,17 @@ def _wait_for_close(connection, end_ns):
         pass
 
 
-def _set_cca(connection, flow):
-    name = program.cca_of(flow["flow"])
+def _set_cca(connection: socket.socket, flow: _Order) -> None:
+    name = flow["cca"]
     if not name:
         return
     try:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        connection.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, name.encode())
     except OSError as problem:
         raise OSError(problem.errno, f"congestion control {name!r} of flow {flow['flow']}: {problem.strerror}") from None
 
 
-def _choose_sequence(connection, first):
+def _choose_sequence(connection: socket.socket, first: int) -> None:
     """Let the first byte of data have sequence number `first`: the SYN has the one before it.
 
     connect() keeps a number that was put there in repair mode, unless it is 0.

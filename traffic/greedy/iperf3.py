@@ -3,8 +3,9 @@
 
     python -m traffic.greedy.iperf3 JOB.json
 
-job: {"send": [{flow, address, port, source_port, start_us}], "receive": [{flow, address, port}],
-      "duration_us", "folder": where their JSON goes, "preload": library or null}
+job: {"send": [{flow, address, port, source_port, start_us, stop_us, cca}], "receive": [{flow, address, port}],
+      "folder": where their JSON goes, "preload": library or null}
+`cca` is null where the host's default is right.
 Prints "ready" when all servers listen, reads "start <t0 ns>", ends when the last iperf3 has ended
 with "done {bytes per flow}", or with iperf3's own words if one fails.
 """
@@ -13,18 +14,20 @@ import os
 import select
 import signal
 import sys
+from collections.abc import Collection
+from typing import Any
 
+from traffic import program
 from traffic.clock import now_ns
-from traffic.greedy import program
+
+_Order = dict[str, Any]
 
 _LISTEN = "0A"              # TCP_LISTEN in /proc/net/tcp
 PROGRAM = "/usr/bin/iperf3"
 _PATIENCE_MS = 86_400_000   # the longest it takes
-#: the files that iperf3 leaves
-OUTPUTS = "iperf3-flow*.json"
 
 
-def main():
+def main() -> None:
     job = program.read_job()
     children = Children(job["folder"], job["preload"])
     try:
@@ -33,11 +36,11 @@ def main():
         _wait_until_listening({flow["port"] for flow in job["receive"]}, children)
         _reserve_ports([flow["source_port"] for flow in job["send"]])
         t0_ns = program.wait_for_start()
-        for flow in sorted(job["send"], key=lambda flow: flow["start_us"]):
+        for flow in sorted(job["send"], key=lambda flow: int(flow["start_us"])):
             start_ns = t0_ns + flow["start_us"] * 1000
             while (left_ns := start_ns - now_ns()) > 0:
                 children.watch(left_ns / 1e9)
-            children.start(flow["flow"], "client", client_arguments(flow, job["duration_us"]))
+            children.start(flow["flow"], "client", client_arguments(flow))
         while children.running:
             children.watch()
     except ChildFailed as problem:
@@ -55,20 +58,22 @@ class ChildFailed(Exception):
 class Children:
     """The iperf3 processes of this node. All are started by the main thread: preloaded, they end when it does."""
 
-    def __init__(self, folder, preload):
+    def __init__(self, folder: str, preload: str | None) -> None:
         self._folder = folder
         self._environment = {**os.environ, **({"LD_PRELOAD": preload} if preload else {})}
-        self.running = {}                   # file descriptor of a process -> (its id, flow, role)
-        self._ended = {}                    # (flow, role) -> the sums in its JSON
+        # file descriptor of a process -> (its id, flow, role)
+        self.running: dict[int, tuple[int, int, str]] = {}
+        # (flow, role) -> the sums in its JSON
+        self._ended: dict[tuple[int, str], dict[str, Any]] = {}
 
-    def start(self, flow, role, arguments):
+    def start(self, flow: int, role: str, arguments: list[str]) -> None:
         """Start iperf3; its output goes to a file of its own."""
         open_output = (os.POSIX_SPAWN_OPEN, 1, self._path(flow, role), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         pid = os.posix_spawn(PROGRAM, ["iperf3", "-4", "-J", *arguments], self._environment, file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), open_output, (os.POSIX_SPAWN_DUP2, 1, 2)])
         self.running[os.pidfd_open(pid)] = pid, flow, role
 
-    def watch(self, timeout_s=None):
+    def watch(self, timeout_s: float | None = None) -> None:
         """Return when a child has ended, or after `timeout_s`. ChildFailed if it ended badly."""
         ended, _, _ = select.select(self.running, [], [], timeout_s)
         for fd in ended:
@@ -76,81 +81,82 @@ class Children:
             _, flow, role = self.running.pop(fd)
             self._ended[flow, role] = self._check(flow, role, status)["end"]
 
-    def _wait(self, fd):
+    def _wait(self, fd: int) -> int:
         _, status = os.waitpid(self.running[fd][0], 0)
         os.close(fd)
         return os.waitstatus_to_exitcode(status)
 
-    def _check(self, flow, role, status):
+    def _check(self, flow: int, role: str, status: int) -> dict[str, Any]:
         """The JSON of an iperf3 that has ended; ChildFailed unless it is all there is, and names no error."""
         with open(self._path(flow, role), errors="replace") as f:
             complaint, brace, rest = f.read().partition("{")
         try:
-            output = json.loads(brace + rest)
+            output: dict[str, Any] = json.loads(brace + rest)
         except ValueError:
             complaint, output = (complaint + brace + rest)[-1000:], {}
-        words = [complaint.strip(), output.get("error")]
+        found = [complaint.strip(), output.get("error")]
         if status < 0:
-            words.append(f"killed by {signal.Signals(-status).name}")
+            found.append(f"killed by {signal.Signals(-status).name}")
         elif status or not output:
-            words.append(f"exit status {status}")
-        words = "; ".join(word for word in words if word)
+            found.append(f"exit status {status}")
+        words = "; ".join(word for word in found if word)
         if words:
             raise ChildFailed(f"iperf3 {role} of flow {flow}: {words}")
         return output
 
-    def transferred(self, role, which):
+    def transferred(self, role: str, which: str) -> dict[int, int]:
         """{flow: bytes} of the given sum of the children's output."""
         return {flow: sums[which]["bytes"] for (flow, of), sums in sorted(self._ended.items()) if of == role}
 
-    def kill(self):
+    def kill(self) -> None:
         """End those that still run."""
         for fd, (pid, _, _) in self.running.items():
             os.kill(pid, signal.SIGKILL)
             self._wait(fd)
         self.running.clear()
 
-    def _path(self, flow, role):
+    def _path(self, flow: int, role: str) -> str:
         return f"{self._folder}/{output_name(flow, role)}"
 
 
-def output_name(flow, role):
+def output_name(flow: int, role: str) -> str:
     """File name of an iperf3's JSON: that of the client (the sender) is the flow's."""
     return f"iperf3-flow{flow}.json" if role == "client" else f"iperf3-flow{flow}-{role}.json"
 
 
-def server_arguments(flow):
+def server_arguments(flow: _Order) -> list[str]:
     """Arguments of the server of a flow. It serves once, and waits for data however long a retransmission takes."""
     return ["-s", "-1", "-B", flow["address"], "-p", str(flow["port"]), "--rcv-timeout", str(_PATIENCE_MS)]
 
 
-def client_arguments(flow, duration_us):
-    """Arguments of the client of a flow. Its time is in whole seconds: it lasts until the end or up to 1 s longer."""
-    seconds = -(-(duration_us - flow["start_us"]) // 1_000_000)
-    cca = program.cca_of(flow["flow"])
+def client_arguments(flow: _Order) -> list[str]:
+    """Arguments of the client of a flow. Its time is in whole seconds: it lasts until its stop or up to 1 s longer."""
+    seconds = -(-(flow["stop_us"] - flow["start_us"]) // 1_000_000)
     return ["-c", flow["address"], "-p", str(flow["port"]), "--cport", str(flow["source_port"]), "-t", str(seconds),
-            *(["-C", cca] if cca else [])]
+            *(["-C", flow["cca"]] if flow["cca"] else [])]
 
 
-def _wait_until_listening(ports, children):
+def _wait_until_listening(ports: set[int], children: Children) -> None:
     while not ports <= _listening():
         children.watch(0.001)
         if len(children.running) < len(ports):
             raise ChildFailed("an iperf3 server ended before it was used")
 
 
-def _listening():
+def _listening() -> set[int]:
     """The ports on which somebody listens in this network namespace."""
     with open("/proc/self/net/tcp") as f:
         rows = [line.split() for line in f.readlines()[1:]]
     return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == _LISTEN}
 
 
-def _reserve_ports(ports):
+def _reserve_ports(ports: Collection[int]) -> None:
     """Keep the flows' source ports from being given to other connections, such as iperf3's control connections."""
     if ports:
-        with open("/proc/sys/net/ipv4/ip_local_reserved_ports", "w") as f:
-            f.write(f"{min(ports)}-{max(ports)}")
+        with open("/proc/sys/net/ipv4/ip_local_reserved_ports", "r+") as f:
+            there = f.read().strip()            # of another component on this host
+            f.seek(0)
+            f.write(",".join([*filter(None, [there]), f"{min(ports)}-{max(ports)}"]))
 
 
 if __name__ == "__main__":

@@ -6,44 +6,46 @@ Rows `first[i]:first[i + 1]` of the ADU table belong to connection i, in the ord
 """
 
 from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
-from .vectors import DEFAULT_FIN_WAIT_US, SEQ, Adu, Vector
+from traffic.tmix.vectors import DEFAULT_FIN_WAIT_US, SEQ, Adu, Vector
 
 
 @dataclass(frozen=True)
 class Batch:
     """Columns of n connections and their ADUs."""
 
-    start_us: np.ndarray        # int64[n]
-    kind: np.ndarray            # int8[n]: vectors.SEQ or CONC
-    ids: np.ndarray             # int64[n, 2]
-    windows: np.ndarray         # int64[n, 2], bytes
-    min_rtt_us: np.ndarray      # int64[n]
-    loss: np.ndarray            # float64[n, 2], ratios
-    mss: np.ndarray             # int64[n, 2], bytes
-    first: np.ndarray           # int64[n + 1]
-    side: np.ndarray            # int8[adus]: vectors.INITIATOR or ACCEPTOR
-    wait_us: np.ndarray         # int64[adus]
-    size_bytes: np.ndarray      # int64[adus]; 0 is a FIN
+    start_us: Any               # int64[n]
+    kind: Any                   # int8[n]: vectors.SEQ or CONC
+    ids: Any                    # int64[n, 2]
+    windows: Any                # int64[n, 2], bytes
+    min_rtt_us: Any             # int64[n]
+    loss: Any                   # float64[n, 2], ratios
+    mss: Any                    # int64[n, 2], bytes
+    first: Any                  # int64[n + 1]
+    side: Any                   # int8[adus]: vectors.INITIATOR or ACCEPTOR
+    wait_us: Any                # int64[adus]
+    size_bytes: Any             # int64[adus]; 0 is a FIN
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.start_us)
 
     @property
-    def owner(self):
+    def owner(self) -> Any:
         """The connection each ADU belongs to, int64[adus]."""
         return np.repeat(np.arange(len(self)), np.diff(self.first))
 
-    def vector(self, index):
+    def vector(self, index: int) -> Vector:
         """Connection `index` as a `Vector`."""
         rows = slice(self.first[index], self.first[index + 1])
         adus = tuple(map(Adu, self.side[rows].tolist(), self.wait_us[rows].tolist(),
                          self.size_bytes[rows].tolist()))
 
-        def pair(column):
+        def pair(column: Any) -> Any:
             return tuple(column[index].tolist()) if column[index, 0] >= 0 else None
 
         rtt_us = int(self.min_rtt_us[index])
@@ -51,10 +53,10 @@ class Batch:
                       tuple(self.ids[index].tolist()), adus, pair(self.windows),
                       rtt_us if rtt_us >= 0 else None, pair(self.loss), pair(self.mss))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Vector]:
         return map(self.vector, range(len(self)))
 
-    def take(self, indices):
+    def take(self, indices: Any) -> "Batch":
         """The connections `indices` (an integer array), in that order."""
         counts = np.diff(self.first)[indices]
         first = offsets(counts)
@@ -64,11 +66,11 @@ class Batch:
                      self.mss[indices], first, self.side[rows], self.wait_us[rows],
                      self.size_bytes[rows])
 
-    def with_starts(self, start_us):
+    def with_starts(self, start_us: Any) -> "Batch":
         """The same connections with other start times, in their present order."""
         return replace(self, start_us=np.asarray(start_us, np.int64))
 
-    def with_explicit_fins(self):
+    def with_explicit_fins(self) -> "Batch":
         """Every connection closed by somebody: the default FIN of `vectors` added."""
         has_fin = np.bincount(self.owner[self.size_bytes == 0], minlength=len(self)) > 0
         if has_fin.all():
@@ -85,18 +87,17 @@ class Batch:
             size_bytes=np.insert(self.size_bytes, ends, 0))
 
 
-def offsets(counts):
+def offsets(counts: Any) -> Any:
     """Row offsets [0, c0, c0 + c1, ...] of consecutive groups of `counts` rows."""
     first = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=first[1:])
     return first
 
 
-def from_vectors(vectors):
+def from_vectors(vectors: Iterable[Vector]) -> Batch:
     """A Batch of any iterable of Vectors; only the columns are held in memory."""
-    start_us, kind, ids, windows = array("q"), array("b"), array("q"), array("q")
-    rtt_us, loss, mss, counts = array("q"), array("d"), array("q"), array("q")
-    side, wait_us, size_bytes = array("b"), array("q"), array("q")
+    start_us, ids, windows, rtt_us, mss, counts, wait_us, size_bytes = (array("q") for _ in range(8))
+    kind, side, loss = array("b"), array("b"), array("d")
     for vector in vectors:
         start_us.append(vector.start_us)
         kind.append(vector.kind)
@@ -111,7 +112,7 @@ def from_vectors(vectors):
         wait_us.extend(waits)
         size_bytes.extend(sizes)
 
-    def column(values, kind_, shape=-1):
+    def column(values: Any, kind_: Any, shape: Any = -1) -> Any:
         return np.frombuffer(values, kind_).reshape(shape) if len(values) else \
             np.zeros(0 if shape == -1 else (0, 2), kind_)
 
@@ -122,7 +123,7 @@ def from_vectors(vectors):
                  column(side, np.int8), column(wait_us, np.int64), column(size_bytes, np.int64))
 
 
-def concatenate(batches):
+def concatenate(batches: Sequence[Batch]) -> Batch:
     """The connections of all batches, one after the other."""
     columns = {field.name: np.concatenate([getattr(batch, field.name) for batch in batches])
                for field in fields(Batch) if field.name != "first"}
@@ -130,7 +131,7 @@ def concatenate(batches):
     return Batch(**columns)
 
 
-def bytes_received_before(batch):
+def bytes_received_before(batch: Batch) -> Any:
     """For every ADU: payload its sender's peer has sent earlier in the connection."""
     by_side = [np.where(batch.side == side, batch.size_bytes, 0) for side in (0, 1)]
     peer = np.empty_like(batch.size_bytes)
@@ -141,7 +142,7 @@ def bytes_received_before(batch):
     return peer
 
 
-def needs(batch):
+def needs(batch: Batch) -> Any:
     """`need_bytes` of every ADU's op: in SEQ all that the peer sent before, in CONC 0."""
     sequential = np.repeat(batch.kind == SEQ, np.diff(batch.first))
     return np.where(sequential, bytes_received_before(batch), 0)

@@ -8,14 +8,17 @@ bytes. The columns are those of testbed/raw_tables.py.
 import gzip
 import os
 import zlib
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from testbed import raw_tables
-
-from .plan import read_plan
-from .records import ACCEPTOR, COLUMNS, FINISHED, INITIATOR, NEVER, UNFINISHED, read_header, records_name, status_text
+from traffic.tmix.plan import read_plan
+from traffic.tmix.records import ACCEPTOR, COLUMNS, FINISHED, INITIATOR, NEVER, UNFINISHED, read_header, records_name, \
+    status_text
 
 GZIP_LEVEL = 1
 ROWS_AT_ONCE = 1 << 16
@@ -25,48 +28,44 @@ class CollectError(ValueError):
     """Records that do not belong together."""
 
 
-def read_records(path):
+def read_records(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """(header, dict of int64 arrays) of a records file. Raises RecordsError, OSError."""
     with open(path, "rb") as file:
-        header = read_header(file, path)
+        header = read_header(file, str(path))
         return header, {name: np.fromfile(file, "<i8", header[count])
                         for name, count, _ in COLUMNS}
 
 
-def collect(plans, records_dir, raw_dir):
-    """Write raw_dir/connections.csv.gz and raw_dir/adus.csv.gz; return the account.
-
-    plans: source number -> path of its plan. records_dir: where both ends of each source left
-    their records. The account: {"connections", "status": {status: count}, "adus_asked",
-    "adus_delivered", "bytes_asked", "bytes_delivered", "mismatches": [messages]}; a mismatch
-    is a finished connection of which not every byte asked was delivered. Connections are in
-    the order of sources, then of start times.
-    Raises CollectError, RecordsError, PlanError, OSError.
-    """
-    account = {"connections": 0, "status": {}, "adus_asked": 0, "adus_delivered": 0,
-               "bytes_asked": 0, "bytes_delivered": 0, "mismatches": []}
-    tables = {f"{name}.csv.gz": [raw_tables.TABLES[name].names()] for name in ("connections", "adus")}
-    for source in sorted(plans):
-        merged = _Source(source, plans[source], records_dir)
-        tables["connections.csv.gz"].append(merged.connections())
-        tables["adus.csv.gz"].append(merged.adus())
-        merged.add_to(account)
-    for name, (columns, *parts) in tables.items():
-        write_table(os.path.join(raw_dir, name), columns, parts)
+def account_of(parts: Iterable["Replayed"]) -> dict[str, Any]:
+    """{"connections", "status": {status: count}, "adus_asked", "adus_delivered", "bytes_asked",
+    "bytes_delivered", "mismatches": [messages]}; a mismatch is a finished connection of which not
+    every byte asked was delivered."""
+    account: dict[str, Any] = {"connections": 0, "status": {}, "adus_asked": 0, "adus_delivered": 0,
+                               "bytes_asked": 0, "bytes_delivered": 0, "mismatches": []}
+    for one in parts:
+        one.add_to(account)
     return account
 
 
-class _Source:
-    """One source: its plan and both records."""
+def write_tables(parts: Sequence["Replayed"], raw_dir: str | Path) -> None:
+    """Write raw_dir/connections.csv.gz and raw_dir/adus.csv.gz.
 
-    def __init__(self, source, plan_path, records_dir):
+    Connections are in the order of the parts, then of start times.
+    """
+    for name, rows in (("connections", [one.connections() for one in parts]), ("adus", [one.adus() for one in parts])):
+        write_table(os.path.join(raw_dir, f"{name}.csv.gz"), raw_tables.TABLES[name].names(), rows)
+
+
+class Replayed:
+    """One source, or a share of one: its plan and the records of both ends."""
+
+    def __init__(self, source: int, plan_path: Path, records_dir: Path) -> None:
+        """source: its number in the run. Raises CollectError, RecordsError, PlanError, OSError."""
         self.source = source
         self.plan = {name: np.frombuffer(values, np.int64) for name, values
                      in vars(read_plan(plan_path)).items() if name != "header"}
-        self.header, self.init = read_records(
-            os.path.join(records_dir, records_name(source, INITIATOR)))
-        acc_header, self.acc = read_records(
-            os.path.join(records_dir, records_name(source, ACCEPTOR)))
+        self.header, self.init = read_records(records_dir / records_name(plan_path.stem, INITIATOR))
+        acc_header, self.acc = read_records(records_dir / records_name(plan_path.stem, ACCEPTOR))
         self.nodes = self.header["node"], acc_header["node"]
         ops = len(self.plan["init_bytes"]), len(self.plan["acc_bytes"])
         n = len(self.plan["start_us"])
@@ -84,14 +83,14 @@ class _Source:
                       .astype(np.int64) for side in ("init", "acc")}
         self.status = self._status()
 
-    def _status(self):
+    def _status(self) -> Any:
         """Status texts: of the initiator's errno, the acceptor's, else whether both finished."""
         init, acc = self.init["status"], self.acc["status"]
         code = np.where(init < 0, init, np.where(acc < 0, acc, np.minimum(init, acc)))
         values, where = np.unique(code, return_inverse=True)
         return np.array([status_text(value) for value in values.tolist()], object)[where]
 
-    def _adus(self, side):
+    def _adus(self, side: str) -> tuple[Any, Any, Any]:
         """(data rows, count per connection, count of delivered ones per connection)."""
         data = self.plan[f"{side}_bytes"] > 0
         n = len(self.plan["start_us"])
@@ -99,7 +98,7 @@ class _Source:
         done = data & (self.delivered_us[side] != NEVER)
         return data, np.bincount(owner[data], minlength=n), np.bincount(owner[done], minlength=n)
 
-    def connections(self):
+    def connections(self) -> list[Any]:
         """Columns of connections.csv.gz. `end_us` is the end of the later of the two ends."""
         n = len(self.plan["start_us"])
         first, ports = self.header["ports"]
@@ -115,7 +114,7 @@ class _Source:
                 self.asked["acc"], self.delivered["acc"],
                 adus[0][1] + adus[1][1], adus[0][2] + adus[1][2], self.status]
 
-    def adus(self):
+    def adus(self) -> list[Any]:
         """Columns of adus.csv.gz: by connection, the initiator's ADUs first."""
         parts = []
         for side, letter, records in (("init", "i", self.init), ("acc", "a", self.acc)):
@@ -130,7 +129,7 @@ class _Source:
         return [np.full(len(order), self.source), self.plan["conn_id"][owner[order]],
                 *[column[order] for column in columns]]
 
-    def add_to(self, account):
+    def add_to(self, account: dict[str, Any]) -> None:
         """Add this source to the account."""
         account["connections"] += len(self.status)
         for status, count in zip(*np.unique(self.status.astype(str), return_counts=True)):
@@ -149,7 +148,7 @@ class _Source:
                     f"{'initiator' if side == 'init' else 'acceptor'} delivered")
 
 
-def write_table(path, columns, parts):
+def write_table(path: str, columns: Sequence[str], parts: Sequence[list[Any]]) -> None:
     """Write a gzip-compressed CSV with the same bytes for the same values.
 
     parts: lists of columns, one after the other; NEVER in an integer column is left empty.
@@ -170,14 +169,14 @@ def write_table(path, columns, parts):
         raise
 
 
-def _packed(block):
+def _packed(block: list[Any]) -> bytes:
     texts = [column.tolist() if column.dtype == object else _integers(column) for column in block]
     text = "\n".join(map(",".join, zip(*texts))) + "\n"
     packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, 31)   # 31: gzip header without a time
     return packer.compress(text.encode()) + packer.flush()
 
 
-def _integers(column):
+def _integers(column: Any) -> list[str]:
     """The texts of integers, empty for NEVER."""
     texts = list(map(str, column.tolist()))
     for i in np.flatnonzero(column == NEVER).tolist():

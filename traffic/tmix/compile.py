@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Compiles connections into the columns of a plan file."""
 
+import pathlib
+from typing import Any
+
 import numpy as np
 
-from .batch import needs, offsets
-from .plan import write_plan
-from .vectors import ACCEPTOR, INITIATOR
+from traffic.tmix.batch import Batch, needs, offsets
+from traffic.tmix.plan import write_plan
+from traffic.tmix.vectors import ACCEPTOR, INITIATOR
 
 
-def compile_plan(batch, conn_id=None, prefill=None):
+def compile_plan(batch: Batch, conn_id: Any = None, prefill: Any = None) -> dict[str, Any]:
     """The plan columns of a batch: dict of int64 arrays as `plan.COLUMNS` names them.
 
     batch: connections with start_us in experiment time, in any order.
@@ -34,6 +37,6 @@ def compile_plan(batch, conn_id=None, prefill=None):
     return {name: np.ascontiguousarray(column, np.int64) for name, column in columns.items()}
 
 
-def write_plan_of(path, batch, conn_id=None, prefill=None, **metadata):
+def write_plan_of(path: pathlib.Path, batch: Batch, conn_id: Any = None, prefill: Any = None, **metadata: Any) -> None:
     """Compile a batch and write it as a plan file; see `compile_plan`, `plan.write_plan`."""
     write_plan(path, compile_plan(batch, conn_id, prefill), **metadata)

@@ -6,13 +6,20 @@ from the peer, then wait_us from the later of the end of the previous op's writi
 instant (the first op: from the establishment), then write `bytes`, or send FIN if 0.
 """
 
+from __future__ import annotations
+
 from errno import EAGAIN, EINPROGRESS, EPIPE
 
-from .records import FINISHED, UNFINISHED
-from .sockets import (EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, IPPROTO_TCP,
+from traffic.tmix.records import FINISHED, UNFINISHED
+from traffic.tmix.sockets import (EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, IPPROTO_TCP,
                       SEND_BUFFER_BYTES, SO_RCVLOWAT, SO_REUSEADDR, SOL_SOCKET, TCP_MAXSEG, bind,
-                      close, connect, discard, send, set_option, shutdown, socket_error,
+                      choose_cca, close, connect, discard, send, set_option, shutdown, socket_error,
                       tcp_socket)
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from traffic.tmix.endpoint import End
+    from traffic.tmix.eventloop import EventLoop
 
 # What a connection is waiting for
 CONNECTING, DATA, TIMER, ROOM, CLOSE = range(5)
@@ -40,7 +47,7 @@ class Connection:
     __slots__ = ("loop", "end", "index", "number", "fd", "state", "op", "last_op", "left",
                  "peer_op", "peer_last", "mark", "read", "expected", "lowat", "closes", "listens")
 
-    def __init__(self, loop, end, index, number):
+    def __init__(self, loop: EventLoop, end: End, index: int, number: int) -> None:
         self.loop = loop
         self.end = end          # the End this connection belongs to
         self.index = index      # row of the plan
@@ -59,7 +66,7 @@ class Connection:
         self.closes = self.op < self.last_op and not end.own_bytes[self.last_op - 1]
         self.listens = IN_EVENTS
 
-    def connect(self, now):
+    def connect(self, now: int) -> None:
         """Initiator: open a socket of the connection's own port and begin to connect."""
         end, index = self.end, self.index
         records = end.records
@@ -72,6 +79,8 @@ class Connection:
         error = set_option(fd, IPPROTO_TCP, TCP_MAXSEG, mss) if mss else 0
         if not error and end.shares_ports:
             error = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1)
+        if not error and end.cca:
+            error = choose_cca(fd, end.cca)
         error = error or bind(fd, end.local_ip, end.port_of(index))
         if not error:
             if self.mark < NOWHERE:
@@ -84,7 +93,7 @@ class Connection:
         self.listens = IN_EVENTS | EPOLLOUT
         self.loop.epoll.add(fd, self.listens, self.number)
 
-    def accepted(self, fd, now):
+    def accepted(self, fd: int, now: int) -> None:
         """Acceptor: take over the socket of an established connection."""
         index, records = self.index, self.end.records
         self.fd = fd
@@ -95,7 +104,7 @@ class Connection:
         self.loop.epoll.add(fd, IN_EVENTS, self.number)
         self.go_on(now)
 
-    def handle(self, events, now):
+    def handle(self, events: int, now: int) -> None:
         """Something happened on the socket."""
         state = self.state
         if state == CONNECTING:
@@ -122,7 +131,7 @@ class Connection:
         elif state == ROOM and events & EPOLLOUT and self.write_on(now):
             self.go_on(now)
 
-    def take(self, now):
+    def take(self, now: int) -> None:
         """Read all there is; note which ADUs are complete; go on if they were waited for."""
         missing = self.expected - self.read
         n = discard(self.fd, missing if missing < MOST_AT_ONCE else MOST_AT_ONCE)
@@ -147,7 +156,7 @@ class Connection:
         if self.mark < NOWHERE:
             self.tune()
 
-    def tune(self):
+    def tune(self) -> None:
         """Choose SO_RCVLOWAT for the rest of the peer's current ADU."""
         rest = self.mark - self.read
         if rest > WHOLE_BYTES:
@@ -157,7 +166,7 @@ class Connection:
             # cannot fail for a positive value on a TCP socket
             set_option(self.fd, SOL_SOCKET, SO_RCVLOWAT, rest)
 
-    def go_on(self, now):
+    def go_on(self, now: int) -> None:
         """The previous op is over or data came: execute what is due at `now`."""
         end = self.end
         while self.op < self.last_op:
@@ -175,12 +184,12 @@ class Connection:
         self.state = CLOSE
         self.close_if_done(now)
 
-    def timer(self, now):
+    def timer(self, now: int) -> None:
         """The wait of the current op is over."""
         if self.begin(now):
             self.go_on(now)
 
-    def begin(self, now):
+    def begin(self, now: int) -> bool:
         """Begin the current op. True when it is over."""
         op, end = self.op, self.end
         end.records.sent_us[op] = now // 1000
@@ -198,7 +207,7 @@ class Connection:
         self.op = op + 1
         return True
 
-    def write_on(self, now):
+    def write_on(self, now: int) -> bool:
         """Write what is left of the current op. True when it is all in the socket's buffer."""
         while self.left:
             size = self.left if self.left < SEND_BUFFER_BYTES else SEND_BUFFER_BYTES
@@ -217,17 +226,17 @@ class Connection:
         self.op += 1
         return True
 
-    def close_if_done(self, now):
+    def close_if_done(self, now: int) -> None:
         """The program is over: close when all is read, and without a FIN of its own at EOF."""
         if self.closes and self.read == self.expected:
             self.over(FINISHED, now)
 
-    def fail(self, errno, now):
+    def fail(self, errno: int, now: int) -> None:
         """Close after an error; one that comes of the peer's stop at the end does not count."""
         if not self.loop.at_end():
             self.over(-errno, now)
 
-    def over(self, status, now):
+    def over(self, status: int, now: int) -> None:
         """Close; `status` as in the records."""
         if self.fd >= 0:
             close(self.fd)

@@ -8,12 +8,22 @@ use from `count` connections ago makes bind() fail with EADDRINUSE, which is rec
 for the later connection; the acceptor does not see it.
 """
 
+from __future__ import annotations
+
 import os
 from bisect import bisect_right
 
-from .plan import read_plan
-from .records import INITIATOR, ROLES, Records, status_text
-from .sockets import (SO_REUSEADDR, SOL_SOCKET, bind, ip_bytes, listen, set_option, tcp_socket)
+from pathlib import Path
+
+from traffic.tmix.plan import read_plan
+from traffic.tmix.records import INITIATOR, ROLES, Records, status_text
+from traffic.tmix.sockets import (SO_REUSEADDR, SOL_SOCKET, bind, choose_cca, ip_bytes, listen, set_option,
+                      tcp_socket)
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from array import array
+    from typing import Any
 
 DEFAULT_PORTS = (1024, 60000)
 BACKLOG = 4096          # the kernel takes the smaller of this and net.core.somaxconn
@@ -25,14 +35,27 @@ class JobError(ValueError):
 
 
 class End:
-    """Plan columns as `own_*` and `peer_*`, records and addresses of one end of a source."""
+    """Plan columns as `own_*` and `peer_*`, records and addresses of one end of a source.
 
-    def __init__(self, entry, node):
+    cca: the congestion control that its sockets have to choose, None if the host's default is right.
+    """
+
+    own_first: array[int]
+    own_need: array[int]
+    own_wait_us: array[int]
+    own_bytes: array[int]
+    peer_first: array[int]
+    peer_need: array[int]
+    peer_wait_us: array[int]
+    peer_bytes: array[int]
+
+    def __init__(self, entry: dict[str, Any], node: str) -> None:
         """`entry`: an element of the job's `endpoints`. Raises JobError, PlanError, OSError."""
         try:
             self.source, self.role = entry["source"], entry["role"]
             self.local, self.peer, self.port = entry["local"], entry["peer"], entry["port"]
-            path = entry["plan"]
+            path, self.cca = entry["plan"], entry.get("cca")
+            self.name = Path(path).stem         # of its records
             self.local_ip, self.peer_ip = ip_bytes(self.local), ip_bytes(self.peer)
             self.first_port, self.ports = entry.get("ports", DEFAULT_PORTS)
         except (KeyError, TypeError, ValueError) as error:
@@ -62,19 +85,19 @@ class End:
             "connections": len(plan), "own_ops": len(self.own_bytes),
             "peer_ops": len(self.peer_bytes)})
 
-    def port_of(self, index):
+    def port_of(self, index: int) -> int:
         """The initiator's port of a connection."""
-        return self.first_port + index % self.ports
+        return int(self.first_port + index % self.ports)
 
-    def index_of(self, port, now_us):
+    def index_of(self, port: int, now_us: int) -> int | None:
         """The connection that comes from a port at `now_us`; None if there is none."""
         offset = port - self.first_port
         begun = bisect_right(self.start_us, now_us) if self.wraps else len(self.start_us)
         if not 0 <= offset < self.ports or offset >= begun:
             return None
-        return begun - 1 - (begun - 1 - offset) % self.ports
+        return int(begun - 1 - (begun - 1 - offset) % self.ports)
 
-    def mss_of(self, index):
+    def mss_of(self, index: int) -> int:
         """Value for TCP_MAXSEG, 0 for none.
 
         It bounds what a socket announces and what it sends, so that the smaller value of the two
@@ -84,10 +107,10 @@ class End:
         mss = min(given) if given else 0
         return mss if mss < ETHERNET_MSS else 0
 
-    def account(self):
+    def account(self) -> dict[str, Any]:
         """Counts of this end for the account on stdout."""
         records = self.records
-        counts = {}
+        counts: dict[str, int] = {}
         for status in records.status:
             text = status_text(status)
             counts[text] = counts.get(text, 0) + 1
@@ -99,10 +122,11 @@ class End:
                 "read_bytes": sum(records.read_bytes), "latest_start_us": late_us}
 
 
-def listener(end, nonblocking):
+def listener(end: End, nonblocking: bool) -> int:
     """The descriptor of a socket that listens at an acceptor's address. Raises OSError."""
     fd = tcp_socket(nonblocking)
     error = fd if fd < 0 else (set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1)
+                               or (choose_cca(fd, end.cca) if end.cca else 0)
                                or bind(fd, end.local_ip, end.port) or listen(fd, BACKLOG))
     if error < 0:
         raise OSError(-error, f"listening at {end.local} port {end.port}: {os.strerror(-error)}")

@@ -5,14 +5,16 @@ One wake-up is one epoll_pwait2 and one look at the clock; everything that is du
 happened by then is done with that one reading of the time.
 """
 
+from __future__ import annotations
+
 from errno import EAGAIN, ECONNABORTED
 from heapq import heappop, heappush, heapreplace
 
-from ..clock import now_ns
-from .connection import Connection
-from .endpoint import listener
-from .records import NOT_STARTED
-from .sockets import EPOLLIN, Epoll, accept, close
+from traffic.clock import now_ns
+from traffic.tmix.connection import Connection
+from traffic.tmix.endpoint import End, listener
+from traffic.tmix.records import NOT_STARTED
+from traffic.tmix.sockets import EPOLLIN, Epoll, accept, close
 
 # After so many events in one go the clock is read again before the next sleep is computed
 MANY_EVENTS = 32
@@ -23,15 +25,15 @@ _PASSING = (-EAGAIN, -ECONNABORTED)
 class EventLoop:
     """Replays the `End`s of a node. Instants are ns since t0 on CLOCK_MONOTONIC."""
 
-    def __init__(self, ends):
+    def __init__(self, ends: list[End]) -> None:
         """Set up the listeners. Raises OSError."""
         self.epoll = Epoll()
-        self.connections = {}       # number -> Connection
+        self.connections: dict[int, Connection] = {}
         self.stopping = False       # set by a signal handler
         self.strays = 0             # incoming connections that no plan knows
         self._ends = ends
-        self._heap = []             # (instant, number): a connection, or an end's next start
-        self._listeners = {}        # number -> (descriptor, End)
+        self._heap: list[tuple[int, int]] = []      # (instant, number): a connection, or an end's next start
+        self._listeners: dict[int, tuple[int, End]] = {}        # number -> (descriptor, End)
         self._next = [0] * len(ends)
         # numbers: ends first, then connections in the order they come up
         self._count = len(ends)
@@ -41,15 +43,15 @@ class EventLoop:
                 self._listeners[number] = listener(end, nonblocking=True), end
                 self.epoll.add(self._listeners[number][0], EPOLLIN, number)
 
-    def call_at(self, instant, number):
+    def call_at(self, instant: int, number: int) -> None:
         """Call `timer` of a connection at an instant; one call can be pending for each."""
         heappush(self._heap, (instant, number))
 
-    def at_end(self):
+    def at_end(self) -> bool:
         """Whether the replay is to stop now."""
         return self.stopping or now_ns() >= self._end_ns
 
-    def run(self, t0_ns, duration_ns):
+    def run(self, t0_ns: int, duration_ns: int) -> None:
         """Replay until t0 + duration or `stopping`."""
         self._end_ns = t0_ns + duration_ns
         for number, end in enumerate(self._ends):
@@ -59,6 +61,7 @@ class EventLoop:
         heap, connections, listeners = self._heap, self.connections, self._listeners
         wait, clock = self.epoll.wait, now_ns
         now = clock() - t0_ns
+        handled = 0
         while now < duration_ns and not self.stopping:
             while heap[0][0] <= now:
                 number = heap[0][1]
@@ -82,7 +85,7 @@ class EventLoop:
             if happened and handled > MANY_EVENTS:
                 now = clock() - t0_ns
 
-    def _start_next(self, number, now):
+    def _start_next(self, number: int, now: int) -> None:
         """Connect the next of an end's plan and put the one after it into the heap."""
         end, index = self._ends[number], self._next[number]
         self._next[number] = index = index + 1
@@ -92,7 +95,7 @@ class EventLoop:
             heappop(self._heap)
         self._new(end, index - 1).connect(now)
 
-    def _accept(self, number, now):
+    def _accept(self, number: int, now: int) -> None:
         """Take one connection; epoll reports again if there are more."""
         listening, end = self._listeners[number]
         fd, port = accept(listening)
@@ -107,13 +110,13 @@ class EventLoop:
             return
         self._new(end, index).accepted(fd, now)
 
-    def _new(self, end, index):
+    def _new(self, end: End, index: int) -> Connection:
         number = self._count
         self._count = number + 1
         connection = self.connections[number] = Connection(self, end, index, number)
         return connection
 
-    def close(self):
+    def close(self) -> None:
         """Note how far the unfinished connections came and close everything."""
         for connection in self.connections.values():
             connection.end.records.read_bytes[connection.index] = connection.read

@@ -6,11 +6,18 @@ the ring, and a read is under way as long as something is to come, so a flow hea
 happens only where it has to note an instant or to decide.
 """
 
+from __future__ import annotations
+
 from errno import EPIPE, EPROTO
 
-from .records import FINISHED, NEVER, UNFINISHED
-from .sockets import SEND_BUFFER_BYTES
-from .uring import LINK, QUIET
+from traffic.tmix.records import FINISHED, NEVER, UNFINISHED
+from traffic.tmix.sockets import SEND_BUFFER_BYTES
+from traffic.tmix.uring import LINK, QUIET
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from traffic.tmix.endpoint import End
+    from traffic.tmix.ringloop import RingLoop
 
 # What completes, in the low bits of an operation's number; above them is the flow's number
 (CONNECT, RECEIVE, SEND, SHUTDOWN, ACCEPT, SOCKET, AHEAD_OVER, CUT,
@@ -29,7 +36,7 @@ class Flow:
     __slots__ = ("loop", "ring", "end", "index", "number", "fd", "state", "op", "last_op", "left",
                  "due", "peer_op", "peer_last", "mark", "read", "expected", "closes", "asked")
 
-    def __init__(self, loop, end, index, number, fd):
+    def __init__(self, loop: RingLoop, end: End, index: int, number: int, fd: int) -> None:
         self.loop, self.ring = loop, loop.ring
         self.end = end
         self.index = index      # row of the plan
@@ -48,7 +55,7 @@ class Flow:
         self.closes = self.op < self.last_op and not end.own_bytes[self.last_op - 1]
         self.asked = 0          # bytes of the read under way; 0: it is for EOF
 
-    def established(self, now):
+    def established(self, now: int) -> None:
         """Connected or accepted: wait for data or EOF, begin the program."""
         self.state = DATA
         if self.expected:
@@ -59,18 +66,18 @@ class Flow:
 
     # --- reading ------------------------------------------------------------------------------
 
-    def _receive(self):
+    def _receive(self) -> None:
         rest = self.mark - self.read
         self.asked = rest if rest < SEND_BUFFER_BYTES else SEND_BUFFER_BYTES
         self.ring.make_room()
         self.ring.receive(self.fd, self.asked, 0, self.number | RECEIVE)
 
-    def _await_eof(self):
+    def _await_eof(self) -> None:
         self.asked = 0
         self.ring.make_room()
         self.ring.receive(self.fd, 1, 0, self.number | RECEIVE)
 
-    def received(self, n, now):
+    def received(self, n: int, now: int) -> None:
         """A read is over, with `n` bytes."""
         asked = self.asked
         if not asked:
@@ -98,7 +105,7 @@ class Flow:
 
     # --- writing ------------------------------------------------------------------------------
 
-    def _go_on(self, now):
+    def _go_on(self, now: int) -> None:
         """Submit the current op if the data it needs have come."""
         end, op = self.end, self.op
         if op == self.last_op:
@@ -124,7 +131,7 @@ class Flow:
             self.state = WRITTEN
         return None
 
-    def _submit_write(self, size):
+    def _submit_write(self, size: int) -> None:
         """Write; ask to be told of the end only if the program could not go on otherwise."""
         ring, end, number = self.ring, self.end, self.number | SEND
         after = self.op + 1
@@ -151,14 +158,14 @@ class Flow:
         ring.send(self.fd, size, 0, number)
         self.state = WRITTEN
 
-    def _eof_is_last(self):
+    def _eof_is_last(self) -> bool:
         """Whether the peer's FIN can come only after it has read all that this side writes."""
         end, last = self.end, self.peer_last - 1
         own = end.own_bytes[end.own_first[self.index]:self.last_op]
         return (last >= end.peer_first[self.index] and not end.peer_bytes[last]
                 and end.peer_need[last] >= sum(own))
 
-    def written(self, _size, now):
+    def written(self, _size: int, now: int) -> None:
         """A write that was to report its end is over."""
         if self.left:
             self.ring.make_room()
@@ -166,14 +173,14 @@ class Flow:
         self.op += 1
         return self._go_on(now)
 
-    def fin_sent(self, _result, now):
+    def fin_sent(self, _result: int, now: int) -> None:
         """The sending side is shut down."""
         self.op += 1
         self._program_over(now)
 
     # --- the end ------------------------------------------------------------------------------
 
-    def _program_over(self, now):
+    def _program_over(self, now: int) -> None:
         """Everything is written; close when everything is read, without a FIN at EOF."""
         if self.read < self.expected:
             self.state = LAST_DATA if self.closes else EOF
@@ -182,13 +189,13 @@ class Flow:
         else:
             self.state = EOF
 
-    def close(self, now):
+    def close(self, now: int) -> None:
         """Close at once; everything was written and read."""
         self.ring.make_room()
         self.ring.close_socket(self.fd, QUIET, IGNORED)
         self._over(FINISHED, now)
 
-    def _submit_close(self):
+    def _submit_close(self) -> None:
         """Close at the end of a chain, at `due`: the FIN op that ends the program.
 
         Nobody is told unless the chain fails, so the outcome is recorded now; `fail` or `cut`
@@ -200,7 +207,7 @@ class Flow:
         self._note(FINISHED, self.due)
         self.loop.closes_at(self.due, self.number >> KIND_BITS)
 
-    def fail(self, errno, now):
+    def fail(self, errno: int, now: int) -> None:
         """Close after an error, but not before what waits in the ring for its time has found the
         socket broken: the number of the descriptor may be another socket's next. An error that
         comes of the peer's stop at the end does not count."""
@@ -213,17 +220,17 @@ class Flow:
         ring.close_socket(self.fd, QUIET, IGNORED)
         self._over(-errno, now)
 
-    def _over(self, status, now):
+    def _over(self, status: int, now: int) -> None:
         self._note(status, now)
         self.loop.forget(self.number >> KIND_BITS)
 
-    def _note(self, status, now):
+    def _note(self, status: int, now: int) -> None:
         records, index = self.end.records, self.index
         records.status[index] = status
         records.end_us[index] = now // 1000
         records.read_bytes[index] = self.read
 
-    def cut(self, now):
+    def cut(self, now: int) -> None:
         """Note that the replay ends at `now`, before the connection does."""
         records, index = self.end.records, self.index
         if self.state == CLOSED and self.due <= now:

@@ -6,11 +6,14 @@ those of an uncongested path, so "offered" is demand: it can exceed the link's r
 has no retransmissions in it. docs/tmix.md derives the model.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from .vectors import ACCEPTOR, INITIATOR, SEQ
+from traffic.tmix.batch import Batch
+from traffic.tmix.vectors import ACCEPTOR, INITIATOR, SEQ
 
 # Ethernet 14 + IPv4 20 + TCP 20 + timestamp option 12
 HEADER_BYTES = 66
@@ -25,7 +28,7 @@ PACKETS_PER_ACK = 2
 DIRECTIONS = ("left_to_right", "right_to_left")     # index: side that sends data that way
 
 
-def packet_payload_bytes(mss):
+def packet_payload_bytes(mss: Any) -> Any:
     """Payload of a full packet for pairs of `m` values (-1: none).
 
     TCP_MAXSEG of a socket bounds what it announces and what it sends, so both directions
@@ -41,28 +44,36 @@ class Pieces:
     A piece is spread evenly over [begin_us, end_us], counted from its connection's start.
     """
 
-    first: np.ndarray           # int64[n + 1]: rows of each connection
-    owner: np.ndarray           # int64[pieces]
-    begin_us: np.ndarray        # float64[pieces]
-    end_us: np.ndarray          # float64[pieces]
-    wire_bytes: np.ndarray      # float64[2, pieces]: left to right, right to left
-    data_end_us: np.ndarray     # float64[n]: last data packet, from the connection's start
+    first: Any                  # int64[n + 1]: rows of each connection
+    owner: Any                  # int64[pieces]
+    begin_us: Any               # float64[pieces]
+    end_us: Any                 # float64[pieces]
+    wire_bytes: Any             # float64[2, pieces]: from the initiator, from the acceptor; or float64[links, pieces]
+    data_end_us: Any            # float64[n]: last data packet, from the connection's start
 
     @property
-    def connection_bytes(self):
-        """Wire bytes of each connection in each direction, float64[2, n]."""
+    def connection_bytes(self) -> Any:
+        """Wire bytes of each connection in each direction (on each link), float64[2, n]."""
         return np.add.reduceat(self.wire_bytes, self.first[:-1], axis=1)
 
+    def on_links(self, crossing: Any) -> "Pieces":
+        """The same with what crosses each link; crossing: float64[links, n, 2], 1 where a side's data do."""
+        wire = np.empty((len(crossing), len(self.owner)))
+        for link, sides in enumerate(crossing):
+            wire[link] = sides[self.owner, 0] * self.wire_bytes[0] + sides[self.owner, 1] * self.wire_bytes[1]
+        return replace(self, wire_bytes=wire)
 
-def pieces(batch, rtt_us, share_bps):
+
+def pieces(batch: Batch, rtt_us: Any, share_bps: Any) -> Pieces:
     """The `Pieces` of a batch whose FINs are explicit (`Batch.with_explicit_fins`).
 
     rtt_us: base round-trip time, a number or one for each connection.
-    share_bps: rate at which a long transfer proceeds, from `expected_share_bps`.
+    share_bps: rate at which a long transfer proceeds, from `expected_share_bps`; likewise.
     """
     counts = np.diff(batch.first)
     owner = batch.owner
     rtt_us = np.broadcast_to(np.asarray(rtt_us, float), len(batch))[owner]
+    share_bps = np.broadcast_to(np.asarray(share_bps, float), len(batch))[owner]
     is_fin = batch.size_bytes == 0
     payload = packet_payload_bytes(batch.mss)[owner]
     packets = -(-batch.size_bytes // payload)
@@ -87,7 +98,7 @@ def pieces(batch, rtt_us, share_bps):
     return Pieces(batch.first, owner, begin_us, end_us, wire, data_end_us)
 
 
-def expected_share_bps(rate_bps, load):
+def expected_share_bps(rate_bps: float, load: float) -> float:
     """Rate of a long transfer on a link that is loaded to `load` by everybody.
 
     Under processor sharing, which TCP approximates, a transfer of x bits takes
@@ -96,7 +107,7 @@ def expected_share_bps(rate_bps, load):
     return rate_bps * max(1 - load, 0.1)
 
 
-def _wire_bytes(batch, packets, is_fin):
+def _wire_bytes(batch: Batch, packets: Any, is_fin: Any) -> Any:
     """Bytes of every piece in each direction: data, its ACKs, handshake and closing."""
     wire = np.zeros((2, len(packets)))
     data = batch.size_bytes + HEADER_BYTES * packets
@@ -117,7 +128,7 @@ def _wire_bytes(batch, packets, is_fin):
     return wire
 
 
-def _dependency_chains(batch, counts):
+def _dependency_chains(batch: Batch, counts: Any) -> tuple[Any, Any]:
     """Chains of ADUs each waiting for the one before: a SEQ connection, a side of a CONC one.
 
     Returns the chain of every ADU in chain order, and the order (None: rows are in it).
@@ -130,9 +141,9 @@ def _dependency_chains(batch, counts):
     return chain[order], order
 
 
-def _begin_us(batch, chain, order, owner, rtt_us, lasts_us):
+def _begin_us(batch: Batch, chain: Any, order: Any, owner: Any, rtt_us: Any, lasts_us: Any) -> Any:
     """When each piece begins, from the connection's start, if nothing delays it."""
-    def arrange(column):
+    def arrange(column: Any) -> Any:
         return column if order is None else column[order]
 
     side, lasts_us = arrange(batch.side), arrange(lasts_us)
@@ -156,7 +167,7 @@ def _begin_us(batch, chain, order, owner, rtt_us, lasts_us):
     return result
 
 
-def carried_bytes(pieces_, start_us, from_us, to_us):
+def carried_bytes(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) -> Any:
     """Wire bytes in [from_us, to_us) in each direction, float64[2].
 
     start_us: experiment time at which each connection of the Pieces starts; negative for
@@ -175,31 +186,32 @@ def carried_bytes(pieces_, start_us, from_us, to_us):
     return pieces_.wire_bytes @ (share * taking_part)
 
 
-def offered_bps(pieces_, start_us, from_us, to_us):
+def offered_bps(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) -> Any:
     """Offered load over [from_us, to_us) in each direction, bit/s, float64[2]."""
     if to_us <= from_us:
         raise ValueError(f"interval [{from_us}, {to_us}) us is empty")
     return carried_bytes(pieces_, start_us, from_us, to_us) * 8e6 / (to_us - from_us)
 
 
-def thirds_bps(pieces_, start_us, from_us, to_us):
+def thirds_bps(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) -> Any:
     """Offered load of the three thirds of an interval, float64[2, 3]."""
     edges = np.linspace(from_us, to_us, 4)
     return np.stack([offered_bps(pieces_, start_us, a, b) for a, b in zip(edges, edges[1:])],
                     axis=1)
 
 
-def thirds_difference(thirds):
+def thirds_difference(thirds: Any) -> float:
     """|second - last| / last third of one direction: the suite wants at most 5 %."""
-    return abs(thirds[1] - thirds[2]) / thirds[2] if thirds[2] else float("inf")
+    return float(abs(thirds[1] - thirds[2]) / thirds[2]) if thirds[2] else float("inf")
 
 
-def scale_starts(start_us, scale):
+def scale_starts(start_us: Any, scale: float) -> Any:
     """Experiment start times: scale * trace start, in whole microseconds."""
     return np.rint(np.asarray(start_us) * scale).astype(np.int64)
 
 
-def search_scale(offered, target_bps, guess=1.0, *, tolerance=0.002, most_evaluations=24):
+def search_scale(offered: Callable[[float], float], target_bps: float, guess: float = 1.0, *,
+                 tolerance: float = 0.002, most_evaluations: int = 24) -> tuple[float, float]:
     """The scale at which `offered(scale)` is closest to the target.
 
     offered: function scale -> bit/s, about proportional to 1 / scale. A long transfer that
@@ -208,7 +220,7 @@ def search_scale(offered, target_bps, guess=1.0, *, tolerance=0.002, most_evalua
     Returns (scale, offered bit/s there). Raises ValueError if the load is 0 everywhere it
     looked.
     """
-    best = None
+    best: tuple[float, float] | None = None
     scale, damping = guess, 1.0
     for _ in range(most_evaluations):
         load = offered(scale)
@@ -223,6 +235,6 @@ def search_scale(offered, target_bps, guess=1.0, *, tolerance=0.002, most_evalua
             break
         # at most a factor of 8 at a time, for a load of 0 or an absurd guess
         scale *= float(np.clip(1 + error, 0.125, 8.0)) ** damping
-    if not best[1] > 0:
+    if best is None or not best[1] > 0:
         raise ValueError(f"no load at any scale tried (from {guess:g} down to {scale:g})")
     return best

@@ -10,11 +10,18 @@ meaning is that of `vectors.Op`.
 Standard library only: the replay runs where importing numpy costs more than reading a plan.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
 from array import array
 from pathlib import Path
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 MAGIC = b"tmixplan 1\n"
 MAX_HEADER_BYTES = 1 << 20
@@ -41,16 +48,24 @@ class Plan:
     rule moved the connection.
     """
 
-    def __init__(self, header, columns):
+    start_us: array[int]
+    conn_id: array[int]
+    mss_init: array[int]
+    mss_acc: array[int]
+    prefill: array[int]
+    init_first: array[int]
+    acc_first: array[int]
+
+    def __init__(self, header: dict[str, Any], columns: Sequence[array[int]]) -> None:
         self.header = header
         for (name, _, _), values in zip(COLUMNS, columns):
             setattr(self, name, values)
 
-    def __len__(self):
-        return self.header["connections"]
+    def __len__(self) -> int:
+        return len(self.start_us)
 
 
-def write_plan(path, columns, **metadata):
+def write_plan(path: str | Path, columns: Mapping[str, Any], **metadata: Any) -> None:
     """Write a plan; it appears under its name only when complete.
 
     columns: name -> buffer of native int64 (array('q') or numpy), as in COLUMNS.
@@ -73,15 +88,16 @@ def write_plan(path, columns, **metadata):
                     raise PlanError(f"{path}: column {name} has {len(values) / 8:g} rows, "
                                     f"{rows} are right")
                 if sys.byteorder == "big":
-                    values = array("q", bytes(values))
-                    values.byteswap()
+                    swapped = array("q", bytes(values))
+                    swapped.byteswap()
+                    values = memoryview(swapped).cast("B")
                 file.write(values)
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
 
 
-def read_plan(path):
+def read_plan(path: str | Path) -> Plan:
     """The `Plan` in a file. Raises PlanError if it is not complete and consistent."""
     with open(path, "rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
@@ -97,9 +113,9 @@ def read_plan(path):
         right = file.tell() + 8 * sum(counts[count] + extra for _, count, extra in COLUMNS)
         if size != right:
             raise PlanError(f"{path}: {size} bytes, its header says {right}")
-        columns = []
+        columns: list[array[int]] = []
         for _, count, extra in COLUMNS:
-            values = array("q")
+            values: array[int] = array("q")
             values.fromfile(file, counts[count] + extra)
             if sys.byteorder == "big":
                 values.byteswap()

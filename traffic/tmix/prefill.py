@@ -9,10 +9,12 @@ state at prefill_t and are left out. The others are started, in their order, in 
 carry their bits.
 """
 
+from typing import Any
+
 import numpy as np
 
 
-def prefill(start_us, data_end_us, bits, prefill_us, target_bps):
+def prefill(start_us: Any, data_end_us: Any, bits: Any, prefill_us: int, target_bps: float) -> tuple[Any, Any, int]:
     """Apply the rule.
 
     start_us: int64[n], experiment time without prefill.

@@ -3,20 +3,26 @@
 
 The format is recognised at each connection's header (`SEQ`/`CONC` or `S`/`C`). Files may be
 gzip-compressed; they are streamed, never held. A file is somebody else's data: numbers,
-line lengths and counts are bounded and every defect raises one `VectorError`.
+line lengths, sizes and counts are bounded and every defect raises one `VectorError`.
 """
 
 import gzip
 import io
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO, cast
 
-from .vectors import (ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_ID, MAX_MSS, MAX_TIME_US,
+from traffic.tmix.vectors import (ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_ID, MAX_MSS, MAX_TIME_US,
                       MIN_MSS, SEQ, Adu, Vector, epochs)
 
 MAX_LINE_BYTES = 1024
 MAX_WINDOW_BYTES = 1 << 32
 MAX_DIGITS = 20
+MAX_ADUS = 1 << 22         # of a connection
+#: what a compressed file may unpack to without being suspicious: this much, or so many times its size
+_UNSUSPICIOUS_BYTES, _UNSUSPICIOUS_RATIO = 64 << 20, 100
 
 _HEADERS = {b"SEQ": (SEQ, False), b"CONC": (CONC, False), b"S": (SEQ, True), b"C": (CONC, True)}
 _SIDES = {b">": INITIATOR, b"<": ACCEPTOR, b"c>": INITIATOR, b"c<": ACCEPTOR,
@@ -31,13 +37,28 @@ _FORMS = {b">": "> <bytes>", b"<": "< <bytes>", b"c>": "c> <bytes>", b"c<": "c< 
 class VectorError(ValueError):
     """A defect in a vector file: `file`, `line` (1-based) and what would be right."""
 
-    def __init__(self, file, line, message):
+    def __init__(self, file: str | Path, line: int, message: str) -> None:
         super().__init__(f"{file}:{line}: {message}")
         self.file = str(file)
         self.line = line
 
 
-def read_vectors(path, *, check_epochs=True):
+@dataclass(frozen=True)
+class Limits:
+    """How much is read before it is taken for an attack or a mistake.
+
+    size_bytes: of a file, uncompressed; None: 4 GB, and less of a file that is compressed too well.
+    connections: of all files together, which is for the caller to see to.
+    """
+    size_bytes: int | None = None
+    connections: int = 5_000_000
+    option: str = "--most-bytes"        # what raises the first, for messages
+
+
+_MOST_BYTES = 4 << 30
+
+
+def read_vectors(path: str | Path, *, check_epochs: bool = True, limits: Limits = Limits()) -> Iterator[Vector]:
     """Yield the `Vector`s of a file in file order.
 
     path: text or gzip file in either format.
@@ -48,13 +69,35 @@ def read_vectors(path, *, check_epochs=True):
     with open(path, "rb") as raw:
         magic = raw.read(2)
         raw.seek(0)
-        stream = io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 16) if magic == b"\x1f\x8b" else raw
-        yield from _Parser(Path(path), check_epochs).vectors(_lines(stream, path))
+        packed = magic == b"\x1f\x8b"
+        stream: Any = io.BufferedReader(cast(Any, gzip.GzipFile(fileobj=raw)), 1 << 16) if packed else raw
+        guard = _Guard(path, raw if packed else None, limits)
+        yield from _Parser(Path(path), check_epochs).vectors(_lines(stream, path, guard))
 
 
-def _lines(stream, path):
+class _Guard:
+    """Looks at how much has been read, from time to time."""
+
+    EVERY_LINES = 1 << 14
+
+    def __init__(self, path: str | Path, packed: BinaryIO | None, limits: Limits) -> None:
+        self._path, self._packed, self._limits = path, packed, limits
+        self._most = limits.size_bytes or _MOST_BYTES
+
+    def check(self, line: int, size_bytes: int) -> None:
+        """VectorError if `size_bytes` up to a line are too many."""
+        if size_bytes > self._most:
+            raise VectorError(self._path, line, f"more than {self._most} bytes{' uncompressed' * bool(self._packed)}; "
+                              f"if that is meant, allow it with {self._limits.option}")
+        if (self._packed and self._limits.size_bytes is None and size_bytes > _UNSUSPICIOUS_BYTES
+                and size_bytes > _UNSUSPICIOUS_RATIO * self._packed.tell()):
+            raise VectorError(self._path, line, f"unpacks to more than {_UNSUSPICIOUS_RATIO} times its size; if that "
+                              f"is meant, say with {self._limits.option} how many bytes it may have")
+
+
+def _lines(stream: BinaryIO, path: str | Path, guard: _Guard) -> Iterator[tuple[int, list[bytes]]]:
     """(line number, fields) of every line that is not blank or a comment."""
-    number = 0
+    number = size_bytes = 0
     while True:
         try:
             line = stream.readline(MAX_LINE_BYTES + 1)
@@ -62,8 +105,11 @@ def _lines(stream, path):
             raise VectorError(path, number + 1,
                               f"damaged gzip data ({error}); fetch the file again") from error
         if not line:
-            return
+            return guard.check(number + 1, size_bytes)
         number += 1
+        size_bytes += len(line)
+        if not number % guard.EVERY_LINES:
+            guard.check(number, size_bytes)
         if len(line) > MAX_LINE_BYTES:
             raise VectorError(path, number, f"line longer than {MAX_LINE_BYTES} bytes; is this "
                               "a text file of connection vectors?")
@@ -74,22 +120,31 @@ def _lines(stream, path):
             yield number, fields
 
 
-def _show(fields):
+def _show(fields: Iterable[bytes]) -> str:
     return b" ".join(fields)[:60].decode("ascii", "backslashreplace")
 
 
 class _Parser:
     """State of the connection being read."""
 
-    def __init__(self, path, check_epochs):
+    def __init__(self, path: Path, check_epochs: bool) -> None:
         self._path = path
         self._check_epochs = check_epochs
         self._line = 0
+        self._kind, self._alternate = SEQ, False
+        self._count, self._adu_counts = 0, (0, 0)       # what the header announces of a SEQ, of a CONC vector
+        self._start_us, self._header_line = 0, 0
+        self._ids: tuple[int, ...] = ()
+        self._properties: dict[bytes, tuple[float, ...]] = {}
+        self._data: list[Adu] = []
+        self._fins: list[int | None] = [None, None]
+        self._closed = False
+        self._pending: list[int | None] = [None, None]  # waits of the sides; of a SEQ vector the first only
 
-    def _error(self, message, line=None):
+    def _error(self, message: str, line: int | None = None) -> VectorError:
         return VectorError(self._path, line or self._line, message)
 
-    def vectors(self, lines):
+    def vectors(self, lines: Iterable[tuple[int, list[bytes]]]) -> Iterator[Vector]:
         opened = False
         for self._line, fields in lines:
             word = fields[0]
@@ -112,7 +167,7 @@ class _Parser:
         if opened:
             yield self._finish()
 
-    def _number(self, fields, name, bound, what):
+    def _number(self, fields: list[bytes], name: str, bound: int, what: str) -> int:
         """The one integer after the keyword. The shortcut carries nearly all of a file."""
         if len(fields) == 2:
             field = fields[1]
@@ -120,7 +175,7 @@ class _Parser:
                 return int(field)
         return self._numbers(fields, (name,), (bound,), what)[0]
 
-    def _numbers(self, fields, names, bounds, what):
+    def _numbers(self, fields: list[bytes], names: Sequence[str], bounds: Sequence[int], what: str) -> list[int]:
         """The integers after the keyword."""
         if len(fields) != len(names) + 1:
             raise self._error(f"'{_show(fields)}' has {len(fields) - 1} fields after "
@@ -134,28 +189,29 @@ class _Parser:
             values.append(int(field))
         return values
 
-    def _header(self, fields):
+    def _header(self, fields: list[bytes]) -> None:
         self._kind, self._alternate = _HEADERS[fields[0]]
         word = fields[0].decode()
         if self._kind == SEQ:
             start_us, count, *ids = self._numbers(
                 fields, ("start", "epochs", "id", "id"), (MAX_TIME_US, MAX_ID, MAX_ID, MAX_ID),
                 f"{word} <start us> <epochs> <id> <id>")
-            self._counts = count
+            self._count = count
         else:
             start_us, n_init, n_acc, *ids = self._numbers(
                 fields, ("start", "initiator ADUs", "acceptor ADUs", "id", "id"),
                 (MAX_TIME_US, MAX_ID, MAX_ID, MAX_ID, MAX_ID),
                 f"{word} <start us> <initiator ADUs> <acceptor ADUs> <id> <id>")
-            self._counts = (n_init, n_acc)
+            self._adu_counts = (n_init, n_acc)
         self._start_us, self._ids = start_us, tuple(ids)
         self._header_line = self._line
         self._properties = {}
         self._data, self._fins, self._closed = [], [None, None], False
-        self._pending = [None, None] if self._kind == CONC else None
+        self._pending = [None, None]
 
-    def _property(self, word, fields):
-        if self._data or self._pending not in (None, [None, None]):
+    def _property(self, word: bytes, fields: list[bytes]) -> None:
+        value: tuple[float, ...]
+        if self._data or self._pending != [None, None]:
             raise self._error(f"'{_show(fields)}' after an ADU; w, r, l and m lines stand "
                               "between the header and the first ADU")
         if word in self._properties:
@@ -164,7 +220,7 @@ class _Parser:
             value = tuple(self._numbers(fields, ("window", "window"), (MAX_WINDOW_BYTES,) * 2,
                                         "w <initiator bytes> <acceptor bytes>"))
         elif word == b"r":
-            value = self._number(fields, "RTT", MAX_TIME_US, "r <min RTT us>")
+            value = (self._number(fields, "RTT", MAX_TIME_US, "r <min RTT us>"),)
         elif word == b"m":
             value = tuple(self._numbers(fields, ("MSS", "MSS"), (MAX_MSS,) * 2,
                                         "m <initiator MSS> <acceptor MSS>"))
@@ -175,9 +231,9 @@ class _Parser:
             value = self._losses(fields)
         self._properties[word] = value
 
-    def _losses(self, fields):
+    def _losses(self, fields: list[bytes]) -> tuple[float, ...]:
         try:
-            value = tuple(float(field) for field in fields[1:])
+            value: tuple[float, ...] = tuple(float(field) for field in fields[1:])
         except ValueError:
             value = ()
         if len(value) != 2 or not all(0 <= ratio <= 1 for ratio in value):
@@ -185,28 +241,30 @@ class _Parser:
                               "'l <initiator to acceptor> <acceptor to initiator>'")
         return value
 
-    def _add(self, side, wait_us, size_bytes, what):
+    def _add(self, side: int, wait_us: int, size_bytes: int, what: str) -> None:
         if size_bytes == 0:
             raise self._error(f"an ADU of 0 bytes; {what}")
         if self._closed and (self._kind == SEQ or self._fins[side] is not None):
             raise self._error(f"data of the {_NAMES[side]} after a FIN; the FIN comes last")
+        if len(self._data) >= MAX_ADUS:
+            raise self._error(f"more than {MAX_ADUS} ADUs in one connection", self._header_line)
         self._data.append(Adu(side, wait_us, size_bytes))
 
-    def _seq_line(self, word, fields):
+    def _seq_line(self, word: bytes, fields: list[bytes]) -> None:
         if word == b"t":
-            if self._pending is not None:
+            if self._pending[0] is not None:
                 raise self._error("a second 't' line in a row; one wait stands between two ADUs")
-            self._pending = self._number(fields, "wait", MAX_TIME_US, "t <us>")
+            self._pending[0] = self._number(fields, "wait", MAX_TIME_US, "t <us>")
         elif word in (b">", b"<"):
             size = self._number(fields, "ADU size", MAX_ADU_BYTES, _FORMS[word])
-            self._add(_SIDES[word], self._pending or 0, size,
+            self._add(_SIDES[word], self._pending[0] or 0, size,
                       "in this format the FIN is a 't' line at the end")
-            self._pending = None
+            self._pending[0] = None
         else:
             raise self._error(f"'{_show(fields)}' in a SEQ connection; right are '> bytes', "
                               "'< bytes' and 't us'")
 
-    def _conc_line(self, word, fields):
+    def _conc_line(self, word: bytes, fields: list[bytes]) -> None:
         if word in (b"t>", b"t<"):
             side = _SIDES[word]
             if self._pending[side] is not None:
@@ -223,7 +281,7 @@ class _Parser:
             raise self._error(f"'{_show(fields)}' in a CONC connection; right are 'c> bytes', "
                               "'c< bytes', 't> us' and 't< us'")
 
-    def _alternate_line(self, word, fields):
+    def _alternate_line(self, word: bytes, fields: list[bytes]) -> None:
         if word not in (b"I", b"A"):
             raise self._error(f"'{_show(fields)}' in an S or C connection; right is "
                               "'I|A <send wait us> <receive wait us> <bytes>'")
@@ -250,7 +308,7 @@ class _Parser:
         else:
             self._fins[side], self._closed = send_us + receive_us, True
 
-    def _finish(self):
+    def _finish(self) -> Vector:
         if not self._data:
             raise self._error("a connection without ADUs; at least one with data must follow "
                               "its header", self._header_line)
@@ -259,25 +317,25 @@ class _Parser:
             # sent last, in CONC of its own side.
             if self._kind == CONC:
                 self._fins = self._pending
-            elif self._pending is not None:
-                self._fins[self._data[-1].side] = self._pending
+            elif self._pending[0] is not None:
+                self._fins[self._data[-1].side] = self._pending[0]
         self._check_counts()
         fins = [Adu(side, wait_us, 0) for side, wait_us in enumerate(self._fins)
                 if wait_us is not None]
-        known = self._properties.get
+        known: Any = self._properties.get
         return Vector(self._start_us, self._kind, self._ids, tuple(self._data + fins),
-                      known(b"w"), known(b"r"), known(b"l"), known(b"m"))
+                      known(b"w"), known(b"r", (None,))[0], known(b"l"), known(b"m"))
 
-    def _check_counts(self):
+    def _check_counts(self) -> None:
         if self._kind == SEQ:
-            found = epochs(self._data)
-            if self._check_epochs and found != self._counts:
-                raise self._error(f"the header announces {self._counts} epochs, {found} follow; "
+            seen = epochs(self._data)
+            if self._check_epochs and seen != self._count:
+                raise self._error(f"the header announces {self._count} epochs, {seen} follow; "
                                   "lines are missing or the count is wrong", self._header_line)
             return
         found = (sum(adu.side == INITIATOR for adu in self._data),
                  sum(adu.side == ACCEPTOR for adu in self._data))
-        if found != self._counts:
+        if found != self._adu_counts:
             raise self._error("the header announces {} initiator and {} acceptor ADUs, {} and {} "
                               "follow; lines are missing or the counts are wrong"
-                              .format(*self._counts, *found), self._header_line)
+                              .format(*self._adu_counts, *found), self._header_line)

@@ -6,11 +6,18 @@ the columns of `COLUMNS` as little-endian int64, one after the other. Times are 
 of experiment time; NEVER where the moment did not come. Standard library only.
 """
 
+from __future__ import annotations
+
 import errno
 import json
 import os
 import sys
 from array import array
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, BinaryIO
 
 MAGIC = b"tmixrecords 1\n"
 NEVER = -1
@@ -39,18 +46,26 @@ class RecordsError(ValueError):
 class Records:
     """The columns as `array('q')` attributes, and the `header` dict."""
 
-    def __init__(self, header, columns):
+    start_us: array[int]
+    connected_us: array[int]
+    end_us: array[int]
+    status: array[int]
+    read_bytes: array[int]
+    sent_us: array[int]
+    delivered_us: array[int]
+
+    def __init__(self, header: dict[str, Any], columns: Sequence[array[int]]) -> None:
         self.header = header
         for (name, _, _), values in zip(COLUMNS, columns):
             setattr(self, name, values)
 
     @classmethod
-    def empty(cls, header):
+    def empty(cls, header: dict[str, Any]) -> "Records":
         """Records in which nothing has happened; `header` has the three counts."""
         return cls(header, [array("q", [initial]) * header[count]
                             for _, count, initial in COLUMNS])
 
-    def write(self, path):
+    def write(self, path: str) -> None:
         """Write the file; it appears under its name only when complete."""
         part = f"{path}.part"
         try:
@@ -69,19 +84,19 @@ class Records:
             raise
 
 
-def status_text(status):
+def status_text(status: int) -> str:
     """A status as docs/run-folder.md has it; what did not start is unfinished, too."""
     if status < 0:
         return f"failed: {errno.errorcode.get(-status, -status)}"
     return "finished" if status == FINISHED else "unfinished"
 
 
-def records_name(source, role):
-    """The file name of the records of one end of a source."""
-    return f"source{source}.{role}.records"
+def records_name(name: str, role: str) -> str:
+    """The file name of the records of one end; `name` is that of its plan, without suffix."""
+    return f"{name}.{role}.records"
 
 
-def read_header(file, path):
+def read_header(file: BinaryIO, path: str) -> dict[str, Any]:
     """The header of an open records file, which is left at its columns.
 
     Raises RecordsError if it is no such file or not of the right size.
@@ -89,7 +104,7 @@ def read_header(file, path):
     if file.read(len(MAGIC)) != MAGIC:
         raise RecordsError(f"{path}: does not begin with '{MAGIC.decode().strip()}'")
     try:
-        header = json.loads(file.readline())
+        header: dict[str, Any] = json.loads(file.readline())
         right = file.tell() + 8 * sum(header[count] for _, count, _ in COLUMNS)
     except (ValueError, KeyError, TypeError) as error:
         raise RecordsError(f"{path}: header line: {error!r}") from error

@@ -5,12 +5,15 @@
 
 The job: {"node": "n1", "duration_us": 1000000, "out_dir": "/run/out", "endpoints": [...]},
 each endpoint {"source": 0, "role": "initiator"|"acceptor", "plan": path, "local": ip,
-"peer": ip, "port": the acceptor's port, "ports": [first, count] of the initiator, optional}.
+"peer": ip, "port": the acceptor's port, and optionally "ports": [first, count] of the initiator, "cca": what
+its connections have to choose}.
 
 It opens its listeners, prints `ready`, reads `start <t0>` (CLOCK_MONOTONIC, ns) from stdin,
-replays until t0 + duration or SIGTERM, writes out_dir/source<k>.<role>.records
+replays until t0 + duration or SIGTERM, writes out_dir/<name of the plan>.<role>.records
 (see `records`) and prints `done {"account": ...}`. A defect is one line on stderr and exit 1.
 """
+
+from __future__ import annotations
 
 import gc
 import json
@@ -27,8 +30,13 @@ from traffic.tmix.plan import PlanError
 from traffic.tmix.records import records_name
 from traffic.tmix.sockets import exact_timers, raise_descriptor_limit
 
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from traffic.tmix.eventloop import EventLoop
+    from traffic.tmix.ringloop import RingLoop
 
-def read_job(path):
+
+def read_job(path: str) -> tuple[str, int, str, list[End], str]:
     """The job's `node`, `duration_us`, `out_dir` and its `End`s.
 
     Raises JobError, PlanError, OSError.
@@ -50,7 +58,7 @@ def read_job(path):
     return node, duration_us, out_dir, ends, how
 
 
-def make_loop(ends, how):
+def make_loop(ends: list[End], how: str) -> EventLoop | RingLoop:
     """The loop that replays the ends: by io_uring if the kernel has what it takes."""
     if how != "epoll":
         try:
@@ -63,7 +71,7 @@ def make_loop(ends, how):
     return EventLoop(ends)
 
 
-def share_ports(ends):
+def share_ports(ends: list[End]) -> None:
     """Mark initiators whose port ranges overlap at one address: they need SO_REUSEADDR."""
     initiators = [end for end in ends if end.initiates]
     for i, one in enumerate(initiators):
@@ -73,7 +81,7 @@ def share_ports(ends):
                 one.shares_ports = other.shares_ports = True
 
 
-def replay(path):
+def replay(path: str) -> None:
     """Do the job in a file, talking to the starter on stdin and stdout; see above."""
     node, duration_us, out_dir, ends, how = read_job(path)
     raise_descriptor_limit()
@@ -84,7 +92,7 @@ def replay(path):
     if word != "start" or not t0_ns.strip().isdigit():
         raise JobError("no 'start <t0_ns>' on stdin")
 
-    def stop(_number, _frame):
+    def stop(_number: int, _frame: object) -> None:
         loop.stopping = True
 
     signal(SIGTERM, stop)
@@ -97,13 +105,13 @@ def replay(path):
     finally:
         loop.close()
         for end in ends:
-            end.records.write(os.path.join(out_dir, records_name(end.source, end.role)))
+            end.records.write(os.path.join(out_dir, records_name(end.name, end.role)))
     account = {"node": node, "stopped_early": loop.stopping, "strays": loop.strays,
                "ends": [end.account() for end in ends]}
     print("done", json.dumps(account), flush=True)
 
 
-def main():
+def main() -> int:
     """Entry point; returns the exit code."""
     if len(sys.argv) != 2:
         print("usage: replay.py JOB.json", file=sys.stderr)

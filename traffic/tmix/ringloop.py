@@ -8,18 +8,24 @@ wake-up only where an instant has to be noted that is not known beforehand. The 
 a write begins after a wait is known: it is the deadline that the kernel keeps.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 from errno import ECANCELED, ECONNABORTED, ETIME
 from heapq import heapify, heappop, heappush, heapreplace
 
-from ..clock import now_ns
-from .endpoint import listener
-from .flow import (ACCEPT, AHEAD_OVER, CONNECT, CONNECTING, CUT, Flow, IGNORED, KIND_BITS, KIND_MASK,
+from traffic.clock import now_ns
+from traffic.tmix.endpoint import End, listener
+from traffic.tmix.flow import (ACCEPT, AHEAD_OVER, CONNECT, CONNECTING, CUT, Flow, IGNORED, KIND_BITS, KIND_MASK,
                    RECEIVE, SEND, SHUTDOWN, SOCKET)
-from .records import NEVER, NOT_STARTED, UNFINISHED
-from .sockets import IPPROTO_TCP, SO_REUSEADDR, SOL_SOCKET, TCP_MAXSEG, close, tcp_socket
-from .uring import LINK, QUIET, Ring
+from traffic.tmix.records import NEVER, NOT_STARTED, UNFINISHED
+from traffic.tmix.sockets import IPPROTO_TCP, SO_REUSEADDR, SOL_SOCKET, TCP_CONGESTION, TCP_MAXSEG, close, tcp_socket
+from traffic.tmix.uring import LINK, QUIET, Ring
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from typing import Any
 
 RING_ENTRIES = 4096
 # So many connections are handed to the ring ahead of their time, and so many sockets are kept for
@@ -33,28 +39,30 @@ CLOSED_NS = 1_000_000_000
 class RingLoop:
     """Replays the `End`s of a node. Instants are ns since t0 on CLOCK_MONOTONIC."""
 
-    def __init__(self, ends):
+    def __init__(self, ends: list[End]) -> None:
         """Set up the ring and the listeners. Raises OSError, also without such an io_uring."""
         self.stopping = False       # set by a signal handler
         self.strays = 0             # incoming connections that no plan knows
         self.ring = Ring(RING_ENTRIES)
         self.t0_ns = self._end_ns = 0
-        self._flows = {}            # number -> Flow
+        self._flows: dict[int, Flow] = {}
         self._count = 0             # number of the next flow
-        self._sockets = []          # for the next connects
+        self._sockets: list[int] = []           # for the next connects
         self._socket_errno = 0      # why there are none
-        self._closing = []          # (instant, number): flows whose close waits in the ring
+        self._closing: list[tuple[int, int]] = []       # (instant, number): flows whose close waits in the ring
         self._ends = ends
-        self._starts = []           # (instant, end's number): the next start of each
+        self._starts: list[tuple[int, int]] = []        # (instant, end's number): the next start of each
         self._next = [0] * len(ends)
         self._one = ctypes.c_int(1)
-        self._mss = {}              # value -> c_int that stays
+        self._mss: dict[int, ctypes.c_int] = {}         # value -> one that stays
+        self._ccas = {number: ctypes.create_string_buffer(end.cca.encode())
+                      for number, end in enumerate(ends) if end.cca}
         # end's number -> (descriptor, address of the peer, its size)
         self._listeners = {number: (listener(end, nonblocking=False),
                                     ctypes.create_string_buffer(16), ctypes.c_int(16))
                            for number, end in enumerate(ends) if not end.initiates}
 
-    def run(self, t0_ns, duration_ns):
+    def run(self, t0_ns: int, duration_ns: int) -> None:
         """Replay until t0 + duration or `stopping`."""
         self.t0_ns, self._end_ns = t0_ns, t0_ns + duration_ns
         self._starts = [(1000 * end.start_us[0], number) for number, end in enumerate(self._ends)
@@ -97,7 +105,7 @@ class RingLoop:
                     flow.fin_sent(result, now)
         self._cut(now)
 
-    def _own(self, kind, number, result, now):
+    def _own(self, kind: int, number: int, result: int, now: int) -> None:
         """A completion that is no flow's."""
         if kind == ACCEPT:
             self._accepted(number, result, now)
@@ -109,23 +117,23 @@ class RingLoop:
             else:
                 self._socket_errno = -result
 
-    def at_end(self):
+    def at_end(self) -> bool:
         """Whether the replay is to stop now."""
         return self.stopping or now_ns() >= self._end_ns
 
-    def forget(self, number):
+    def forget(self, number: int) -> None:
         """A flow is over."""
         del self._flows[number]
 
-    def closes_at(self, due, number):
+    def closes_at(self, due: int, number: int) -> None:
         """A flow is over at `due` unless it fails."""
         heappush(self._closing, (due + CLOSED_NS, number))
 
-    def _forget_closed(self, now):
+    def _forget_closed(self, now: int) -> None:
         while self._closing and self._closing[0][0] < now:
             self._flows.pop(heappop(self._closing)[1], None)
 
-    def _new(self, end, index, fd):
+    def _new(self, end: End, index: int, fd: int) -> Flow:
         number = self._count
         self._count = number + 1
         end.records.status[index] = UNFINISHED
@@ -134,7 +142,7 @@ class RingLoop:
 
     # --- initiators ---------------------------------------------------------------------------
 
-    def _hand_over_starts(self, now):
+    def _hand_over_starts(self, now: int) -> None:
         """Submit the next AHEAD connects, each behind a timeout; the first one tells us."""
         self._forget_closed(now)
         starts, sockets = self._starts, self._sockets
@@ -152,7 +160,7 @@ class RingLoop:
             self.ring.at(self.t0_ns + instant, LINK | QUIET if i and sockets else
                          LINK if sockets else 0, IGNORED if i else AHEAD_OVER)
             if sockets:
-                self._connect(end, index, instant, sockets.pop())
+                self._connect(number, index, instant, sockets.pop())
             else:
                 end.records.start_us[index] = end.records.end_us[index] = instant // 1000
                 end.records.status[index] = -self._socket_errno
@@ -161,8 +169,9 @@ class RingLoop:
             for _ in range(AHEAD):
                 self.ring.socket(0, SOCKET)
 
-    def _connect(self, end, index, instant, fd):
-        """The rest of a chain that connects."""
+    def _connect(self, of: int, index: int, instant: int, fd: int) -> None:
+        """The rest of a chain that connects; `of`: the end's number."""
+        end = self._ends[of]
         ring, flow = self.ring, self._new(end, index, fd)
         end.records.start_us[index] = instant // 1000
         flow.due = instant
@@ -171,6 +180,8 @@ class RingLoop:
         if mss:
             value = self._mss.setdefault(mss, ctypes.c_int(mss))
             ring.set_option(fd, IPPROTO_TCP, TCP_MAXSEG, value, LINK | QUIET, number)
+        if end.cca:
+            ring.set_option(fd, IPPROTO_TCP, TCP_CONGESTION, self._ccas[of], LINK | QUIET, number)
         if end.shares_ports:
             ring.set_option(fd, SOL_SOCKET, SO_REUSEADDR, self._one, LINK | QUIET, number)
         ring.bind(fd, end.local_ip, end.port_of(index), LINK | QUIET, number)
@@ -178,15 +189,15 @@ class RingLoop:
 
     # --- acceptors ----------------------------------------------------------------------------
 
-    def _accept(self, number):
+    def _accept(self, number: int) -> None:
         fd, address, size = self._listeners[number]
         self.ring.make_room()
         self.ring.accept(fd, ctypes.addressof(address), ctypes.addressof(size),
                          number << KIND_BITS | ACCEPT)
 
-    def _accepted(self, number, fd, now):
+    def _accepted(self, number: int, fd: int, now: int) -> None:
         end = self._ends[number]
-        port = int.from_bytes(self._listeners[number][1][2:4], "big")
+        port = int.from_bytes(self._listeners[number][1].raw[2:4], "big")
         self._accept(number)
         if fd < 0:
             if fd != -ECONNABORTED:     # that one broke in the queue
@@ -202,14 +213,14 @@ class RingLoop:
 
     # --- the end ------------------------------------------------------------------------------
 
-    def _note_reads(self, completed):
+    def _note_reads(self, completed: list[tuple[Any, ...]]) -> None:
         """What was read until the end; a partial read counts."""
         for number, result in completed:
             flow = self._flows.get(number >> KIND_BITS)
             if flow is not None and number & KIND_MASK == RECEIVE and flow.asked and result > 0:
                 flow.read += result
 
-    def _cut(self, now):
+    def _cut(self, now: int) -> None:
         """Note how far the unfinished connections came by `now`."""
         # Until nothing is left to cancel: what is still under way when a ring goes away is
         # cancelled by a kernel thread that waits for this process without sleeping, and where
@@ -231,7 +242,7 @@ class RingLoop:
             else:
                 flow.cut(now)
 
-    def close(self):
+    def close(self) -> None:
         """Close everything."""
         self.ring.close()
         for fd in [*self._sockets, *(fd for fd, _, _ in self._listeners.values()),

@@ -1,112 +1,228 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tmix as a scenario's traffic: one source per path, replayed by a client and a server.
-
-Fields of the traffic section:
+"""Tmix as a component of the traffic: one source per path, replayed by a client and a server.
 
     kind: tmix
-    target: right_to_left       the direction that the load is meant for
-    load: 60 %                  of that link's rate
+    target: right_to_left       the link direction (or a list of them) that the load is meant for
+    load: 60 %                  of the rate of those links, together
+    paths: [n1->n4]             initiator->acceptor of each source (default: all that cross a target)
     traces: FOLDER              vector files, one per source; without it they are synthesised
     scale: search | unc | 1.5   factor on the traces' start times: search one that meets the
                                 load (default), the scenario's `unc_scale`, or a number
     unc_scale: 5.276            the suite's factor for the UNC traces at this load
     synth: {mean_acceptor: 18 kB}   parameters of the synthesiser (docs/tmix.md) other than its defaults
+    mix: sources | connections  with several congestion controls: sources take turns, or each source's
+                                connections are dealt out
+    most_connections: 5000000   more are taken for a mistake
+    most_size: 4 GB             of a vector file, uncompressed; likewise
 """
 import dataclasses
+import fcntl
+import hashlib
 import json
 import os
+import pathlib
+import shutil
+from collections.abc import Mapping
+from typing import Any
 
-from traffic import ParameterError, Program, Workload
+from testbed import fields
+from testbed.fields import FieldError
+from traffic import routes
+from traffic.components import Component, Context, Flow, Prepared, Program, Timing
+from traffic.tmix.synth import SynthParameters
 
-_FIELDS = {"kind", "target", "load_percent", "traces", "scale", "unc_scale", "synth"}
-_FIRST_PORT = 5000
-
-
-def validate(section, network):
-    """Raise ParameterError for a section that makes no sense for this network."""
-    for name in section:
-        if name not in _FIELDS:
-            hint = "a value with a unit such as '60 %' expected" if name == "load" else \
-                f"unknown field; fields are: {', '.join(sorted(f.removesuffix('_percent') for f in _FIELDS))}"
-            raise ParameterError(name, hint)
-    bottlenecks = [link["name"] for link in network["links"] if link["bottleneck"]]
-    if section.get("target") not in bottlenecks:
-        raise ParameterError("target", f"one of {', '.join(bottlenecks)} expected")
-    if not 0 < section.get("load_percent", 0) <= 200:
-        raise ParameterError("load", "a percentage above 0 and up to 200 such as '60 %' expected")
-    _scale(section)
-    _synth_parameters(section)
+FIRST_PORT = 5000
+_MOST_SOURCES = 10_000
+_DESCRIPTION = "description.json"
 
 
-def prepare(section, context):
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """The fields of a Tmix component."""
+    target: tuple[str, ...] = fields.listing(fields.word(), least=1, single=True, distinct=True)
+    load_percent: float = fields.percent(above=0, least=None, most=200)
+    paths: tuple[str, ...] = fields.listing(
+        fields.word(pattern=routes.PATH_PATTERN, example="n1->n4"), default=(), single=True)
+    traces: str | None = fields.word(default=None)
+    scale: tuple[str | float, ...] = fields.listing(fields.either(fields.word(choices=("search", "unc")),
+                                                      fields.number(above=0, most=1e9)),
+                                        default=("search",), least=1, most=1, single=True)
+    unc_scale: float | None = fields.number(default=None, above=0, most=1e9)
+    synth: SynthParameters = fields.section(SynthParameters, default={})
+    mix: str = fields.word(choices=("sources", "connections"), default="sources")
+    most_connections: int = fields.count(default=5_000_000, least=1)
+    most_size_bytes: int | None = fields.size(default=None, least=1)
+
+    def __post_init__(self) -> None:
+        if self.synth.connections_per_second != SynthParameters().connections_per_second:
+            raise FieldError("synth.connections_per_second", "follows from the load")
+        if self.scale[0] == "unc" and self.unc_scale is None:
+            raise FieldError("scale", "unc needs unc_scale, the suite's factor for the UNC traces at this load")
+
+    @property
+    def factor(self) -> float | None:
+        """The factor on start times; None for a search."""
+        wanted = self.unc_scale if self.scale[0] == "unc" else self.scale[0]
+        return wanted if isinstance(wanted, float) else None
+
+    @property
+    def folder(self) -> str:
+        """The folder of the traces; after an = sign the shell leaves ~ as it is."""
+        return os.path.expanduser(self.traces or "")
+
+
+def inputs(section: Section) -> dict[str, str]:
+    """{path: sha256} of the vector files."""
+    found = {}
+    for path in _files(section):
+        with open(path, "rb") as file:
+            found[str(path)] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def _files(section: Section) -> list[pathlib.Path]:
+    from traffic.tmix.workload import WorkloadError, trace_files
+    try:
+        return trace_files(section.folder) if section.traces else []
+    except WorkloadError as problem:
+        raise FieldError("traces", str(problem)) from None
+
+
+def _routes(section: Section, network: routes.Network) -> list[routes.Route]:
+    """The path of each source, from its initiator. FieldError if one does not cross a target."""
+    targets = {link["name"] for link in routes.find_links(network, section.target)}
+
+    def crosses(route: routes.Route) -> bool:
+        return bool(targets & {*route.hops, *route.hops_back})
+    if not section.paths:
+        found = [route for route in routes.routes(network) if crosses(route)]
+        if not found:
+            raise FieldError("target", f"no path of this network crosses {' or '.join(section.target)}")
+        return found
+    found = routes.find(network, section.paths)
+    for route in found:
+        if not crosses(route):
+            raise FieldError("paths", f"{route.sender}->{route.receiver} does not cross {' or '.join(section.target)}")
+    return found
+
+
+def validate(section: Section, _component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
+    sources = len(_routes(section, network))
+    if sources > _MOST_SOURCES:
+        raise FieldError("paths", f"{sources} sources; at most {_MOST_SOURCES}")
+    if section.traces and len(_files(section)) != sources:
+        raise FieldError("traces", f"{section.traces} has {len(_files(section))} vector files; this network takes "
+                                   f"{sources} sources, one file each")
+
+
+def flows(section: Section, component: Component, context: Context) -> list[Flow]:
+    """One for each source, or for each share of a source's connections."""
+    return [Flow(**dataclasses.asdict(route), start_us=component.start_us, stop_us=component.stop_us, source=source,
+                 both_ways=True, wants_source_range=True)
+            for source, route in enumerate(_routes(section, context.network)) for _ in range(_shares(section, component))]
+
+
+def _shares(section: Section, component: Component) -> int:
+    return max(len(component.variants), 1) if section.mix == "connections" else 1
+
+
+def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
     """Vectors -> plans in context.work_dir, one job file per host."""
-    from traffic.tmix.workload import Synthesised, build_workload, trace_files
-    target = next(link for link in context.network["links"] if link["name"] == section["target"])
-    paths = context.network["paths"]
-    # after an = sign the shell leaves ~ as it is
-    sources = trace_files(os.path.expanduser(section["traces"])) if section.get("traces") else \
-        Synthesised(count=len(paths), parameters=_synth_parameters(section))
-    if section.get("traces") and len(sources) != len(paths):
-        raise ParameterError("traces", f"{section['traces']} has {len(sources)} vector files; this network takes "
-                                       f"{len(paths)} sources, one file each")
-    description = build_workload(
-        sources, rate_bps=target["rate_bps"], target_load=section["load_percent"] / 100, seed=context.seed,
-        prefill_us=context.prefill_us, warmup_us=context.warmup_us, test_us=context.test_us,
-        rtts_us=[path["base_rtt_us"] for path in paths], out_dir=context.work_dir,
-        scale=_scale(section), target_link=section["target"])
-    endpoints = {}
-    for source, path in enumerate(paths):
-        for role, node, local, peer in (
-                ("acceptor", path["acceptor"], path["acceptor_address"], path["initiator_address"]),
-                ("initiator", path["initiator"], path["initiator_address"], path["acceptor_address"])):
+    from traffic.tmix.workload import plan_name
+    shares = _shares(section, component)
+    folder, description = _plans(section, component, context)
+    endpoints: dict[str, list[dict[str, Any]]] = {}
+    for place, flow in enumerate(flows):
+        source, share = divmod(place, shares)
+        plan = f"{component.name}-{plan_name(source, share, shares)}"
+        _link(folder / plan_name(source, share, shares), context.work_dir / plan)
+        flow.connections = description["plans"][source][share]
+        for role, node, local, peer, cca in (
+                ("acceptor", flow.receiver, flow.dst, flow.src, flow.receiver_cca),
+                ("initiator", flow.sender, flow.src, flow.dst, flow.sender_cca)):
             endpoints.setdefault(node, []).append({
-                "source": source, "role": role, "plan": f"{context.guest_dir}/source{source}.plan",
-                "local": local, "peer": peer, "port": _FIRST_PORT + source})
+                "source": flow.source, "role": role, "plan": f"{context.guest_dir}/{plan}", "local": local,
+                "peer": peer, "port": flow.dport, "ports": flow.source_range, "cca": cca})
     programs = []
     # servers first: every program is ready before any starts, but logs read better
     for node in sorted(endpoints, key=lambda n: (endpoints[n][0]["role"] != "acceptor", n)):
-        job = {"node": node, "endpoints": endpoints[node], "duration_us": context.duration_us,
-               "out_dir": context.guest_dir}
-        (context.work_dir / f"replay-{node}.json").write_text(json.dumps(job))
-        programs.append(Program(node, "traffic.tmix.replay", [f"{context.guest_dir}/replay-{node}.json"]))
-    return Workload(programs, description)
+        name = f"{component.name}-{node}.json"
+        (context.work_dir / name).write_text(json.dumps({
+            "node": node, "endpoints": endpoints[node], "duration_us": context.duration_us,
+            "out_dir": context.guest_dir}))
+        programs.append(Program(node, "traffic.tmix.replay", [f"{context.guest_dir}/{name}"]))
+    return Prepared(programs, {"mix": section.mix, **{k: v for k, v in description.items() if k != "plans"}})
 
 
-def collect(context, raw_dir):
-    """Replay records -> connections.csv.gz, adus.csv.gz; returns the account."""
-    from traffic.tmix.collect import collect as merge_records
-    plans = {source: context.work_dir / f"source{source}.plan" for source in range(len(context.network["paths"]))}
-    return merge_records(plans, context.work_dir, raw_dir)
+def _plans(section: Section, component: Component, context: Context) -> tuple[pathlib.Path, dict[str, Any]]:
+    """(folder with the plans, what build_workload says of them), made once for all runs that share a folder.
+
+    Which congestion controls there are decides nothing of them.
+    """
+    key = hashlib.sha256(json.dumps([
+        fields.encode(section), component.name, component.start_us, component.stop_us, component.seed,
+        _shares(section, component), context.network, dict(context.timing)], sort_keys=True).encode()).hexdigest()
+    shared = (context.shared_dir or context.work_dir) / f"plans-{key[:16]}"
+    shared.parent.mkdir(parents=True, exist_ok=True)
+    with open(shared.with_name(shared.name + ".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not shared.exists():
+            part = shared.with_name(shared.name + ".part")
+            shutil.rmtree(part, ignore_errors=True)
+            description = _build(section, component, context, part)
+            (part / _DESCRIPTION).write_text(json.dumps(description))
+            os.rename(part, shared)
+    return shared, json.loads((shared / _DESCRIPTION).read_text())
 
 
-def _scale(section):
-    """None for a search, else the factor."""
-    wanted = section.get("scale", "search")
-    if wanted == "search":
-        return None
-    if wanted == "unc":
-        wanted = section.get("unc_scale")
-    if isinstance(wanted, bool) or not isinstance(wanted, (int, float)) or wanted <= 0:
-        raise ParameterError("scale", "search, unc, or a factor above 0 expected (unc needs unc_scale)")
-    return float(wanted)
-
-
-def _synth_parameters(section):
-    """The synthesiser's parameters with the section's `synth` in them."""
-    from traffic.tmix.synth import SynthParameters
-    given = section.get("synth", {})
-    if not isinstance(given, dict):
-        raise ParameterError("synth", "a mapping of parameters expected")
-    known = {field.name for field in dataclasses.fields(SynthParameters)}
-    for name, value in given.items():
-        if name not in known:
-            raise ParameterError(f"synth.{name}", f"no such parameter; there are: {', '.join(sorted(known))}")
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-            raise ParameterError(f"synth.{name}", f"a number >= 0 expected, not {value!r}")
-    parameters = dataclasses.replace(SynthParameters(), **given)
+def _build(section: Section, component: Component, context: Context, folder: pathlib.Path) -> dict[str, Any]:
+    """Make the plans in `folder`. FieldError if that cannot be."""
+    from traffic.tmix.reader import Limits, VectorError
+    from traffic.tmix.workload import Order, SourcePath, Synthesised, WorkloadError, build_workload
+    found = _routes(section, context.network)
+    sources = _files(section) or Synthesised(len(found), section.synth)
+    measured_us = context.timing["prefill_us"] + context.timing["warmup_us"]
+    prefill_us = max(context.timing["prefill_us"] - component.start_us, 0)
+    # a component that has stopped before anything is measured has its load from its beginning
+    from_us = max(measured_us, component.start_us)
+    if from_us >= component.stop_us:
+        from_us, prefill_us = component.start_us, 0
+    order = Order(
+        rates_bps={name: link["rate_bps"] for name, link in routes.bottlenecks(context.network).items()},
+        targets=section.target, load=section.load_percent / 100, seed=component.seed, begin_us=component.start_us,
+        prefill_us=prefill_us, from_us=from_us, to_us=component.stop_us, scale=section.factor,
+        shares=_shares(section, component),
+        limits=Limits(section.most_size_bytes, section.most_connections, "most_size"))
     try:
-        for side in (0, 1):
-            parameters.tail_probability(side)
-    except ValueError as problem:
-        raise ParameterError("synth", str(problem)) from None
-    return parameters
+        return build_workload(sources, [SourcePath(route.base_rtt_us, route.hops, route.hops_back) for route in found],
+                              order, folder, lambda text: context.report(f"{component.name}: {text}"))
+    except WorkloadError as problem:
+        raise FieldError(problem.field, str(problem)) from None
+    except VectorError as problem:
+        raise FieldError("traces", str(problem)) from None
+
+
+def _link(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Plans are read only: a hard link serves."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def collect(component: Mapping[str, Any], workload: Mapping[str, Any], context: Context, raw_dir: pathlib.Path) \
+        -> dict[str, Any]:
+    """Replay records -> connections.csv.gz, adus.csv.gz of all Tmix components; returns the account of this one."""
+    from traffic.tmix.collect import Replayed, account_of, write_tables
+    from traffic.tmix.workload import plan_name
+    parts: dict[str, list[Replayed]] = {}
+    for one in workload["components"]:
+        if one["kind"] == component["kind"]:
+            shares = len(one["variants"]) if one["mix"] == "connections" else 1
+            mine = [flow for flow in workload["flows"] if flow["component"] == one["name"]]
+            parts[one["name"]] = [
+                Replayed(flow["source"], context.work_dir / f"{one['name']}-{plan_name(*divmod(place, shares), shares)}",
+                         context.work_dir) for place, flow in enumerate(mine)]
+    if next(iter(parts)) == component["name"]:
+        write_tables([part for of_one in parts.values() for part in of_one], raw_dir)
+    return account_of(parts[component["name"]])

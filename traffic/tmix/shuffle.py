@@ -7,24 +7,24 @@ keeping the burstiness inside a bin (draft-irtf-iccrg-tcpeval-01).
 """
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 BIN_BITS = 500e6    # a bin is the time in which this many bits cross the link
 
 
-def bin_us(rate_bps):
+def bin_us(rate_bps: float) -> int:
     """Length of a bin in experiment time for a link rate: 5 s at 100 Mbit/s."""
     return round(BIN_BITS / rate_bps * 1e6)
 
 
-def permutation(n, seed):
+def permutation(n: int, draw: Callable[[], float]) -> list[int]:
     """Fisher-Yates permutation of range(n): element i is the new place of bin i.
 
-    seed: int or str. Uses `random.random()` only, the one generator whose sequence Python
-    promises never to change.
+    draw: `random.Random(seed).random`, the one generator whose sequence Python promises never to change.
     """
-    draw = random.Random(seed).random
     places = list(range(n))
     for i in range(n - 1, 0, -1):
         j = int(draw() * (i + 1))
@@ -32,7 +32,7 @@ def permutation(n, seed):
     return places
 
 
-def shuffle_starts(start_us, bin_length_us, seed, length_us=None):
+def shuffle_starts(start_us: Any, bin_length_us: int, seed: int | str, length_us: int | None = None) -> Any:
     """New start times of one source's connections.
 
     start_us: int64 array, trace time. bin_length_us: in trace time.
@@ -48,7 +48,7 @@ def shuffle_starts(start_us, bin_length_us, seed, length_us=None):
     length_us = int(start_us.max()) + 1 if length_us is None else length_us
     whole_bins = int(length_us // bin_length_us)
     bins = start_us // bin_length_us
-    places = np.asarray(permutation(whole_bins, seed), np.int64)
+    places = np.asarray(permutation(whole_bins, random.Random(seed).random), np.int64)
     moved = bins < whole_bins
     shuffled = start_us.copy()
     shuffled[moved] += (places[bins[moved]] - bins[moved]) * bin_length_us

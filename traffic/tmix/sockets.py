@@ -7,12 +7,19 @@ getsockopt questions, `accept()` goes through it, `epoll.poll()` rounds to milli
 Every function here returns what the call returns, or the negative errno.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import resource
 import struct
 import sys
 from errno import EINTR
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 AF_INET = 2
 SOCK_STREAM = 1
@@ -24,6 +31,7 @@ SO_ERROR = 4
 SO_RCVLOWAT = 18
 IPPROTO_TCP = 6
 TCP_MAXSEG = 2
+TCP_CONGESTION = 13
 SHUT_WR = 1
 MSG_TRUNC = 0x20
 MSG_NOSIGNAL = 0x4000
@@ -50,7 +58,7 @@ _libc = ctypes.PyDLL(None, use_errno=True)
 _errno = ctypes.get_errno
 
 
-def _function(name, *argtypes):
+def _function(name: str, *argtypes: Any) -> Any:
     function = getattr(_libc, name)
     function.argtypes = argtypes
     return function
@@ -89,14 +97,14 @@ _zeros_at = ctypes.addressof(_zeros)
 _pack_event, _pack_address = _EVENT.pack_into, SOCKADDR_IN.pack_into
 
 
-def _check(result, what):
+def _check(result: int, what: str) -> int:
     """The result of a call that fails only for lack of resources. Raises OSError."""
     if result < 0:
         raise OSError(_errno(), f"{what}: {os.strerror(_errno())}")
     return result
 
 
-def ip_bytes(ip):
+def ip_bytes(ip: str) -> bytes:
     """The four bytes of an IPv4 address in dotted form. Raises ValueError."""
     parts = [int(part) for part in ip.split(".")]
     if len(parts) != 4:
@@ -104,30 +112,30 @@ def ip_bytes(ip):
     return bytes(parts)
 
 
-def tcp_socket(nonblocking=True):
+def tcp_socket(nonblocking: bool = True) -> int:
     """A new TCP socket."""
-    fd = _socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | (SOCK_NONBLOCK if nonblocking else 0), 0)
+    fd: int = _socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | (SOCK_NONBLOCK if nonblocking else 0), 0)
     return fd if fd >= 0 else -_errno()
 
 
-def bind(fd, ip, port):
+def bind(fd: int, ip: bytes, port: int) -> int:
     """Bind to an address; `ip` is four bytes."""
     _pack_address(_address, 0, AF_INET, port.to_bytes(2, "big"), ip)
     return 0 if _bind(fd, _address_at, 16) == 0 else -_errno()
 
 
-def connect(fd, ip, port):
+def connect(fd: int, ip: bytes, port: int) -> int:
     """Begin to connect; -EINPROGRESS is the usual answer."""
     _pack_address(_address, 0, AF_INET, port.to_bytes(2, "big"), ip)
     return 0 if _connect(fd, _address_at, 16) == 0 else -_errno()
 
 
-def listen(fd, backlog):
+def listen(fd: int, backlog: int) -> int:
     """Accept connections from now on."""
     return 0 if _listen(fd, backlog) == 0 else -_errno()
 
 
-def accept(fd):
+def accept(fd: int) -> tuple[int, int]:
     """(descriptor of the next connection, port of its peer); non-blocking."""
     _address_size.value = 16
     new = _accept4(fd, _address_at, _address_size_at, SOCK_NONBLOCK | SOCK_CLOEXEC)
@@ -137,47 +145,53 @@ def accept(fd):
     return new, raw[2] << 8 | raw[3]
 
 
-def set_option(fd, level, name, value):
+def set_option(fd: int, level: int, name: int, value: int) -> int:
     """Set an integer socket option."""
     _option.value = value
     return 0 if _setsockopt(fd, level, name, _option_at, 4) == 0 else -_errno()
 
 
-def socket_error(fd):
+def choose_cca(fd: int, name: str) -> int:
+    """Choose the congestion control of a socket, or of what a listener accepts."""
+    value = ctypes.create_string_buffer(name.encode())
+    return 0 if _setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, ctypes.addressof(value), len(value)) == 0 else -_errno()
+
+
+def socket_error(fd: int) -> int:
     """The pending error of a socket (a positive errno, 0 for none), which it clears."""
     if _getsockopt(fd, SOL_SOCKET, SO_ERROR, _option_at, ctypes.addressof(_option_size)) < 0:
         return _errno()
     return _option.value
 
 
-def send(fd, size):
+def send(fd: int, size: int) -> int:
     """Write up to `size` bytes, at most SEND_BUFFER_BYTES."""
-    sent = _send(fd, _zeros_at, size, MSG_NOSIGNAL)
+    sent: int = _send(fd, _zeros_at, size, MSG_NOSIGNAL)
     return sent if sent >= 0 else -_errno()
 
 
-def discard(fd, size):
+def discard(fd: int, size: int) -> int:
     """Read up to `size` bytes without copying them anywhere; see MSG_TRUNC in tcp(7)."""
-    taken = _recv(fd, None, size, MSG_TRUNC)
+    taken: int = _recv(fd, None, size, MSG_TRUNC)
     return taken if taken >= 0 else -_errno()
 
 
-def shutdown(fd):
+def shutdown(fd: int) -> int:
     """Send FIN, go on receiving."""
     return 0 if _shutdown(fd, SHUT_WR) == 0 else -_errno()
 
 
-def close(fd):
+def close(fd: int) -> None:
     """Close a descriptor. It is gone whatever happens, so there is nothing to return."""
     _close(fd)
 
 
-def exact_timers():
+def exact_timers() -> None:
     """Let sleeps end on time instead of up to 50 us late (the default timer slack)."""
     _check(_prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0), "PR_SET_TIMERSLACK")
 
 
-def raise_descriptor_limit():
+def raise_descriptor_limit() -> None:
     """Allow as many open descriptors as this process may; root in a guest may more."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with open("/proc/sys/fs/nr_open", encoding="ascii") as file:
@@ -191,7 +205,7 @@ def raise_descriptor_limit():
 class Epoll:
     """An epoll set whose events carry a number of the caller's, and a ns timeout."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._fd = _check(_epoll_create1(os.O_CLOEXEC), "epoll_create1")
         self._events = bytearray(MAX_EVENTS * _EVENT.size)
         self._view = memoryview(self._events)
@@ -202,17 +216,17 @@ class Epoll:
         self._signals = ctypes.create_string_buffer(128)
         self._signals_at = ctypes.addressof(self._signals)
 
-    def add(self, fd, events, number):
+    def add(self, fd: int, events: int, number: int) -> None:
         """Report `events` of a descriptor as (events, number)."""
         _pack_event(_event, 0, events, number)
         _check(_epoll_ctl(self._fd, EPOLL_CTL_ADD, fd, _event_at), "EPOLL_CTL_ADD")
 
-    def modify(self, fd, events, number):
+    def modify(self, fd: int, events: int, number: int) -> None:
         """Report other events of a descriptor."""
         _pack_event(_event, 0, events, number)
         _check(_epoll_ctl(self._fd, EPOLL_CTL_MOD, fd, _event_at), "EPOLL_CTL_MOD")
 
-    def wait(self, timeout_ns):
+    def wait(self, timeout_ns: int) -> Iterable[tuple[Any, ...]]:
         """Iterator over (events, number) of what happened within `timeout_ns`.
 
         Empty after the time or a signal.
@@ -226,7 +240,7 @@ class Epoll:
             _check(n, "epoll_pwait2")
         return ()
 
-    def close(self):
+    def close(self) -> None:
         """Give the descriptor back."""
         close(self._fd)
 

@@ -7,13 +7,41 @@ log-normal bodies and bounded-Pareto tails in sizes and think times. All of it i
 from one seed; docs/tmix.md gives the distributions and where they come from.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
+from typing import Any
 
 import numpy as np
 
-from .batch import Batch, offsets
-from .vectors import ACCEPTOR, CONC, INITIATOR, MAX_TIME_US, SEQ
+from testbed import fields
+from traffic.tmix.batch import Batch, offsets
+from traffic.tmix.vectors import ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_MSS, MAX_TIME_US, MIN_MSS, SEQ
+
+
+def _mean(default: float) -> Any:
+    """Mean of a geometric distribution from 1."""
+    return fields.number(default=default, least=1, most=1e6)
+
+
+def _share(default: float) -> Any:
+    return fields.number(default=default, least=0, most=1)
+
+
+def _alpha(default: float) -> Any:
+    return fields.number(default=default, least=0.01, most=100)
+
+
+def _sigma(default: float) -> Any:
+    return fields.number(default=default, least=0, most=10)
+
+
+def _seconds(default: float) -> Any:
+    return fields.number(default=default, least=1e-6, most=1e6)
+
+
+def _bytes(default: float) -> Any:
+    return fields.number(default=default, least=1, most=MAX_ADU_BYTES)
 
 
 @dataclass(frozen=True)
@@ -25,65 +53,84 @@ class SynthParameters:
     """
 
     # sessions and connections
-    connections_per_second: float = 30.0
-    connections_per_session: float = 4.0        # mean, geometric
-    session_gap_alpha: float = 1.4              # think time between connection starts:
-    session_gap_min_s: float = 0.3              # bounded Pareto
-    session_gap_max_s: float = 60.0
+    connections_per_second: float = fields.number(default=30.0, least=1e-6, most=1e7)
+    connections_per_session: float = _mean(4.0)  # mean, geometric
+    session_gap_alpha: float = _alpha(1.4)  # think time between connection starts:
+    session_gap_min_s: float = _seconds(0.3)  # bounded Pareto
+    session_gap_max_s: float = _seconds(60.0)
     # connections
-    exchanges_per_connection: float = 2.2       # mean, geometric, at most:
-    exchanges_max: int = 60
-    concurrent_share: float = 0.05              # CONC; the rest is SEQ
-    acceptor_first_share: float = 0.08          # the acceptor greets first
-    streaming_share: float = 0.04               # one request, many responses
-    explicit_fin_share: float = 0.5
-    small_packet_share: float = 0.10            # m 496 496: 536-byte packets
-    small_mss: int = 496
+    exchanges_per_connection: float = _mean(2.2)  # mean, geometric, at most:
+    exchanges_max: int = fields.count(default=60, least=1, most=100_000)
+    concurrent_share: float = _share(0.05)  # CONC; the rest is SEQ
+    acceptor_first_share: float = _share(0.08)  # the acceptor greets first
+    streaming_share: float = _share(0.04)  # one request, many responses
+    explicit_fin_share: float = _share(0.5)
+    small_packet_share: float = _share(0.10)  # m 496 496: 536-byte packets
+    small_mss: int = fields.count(default=496, least=MIN_MSS, most=MAX_MSS)
     # request sizes (initiator)
-    mean_initiator_bytes: float = 3600.0        # per connection
-    request_median_bytes: float = 350.0
-    request_sigma: float = 0.8
-    upload_alpha: float = 1.2
-    upload_min_bytes: float = 10e3
-    upload_max_bytes: float = 5e6
+    mean_initiator_bytes: float = _bytes(3600.0)  # per connection
+    request_median_bytes: float = _bytes(350.0)
+    request_sigma: float = _sigma(0.8)
+    upload_alpha: float = _alpha(1.2)
+    upload_min_bytes: float = _bytes(10e3)
+    upload_max_bytes: float = _bytes(5e6)
     # response sizes (acceptor)
-    mean_acceptor_bytes: float = 36000.0        # per connection
-    response_median_bytes: float = 1200.0
-    response_sigma: float = 1.3
-    download_alpha: float = 1.25
-    download_min_bytes: float = 20e3
-    download_max_bytes: float = 20e6
+    mean_acceptor_bytes: float = _bytes(36000.0)  # per connection
+    response_median_bytes: float = _bytes(1200.0)
+    response_sigma: float = _sigma(1.3)
+    download_alpha: float = _alpha(1.25)
+    download_min_bytes: float = _bytes(20e3)
+    download_max_bytes: float = _bytes(20e6)
     # waits
-    server_median_s: float = 0.02               # request received -> response
-    server_sigma: float = 1.2
-    server_max_s: float = 10.0
-    quick_share: float = 0.6                    # next request without a human:
-    quick_median_s: float = 0.005
-    quick_sigma: float = 1.0
-    think_alpha: float = 1.3                    # else bounded Pareto
-    think_min_s: float = 0.1
-    think_max_s: float = 60.0
-    fin_median_s: float = 0.5
-    fin_sigma: float = 1.5
-    fin_max_s: float = 60.0
+    server_median_s: float = _seconds(0.02)  # request received -> response
+    server_sigma: float = _sigma(1.2)
+    server_max_s: float = _seconds(10.0)
+    quick_share: float = _share(0.6)  # next request without a human:
+    quick_median_s: float = _seconds(0.005)
+    quick_sigma: float = _sigma(1.0)
+    think_alpha: float = _alpha(1.3)  # else bounded Pareto
+    think_min_s: float = _seconds(0.1)
+    think_max_s: float = _seconds(60.0)
+    fin_median_s: float = _seconds(0.5)
+    fin_sigma: float = _sigma(1.5)
+    fin_max_s: float = _seconds(60.0)
     # what only other replayers use
-    rtt_median_s: float = 0.06
-    rtt_sigma: float = 0.8
-    window_bytes: int = 65535
+    rtt_median_s: float = _seconds(0.06)
+    rtt_sigma: float = _sigma(0.8)
+    window_bytes: int = fields.count(default=65535, least=1, most=1 << 32)
+
+    def __post_init__(self) -> None:
+        for name in ("session_gap", "think"):
+            self._check_range(f"{name}_min_s", f"{name}_max_s")
+        for name in ("upload", "download"):
+            self._check_range(f"{name}_min_bytes", f"{name}_max_bytes")
+        for name in ("session_gap", "upload", "download", "think"):
+            if abs(getattr(self, f"{name}_alpha") - 1) < 1e-6:
+                raise fields.FieldError(f"{name}_alpha", "anything but 1 expected, where the mean is not defined so")
+        for side, name in ((INITIATOR, "mean_initiator"), (ACCEPTOR, "mean_acceptor")):
+            try:
+                self.tail_probability(side)
+            except (ValueError, ArithmeticError) as problem:
+                raise fields.FieldError(name, str(problem)) from None
+
+    def _check_range(self, low: str, high: str) -> None:
+        if not getattr(self, low) < getattr(self, high):
+            raise fields.FieldError(fields.plain(low), f"must be below {fields.plain(high)}: {getattr(self, low):g} is "
+                                                       f"not below {getattr(self, high):g}")
 
     @property
-    def requests_per_connection(self):
+    def requests_per_connection(self) -> float:
         """Mean number of initiator ADUs."""
         exchanges = _geometric_mean(self.exchanges_per_connection, self.exchanges_max)
         plain = 1 - self.streaming_share
         return plain * (exchanges - self.acceptor_first_share) + self.streaming_share
 
     @property
-    def responses_per_connection(self):
+    def responses_per_connection(self) -> float:
         """Mean number of acceptor ADUs."""
         return _geometric_mean(self.exchanges_per_connection, self.exchanges_max)
 
-    def tail_probability(self, side):
+    def tail_probability(self, side: int) -> float:
         """Probability that an ADU of a side comes from the tail; follows from the means."""
         if side == INITIATOR:
             mean = self.mean_initiator_bytes / self.requests_per_connection
@@ -101,31 +148,36 @@ class SynthParameters:
         return probability
 
 
-def pareto_mean(alpha, low, high):
+def pareto_mean(alpha: float, low: float, high: float) -> float:
     """Mean of the bounded Pareto distribution on [low, high], alpha != 1."""
     ratio = low / high
-    return alpha / (alpha - 1) * low * (1 - ratio ** (alpha - 1)) / (1 - ratio ** alpha)
+    return float(alpha / (alpha - 1) * low * (1 - ratio ** (alpha - 1)) / (1 - ratio ** alpha))
 
 
-def _geometric_mean(mean, most):
+def _geometric_mean(mean: float, most: int) -> float:
     """Mean of min(G, most) where G is geometric from 1 with the given mean."""
-    return mean * (1 - (1 - 1 / mean) ** most)
+    return float(mean * (1 - (1 - 1 / mean) ** most))
 
 
-def _pareto(rng, alpha, low, high, n):
+def _pareto(rng: Any, alpha: float, low: float, high: float, n: int) -> Any:
     """n draws of the bounded Pareto distribution, by inversion."""
     return low * (1 - rng.random(n) * (1 - (low / high) ** alpha)) ** (-1 / alpha)
 
 
-def _lognormal(rng, median, sigma, n):
+def _lognormal(rng: Any, median: float, sigma: float, n: int) -> Any:
     return median * np.exp(sigma * rng.standard_normal(n))
 
 
-def _mix(rng, probability, tail, body):
+def _mix(rng: Any, probability: float, tail: Any, body: Any) -> Any:
     return np.where(rng.random(len(body)) < probability, tail, body)
 
 
-def synthesise(duration_s, seed, parameters=SynthParameters()):
+def expected_connections(duration_s: float, parameters: SynthParameters) -> float:
+    """Mean number of connections that `synthesise` makes."""
+    return duration_s * parameters.connections_per_second
+
+
+def synthesise(duration_s: float, seed: int | Sequence[int], parameters: SynthParameters = SynthParameters()) -> Batch:
     """Connections that start in [0, duration_s), sorted by start: a Batch.
 
     seed: integer or sequence of integers for numpy's SeedSequence. The result depends on
@@ -134,13 +186,13 @@ def synthesise(duration_s, seed, parameters=SynthParameters()):
     """
     p = parameters
     if not 0 < duration_s * 1e6 <= MAX_TIME_US:
-        raise ValueError(f"duration of {duration_s} s is outside 0..{MAX_TIME_US / 1e6:.0f} s")
+        raise ValueError(f"duration of {duration_s:g} s is outside 0..{MAX_TIME_US / 1e6:.0f} s")
     rng = np.random.default_rng(seed)
     start_us = _starts(rng, p, duration_s)
     return _connections(rng, p, start_us)
 
 
-def _starts(rng, p, duration_s):
+def _starts(rng: Any, p: SynthParameters, duration_s: float) -> Any:
     """Start times in us. Sessions begin before 0 too, so that the process is stationary."""
     # nearly every session is shorter than this; the rest is lost from the first seconds only
     lead_s = 4 * p.connections_per_session * pareto_mean(
@@ -159,16 +211,16 @@ def _starts(rng, p, duration_s):
     return (start_s * 1e6).astype(np.int64)
 
 
-def _microseconds(seconds, most_s):
+def _microseconds(seconds: Any, most_s: float) -> Any:
     """At least 1 us: ns-2's alternate format cannot tell a wait of 0 from no wait."""
     return np.clip(seconds * 1e6, 1, most_s * 1e6).astype(np.int64)
 
 
-def _sizes(sizes, most):
+def _sizes(sizes: Any, most: float) -> Any:
     return np.clip(sizes, 1, most).astype(np.int64)
 
 
-def _connections(rng, p, start_us):
+def _connections(rng: Any, p: SynthParameters, start_us: Any) -> Batch:
     n = len(start_us)
     exchanges = np.minimum(rng.geometric(1 / p.exchanges_per_connection, n), p.exchanges_max)
     kind = np.where(rng.random(n) < p.concurrent_share, CONC, SEQ).astype(np.int8)

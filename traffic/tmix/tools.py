@@ -1,28 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Looks at, converts, makes and shuffles vector files; works on anybody's traces."""
 
+import math
+import pathlib
+from typing import Any
+
 import numpy as np
 
-from .batch import from_vectors
-from .load import DIRECTIONS, expected_share_bps, pieces
-from .reader import read_vectors
-from .shuffle import shuffle_starts
-from .synth import SynthParameters, synthesise
-from .vectors import ACCEPTOR, CONC, INITIATOR, SEQ
-from .writer import ALTERNATE, ORIGINAL, write_vectors
+from traffic.tmix.batch import Batch, from_vectors
+from traffic.tmix.load import DIRECTIONS, expected_share_bps, pieces
+from traffic.tmix.reader import Limits, read_vectors
+from traffic.tmix.shuffle import shuffle_starts
+from traffic.tmix.synth import SynthParameters, expected_connections, synthesise
+from traffic.tmix.vectors import ACCEPTOR, CONC, INITIATOR, MAX_TIME_US, SEQ
+from traffic.tmix.writer import ALTERNATE, ORIGINAL, write_vectors
 
 PERCENTILES = (1, 10, 25, 50, 75, 90, 95, 99, 99.9, 100)
 FORMATS = (ORIGINAL, ALTERNATE)
 
 
-def info(path, *, check_epochs=True):
+def info(path: str | pathlib.Path, *, check_epochs: bool = True, limits: Limits = Limits()) -> dict[str, Any]:
     """What a vector file contains: a JSON-able dict, units in the key names.
 
     `wire_*` is what a link would carry, with headers, ACKs, handshakes and FINs (`load`);
     the rates are over `duration_s`, the time from 0 to the last start. An empty file gives
     `connections` 0 and nothing else.
     """
-    batch = from_vectors(read_vectors(path, check_epochs=check_epochs))
+    batch = from_vectors(read_vectors(path, check_epochs=check_epochs, limits=limits))
     if not len(batch):
         return {"connections": 0}
     explicit = batch.with_explicit_fins()
@@ -31,7 +35,7 @@ def info(path, *, check_epochs=True):
                   expected_share_bps(1e9, 0))
     duration_s = (int(batch.start_us.max()) + 1) / 1e6
     data = batch.size_bytes > 0
-    result = {
+    result: dict[str, Any] = {
         "connections": len(batch),
         "kinds": {"SEQ": int((batch.kind == SEQ).sum()), "CONC": int((batch.kind == CONC).sum())},
         "first_start_s": int(batch.start_us.min()) / 1e6,
@@ -58,40 +62,52 @@ def info(path, *, check_epochs=True):
     return result
 
 
-def _percentiles(values):
+def _percentiles(values: Any) -> dict[str, float]:
     if not len(values):
         return {}
     return {f"{p:g}": round(float(v), 6) for p, v in
-            zip(PERCENTILES, np.percentile(values, PERCENTILES))}
+            zip(PERCENTILES, np.percentile(values, PERCENTILES).tolist())}
 
 
-def _mss(batch):
+def _mss(batch: Batch) -> dict[str, int]:
     """Connections for each pair of `m` values."""
     pairs, counts = np.unique(batch.mss, axis=0, return_counts=True)
     return {"none" if pair[0] < 0 else f"{pair[0]} {pair[1]}": int(count)
             for pair, count in zip(pairs, counts)}
 
 
-def convert(source, target, text_format, *, check_epochs=True):
+def convert(source: str | pathlib.Path, target: str | pathlib.Path, text_format: str, *, check_epochs: bool = True,
+            limits: Limits = Limits()) -> int:
     """Write the vectors of `source` to `target` in 'original' or 'alternate' format.
 
     Either may be gzip-compressed (the target if its name ends in .gz). Returns the number
     of connections. Nothing appears under the target's name if the source has a defect.
     """
-    return write_vectors(target, read_vectors(source, check_epochs=check_epochs), text_format)
+    return write_vectors(target, read_vectors(source, check_epochs=check_epochs, limits=limits), text_format)
 
 
-def synth(target, duration_s, seed, parameters=SynthParameters(), text_format=ORIGINAL):
-    """Write a synthesised trace; returns the number of connections."""
+def synth(target: str | pathlib.Path, duration_s: float, seed: int, parameters: SynthParameters = SynthParameters(),
+          text_format: str = ORIGINAL, limits: Limits = Limits()) -> int:
+    """Write a synthesised trace; returns the number of connections. ValueError if that cannot be."""
+    if seed < 0:
+        raise ValueError(f"a seed of 0 or more expected, not {seed}")
+    if not (math.isfinite(duration_s) and duration_s > 0):
+        raise ValueError(f"seconds above 0 expected, not {duration_s:g}")
+    expected = expected_connections(duration_s, parameters)
+    if expected > limits.connections:
+        raise ValueError(f"about {expected:.0f} connections; at most {limits.connections}")
     return write_vectors(target, synthesise(duration_s, seed, parameters), text_format)
 
 
-def shuffle(source, target, bin_s, seed, text_format=ORIGINAL, *, check_epochs=True):
+def shuffle(source: str | pathlib.Path, target: str | pathlib.Path, bin_s: float, seed: int,
+            text_format: str = ORIGINAL, *, check_epochs: bool = True, limits: Limits = Limits()) -> int:
     """Write `source` with its bins of `bin_s` seconds of trace time in another order.
 
-    The result is sorted by start time. Returns the number of connections.
+    The result is sorted by start time. Returns the number of connections. ValueError for a bin that is none.
     """
-    batch = from_vectors(read_vectors(source, check_epochs=check_epochs))
+    if not (math.isfinite(bin_s) and 1e-6 <= bin_s <= MAX_TIME_US / 1e6):
+        raise ValueError(f"a bin of 1 us to {MAX_TIME_US / 1e6:.0f} s expected, not {bin_s:g} s")
+    batch = from_vectors(read_vectors(source, check_epochs=check_epochs, limits=limits))
     batch = batch.with_starts(shuffle_starts(batch.start_us, round(bin_s * 1e6), seed))
     return write_vectors(target, batch.take(np.argsort(batch.start_us, kind="stable")),
                          text_format)

@@ -10,14 +10,20 @@ earlier on any of them is over (one reference count for the whole table).
 Needs Linux 6.11 (bind and listen by io_uring came last); `Ring` raises OSError otherwise.
 """
 
+from __future__ import annotations
+
 import ctypes
 import mmap
 import os
 import struct
 from errno import EINTR, EOPNOTSUPP
 
-from .sockets import (AF_INET, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC,
+from traffic.tmix.sockets import (AF_INET, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC,
                       SOCK_STREAM, SOCKADDR_IN)
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from typing import Any
 
 # <linux/io_uring.h>
 _OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, _OP_CLOSE = 11, 13, 14, 16, 19
@@ -54,12 +60,12 @@ _syscall.restype = _long
 _syscall.argtypes = [_long] * 7
 
 
-def _address(buffer):
+def _address(buffer: Any) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
 
 
-def _call(what, *arguments):
-    result = _syscall(*arguments, *[0] * (7 - len(arguments)))
+def _call(what: str, *arguments: int) -> int:
+    result: int = _syscall(*arguments, *[0] * (7 - len(arguments)))
     if result < 0:
         raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
     return result
@@ -70,7 +76,7 @@ class Ring:
     LINK, QUIET.
     """
 
-    def __init__(self, entries):
+    def __init__(self, entries: int) -> None:
         """`entries`: operations that can wait for submission. Raises OSError."""
         params = bytearray(120)
         struct.pack_into("<4xII", params, 0, 8 * entries, _SETUP)
@@ -105,7 +111,7 @@ class Ring:
         self._wait = bytearray(_WAIT.pack(_address(self._signals), 8, 0, 0))
         self._wait_at = _address(self._wait)
 
-    def _check_operations(self):
+    def _check_operations(self) -> None:
         probe = bytearray(16 + 8 * 64)
         _call("io_uring probe", _SYS_REGISTER, self._fd, _REGISTER_PROBE, _address(probe), 64)
         known = probe[1]
@@ -116,87 +122,87 @@ class Ring:
                 os.close(self._fd)
                 raise OSError(EOPNOTSUPP, f"io_uring of this kernel has no operation {op}")
 
-    def _put(self, opcode, flags, priority, fd, off, address, length, op_flags, number,
-             index=0, last=0):
+    def _put(self, opcode: int, flags: int, priority: int, fd: int, off: int, address: int, length: int,
+             op_flags: int, number: int, index: int = 0, last: int = 0) -> None:
         tail = self._tail
         _SQE.pack_into(self._sqes, (tail & self._sq_mask) << 6, opcode, flags, priority, fd, off,
                        address, length, op_flags, number, 0, index, last, 0)
         self._tail = tail + 1 & 0xffffffff
         self._waiting += 1
 
-    def _argument(self):
+    def _argument(self) -> tuple[int, int]:
         """(place in `_arguments`, its address) of the entry that comes next."""
         place = (self._tail & self._sq_mask) * _ARGUMENT_BYTES
         return place, self._arguments_at + place
 
-    def make_room(self, operations=LONGEST_CHAIN):
+    def make_room(self, operations: int = LONGEST_CHAIN) -> None:
         """To call before a chain: submits when the ring could not take all of it."""
         if self._waiting + operations > self._entries:
             self._enter(0)
 
-    def at(self, instant_ns, flags, number):
+    def at(self, instant_ns: int, flags: int, number: int) -> None:
         """Complete at an instant of CLOCK_MONOTONIC."""
         place, address = self._argument()
         _TIMESPEC.pack_into(self._arguments, place, *divmod(instant_ns, 1_000_000_000))
         self._put(_OP_TIMEOUT, flags, 0, -1, 0, address, 1, _TIMEOUT_ABS | _TIMEOUT_SUCCEEDS, number)
 
-    def after(self, ns, flags, number):
+    def after(self, ns: int, flags: int, number: int) -> None:
         """Complete after a time, which begins when the operation before in the link is over."""
         place, address = self._argument()
         _TIMESPEC.pack_into(self._arguments, place, *divmod(ns, 1_000_000_000))
         self._put(_OP_TIMEOUT, flags, 0, -1, 0, address, 1, _TIMEOUT_SUCCEEDS, number)
 
-    def socket(self, flags, number):
+    def socket(self, flags: int, number: int) -> None:
         """A new TCP socket; the result is its descriptor."""
         self._put(_OP_SOCKET, flags, 0, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0, 0, 0, number)
 
-    def set_option(self, fd, level, name, value, flags, number):
-        """Set an integer socket option. `value`: a ctypes.c_int that stays."""
+    def set_option(self, fd: int, level: int, name: int, value: Any, flags: int, number: int) -> None:
+        """Set a socket option. `value`: a ctypes.c_int or string buffer that stays."""
         self._put(_OP_URING_CMD, flags, 0, fd, _SETSOCKOPT, level | name << 32,
                   0, 0, number, ctypes.sizeof(value), ctypes.addressof(value))
 
-    def bind(self, fd, ip, port, flags, number):
+    def bind(self, fd: int, ip: bytes, port: int, flags: int, number: int) -> None:
         """Bind to an address; `ip` is four bytes."""
         place, address = self._argument()
         SOCKADDR_IN.pack_into(self._arguments, place, AF_INET, port.to_bytes(2, "big"), ip)
         self._put(_OP_BIND, flags, 0, fd, 16, address, 0, 0, number)
 
-    def connect(self, fd, ip, port, flags, number):
+    def connect(self, fd: int, ip: bytes, port: int, flags: int, number: int) -> None:
         """Completes when the connection is established."""
         place, address = self._argument()
         SOCKADDR_IN.pack_into(self._arguments, place, AF_INET, port.to_bytes(2, "big"), ip)
         self._put(_OP_CONNECT, flags, 0, fd, 16, address, 0, 0, number)
 
-    def accept(self, fd, address_at, size_at, number):
+    def accept(self, fd: int, address_at: int, size_at: int, number: int) -> None:
         """The next connection of a listener; the result is its descriptor.
 
         address_at, size_at: addresses of a sockaddr_in and of its size.
         """
         self._put(_OP_ACCEPT, 0, 0, fd, size_at, address_at, 0, SOCK_CLOEXEC, number)
 
-    def send(self, fd, size, flags, number):
+    def send(self, fd: int, size: int, flags: int, number: int) -> None:
         """Write `size` bytes, at most SEND_BUFFER_BYTES; completes when all are written."""
         self._put(_OP_SEND, flags, 0, fd, 0, self._zeros_at, size,
                   _MSG_WAITALL | MSG_NOSIGNAL, number)
 
-    def receive(self, fd, size, flags, number):
+    def receive(self, fd: int, size: int, flags: int, number: int) -> None:
         """Read `size` bytes, at most SEND_BUFFER_BYTES; fewer only before EOF or an error."""
         self._put(_OP_RECV, flags, _POLL_FIRST, fd, 0, self._sink_at, size,
                   _MSG_WAITALL, number)
 
-    def shutdown(self, fd, flags, number):
+    def shutdown(self, fd: int, flags: int, number: int) -> None:
         """Send FIN, go on receiving."""
         self._put(_OP_SHUTDOWN, flags, 0, fd, 0, 0, SHUT_WR, 0, number)
 
-    def close_socket(self, fd, flags, number):
+    def close_socket(self, fd: int, flags: int, number: int) -> None:
         """Close a descriptor."""
         self._put(_OP_CLOSE, flags, 0, fd, 0, 0, 0, 0, number)
 
-    def cancel_everything(self, number):
+    def cancel_everything(self, number: int) -> None:
         """Complete all that is under way; reads report how far they came."""
         self._put(_OP_ASYNC_CANCEL, 0, 0, 0, 0, 0, 0, _CANCEL_EVERYTHING, number)
 
-    def _enter(self, least):
+    def _enter(self, least: int) -> None:
         self._words[self._sq_tail] = self._tail
         result = _syscall(_SYS_ENTER, self._fd, self._waiting, least, _ENTER_WAIT, self._wait_at,
                           _WAIT_BYTES)
@@ -204,7 +210,7 @@ class Ring:
             raise OSError(ctypes.get_errno(), "io_uring_enter")
         self._waiting = self._tail - self._words[self._sq_head] & 0xffffffff
 
-    def submit_and_wait(self):
+    def submit_and_wait(self) -> list[tuple[Any, ...]]:
         """Hand everything over, sleep until something completes.
 
         Returns a list of (number, result) in the order of completion; it is empty after
@@ -220,7 +226,7 @@ class Ring:
         words[self._cq_head] = head
         return found
 
-    def close(self):
+    def close(self) -> None:
         """Give the memory back; the descriptor stays open until the process ends.
 
         A process that ends cancels what is under way itself. Closed earlier, a kernel thread does,

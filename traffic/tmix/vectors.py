@@ -16,6 +16,7 @@ The first ADU of a side that depends on nothing waits from the establishment of 
 connection. An ADU of 0 bytes is a FIN. Standard library only: the replay imports this.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, Optional
 
 INITIATOR, ACCEPTOR = 0, 1
@@ -64,15 +65,15 @@ class Vector(NamedTuple):
 
     start_us: int
     kind: int
-    ids: tuple                             # (source file's process id, connection id)
-    adus: tuple                            # of Adu
-    windows: Optional[tuple] = None        # receive windows (initiator, acceptor), bytes
+    ids: tuple[int, ...]                   # (source file's process id, connection id)
+    adus: tuple[Adu, ...]
+    windows: Optional[tuple[int, int]] = None      # receive windows (initiator, acceptor), bytes
     min_rtt_us: Optional[int] = None
-    loss: Optional[tuple] = None           # loss ratio (initiator->acceptor, acceptor->initiator)
-    mss: Optional[tuple] = None            # TCP_MAXSEG (initiator, acceptor), bytes
+    loss: Optional[tuple[float, float]] = None     # loss ratio (initiator->acceptor, acceptor->initiator)
+    mss: Optional[tuple[int, int]] = None          # TCP_MAXSEG (initiator, acceptor), bytes
 
 
-def epochs(adus):
+def epochs(adus: Sequence[Adu]) -> int:
     """Number of request/response exchanges of a SEQ vector.
 
     Every initiator ADU opens one; an acceptor ADU opens one unless it answers the
@@ -88,9 +89,10 @@ def epochs(adus):
     return count
 
 
-def check(vector):
+def check(vector: Vector) -> None:
     """Raise ValueError if the vector cannot be replayed."""
-    fins, data = [], 0
+    fins: list[int] = []
+    data = 0
     for side, wait_us, size_bytes in vector.adus:
         if side not in (INITIATOR, ACCEPTOR):
             raise ValueError(f"side {side!r} is neither initiator (0) nor acceptor (1)")
@@ -110,9 +112,9 @@ def check(vector):
         raise ValueError("at most one FIN for each side, the initiator's first")
 
 
-def programs(vector):
+def programs(vector: Vector) -> tuple[list[Op], list[Op]]:
     """The two sides' programs: (initiator ops, acceptor ops), lists of Op."""
-    ops = ([], [])
+    ops: tuple[list[Op], list[Op]] = ([], [])
     sent = [0, 0]
     closing = False
     last_data_side = INITIATOR

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes connection vectors in UNC's original or ns-2's alternate text format."""
 
+import contextlib
 import gzip
 import os
+import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, BinaryIO
 
-from .vectors import CONC, INITIATOR, SEQ, check, epochs
+from traffic.tmix.vectors import CONC, INITIATOR, SEQ, Vector, check, epochs
 
 ORIGINAL, ALTERNATE = "original", "alternate"
 
 
-def format_vector(vector, text_format=ORIGINAL):
+def format_vector(vector: Vector, text_format: str = ORIGINAL) -> str:
     """The lines of one vector, each ended by a newline.
 
     Raises ValueError for a vector that cannot be replayed, and for one that the original
@@ -35,39 +39,57 @@ def format_vector(vector, text_format=ORIGINAL):
     return "\n".join(lines) + "\n"
 
 
-def write_vectors(path, vectors, text_format=ORIGINAL):
+def write_vectors(path: str | Path, vectors: Iterable[Vector], text_format: str = ORIGINAL) -> int:
     """Write the vectors to a file, gzip-compressed if its name ends in .gz.
 
-    The file appears under its name only when it is complete. Returns the number written.
+    A file appears under its name only when it is complete; what is there already and is no file, such as a
+    pipe or a device, is written to. Returns the number written. Raises OSError.
     """
     if text_format not in (ORIGINAL, ALTERNATE):
         raise ValueError(f"format {text_format!r} is neither '{ORIGINAL}' nor '{ALTERNATE}'")
     path = Path(path)
-    part = path.with_name(path.name + ".part")
     count = 0
-    try:
-        with open(part, "wb") as raw:
-            # mtime 0 and no name: the same vectors give the same bytes
-            stream = (gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0,
-                                    compresslevel=6) if path.suffix == ".gz" else raw)
-            for vector in vectors:
-                stream.write(format_vector(vector, text_format).encode("ascii"))
-                count += 1
-            if stream is not raw:
-                stream.close()
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with _output(path) as raw:
+        # mtime 0 and no name: the same vectors give the same bytes
+        stream: Any = (gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0,
+                                     compresslevel=6) if path.suffix == ".gz" else raw)
+        for vector in vectors:
+            stream.write(format_vector(vector, text_format).encode("ascii"))
+            count += 1
+        if stream is not raw:
+            stream.close()
     return count
 
 
-def _ratio(value):
+@contextlib.contextmanager
+def _output(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes its name when all went well; or what has that name, if it is no file."""
+    try:
+        # a link stays a link: what it points to is replaced
+        path = path.resolve() if path.is_symlink() else path
+        is_file = stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        is_file = True
+    if not is_file:
+        with open(path, "wb") as raw:
+            yield raw
+        return
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "xb") as raw:
+            yield raw
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _ratio(value: float) -> str:
     """UNC's six decimals where they are exact, else as many digits as it takes."""
     text = f"{value:.6f}"
     return text if float(text) == value else repr(float(value))
 
 
-def _header(vector, text_format):
+def _header(vector: Vector, text_format: str) -> str:
     alternate = text_format == ALTERNATE
     if vector.kind == SEQ:
         return "{} {} {} {} {}".format("S" if alternate else "SEQ", vector.start_us,
@@ -78,7 +100,7 @@ def _header(vector, text_format):
                                       n_acc, *vector.ids)
 
 
-def _alternate(vector):
+def _alternate(vector: Vector) -> Iterator[str]:
     last_data_side = None
     for side, wait_us, size_bytes in vector.adus:
         waits_for_peer = vector.kind == SEQ and last_data_side not in (None, side)
@@ -88,7 +110,7 @@ def _alternate(vector):
             last_data_side = side
 
 
-def _original_seq(vector):
+def _original_seq(vector: Vector) -> Iterator[str]:
     last_data_side = None
     for side, wait_us, size_bytes in vector.adus:
         if last_data_side is not None or wait_us:
@@ -102,8 +124,8 @@ def _original_seq(vector):
                 "side that sent last can close a SEQ connection; write the alternate format")
 
 
-def _original_conc(vector):
-    begun = set()
+def _original_conc(vector: Vector) -> Iterator[str]:
+    begun: set[int] = set()
     for side, wait_us, size_bytes in vector.adus:
         if side in begun or wait_us or not size_bytes:
             yield f"t{'><'[side]} {wait_us}"

@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the programs of greedy flows have in common: orders, the word to start, congestion controls."""
+"""What traffic programs of few flows have in common: orders, the word to start, the account at the end."""
 import json
-import os
 import signal
 import sys
 import time
+from typing import Any
 
 from traffic.clock import now_ns
 
-_CCAS = "TESTBED_FLOW_CCAS"
 
-
-def read_job():
+def read_job() -> dict[str, Any]:
     """The job file named on the command line. SIGTERM ends the program from here on, cleaning up."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with open(sys.argv[1]) as f:
-        return json.load(f)
+        job: dict[str, Any] = json.load(f)
+    return job
 
 
-def wait_for_start():
+def wait_for_start() -> int:
     """Say that everything is ready; returns when the experiment begins, in ns of CLOCK_MONOTONIC."""
     print("ready", flush=True)
     word, t0_ns = sys.stdin.readline().split()
@@ -27,20 +26,11 @@ def wait_for_start():
     return int(t0_ns)
 
 
-def done(account):
+def done(account: dict[str, Any]) -> None:
     """The last word: what was sent and received."""
     print("done", json.dumps(account), flush=True)
 
 
-def sleep_until(deadline_ns):
+def sleep_until(deadline_ns: int) -> None:
     """Sleep until an instant of CLOCK_MONOTONIC, if it is yet to come."""
     time.sleep(max(0, deadline_ns - now_ns()) / 1e9)
-
-
-def cca_of(flow):
-    """Congestion control of a flow (counted from 1): None for the host's default.
-
-    TESTBED_FLOW_CCAS=libra,bic gives odd flows libra and even ones bic.
-    """
-    names = [name for name in os.environ.get(_CCAS, "").split(",") if name]
-    return names[(flow - 1) % len(names)] if names else None

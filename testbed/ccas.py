@@ -14,6 +14,8 @@ parameters of its own. In parameters, `{bottleneck_bps}`, `{bottleneck_kbps}` an
 import dataclasses
 import pathlib
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from kernel import KernelError
 from testbed import PROJECT_DIR
@@ -211,10 +213,10 @@ def from_record(name, records):
     return Subject(name, tuple(Variant(**{k: v for k, v in r.items() if k in known}) for r in records))
 
 
-def fill_in(parameters, target_link):
-    """Module parameters with the rate of the bottleneck in place of its name; target_link: as in network.json."""
+def fill_in(parameters: Mapping[str, Any], rate_bps: Callable[[], int]) -> dict[str, str]:
+    """Module parameters with the rate of the bottleneck in place of its name; rate_bps: asked for it if need be."""
     values = {}
     for name, value in parameters.items():
         unit = re.fullmatch(r"\{bottleneck_(\w+)\}", str(value))
-        values[name] = str(round(target_link["rate_bps"] / _PER_BIT_PER_S[unit.group(1)]) if unit else value)
+        values[name] = str(round(rate_bps() / _PER_BIT_PER_S[unit.group(1)]) if unit else value)
     return values

@@ -1,48 +1,98 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a run's job.json says of congestion controls: modules to load, parameters, settings per node."""
+import pathlib
 import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-import topologies
 from testbed import ccas
 from testbed.errors import UsageError
+from testbed.fields import FieldError
 from testbed.guest.tuning import node_sysctls
+from testbed.units import show_rate
+from traffic import routes
+
+Json = dict[str, Any]
 
 
-def congestion_controls(spec, engine, workload, work_dir):
-    """The part of a job that depends on what is tested; puts the modules into work_dir/modules.
+class _Module(Protocol):
+    name: str
+    file: pathlib.Path
 
-    workload: contents of workload.json. UsageError if the flows cannot be as asked.
+
+class _Engine(Protocol):
+    def find_module(self, sha256: str) -> Any: ...
+
+
+def job_parts(engine: _Engine, variants: Sequence[Json], network: Json, hosts: Json, workload: Json,
+              work_dir: pathlib.Path) -> Json:
+    """{"variants", "modules", "builtin_parameters", "sysctls"} of a job; puts the modules into work_dir/modules.
+
+    variants: records of testbed/ccas.py; workload: what traffic.prepare made. UsageError if they do not go together.
     """
-    variants = spec.subject.record()
-    network = topologies.resolve(spec.scenario.topology)
-    flows = workload["description"].get("flows")
-    if len(variants) > 1 and not isinstance(flows, list):
-        raise UsageError(f"{spec.cca}: connections of {spec.scenario.traffic['kind']} traffic do not take turns; "
-                         "several congestion controls in one run need greedy flows")
+    flows = workload["flows"]
     try:
-        sysctls = node_sysctls(network, spec.scenario.hosts, variants, flows)
-    except ValueError as problem:
-        raise UsageError(f"{spec.cca}: {problem}") from None
-    link = _target_link(network, workload["description"].get("target_link"))
-    modules, builtin = {}, {}
+        sysctls = node_sysctls(network, hosts, variants, flows)
+    except FieldError as problem:
+        raise UsageError(f"{problem.field}: {problem}") from None
+    modules: dict[str, Json] = {}
+    builtin: dict[str, Json] = {}
+    owners: dict[str, str] = {}
     for variant in variants:
-        parameters = ccas.fill_in(variant["parameters"], link)
+        parameters = ccas.fill_in(variant["parameters"], lambda variant=variant: _rate_bps(  # type: ignore[misc]
+            variant, network, workload))
         if variant["module_sha256"]:
-            modules[variant["kernel_cca"]] = _module(engine, variant["module_sha256"], parameters, work_dir)
-        elif parameters:
-            builtin[f"tcp_{variant['kernel_cca']}"] = parameters
-    return {"variants": variants, "modules": list(modules.values()), "builtin_parameters": builtin, "sysctls": sysctls}
+            module = _find(engine, variant["module_sha256"])
+            _check_same(module.name, variant, parameters, modules.get(module.name, {}).get("parameters"), owners)
+            modules[module.name] = {"name": module.name, "file": f"modules/{module.file.name}",
+                                    "parameters": parameters}
+            (work_dir / "modules").mkdir(exist_ok=True)
+            shutil.copyfile(module.file, work_dir / "modules" / module.file.name)
+        else:
+            name = f"tcp_{variant['kernel_cca']}"
+            _check_same(name, variant, parameters, builtin.get(name), owners)
+            builtin[name] = parameters
+    return {"variants": list(variants), "modules": list(modules.values()), "sysctls": sysctls,
+            "builtin_parameters": {name: parameters for name, parameters in builtin.items() if parameters}}
 
 
-def _target_link(network, name):
-    bottlenecks = [link for link in network["links"] if link["bottleneck"]]
-    return next((link for link in bottlenecks if link["name"] == name), bottlenecks[0])
+def _check_same(module: str, variant: Json, parameters: Json, others: Json | None, owners: dict[str, str]) -> None:
+    """Variants that share a module share its parameters: it is loaded once."""
+    if others is not None and others != parameters:
+        raise UsageError(f"{owners[module]} and {variant['name']} want different parameters of {module}, which a run "
+                         "can load but once")
+    owners.setdefault(module, variant["name"])
 
 
-def _module(engine, sha256, parameters, work_dir):
-    module = engine.find_module(sha256)
+def _find(engine: _Engine, sha256: str) -> _Module:
+    module: _Module | None = engine.find_module(sha256)
     if module is None:
-        raise UsageError(f"the module with sources {sha256[:12]} is not in the cache: give its sources with --cca and run again")
-    (work_dir / "modules").mkdir(exist_ok=True)
-    shutil.copyfile(module.file, work_dir / "modules" / module.file.name)
-    return {"name": module.name, "file": f"modules/{module.file.name}", "parameters": parameters}
+        raise UsageError(f"the module with sources {sha256[:12]} is not in the cache: give its sources with --cca "
+                         "and run again")
+    return module
+
+
+def _rate_bps(variant: Json, network: Json, workload: Json) -> int:
+    """Rate of the bottleneck of a variant's flows: of each the slowest on its way, a target of its component first."""
+    links = routes.bottlenecks(network)
+    targets = {component["name"]: set(component.get("target_links", ())) for component in workload["components"]}
+    rates = set()
+    for flow in workload["flows"]:
+        if flow["variant"] == variant["name"]:
+            crossed = [*flow["hops"], *(flow["hops_back"] if flow["both_ways"] else ())]
+            mine = [name for name in crossed if name in links]
+            mine = [name for name in mine if name in targets[flow["component"]]] or mine
+            rates |= {min(links[name]["rate_bps"] for name in mine)} if mine else set()
+    if not rates:                       # no flow of its own, or none that crosses a bottleneck
+        rates = {link["rate_bps"] for link in links.values()}
+    if len(rates) > 1:
+        raise UsageError(f"{variant['name']} is told the rate of its bottleneck, but its flows have bottlenecks of "
+                         f"{' and '.join(map(show_rate, sorted(rates)))}")
+    rate_bps: int = rates.pop()
+    return rate_bps
+
+
+def sysctls_as_text(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """{node: {name: value}} with the values as they are read back: numbers as text, one space between words."""
+    return {node: {name: " ".join(str(value).split()) for name, value in values.items()}
+            for node, values in settings.items()}

@@ -39,7 +39,7 @@ class KernelEngine(EngineBase):
         write_json(workload_dir / "job.json", {
             "network": scenario["network"], "probes": scenario["probes"], "programs": workload["programs"],
             "seed": plan.seed, "duration_us": plan.timing["duration_us"], "timer_period_us": self.timer_period_us,
-            **orders.job_parts(plan, self, workload, workload_dir)})
+            **orders.job_parts(self, plan.variants, scenario["network"], scenario["hosts"], workload, workload_dir)})
         on_progress("start", 0)
         self.boot(workload_dir, folder / "log.txt", cpu, on_progress)
         on_progress("collect", 0)
@@ -65,6 +65,5 @@ def _collect(plan: Plan, workload: dict[str, Any], work_dir: pathlib.Path, raw_d
 
 def context(plan: Plan, work_dir: pathlib.Path, guest_dir: str, **more: Any) -> traffic.Context:
     """What kinds of traffic know of a run."""
-    parts = {name: plan.timing[name] for name in ("prefill_us", "warmup_us", "test_us")}
     return traffic.Context(work_dir=work_dir, guest_dir=guest_dir, network=plan.scenario["network"], seed=plan.seed,
-                           **parts, **more)
+                           timing=plan.timing, **more)

@@ -2,13 +2,14 @@
 """The congestion controls of a run: modules loaded, parameters set, all allowed in the nodes."""
 import ctypes
 import os
+from typing import Any
 
 from topologies.namespace import write_sysctl
 
 _INIT_MODULE = {"x86_64": 175, "aarch64": 105}
 
 
-def make_available(job, work_dir):
+def make_available(job: dict[str, Any], work_dir: str) -> dict[str, Any]:
     """Load the job's modules and set its parameters; ValueError if a congestion control is not there.
 
     job["modules"]: [{"name", "file", "parameters"}], `file` in work_dir; job["builtin_parameters"]:
@@ -37,7 +38,7 @@ def make_available(job, work_dir):
     return {"available": sorted(available), "parameters": {name: _read_parameters(name) for name in names}}
 
 
-def _load(path, parameters):
+def _load(path: str, parameters: dict[str, Any]) -> None:
     with open(path, "rb") as f:
         image = f.read()
     words = " ".join(f"{name}={value}" for name, value in parameters.items())
@@ -47,7 +48,7 @@ def _load(path, parameters):
         raise ValueError(f"{os.path.basename(path)} cannot be loaded{f' with {words}' if words else ''}: {reason}")
 
 
-def _write_parameter(module, parameter, value):
+def _write_parameter(module: str, parameter: str, value: Any) -> None:
     try:
         with open(f"/sys/module/{module}/parameters/{parameter}", "w") as f:
             f.write(str(value))
@@ -55,7 +56,7 @@ def _write_parameter(module, parameter, value):
         raise ValueError(f"parameter {parameter} of {module} cannot be set to {value}: {problem.strerror}") from None
 
 
-def _read_parameters(module):
+def _read_parameters(module: str) -> dict[str, str]:
     """{parameter: value} of a module, those that can be read."""
     folder = f"/sys/module/{module}/parameters"
     values = {}

@@ -54,7 +54,7 @@ def run(job: dict[str, Any], work_dir: str) -> None:
         samplers = {}
         for name, section in job["probes"].items():
             samplers[name] = probes.load(name).Sampler(section, network, description, work_dir)
-        programs = Programs(network, job["programs"], job["project_dir"], work_dir, _flow_ccas(job))
+        programs = Programs(network, job["programs"], job["project_dir"], work_dir)
         try:
             programs.wait_until_ready()
             for probe in samplers.values():
@@ -87,8 +87,3 @@ def run(job: dict[str, Any], work_dir: str) -> None:
 def _tune_machine(description: dict[str, Any]) -> None:
     for name, value in tuning.machine_sysctls(description).items():
         write_sysctl(name, value)
-
-
-def _flow_ccas(job: dict[str, Any]) -> list[str]:
-    """Congestion controls that flows take in turn, when there are several."""
-    return [v["kernel_cca"] for v in job["variants"]] if len(job["variants"]) > 1 else []

@@ -5,26 +5,33 @@ import os
 import select
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, BinaryIO, Protocol
+
+_Program = dict[str, Any]
+_Process = subprocess.Popen[bytes]
 
 
 class ProgramFailed(Exception):
     """A traffic program ended early or badly; the message has its own words."""
 
 
+class _Network(Protocol):
+    def in_namespace(self, name: str) -> AbstractContextManager[Any]: ...
+
+
 class Programs:
     """The traffic programs of a run, each in its node's namespace."""
 
-    def __init__(self, network, programs, project_dir, log_dir, flow_ccas=()):
-        """programs: list of {"node", "module", "arguments"}; flow_ccas: what flows 1, 2, ... use in
-        turn (programs find it in TESTBED_FLOW_CCAS), if not all what their host is set to."""
-        self._running = []
+    def __init__(self, network: _Network, programs: Sequence[_Program], project_dir: str, log_dir: str) -> None:
+        """programs: list of {"node", "module", "arguments"}."""
+        self._running: list[tuple[_Program, _Process, BinaryIO]] = []
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": project_dir, "LANG": "C.UTF-8",
                        "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
                        # memory given back to the kernel is faulted in again, and faults are dear
                        "MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
                        "MALLOC_TOP_PAD_": str(1 << 22)}
-        if flow_ccas:
-            environment["TESTBED_FLOW_CCAS"] = ",".join(flow_ccas)
         try:
             for number, program in enumerate(programs):
                 log = open(os.path.join(log_dir, f"program-{number}-{program['node']}.log"), "w+b")
@@ -38,27 +45,29 @@ class Programs:
             self.kill()
             raise
 
-    def wait_until_ready(self, timeout_s=60):
+    def wait_until_ready(self, timeout_s: float = 60) -> None:
         """Return when every program has said that it is ready."""
         for program, process, log in self._running:
+            assert process.stdout
             ready, _, _ = select.select([process.stdout], [], [], timeout_s)
             line = process.stdout.readline() if ready else b""
             if line.strip() != b"ready":
                 raise ProgramFailed(self._describe(program, process, log, f"said {line!r} instead of ready"))
 
-    def start(self, t0_ns):
+    def start(self, t0_ns: int) -> None:
         """Tell every program when the experiment begins (CLOCK_MONOTONIC)."""
         for _, process, _ in self._running:
+            assert process.stdin
             process.stdin.write(b"start %d\n" % t0_ns)
             process.stdin.flush()
 
-    def check(self):
+    def check(self) -> None:
         """ProgramFailed if one has died."""
         for program, process, log in self._running:
             if process.poll():
                 raise ProgramFailed(self._describe(program, process, log, f"ended with status {process.returncode}"))
 
-    def finish(self, timeout_s=600):
+    def finish(self, timeout_s: float = 600) -> list[dict[str, Any]]:
         """Wait for all of them to end by themselves; returns their accounts, in order."""
         accounts = []
         for program, process, log in self._running:
@@ -75,7 +84,7 @@ class Programs:
             accounts.append({"node": program["node"], **json.loads(account or "{}")})
         return accounts
 
-    def kill(self):
+    def kill(self) -> None:
         """End whatever still runs."""
         for _, process, log in self._running:
             if process.poll() is None:
@@ -84,7 +93,7 @@ class Programs:
             log.close()
 
     @staticmethod
-    def _describe(program, process, log, what):
+    def _describe(program: _Program, process: _Process, log: BinaryIO, what: str) -> str:
         if process.poll() is None:
             process.kill()
             process.wait()

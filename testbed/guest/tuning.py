@@ -1,59 +1,81 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernel settings of a run: what is pinned so that the congestion control is what differs."""
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-def socket_buffer_bytes(description):
+from testbed.fields import FieldError
+from traffic.assign import SOURCE_PORTS, Variant, host_variants
+
+_DEFAULT_CCA = "net.ipv4.tcp_congestion_control"
+
+Network = Mapping[str, Any]
+Settings = dict[str, Any]
+
+
+def socket_buffer_bytes(network: Network) -> int:
     """Largest socket buffer: 4 x (bandwidth-delay product + buffers) of the widest path, at least 4 MB.
 
     Anything smaller would make flows limited by their windows rather than by their
     congestion control; those that still are get flagged by the fidelity checks.
     """
-    bottlenecks = {link["name"]: link for link in description["links"] if link["bottleneck"]}
+    bottlenecks = {link["name"]: link for link in network["links"] if link["bottleneck"]}
     rate_bps = max((link["rate_bps"] for link in bottlenecks.values()), default=0)
-    rtt_us = max((path["base_rtt_us"] for path in description["paths"]), default=0)
+    rtt_us = max((path["base_rtt_us"] for path in network["paths"]), default=0)
     queue_bytes = max((sum(bottlenecks[name]["capacity_bytes"] for name in hops if name in bottlenecks)
-                       for path in description["paths"] for hops in (path["hops"], path["hops_back"])), default=0)
+                       for path in network["paths"] for hops in (path["hops"], path["hops_back"])), default=0)
     return max(4 << 20, 4 * int(rate_bps / 8e6 * rtt_us + queue_bytes))
 
 
-def machine_sysctls(description):
+def machine_sysctls(network: Network) -> Settings:
     """Settings that exist once per kernel, not per namespace."""
     return {
-        "net.core.rmem_max": socket_buffer_bytes(description),
-        "net.core.wmem_max": socket_buffer_bytes(description),
+        "net.core.rmem_max": socket_buffer_bytes(network),
+        "net.core.wmem_max": socket_buffer_bytes(network),
         "net.core.netdev_max_backlog": 100000,
         # over this many closing connections the kernel would reset them
         "net.ipv4.tcp_max_orphans": 262144,
     }
 
 
-def node_sysctls(description, hosts, variants, flows=None):
+def node_sysctls(network: Network, hosts: Mapping[str, Any], variants: Sequence[Variant],
+                 flows: Sequence[Mapping[str, Any]]) -> dict[str, Settings]:
     """{node: {sysctl: value}}: the settings of every node's namespace.
 
-    hosts: the scenario's section of that name; variants: records of testbed/ccas.py. If
-    there are several, `flows` (as in workload.json) says which hosts use which: flow k
-    uses the k-th in turn. ValueError if flows that want different settings share a host.
+    hosts: the scenario's section of that name; variants: records of testbed/ccas.py; flows: flow records.
+    FieldError if flows that want different settings share a host.
     """
-    used = {node["name"]: {0} for node in description["nodes"]}
-    if len(variants) > 1:
-        ends = [(flow[end], (flow["flow"] - 1) % len(variants)) for flow in flows for end in ("sender", "receiver")]
-        for name in {name for name, _ in ends}:
-            used[name] = {number for end, number in ends if end == name}
     settings = {}
-    for name, numbers in used.items():
-        first, *others = (_host_sysctls(description, variants[n], hosts) for n in sorted(numbers))
-        for number, other in zip(sorted(numbers)[1:], others):
+    shared = _hosts_of_several_components(flows)
+    for node, used in host_variants([node["name"] for node in network["nodes"]], flows, variants).items():
+        first, *others = (_host_sysctls(network, variant, hosts) for variant in used)
+        for variant, other in zip(used[1:], others):
             for key in first.keys() | other.keys():
-                if key != "net.ipv4.tcp_congestion_control" and first.get(key) != other.get(key):
-                    raise ValueError(f"{variants[min(numbers)]['name']} and {variants[number]['name']} want different {key}, "
-                                     f"but have flows on the same host {name}: use paths between different hosts")
-        settings[name] = first
+                if key != _DEFAULT_CCA and first.get(key) != other.get(key):
+                    raise FieldError("cca", f"{used[0]['name']} and {variant['name']} want different {key}, but have "
+                                            f"flows on the same host {node}: use paths between different hosts")
+        if node in shared:
+            # ports that the kernel chooses must not be those that a Tmix source is about to use
+            first["net.ipv4.ip_local_port_range"] = f"{sum(SOURCE_PORTS)} 65535"
+        settings[node] = first
     return settings
 
 
-def _host_sysctls(description, variant, hosts):
-    buffer_bytes = socket_buffer_bytes(description)
-    settings = {
-        "net.ipv4.tcp_congestion_control": variant["kernel_cca"],
+def _hosts_of_several_components(flows: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Hosts that send connections of a flow of many, and something of another component."""
+    components: dict[str, set[str]] = {}
+    many = set()
+    for flow in flows:
+        for end in (flow["sender"], flow["receiver"]):
+            components.setdefault(end, set()).add(flow["component"])
+        if flow["source"] is not None:
+            many.add(flow["sender"])
+    return {node for node in many if len(components[node]) > 1}
+
+
+def _host_sysctls(network: Network, variant: Variant, hosts: Mapping[str, Any]) -> Settings:
+    buffer_bytes = socket_buffer_bytes(network)
+    settings: Settings = {
+        _DEFAULT_CCA: variant["kernel_cca"],
         # one connection must not inherit ssthresh or RTT from an earlier one
         "net.ipv4.tcp_no_metrics_save": 1,
         "net.ipv4.tcp_slow_start_after_idle": 0,

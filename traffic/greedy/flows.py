@@ -139,7 +139,8 @@ def _set_cca(connection: socket.socket, flow: _Order) -> None:
     try:
         connection.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, name.encode())
     except OSError as problem:
-        raise OSError(problem.errno, f"congestion control {name!r} of flow {flow['flow']}: {problem.strerror}") from None
+        raise OSError(problem.errno,
+                      f"congestion control {name!r} of flow {flow['flow']}: {problem.strerror}") from None
 
 
 def _choose_sequence(connection: socket.socket, first: int) -> None:

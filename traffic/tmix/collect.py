@@ -17,8 +17,8 @@ import numpy as np
 
 from testbed import raw_tables
 from traffic.tmix.plan import read_plan
-from traffic.tmix.records import ACCEPTOR, COLUMNS, FINISHED, INITIATOR, NEVER, UNFINISHED, read_header, records_name, \
-    status_text
+from traffic.tmix.records import (ACCEPTOR, COLUMNS, FINISHED, INITIATOR, NEVER, UNFINISHED, read_header, records_name,
+                                  status_text)
 
 GZIP_LEVEL = 1
 ROWS_AT_ONCE = 1 << 16

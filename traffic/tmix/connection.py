@@ -12,9 +12,9 @@ from errno import EAGAIN, EINPROGRESS, EPIPE
 
 from traffic.tmix.records import FINISHED, UNFINISHED
 from traffic.tmix.sockets import (EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, IPPROTO_TCP,
-                      SEND_BUFFER_BYTES, SO_RCVLOWAT, SO_REUSEADDR, SOL_SOCKET, TCP_MAXSEG, bind,
-                      choose_cca, close, connect, discard, send, set_option, shutdown, socket_error,
-                      tcp_socket)
+                                  SEND_BUFFER_BYTES, SO_RCVLOWAT, SO_REUSEADDR, SOL_SOCKET, TCP_MAXSEG, bind,
+                                  choose_cca, close, connect, discard, send, set_option, shutdown, socket_error,
+                                  tcp_socket)
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

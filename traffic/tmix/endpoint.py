@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-
 from pathlib import Path
 
 from traffic.tmix.plan import read_plan
 from traffic.tmix.records import INITIATOR, ROLES, Records, status_text
-from traffic.tmix.sockets import (SO_REUSEADDR, SOL_SOCKET, bind, choose_cca, ip_bytes, listen, set_option,
-                      tcp_socket)
+from traffic.tmix.sockets import SO_REUSEADDR, SOL_SOCKET, bind, choose_cca, ip_bytes, listen, set_option, tcp_socket
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from traffic.tmix.vectors import (ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_ID, MAX_MSS, MAX_TIME_US,
-                      MIN_MSS, SEQ, Adu, Vector, epochs)
+from traffic.tmix.vectors import (ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_ID, MAX_MSS, MAX_TIME_US, MIN_MSS, SEQ,
+                                  Adu, Vector, epochs)
 
 MAX_LINE_BYTES = 1024
 MAX_WINDOW_BYTES = 1 << 32

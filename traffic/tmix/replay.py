@@ -19,6 +19,7 @@ import gc
 import json
 import os
 import sys
+
 from _signal import SIG_BLOCK, SIGTERM, pthread_sigmask, signal
 
 if not __package__:     # run as a file; -I leaves its folder out of the search path

@@ -17,8 +17,8 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from traffic.clock import now_ns
 from traffic.tmix.endpoint import End, listener
-from traffic.tmix.flow import (ACCEPT, AHEAD_OVER, CONNECT, CONNECTING, CUT, Flow, IGNORED, KIND_BITS, KIND_MASK,
-                   RECEIVE, SEND, SHUTDOWN, SOCKET)
+from traffic.tmix.flow import (ACCEPT, AHEAD_OVER, CONNECT, CONNECTING, CUT, IGNORED, KIND_BITS, KIND_MASK, RECEIVE,
+                               SEND, SHUTDOWN, SOCKET, Flow)
 from traffic.tmix.records import NEVER, NOT_STARTED, UNFINISHED
 from traffic.tmix.sockets import IPPROTO_TCP, SO_REUSEADDR, SOL_SOCKET, TCP_CONGESTION, TCP_MAXSEG, close, tcp_socket
 from traffic.tmix.uring import LINK, QUIET, Ring

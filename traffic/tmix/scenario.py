@@ -44,9 +44,9 @@ class Section:
     paths: tuple[str, ...] = fields.listing(
         fields.word(pattern=routes.PATH_PATTERN, example="n1->n4"), default=(), single=True)
     traces: str | None = fields.word(default=None)
-    scale: tuple[str | float, ...] = fields.listing(fields.either(fields.word(choices=("search", "unc")),
-                                                      fields.number(above=0, most=1e9)),
-                                        default=("search",), least=1, most=1, single=True)
+    scale: tuple[str | float, ...] = fields.listing(
+        fields.either(fields.word(choices=("search", "unc")), fields.number(above=0, most=1e9)),
+        default=("search",), least=1, most=1, single=True)
     unc_scale: float | None = fields.number(default=None, above=0, most=1e9)
     synth: SynthParameters = fields.section(SynthParameters, default={})
     mix: str = fields.word(choices=("sources", "connections"), default="sources")
@@ -117,9 +117,10 @@ def validate(section: Section, _component: Component, network: Mapping[str, Any]
 
 def flows(section: Section, component: Component, context: Context) -> list[Flow]:
     """One for each source, or for each share of a source's connections."""
+    shares = _shares(section, component)
     return [Flow(**dataclasses.asdict(route), start_us=component.start_us, stop_us=component.stop_us, source=source,
                  both_ways=True, wants_source_range=True)
-            for source, route in enumerate(_routes(section, context.network)) for _ in range(_shares(section, component))]
+            for source, route in enumerate(_routes(section, context.network)) for _ in range(shares)]
 
 
 def _shares(section: Section, component: Component) -> int:
@@ -221,7 +222,7 @@ def collect(component: Mapping[str, Any], workload: Mapping[str, Any], context: 
             shares = len(one["variants"]) if one["mix"] == "connections" else 1
             mine = [flow for flow in workload["flows"] if flow["component"] == one["name"]]
             parts[one["name"]] = [
-                Replayed(flow["source"], context.work_dir / f"{one['name']}-{plan_name(*divmod(place, shares), shares)}",
+                Replayed(flow["source"], context.work_dir / (one["name"] + "-" + plan_name(*divmod(place, shares), shares)),
                          context.work_dir) for place, flow in enumerate(mine)]
     if next(iter(parts)) == component["name"]:
         write_tables([part for of_one in parts.values() for part in of_one], raw_dir)

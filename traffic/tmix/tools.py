@@ -65,8 +65,8 @@ def info(path: str | pathlib.Path, *, check_epochs: bool = True, limits: Limits 
 def _percentiles(values: Any) -> dict[str, float]:
     if not len(values):
         return {}
-    return {f"{p:g}": round(float(v), 6) for p, v in
-            zip(PERCENTILES, np.percentile(values, PERCENTILES).tolist())}
+    found: Any = np.percentile(values, PERCENTILES)
+    return {f"{p:g}": round(float(v), 6) for p, v in zip(PERCENTILES, found)}
 
 
 def _mss(batch: Batch) -> dict[str, int]:

@@ -18,8 +18,8 @@ import os
 import struct
 from errno import EINTR, EOPNOTSUPP
 
-from traffic.tmix.sockets import (AF_INET, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC,
-                      SOCK_STREAM, SOCKADDR_IN)
+from traffic.tmix.sockets import (AF_INET, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC, SOCK_STREAM,
+                                  SOCKADDR_IN)
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

@@ -221,9 +221,9 @@ def collect(component: Mapping[str, Any], workload: Mapping[str, Any], context: 
         if one["kind"] == component["kind"]:
             shares = len(one["variants"]) if one["mix"] == "connections" else 1
             mine = [flow for flow in workload["flows"] if flow["component"] == one["name"]]
-            parts[one["name"]] = [
-                Replayed(flow["source"], context.work_dir / (one["name"] + "-" + plan_name(*divmod(place, shares), shares)),
-                         context.work_dir) for place, flow in enumerate(mine)]
+            plans = [f"{one['name']}-{plan_name(*divmod(place, shares), shares)}" for place in range(len(mine))]
+            parts[one["name"]] = [Replayed(flow["source"], context.work_dir / plan, context.work_dir)
+                                  for flow, plan in zip(mine, plans)]
     if next(iter(parts)) == component["name"]:
         write_tables([part for of_one in parts.values() for part in of_one], raw_dir)
     return account_of(parts[component["name"]])

@@ -9,7 +9,7 @@ import time
 from array import array
 from pathlib import Path
 
-from traffic.tmix.collect import collect, read_records
+from traffic.tmix.collect import Replayed, account_of, read_records, write_tables
 from traffic.tmix.plan import COLUMNS, write_plan
 from traffic.tmix.records import ACCEPTOR, INITIATOR, records_name
 
@@ -35,6 +35,13 @@ def make_plan(path, connections):
                     columns[f"{side}_{name}"].append(value)
             columns[f"{side}_first"].append(len(columns[f"{side}_need"]))
     write_plan(path, columns, source=0)
+
+
+def collect(source, folder):
+    """The account of the plan of a source, whose records are beside it; the tables are written there, too."""
+    parts = [Replayed(source, folder / "plan", folder)]
+    write_tables(parts, folder)
+    return account_of(parts)
 
 
 class Replay:
@@ -87,8 +94,8 @@ class Replay:
 
     def records(self, role):
         """The columns of one end."""
-        return read_records(self.folder / records_name(0, role))[1]
+        return read_records(self.folder / records_name("plan", role))[1]
 
     def collect(self):
         """The account of `collect`."""
-        return collect({0: self.folder / "plan"}, self.folder, self.folder)
+        return collect(0, self.folder)

@@ -48,7 +48,7 @@ def array_of(*values):
 
 def write(ends, folder):
     for end in ends:
-        end.records.write(folder / records_name(end.source, end.role))
+        end.records.write(folder / records_name(end.name, end.role))
 
 
 def test_round_trip(ends, tmp_path):
@@ -65,7 +65,7 @@ def test_round_trip(ends, tmp_path):
 def test_collect(ends, tmp_path):
     fill(ends)
     write(ends, tmp_path)
-    account = collect({4: tmp_path / "plan"}, tmp_path, tmp_path)
+    account = collect(4, tmp_path)
     assert account == {
         "connections": 3, "status": {"finished": 1, "unfinished": 1, "failed: ECONNREFUSED": 1},
         "adus_asked": 6, "adus_delivered": 4, "bytes_asked": 871, "bytes_delivered": 857,
@@ -88,7 +88,7 @@ source,conn,side,index,bytes,sent_us,delivered_us
 4,1,a,0,20,231,
 4,2,i,0,1,,
 """
-    collect({4: tmp_path / "plan"}, tmp_path, tmp_path)
+    collect(4, tmp_path)
     assert (tmp_path / "connections.csv.gz").read_bytes() == packed
 
 
@@ -96,7 +96,7 @@ def test_mismatch_is_reported(ends, tmp_path):
     fill(ends)
     ends[1].records.read_bytes[0] = 339
     write(ends, tmp_path)
-    account = collect({4: tmp_path / "plan"}, tmp_path, tmp_path)
+    account = collect(4, tmp_path)
     assert account["mismatches"] == [
         "source 4, connection 0: 339 of 340 bytes of the initiator delivered"]
 
@@ -105,7 +105,7 @@ def test_other_plan(ends, tmp_path):
     write(ends, tmp_path)
     make_plan(tmp_path / "plan", CONNECTIONS[:2])
     with pytest.raises(CollectError, match="another plan"):
-        collect({4: tmp_path / "plan"}, tmp_path, tmp_path)
+        collect(4, tmp_path)
 
 
 def test_truncated(ends, tmp_path):

@@ -132,7 +132,7 @@ def test_bins():
 def test_shuffle_moves_whole_bins():
     starts = np.array([0, 3, 10, 19, 25, 31])
     # bins 0, 1, 2 of 10 us change places; 31 is behind the last whole bin
-    places = permutation(3, "x")
+    places = permutation(3, random.Random("x").random)
     expected = [places[0] * 10, places[0] * 10 + 3, places[1] * 10, places[1] * 10 + 9,
                 places[2] * 10 + 5, 31]
     assert shuffle_starts(starts, 10, "x", 35).tolist() == expected

@@ -10,29 +10,36 @@ import pytest
 from traffic.tmix import tools
 from traffic.tmix.batch import from_vectors
 from traffic.tmix.plan import read_plan
-from traffic.tmix.reader import VectorError, read_vectors
+from traffic.tmix.reader import Limits, VectorError, read_vectors
 from traffic.tmix.synth import SynthParameters, synthesise
 from traffic.tmix.vectors import SEQ, Adu, Vector
-from traffic.tmix.workload import Synthesised, WorkloadError, build_workload, trace_files
+from traffic.tmix.workload import Order, SourcePath, Synthesised, WorkloadError, build_workload, deal, trace_files
 from traffic.tmix.writer import write_vectors
 
 RTTS_US = [2000 * (left + 2 + right) for left in (0, 12, 25) for right in (2, 37, 75)]
-QUICK = dict(rate_bps=100e6, prefill_us=10_000_000, warmup_us=10_000_000, test_us=40_000_000)
+QUICK = dict(prefill_us=10_000_000, from_us=20_000_000, to_us=60_000_000)
+BOTH_WAYS = {"left_to_right": 100_000_000, "right_to_left": 100_000_000}
+
+
+def build(sources, folder, rtts_us=RTTS_US, **options):
+    """A workload for a dumbbell of 100 Mbit/s, whose target is right_to_left."""
+    paths = [SourcePath(rtt_us, ["left_to_right"], ["right_to_left"]) for rtt_us in rtts_us]
+    order = {"rates_bps": BOTH_WAYS, "targets": ["right_to_left"], "begin_us": 0, **options}
+    return build_workload(sources, paths, Order(**order), folder)
 
 
 @pytest.mark.parametrize("load, seed", [(0.6, 1), (0.85, 2), (1.1, 3)])
 def test_quick_workload_meets_its_target(tmp_path, load, seed):
-    made = build_workload(Synthesised(), target_load=load, seed=seed, rtts_us=RTTS_US,
-                          out_dir=tmp_path, **QUICK)
+    made = build(Synthesised(), tmp_path, load=load, seed=seed, **QUICK)
     assert made["offered_bps"]["right_to_left"] == pytest.approx(load * 100e6, rel=0.05)
     assert made["load_error"] == pytest.approx(
         made["offered_bps"]["right_to_left"] / (load * 100e6) - 1, abs=1e-6)
-    assert made["duration_us"] == 60_000_000 and made["bin_us"] == 5_000_000
+    assert made["measured_us"] == [20_000_000, 60_000_000] and made["bin_us"] == 5_000_000
     assert 0 < made["prefill_window_us"] <= 10_000_000
     assert made["thirds_difference"] <= 0.05 or made["shuffle_attempts"] == 30
     assert json.loads(json.dumps(made)) == made
     plans = [read_plan(tmp_path / f"source{source}.plan") for source in range(9)]
-    assert sum(map(len, plans)) == made["connections"]
+    assert sum(map(len, plans)) == made["connections"] and [[len(plan)] for plan in plans] == made["plans"]
     window_from_us = 10_000_000 - made["prefill_window_us"]
     for source, plan in enumerate(plans):
         assert plan.header["source"] == source
@@ -43,9 +50,8 @@ def test_quick_workload_meets_its_target(tmp_path, load, seed):
 
 
 def test_access_link_is_steady(tmp_path):
-    made = build_workload(Synthesised(), rate_bps=100e6, target_load=0.3, seed=5,
-                          prefill_us=36_720_000, warmup_us=84_000_000, test_us=479_000_000,
-                          rtts_us=RTTS_US, out_dir=tmp_path)
+    made = build(Synthesised(), tmp_path, load=0.3, seed=5, prefill_us=36_720_000, from_us=120_720_000,
+                 to_us=599_720_000)
     assert made["thirds_difference"] <= 0.05
     assert abs(made["load_error"]) <= 0.01
     assert made["scale"] == pytest.approx(1, abs=0.2)
@@ -53,16 +59,79 @@ def test_access_link_is_steady(tmp_path):
 
 def test_same_seed_same_plans(tmp_path):
     for name, seed in (("a", 4), ("b", 4), ("c", 5)):
-        build_workload(Synthesised(2), target_load=0.3, seed=seed, rtts_us=RTTS_US[:2],
-                       out_dir=tmp_path / name, **QUICK)
+        build(Synthesised(2), tmp_path / name, RTTS_US[:2], load=0.3, seed=seed, **QUICK)
     a, b, c = ((tmp_path / name / "source1.plan").read_bytes() for name in "abc")
     assert a == b != c
 
 
 def test_both_directions_can_be_the_target(tmp_path):
-    made = build_workload(Synthesised(3), target_load=0.5, seed=1, rtts_us=RTTS_US[:3],
-                          out_dir=tmp_path, target_link="both", **QUICK)
-    assert sum(made["offered_bps"].values()) == pytest.approx(50e6, rel=0.05)
+    made = build(Synthesised(3), tmp_path, RTTS_US[:3], load=0.5, seed=1, targets=list(BOTH_WAYS), **QUICK)
+    assert sum(made["offered_bps"].values()) == pytest.approx(100e6, rel=0.05)
+
+
+def test_several_links_are_offered_the_load_together(tmp_path):
+    """Two routers in a row: one source crosses both links, the others one each."""
+    paths = [SourcePath(60_000, [], ["a", "b"]), SourcePath(60_000, [], ["a"]), SourcePath(60_000, ["b"], [])]
+    made = build_workload(Synthesised(3), paths, Order(
+        rates_bps={"a": 20_000_000, "b": 10_000_000, "c": 10_000_000}, targets=["a", "b"], load=0.6, seed=1, begin_us=0,
+        **QUICK), tmp_path)
+    assert made["offered_bps"]["a"] + made["offered_bps"]["b"] == pytest.approx(18e6, rel=0.05)
+    assert made["offered_bps"]["c"] == 0 and made["target_links"] == ["a", "b"]
+    # responses are far heavier than requests
+    assert made["offered_bps"]["a"] > 1.2 * made["offered_bps"]["b"]
+    with pytest.raises(WorkloadError, match="source 1 does not cross b"):
+        build_workload(Synthesised(3), paths, Order(rates_bps={"a": 1, "b": 1}, targets=["b"], load=1, seed=1, begin_us=0,
+                                                    **QUICK), tmp_path)
+
+
+def test_connections_dealt_out_are_those_of_the_whole(tmp_path):
+    whole = build(Synthesised(2), tmp_path / "whole", RTTS_US[:2], load=0.3, seed=1, **QUICK)
+    dealt = build(Synthesised(2), tmp_path / "dealt", RTTS_US[:2], load=0.3, seed=1, shares=3, **QUICK)
+    assert {k: v for k, v in whole.items() if k != "plans"} == {k: v for k, v in dealt.items() if k != "plans"}
+    for source in range(2):
+        one = read_plan(tmp_path / "whole" / f"source{source}.plan")
+        shares = [read_plan(tmp_path / "dealt" / f"source{source}.share{share}.plan") for share in range(3)]
+        assert sorted(row for share in shares for row in zip(share.start_us, share.conn_id)) == list(
+            zip(one.start_us, one.conn_id))
+        assert max(map(len, shares)) - min(map(len, shares)) <= 1 and [len(share) for share in shares] == dealt["plans"][source]
+        sizes = [sum(share.acc_bytes) - max(share.acc_bytes) for share in shares]
+        assert max(sizes) < 2 * min(sizes)
+
+
+def test_deal_is_even_in_every_size():
+    dealt = deal(np.arange(100)[::-1], 4, "seed")
+    for first in range(0, 100, 4):
+        assert sorted(dealt[first:first + 4]) == [0, 1, 2, 3]
+    assert (deal(np.arange(9), 1, "seed") == 0).all() and (dealt != deal(np.arange(100)[::-1], 4, "other")).any()
+
+
+def test_a_component_that_begins_later(tmp_path):
+    made = build(Synthesised(2), tmp_path, RTTS_US[:2], load=0.5, seed=1, begin_us=30_000_000, prefill_us=0,
+                 from_us=30_000_000, to_us=60_000_000)
+    for source in range(2):
+        starts = read_plan(tmp_path / f"source{source}.plan").start_us
+        assert 30_000_000 <= starts[0] < 31_000_000 and 59_000_000 < starts[-1] < 60_000_000
+    assert made["measured_us"] == [30_000_000, 60_000_000] and abs(made["load_error"]) <= 0.05
+
+
+def test_more_connections_than_allowed_are_named(tmp_path):
+    few = Limits(connections=1000)
+    with pytest.raises(WorkloadError, match="connections; if that is meant, allow it with most_connections") as problem:
+        build(Synthesised(), tmp_path, load=0.5, seed=1, limits=few, **QUICK)
+    assert problem.value.field == "most_connections"
+    files = small_traces(tmp_path)
+    with pytest.raises(WorkloadError, match="more than 60000 connections"):
+        build(files, tmp_path / "plans", RTTS_US[:2], load=0.5, seed=1, limits=Limits(connections=60_000), **QUICK)
+
+
+def test_what_takes_long_is_told(tmp_path):
+    said = []
+    paths = [SourcePath(1000, ["left_to_right"], ["right_to_left"])] * 2
+    build_workload(small_traces(tmp_path), paths, Order(
+        rates_bps=BOTH_WAYS, targets=["right_to_left"], load=0.6, seed=1, begin_us=0, prefill_us=0, from_us=0,
+        to_us=20_000_000), tmp_path / "plans", said.append)
+    assert said == ["reading s1.vec (1 of 2): 0 connections", "reading s2.vec.gz (2 of 2): 0 connections",
+                    "arranging 100000 connections", "writing the plans"]
 
 
 def small_traces(folder, seconds=100, every_us=2000):
@@ -77,9 +146,8 @@ def small_traces(folder, seconds=100, every_us=2000):
 def test_own_traces_are_scaled_to_the_target(tmp_path):
     files = small_traces(tmp_path)
     assert [path.name for path in files] == ["s1.vec", "s2.vec.gz"]
-    made = build_workload(files, rate_bps=100e6, target_load=0.6, seed=1, prefill_us=2_000_000,
-                          warmup_us=1_000_000, test_us=20_000_000, rtts_us=[10_000, 20_000],
-                          out_dir=tmp_path / "plans")
+    made = build(files, tmp_path / "plans", [10_000, 20_000], load=0.6, seed=1, prefill_us=2_000_000, from_us=3_000_000,
+                 to_us=23_000_000)
     # 10,000 bytes are 7 packets: 10,462 bytes, and 74 + 66 + 132 around them, 500/s twice
     unscaled_bps = 2 * 500 * 8 * (10_000 + 7 * 66 + 74 + 66 + 132)
     assert made["scale"] == pytest.approx(unscaled_bps / 60e6, rel=0.02)
@@ -87,9 +155,8 @@ def test_own_traces_are_scaled_to_the_target(tmp_path):
 
 
 def test_fixed_scale_is_used_as_it_is(tmp_path):
-    made = build_workload(small_traces(tmp_path), rate_bps=100e6, target_load=0.6, seed=1,
-                          prefill_us=0, warmup_us=0, test_us=20_000_000,
-                          rtts_us=[10_000, 20_000], out_dir=tmp_path / "plans", scale=2.0)
+    made = build(small_traces(tmp_path), tmp_path / "plans", [10_000, 20_000], load=0.6, seed=1, prefill_us=0, from_us=0,
+                 to_us=20_000_000, scale=2.0)
     assert made["scale"] == 2.0
     assert made["load_error"] == pytest.approx(85.9e6 / 2 / 60e6 - 1, abs=0.01)
     starts = np.array(read_plan(tmp_path / "plans" / "source0.plan").start_us)
@@ -98,21 +165,21 @@ def test_fixed_scale_is_used_as_it_is(tmp_path):
 
 def test_unusable_input_is_named(tmp_path):
     files = small_traces(tmp_path, seconds=5)
-    arguments = dict(rate_bps=100e6, target_load=0.6, seed=1, prefill_us=0, warmup_us=0,
-                     test_us=60_000_000, rtts_us=[1, 1], out_dir=tmp_path / "plans")
+    options = dict(load=0.6, seed=1, prefill_us=0, from_us=0, to_us=60_000_000, rtts_us=[1, 1])
+    plans = tmp_path / "plans"
     with pytest.raises(WorkloadError, match="longer traces"):
-        build_workload(files, **arguments)
-    with pytest.raises(WorkloadError, match="2 sources but 1 round-trip"):
-        build_workload(files, **{**arguments, "rtts_us": [1]})
+        build(files, plans, **options)
+    with pytest.raises(WorkloadError, match="2 sources but 1 paths"):
+        build(files, plans, **{**options, "rtts_us": [1]})
     with pytest.raises(WorkloadError, match="target link"):
-        build_workload(files, **arguments, target_link="up")
+        build(files, plans, **options, targets=["up"])
     with pytest.raises(WorkloadError, match="positive"):
-        build_workload(files, **{**arguments, "test_us": 0})
+        build(files, plans, **{**options, "to_us": 0})
     with pytest.raises(WorkloadError, match="source 1 has no connections"):
-        build_workload([from_vectors(read_vectors(files[0])), from_vectors([])], **arguments)
+        build([from_vectors(read_vectors(files[0])), from_vectors([])], plans, **options)
     (tmp_path / "s1.vec").write_text("SEQ\n")
     with pytest.raises(VectorError, match="s1.vec:1:"):
-        build_workload(files, **arguments)
+        build(files, plans, **options)
     with pytest.raises(WorkloadError, match="no vector files"):
         (tmp_path / "empty").mkdir()
         trace_files(tmp_path / "empty")

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Congestion controls under test: what stands behind a name given to `--cca`.
+"""Variants of congestion controls: what stands behind a name given to `--cca`.
 
-    cubic               a congestion control of the kernel
-    newreno             a named variant: the file ccas/newreno.yaml
+    cubic               a CCA of the kernel, with its usual settings
+    newreno             a variant that comes with the testbed: the file ccas/newreno.yaml
     ./mine.yaml         a variant file of one's own
     ./tcp_mine.c        a module: a .c file, or a folder with a Kbuild or Makefile
-    libra+bic           several in one run, flow by flow: odd flows libra, even flows bic
+    libra+bic           several variants that take turns in one run: odd flows libra, even flows bic
 
-A variant is a congestion control of the kernel or of a module, with sysctls and module
-parameters of its own. In parameters, `{bottleneck_bps}`, `{bottleneck_kbps}` and
-`{bottleneck_mbps}` stand for the rate of the scenario's bottleneck.
+A CCA is a congestion control as the kernel names it. A variant is a CCA with the settings (sysctls,
+module parameters) that make it what its name says. A subject is what one entry of `--cca` names: one
+variant, or several that take turns. In parameters, `{bottleneck_bps}`, `{bottleneck_kbps}` and
+`{bottleneck_mbps}` stand for the rate of the bottleneck of the variant's flows.
 """
 import dataclasses
 import pathlib
@@ -24,8 +25,9 @@ from testbed.yaml_file import YamlFile
 
 CCA_DIR = PROJECT_DIR / "ccas"
 _SECTIONS = {"title", "source", "kernel_cca", "module", "sysctls", "parameters", "later_kernels"}
-_KERNEL_NAME = re.compile(r"[a-z0-9_-]{1,15}")
-_NAME = re.compile(r"[a-z0-9_-]{1,40}")
+# names become parts of paths
+_KERNEL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,14}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _PARAMETER = re.compile(r"[a-z0-9_]{1,60}")
 _PARAMETER_VALUE = re.compile(r"[A-Za-z0-9_.,:+-]+|\{bottleneck_(bps|kbps|mbps)\}")
 _PER_BIT_PER_S = {"bps": 1, "kbps": 1000, "mbps": 1_000_000}
@@ -33,7 +35,7 @@ _PER_BIT_PER_S = {"bps": 1, "kbps": 1000, "mbps": 1_000_000}
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A congestion control and the settings that make it what its name says.
+    """A CCA and the settings that make it what its name says.
 
     module: path of its sources, None if the kernel has it; kernel_cca: what TCP_CONGESTION
     calls it, None while only its module knows.
@@ -43,20 +45,20 @@ class Variant:
     title: str = ""
     source: str = ""
     module: str | None = None
-    sysctls: dict = dataclasses.field(default_factory=dict)
-    parameters: dict = dataclasses.field(default_factory=dict)
+    sysctls: dict[str, Any] = dataclasses.field(default_factory=dict)
+    parameters: dict[str, Any] = dataclasses.field(default_factory=dict)
     module_sha256: str | None = None
-    later_title: tuple | None = None        # ((major, minor), title): what it is from that kernel on
+    later_title: tuple[tuple[int, ...], str] | None = None      # ((major, minor), title): what it is from that kernel on
 
-    def on_kernel(self, release):
+    def on_kernel(self, release: str) -> "Variant":
         """The same, titled as what it is on a kernel such as '6.12.1-testbed'."""
         version = tuple(int(n) for n in re.findall(r"\d+", release)[:2])
         if self.later_title and version >= self.later_title[0]:
             return dataclasses.replace(self, title=self.later_title[1], later_title=None)
         return self
 
-    def record(self):
-        """What scenario.json keeps of it: enough to make the run again, and to tell a reader what it was."""
+    def record(self) -> dict[str, Any]:
+        """What plan.json keeps of it: enough to make the run again, and to tell a reader what it was."""
         fields = dataclasses.asdict(self)
         del fields["later_title"]
         return fields
@@ -66,24 +68,25 @@ class Variant:
 class Subject:
     """What one run tests: one variant for all flows, or several that take turns."""
     name: str
-    variants: tuple
+    variants: tuple[Variant, ...]
 
-    def record(self):
+    def record(self) -> list[dict[str, Any]]:
         return [v.record() for v in self.variants]
 
 
-def names():
+def names() -> list[str]:
     """Names of the variants that come with the testbed."""
     return sorted(p.stem for p in CCA_DIR.glob("*.yaml"))
 
 
-def load(path):
+def load(path: str | pathlib.Path) -> Variant:
     """The Variant of a YAML file; ScenarioError (file:line: field: ...) if it makes no sense."""
     path = pathlib.Path(path)
     file = YamlFile(path, _SECTIONS)
     tree = file.tree
     if not _NAME.fullmatch(path.stem):
-        raise file.error("", f"the file's name is the variant's: lower-case letters, digits and hyphens expected, not {path.stem!r}")
+        raise file.error("", "the file's name is the variant's: lower-case letters, digits and hyphens expected, not "
+                             f"{path.stem!r}")
     kernel_cca, module = tree.get("kernel_cca"), tree.get("module")
     if kernel_cca is None and module is None:
         raise file.error("", "'kernel_cca' is missing")
@@ -112,20 +115,21 @@ def load(path):
                    later_title=_later_title(file))
 
 
-def _later_title(file):
+def _later_title(file: YamlFile) -> tuple[tuple[int, ...], str] | None:
     later = file.mapping("later_kernels")
     if not later:
         return None
-    if set(later) != {"from", "title"} or not re.fullmatch(r"\d+\.\d+", str(later["from"])) or not isinstance(later["from"], str):
+    if set(later) != {"from", "title"} or not isinstance(later["from"], str) \
+            or not re.fullmatch(r"\d+\.\d+", later["from"]):
         raise file.error("later_kernels", 'from: "6.17" (in quotes) and title: expected')
     return tuple(int(n) for n in later["from"].split(".")), str(later["title"])
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
-def find(text):
+def find(text: str) -> Variant:
     """The Variant that one name or path given to --cca stands for. UsageError if there is none."""
     path = pathlib.Path(text).expanduser()
     if path.suffix in (".yaml", ".yml"):
@@ -134,49 +138,55 @@ def find(text):
         return load(path)
     if path.suffix in (".c", ".ko", ".o") or "/" in text:
         if path.suffix in (".ko", ".o"):
-            raise UsageError(f"--cca {text}: the sources expected (a .c file or a folder): modules are built for the guest's kernel")
+            raise UsageError(f"--cca {text}: the sources expected (a .c file or a folder): modules are built for the "
+                             "guest's kernel")
         if not path.exists():
             raise UsageError(f"--cca {text}: no such file or folder")
         stem = path.resolve().stem.removeprefix("tcp_").lower()
-        return Variant(re.sub(r"[^a-z0-9_-]", "-", stem)[:40], None, source=text, module=str(path.resolve()))
+        name = re.sub(r"[^a-z0-9_-]", "-", stem).lstrip("_-")[:40] or "module"
+        return Variant(name, None, source=text, module=str(path.resolve()))
     if text in names():
         return load(CCA_DIR / f"{text}.yaml")
     if not _KERNEL_NAME.fullmatch(text):
-        raise UsageError(f"--cca: {text!r} is not a name of a congestion control, nor the path of a module (./tcp_mine.c)")
+        raise UsageError(f"--cca: {text!r} is not a name of a congestion control, nor the path of a module "
+                         "(./tcp_mine.c)")
     return Variant(text, text)
 
 
-def parse(text):
+def parse(text: str) -> list[Subject]:
     """The Subjects of a comma-separated list, without repetitions. UsageError."""
-    subjects = {}
-    for part in filter(None, (p.strip() for p in text.split(","))):
+    subjects: dict[str, tuple[Variant, ...]] = {}
+    for part in [p.strip() for p in text.split(",") if p.strip()]:
         whole = pathlib.Path(part).expanduser()
         variants = tuple(find(p) for p in ([part] if whole.exists() and "/" in part else part.split("+")))
         subjects.setdefault("+".join(v.name for v in variants), variants)
     if not subjects:
-        raise UsageError("--cca: at least one congestion control is needed")
+        raise UsageError("--cca: at least one congestion control is needed, such as --cca cubic")
     return [Subject(name, variants) for name, variants in subjects.items()]
 
 
-def make_ready(subject, engine, report):
+def make_ready(subject: Subject, engine: Any, report: Callable[[str], None]) -> Subject:
     """The Subject with its modules built and all names known; RunFailed or UsageError if that cannot be."""
     release = engine.environment()["kernel_release"]
     variants = tuple(_ready(v.on_kernel(release), engine, report) for v in subject.variants)
-    modules = {}
-    for variant in variants:
+    modules: dict[str | None, tuple[Any, ...]] = {}
+    for place, variant in enumerate(variants):
+        if variant.name in [other.name for other in variants[:place]]:
+            raise UsageError(f"--cca {subject.name}: two variants are called {variant.name}: each has a name of its own")
         if modules.setdefault(variant.kernel_cca, (variant.module_sha256, variant.parameters)) \
                 != (variant.module_sha256, variant.parameters):
-            raise UsageError(f"--cca {subject.name}: {variant.kernel_cca} cannot have two modules or two sets of parameters in one run")
+            raise UsageError(f"--cca {subject.name}: {variant.kernel_cca} cannot have two modules or two sets of "
+                             "parameters in one run")
     return Subject("+".join(v.name for v in variants), variants)
 
 
-def _ready(variant, engine, report):
+def _ready(variant: Variant, engine: Any, report: Callable[[str], None]) -> Variant:
     if variant.module is None:
         available = engine.congestion_controls()
         if variant.kernel_cca not in available:
             others = sorted({*available, *names()})
-            raise UsageError(f"no congestion control {variant.kernel_cca!r} in this kernel; there are: {', '.join(others)} "
-                             "(or give the sources of a module: ./tcp_mine.c)")
+            raise UsageError(f"no congestion control {variant.kernel_cca!r} in this kernel; there are: "
+                             f"{', '.join(others)} (or give the sources of a module: ./tcp_mine.c)")
         return variant
     try:
         module = engine.build_module(variant.module, report)
@@ -184,6 +194,10 @@ def _ready(variant, engine, report):
         raise RunFailed(str(problem)) from None
     if module.warnings:
         report(f"compiler warnings: {module.warnings}")
+    for name in module.congestion_controls:
+        if not _KERNEL_NAME.fullmatch(name):
+            raise RunFailed(f"{variant.module} registers {_plain_text(name)}: a name of at most 15 lower-case letters, "
+                            "digits, _ and - expected")
     kernel_cca = variant.kernel_cca or _only(module, variant)
     if kernel_cca not in module.congestion_controls:
         raise RunFailed(f"{variant.module} registers {', '.join(module.congestion_controls)}, not {kernel_cca}")
@@ -191,26 +205,20 @@ def _ready(variant, engine, report):
     return dataclasses.replace(variant, name=name, kernel_cca=kernel_cca, module_sha256=module.sha256)
 
 
-def _only(module, variant):
-    """The congestion control that is meant when a module is given without a variant file."""
+def _plain_text(name: str) -> str:
+    """A name from a module, fit for a terminal."""
+    return ascii(str(name)[:40])
+
+
+def _only(module: Any, variant: Variant) -> str:
+    """The CCA that is meant when a module is given without a variant file."""
     if len(module.congestion_controls) == 1:
-        return module.congestion_controls[0]
+        return str(module.congestion_controls[0])
     if variant.name in module.congestion_controls:
         return variant.name
-    raise RunFailed(f"{variant.module} registers {', '.join(module.congestion_controls)}: say which one in a variant file "
-                    "(two lines, module: and kernel_cca:, in mine.yaml; then --cca ./mine.yaml)")
-
-
-def same(records, others):
-    """True if two runs' records of variants stand for the same code and settings, whatever they are titled."""
-    decisive = ("kernel_cca", "sysctls", "parameters", "module_sha256")
-    return isinstance(records, list) and [[r.get(k) for k in decisive] for r in records] == [[o.get(k) for k in decisive] for o in others]
-
-
-def from_record(name, records):
-    """The Subject of a run that was made, from its scenario.json."""
-    known = {f.name for f in dataclasses.fields(Variant)}
-    return Subject(name, tuple(Variant(**{k: v for k, v in r.items() if k in known}) for r in records))
+    raise RunFailed(f"{variant.module} registers {', '.join(module.congestion_controls) or 'no congestion control'}: say "
+                    "which one in a variant file (two lines, module: and kernel_cca:, in mine.yaml; then "
+                    "--cca ./mine.yaml)")
 
 
 def fill_in(parameters: Mapping[str, Any], rate_bps: Callable[[], int]) -> dict[str, str]:

@@ -66,7 +66,7 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
                 "engine": plan.engine, "capabilities": dataclasses.asdict(engine.capabilities),
                 "clock": engine.capabilities.clock, **engine.environment(), **environment.this_machine()})
             stopwatch("traffic of this seed", 0)
-            _prepare(plan, engine, work_dir, shared_dir, lambda text: stopwatch(text, 0))
+            _prepare(plan, engine, work_dir, shared_dir, lambda text: on_progress(text, 0))
             engine.run(plan, work_dir, folder, cpu, stopwatch)
             record["status"] = "finished"
         except (TestbedError, FieldError) as problem:

@@ -330,12 +330,7 @@ def _components(source: YamlFile, section: Any, timing: TimingSection) -> list[J
 
 
 def _validate(components: list[Json], network: Json, timing: TimingSection) -> None:
-    if hasattr(traffic, "validate"):
-        traffic.validate(components, network, timing.record())
-        return
-    for component in components:
-        section = {key: value for key, value in component.items() if key not in ("name", "start_us", "stop_us")}
-        traffic.load(component["kind"]).validate(section, network)
+    traffic.validate(components, network, timing.record())
 
 
 def _probes(source: YamlFile, section: Any) -> dict[str, Json]:

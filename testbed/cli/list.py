@@ -153,7 +153,7 @@ def _topologies() -> _Listing:
 
 def _traffic() -> _Listing:
     import traffic
-    return "Traffic", ("kind", "what"), [(name, _summary(traffic.load(name))) for name in traffic.names()]
+    return "Traffic", ("kind", "what"), [(name, _summary(traffic.kind(name))) for name in traffic.names()]
 
 
 def _probes() -> _Listing:

@@ -267,11 +267,8 @@ def _synthesise(sources: Synthesised, run: _Run, report: Callable[[str], None]) 
     expected = sources.count * expected_connections(duration_s, parameters)
     if expected > run.order.limits.connections:
         raise WorkloadError(_too_many(f"about {expected:.0f}"), "most_connections")
-    made = []
-    for source in range(sources.count):
-        report(f"synthesising source {source + 1} of {sources.count}: about {expected / sources.count:.0f} connections")
-        made.append(synthesise(duration_s, (run.order.seed, source), parameters))
-    return made
+    report(f"synthesising about {expected:.0f} connections")
+    return [synthesise(duration_s, (run.order.seed, source), parameters) for source in range(sources.count)]
 
 
 def _arrange(traffic: _Traffic, run: _Run) -> tuple[_Schedule, int]:

@@ -5,9 +5,9 @@ import gzip
 from array import array
 
 import pytest
-from plans import make_plan
+from plans import collect, make_plan
 
-from traffic.tmix.collect import CollectError, collect, read_records
+from traffic.tmix.collect import CollectError, read_records
 from traffic.tmix.endpoint import End, JobError
 from traffic.tmix.records import (ACCEPTOR, FINISHED, INITIATOR, NEVER, RecordsError, UNFINISHED,
                                   records_name)
@@ -54,12 +54,12 @@ def write(ends, folder):
 def test_round_trip(ends, tmp_path):
     fill(ends)
     write(ends, tmp_path)
-    header, columns = read_records(tmp_path / "source4.initiator.records")
+    header, columns = read_records(tmp_path / "plan.initiator.records")
     assert (header["node"], header["port"], header["connections"]) == ("n1", 700, 3)
     assert columns["start_us"].tolist() == [101, 200, 300]
     assert columns["sent_us"].tolist() == [112, 140, 180, 223, NEVER]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "plan", "source4.acceptor.records", "source4.initiator.records"]
+        "plan", "plan.acceptor.records", "plan.initiator.records"]
 
 
 def test_collect(ends, tmp_path):
@@ -110,7 +110,7 @@ def test_other_plan(ends, tmp_path):
 
 def test_truncated(ends, tmp_path):
     write(ends, tmp_path)
-    path = tmp_path / "source4.acceptor.records"
+    path = tmp_path / "plan.acceptor.records"
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(RecordsError, match="its header says"):
         read_records(path)

@@ -7,8 +7,8 @@ from testbed import fields
 from testbed.fields import FieldError
 from topologies import losses, queues
 
-#: below, the token bucket's clock overflows; above, a frame's time is not a whole number of nanoseconds to 1 %
-LEAST_RATE_BPS, MOST_RATE_BPS = 100, 100 * 10**9
+#: tc counts whole bytes per second: below, that is not exact to 0.1 %; above, nanoseconds are not exact to 1 %
+LEAST_RATE_BPS, MOST_RATE_BPS = 1000, 100 * 10**9
 MOST_DELAY_US = 3600 * 10**6
 
 

@@ -1,16 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Before the run: round-trip times, saturated rate, buffer size and offloads are as specified."""
-from testbed.fidelity import Finding
+"""Before the run: round-trip times, saturated rates, buffer sizes and offloads are as specified."""
+from collections.abc import Iterator
+from typing import Any
+
+from testbed import units
+from testbed.fidelity import Evidence, Finding
+
+NEEDS = ("kernel",)
 
 #: relative error allowed, by clock
 _TOLERANCE = {"virtual": 0.001, "real": 0.05}
+_FRAME_BYTES = 1514
 
 
-def check(evidence):
+def check(evidence: Evidence) -> Iterator[Finding]:
     measured = evidence.json("checks.json")
     tolerance = _TOLERANCE[evidence.clock]
+    for what in ("paths", "bottlenecks", "offloads"):
+        if not measured[what]:
+            yield Finding("suspect", f"no {what} were measured before the run")
+    yield from _round_trips(measured["paths"], tolerance)
+    links = {link["name"]: link for link in evidence.json("network.json")["links"]}
+    for bottleneck in measured["bottlenecks"]:
+        yield from _saturated(bottleneck, links[bottleneck["link"]], tolerance)
+    on = [f"{name} {feature}" for name, features in measured["offloads"].items()
+          for feature, active in features.items() if active]
+    if on:
+        yield Finding("invalid", f"offloads are on: {', '.join(on)}")
+    elif measured["offloads"]:
+        yield Finding("ok", f"TSO, GSO and GRO are off on all {len(measured['offloads'])} interfaces")
+
+
+def _round_trips(paths: list[dict[str, Any]], tolerance: float) -> Iterator[Finding]:
     worst, wrong = 0.0, 0
-    for path in measured["paths"]:
+    for path in paths:
         if path["measured_rtt_us"] is None:
             wrong += 1
             yield Finding("invalid", f"idle RTT {path['initiator']}-{path['acceptor']}: no answer")
@@ -23,38 +46,42 @@ def check(evidence):
             wrong += 1
             yield Finding("invalid", f"idle RTT {path['initiator']}-{path['acceptor']}: "
                           f"{path['measured_rtt_us'] / 1000:.3f} ms instead of {expected_us / 1000:.3f} ms")
-    for what in ("paths", "bottlenecks", "offloads"):
-        if not measured[what]:
-            yield Finding("suspect", f"no {what} were measured before the run")
-    if measured["paths"] and not wrong:
-        yield Finding("ok", f"idle RTTs of {len(measured['paths'])} paths within {worst:.4%} of the specification "
+    if paths and not wrong:
+        yield Finding("ok", f"idle RTTs of {len(paths)} paths within {worst:.4%} of the specification "
                             "plus serialisation")
-    kinds = {link["name"]: link["queue"] for link in evidence.json("network.json")["links"]}
-    for link in measured["bottlenecks"]:
-        yield from _saturated(link, kinds[link["link"]], tolerance)
-    on = [f"{name} {feature}" for name, features in measured["offloads"].items()
-          for feature, active in features.items() if active]
-    if on:
-        yield Finding("invalid", f"offloads are on: {', '.join(on)}")
-    elif measured["offloads"]:
-        yield Finding("ok", f"TSO, GSO and GRO are off on all {len(measured['offloads'])} interfaces")
 
 
-def _saturated(link, kind, tolerance):
-    if not link["overloaded"]:
-        yield Finding("suspect", f"{link['link']}: the hosts behind it cannot overload it, its rate and buffer were not measured")
+def _saturated(measured: dict[str, Any], link: dict[str, Any], tolerance: float) -> Iterator[Finding]:
+    name, packets = link["name"], measured["window_packets"]
+    if not measured["overloaded"]:
+        yield Finding("suspect",
+                      f"{name}: the hosts behind it cannot overload it, its rate and buffer were not measured")
         return
-    error = link["measured_bps"] / link["rate_bps"] - 1
-    level = "ok" if abs(error) <= tolerance else "invalid"
-    yield Finding(level, f"{link['link']} saturated carries {link['measured_bps'] / 1e6:.3f} Mbit/s at layer 2 "
-                         f"({error:+.4%}, over {link['window_packets']} packets)")
-    limit, longest = link["limit_packets"], link["longest_queue_packets"]
-    if limit is None:
+    # a packet more or less within the window is no error
+    shows = 1 / max(packets, 1)
+    error = measured["measured_bps"] / link["rate_bps"] - 1
+    level = "ok" if abs(error) <= max(tolerance, shows) and packets else "invalid"
+    limits = f", which can show {shows:.1%}" if shows > tolerance else ""
+    yield Finding(level, f"{name} saturated carries {_rate(measured['measured_bps'])} at layer 2 "
+                         f"({error:+.4%}, over {packets} packets{limits})")
+    if not measured["filled"]:
+        yield Finding("suspect", f"{name}: its buffer of {units.show_duration(link['capacity_us'] / 1e6)} "
+                                 f"({link['capacity_packets']} packets) is too large to be filled, its limit was not measured")
         return
-    # an AQM may drop before the buffer is full; a FIFO may not
-    fills = kind in ("pfifo", "bfifo")
-    if longest > limit or link["dropped_packets"] == 0 or fills and longest < limit * (1 - tolerance) - 1:
-        yield Finding("invalid", f"{link['link']} overloaded: the queue reached {longest} packets with "
-                                 f"{link['dropped_packets']} drops, its limit is {limit}")
-    else:
-        yield Finding("ok", f"{link['link']} overloaded: the queue holds {longest} of {limit} packets, then drops")
+    unit = "packets" if link["limit_packets"] is not None else "bytes"
+    yield _buffer(name, unit, link[f"limit_{unit}"], measured[f"longest_queue_{unit}"], measured["dropped_packets"],
+                  # an AQM may drop before the buffer is full; a FIFO may not
+                  link["queue"] in ("pfifo", "bfifo"), tolerance)
+
+
+def _buffer(name: str, unit: str, limit: int, longest: int, dropped: int, fills: bool, tolerance: float) -> Finding:
+    """Whether an overloaded buffer holds what it should, then drops."""
+    packet = 1 if unit == "packets" else _FRAME_BYTES
+    if longest > limit or dropped == 0 or fills and longest < limit * (1 - tolerance) - packet:
+        return Finding("invalid", f"{name} overloaded: the queue reached {longest} {unit} with "
+                                  f"{dropped} drops, its limit is {limit}")
+    return Finding("ok", f"{name} overloaded: the queue holds {longest} of {limit} {unit}, then drops")
+
+
+def _rate(rate_bps: float) -> str:
+    return f"{rate_bps / 1e6:.3f} Mbit/s" if rate_bps >= 1e6 else f"{rate_bps / 1e3:.3f} kbit/s"

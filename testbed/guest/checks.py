@@ -103,7 +103,6 @@ def _echo(sock: socket.socket, address: str, sequence: int) -> int:
 def _saturate(network: Network, link: Json, description: Json) -> Json:
     """Overload a link with UDP from hosts behind it: its rate, its largest queue, its drops."""
     plan = overload.plan(link, description)
-    budget = None if plan.packets is None else threading.BoundedSemaphore(max(1, plan.packets))
     stop = threading.Event()
     sinks, threads = [], []
     for sender in plan.senders:
@@ -116,7 +115,7 @@ def _saturate(network: Network, link: Json, description: Json) -> Json:
             source = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         if sender.local:
             source.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 1 << 30)
-        threads.append(threading.Thread(target=_blast, args=(source, (sender.address, _BLAST_PORT), stop, budget,
+        threads.append(threading.Thread(target=_blast, args=(source, (sender.address, _BLAST_PORT), stop,
                                                              plan.interval_s)))
     with network.in_namespace(link["from"]):
         qdisc = Qdisc(link["ifindex"])
@@ -143,15 +142,14 @@ def _saturate(network: Network, link: Json, description: Json) -> Json:
             "measured_bps": (now[0] - start[0]) * 8e9 / (end_ns - start_ns), "window_packets": now[1] - start[1],
             "limit_packets": link["limit_packets"], "longest_queue_packets": longest_packets,
             "limit_bytes": link["limit_bytes"], "longest_queue_bytes": longest_bytes,
-            "dropped_packets": drops, "overloaded": plan.overloaded, "filled": plan.packets is None}
+            "dropped_packets": drops, "overloaded": plan.overloaded, "filled": plan.fills}
 
 
-def _blast(sock: socket.socket, target: tuple[str, int], stop: threading.Event,
-           budget: threading.BoundedSemaphore | None, interval_s: float) -> None:
-    """Send until stopped, or until all senders together have used the budget."""
+def _blast(sock: socket.socket, target: tuple[str, int], stop: threading.Event, interval_s: float) -> None:
+    """Send until stopped."""
     payload = bytes(_UDP_PAYLOAD_BYTES)
     with sock:
-        while not stop.is_set() and (budget is None or budget.acquire(blocking=False)):
+        while not stop.is_set():
             sock.sendto(payload, target)
             if interval_s:
                 time.sleep(interval_s)

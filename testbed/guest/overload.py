@@ -23,7 +23,6 @@ _LARGEST_FILL_S, _LARGEST_FILL_PACKETS = 15.0, 50_000
 #: more packets than this are not sent as fast as the hosts can
 _MOST_UNPACED_PACKETS = 200_000
 _ENOUGH = 1.5
-_FIFOS = ("pfifo", "bfifo")
 
 
 @dataclasses.dataclass
@@ -37,11 +36,11 @@ class Sender:
 
 @dataclasses.dataclass
 class Plan:
-    """packets: how many all senders send together (None: until stopped); interval_s: between two packets of a
-    sender (0: as fast as it can); overloaded: more arrives than the link carries."""
+    """overloaded: more arrives than the link carries; fills: long enough to fill the buffer; interval_s: between
+    two packets of a sender (0: as fast as it can); then the three parts of the test, one after the other."""
     senders: list[Sender]
     overloaded: bool
-    packets: int | None
+    fills: bool
     interval_s: float
     fill_s: float
     window_s: float
@@ -52,23 +51,16 @@ def plan(link: Json, network: Json) -> Plan:
     """How to overload a link of the network."""
     senders, arriving_bps, rtt_s = _senders(link, network)
     frame_s = _FRAME_BITS / link["rate_bps"]
-    capacity, fifo = link["capacity_packets"], link["queue"] in _FIFOS
-    if capacity <= _LARGEST_FILL_PACKETS and capacity * frame_s <= _LARGEST_FILL_S:
-        packets, fill_s = None, 2 * capacity * _FRAME_BITS / link["rate_bps"]
-        window = max(_LEAST_PACKETS, min(_WINDOW_PACKETS, int(_LONGEST_S / frame_s)))
-        drain_s = fill_s + rtt_s
-    else:
-        # a burst that the buffer holds; an AQM may drop half of it
-        fill_s = rtt_s + 10 * frame_s
-        before = int(fill_s / frame_s) + 10
-        window = max(_LEAST_PACKETS, min(_WINDOW_PACKETS, int(_LARGEST_FILL_S / frame_s) // 2, capacity - before))
-        packets = before + (1 if fifo else 2) * window + 10
-        drain_s = (packets - window) * frame_s + rtt_s
+    capacity = link["capacity_packets"]
+    fills = capacity <= _LARGEST_FILL_PACKETS and capacity * frame_s <= _LARGEST_FILL_S
+    fill_s = 2 * capacity * _FRAME_BITS / link["rate_bps"] if fills else rtt_s + 10 * frame_s
+    window = max(_LEAST_PACKETS, min(_WINDOW_PACKETS, int(_LONGEST_S / frame_s)))
     window_s = window * _FRAME_BITS / link["rate_bps"]
     interval_s = 0.0
-    if packets is None and (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * _FRAME_BITS:
-        interval_s = len(senders) * frame_s / 2
-    return Plan(senders, arriving_bps > link["rate_bps"], packets, interval_s, fill_s, window_s, drain_s)
+    if not fills or (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * _FRAME_BITS:
+        interval_s = len(senders) * frame_s / 2         # twice what the link carries
+    drain_s = (fill_s if fills else fill_s + window_s) + rtt_s
+    return Plan(senders, arriving_bps > link["rate_bps"], fills, interval_s, fill_s, window_s, drain_s)
 
 
 def _senders(link: Json, network: Json) -> tuple[list[Sender], float, float]:

@@ -6,6 +6,8 @@ from typing import Any
 from testbed.fields import FieldError
 from traffic.assign import SOURCE_PORTS, Variant, host_variants
 
+#: the kernel's settings of buffers have 31 bits
+_MOST_BUFFER_BYTES = 1 << 30
 _DEFAULT_CCA = "net.ipv4.tcp_congestion_control"
 
 Network = Mapping[str, Any]
@@ -23,7 +25,7 @@ def socket_buffer_bytes(network: Network) -> int:
     rtt_us = max((path["base_rtt_us"] for path in network["paths"]), default=0)
     queue_bytes = max((sum(bottlenecks[name]["capacity_bytes"] for name in hops if name in bottlenecks)
                        for path in network["paths"] for hops in (path["hops"], path["hops_back"])), default=0)
-    return max(4 << 20, 4 * int(rate_bps / 8e6 * rtt_us + queue_bytes))
+    return min(_MOST_BUFFER_BYTES, max(4 << 20, 4 * int(rate_bps / 8e6 * rtt_us + queue_bytes)))
 
 
 def machine_sysctls(network: Network) -> Settings:

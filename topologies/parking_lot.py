@@ -38,9 +38,8 @@ class ParkingLotSection:
     def __post_init__(self) -> None:
         for number, host in enumerate(self.hosts, start=1):
             if host.router > len(self.links) + 1:
-                raise FieldError(f"hosts.{number}.router",
-                                 f"{len(self.links)} links join {len(self.links) + 1} routers: "
-                                                           f"there is no router {host.router}")
+                raise FieldError(f"hosts.{number}.router", f"there is no router {host.router}: {len(self.links)} links "
+                                                           f"join {len(self.links) + 1}")
         for path in self.paths:
             ends = path.split("-")
             for end in ends:

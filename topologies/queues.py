@@ -133,8 +133,7 @@ class Red(InBytes):
             raise FieldError("max", f"min < max <= limit expected, not {lowest}, {highest} and {limit} B")
         weight = _red_weight(lowest, burst, self.avpkt_bytes)
         if weight is None:
-            raise FieldError("burst", f"more than min / avpkt = {lowest / self.avpkt_bytes:g} packets expected, "
-                                      f"not {burst}")
+            raise FieldError("burst", f"{burst} packets of {self.avpkt_bytes} B are too few for min = {lowest} B")
         if highest.bit_length() + weight >= 32:
             raise FieldError("burst", f"the kernel cannot average over {burst} packets up to max = {highest} B")
         return {name: options[name] for name in ("limit", "min", "max", "avpkt", "burst", "bandwidth", "probability",

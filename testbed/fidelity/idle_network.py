@@ -66,7 +66,8 @@ def _saturated(measured: dict[str, Any], link: dict[str, Any], tolerance: float)
                          f"({error:+.4%}, over {packets} packets{limits})")
     if not measured["filled"]:
         yield Finding("suspect", f"{name}: its buffer of {units.show_duration(link['capacity_us'] / 1e6)} "
-                                 f"({link['capacity_packets']} packets) is too large to be filled, its limit was not measured")
+                                 f"({link['capacity_packets']} packets) is too large to be filled, "
+                                 "its limit was not measured")
         return
     unit = "packets" if link["limit_packets"] is not None else "bytes"
     yield _buffer(name, unit, link[f"limit_{unit}"], measured[f"longest_queue_{unit}"], measured["dropped_packets"],

@@ -7,6 +7,7 @@ run, and so does each of its dictionaries per sample; these are two fixed messag
 import os
 import socket
 import struct
+from collections.abc import Callable, Iterator
 
 NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
 NLMSG_ERROR, NLMSG_DONE = 2, 3
@@ -20,7 +21,7 @@ HEADER = struct.Struct("=IHHII")            # struct nlmsghdr
 _DONE_BYTES = HEADER.size + 4               # NLMSG_DONE carries an int
 
 
-def attributes(data, start, end):
+def attributes(data: bytes | bytearray | memoryview, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     """Yield (type, offset of payload, length of payload) of the attributes in data[start:end]."""
     while start + 4 <= end:
         length, kind = struct.unpack_from("=HH", data, start)
@@ -30,7 +31,7 @@ def attributes(data, start, end):
         start += (length + 3) & ~3
 
 
-def raise_error(data):
+def raise_error(data: bytes | bytearray | memoryview) -> None:
     """Raise the OSError of an NLMSG_ERROR message that is not an acknowledgement."""
     code, = struct.unpack_from("=i", data, HEADER.size)
     if code:
@@ -46,19 +47,19 @@ class Qdisc:
     _STATS = struct.Struct("=QI")
     _QUEUE = struct.Struct("=IIIII")         # qlen, backlog, drops, requeues, overlimits
 
-    def __init__(self, ifindex, parent=ROOT):
+    def __init__(self, ifindex: int, parent: int = ROOT) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_ROUTE)
         self._socket.bind((0, 0))
         body = struct.pack("=BxxxiIII", socket.AF_UNSPEC, ifindex, 0, parent, 0)
         self._request = HEADER.pack(HEADER.size + len(body), _RTM_GETQDISC,
                                     NLM_F_REQUEST | NLM_F_ECHO, 1, 0) + body
         self._buffer = bytearray(16384)
-        self._layout = None                  # message length, offsets of basic, packets, queue
+        self._layout: tuple[int, int, int | None, int] | None = None     # message length, offsets of basic, packets, queue
 
-    def fileno(self):
+    def fileno(self) -> int:
         return self._socket.fileno()
 
-    def read(self):
+    def read(self) -> tuple[int, int, int, int, int]:
         self._socket.send(self._request)
         length = self._socket.recv_into(self._buffer)
         if not self._layout or self._layout[0] != length:
@@ -70,7 +71,7 @@ class Qdisc:
         qlen, backlog, drops, _, _ = self._QUEUE.unpack_from(self._buffer, queue)
         return sent_bytes, sent_packets, drops, backlog, qlen
 
-    def _find(self, length):
+    def _find(self, length: int) -> tuple[int, int, int | None, int]:
         if HEADER.unpack_from(self._buffer)[1] == NLMSG_ERROR:
             raise_error(self._buffer)
         found = {}
@@ -82,7 +83,7 @@ class Qdisc:
             raise OSError("netlink: the qdisc has no statistics")
         return length, found[_TCA_STATS_BASIC], found.get(_TCA_STATS_PKT64), found[_TCA_STATS_QUEUE]
 
-    def close(self):
+    def close(self) -> None:
         self._socket.close()
 
 
@@ -90,7 +91,7 @@ class TcpSockets:
     """Dumps of all connected TCP sockets of a namespace, undecoded (INET_DIAG_INFO, _CONG)."""
     _STATES = sum(1 << s for s in (1, 2, 3, 4, 5, 8, 9, 11))      # all but TIME_WAIT, CLOSE, LISTEN
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
         self._socket.bind((0, 0))
         extensions = 1 << (2 - 1) | 1 << (4 - 1)                   # INET_DIAG_INFO, INET_DIAG_CONG
@@ -100,7 +101,7 @@ class TcpSockets:
         self._buffer = bytearray(1 << 18)
         self._view = memoryview(self._buffer)
 
-    def dump_into(self, write):
+    def dump_into(self, write: Callable[[memoryview], object]) -> None:
         """Ask, and hand every answer datagram (memoryview) to `write`."""
         self._socket.send(self._request)
         while True:
@@ -118,5 +119,5 @@ class TcpSockets:
                 return
             write(self._view[:length])
 
-    def close(self):
+    def close(self) -> None:
         self._socket.close()

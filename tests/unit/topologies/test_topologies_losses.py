@@ -3,72 +3,80 @@
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import topologies
+from testbed import fields
 from testbed.fidelity import conservation
-from topologies import losses
-from topologies.link import LinkDirection
-from topologies.parameters import ParameterError
+from testbed.fields import FieldError
+from topologies import losses, tc
+from topologies.link import Link
 
 CENTRAL = {"rate_bps": 10**7, "delay_us": 2000}
 DUMBBELL = {"kind": "dumbbell", "edge": {"rate_bps": 10**8}, "left_delays_us": [0], "right_delays_us": [0]}
 
 
-def refused(**fields):
-    with pytest.raises(ParameterError) as problem:
-        LinkDirection.from_section({**CENTRAL, **fields})
+def link(**given):
+    return fields.decode(Link, {**CENTRAL, **given})
+
+
+def refused(**given):
+    with pytest.raises(FieldError) as problem:
+        link(**given)
     return problem.value
 
 
 def test_a_link_with_chosen_losses():
-    link = LinkDirection.from_section({**CENTRAL, "lose_segments": [40, 42], "lose_copies": 2})
-    assert list(link.lose_segments) == [40, 42] and link.lose_copies == 2
-    plain = LinkDirection.from_section(CENTRAL)
+    lossy = link(lose_segments=[40, 42], lose_copies=2)
+    assert list(lossy.lose_segments) == [40, 42] and lossy.lose_copies == 2
+    plain = link()
     assert list(plain.lose_segments) == [] and plain.lose_copies == 1
 
 
-@pytest.mark.parametrize("value", [40, "40", [0], [-1], [1.5], [True], ["40"], [None], [40, 40], [2_966_139], {40: 42}, list(range(1, 502))])
+@pytest.mark.parametrize("value", [40, "40", [0], [-1], [1.5], [True], ["40"], [None], [40, 40], [2_966_139], {40: 42},
+                                   list(range(1, 502))])
 def test_refused_segments(value):
     assert refused(lose_segments=value).field == "lose_segments"
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.5, "2", True, [1], None])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "2", True, [1], 501])
 def test_refused_copies(value):
     assert refused(lose_segments=[1], lose_copies=value).field == "lose_copies"
 
 
 def test_messages_say_what_is_expected():
-    assert "[40, 42]" in str(refused(lose_segments=40)) and "not 0" in str(refused(lose_segments=[3, 0]))
+    assert "a list expected, not 40" in str(refused(lose_segments=40)) and "not 0" in str(refused(lose_segments=[3, 0]))
     assert "more than 500 losses" in str(refused(lose_segments=[1, 2], lose_copies=251))
-    assert LinkDirection(1, lose_segments=(1, 2_966_138), lose_copies=250)
+    assert link(lose_segments=[1, 2_966_138], lose_copies=250)
 
 
 def test_errors_name_the_field_of_the_topology():
     for section, field in [({**CENTRAL, "lose_segments": [0]}, "central.lose_segments"),
-                           ({"left_to_right": CENTRAL, "right_to_left": {**CENTRAL, "lose_copies": 0}}, "central.right_to_left.lose_copies")]:
-        with pytest.raises(ParameterError) as problem:
-            topologies.from_section({**DUMBBELL, "central": section})
+                           ({"left_to_right": CENTRAL, "right_to_left": {**CENTRAL, "lose_copies": 0}},
+                            "central.right_to_left.lose_copies")]:
+        with pytest.raises(FieldError) as problem:
+            topologies.resolve({**DUMBBELL, "central": section})
         assert problem.value.field == field
-    with pytest.raises(ParameterError, match="edge links lose nothing") as problem:
-        topologies.from_section({**DUMBBELL, "central": CENTRAL, "edge": {"rate_bps": 1, "lose_segments": [1]}})
+    with pytest.raises(FieldError, match="unknown field; fields are: rate, queue") as problem:
+        topologies.resolve({**DUMBBELL, "central": CENTRAL, "edge": {"rate_bps": 10**6, "lose_segments": [1]}})
     assert problem.value.field == "edge.lose_segments"
 
 
 def test_the_description_tells_them():
-    links = topologies.from_section({**DUMBBELL, "central": {"left_to_right": CENTRAL, "right_to_left": {
-        **CENTRAL, "lose_segments": [40, 42], "lose_copies": 3}}}).describe()["links"]
+    links = topologies.resolve({**DUMBBELL, "central": {"left_to_right": CENTRAL, "right_to_left": {
+        **CENTRAL, "lose_segments": [40, 42], "lose_copies": 3}}})["links"]
     assert {l["name"]: (l["lose_segments"], l["lose_copies"]) for l in links if l["bottleneck"]} == {
         "left_to_right": ([], 1), "right_to_left": ([40, 42], 3)}
 
 
 def test_filters_stand_between_the_ingress_and_the_redirect():
-    lines = LinkDirection(10**7, lose_segments=(40, 42)).ingress_tc("r1-eth0", "wr1-eth0")
-    assert lines[0].startswith("qdisc add dev r1-eth0 handle ffff: ingress") and "matchall" in lines[3] and "netem" in lines[4]
-    assert len(lines) == 5
-    assert lines[1] == ("filter add dev r1-eth0 parent ffff: protocol ip pref 1 u32 match ip protocol 6 0xff match u16 1500 0xffff at 2 "
-                        "match u32 56472 0xffffffff at 24 " + "action gact pipe random determ continue 2 " * 8 + "action gact drop")
+    lines = tc.ingress({"peer_device": "r1-eth0", "rate_bps": 10**7, "delay_us": 0, "loss_percent": 0.0,
+                        "lose_segments": [40, 42], "lose_copies": 1}, "wr1-eth0")
+    assert lines[0].startswith("qdisc add dev r1-eth0 handle ffff: ingress")
+    assert "matchall" in lines[3] and "netem" in lines[4] and len(lines) == 5
+    assert lines[1] == ("filter add dev r1-eth0 parent ffff: protocol ip pref 1 u32 match ip protocol 6 0xff "
+                        "match u16 1500 0xffff at 2 match u32 56472 0xffffffff at 24 "
+                        + "action gact pipe random determ continue 2 " * 8 + "action gact drop")
     assert lines[2] == lines[1].replace("56472", "59368")
 
 
@@ -98,14 +106,16 @@ def test_exactly_the_first_copies_are_lost(lose_copies):
 
 def test_every_segment_has_its_own_filters():
     lines = losses.filters("x", [1, 2, 1000], 2)
-    assert [int(re.search(r"u32 match .* match u32 (\d+) ", line).group(1)) for line in lines] == [0, 0, 1448, 1448, 999 * 1448, 999 * 1448]
+    numbers = [int(re.search(r"u32 match .* match u32 (\d+) ", line).group(1)) for line in lines]
+    assert numbers == [0, 0, 1448, 1448, 999 * 1448, 999 * 1448]
 
 
 @pytest.mark.parametrize("dropped, level", [(6, "ok"), (5, "suspect"), (0, "suspect"), (7, "suspect")])
 def test_the_verdict_counts_them(dropped, level):
     """Conservation: as many as were chosen, and links without chosen losses are not asked."""
     def counters(chosen):
-        return {"from": "r1", "to": "r2", "sent_packets": 100, "dropped_packets": 0, "queued_packets": 0, "device_tx_packets": 100,
+        return {"from": "r1", "to": "r2", "sent_packets": 100, "dropped_packets": 0, "queued_packets": 0,
+                "device_tx_packets": 100,
                 "device_rx_packets": 100, "wire_delivered_packets": 100 - chosen, "wire_dropped_packets": chosen,
                 "chosen_dropped_packets": chosen, "wire_queued_packets": 0}
 

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Queues: what scenarios may ask for, what tc is told, and what each holds."""
+import dataclasses
+import inspect
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from testbed import fields
+from testbed.fields import FieldError
+from topologies import queues, tc
+from topologies.queues import QUEUES, bytes_for_time, packets_for_time
+
+
+@dataclasses.dataclass(frozen=True)
+class Holder:
+    queue: queues.Queue = queues.field()
+
+
+def queue(**section):
+    return fields.decode(Holder, {"queue": section}).queue
+
+
+def words(rate_bps=10**8, **section):
+    return tc.queue_words(queue(**section).describe(rate_bps))
+
+
+def refused(rate_bps=10**8, **section):
+    with pytest.raises(FieldError) as problem:
+        queue(**section).options(rate_bps)
+    return problem.value.field.removeprefix("queue."), str(problem.value)
+
+
+def test_a_limit_in_packets():
+    described = queue(kind="pfifo", limit=850).describe(10**8)
+    assert described == {"queue": "pfifo", "queue_options": {"limit": 850}, "limit_packets": 850, "limit_bytes": None,
+                         "capacity_packets": 850, "capacity_bytes": 850 * 1514, "capacity_us": 102_952}
+    assert queue() == queue(kind="pfifo") and queue().options(1000) == {"limit": 1000}
+
+
+def test_a_limit_in_bytes():
+    described = queue(kind="bfifo", limit_bytes=850 * 1514).describe(10**8)
+    assert (described["limit_packets"], described["limit_bytes"]) == (None, 850 * 1514)
+    same = queue(kind="pfifo", limit=850).describe(10**8)
+    capacities = [key for key in same if "capacity" in key]
+    assert len(capacities) == 3 and [described[key] for key in capacities] == [same[key] for key in capacities]
+
+
+def test_a_limit_as_a_time_is_turned_into_the_unit_of_the_queue():
+    """100 ms at 100 Mbit/s are 833 packets, or 1.25 MB where the limit is in bytes."""
+    assert packets_for_time(10**8, 100_000) == 833 and packets_for_time(10**6, 1) == 1
+    assert bytes_for_time(10**8, 100_000) == 1_250_000 and bytes_for_time(10**6, 1) == 1514
+    for kind in QUEUES:
+        described = queue(kind=kind, limit_us=100_000).describe(10**8)
+        limit = {"limit_packets": 833, "limit_bytes": None} if kind not in ("bfifo", "red") else {
+            "limit_packets": None, "limit_bytes": 1_250_000}
+        assert {key: described[key] for key in limit} == limit
+        assert described["queue_options"]["limit"] in (833, 1_250_000)
+        assert 820 <= described["capacity_packets"] <= 833 and 99_000 <= described["capacity_us"] <= 101_000
+
+
+def test_every_queue_tells_its_limit():
+    """Where none is given, the kernel's own."""
+    in_packets = [kind for kind in QUEUES if kind not in ("bfifo", "red")]
+    assert {kind: queue(kind=kind).describe(10**8)["limit_packets"] for kind in in_packets} == {
+        "pfifo": 1000, "codel": 1000, "fq_codel": 10240, "pie": 1000, "fq": 10_000, "sfq": 127}
+    assert refused(kind="bfifo") == ("limit", "is missing") == refused(kind="red")
+
+
+@pytest.mark.parametrize("section, expected", [
+    ({"kind": "pfifo", "limit": 850}, "pfifo limit 850"),
+    ({"kind": "bfifo", "limit_bytes": 150_000}, "bfifo limit 150000"),
+    ({"kind": "codel", "limit": 1000, "target_us": 5000, "interval_us": 100_000, "ecn": True},
+     "codel limit 1000 target 5000us interval 100000us ecn"),
+    ({"kind": "codel", "ecn": False}, "codel limit 1000 noecn"),
+    ({"kind": "fq_codel", "flows": 1024, "quantum_bytes": 1514, "ecn": False},
+     "fq_codel limit 10240 flows 1024 quantum 1514 noecn"),
+    ({"kind": "pie", "tupdate_us": 15_000, "alpha": 2, "beta": 20}, "pie limit 1000 tupdate 15000us alpha 2 beta 20"),
+    ({"kind": "red", "limit_bytes": 10**6, "min_bytes": 30_000, "max_bytes": 90_000, "avpkt_bytes": 1000, "burst": 55,
+      "bandwidth_bps": 10**7, "probability": 0.1, "harddrop": True, "adaptive": True, "ecn": False},
+     "red limit 1000000 min 30000 max 90000 avpkt 1000 burst 55 bandwidth 10000000bit probability 0.1 "
+     "harddrop adaptive"),
+    ({"kind": "red", "limit_bytes": 400_000},
+     "red limit 400000 min 33333 max 100000 avpkt 1000 burst 56 bandwidth 100000000bit probability 0.02"),
+    ({"kind": "red", "limit_bytes": 400_000, "min_bytes": 10_000},
+     "red limit 400000 min 10000 max 30000 avpkt 1000 burst 17 bandwidth 100000000bit probability 0.02"),
+    ({"kind": "sfq", "perturb_us": 10_000_000}, "sfq limit 127 perturb 10"),
+    ({"kind": "fq", "flow_limit": 100}, "fq limit 10000 flow_limit 100"),
+])
+def test_tc_words(section, expected):
+    assert " ".join(words(**section)) == expected
+
+
+@pytest.mark.parametrize("field, section, message", [
+    ("kind", {"kind": "cake"}, "one of pfifo, bfifo, red, codel, fq_codel, pie, fq, sfq expected, not 'cake'"),
+    ("target", {"kind": "pfifo", "target_us": 3}, "unknown field; fields are: kind, limit"),
+    ("limit", {"limit": -1}, "at least 0"), ("limit", {"limit": 0}, "from 1 to 4294967295 packets expected, not 0"),
+    ("limit", {"limit": 2**32}, "from 1 to 4294967295 packets expected"), ("limit", {"limit": True}, "whole number"),
+    ("limit", {"limit": "many"}, "a whole number expected, not 'many'"), ("limit", {"limit_us": 0}, "at least 1 us"),
+    ("limit", {"limit_bytes": 150_000}, "such as '20 ms' expected"),
+    ("limit", {"kind": "bfifo", "limit": 850}, "such as '20 ms' or '1500 B' expected"),
+    ("limit", {"kind": "bfifo", "limit_bytes": 1000}, "from 1514 to 4294967295 B"),
+    ("limit", {"kind": "sfq", "limit": 1}, "from 2 to 16256 packets"),
+    ("limit", {"kind": "sfq", "limit": 16257}, "from 2 to 16256 packets"),
+    ("ecn", {"kind": "codel", "ecn": 1}, "yes or no"), ("target", {"kind": "codel", "target_bytes": 5}, "'20 ms'"),
+    ("interval", {"kind": "codel", "interval": 100}, "'20 ms'"),
+    ("target", {"kind": "codel", "target_us": 2**62}, "at most 3600 s"),
+    ("flows", {"kind": "fq_codel", "flows": 65537}, "at most 65536"),
+    ("perturb", {"kind": "sfq", "perturb_us": 5}, "whole seconds"),
+    ("bandwidth", {"kind": "red", "limit_bytes": 10**6, "bandwidth_us": 5}, "'100 Mbit/s'"),
+    ("max", {"kind": "red", "limit_bytes": 10**5, "max_bytes": 10**6},
+     "min < max <= limit expected, not 333333, 1000000 and 100000 B"),
+    ("max", {"kind": "red", "limit_bytes": 10**5, "min_bytes": 5000, "max_bytes": 5000}, "min < max"),
+    ("burst", {"kind": "red", "limit_bytes": 10**6, "min_bytes": 30_000, "max_bytes": 90_000, "burst": 29},
+     "29 packets of 1000 B are too few for min = 30000 B"),
+    ("burst", {"kind": "red", "limit_bytes": 4 * 10**9, "min_bytes": 10**8, "max_bytes": 10**9, "burst": 10**6},
+     "cannot average"),
+    ("probability", {"kind": "red", "limit_bytes": 10**6, "probability": 0}, "above 0"),
+    ("avpkt", {"kind": "red", "limit_bytes": 10**6, "avpkt_bytes": 0}, "at least 1 B"),
+])
+def test_refused_queues(field, section, message):
+    got, text = refused(**section)
+    assert got == field and message in text
+
+
+def test_the_weight_is_the_one_of_tc():
+    """tc-red(8): with min 30000, avpkt 1000 and burst 55 tc says ewma 5."""
+    assert queues._red_weight(30_000, 55, 1000) == 5
+    assert queues._red_weight(30_000, 28, 1000) is None is queues._red_weight(1, 1, 1000)
+
+
+def test_every_queue_says_what_it_is():
+    for kind, section in QUEUES.items():
+        assert inspect.getdoc(section) and queue(kind=kind, limit_us=10**6).kind == kind
+
+
+VALUES = st.booleans() | st.integers(-1, 2**33) | st.floats() | st.text(max_size=3)
+
+
+def sections(kind):
+    names = [field.name for field in dataclasses.fields(QUEUES[kind]) if field.name != "kind"]
+    return st.fixed_dictionaries({"kind": st.just(kind)}, optional=dict.fromkeys(names, VALUES))
+
+
+@settings(deadline=None, max_examples=500, database=None)
+@given(st.sampled_from(sorted(QUEUES)).flatmap(sections), st.integers(1000, 10**11))
+def test_any_section_is_a_queue_or_refused(section, rate_bps):
+    try:
+        described = queue(**section).describe(rate_bps)
+    except FieldError as problem:
+        assert "\n" not in str(problem)
+        return
+    assert (described["limit_packets"] is None) != (described["limit_bytes"] is None)
+    assert described["capacity_packets"] >= 1 and 1514 <= described["capacity_bytes"]
+    assert all(word and word.isascii() and " " not in word for word in tc.queue_words(described))

@@ -278,7 +278,7 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
     topology = _section(source, "topology", lambda: topologies.complete(tree["topology"]))
     network = _section(source, "topology", lambda: topologies.resolve(tree["topology"]))
     components = _components(source, tree["traffic"], timing)
-    _section(source, "traffic", lambda: _validate(components, network, timing))
+    _section(source, "traffic", lambda: traffic.validate(components, network, timing.record()))
     return Scenario(
         name=name, title=_text(source, tree, "title") or name, source=_text(source, tree, "source"),
         description=_text(source, tree, "description"), topology=topology, network=network, traffic=components,
@@ -327,10 +327,6 @@ def _components(source: YamlFile, section: Any, timing: TimingSection) -> list[J
         components.append({"name": name, "kind": rest.pop("kind"), "start_us": rest.pop("start_us", 0),
                            "stop_us": rest.pop("stop_us", timing.duration_us), **rest})
     return components
-
-
-def _validate(components: list[Json], network: Json, timing: TimingSection) -> None:
-    traffic.validate(components, network, timing.record())
 
 
 def _probes(source: YamlFile, section: Any) -> dict[str, Json]:

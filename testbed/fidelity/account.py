@@ -1,33 +1,73 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Bytes asked for = bytes delivered, for every connection that finished."""
-from testbed.fidelity import Finding
+"""What was asked for was delivered: bytes of every connection that finished, packets of every UDP flow."""
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.fidelity import Evidence, Finding
 
 _FAILED_SHARE = 0.01
 
 
-def check(evidence):
-    connections = evidence.table("connections", low_memory=False)
-    if connections is None:
-        if "offered_bps" in evidence.json("workload.json"):
+def check(evidence: Evidence) -> Iterator[Finding]:
+    workload = evidence.json("workload.json")
+    sources = {flow["source"]: flow["component"] for flow in workload["flows"] if flow["source"] is not None}
+    if sources:
+        connections = evidence.table("connections", low_memory=False)
+        if connections is None:
             yield Finding("suspect", "no record of the connections: what they delivered is not known")
-        return
+        else:
+            components = list(dict.fromkeys(sources.values()))
+            owner = connections["source"].map(sources)
+            for component in components:
+                yield from _connections(connections[owner == component],
+                                        f"{component}: " if len(components) > 1 else "")
+    datagrams = [flow for flow in workload["flows"] if flow["transport"] == "udp"]
+    if datagrams:
+        yield from _datagrams(evidence, datagrams, alone=len(datagrams) == len(workload["flows"]))
+
+
+def _connections(connections: Any, whose: str) -> Iterator[Finding]:
     finished = connections[connections["status"] == "finished"]
     wrong = finished[(finished["init_bytes_asked"] != finished["init_bytes_delivered"])
                      | (finished["acc_bytes_asked"] != finished["acc_bytes_delivered"])
                      | (finished["adus_asked"] != finished["adus_delivered"])]
     if len(wrong):
         first = wrong.iloc[0]
-        yield Finding("invalid", f"{len(wrong)} finished connections did not get the bytes they asked for, such as "
-                                 f"connection {first['conn']} of source {first['source']}")
+        yield Finding("invalid", f"{whose}{len(wrong)} finished connections did not get the bytes they asked for, such "
+                                 f"as connection {first['conn']} of source {first['source']}")
     elif finished.empty:
-        yield Finding("suspect", f"none of {len(connections)} connections finished")
+        yield Finding("suspect", f"{whose}none of {len(connections)} connections finished")
     else:
-        yield Finding("ok", f"bytes asked = delivered on all {len(finished)} finished connections "
+        yield Finding("ok", f"{whose}bytes asked = delivered on all {len(finished)} finished connections "
                             f"of {len(connections)} started")
-    failed = connections["status"].astype(str).str.startswith("failed").sum()
-    if failed:
-        share = failed / len(connections)
-        kinds = connections.loc[connections["status"].str.startswith("failed"), "status"].value_counts()
+    failures = connections.loc[connections["status"].astype(str).str.startswith("failed"), "status"]
+    if len(failures):
+        share = len(failures) / len(connections)
         yield Finding("suspect" if share > _FAILED_SHARE else "ok",
-                      f"{failed} connections failed ({share:.2%}): "
-                      + ", ".join(f"{count} {status.removeprefix('failed: ')}" for status, count in kinds.items()))
+                      f"{whose}{len(failures)} connections failed ({share:.2%}): " + ", ".join(
+                          f"{count} {status.removeprefix('failed: ')}"
+                          for status, count in failures.value_counts().items()))
+
+
+def _datagrams(evidence: Evidence, flows: list[dict[str, Any]], alone: bool) -> Iterator[Finding]:
+    """Every packet sent was received, or dropped on its way; alone: nothing else could have been dropped there."""
+    accounts = evidence.json("guest.json").get("traffic", {})
+    counts = {one["flow"]: one for account in accounts.values() if isinstance(account, dict)
+              for one in account.get("flows", ())}
+    unknown = [flow for flow in flows if flow["flow"] not in counts]
+    if unknown:
+        yield Finding("suspect", f"no record of the packets of {len(unknown)} of {len(flows)} UDP flows")
+        return
+    links = evidence.json("counters.json")["drained"]
+    sent = sum(counts[flow["flow"]]["sent_packets"] for flow in flows)
+    received = sum(counts[flow["flow"]]["received_packets"] for flow in flows)
+    dropped = sum(links[name]["dropped_packets"] + links[name]["wire_dropped_packets"]
+                  + links[name].get("chosen_dropped_packets", 0)
+                  for name in {name for flow in flows for name in flow["hops"]})
+    message = f"{sent} packets sent = {received} received + {sent - received} lost of {len(flows)} UDP flows"
+    if received > sent or sent - received > dropped or alone and sent - received != dropped:
+        yield Finding("invalid", f"{message}, but {dropped} were dropped on their links")
+    else:
+        yield Finding("ok", f"{message} ({dropped} dropped on their links)")
+    if not sent:
+        yield Finding("suspect", "no UDP flow sent a packet")

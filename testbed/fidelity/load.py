@@ -1,42 +1,69 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Offered load against its target, its steadiness, and what the link carried of it."""
-from testbed.fidelity import Finding
+"""Offered load against its target, its steadiness, and what the target links carried of it."""
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.fidelity import Evidence, Finding
 
 _TARGET, _THIRDS, _CARRIED = 0.05, 0.05, 0.10
 #: above this load a link cannot be expected to carry what is offered
 _CARRIED_UP_TO = 0.7
 
+_Component = dict[str, Any]
 
-def check(evidence):
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    """Components whose account has `target_links`, `target_load`, `offered_bps` and `thirds_bps` of links."""
     workload = evidence.json("workload.json")
-    if "offered_bps" not in workload:
+    loaded = [component for component in workload["components"] if "offered_bps" in component]
+    if not loaded:
         return
-    target_link = workload["target_link"]
-    rate_bps = {l["name"]: l["rate_bps"] for l in evidence.json("network.json")["links"]}[target_link]
-    offered = workload["offered_bps"][target_link]
-    error = offered / (rate_bps * workload["target_load"]) - 1
-    level = "ok" if abs(error) <= _TARGET else "invalid"
-    yield Finding(level, f"offered load {offered / rate_bps:.2%} of {target_link}, target "
-                         f"{workload['target_load']:.0%} ({error:+.2%})")
-    _, second, last = workload["thirds_bps"][target_link]
-    difference = abs(last / second - 1) if second else float("inf")
-    yield Finding("ok" if difference <= _THIRDS else "suspect",
-                  f"second and last third of the offered load differ by {difference:.1%}")
+    links = {link["name"]: link for link in evidence.json("network.json")["links"]}
+    for component in loaded:
+        yield from _offered(component, links, f"{component['name']}: " if len(loaded) > 1 else "")
     queue = evidence.table("queue")
     if queue is None:
         yield Finding("suspect", "the bottleneck was not sampled: carried load unknown")
         return
-    queue = queue[queue["link"] == target_link]
-    start_us = workload["prefill_us"] + workload["warmup_us"]
-    inside = queue[(queue["t_us"] >= start_us) & (queue["t_us"] <= workload["duration_us"])]
+    for name in dict.fromkeys(name for component in loaded for name in component["target_links"]):
+        yield _carried(name, links[name]["rate_bps"], loaded, workload["flows"], queue[queue["link"] == name])
+
+
+def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterator[Finding]:
+    targets = component["target_links"]
+    rate_bps = sum(links[name]["rate_bps"] for name in targets)
+    offered = sum(component["offered_bps"][name] for name in targets)
+    error = offered / (rate_bps * component["target_load"]) - 1
+    each = "" if len(targets) == 1 else " (" + ", ".join(
+        f"{name} {component['offered_bps'][name] / links[name]['rate_bps']:.1%}" for name in targets) + ")"
+    yield Finding("ok" if abs(error) <= _TARGET else "invalid",
+                  f"{whose}offered load {offered / rate_bps:.2%} of {' + '.join(targets)}, target "
+                  f"{component['target_load']:.0%} ({error:+.2%}){each}")
+    second, last = (sum(component["thirds_bps"][name][third] for name in targets) for third in (1, 2))
+    difference = abs(last / second - 1) if second else float("inf")
+    yield Finding("ok" if difference <= _THIRDS else "suspect",
+                  f"{whose}second and last third of the offered load differ by {difference:.1%}")
+
+
+def _carried(name: str, rate_bps: int, loaded: list[_Component], flows: list[dict[str, Any]], queue: Any) -> Finding:
+    """What a link carried, against all that was offered to it."""
+    known = {component["name"] for component in loaded}
+    here = [flow for flow in flows if name in [*flow["hops"], *flow["hops_back"]]]
+    others = [flow for flow in here if flow["component"] not in known and name in flow["hops"]]
+    if any(flow["rate_bps"] is None for flow in others):
+        names = sorted({flow["component"] for flow in others if flow["rate_bps"] is None})
+        return Finding("ok", f"{name} also carries {', '.join(names)}, which takes what it can get: carried load not compared")
+    offering = [component for component in loaded if component["name"] in {flow["component"] for flow in here}]
+    from_us = max(component["measured_us"][0] for component in offering)
+    to_us = min(component["measured_us"][1] for component in offering)
+    offered = sum(component["offered_bps"][name] for component in offering) + sum(
+        flow["rate_bps"] * max(0, min(to_us, flow["stop_us"]) - max(from_us, flow["start_us"])) / max(to_us - from_us, 1)
+        for flow in others)
+    inside = queue[(queue["t_us"] >= from_us) & (queue["t_us"] <= to_us)]
     if len(inside) < 2 or not offered:
-        yield Finding("suspect", f"{len(inside)} samples of {target_link} in the measured part: carried load unknown")
-        return
+        return Finding("suspect", f"{len(inside)} samples of {name} in the measured part: carried load unknown")
     seconds = (inside["t_us"].iloc[-1] - inside["t_us"].iloc[0]) / 1e6
     carried = (inside["sent_bytes"].iloc[-1] - inside["sent_bytes"].iloc[0]) * 8 / seconds
     difference = carried / offered - 1
-    message = f"{target_link} carried {carried / 1e6:.2f} Mbit/s of {offered / 1e6:.2f} offered ({difference:+.1%})"
-    if workload["target_load"] <= _CARRIED_UP_TO and abs(difference) > _CARRIED:
-        yield Finding("suspect", message)
-    else:
-        yield Finding("ok", message)
+    message = f"{name} carried {carried / 1e6:.2f} Mbit/s of {offered / 1e6:.2f} offered ({difference:+.1%})"
+    return Finding("suspect" if offered <= _CARRIED_UP_TO * rate_bps and abs(difference) > _CARRIED else "ok", message)

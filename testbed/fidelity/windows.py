@@ -1,21 +1,43 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Flows limited by the receive window or the send buffer tell nothing of congestion control."""
-from testbed.fidelity import Finding
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.fidelity import Evidence, Finding
+from testbed.fidelity._sockets import ends_of
 
 _SHARE = 0.05
+_SOCKET = ["node", "src", "sport", "dst", "dport"]
+_TIMES = ["busy_us", "rwnd_limited_us", "sndbuf_limited_us"]
 
 
-def check(evidence):
-    flows = evidence.table("tcp_info", usecols=["node", "src", "sport", "dst", "dport", "busy_us",
-                                                "rwnd_limited_us", "sndbuf_limited_us"])
-    if flows is None:
+def check(evidence: Evidence) -> Iterator[Finding]:
+    samples = evidence.table("tcp_info", usecols=[*_SOCKET, *_TIMES])
+    if samples is None:
         return
-    last = flows.groupby(["node", "src", "sport", "dst", "dport"], sort=False)[
-        ["busy_us", "rwnd_limited_us", "sndbuf_limited_us"]].max().sum()
-    if not last["busy_us"]:
+    flows = evidence.json("workload.json")["flows"]
+    last = samples.groupby(_SOCKET, sort=False, as_index=False)[_TIMES].max()
+    if not last["busy_us"].sum():
         yield Finding("suspect", "no sampled flow was busy: what limited the flows is not known")
         return
+    components = list(dict.fromkeys(flow["component"] for flow in flows if flow["transport"] == "tcp"))
+    if len(components) < 2:
+        yield from _judge("sampled flows", last)
+        return
+    sender, receiver = ends_of(last, flows)
+    of = {flow["flow"]: flow["component"] for flow in flows}
+    owner = last.assign(component=[of.get(number, "") for number in sender + receiver])
+    for component in components:
+        mine = owner[owner["component"] == component]
+        if mine["busy_us"].sum():
+            yield from _judge(f"sampled flows of {component}", mine)
+        else:
+            yield Finding("suspect", f"no sampled flow of {component} was busy: what limited its flows is not known")
+
+
+def _judge(whose: str, last: Any) -> Iterator[Finding]:
+    busy_us = last["busy_us"].sum()
     for column, what in (("rwnd_limited_us", "the receive window"), ("sndbuf_limited_us", "the send buffer")):
-        share = last[column] / last["busy_us"]
+        share = last[column].sum() / busy_us
         yield Finding("suspect" if share > _SHARE else "ok",
-                      f"sampled flows were limited by {what} for {share:.2%} of their busy time")
+                      f"{whose} were limited by {what} for {share:.2%} of their busy time")

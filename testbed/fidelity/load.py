@@ -52,13 +52,14 @@ def _carried(name: str, rate_bps: int, loaded: list[_Component], flows: list[dic
     others = [flow for flow in here if flow["component"] not in known and name in flow["hops"]]
     if any(flow["rate_bps"] is None for flow in others):
         names = sorted({flow["component"] for flow in others if flow["rate_bps"] is None})
-        return Finding("ok", f"{name} also carries {', '.join(names)}, which takes what it can get: carried load not compared")
+        return Finding("ok", f"{name} also carries {', '.join(names)}, which take what they can get: "
+                             "carried load not compared")
     offering = [component for component in loaded if component["name"] in {flow["component"] for flow in here}]
     from_us = max(component["measured_us"][0] for component in offering)
     to_us = min(component["measured_us"][1] for component in offering)
     offered = sum(component["offered_bps"][name] for component in offering) + sum(
-        flow["rate_bps"] * max(0, min(to_us, flow["stop_us"]) - max(from_us, flow["start_us"])) / max(to_us - from_us, 1)
-        for flow in others)
+        flow["rate_bps"] * max(0, min(to_us, flow["stop_us"]) - max(from_us, flow["start_us"]))
+        / max(to_us - from_us, 1) for flow in others)
     inside = queue[(queue["t_us"] >= from_us) & (queue["t_us"] <= to_us)]
     if len(inside) < 2 or not offered:
         return Finding("suspect", f"{len(inside)} samples of {name} in the measured part: carried load unknown")

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from analysis import gnuplot, sizes, style
-from analysis.metrics import load_metrics
 from analysis.experiment import Experiment, Row
+from analysis.metrics import load_metrics
 
 MOST_WITH_BARS = 6   # controls, above which their quartiles hide each other
 LEAST_TRANSFERS = 5  # per run, below which quartiles of a class mean little
@@ -83,7 +83,7 @@ def _table(experiment: Experiment, row: Row, metric: str, count: str,
     means = means[means[count] >= LEAST_TRANSFERS]
     if means.empty:
         return None
-    edges = np.array([sizes.bounds(scope)[1:] for scope in means.index], dtype=float)
+    edges = np.array([(sizes.bounds(scope) or ("", 1, 1))[1:] for scope in means.index], dtype=float)
     return pd.DataFrame({
         "size_bytes": np.sqrt(edges[:, 0] * edges[:, 1]),
         **{name: means[f"{metric}_{name}"].to_numpy() for name in ("p25", "p50", "p75")},

@@ -39,7 +39,7 @@ def place(points: list[tuple[float, float]], texts: list[str], lines: Array,
     taken: list[Box] = []
     for (x, y), text in zip(points, texts):
         wide = CHARACTER_PX * len(text)
-        best: tuple[float, Box] | None = None
+        least, best = float("inf"), Box(x, y, x, y)
         for ring in range(1, 8):
             gap = GAP_PX * ring
             for left, middle in ((x + gap, y), (x - gap - wide, y), (x - wide / 2, y + gap + 4),
@@ -53,7 +53,7 @@ def place(points: list[tuple[float, float]], texts: list[str], lines: Array,
                                            & (lines[:, 1] > box.bottom) & (lines[:, 1] < box.top))
                 cost = (sum(box.overlap(other) for other in taken + marks)
                         + 4 * outside + (ring + min(crossed, 4)) * area / 30)
-                if best is None or cost < best[0]:
-                    best = cost, box
-        taken.append(best[1])
+                if cost < least:
+                    least, best = cost, box
+        taken.append(best)
     return [(box.left, (box.bottom + box.top) / 2) for box in taken]

@@ -9,7 +9,6 @@ from analysis import shapes
 from analysis.experiment import Experiment
 from analysis.runs import AnalysisError, Run, read_json
 
-
 _CHECKS = shapes.Object({"congestion_controls?": shapes.Object({"parameters?": shapes.Values(
     shapes.Values(shapes.ANYTHING))})})
 

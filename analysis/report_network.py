@@ -45,9 +45,9 @@ def _links(run: Run) -> Facts:
     order = {name: place for place, name in enumerate(run.bottlenecks)}
     links = sorted(run.network["links"], key=lambda link: order.get(link["name"], len(order)))
     for link in links:
-        facts = (style.rate(link["rate_bps"]), style.milliseconds(link.get("delay_us", 0)), *_queue(link), _loss(link))
-        own = (link["name"],) if link.get("bottleneck") else ("",)
-        groups.setdefault((*own, *facts), []).append(link["name"])
+        own = link["name"] if link.get("bottleneck") else ""
+        delay = style.milliseconds(link.get("delay_us", 0))
+        groups.setdefault((own, style.rate(link["rate_bps"]), delay, *_queue(link), _loss(link)), []).append(link["name"])
     ways = {link["name"]: f"{link['from']} to {link['to']}" for link in links}
     rows = []
     for (_, *facts), names in groups.items():

@@ -208,19 +208,16 @@ class Run:
 
     def _loaded(self) -> list[str]:
         """Names of the links that the workload is meant for, the most important first."""
-        targets: list[str] = []
-        for component in self.components:
-            for key in ("target_link", "target_links", "target"):
-                named = component.get(key) or []
-                targets += [named] if isinstance(named, str) else [str(name) for name in named if named is not None]
-        return targets + [name for flow in self.flows for name in flow.get("hops", [])]
+        return self._named + [name for flow in self.flows for name in flow.get("hops", [])]
+
+    @property
+    def _named(self) -> list[str]:
+        return [name for component in self.components for name in component.get("target_links", [])]
 
     @property
     def targets(self) -> list[str]:
-        """Bottleneck links that a component names as the target of its load."""
-        named = {name for component in self.components for key in ("target_link", "target_links", "target")
-                 for name in ([component[key]] if isinstance(component.get(key), str) else component.get(key) or [])}
-        return [name for name in self.bottlenecks if name in named]
+        """Bottleneck links that a component names as targets of its load."""
+        return [name for name in self.bottlenecks if name in self._named]
 
     def frame(self, name: str, *more: str) -> pd.DataFrame | None:
         """raw/<name>.csv.gz, None when the run has none; `more`: columns that are left out otherwise."""

@@ -103,7 +103,7 @@ def drop_percent(samples: pd.DataFrame, edges_us: Array) -> Array:
 def bin_means(times_us: Array, values: Array, weights: Array,
               edges_us: Array) -> Array:
     """Weighted mean of the values whose time falls into each bin, NaN in empty ones."""
-    index = np.searchsorted(edges_us, times_us, side="right") - 1
+    index: Array = np.searchsorted(edges_us, times_us, side="right") - 1
     keep = (index >= 0) & (index < len(edges_us) - 1) & (weights > 0)
     count = len(edges_us) - 1
     total = np.bincount(index[keep], weights[keep], count)

@@ -117,7 +117,8 @@ FLOW = Object({"flow": COUNT, "component": TEXT, "transport": TEXT, "sender": TE
                "rate_bps?": Maybe(AMOUNT), "connections": COUNT, "source?": Maybe(COUNT),
                "base_rtt_us?": Maybe(AMOUNT), "hops?": Each(TEXT), "kind?": TEXT, "both_ways?": FLAG})
 WORKLOAD = Object({
-    "components": Each(Object({"name": TEXT, "kind": TEXT, "offered_bps?": Maybe(Values(AMOUNT)),
+    "components": Each(Object({"name": TEXT, "kind": TEXT, "target_links?": Each(TEXT),
+                               "offered_bps?": Maybe(Values(AMOUNT)),
                                "thirds_bps?": Maybe(Values(Each(AMOUNT, 3, 3)))})),
     "flows": Each(FLOW)})
 EXPERIMENT = Object({

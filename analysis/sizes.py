@@ -33,7 +33,7 @@ def scope(index: int, prefix: str = "") -> str:
 def bounds(text: str) -> tuple[str, int, int] | None:
     """(prefix, low, high) of a size-class scope, None for any other scope."""
     match = SCOPE.fullmatch(text)
-    return match and (match["prefix"] or "", int(match["low"]), int(match["high"]))
+    return (match["prefix"] or "", int(match["low"]), int(match["high"])) if match else None
 
 
 def describe(name: str, count_name: str, unit: str, scope_all: str, prefix: str,
@@ -46,13 +46,13 @@ def describe(name: str, count_name: str, unit: str, scope_all: str, prefix: str,
         return []
     found = [Metric(count_name, scope_all, "1", float(len(times))),
              Metric(f"{name}_mean", scope_all, unit, float(np.mean(times)))]
-    found += [Metric(f"{name}_p{percent}", scope_all, unit, float(value)) for percent, value
-              in zip((50, 95, 99), np.percentile(times, (50, 95, 99)))]
+    found += [Metric(f"{name}_p{percent}", scope_all, unit, float(np.percentile(times, percent)))
+              for percent in (50, 95, 99)]
     sized = sizes_bytes >= 1
     grouped = pd.Series(times[sized]).groupby(classes(sizes_bytes[sized]))
     for index, group in grouped:
         values = group.to_numpy()
-        low, middle, high = np.percentile(values, (25, 50, 75))
+        low, middle, high = (float(np.percentile(values, percent)) for percent in (25, 50, 75))
         for metric, metric_unit, value in (
                 (count_name, "1", len(values)), (f"{name}_mean", unit, values.mean()),
                 (f"{name}_p25", unit, low), (f"{name}_p50", unit, middle),

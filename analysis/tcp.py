@@ -19,7 +19,8 @@ _PLACES = {"sender": ("src", "sport", "dst", "dport"), "receiver": ("dst", "dpor
 
 def listed_flows(run: Run) -> list[dict[str, Any]]:
     """Records of the TCP flows that are a single connection each; [] if they are too many to look at one by one."""
-    single = [flow for flow in run.flows if flow["transport"] == "tcp" and flow["connections"] == 1]
+    single = [flow for flow in run.flows if flow["transport"] == "tcp" and flow["connections"] == 1
+              and flow.get("source") is None]
     return single if len(single) <= MOST_FLOWS else []
 
 

@@ -69,10 +69,11 @@ def _columns(runs: list[Run], label: str, edges: Array, values: Values,
         if not rows or np.isnan(table).all():
             continue
         known = ~np.isnan(table).all(axis=0)
-        for column, function in (("median", np.nanmedian), ("low", np.nanmin),
-                                 ("high", np.nanmax)):
+        some = table[:, known]
+        for column, found in (("median", np.nanmedian(some, axis=0)), ("low", np.nanmin(some, axis=0)),
+                              ("high", np.nanmax(some, axis=0))):
             out = np.full(len(edges) - 1, np.nan)
-            out[known] = function(table[:, known], axis=0)
+            out[known] = found
             data[f"{label} {link} {column}"] = out
         links.append(link)
     return links

@@ -20,13 +20,13 @@ ORDER = 38
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     """Bars for two CCAs or more; a single one is in the table already."""
     link = next(iter(experiment.usable_runs[0].bottlenecks), None)
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for row in experiment.drawn:
         values = [value for run in experiment.usable(row) for value in _drop_rates(run, link)]
         if values:
             found = stats.summarise(values)
             rows.append((row.label, found.mean, found.low, found.high))
-    if len(rows) < 2 or not any(mean for _, mean, _, _ in rows):
+    if link is None or len(rows) < 2 or not any(mean for _, mean, _, _ in rows):
         return []
     name = "drop_rate"
     _script(experiment, folder, name, rows)

@@ -43,6 +43,8 @@ def _bins(run: Run, link: str) -> tuple[Array, Array] | None:
         return None
     edges = series.metric_edges(run, samples)
     delay = series.queueing_delay_ms(run, link, edges)
+    if delay is None:
+        return None
     known = np.isfinite(delay)
     return delay[known], series.throughput_mbps(samples, edges)[known]
 
@@ -100,7 +102,7 @@ def _script(experiment: Experiment, folder: Path, name: str, outlines: dict[str,
                          height * (at[:, 1] - y_low) / (y_high - y_low)], axis=1)
 
     points = pixels(np.array(list(centres.values())))
-    places = labels.place([tuple(point) for point in points], list(centres),
+    places = labels.place([(float(x), float(y)) for x, y in points], list(centres),
                           pixels(np.concatenate(list(outlines.values()))), width, height)
     looks = experiment.looks(experiment.drawn)
     body = [f"set lmargin at screen {LEFT / WIDTH:g}; set rmargin at screen {RIGHT / WIDTH:g}",

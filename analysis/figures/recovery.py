@@ -123,7 +123,7 @@ def flow_of(rows: pd.DataFrame, again_us: Array, segment_bytes: float,
     duplicates = pd.DataFrame({"t": t[duplicate], "acked": acked[duplicate]})
     duplicates["nth"] = duplicates.groupby("acked").cumcount() + 1
     after = np.minimum(np.searchsorted(t, again_us, side="right"), len(t) - 1)
-    leaves = np.searchsorted(np.maximum.accumulate(sent), chosen if una[0] == 0 else [])
+    leaves: Array = np.searchsorted(np.maximum.accumulate(sent), chosen if una[0] == 0 else [])
     leaves = leaves[leaves < len(t)]
     return Flow(
         _changes(fired, "cwnd", rows["snd_cwnd"].to_numpy()),
@@ -153,7 +153,7 @@ def _threshold(rows: pd.DataFrame) -> Array:
 def _segment_bytes(run: Run) -> float:
     samples = run.frame("tcp_info")
     largest = samples["mss"].max() if samples is not None and len(samples) else np.nan
-    return largest if largest > 0 else 1448.0
+    return float(largest) if largest > 0 else 1448.0
 
 
 def _chosen(run: Run) -> list[int]:
@@ -222,7 +222,7 @@ def _script(experiment: Experiment, folder: Path, name: str, flows: dict[str, Fl
 def _sent_at(flow: Flow, t: float) -> float:
     """Segments sent for the first time by then."""
     known = flow.progress[flow.progress["t"] <= t]
-    return known["sent"].iloc[-1] if len(known) else flow.progress["sent"].iloc[0]
+    return float(known["sent"].iloc[-1] if len(known) else flow.progress["sent"].iloc[0])
 
 
 def _within(table: pd.DataFrame, start: float, end: float, lasting: bool) -> pd.DataFrame:

@@ -114,13 +114,13 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: 
     logarithmic = bool((xs > 0).all()) and np.log10(xs.max() / xs.min()) >= MANY_VALUES
     margin = 0.04 * (xs.max() - xs.min())
     ends = (xs.min() / 1.15, xs.max() * 1.15) if logarithmic else (xs.min() - margin, xs.max() + margin)
-    body = ["set multiplot", f"set xrange [{ends[0]:g}:{ends[1]:g}]", "set logscale x" if logarithmic else "unset logscale x",
+    body = ["set multiplot", f"set xrange [{ends[0]:g}:{ends[1]:g}]",
+            "set logscale x" if logarithmic else "unset logscale x",
             f"set key horizontal left bottom at screen {70 / WIDTH:g}, screen {1 - 24 / height:g} samplen 2 "
             f"maxcols {key_columns(experiment.subjects)}"]
     for row, quantity in enumerate(quantities):
         top = 1 - (TOP_PX + row * (ROW_PX + GAP_PX)) / height
-        highest: float = max(np.nanmax(data[key].to_numpy()) for key in data if key.endswith((" mean", " ci95_high"))
-                      and key.startswith(f"{quantity.metric} {quantity.scope} ") and data[key].notna().any())
+        highest = _highest(quantity, data)
         for column, other in enumerate(shown):
             wide = (985 - 70) / len(shown)
             left = 70 + column * wide + (40 if column else 0)
@@ -136,6 +136,14 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: 
             curves = _curves(experiment, name, quantity, other, data)
             body += [gnuplot.plot(*curves), "unset key"] if curves else ["plot NaN"]
     gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], width=WIDTH, height=height)
+
+
+def _highest(quantity: Quantity, data: dict[str, pd.Series]) -> float:
+    """What the panels of a quantity have to hold; wide intervals of two seeds may reach beyond."""
+    of_row = [key for key in data if key.startswith(f"{quantity.metric} {quantity.scope} ") and data[key].notna().any()]
+    means = max(float(data[key].max()) for key in of_row if key.endswith(" mean"))
+    ends = [float(data[key].max()) for key in of_row if key.endswith(" ci95_high")]
+    return min(max([means, *ends]), 2 * means) if means > 0 else max([means, *ends])
 
 
 def _panel(experiment: Experiment, place: int, other: tuple[str, ...]) -> str:

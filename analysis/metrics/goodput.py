@@ -30,7 +30,7 @@ def compute(run: Run) -> list[Metric]:
 def _adu_bytes(run: Run, adus: pd.DataFrame) -> dict[str, float]:
     """Bytes delivered in the measurement interval, by direction."""
     transfers = adus.dropna(subset=["sent_us", "delivered_us"])
-    inside = _bytes_inside(transfers, *run.interval)
+    inside = bytes_inside(transfers, *run.interval)
     totals: dict[str, float] = {}
     bytes_of = pd.Series(inside, index=transfers.index).groupby(
         [transfers["source"], transfers["side"].astype(str)]).sum()
@@ -40,7 +40,7 @@ def _adu_bytes(run: Run, adus: pd.DataFrame) -> dict[str, float]:
     return totals
 
 
-def _bytes_inside(transfers: pd.DataFrame, start_us: int, end_us: int) -> Array:
+def bytes_inside(transfers: pd.DataFrame, start_us: int, end_us: int) -> Array:
     """Bytes of each transfer inside [start_us, end_us), spread evenly over its time."""
     sent = transfers["sent_us"].to_numpy()
     delivered = transfers["delivered_us"].to_numpy()

@@ -53,7 +53,7 @@ def compute(run: Run) -> list[Metric]:
             found.append(Metric("queueing_delay_backlog_mean", link, "ms", backlog))
         if edges is not None and len(edges) > 2:
             bins = series.queueing_delay_ms(run, link, edges)
-            bins = bins[np.isfinite(bins)]
+            bins = bins[np.isfinite(bins)] if bins is not None else ()
             if len(bins) > 1:
                 found.append(Metric("queueing_delay_sd", link, "ms", float(np.std(bins, ddof=1))))
         found += _percentiles(run, link)

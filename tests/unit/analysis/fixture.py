@@ -186,7 +186,7 @@ def _write_descriptions(path, subject, seed, shape, tmix, flows, point, engine):
                   for name in LINKS[::-1]],
         "paths": [{"source": i, "initiator": f"n{i // 3 + 1}", "acceptor": f"n{i % 3 + 4}", "base_rtt_us": 8000,
                    "hops": ["left_to_right"], "hops_back": ["right_to_left"]} for i in range(9)]})
-    load = {"target_link": "right_to_left", "target_load": 0.6, "scale": 1.03,
+    load = {"target_links": ["right_to_left"], "target_load": 0.6, "scale": 1.03,
             "offered_bps": {"right_to_left": 64_000_000, "left_to_right": 12_000_000},
             "thirds_bps": {"right_to_left": [60e6, 62e6, 64e6],
                            "left_to_right": [12e6, 12e6, 12e6]},

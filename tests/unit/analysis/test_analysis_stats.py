@@ -4,8 +4,7 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from analysis.stats import compare, summarise, t_quantile
 

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What arrived of UDP flows, from the account that their programs keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis import shapes
+from analysis.metrics import Metric
+from analysis.runs import Run, read_json
+
+_COUNTS = shapes.Object({"flow": shapes.COUNT, "sent_packets?": shapes.COUNT, "received_packets?": shapes.COUNT,
+                         "received_bytes?": shapes.COUNT, "lost_packets?": shapes.COUNT})
+_GUEST = shapes.Object({"traffic?": shapes.Values(shapes.Values(shapes.ANYTHING))})
+
+
+def compute(run: Run) -> list[Metric]:
+    """Rate received over the time that the flow sends (IP packets), and share of its packets that were lost.
+
+    Counts are of the whole flow: there are none of the measurement interval alone.
+    """
+    flows = {flow["flow"]: flow for flow in run.flows if flow["transport"] == "udp"}
+    path = run.path / "raw" / "guest.json"
+    if not flows or not path.exists():
+        return []
+    found = []
+    for counts in _counts(read_json(path, _GUEST)):
+        flow = flows.get(counts["flow"])
+        if flow is None:
+            continue
+        scope = f"flow_{counts['flow']}"
+        end_us = run.interval.end_us
+        sends_us = min(flow["stop_us"] or end_us, end_us) - (flow["start_us"] or 0)
+        if "received_bytes" in counts and sends_us > 0:
+            found.append(Metric("udp_received_rate", scope, "Mbit/s", counts["received_bytes"] * 8 / sends_us))
+        if counts.get("sent_packets") and "lost_packets" in counts:
+            found.append(Metric("udp_loss", scope, "%", 100 * counts["lost_packets"] / counts["sent_packets"]))
+    return found
+
+
+def _counts(guest: dict[str, Any]) -> list[dict[str, Any]]:
+    """The counts of each flow, of all components that keep some."""
+    accounts = guest.get("traffic", {}).values()
+    return [counts for account in accounts for counts in (
+        account["flows"] if isinstance(account.get("flows"), list) else []) if not shapes.mismatch(counts, _COUNTS)]

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Damaged folders: whatever became of a file, the run is named and the others are reported."""
+
+import contextlib
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import fixture
+from analysis import gnuplot, shapes
+from analysis.experiment import Experiment
+from analysis.report import build_report
+from analysis.runs import Run
+from analysis.tables import Results
+from testbed import fidelity
+from testbed.errors import TestbedError
+
+SHAPE = fixture.Shape(test_s=3, tcp_info_rows=100, connections_per_s=10, interval_us=50_000, packets=(80, 10))
+#: made again from the others
+DERIVED = {"verdict.json", "metrics.csv", "derived.json"}
+DAMAGES = {
+    "truncated": lambda content: content[:len(content) // 2], "emptied": lambda content: b"", "list": lambda content: b"[]",
+    "null": lambda content: b"null", "garbage": lambda content: b"\x00\xff{]garbage\n\n", "object": lambda content: b"{}",
+    "number": lambda content: b"1" + b"0" * 5000, "deep": lambda content: b"[" * 100_000, "missing": None, "folder": None}
+FILES = ["plan.json", "run.json", "environment.json", *sorted(DERIVED), *(f"raw/{name}" for name in (
+    "network.json", "workload.json", "guest.json", "queue.csv.gz", "sojourn.csv.gz", "sojourn_hist.csv.gz", "tcp_info.csv.gz",
+    "connections.csv.gz", "adus.csv.gz"))]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """An experiment of two runs with a report's derived files."""
+    path = tmp_path_factory.mktemp("original") / "results"
+    experiment = fixture.write_experiment(path / "e", ["reno", "cubic"], [1], shapes={"reno": SHAPE, "cubic": SHAPE})
+    Results(Experiment(experiment))
+    return path
+
+
+@pytest.fixture
+def experiment(original, tmp_path):
+    shutil.copytree(original, tmp_path / "results", symlinks=True)
+    return tmp_path / "results" / "e"
+
+
+@pytest.fixture
+def no_gnuplot(monkeypatch):
+    """Figures are prepared but not drawn."""
+    def pretend(command, cwd, **_options):
+        for ending in ("svg", "png"):
+            (cwd / command[1]).with_suffix(f".{ending}").write_text("<svg/>")
+        return subprocess.CompletedProcess(command, 0, "", "")
+    monkeypatch.setattr(gnuplot.subprocess, "run", pretend)
+    # the evidence is too thin for real checks
+    monkeypatch.setattr(fidelity, "names", list)
+
+
+def spoil(path, damage):
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "folder":
+        path.mkdir()
+    elif damage != "missing":
+        path.write_bytes(DAMAGES[damage](content))
+
+
+@pytest.mark.parametrize("name, damage", [
+    (name, damage) for name in FILES for damage in DAMAGES
+    if not name.endswith(".gz") or damage in ("truncated", "emptied", "garbage", "missing", "folder")])
+def test_every_file_in_every_way(experiment, no_gnuplot, name, damage):
+    run = Experiment(experiment).runs[0]
+    spoil(run.path / name, damage)
+    report = build_report(experiment)
+    html = report.path.read_text()
+    assert "Traceback" not in html and "could not be drawn" not in html
+    if name in DERIVED:
+        assert report.problems == {} and "2 runs" in html or "1 run suspect" in html
+    else:
+        assert list(report.problems) == ["reno-seed1"] and Path(name).name in report.problems["reno-seed1"]
+        assert "\n" not in report.problems["reno-seed1"] and "1 run damaged" in html
+        assert '<td class="verdict valid">valid' in html
+
+
+HOSTILE = ["text", None, -1, 10**30, -10**30, 1e308, True, [], {}, "9" * 5000, 0.5]
+
+
+@pytest.mark.parametrize("name, keys", [
+    ("plan.json", ("seed",)), ("plan.json", ("scenario", "timing", "duration_us")), ("plan.json", ("scenario", "timing", "warmup_us")),
+    ("plan.json", ("variants",)), ("plan.json", ("labels",)), ("run.json", ("virtual_s",)), ("run.json", ("status",)),
+    ("run.json", ("raw_files_sha256",)), ("environment.json", ("clock",)), ("environment.json", ("kernel_release",)),
+    ("raw/network.json", ("links", 0, "rate_bps")), ("raw/network.json", ("links", 0, "bottleneck")),
+    ("raw/network.json", ("paths", 0, "base_rtt_us")), ("raw/network.json", ("links", 1, "capacity_bytes")),
+    ("raw/workload.json", ("flows", 0, "start_us")), ("raw/workload.json", ("flows", 0, "connections")),
+    ("raw/workload.json", ("components", 0, "offered_bps")), ("raw/workload.json", ("components", 0, "thirds_bps", "right_to_left"))])
+def test_hostile_values_behind_true_hashes(experiment, no_gnuplot, name, keys):
+    """As an engine with a defect would leave them."""
+    path = Experiment(experiment).runs[0].path
+    content = json.loads((path / name).read_text())
+    for value in HOSTILE:
+        *sections, last = keys
+        tree = content
+        for key in sections:
+            tree = tree[key]
+        tree[last] = value
+        fixture.write_json(path / name, content)
+        if name.startswith("raw/"):
+            fixture.seal(path, verdict="valid")
+        report = build_report(experiment)
+        html = report.path.read_text()
+        assert "Bottleneck, right to left" in html and "could not be drawn" not in html, value
+        assert all("\n" not in message for message in report.problems.values())
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=6)
+
+
+def places(tree, path=()):
+    """Paths to all values of a JSON tree."""
+    yield path
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in items:
+        yield from places(value, (*path, key))
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory):
+    """(folder of a run, {file: content})"""
+    path = fixture.write_run(tmp_path_factory.mktemp("fuzz") / "0123456789abcdef", shape=SHAPE)
+    names = ("plan.json", "run.json", "environment.json", "raw/network.json", "raw/workload.json")
+    return path, {name: json.loads((path / name).read_text()) for name in names}
+
+
+@settings(max_examples=1000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_change_of_any_json_file_is_read_or_named(fuzzed, data):
+    """One or two values replaced by any other; what is read afterwards has the types it claims."""
+    path, contents = fuzzed
+    name = data.draw(st.sampled_from(sorted(contents)))
+    changed = json.loads(json.dumps(contents[name]))
+    for _ in range(data.draw(st.integers(1, 2))):
+        *sections, last = data.draw(st.sampled_from([place for place in places(changed) if place] or [()])) or [None]
+        tree = changed
+        for key in sections:
+            tree = tree[key]
+        if isinstance(tree, dict) and data.draw(st.booleans()):
+            tree.pop(last, None)
+        elif last is not None:
+            tree[last] = data.draw(JSON)
+    try:
+        (path / name).write_text(json.dumps(changed))
+        run = Run(path)
+        with contextlib.suppress(TestbedError):
+            assert isinstance(run.seed, int) and isinstance(run.subject, str) and isinstance(run.point, dict)
+            assert run.interval.end_us > run.interval.start_us >= 0
+            assert all(link["rate_bps"] > 0 for link in run.bottlenecks.values())
+            assert all(isinstance(flow["sender"], str) for flow in run.flows)
+            assert isinstance(run.directions(), dict) and isinstance(run.owners, dict) and isinstance(run.kernel, str)
+            assert {type(v["name"]) for v in run.variants} <= {str}
+        state = Run(path).state
+        assert state.kind in ("finished", "failed", "damaged") and "Traceback" not in state.message
+    except UnicodeEncodeError:          # no file can hold this
+        pass
+    finally:
+        (path / name).write_text(json.dumps(contents[name]))
+
+
+@settings(max_examples=300, deadline=None, database=None)
+@given(value=JSON)
+def test_mismatch_says_what_is_expected(value):
+    for shape in (shapes.PLAN, shapes.RUN, shapes.NETWORK, shapes.WORKLOAD, shapes.EXPERIMENT, shapes.Each(shapes.RATE),
+                  shapes.Values(shapes.TEXT), shapes.Maybe(shapes.COUNT)):
+        found = shapes.mismatch(value, shape)
+        assert found is None or "\n" not in found

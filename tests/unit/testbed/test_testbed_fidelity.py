@@ -222,8 +222,8 @@ def test_real_time_is_given_more_tolerance(findings, files):
     files["checks.json"]["paths"][0]["measured_rtt_us"] = 8300.0
     files["guest.json"]["sampler_lateness_us"]["queue"] = 4000
     assert findings("idle_network", files)[0][0] == "invalid" and findings("sampling", files)[0][0] == "suspect"
-    assert findings("idle_network", files, clock="real")[0][0] == "ok" and findings("sampling", files,
-        clock="real")[0][0] == "ok"
+    assert findings("idle_network", files, clock="real")[0][0] == "ok"
+    assert findings("sampling", files, clock="real")[0][0] == "ok"
 
 
 def test_the_verdict_is_the_worst_finding(tmp_path, files):

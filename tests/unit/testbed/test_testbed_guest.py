@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What runs in the guest and needs no kernel: deadlines, settings, counters."""
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from testbed.guest import counters, sampler, tuning
+import topologies
+from testbed.guest import checks, counters, overload, sampler, tuning
+from topologies.namespace import write_sysctl
 
 T0_NS = 10**12
 
@@ -97,22 +98,43 @@ def test_every_deadline_is_met_once_where_sampling_takes_no_time(intervals_us, d
 
 # -- settings -------------------------------------------------------------------------------
 
-def network(rate_bps=10**8, rtt_us=204_000, limit=850):
-    return {"nodes": [{"name": "n1"}], "links": [{"rate_bps": rate_bps, "limit_packets": limit, "bottleneck": True}, {"rate_bps": 10**12, "limit_packets": 10**6, "bottleneck": False}],
-            "paths": [{"base_rtt_us": 8000}, {"base_rtt_us": rtt_us}]}
+HOSTS = {"ecn": 1, "sack": 0, "sysctls": {"net.ipv4.tcp_timestamps": 1, "net.ipv4.tcp_fack": 1}}
+
+
+def network(rate_bps=10**8, queue=None, right_us=90_000, edge_bps=10**8, left=1):
+    return topologies.resolve({
+        "kind": "dumbbell", "central": {"rate_bps": rate_bps, "delay_us": 2000, "queue": queue or {"limit": 850}},
+        "edge": {"rate_bps": edge_bps, "queue": {"limit": 10**6}}, "left_delays_us": [10_000] * left,
+        "right_delays_us": [right_us]})
 
 
 def test_socket_buffers_hold_four_times_path_and_queue():
     assert tuning.socket_buffer_bytes(network()) == 4 * (100_000_000 // 8 * 204 // 1000 + 850 * 1514)
-    assert tuning.socket_buffer_bytes(network(rate_bps=10**6, limit=None)) == 4 << 20
-    assert tuning.socket_buffer_bytes({**network(limit=1), "paths": []}) == 4 << 20
+    assert tuning.socket_buffer_bytes(network(rate_bps=10**6, queue={"limit": 10})) == 4 << 20
+    assert tuning.socket_buffer_bytes({**network(queue={"limit": 1}), "paths": []}) == 4 << 20
+    assert tuning.socket_buffer_bytes(network(queue={"limit": 2**32 - 1})) == 1 << 30
+
+
+@pytest.mark.parametrize("queue", [
+    {"kind": "bfifo", "limit_bytes": 850 * 1514}, {"kind": "red", "limit_bytes": 850 * 1514},
+    {"kind": "codel", "limit": 850}])
+def test_socket_buffers_do_not_depend_on_how_the_queue_counts(queue):
+    assert tuning.socket_buffer_bytes(network(queue=queue)) == tuning.socket_buffer_bytes(network())
+
+
+def test_socket_buffers_hold_all_queues_of_a_path():
+    lot = topologies.resolve({
+        "kind": "parking-lot", "links": [{"rate_bps": 10**8, "delay_us": 50_000,
+                                          "queue": {"limit": limit}} for limit in (100, 200)],
+        "access": {"rate_bps": 10**9}, "hosts": [{"router": 1}, {"router": 3}], "paths": ["n1-n2"]})
+    assert tuning.socket_buffer_bytes(lot) == 4 * (100_000_000 // 8 * 200 // 1000 + 300 * 1514)
 
 
 def test_settings_of_machine_and_hosts_agree():
     described = network()
     machine = tuning.machine_sysctls(described)
-    bbr = {"name": "bbr", "kernel_cca": "bbr", "sysctls": {"net.ipv4.tcp_timestamps": 0}}
-    host = tuning.node_sysctls(described, {"ecn": True, "sack": 0, "sysctls": {"net.ipv4.tcp_timestamps": 1, "net.ipv4.tcp_fack": 1}}, [bbr])["n1"]
+    bbr = {"name": "bbr", "kernel_cca": "bbr", "under_test": True, "sysctls": {"net.ipv4.tcp_timestamps": 0}}
+    host = tuning.node_sysctls(described, HOSTS, [bbr], [])["n1"]
     assert host["net.ipv4.tcp_congestion_control"] == "bbr"
     assert (host["net.ipv4.tcp_ecn"], host["net.ipv4.tcp_sack"]) == (1, 0)
     assert (host["net.ipv4.tcp_timestamps"], host["net.ipv4.tcp_fack"]) == (0, 1)
@@ -121,8 +143,95 @@ def test_settings_of_machine_and_hosts_agree():
         assert low <= default <= high == machine[f"net.core.{key}"] == tuning.socket_buffer_bytes(described)
 
 
+# -- overloading a link ---------------------------------------------------------------------
+
+def overload_of(described, name="left_to_right"):
+    return overload.plan(next(link for link in described["links"] if link["name"] == name), described)
+
+
+def test_as_many_hosts_as_are_needed():
+    """Half as much again as the link carries; the other hosts would only cost time."""
+    assert [s.host for s in overload_of(network(edge_bps=10**9, left=5)).senders] == ["n1"]
+    plan = overload_of(network(left=5))
+    assert [(s.host, s.target, s.address, s.local) for s in plan.senders] == [
+        ("n1", "n6", "10.0.7.1", False), ("n2", "n6", "10.0.7.1", False)]
+    assert plan.overloaded and not overload_of(network()).overloaded
+    assert [s.host for s in overload_of(network(left=5), "right_to_left").senders] == ["n6"]
+
+
+def test_times_of_the_access_link():
+    """As before there were bounds: twice the buffer, 4000 packets, and what empties the buffer again."""
+    plan = overload_of(network(left=2))
+    assert (plan.fill_s, plan.window_s, plan.interval_s) == (2 * 850 * 12112 / 1e8, 4000 * 12112 / 1e8, 0)
+    assert plan.drain_s == plan.fill_s + 0.204 and plan.fills
+
+
+@pytest.mark.parametrize("rate_bps, queue, fills", [
+    (64_000, {"limit": 6}, True), (64_000, {"limit": 1000}, False), (1000, {"limit": 10**5}, False),
+    (10**6, {"limit": 2**32 - 1}, False),
+    (64_000, {"kind": "codel"}, False), (10**9, {"limit": 50_001}, False), (10**10, {"limit": 50_000}, True)])
+def test_the_test_of_any_link_is_bounded(rate_bps, queue, fills):
+    plan = overload_of(network(rate_bps, queue, edge_bps=10**11))
+    frame_s = 12112 / rate_bps
+    assert plan.fills == fills and plan.overloaded
+    assert plan.window_s <= max(30, 10 * frame_s) and plan.fill_s + plan.drain_s <= max(62, 50 * frame_s)
+    assert plan.window_s >= 10 * frame_s
+    per_second = len(plan.senders) / plan.interval_s if plan.interval_s else 10**11 / 12112
+    packets = (plan.fill_s + plan.window_s) * per_second
+    assert 1.5 * plan.window_s / frame_s < packets <= 220_000
+
+
+def test_bottlenecks_of_a_parking_lot_are_overloaded_by_their_own_cross_traffic():
+    lot = topologies.resolve({
+        "kind": "parking-lot", "links": [{"rate_bps": 10**8}] * 3, "access": {"rate_bps": 10**9},
+        "hosts": [{"router": router} for router in (1, 1, 2, 2, 3, 3, 4, 4)],
+        "paths": ["n1-n8", "n2-n3", "n4-n5", "n6-n7"]})
+    assert [[s.host for s in overload_of(lot, name).senders] for name in (
+        "r1_to_r2", "r2_to_r3", "r3_to_r4", "r2_to_r1", "r4_to_r3")] == [["n1"], ["n4"], ["n6"], ["n3"], ["n8"]]
+    alone = {**lot, "paths": lot["paths"][:1]}
+    assert overload_of(alone, "r1_to_r2").overloaded and not overload_of(alone, "r2_to_r3").overloaded
+
+
+def test_paths_that_share_a_link_before_bring_no_more_than_it_carries():
+    lot = topologies.resolve({
+        "kind": "parking-lot", "links": [{"rate_bps": 10**7}, {"rate_bps": 10**8}], "access": {"rate_bps": 10**9},
+        "hosts": [{"router": 1}, {"router": 1}, {"router": 3}], "paths": ["n1-n3", "n2-n3"]})
+    plan = overload_of(lot, "r2_to_r3")
+    assert not plan.overloaded and [s.host for s in plan.senders] == ["n1"]
+
+
+def test_a_host_whose_own_link_is_the_bottleneck():
+    described = network()
+    link = next(link for link in described["links"] if link["name"] == "n1_to_r1")
+    plan = overload.plan(link, described)
+    assert plan.overloaded and [s.local for s in plan.senders] == [True]
+
+
+def test_of_very_many_paths_those_are_measured_that_cover_every_link():
+    described = topologies.resolve({
+        "kind": "dumbbell", "central": {"rate_bps": 10**8}, "edge": {"rate_bps": 10**8},
+        "left_delays_us": [0] * 30, "right_delays_us": [0] * 40})
+    chosen = checks._covering(described["paths"])
+    assert len(chosen) == 69 and checks._covering(described["paths"][:100]) == described["paths"][:100]
+    covered = {name for path in chosen for name in path["hops"] + path["hops_back"]}
+    assert covered == {link["name"] for link in described["links"]}
+
+
+# -- settings of the kernel -----------------------------------------------------------------
+
+@pytest.mark.parametrize("name, value, message", [
+    ("net.ipv4.tcp_no_such_thing", 1, "net.ipv4.tcp_no_such_thing: the kernel knows no such setting"),
+    ("net.ipv4.conf", 1, "net.ipv4.conf: a group of settings, not one"),
+    ("kernel.ostype", "x", "kernel.ostype: the kernel refuses 'x'")])
+def test_settings_that_cannot_be_are_one_line(name, value, message):
+    with pytest.raises(ValueError, match=message) as problem:
+        write_sysctl(name, value)
+    assert "\n" not in str(problem.value)
+
+
 def test_difference_of_counters():
     before = {"a": {"from": "r1", "sent_packets": 5, "queued_packets": 3, "wire_queued_packets": 1}}
     after = {"a": {"from": "r1", "sent_packets": 12, "queued_packets": 2, "wire_queued_packets": 0}}
-    assert counters.difference(after, before) == {"a": {"from": "r1", "sent_packets": 7, "queued_packets": 2, "wire_queued_packets": 0}}
+    assert counters.difference(after, before) == {"a": {"from": "r1", "sent_packets": 7, "queued_packets": 2,
+                                                        "wire_queued_packets": 0}}
     assert after["a"]["sent_packets"] == 12

@@ -16,7 +16,7 @@ topology:
   edge: {rate: 100 Mbit/s}
   left_delays: [0 ms, 5 ms]
   right_delays: [2 ms]
-traffic: {kind: greedy, target: right_to_left, tool: sockets}
+traffic: {kind: greedy, tool: sockets}
 timing: {prefill: 0 s, warmup: 1 s, test: TEST}
 probes: {queue: {interval: 10 ms}, tcp_info: {interval: 100 ms}}
 """

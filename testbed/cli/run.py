@@ -84,8 +84,10 @@ def main(arguments: argparse.Namespace) -> int:
     store.create()
     axes = {key: list(dict.fromkeys(point[key] for point, _ in points)) for key in points[0][0]}
     base = scenario.load(*selected) if axes else first      # the scenario without what a sweep varies
+    labels = base.labels()
+    labels["parameters"] = {key: value for key, value in labels["parameters"].items() if key not in axes}
     folder = experiment.add(store.results, experiment.Description(
-        labels=base.labels(), base=base.resolved(), engine=engine.name, kernel_spec=arguments.kernel,
+        labels=labels, base=base.resolved(), engine=engine.name, kernel_spec=arguments.kernel,
         kernel_key=engine.kernel_key(), command=_command(arguments), axes=axes), plans)
     names = [subject.name for subject in ready.subjects]
     print(f"{first.title}: {', '.join(names)}; " + (f"{len(points)} points, " if axes else "")

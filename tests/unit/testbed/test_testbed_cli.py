@@ -2,20 +2,26 @@
 """The command line, as far as it needs no guest."""
 import argparse
 import json
-import shlex
+import pathlib
 import signal
+import sys
 
 import pytest
 
 import kernel
-from testbed import cli, engines, errors, results, scenario, sweep
+from testbed import campaign, cli, engines, errors, experiment, scenario
 from testbed.cli import _shared, run
 from testbed.engines.base import Problem
+from testbed.files import hash_raw
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
+from simple_plans import QuickEngine, plan as make_plan  # noqa: E402 isort:skip
 
 SMALL = """\
 name: small
-topology: {kind: dumbbell, central: {rate: 20 Mbit/s}, edge: {rate: 100 Mbit/s}, left_delays: [0 ms], right_delays: [2 ms]}
-traffic: {kind: greedy, target: right_to_left}
+topology:
+  {kind: dumbbell, central: {rate: 20 Mbit/s}, edge: {rate: 100 Mbit/s}, left_delays: [0 ms], right_delays: [2 ms]}
+traffic: {kind: greedy}
 timing: {test: 2 s}
 defaults: {ccas: [reno, cubic], seeds: 2}
 choices: {load: {default: 60, options: {60: {traffic.flows: 1}, 85: {traffic.flows: 2}}}}
@@ -34,12 +40,26 @@ def own_folder(tmp_path, monkeypatch):
     signal.signal(signal.SIGTERM, before)
 
 
-@pytest.mark.parametrize("text, seeds", [("1", [1]), ("3", [1, 2, 3]), ("4,7", [4, 7]), ("7,4", [7, 4]), ("4,", [4]), (" 4 , 5 ", [4, 5]), ("4,4,4", [4]), ("99999999999,", [99999999999])])
+@pytest.mark.parametrize(
+    "text, seeds",
+    [
+        ("1", [1]),
+        ("3", [1, 2, 3]),
+        ("4,7", [4, 7]),
+        ("7,4", [7, 4]),
+        ("4,", [4]),
+        (" 4 , 5 ", [4, 5]),
+        ("4,4,4", [4]),
+        ("99999999999,", [99999999999]),
+    ],
+)
 def test_seeds(text, seeds):
     assert run._seeds(text) == seeds
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "x", "1.5", ",", "", "1,x", "0,1", "1,-2", str(2**63) + ",", "99999999999", "1-3"])
+@pytest.mark.parametrize(
+    "text", ["0", "-1", "x", "1.5", ",", "", "1,x", "0,1", "1,-2", str(2**63) + ",", "99999999999", "1-3"]
+)
 def test_refused_seeds(text):
     with pytest.raises(errors.UsageError, match="--seeds"):
         run._seeds(text)
@@ -51,12 +71,21 @@ def parse(*words):
     return parser.parse_args(words)
 
 
-@pytest.mark.parametrize("words", [
-    [], ["--cca", "reno,bbr"], ["--choose", "load=85", "--choose", "colour=red"], ["--load", "85", "--quick"], ["--seeds", "4,7", "--kernel", "/src/my linux"],
-    ["--set", "traffic.load=70 %", "--set", "hosts.ecn=1", "--probe", "tcp_probe", "--engine", "host"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--cca", "reno,bbr"],
+        ["--sweep", "load=60,85", "--sweep", "a.b=1..2/1"],
+        ["--choose", "load=85", "--choose", "colour=red"],
+        ["--load", "85", "--quick"],
+        ["--seeds", "4,7", "--kernel", "/src/my linux"],
+        ["--set", "traffic.load=70 %", "--set", "hosts.ecn=1", "--probe", "tcp_probe", "--engine", "host"],
+    ],
+)
 def test_the_command_noted_in_the_experiment_gives_the_same_run_again(words):
     arguments = parse("small", *words, "--jobs", "3", "--again")
-    typed = shlex.split(run._command(arguments))
+    typed = run._command(arguments)
     assert typed[:2] == ["bin/testbed", "run"]
     again = vars(parse(*typed[2:]))
     assert again == {**vars(arguments), "jobs": None, "again": False}
@@ -67,15 +96,15 @@ def test_jobs_are_a_number_from_one(capsys):
     for text in ("0", "-1", "x", "1.5"):
         with pytest.raises(SystemExit):
             parse("small", "--jobs", text)
-    assert "a number from 1 expected" in capsys.readouterr().err
+    assert "a number from 1 to 99999 expected" in capsys.readouterr().err
 
 
-class FakeEngine:
-    clock = "virtual"
-    trouble = []
-    failures = {}
+class FakeEngine(QuickEngine):
+    name = "uml"
+    trouble: list = []
 
     def __init__(self, options):
+        super().__init__(pathlib.Path("/dev/null"))
         self.options = options
 
     def problems(self):
@@ -92,65 +121,149 @@ class FakeEngine:
 
 
 @pytest.fixture
-def sweeps(monkeypatch):
-    """The sweeps that commands start: [(experiment, scenario, engine, subjects, seeds, jobs, keep work, again)]."""
-    started = []
-    monkeypatch.setattr(engines, "load", lambda name: FakeEngine)
-    monkeypatch.setattr(FakeEngine, "failures", {})
-    monkeypatch.setattr(sweep, "run_all", lambda *arguments: started.append(arguments) or FakeEngine.failures)
-    return started
+def carried_out(monkeypatch):
+    """What commands have carried out: [(plans, CPUs, again, keep work)]; its `failures` are what comes of it."""
+
+    class Calls(list):
+        failures: dict = {}
+
+    calls = Calls()
+
+    def carry_out(plans, executor, store, again, keep_work):
+        calls.append((plans, executor._cpus, again, keep_work))
+        return calls.failures
+
+    monkeypatch.setattr(engines, "load", lambda name, options=None: FakeEngine(options))
+    monkeypatch.setattr(campaign, "carry_out", carry_out)
+    return calls
 
 
-def test_run_with_defaults(tmp_path, sweeps):
+def listed(tmp_path, name):
+    return json.loads((tmp_path / "results" / name / "experiment.json").read_text())
+
+
+def test_run_with_defaults(tmp_path, carried_out):
     assert cli.main(["run", str(tmp_path / "small.yaml"), "--no-report"]) == 0
-    (experiment, chosen, engine, subjects, seeds, jobs, keep_work, again), = sweeps
-    assert ([s.name for s in subjects], seeds, jobs, keep_work, again) == (["reno", "cubic"], [1, 2], None, False, False)
-    assert experiment.folder == tmp_path / "results/small-load60" and engine.options == {"kernel": None}
-    record = json.loads((experiment.folder / "experiment.json").read_text())
-    assert record["runs"] == ["runs/reno-seed1", "runs/cubic-seed1", "runs/reno-seed2", "runs/cubic-seed2"]
-    assert record["command"] == f"bin/testbed run {tmp_path}/small.yaml" and record["parameters"] == {"load": "60"}
+    ((plans, _, again, keep_work),) = carried_out
+    assert [(plan.subject, plan.seed) for plan in plans] == [("reno", 1), ("cubic", 1), ("reno", 2), ("cubic", 2)]
+    assert (again, keep_work) == (False, False)
+    record = listed(tmp_path, "small-load60")
+    assert [run["name"] for run in record["runs"]] == ["reno-seed1", "cubic-seed1", "reno-seed2", "cubic-seed2"]
+    assert record["command"] == ["bin/testbed", "run", f"{tmp_path}/small.yaml"] and record["parameters"] == {
+        "load": "60"
+    }
 
 
-def test_run_with_options(tmp_path, sweeps):
-    assert cli.main(["run", str(tmp_path / "small.yaml"), "--no-report", "--cca", "bbr", "--seeds", "5,", "--load", "85", "--quick", "--jobs", "1",
-                     "--probe", "queue", "--set", "hosts.ecn=1", "--again", "--keep-work", "--kernel", "6.12"]) == 0
-    (experiment, chosen, engine, subjects, *rest), = sweeps
-    assert [s.name for s in subjects] == ["bbr"] and rest == [[5], 1, True, True] and engine.options == {"kernel": "6.12"}
-    assert chosen.traffic["flows"] == 2 and chosen.timing.test_us == 10**6 and chosen.hosts["ecn"] == 1 and chosen.probes == {"queue": {}}
-    assert experiment.folder.name.startswith("small-load85-quick-set")
+def test_run_with_options(tmp_path, carried_out):
+    words = [
+        "--cca",
+        "bbr",
+        "--seeds",
+        "5,",
+        "--load",
+        "85",
+        "--quick",
+        "--jobs",
+        "1",
+        "--probe",
+        "queue",
+        "--set",
+        "hosts.ecn=1",
+        "--again",
+        "--keep-work",
+        "--kernel",
+        "6.12",
+    ]
+    assert cli.main(["run", str(tmp_path / "small.yaml"), "--no-report", *words]) == 0
+    ((plans, cpus, again, keep_work),) = carried_out
+    (plan,) = plans
+    assert (plan.subject, plan.seed, len(cpus), again, keep_work) == ("bbr", 5, 1, True, True)
+    assert plan.scenario["traffic"][0]["flows"] == 2 and plan.timing["test_us"] == 10**6
+    assert plan.scenario["hosts"]["ecn"] == 1 and list(plan.scenario["probes"]) == ["queue"]
+    (record,) = (tmp_path / "results").glob("small-load85-quick-set*-kernel6.12/experiment.json")
+    assert json.loads(record.read_text())["kernel_spec"] == "6.12"
 
 
-def test_failed_runs(tmp_path, sweeps, capsys):
-    FakeEngine.failures["reno-seed1"] = "the guest kernel crashed"
+def test_a_sweep_is_all_its_points(tmp_path, carried_out):
+    words = [
+        "--sweep",
+        "topology.central.queue.limit=10..30/10",
+        "--sweep",
+        "load=60,85",
+        "--cca",
+        "reno",
+        "--seeds",
+        "1",
+    ]
+    assert cli.main(["run", str(tmp_path / "small.yaml"), "--no-report", *words]) == 0
+    ((plans, *_),) = carried_out
+    assert len({plan.id for plan in plans}) == 6 and plans[0].point == {
+        "topology.central.queue.limit": "10",
+        "load": "60",
+    }
+    record = listed(tmp_path, "small-sweep-limit-load")
+    assert record["axes"] == {"topology.central.queue.limit": ["10", "20", "30"], "load": ["60", "85"]}
+    assert record["runs"][-1]["name"] == "reno-limit30-load85-seed1"
+
+
+def test_equal_runs_are_one_whatever_they_are_called(tmp_path, carried_out):
+    for words in (["--load", "85"], ["--set", "traffic.flows=2"]):
+        assert (
+            cli.main(["run", str(tmp_path / "small.yaml"), "--no-report", "--cca", "reno", "--seeds", "1", *words])
+            == 0
+        )
+    (one,), (other,) = (plans for plans, *_ in carried_out)
+    assert one.id == other.id and one.labels["parameters"] == {"load": "85"}
+    assert other.labels["parameters"] == {"set": {"traffic.flows": "2"}}  # not filed as load 60
+
+
+def test_failed_runs(tmp_path, carried_out, capsys):
+    carried_out.failures = {"reno-seed1": "the guest kernel crashed", "reno-seed2": "the guest kernel crashed"}
     assert cli.main(["run", str(tmp_path / "small.yaml"), "--no-report"]) == 4
     shown = capsys.readouterr().err
-    assert "testbed: reno-seed1: the guest kernel crashed" in shown and "1 of 4 runs failed" in shown
+    assert "testbed: reno-seed1, reno-seed2: the guest kernel crashed" in shown and "2 of 4 runs failed" in shown
 
 
-def test_what_is_missing_here(tmp_path, sweeps, monkeypatch, capsys):
+def test_what_is_missing_here(tmp_path, carried_out, monkeypatch, capsys):
     monkeypatch.setattr(FakeEngine, "trouble", [Problem("gcc is missing", "apt-get install gcc")])
-    assert cli.main(["run", str(tmp_path / "small.yaml")]) == 3 and not sweeps
+    assert cli.main(["run", str(tmp_path / "small.yaml")]) == 3 and not carried_out
     assert capsys.readouterr().err == "testbed: gcc is missing (apt-get install gcc); see `testbed doctor`\n"
+    assert not (tmp_path / "results").exists()
 
 
-@pytest.mark.parametrize("words, code, message", [
-    (["run", "nosuch"], 2, "no scenario 'nosuch'; there are: access-link"),
-    (["run", "SMALL", "--cca", "nosuch"], 2, "no congestion control 'nosuch' in this kernel; there are: bbr, bic, "),
-    (["run", "SMALL", "--cca", "a b"], 2, "is not a name"), (["run", "SMALL", "--seeds", "0"], 2, "--seeds 0"), (["run", "SMALL", "--load", "61"], 2, "has load 60, 85"),
-    (["run", "SMALL", "--set", "x"], 2, "key=value expected"), (["run", "SMALL", "--probe", "nosuch"], 2, "no such probe"),
-    (["report", "nosuch"], 2, "no experiment 'nosuch'"), (["verify", "nosuch"], 2, "not a run folder"),
-    (["tmix", "info", "nosuch.cvec"], 2, "no such file"), (["tmix", "synth", "/nonexistent/x", "--duration", "0"], 2, "--duration: seconds above 0"),
-    (["tmix", "synth", "/nonexistent/x", "--duration", "1"], 1, "No such file or directory"),
-    (["kernel", "--kernel", "/nonexistent"], 3, "neither a version"),
-])
-def test_errors_are_one_line_and_a_code(tmp_path, sweeps, capsys, words, code, message):
+@pytest.mark.parametrize(
+    "words, code, message",
+    [
+        (["run", "nosuch"], 2, "no scenario 'nosuch'; there are: access-link"),
+        (
+            ["run", "SMALL", "--cca", "nosuch"],
+            2,
+            "no congestion control 'nosuch' in this kernel; there are: bbr, bic, ",
+        ),
+        (["run", "SMALL", "--cca", "a b"], 2, "is not a name"),
+        (["run", "SMALL", "--seeds", "0"], 2, "--seeds 0"),
+        (["run", "SMALL", "--load", "61"], 2, "has load 60, 85"),
+        (["run", "SMALL", "--set", "x"], 2, "key=value expected"),
+        (["run", "SMALL", "--probe", "nosuch"], 2, "no such probe"),
+        (["report", "nosuch"], 2, "no experiment 'nosuch'"),
+        (["verify", "nosuch"], 2, "nosuch: not a run (a folder with a plan.json"),
+        (["tmix", "info", "nosuch.cvec"], 2, "no such file"),
+        (["tmix", "synth", "/nonexistent/x", "--duration", "0"], 2, "--duration 0: a number of seconds"),
+        (["tmix", "synth", "/nonexistent/x", "--duration", "1"], 1, "No such file or directory"),
+        (["kernel", "--kernel", "/nonexistent"], 3, "neither a version"),
+    ],
+)
+def test_errors_are_one_line_and_a_code(tmp_path, carried_out, capsys, words, code, message):
     assert cli.main([str(tmp_path / "small.yaml") if word == "SMALL" else word for word in words]) == code
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("testbed: ") and message in error
-    assert not sweeps
+    assert not carried_out
 
 
-@pytest.mark.parametrize("words", [["nosuch"], ["run"], ["run", "x", "--nosuch"], ["list", "nosuch"], ["tmix"], ["tmix", "shuffle", "a", "b"]])
+@pytest.mark.parametrize(
+    "words",
+    [["nosuch"], ["run"], ["run", "x", "--nosuch"], ["tmix"], ["tmix", "shuffle", "a", "b"]],
+)
 def test_usage_errors_of_the_parser(words, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(words)
@@ -164,19 +277,29 @@ def test_help(words, capsys):
     assert ended.value.code == 0 and "testbed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("problem, code", [
-    (KeyboardInterrupt(), 130), (errors.RunFailed("x"), 4), (errors.NotReproducible("x"), 5), (errors.EnvironmentProblem("x"), 3),
-    (errors.TestbedError("x"), 1), (errors.ScenarioError("x"), 2), (kernel.KernelError("x"), 3)])
+@pytest.mark.parametrize(
+    "problem, code",
+    [
+        (KeyboardInterrupt(), 130),
+        (errors.RunFailed("x"), 4),
+        (errors.NotReproducible("x"), 5),
+        (errors.EnvironmentProblem("x"), 3),
+        (errors.TestbedError("x"), 1),
+        (errors.ScenarioError("x"), 2),
+        (kernel.KernelError("x"), 3),
+    ],
+)
 def test_exit_codes(monkeypatch, capsys, problem, code):
     def fail(_name):
         raise problem
-    monkeypatch.setattr(results, "find_experiment", fail)
+
+    monkeypatch.setattr(experiment, "find", fail)
     assert cli.main(["report", "x"]) == code
     assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_sigterm_is_an_interruption(monkeypatch, capsys):
-    monkeypatch.setattr(results, "find_experiment", lambda _name: signal.raise_signal(signal.SIGTERM))
+    monkeypatch.setattr(experiment, "find", lambda _name: signal.raise_signal(signal.SIGTERM))
     assert cli.main(["report", "x"]) == 143
     assert capsys.readouterr().err == "testbed: ended by SIGTERM\n"
 
@@ -197,18 +320,52 @@ def test_plain_reports_are_not_repeated(capsys):
     assert capsys.readouterr().err.splitlines() == ["downloading", "building: 2 %", "booting it once"]
 
 
-def test_verify_refuses_what_did_not_finish_and_notices_changed_files(tmp_path, monkeypatch, capsys):
-    run_dir = tmp_path / "results/x/runs/reno-seed1"
+@pytest.fixture
+def finished_run(tmp_path):
+    run_dir = tmp_path / "results/runs" / make_plan().id
     (run_dir / "raw").mkdir(parents=True)
     (run_dir / "raw" / "a.json").write_text("{}")
-    (run_dir / "run.json").write_text('{"status": "failed"}')
-    assert cli.main(["verify", str(run_dir)]) == 2 and "did not finish" in capsys.readouterr().err
-    files, total = results.hash_raw(run_dir)
-    (run_dir / "run.json").write_text(json.dumps({"status": "finished", "engine": "uml", "raw_files_sha256": files, "raw_sha256": total}))
-    (run_dir / "scenario.json").write_text("{}")
-    (run_dir / "environment.json").write_text("{}")
-    (run_dir / "raw" / "a.json").write_text("{ }")
-    monkeypatch.setattr(engines, "load", lambda name: FakeEngine)
-    monkeypatch.setattr(FakeEngine, "environment", lambda self: {}, raising=False)
-    assert cli.main(["verify", str(run_dir)]) == 5
+    make_plan().write(run_dir)
+    files, total = hash_raw(run_dir)
+    (run_dir / "run.json").write_text(
+        json.dumps({"schema": 2, "status": "finished", "raw_files_sha256": files, "raw_sha256": total})
+    )
+    (run_dir / "environment.json").write_text('{"packages": {"iproute2": "6.1"}}')
+    return run_dir
+
+
+def test_verify_refuses_what_did_not_finish_and_notices_changed_files(finished_run, capsys):
+    (finished_run / "raw" / "a.json").write_text("{ }")
+    assert cli.main(["verify", finished_run.name]) == 5
     assert "raw files are not as the run left them: a.json" in capsys.readouterr().err
+    (finished_run / "run.json").write_text('{"schema": 2, "status": "failed"}')
+    assert cli.main(["verify", str(finished_run)]) == 2 and "did not finish" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "repeated, code, words",
+    [
+        ("{}", 0, "identical: 1 raw files"),
+        (
+            "{ }",
+            5,
+            "different data in a.json; what differs besides: the testbed's code that runs inside (was code-1, is ",
+        ),
+    ],
+)
+def test_verify_says_what_differs_when_bytes_do(finished_run, monkeypatch, capsys, repeated, code, words):
+    monkeypatch.setattr(engines, "load", lambda name, options=None: FakeEngine(options))
+
+    def carry_out(plans, executor, store, indexed):
+        with store.claim(plans[0].id) as folder:
+            (folder / "raw").mkdir()
+            (folder / "raw" / "a.json").write_text(repeated)
+            (folder / "environment.json").write_text('{"packages": {"iproute2": "6.15"}}')
+            store.seal(folder, plans[0].id, {"schema": 2, "status": "finished"})
+        return {}
+
+    monkeypatch.setattr(campaign, "carry_out", carry_out)
+    assert cli.main(["verify", str(finished_run)]) == code
+    out, err = capsys.readouterr()
+    assert words in out + err and "note: iproute2 (was 6.1, is 6.15)" in out
+    assert sorted(path.name for path in (finished_run.parents[1]).iterdir()) == ["runs"]

@@ -205,6 +205,7 @@ def _build(section: Section, component: Component, context: Context, folder: pat
 
 def _link(source: pathlib.Path, target: pathlib.Path) -> None:
     """Plans are read only: a hard link serves."""
+    target.unlink(missing_ok=True)
     try:
         os.link(source, target)
     except OSError:

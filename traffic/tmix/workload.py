@@ -28,8 +28,8 @@ LOAD_LIMIT = 0.05
 MOST_ATTEMPTS = 30
 
 # A synthesised trace is this much longer than the run, so that the scale that meets the
-# target may be less than 1.
-_TRACE_MARGIN = 1.3
+# target may be less than 1; where chance wants more, as with few connections, the next is tried.
+_TRACE_MARGINS = (1.3, 2.6, 5.2)
 #: connections between two words of progress
 _REPORT_EVERY = 100_000
 # what counts as a connection more
@@ -42,6 +42,10 @@ class WorkloadError(ValueError):
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
         self.field = field
+
+
+class TooShort(WorkloadError):
+    """The traces do not last as long as the run."""
 
 
 @dataclass(frozen=True)
@@ -112,14 +116,15 @@ def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourceP
     """
     run = _Run.of(order, paths)
     if isinstance(sources, Synthesised):
-        loaded = _synthesise(sources, run, report)
+        for margin in _TRACE_MARGINS:
+            try:
+                traffic, schedule, attempts = _arranged(_synthesise(sources, run, margin, report), run, report)
+                break
+            except TooShort:
+                if margin == _TRACE_MARGINS[-1]:
+                    raise
     else:
-        loaded = _read(sources, order.limits, report)
-    if len(loaded) != len(paths):
-        raise WorkloadError(f"{len(loaded)} sources but {len(paths)} paths", "traces")
-    traffic = _Traffic.of(loaded, run)
-    report(f"arranging {len(traffic.batch)} connections")
-    schedule, attempts = _arrange(traffic, run)
+        traffic, schedule, attempts = _arranged(_read(sources, order.limits, report), run, report)
     if abs(schedule.load_error) > LOAD_LIMIT and order.scale is None:
         raise WorkloadError(
             f"offered load is {100 * (1 + schedule.load_error):.1f} % of the target at scale "
@@ -137,6 +142,16 @@ def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourceP
         "thirds_difference": schedule.thirds_difference, "shuffle_attempts": attempts,
         "load_error": schedule.load_error, "plans": plans,
     }
+
+
+def _arranged(loaded: Sequence[batches.Batch], run: "_Run", report: Callable[[str], None]) \
+        -> tuple["_Traffic", "_Schedule", int]:
+    """(traffic, the schedule chosen, how many were tried)"""
+    if len(loaded) != len(run.rtts_us):
+        raise WorkloadError(f"{len(loaded)} sources but {len(run.rtts_us)} paths", "traces")
+    traffic = _Traffic.of(loaded, run)
+    report(f"arranging {len(traffic.batch)} connections")
+    return traffic, *_arrange(traffic, run)
 
 
 def plan_name(source: int, share: int = 0, shares: int = 1) -> str:
@@ -227,7 +242,7 @@ class _Traffic:
     def of(cls, loaded: Sequence[batches.Batch], run: _Run) -> "_Traffic":
         counts = np.array([len(source) for source in loaded])
         if not counts.all():
-            raise WorkloadError(f"source {int(np.argmin(counts))} has no connections")
+            raise TooShort(f"source {int(np.argmin(counts))} has no connections")
         batch = batches.concatenate(loaded).with_explicit_fins()
         wire = pieces(batch, np.repeat(run.rtts_us, counts), np.repeat(run.shares_bps, counts))
         wire = wire.on_links(np.repeat(run.crossing, counts, axis=1))
@@ -248,7 +263,8 @@ class _Schedule:
     load_error: float           # offered / target - 1
 
 
-def _synthesise(sources: Synthesised, run: _Run, report: Callable[[str], None]) -> list[batches.Batch]:
+def _synthesise(sources: Synthesised, run: _Run, margin: float, report: Callable[[str], None]) \
+        -> list[batches.Batch]:
     """Batches of about the right arrival rate: the search then finds a scale near 1."""
     if sources.count != len(run.rtts_us):
         raise WorkloadError(f"{sources.count} sources but {len(run.rtts_us)} paths")
@@ -261,7 +277,7 @@ def _synthesise(sources: Synthesised, run: _Run, report: Callable[[str], None]) 
     bits = 8 * float(np.mean(crossings @ wire.connection_bytes))
     parameters = replace(sources.parameters,
                          connections_per_second=run.target_bps / bits / sources.count)
-    duration_s = run.to_us / 1e6 * _TRACE_MARGIN
+    duration_s = run.to_us / 1e6 * margin
     if duration_s * 1e6 > MAX_TIME_US:
         raise WorkloadError(f"{duration_s:.0f} s are too long to synthesise")
     expected = sources.count * expected_connections(duration_s, parameters)
@@ -284,9 +300,9 @@ def _arrange(traffic: _Traffic, run: _Run) -> tuple[_Schedule, int]:
         starts = _shuffled(traffic, bin_us(run.rate_bps) / scale, run.order.seed, attempt)
         found = scale if fixed else search_scale(_offer(traffic, run, starts), run.target_bps, scale)[0]
         if traffic.length_us * found < 0.98 * run.to_us:
-            raise WorkloadError(
+            raise TooShort(
                 f"the traces last {traffic.length_us * found / 1e6:.0f} s at scale {found:.4g}, "
-                f"it {run.to_us / 1e6:.0f} s; longer traces or a shorter test are needed", "traces")
+                f"the traffic {run.to_us / 1e6:.0f} s; longer traces or a shorter test are needed", "traces")
         schedule = _schedule(traffic, run, starts, found)
         # how far it is from one that will do; a given scale is not judged by its load
         lack = (0 if fixed else max(abs(schedule.load_error) - LOAD_LIMIT, 0),

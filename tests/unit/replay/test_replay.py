@@ -8,8 +8,8 @@ import subprocess
 import time
 
 import pytest
-from plans import COMMAND, make_plan
 
+from plans import COMMAND, make_plan
 from traffic.tmix.records import FINISHED, INITIATOR, NEVER, NOT_STARTED, UNFINISHED
 
 MB = 1_000_000

@@ -6,13 +6,12 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tmix_strategies import vectors
 from traffic.tmix.batch import concatenate, from_vectors
 from traffic.tmix.reader import VectorError, read_vectors
-from traffic.tmix.vectors import (ACCEPTOR, CONC, INITIATOR, SEQ, Adu, Vector, programs)
+from traffic.tmix.vectors import ACCEPTOR, CONC, INITIATOR, SEQ, Adu, Vector, programs
 from traffic.tmix.writer import ALTERNATE, ORIGINAL, format_vector, write_vectors
 
 

@@ -6,12 +6,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from traffic.tmix.batch import from_vectors
-from traffic.tmix.load import (expected_share_bps, offered_bps, packet_payload_bytes, pieces,
-                               scale_starts, search_scale, thirds_bps, thirds_difference)
+from traffic.tmix.load import (expected_share_bps, offered_bps, packet_payload_bytes, pieces, scale_starts,
+                               search_scale, thirds_bps, thirds_difference)
 from traffic.tmix.prefill import prefill
 from traffic.tmix.shuffle import bin_us, permutation, shuffle_starts
 from traffic.tmix.vectors import ACCEPTOR, CONC, INITIATOR, SEQ, Adu, Vector

@@ -8,8 +8,7 @@ from tmix_strategies import vectors
 from traffic.tmix.batch import from_vectors
 from traffic.tmix.compile import compile_plan
 from traffic.tmix.reader import read_vectors
-from traffic.tmix.vectors import (ACCEPTOR, CONC, INITIATOR, SEQ, Adu, Vector, check, epochs,
-                                  programs)
+from traffic.tmix.vectors import ACCEPTOR, CONC, INITIATOR, SEQ, Adu, Vector, check, epochs, programs
 
 
 def test_programs_of_a_request_response_connection(data):

@@ -80,7 +80,8 @@ def test_several_links_are_offered_the_load_together(tmp_path):
     # responses are far heavier than requests
     assert made["offered_bps"]["a"] > 1.2 * made["offered_bps"]["b"]
     with pytest.raises(WorkloadError, match="source 1 does not cross b"):
-        build_workload(Synthesised(3), paths, Order(rates_bps={"a": 1, "b": 1}, targets=["b"], load=1, seed=1, begin_us=0,
+        build_workload(Synthesised(3), paths, Order(rates_bps={"a": 1, "b": 1}, targets=["b"], load=1, seed=1,
+                                                    begin_us=0,
                                                     **QUICK), tmp_path)
 
 
@@ -93,7 +94,8 @@ def test_connections_dealt_out_are_those_of_the_whole(tmp_path):
         shares = [read_plan(tmp_path / "dealt" / f"source{source}.share{share}.plan") for share in range(3)]
         assert sorted(row for share in shares for row in zip(share.start_us, share.conn_id)) == list(
             zip(one.start_us, one.conn_id))
-        assert max(map(len, shares)) - min(map(len, shares)) <= 1 and [len(share) for share in shares] == dealt["plans"][source]
+        assert max(map(len, shares)) - min(map(len,
+                                               shares)) <= 1 and [len(share) for share in shares] == dealt["plans"][source]
         sizes = [sum(share.acc_bytes) - max(share.acc_bytes) for share in shares]
         assert max(sizes) < 2 * min(sizes)
 
@@ -155,7 +157,8 @@ def test_own_traces_are_scaled_to_the_target(tmp_path):
 
 
 def test_fixed_scale_is_used_as_it_is(tmp_path):
-    made = build(small_traces(tmp_path), tmp_path / "plans", [10_000, 20_000], load=0.6, seed=1, prefill_us=0, from_us=0,
+    made = build(small_traces(tmp_path), tmp_path / "plans", [10_000, 20_000], load=0.6, seed=1, prefill_us=0,
+                 from_us=0,
                  to_us=20_000_000, scale=2.0)
     assert made["scale"] == 2.0
     assert made["load_error"] == pytest.approx(85.9e6 / 2 / 60e6 - 1, abs=0.01)

@@ -3,8 +3,7 @@
 
 from hypothesis import strategies as st
 
-from traffic.tmix.vectors import (ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_ID, MAX_TIME_US,
-                                  SEQ, Adu, Vector)
+from traffic.tmix.vectors import ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_ID, MAX_TIME_US, SEQ, Adu, Vector
 
 times = st.one_of(st.just(0), st.integers(1, 10**6), st.integers(0, MAX_TIME_US))
 sizes = st.one_of(st.integers(1, 3000), st.integers(1, MAX_ADU_BYTES))

@@ -11,27 +11,16 @@ import time
 import pytest
 
 from testbed import PROJECT_DIR
-from traffic.greedy import flows, iperf3, program
+from traffic.greedy import flows, iperf3
 
-FLOW = {"flow": 2, "address": "10.0.2.1", "port": 6001, "source_port": 30001, "start_us": 300_000}
-
-
-@pytest.mark.parametrize("variable, expected", [
-    (None, [None] * 3), ("", [None] * 3), ("libra", ["libra"] * 3), ("libra,bic", ["libra", "bic", "libra"]), ("a,b,c", ["a", "b", "c"])])
-def test_flows_take_turns_with_the_congestion_controls(monkeypatch, variable, expected):
-    monkeypatch.delenv("TESTBED_FLOW_CCAS", raising=False)
-    if variable is not None:
-        monkeypatch.setenv("TESTBED_FLOW_CCAS", variable)
-    assert [program.cca_of(flow) for flow in (1, 2, 3)] == expected
+FLOW = {"flow": 2, "address": "10.0.2.1", "port": 6001, "source_port": 30001, "start_us": 300_000, "cca": None}
 
 
-@pytest.mark.parametrize("duration_us, seconds", [(300_001, 1), (1_300_000, 1), (1_300_001, 2), (10_000_000, 10)])
-def test_clients_last_until_the_end(monkeypatch, duration_us, seconds):
-    monkeypatch.delenv("TESTBED_FLOW_CCAS", raising=False)
+@pytest.mark.parametrize("stop_us, seconds", [(300_001, 1), (1_300_000, 1), (1_300_001, 2), (10_000_000, 10)])
+def test_clients_last_until_their_stop(stop_us, seconds):
     arguments = ["-c", "10.0.2.1", "-p", "6001", "--cport", "30001", "-t", str(seconds)]
-    assert iperf3.client_arguments(FLOW, duration_us) == arguments
-    monkeypatch.setenv("TESTBED_FLOW_CCAS", "libra,bic")
-    assert iperf3.client_arguments(FLOW, duration_us) == [*arguments, "-C", "bic"]
+    assert iperf3.client_arguments({**FLOW, "stop_us": stop_us}) == arguments
+    assert iperf3.client_arguments({**FLOW, "stop_us": stop_us, "cca": "bic"}) == [*arguments, "-C", "bic"]
 
 
 @pytest.fixture
@@ -61,7 +50,8 @@ def test_output_of_iperf3_is_kept_and_its_sums_are_told(children, tmp_path):
 
 
 @pytest.mark.parametrize("script, words", [
-    ("""echo '{"end": {}, "error": "unable to connect: refused"}'; exit 1""", "iperf3 server of flow 3: unable to connect: refused; exit status 1"),
+    ("""echo '{"end": {}, "error": "unable to connect: refused"}'; exit 1""",
+     "iperf3 server of flow 3: unable to connect: refused; exit status 1"),
     ("""echo '{"end": {}, "error": "unable to connect"}'""", "iperf3 server of flow 3: unable to connect"),
     ("""echo 'warning: not that' >&2; echo '{"end": {}}'""", "iperf3 server of flow 3: warning: not that"),
     ("""echo 'bad option' >&2; exit 3""", "iperf3 server of flow 3: bad option; exit status 3"),
@@ -106,20 +96,21 @@ class Options:
 def test_sequence_number_of_the_syn_is_the_one_before(first, syn):
     asked = Options()
     flows._choose_sequence(asked, first)
-    assert [(option, struct.unpack("=i" if option == 19 else "=I", value)[0]) for level, option, value in asked.asked] == [
+    assert [(option, struct.unpack("=i" if option == 19 else "=I", value)[0]) for level, option,
+            value in asked.asked] == [
         (19, 1), (20, 2), (21, syn), (19, -1)]
 
 
-def test_congestion_control_is_named_when_there_is_none(monkeypatch):
-    monkeypatch.setenv("TESTBED_FLOW_CCAS", "reno,nonesuch")
+def test_congestion_control_is_named_when_there_is_none():
     with socket.socket() as unused, pytest.raises(OSError, match="congestion control 'nonesuch' of flow 2"):
-        flows._set_cca(unused, FLOW)
+        flows._set_cca(unused, {**FLOW, "cca": "nonesuch"})
 
 
 def run_flows(tmp_path, send, receive, duration_us):
     """(exit status, last line, stderr) of the sockets program that has both ends of a flow."""
     (tmp_path / "job.json").write_text(json.dumps({"send": send, "receive": receive, "duration_us": duration_us}))
-    started = subprocess.Popen([sys.executable, "-m", "traffic.greedy.flows", str(tmp_path / "job.json")], cwd=PROJECT_DIR,
+    started = subprocess.Popen([sys.executable, "-m", "traffic.greedy.flows", str(tmp_path / "job.json")],
+                               cwd=PROJECT_DIR,
                                text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert started.stdout.readline() == "ready\n"
     output, words = started.communicate(f"start {time.monotonic_ns()}\n", timeout=30)
@@ -132,8 +123,8 @@ def free_port():
 
 
 def test_a_number_of_bytes_is_sent_and_its_arrival_noted(tmp_path):
-    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "bytes": 3_000_001}
-    status, line, words = run_flows(tmp_path, [{**flow, "start_us": 1000}], [flow], 600_000)
+    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "bytes": 3_000_001, "cca": None}
+    status, line, words = run_flows(tmp_path, [{**flow, "start_us": 1000, "stop_us": 600_000}], [flow], 600_000)
     assert status == 0, words
     account = json.loads(line.removeprefix("done "))
     assert account["sent_bytes"] == account["received_bytes"] == {"1": 3_000_001}
@@ -141,6 +132,15 @@ def test_a_number_of_bytes_is_sent_and_its_arrival_noted(tmp_path):
 
 
 def test_a_flow_that_cannot_connect_ends_the_program(tmp_path):
-    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "start_us": 0}
+    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "start_us": 0, "stop_us": 5_000_000, "cca": None}
     status, line, words = run_flows(tmp_path, [flow], [], 5_000_000)
     assert status == 1 and line == "" and "ConnectionRefusedError" in words
+
+
+def test_a_flow_stops_before_the_end(tmp_path):
+    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": "reno"}
+    started = time.monotonic()
+    status, line, words = run_flows(tmp_path, [{**flow, "start_us": 0, "stop_us": 50_000}], [flow], 500_000)
+    account = json.loads(line.removeprefix("done "))
+    assert status == 0 and time.monotonic() - started > 0.5, words
+    assert account["sent_bytes"]["1"] == account["received_bytes"]["1"] > 0

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tmix components: what a section may say, and the jobs and plans that come of it."""
+import hashlib
+
+import pytest
+
+import topologies
+import traffic
+from testbed import fields
+from testbed.fields import FieldError
+from traffic.tmix.plan import read_plan
+from traffic.tmix.scenario import Section
+from traffic_setup import CENTRAL, EDGE, TIMING, variant
+
+TMIX = {"kind": "tmix", "target": "right_to_left", "load_percent": 60}
+RENO, CUBIC = variant("reno"), variant("cubic")
+
+
+@pytest.mark.parametrize("changes, factor", [
+    ({}, None), ({"scale": "search"}, None), ({"scale": 1.5}, 1.5), ({"scale": 2}, 2.0), ({"load_percent": 200}, None),
+    ({"scale": "unc", "unc_scale": 5.276}, 5.276), ({"target": ["left_to_right", "right_to_left"]}, None),
+    ({"paths": ["n2->n4"]}, None), ({"synth": {"mean_acceptor_bytes": 18000}}, None), ({"mix": "connections"}, None)])
+def test_sections(network, changes, factor):
+    traffic.validate([{**TMIX, **changes}], network, TIMING)
+    assert fields.decode(Section, {k: v for k, v in {**TMIX, **changes}.items() if k != "kind"}).factor == factor
+
+
+NAN, INFINITE = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("field, changes, words", [
+    ("target", {"target": "n1_to_r1"}, "one of left_to_right, right_to_left expected"), ("target", {"target": []},
+                                                                                         "at least 1"),
+    ("load", {"load_percent": 0}, "above 0 %"), ("load", {"load_percent": 201}, "at most 200 %"),
+    ("load", {"load_percent": NAN}, "finite"), ("load", {"load": 60}, "a value with a unit such as '60 %'"),
+    ("load", {"load_percent": None}, "is missing"), ("scale", {"scale": "unc"}, "unc needs unc_scale"),
+    ("scale", {"scale": 0}, "above 0"), ("scale", {"scale": -1}, "above 0"), ("scale", {"scale": True},
+                                                                              "one of search, unc"),
+    ("scale", {"scale": "fast"}, "one of search, unc"), ("scale", {"scale": INFINITE}, "finite"),
+    ("scale", {"scale": NAN}, "finite"), ("flows", {"flows": 1}, "unknown field"), ("paths", {"paths": ["n1->n2"]},
+                                                                                    "no path n1->n2"),
+    ("paths", {"paths": [0]}, "such as 'n1->n4'"), ("mix", {"mix": "flows"}, "one of sources, connections"),
+    ("traces", {"traces": "/nonexistent"}, "No such file"), ("synth", {"synth": 5}, "a mapping expected"),
+    ("synth.connections_per_second", {"synth": {"connections_per_second": 0}}, "at least"),
+    ("synth.connections_per_second", {"synth": {"connections_per_second": NAN}}, "finite"),
+    ("synth.connections_per_second", {"synth": {"connections_per_second": 5}}, "follows from the load"),
+    ("synth.exchanges_per_connection", {"synth": {"exchanges_per_connection": 0.5}}, "at least 1"),
+    ("synth.upload_alpha", {"synth": {"upload_alpha": 1}}, "anything but 1"),
+    ("synth.think_min_s", {"synth": {"think_min_s": 70}}, "must be below think_max_s: 70 is not below 60"),
+    ("synth.download_min", {"synth": {"download_min_bytes": 10**8}}, "must be below download_max"),
+    ("synth.mean_acceptor", {"synth": {"mean_acceptor_bytes": 1}}, "cannot be mixed"),
+    ("synth.quick_share", {"synth": {"quick_share": 1.5}}, "at most 1"), ("synth.colour", {"synth": {"colour": 1}},
+                                                                          "unknown field"),
+    ("synth.small_mss", {"synth": {"small_mss": 40}}, "at least 88"), ("most_connections", {"most_connections": 0},
+                                                                       "at least 1")])
+def test_refused_sections(network, field, changes, words):
+    with pytest.raises(FieldError, match=words) as problem:
+        traffic.validate([{**TMIX, **changes}], network, TIMING)
+    assert problem.value.field == field
+
+
+def test_a_replay_per_host_with_both_ends_of_every_path(context, jobs):
+    workload = traffic.prepare([TMIX], [CUBIC], context)
+    found = jobs(workload)
+    assert [(node, module) for node, module, _ in found] == [(n, "traffic.tmix.replay") for n in ("n3", "n4", "n1",
+                                                                                                  "n2")]
+    ends = {(end["source"], end["role"]): (node, end) for node, _, job in found for end in job["endpoints"]}
+    for number, path in enumerate(context.network["paths"]):
+        for role, other in (("initiator", "acceptor"), ("acceptor", "initiator")):
+            node, end = ends.pop((number, role))
+            assert node == path[role] and (end["local"], end["peer"]) == (path[f"{role}_address"],
+                                                                          path[f"{other}_address"])
+            assert end["port"] == 5000 + number and end["plan"] == f"/run/guest/tmix-source{number}.plan"
+            assert end["ports"] == [1024, 60000] and end["cca"] is None
+    assert not ends and all(job["duration_us"] == 10_000_000 for _, _, job in found)
+    component, = workload["components"]
+    assert component["target_links"] == ["right_to_left"] and component["measured_us"] == [3_000_000, 10_000_000]
+    assert component["offered_bps"]["right_to_left"] == pytest.approx(6e7,
+                                                                      rel=0.05) and component["prefill_us"] == 1_000_000
+    assert sum(flow["connections"] for flow in workload["flows"]) == component["connections"] > 50
+
+
+def plans(context, name="tmix"):
+    return {path.name: read_plan(path) for path in sorted(context.work_dir.glob(f"{name}-source*.plan"))}
+
+
+def test_sources_take_turns(context, jobs):
+    workload = traffic.prepare([TMIX], [RENO, CUBIC], context)
+    assert [(flow["source"], flow["cca"]) for flow in workload["flows"]] == [(0, "reno"), (1, "cubic"), (2, "reno"),
+                                                                             (3, "cubic")]
+    # n1 initiates sources 0 and 1, n3 accepts 0 and 2
+    chosen = {(end["source"], end["role"]): end["cca"] for _, _, job in jobs(workload) for end in job["endpoints"]}
+    assert chosen == {(0, "initiator"): None, (0, "acceptor"): None, (1, "initiator"): "cubic", (1, "acceptor"): None,
+                      (2, "initiator"): None, (2, "acceptor"): None, (3, "initiator"): "cubic", (3, "acceptor"): None}
+
+
+def test_connections_are_dealt_out(context, jobs, network, tmp_path):
+    workload = traffic.prepare([{**TMIX, "mix": "connections"}], [RENO, CUBIC], context)
+    assert [(flow["source"], flow["cca"], flow["dport"]) for flow in workload["flows"]] == [
+        (number // 2, ("reno", "cubic")[number % 2], 5000 + number) for number in range(8)]
+    dealt = plans(context)
+    assert list(dealt) == [f"tmix-source{source}.share{share}.plan" for source in range(4) for share in range(2)]
+    assert [flow["connections"] for flow in workload["flows"]] == [len(plan) for plan in dealt.values()]
+    chosen = [(end["port"], end["cca"]) for _, _, job in jobs(workload) for end in job["endpoints"]]
+    assert sorted(chosen) == sorted(2 * [(5000 + n, (None, "cubic")[n % 2]) for n in range(8)])
+    other = traffic.Context(tmp_path / "other", "/x", network, 3, TIMING)
+    traffic.prepare([TMIX], [RENO, CUBIC], other)
+    whole = plans(other)
+    for source in range(4):
+        both = [row for share in range(2) for plan in [dealt[f"tmix-source{source}.share{share}.plan"]]
+                for row in zip(plan.start_us, plan.conn_id)]
+        one = whole[f"tmix-source{source}.plan"]
+        assert sorted(both) == list(zip(one.start_us, one.conn_id))
+
+
+def test_which_congestion_control_decides_nothing_of_the_plans(context, network, tmp_path):
+    bytes_of = []
+    for number, variants in enumerate(([RENO], [CUBIC], [RENO, CUBIC])):
+        said = []
+        folder = tmp_path / f"run{number}"
+        traffic.prepare([TMIX], variants, traffic.Context(folder, "/x", network, 3, TIMING, said.append,
+                                                          tmp_path / "shared"))
+        bytes_of.append([path.read_bytes() for path in sorted(folder.glob("*.plan"))])
+        assert bool(said) == (number == 0)          # made once, by the first
+    assert bytes_of[0] == bytes_of[1] == bytes_of[2] and len(bytes_of[0]) == 4
+
+
+def test_a_component_that_begins_later_and_stops(context):
+    workload = traffic.prepare([{**TMIX, "start_us": 4_000_000, "stop_us": 8_000_000}], [CUBIC], context)
+    component, = workload["components"]
+    assert component["measured_us"] == [4_000_000, 8_000_000] and component["prefill_us"] == 0
+    for plan in plans(context).values():
+        assert 4_000_000 <= plan.start_us[0] and plan.start_us[-1] < 8_000_000
+    # one that has stopped before anything is measured has its load from its beginning
+    workload = traffic.prepare([{**TMIX, "name": "early", "stop_us": 2_500_000}], [CUBIC], context)
+    assert workload["components"][0]["measured_us"] == [0, 2_500_000]
+
+
+def test_a_trace_per_source_found_by_name(context, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "traces").mkdir()
+    for number in range(3):
+        (tmp_path / "traces" / f"t{number}.cvec").write_text("")
+    section = {**TMIX, "traces": "~/traces"}
+    with pytest.raises(FieldError, match="~/traces has 3 vector files; this network takes 4") as problem:
+        traffic.validate([section], context.network, TIMING)
+    assert problem.value.field == "traces"
+    (tmp_path / "traces" / "t3.cvec").write_text("SEQ 1 2\n")
+    (tmp_path / "traces" / "README.md").write_text("not a trace")
+    path = str(tmp_path / "traces")
+    assert traffic.inputs([section, {"kind": "greedy"}]) == {
+        f"{path}/t{n}.cvec": hashlib.sha256(b"SEQ 1 2\n" * (n == 3)).hexdigest() for n in range(4)}
+    with pytest.raises(FieldError, match=r"t3\.cvec:1: ") as problem:
+        traffic.prepare([section], [CUBIC], context)
+    assert problem.value.field == "traces" and traffic.inputs([TMIX]) == {}
+
+
+def test_targets_on_any_topology(tmp_path):
+    network = topologies.resolve({"kind": "parking-lot", **PARKING_LOT})
+    targets = [link["name"] for link in network["links"] if link["bottleneck"] and link["direction"] == "right_to_left"]
+    made = traffic.prepare([{**TMIX, "target": targets}], [CUBIC], traffic.Context(tmp_path, "/x", network, 1, TIMING))
+    component, = made["components"]
+    offered = [component["offered_bps"][name] for name in targets]
+    assert len(targets) > 1 and sum(offered) == pytest.approx(6e7 * len(targets), rel=0.05)
+    one = traffic.prepare([{**TMIX, "target": targets[0]}], [CUBIC], traffic.Context(tmp_path, "/x", network, 1,
+                                                                                     TIMING))
+    assert one["components"][0]["offered_bps"][targets[0]] == pytest.approx(6e7, rel=0.05)
+    assert len(one["flows"]) < len(made["flows"])       # sources on paths that do not cross it are left out
+
+
+PARKING_LOT = {"links": [CENTRAL, CENTRAL], "access": EDGE, "hosts": [{"router": n} for n in (1, 1, 2, 2, 3, 3)],
+               "paths": ["n1-n6", "n2-n3", "n4-n5"]}

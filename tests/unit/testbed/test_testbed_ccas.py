@@ -6,22 +6,16 @@ import types
 import pytest
 
 from kernel import KernelError
-from testbed import PROJECT_DIR, ccas, orders
+from testbed import PROJECT_DIR, ccas
 from testbed.errors import RunFailed, ScenarioError, UsageError
-from testbed.guest.tuning import node_sysctls
-
-NETWORK = {
-    "nodes": [{"name": n, "role": "host"} for n in ("n1", "n2", "n3")],
-    "links": [{"name": "right_to_left", "rate_bps": 64_000, "limit_packets": 10, "bottleneck": True}],
-    "paths": [{"base_rtt_us": 20_000}]}
-HOSTS = {"ecn": 0, "sack": 1, "sysctls": {}}
 
 
 class Engine:
     """An engine with one congestion control, which builds any module at once."""
 
     def __init__(self, registers=("mine",), warnings=""):
-        self.module = types.SimpleNamespace(name="tcp_mine", file=None, sha256="abc", congestion_controls=registers, warnings=warnings)
+        self.module = types.SimpleNamespace(name="tcp_mine", file=None, sha256="abc", congestion_controls=registers,
+                                            warnings=warnings)
         self.built = []
 
     def environment(self):
@@ -48,7 +42,8 @@ def test_every_variant_of_the_project_loads(name):
 
 
 def test_variants_that_the_studies_need_are_there():
-    assert {"tahoe", "reno-classic", "newreno", "sack", "libra", "reno", "cubic", "bbr", "vegas", "bic"} <= set(ccas.names())
+    assert {"tahoe", "reno-classic", "newreno", "sack", "libra", "reno", "cubic", "bbr", "vegas",
+            "bic"} <= set(ccas.names())
     newreno, sack = ccas.find("newreno"), ccas.find("sack")
     assert newreno.kernel_cca == sack.kernel_cca == "reno"
     assert (newreno.sysctls["net.ipv4.tcp_sack"], sack.sysctls["net.ipv4.tcp_sack"]) == (0, 1)
@@ -62,8 +57,10 @@ def test_lists_of_names(text, names):
 
 
 @pytest.mark.parametrize("text, message", [
-    (",", "at least one"), ("Reno", "not a name"), ("a b", "not a name"), ("../etc", "no such file"), ("reno;cubic", "not a name"),
-    ("x" * 16, "not a name"), ("reno+", "not a name"), ("./tcp_none.c", "no such file"), ("tcp_mine.ko", "the sources expected"),
+    (",", "at least one"), ("Reno", "not a name"), ("a b", "not a name"), ("../etc", "no such file"),
+    ("reno;cubic", "not a name"),
+    ("x" * 16, "not a name"), ("reno+", "not a name"), ("", "at least one"), (" , ,", "at least one"),
+    ("-reno", "not a name"), ("./tcp_none.c", "no such file"), ("tcp_mine.ko", "the sources expected"),
     ("none.yaml", "no such file")])
 def test_refused_names(text, message):
     with pytest.raises(UsageError, match=message):
@@ -110,22 +107,29 @@ def test_what_the_kernel_does_not_have():
 def test_a_variant_file_of_ones_own(tmp_path):
     (tmp_path / "tcp_mine.c").write_text("")
     (tmp_path / "fast-mine.yaml").write_text(
-        "module: tcp_mine.c\nkernel_cca: mine\nparameters: {gain: 3, fast: true, rate: '{bottleneck_kbps}'}\nsysctls: {net.ipv4.tcp_sack: 0}\n")
+        "module: tcp_mine.c\nkernel_cca: mine\nparameters: {gain: 3, fast: true, rate: '{bottleneck_kbps}'}\n"
+        "sysctls: {net.ipv4.tcp_sack: 0}\n")
     engine = Engine()
     ready = ccas.make_ready(ccas.parse(f"{tmp_path}/fast-mine.yaml")[0], engine, print)
     assert ready.name == "fast-mine" and engine.built == [str(tmp_path / "tcp_mine.c")]
-    assert ccas.fill_in(ready.variants[0].parameters, NETWORK["links"][0]) == {"gain": "3", "fast": "1", "rate": "64"}
-    assert ccas.from_record(ready.name, json.loads(json.dumps(ready.record()))).record() == ready.record()
+    assert ccas.fill_in(ready.variants[0].parameters, lambda: 64_000) == {"gain": "3", "fast": "1", "rate": "64"}
+    json.dumps(ready.record())
 
 
 @pytest.mark.parametrize("text, line, message", [
-    ("title: x\n", 1, "'kernel_cca' is missing"), ("kernel_cca: 7\n", 1, "a name such as"), ("kernel_cca: a;b\n", 1, "a name such as"),
-    ("kernel_cca: reno\ncolour: red\n", 2, "colour: unknown section"), ("kernel_cca: reno\nmodule: nowhere.c\n", 2, "does not exist"),
+    ("title: x\n", 1, "'kernel_cca' is missing"), ("kernel_cca: 7\n", 1, "a name such as"),
+    ("kernel_cca: a;b\n", 1, "a name such as"),
+    ("kernel_cca: reno\ncolour: red\n", 2, "colour: unknown section"),
+    ("kernel_cca: reno\nmodule: nowhere.c\n", 2, "does not exist"),
     ("kernel_cca: reno\nmodule: [1]\n", 2, "the path of a"), ("kernel_cca: reno\nsysctls: 3\n", 2, "a mapping"),
-    ("kernel_cca: reno\nsysctls:\n  kernel.panic: 3\n", 3, "only net.ipv4"), ("kernel_cca: reno\nsysctls:\n  net.ipv4.tcp_sack: [1]\n", 3, "a number or words"),
-    ("kernel_cca: reno\nparameters:\n  a b: 3\n", 3, "not a name"), ("kernel_cca: reno\nparameters:\n  gain: '1 init=/bin/sh'\n", 3, "a number, a word"),
-    ("kernel_cca: reno\nlater_kernels: {from: 6.17, title: x}\n", 2, "in quotes"), ("kernel_cca: reno\nlater_kernels: {from: '6.17'}\n", 2, "in quotes"),
-    ("kernel_cca: reno\nparameters:\n  gain: 1.5\n", 3, "a number, a word"), ("- 1\n", 1, "a mapping"), ("a: [\n", 2, "expected the node content"),
+    ("kernel_cca: reno\nsysctls:\n  kernel.panic: 3\n", 3, "only net.ipv4"),
+    ("kernel_cca: reno\nsysctls:\n  net.ipv4.tcp_sack: [1]\n", 3, "a number or words"),
+    ("kernel_cca: reno\nparameters:\n  a b: 3\n", 3, "not a name"),
+    ("kernel_cca: reno\nparameters:\n  gain: '1 init=/bin/sh'\n", 3, "a number, a word"),
+    ("kernel_cca: reno\nlater_kernels: {from: 6.17, title: x}\n", 2, "in quotes"),
+    ("kernel_cca: reno\nlater_kernels: {from: '6.17'}\n", 2, "in quotes"),
+    ("kernel_cca: reno\nparameters:\n  gain: 1.5\n", 3, "a number, a word"), ("- 1\n", 1, "a mapping"),
+    ("a: [\n", 2, "expected the node content"),
 ])
 def test_variant_files_that_make_no_sense(tmp_path, text, line, message):
     path = tmp_path / "mine.yaml"
@@ -140,7 +144,6 @@ def test_what_a_variant_is_may_depend_on_the_kernel():
     assert sack.on_kernel("6.12.117-testbed").title.startswith("SACK: ") and sack.on_kernel("6.1.0").title == sack.title
     for release in ("6.17.0-testbed", "7.3.4", "6.100-rc1"):
         assert sack.on_kernel(release).title.startswith("SACK+RACK")
-    assert ccas.same([sack.record()], [sack.on_kernel("7.3").record()])
 
 
 def test_a_variant_file_is_named_as_the_variant(tmp_path):
@@ -155,28 +158,6 @@ def test_modules_of_the_project_are_found_from_its_folder():
 
 # -- several in one run --------------------------------------------------------------------
 
-def record(name, **sysctls):
-    return {"name": name, "kernel_cca": name, "parameters": {}, "module_sha256": None,
-            "sysctls": {f"net.ipv4.{k}": v for k, v in sysctls.items()}}
-
-
-FLOWS = [{"flow": 1, "sender": "n1", "receiver": "n2"}, {"flow": 2, "sender": "n3", "receiver": "n2"}]
-
-
-def test_hosts_are_set_to_what_their_flows_use():
-    settings = node_sysctls(NETWORK, HOSTS, [record("reno"), record("cubic")], FLOWS)
-    assert [settings[n]["net.ipv4.tcp_congestion_control"] for n in ("n1", "n2", "n3")] == ["reno", "reno", "cubic"]
-
-
-def test_flows_that_want_different_settings_cannot_share_a_host():
-    with pytest.raises(ValueError, match=r"old and new want different net\.ipv4\.tcp_sack, but have flows on the same host n2"):
-        node_sysctls(NETWORK, HOSTS, [record("old", tcp_sack=0), record("new")], FLOWS)
-    apart = [FLOWS[0], {"flow": 2, "sender": "n3", "receiver": "n4"}]
-    network = {**NETWORK, "nodes": NETWORK["nodes"] + [{"name": "n4", "role": "host"}]}
-    settings = node_sysctls(network, HOSTS, [record("old", tcp_sack=0), record("new")], apart)
-    assert [settings[f"n{i}"]["net.ipv4.tcp_sack"] for i in (1, 2, 3, 4)] == [0, 0, 1, 1]
-
-
 def test_one_module_cannot_have_two_sets_of_parameters(tmp_path):
     for gain in (1, 2):
         (tmp_path / f"mine-{gain}.yaml").write_text(f"kernel_cca: cubic\nparameters: {{gain: {gain}}}\n")
@@ -184,26 +165,24 @@ def test_one_module_cannot_have_two_sets_of_parameters(tmp_path):
         ccas.make_ready(ccas.parse(f"{tmp_path}/mine-1.yaml+{tmp_path}/mine-2.yaml")[0], Engine(), print)
 
 
-def test_a_mix_needs_traffic_with_flows(monkeypatch):
-    topo = types.SimpleNamespace(describe=lambda: NETWORK)
-    monkeypatch.setattr(orders.topologies, "from_section", lambda section: topo)
-    spec = types.SimpleNamespace(cca="reno+cubic", subject=ccas.parse("reno+cubic")[0],
-                                 scenario=types.SimpleNamespace(topology={}, traffic={"kind": "tmix"}, hosts=HOSTS))
-    with pytest.raises(UsageError, match="several congestion controls in one run need greedy flows"):
-        orders.congestion_controls(spec, Engine(), {"description": {}}, None)
+def test_variants_of_one_subject_have_names_of_their_own(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.yaml").write_text("kernel_cca: reno\n")
+    with pytest.raises(UsageError, match="two variants are called mine"):
+        ccas.make_ready(ccas.parse(f"{tmp_path}/a/mine.yaml+{tmp_path}/b/mine.yaml")[0], Engine(), print)
 
 
-def test_orders_name_the_module_and_its_parameters(tmp_path, monkeypatch):
-    topo = types.SimpleNamespace(describe=lambda: NETWORK)
-    monkeypatch.setattr(orders.topologies, "from_section", lambda section: topo)
-    engine = Engine()
-    engine.module.file = tmp_path / "tcp_mine.ko"
-    engine.module.file.write_text("module")
-    subject = ccas.Subject("mine", (ccas.Variant("mine", "mine", parameters={"c": "{bottleneck_bps}"}, module_sha256="abc"),))
-    spec = types.SimpleNamespace(cca="mine", subject=subject, scenario=types.SimpleNamespace(topology={}, traffic={"kind": "tmix"}, hosts=HOSTS))
-    work = tmp_path / "work"
-    work.mkdir()
-    given = orders.congestion_controls(spec, engine, {"description": {"target_link": "right_to_left"}}, work)
-    assert given["modules"] == [{"name": "tcp_mine", "file": "modules/tcp_mine.ko", "parameters": {"c": "64000"}}]
-    assert (work / "modules/tcp_mine.ko").read_text() == "module" and given["builtin_parameters"] == {}
-    assert given["sysctls"]["n1"]["net.ipv4.tcp_congestion_control"] == "mine"
+@pytest.mark.parametrize("name", ["../../../zz", "Mine", "-mine", "a b", "\x1b[2Jmine", "x" * 16, ""])
+def test_a_module_that_registers_no_proper_name_is_refused(tmp_path, name):
+    (tmp_path / "tcp_mine.c").write_text("")
+    with pytest.raises(RunFailed, match="a name of at most 15 lower-case letters") as problem:
+        ccas.make_ready(ccas.parse(f"{tmp_path}/tcp_mine.c")[0], Engine((name,)), print)
+    assert str(problem.value).isprintable()
+
+
+def test_files_of_any_name_are_modules_with_a_proper_name(tmp_path):
+    for file, name in (("tcp_$(x) y.c", "--x--y"), ("tcp_Mine.c", "mine"), ("__x.c", "x"), ("tcp_-.c", "module")):
+        (tmp_path / file).write_text("")
+        variant = ccas.find(f"{tmp_path}/{file}")
+        assert variant.name == name.lstrip("-") and variant.module == f"{tmp_path}/{file}"

@@ -18,9 +18,8 @@ CBR = {"kind": "cbr", "rate_bps": 2_000_000}
 
 
 @pytest.mark.parametrize("field, changes, words", [
-    ("rate", {"rate_bps": 0}, "at least"), ("rate", {"rate_bps": 10**12}, "every 100 ns to 11 days"), ("rate",
-                                                                                                       {"rate": 5},
-                                                                                                       "a value with a unit"),
+    ("rate", {"rate_bps": 0}, "at least"), ("rate", {"rate_bps": 10**12}, "every 100 ns to 11 days"),
+    ("rate", {"rate": 5}, "a value with a unit"),
     ("packet", {"packet_bytes": 35}, "at least 36 B"), ("packet", {"packet_bytes": 1501}, "at most 1500 B"),
     ("paths", {"paths": ["n1->n2"]}, "no path"), ("flows", {"flows": 10_000, "paths": ["n3->n1"] * 6},
                                                   "60000 flows need more ports")])

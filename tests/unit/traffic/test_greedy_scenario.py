@@ -35,21 +35,21 @@ def test_sections(network, changes):
     ("target", {"target": "right_to_left"},
      "unknown field; fields are: name, kind, start, stop, cca, paths, flows, tool"),
     ("tool", {"tool": "netperf"}, "one of iperf3, sockets"), ("flows", {"flows": 0}, "at least 1"),
-    ("flows", {"flows": 1.5}, "whole number"), ("flows", {"flows": True}, "whole number"), ("flows", {"flows": 10_001},
-                                                                                            "at most 10000"),
+    ("flows", {"flows": 1.5}, "whole number"), ("flows", {"flows": True}, "whole number"),
+    ("flows", {"flows": 10_001}, "at most 10000"),
     ("flows", {"flows": 10_000, "paths": ["n3->n1", "n4->n1", "n3->n2"]}, "30000 flows need more ports"),
     ("flows", {"tool": "sockets", "flows": 10_000, "paths": ["n3->n1"] * 6}, "60000 flows need more ports"),
     ("paths", {"paths": ["n1->n2"]}, "no path n1->n2; there are: n3->n1, n4->n1, n3->n2, n4->n2, and their reverse"),
-    ("paths", {"paths": ["n9->n1"]}, "no path n9->n1"), ("paths", {"paths": [0]}, "such as 'n4->n1'"), ("paths",
-                                                                                                        {"paths": ["n1"]}, "such as"),
+    ("paths", {"paths": ["n9->n1"]}, "no path n9->n1"), ("paths", {"paths": [0]}, "such as 'n4->n1'"),
+    ("paths", {"paths": ["n1"]}, "such as"),
     ("paths", {"paths": 0}, "such as"), ("stagger", {"stagger_us": -1}, "at least"),
     ("stagger", {"stagger": 1}, "unit such as '20 ms'"), ("start_within", {"start_within_us": -1}, "at least"),
     ("preload", {"preload": "maybe"}, "yes or no"), ("preload", {"preload": True, "tool": "sockets"},
                                                      "only with tool: iperf3"),
-    ("sequence_start", {"sequence_start": 5}, "only with tool: sockets"), ("bytes", {"bytes_bytes": 5},
-                                                                           "only with tool: sockets"),
-    ("bytes", {"tool": "sockets", "bytes_bytes": 0}, "at least 1 B"), ("bytes", {"tool": "sockets", "bytes": 5},
-                                                                       "unit such as"),
+    ("sequence_start", {"sequence_start": 5}, "only with tool: sockets"),
+    ("bytes", {"bytes_bytes": 5}, "only with tool: sockets"),
+    ("bytes", {"tool": "sockets", "bytes_bytes": 0}, "at least 1 B"),
+    ("bytes", {"tool": "sockets", "bytes": 5}, "unit such as"),
     ("sequence_start", {"tool": "sockets", "sequence_start": 2**32}, "at most 4294967295"),
     ("sequence_start", {"tool": "sockets", "sequence_start": -1}, "at least 0"),
     ("sequence_start", {"tool": "sockets", "sequence_start": 1}, "the SYN would have number 0")])
@@ -95,12 +95,11 @@ def test_flows_have_a_number_ports_and_a_start_each(prepare, jobs):
 def test_sockets_have_no_source_port_and_take_a_sequence_number(prepare, jobs):
     workload = prepare({**SOCKETS, "sequence_start": 0, "bytes_bytes": 200_000})
     assert workload["flows"][0]["sport"] is None and workload["flows"][0]["bytes"] == 200_000
-    flow = {"flow": 1, "address": "10.0.2.1", "port": 6000, "bytes": 200_000}
+    flow = {"flow": 1, "address": "10.0.2.1", "port": 6000, "bytes": 200_000, "cca": None}
     assert jobs(workload) == [
-        ("n1", "traffic.greedy.flows", {"receive": [{**flow, "cca": None}], "send": [], "duration_us": 10_000_000}),
-        ("n3", "traffic.greedy.flows", {"receive": [], "send": [{**flow, "start_us": 0, "stop_us": 10_000_000,
-                                                                 "cca": None,
-                                                                "sequence_start": 0}], "duration_us": 10_000_000})]
+        ("n1", "traffic.greedy.flows", {"receive": [flow], "send": [], "duration_us": 10_000_000}),
+        ("n3", "traffic.greedy.flows", {"receive": [], "duration_us": 10_000_000, "send": [
+            {**flow, "start_us": 0, "stop_us": 10_000_000, "sequence_start": 0}]})]
 
 
 def starts(prepare, **changes):

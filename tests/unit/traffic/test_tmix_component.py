@@ -29,16 +29,16 @@ NAN, INFINITE = float("nan"), float("inf")
 
 
 @pytest.mark.parametrize("field, changes, words", [
-    ("target", {"target": "n1_to_r1"}, "one of left_to_right, right_to_left expected"), ("target", {"target": []},
-                                                                                         "at least 1"),
+    ("target", {"target": "n1_to_r1"}, "one of left_to_right, right_to_left expected"),
+    ("target", {"target": []}, "at least 1"),
     ("load", {"load_percent": 0}, "above 0 %"), ("load", {"load_percent": 201}, "at most 200 %"),
     ("load", {"load_percent": NAN}, "finite"), ("load", {"load": 60}, "a value with a unit such as '60 %'"),
     ("load", {"load_percent": None}, "is missing"), ("scale", {"scale": "unc"}, "unc needs unc_scale"),
-    ("scale", {"scale": 0}, "above 0"), ("scale", {"scale": -1}, "above 0"), ("scale", {"scale": True},
-                                                                              "one of search, unc"),
+    ("scale", {"scale": 0}, "above 0"), ("scale", {"scale": -1}, "above 0"),
+    ("scale", {"scale": True}, "one of search, unc"),
     ("scale", {"scale": "fast"}, "one of search, unc"), ("scale", {"scale": INFINITE}, "finite"),
-    ("scale", {"scale": NAN}, "finite"), ("flows", {"flows": 1}, "unknown field"), ("paths", {"paths": ["n1->n2"]},
-                                                                                    "no path n1->n2"),
+    ("scale", {"scale": NAN}, "finite"), ("flows", {"flows": 1}, "unknown field"),
+    ("paths", {"paths": ["n1->n2"]}, "no path n1->n2"),
     ("paths", {"paths": [0]}, "such as 'n1->n4'"), ("mix", {"mix": "flows"}, "one of sources, connections"),
     ("traces", {"traces": "/nonexistent"}, "No such file"), ("synth", {"synth": 5}, "a mapping expected"),
     ("synth.connections_per_second", {"synth": {"connections_per_second": 0}}, "at least"),
@@ -49,10 +49,10 @@ NAN, INFINITE = float("nan"), float("inf")
     ("synth.think_min_s", {"synth": {"think_min_s": 70}}, "must be below think_max_s: 70 is not below 60"),
     ("synth.download_min", {"synth": {"download_min_bytes": 10**8}}, "must be below download_max"),
     ("synth.mean_acceptor", {"synth": {"mean_acceptor_bytes": 1}}, "cannot be mixed"),
-    ("synth.quick_share", {"synth": {"quick_share": 1.5}}, "at most 1"), ("synth.colour", {"synth": {"colour": 1}},
-                                                                          "unknown field"),
-    ("synth.small_mss", {"synth": {"small_mss": 40}}, "at least 88"), ("most_connections", {"most_connections": 0},
-                                                                       "at least 1")])
+    ("synth.quick_share", {"synth": {"quick_share": 1.5}}, "at most 1"),
+    ("synth.colour", {"synth": {"colour": 1}}, "unknown field"),
+    ("synth.small_mss", {"synth": {"small_mss": 40}}, "at least 88"),
+    ("most_connections", {"most_connections": 0}, "at least 1")])
 def test_refused_sections(network, field, changes, words):
     with pytest.raises(FieldError, match=words) as problem:
         traffic.validate([{**TMIX, **changes}], network, TIMING)
@@ -162,8 +162,8 @@ def test_targets_on_any_topology(tmp_path):
     component, = made["components"]
     offered = [component["offered_bps"][name] for name in targets]
     assert len(targets) > 1 and sum(offered) == pytest.approx(6e7 * len(targets), rel=0.05)
-    one = traffic.prepare([{**TMIX, "target": targets[0]}], [CUBIC], traffic.Context(tmp_path, "/x", network, 1,
-                                                                                     TIMING))
+    one = traffic.prepare([{**TMIX, "target": targets[0]}], [CUBIC],
+                          traffic.Context(tmp_path, "/x", network, 1, TIMING))
     assert one["components"][0]["offered_bps"][targets[0]] == pytest.approx(6e7, rel=0.05)
     assert len(one["flows"]) < len(made["flows"])       # sources on paths that do not cross it are left out
 

@@ -98,19 +98,18 @@ def test_the_new_kind_is_gone():
 
 
 @pytest.mark.parametrize("field, given, words", [
-    ("", [], "at least one component"), ("kind", [{}], "no traffic None"), ("kind", [{"kind": "voip"}],
-                                                                            "no traffic 'voip'"),
-    ("name", [{**GREEDY, "name": "../x"}], "such as 'background'"), ("greedy.name", [GREEDY, {**GREEDY,
-                                                                                              "name": "greedy"}],
-                                                                                              "a second"),
+    ("", [], "at least one component"), ("kind", [{}], "no traffic None"),
+    ("kind", [{"kind": "voip"}], "no traffic 'voip'"),
+    ("name", [{**GREEDY, "name": "../x"}], "such as 'background'"),
+    ("greedy.name", [GREEDY, {**GREEDY, "name": "greedy"}], "a second"),
     ("start", [{**GREEDY, "start_us": 10_000_000}], "10 s is not before the end at 10 s"),
     ("b.start", [GREEDY, {**GREEDY, "name": "b", "start_us": 5, "stop_us": 5}], "not before the stop"),
-    ("start", [{**GREEDY, "start": 5}], "a value with a unit such as '20 ms'"), ("stop", [{**GREEDY, "stop_us": 0}],
-                                                                                 "at least"),
-    ("cca", [{**GREEDY, "cca": "../reno"}], "such as 'cubic'"), ("b.rate", [GREEDY, {"kind": "cbr", "name": "b"}],
-                                                                 "is missing"),
-    ("colour", [{**GREEDY, "colour": "red"}], "fields are: name, kind, start, stop, cca, paths"), ("", ["greedy"],
-                                                                                                   "a mapping expected")])
+    ("start", [{**GREEDY, "start": 5}], "a value with a unit such as '20 ms'"),
+    ("stop", [{**GREEDY, "stop_us": 0}], "at least"),
+    ("cca", [{**GREEDY, "cca": "../reno"}], "such as 'cubic'"),
+    ("b.rate", [GREEDY, {"kind": "cbr", "name": "b"}], "is missing"),
+    ("colour", [{**GREEDY, "colour": "red"}], "fields are: name, kind, start, stop, cca, paths"),
+    ("", ["greedy"], "a mapping expected")])
 def test_refused_components(network, field, given, words):
     with pytest.raises(FieldError, match=words) as problem:
         traffic.validate(given, network, TIMING)
@@ -160,8 +159,8 @@ def test_variants_take_turns_in_a_component(context):
 def test_a_component_may_say_which(context):
     old = variant("newreno", "reno", under_test=False)
     workload = traffic.prepare([{**GREEDY, "flows": 2}, {**GREEDY, "name": "b", "cca": "newreno", "flows": 2},
-                                {**GREEDY, "name": "c", "cca": ["cubic", "newreno"], "flows": 3}], [CUBIC, old],
-                                context)
+                                {**GREEDY, "name": "c", "cca": ["cubic", "newreno"], "flows": 3}],
+                               [CUBIC, old], context)
     assert keys(workload["flows"], "component", "variant", "cca") == [
         ["greedy", "cubic", "cubic"]] * 2 + [["b", "newreno", "reno"]] * 2 + [
         ["c", "cubic", "cubic"], ["c", "newreno", "reno"], ["c", "cubic", "cubic"]]

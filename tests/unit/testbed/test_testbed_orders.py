@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What job.json says of congestion controls: modules, their parameters, settings per node; from flow records."""
+import types
+
+import pytest
+
+from testbed import orders
+from testbed.errors import UsageError
+from testbed.fields import FieldError
+from testbed.guest.tuning import node_sysctls, socket_buffer_bytes
+
+HOSTS = {"ecn": 0, "sack": 1, "sysctls": {}}
+
+
+def link(name, rate_bps=64_000, capacity_bytes=15_140):
+    return {"name": name, "rate_bps": rate_bps, "capacity_bytes": capacity_bytes, "bottleneck": True}
+
+
+NETWORK = {
+    "nodes": [{"name": n, "role": "host"} for n in ("n1", "n2", "n3", "n4")],
+    "links": [link("down", 64_000), link("up", 8_000)],
+    "paths": [{"base_rtt_us": 20_000, "hops": ["up"], "hops_back": ["down"]}]}
+
+
+def flow(number, sender, receiver, variant, **more):
+    return {"flow": number, "component": "greedy", "sender": sender, "receiver": receiver, "variant": variant,
+            "source": None,
+            "hops": ["down"], "hops_back": ["up"], "both_ways": False, **more}
+
+
+def record(name, kernel_cca=None, under_test=True, parameters=None, sha256=None, **sysctls):
+    return {"name": name, "kernel_cca": kernel_cca or name, "under_test": under_test, "parameters": parameters or {},
+            "module_sha256": sha256, "sysctls": {f"net.ipv4.{k}": v for k, v in sysctls.items()}}
+
+
+FLOWS = [flow(1, "n1", "n2", "old"), flow(2, "n3", "n2", "new")]
+
+
+def test_hosts_are_set_to_what_their_flows_use():
+    settings = node_sysctls(NETWORK, HOSTS, [record("old"), record("new")], FLOWS)
+    assert [settings[n]["net.ipv4.tcp_congestion_control"] for n in ("n1", "n2", "n3", "n4")] == ["old", "old", "new",
+                                                                                                  "old"]
+    # what stands beside is nobody's default unless it is used there
+    beside = node_sysctls(NETWORK, HOSTS, [record("old", under_test=False), record("new")], FLOWS)
+    assert [beside[n]["net.ipv4.tcp_congestion_control"] for n in ("n1", "n2", "n3", "n4")] == ["old", "old", "new",
+                                                                                                "new"]
+
+
+def test_flows_that_want_different_settings_cannot_share_a_host():
+    variants = [record("old", tcp_sack=0), record("new")]
+    with pytest.raises(FieldError,
+                       match=r"old and new want different net\.ipv4\.tcp_sack, but have flows on the same host n2"):
+        node_sysctls(NETWORK, HOSTS, variants, FLOWS)
+    settings = node_sysctls(NETWORK, HOSTS, variants, [FLOWS[0], flow(2, "n3", "n4", "new")])
+    assert [settings[f"n{i}"]["net.ipv4.tcp_sack"] for i in (1, 2, 3, 4)] == [0, 0, 1, 1]
+
+
+def test_ports_of_tmix_are_left_alone_only_where_somebody_else_is():
+    flows = [flow(1, "n1", "n2", "old", component="tmix", source=0),
+             flow(2, "n3", "n4", "old", component="tmix", source=1),
+             flow(3, "n2", "n1", "old")]
+    settings = node_sysctls(NETWORK, HOSTS, [record("old")], flows)
+    assert [settings[f"n{i}"]["net.ipv4.ip_local_port_range"] for i in (1, 2, 3,
+                                                                        4)] == ["61024 65535"] + ["1024 65535"] * 3
+
+
+def test_buffers_hold_several_times_what_a_path_does():
+    assert socket_buffer_bytes(NETWORK) == 4 << 20
+    wide = {**NETWORK, "links": [link("down", 10**9, 2_000_000), link("up", 10**9, 3_000_000)]}
+    assert socket_buffer_bytes(wide) == 4 * (2_500_000 + 3_000_000)
+    row = {**wide, "paths": [{"base_rtt_us": 20_000, "hops": ["up", "down"], "hops_back": []}]}
+    assert socket_buffer_bytes(row) == 4 * (2_500_000 + 5_000_000)
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Function: (variants, flows, components) -> job_parts, with an engine that has the module abc."""
+    (tmp_path / "tcp_mine.ko").write_text("module")
+    module = types.SimpleNamespace(name="tcp_mine", file=tmp_path / "tcp_mine.ko")
+    engine = types.SimpleNamespace(find_module=lambda sha256: module if sha256 == "abc" else None)
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def of(variants, flows, components=({"name": "greedy"},)):
+        return orders.job_parts(engine, variants, NETWORK, HOSTS, {"flows": flows, "components": components}, work)
+    return of
+
+
+RATE = {"c": "{bottleneck_bps}"}
+
+
+@pytest.mark.parametrize("flows, components, rate", [
+    ([flow(1, "n1", "n2", "mine")], [{"name": "greedy"}], "64000"),
+    ([flow(1, "n1", "n2", "mine", hops=["x", "down", "up"])], [{"name": "greedy"}], "8000"),
+    ([flow(1, "n1", "n2", "mine", both_ways=True)], [{"name": "greedy", "target_links": ["down"]}], "64000"),
+    ([flow(1, "n1", "n2", "mine", both_ways=True)], [{"name": "greedy"}], "8000"),
+    ([flow(1, "n1", "n2", "mine"), flow(2, "n1", "n2", "other", hops=["up"])], [{"name": "greedy"}], "64000")])
+def test_a_module_is_told_the_rate_of_its_flows_bottleneck(parts, tmp_path, flows, components, rate):
+    variants = [record("mine", parameters=RATE, sha256="abc"), record("other")]
+    given = parts(variants, flows, components)
+    assert given["modules"] == [{"name": "tcp_mine", "file": "modules/tcp_mine.ko", "parameters": {"c": rate}}]
+    assert (tmp_path / "work/modules/tcp_mine.ko").read_text() == "module"
+    assert given["builtin_parameters"] == {} and given["variants"] == variants
+    assert given["sysctls"]["n1"]["net.ipv4.tcp_congestion_control"] == "mine"
+
+
+def test_flows_with_different_bottlenecks_leave_no_rate_to_be_told(parts):
+    words = "mine is told the rate of its bottleneck, but its flows have bottlenecks of 8 kbit/s and 64 kbit/s"
+    with pytest.raises(UsageError, match=words):
+        parts([record("mine", parameters=RATE)], [flow(1, "n1", "n2", "mine"),
+                                                  flow(2, "n1", "n2", "mine", hops=["up"])])
+
+
+def test_variants_that_share_a_module_share_its_parameters(parts):
+    slow, fast = (record(name, "mine", parameters={"gain": gain}, sha256="abc") for name,
+                  gain in (("slow", 1), ("fast", 2)))
+    flows = [flow(1, "n1", "n2", "slow"), flow(2, "n3", "n4", "fast")]
+    with pytest.raises(UsageError, match="slow and fast want different parameters of tcp_mine"):
+        parts([slow, fast], flows)
+    assert len(parts([slow, {**fast, "parameters": {"gain": 1}}], flows)["modules"]) == 1
+    with pytest.raises(UsageError, match="plain and tuned want different parameters of tcp_cubic"):
+        parts([record("plain", "cubic"), record("tuned", "cubic", parameters={"hystart": 0})], [])
+    assert parts([record("tuned", "cubic", parameters={"hystart": 0})], [])["builtin_parameters"] == {
+        "tcp_cubic": {"hystart": "0"}}
+
+
+def test_what_does_not_go_together_is_one_line(parts):
+    with pytest.raises(UsageError, match="^cca: old and new want different"):
+        parts([record("old", tcp_sack=0), record("new")], FLOWS)
+    with pytest.raises(UsageError, match="the module with sources def is not in the cache"):
+        parts([record("mine", sha256="def")], [])

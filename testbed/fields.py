@@ -192,7 +192,7 @@ def section(cls: type[Any], default: Any = REQUIRED) -> Any:
 
 
 def tagged(classes: Mapping[str, type[Any]], default: Any = REQUIRED, tag: str = "kind", usual: str = "") -> Any:
-    """A section that is one of several dataclasses, told apart by the word in its field `tag` (if not given: `usual`)."""
+    """A section that is one of several dataclasses, told apart by the word in its field `tag` (by default `usual`)."""
     def read(value: Any) -> object:
         if not isinstance(value, Mapping):
             raise FieldError("", f"a mapping expected, not {show(value)}")

@@ -145,6 +145,8 @@ class _Selection:
         for key in ("name", "topology", "traffic", "timing"):
             if key not in self.source.tree:
                 raise self.source.error("", f"section {key!r} is missing")
+            if key != "name":
+                _shape(self.source, key)
         self._name = str(self.source.tree["name"])
         self._chosen = {name: option for name, option in choices.items() if option is not None}
         self._quick = quick
@@ -303,17 +305,24 @@ def _text(source: YamlFile, tree: Json, key: str) -> str:
     return text
 
 
+def _shape(source: YamlFile, key: str) -> None:
+    """That a section has the shape into which choices and settings can be put."""
+    value = source.tree[key]
+    if key == "traffic" and value == []:
+        raise source.error(key, "at least one component expected")
+    if not isinstance(value, dict) and not (key == "traffic" and isinstance(value, list)):
+        raise source.error(key, f"a mapping{' or a list of mappings' * (key == 'traffic')} expected")
+
+
 def _components(source: YamlFile, section: Any, timing: TimingSection) -> list[Json]:
     """The traffic's components, each with a name, a start and a stop."""
+    _shape(source, "traffic")
     given = section if isinstance(section, list) else [section]
-    if not given:
-        raise source.error("traffic", "at least one component expected")
     components: list[Json] = []
     for number, component in enumerate(given, start=1):
         field = f"traffic.{number}" if isinstance(section, list) else "traffic"
         if not isinstance(component, dict):
-            raise source.error(field, "a mapping expected" if isinstance(section, list) else
-                               "a mapping or a list of mappings expected")
+            raise source.error(field, "a mapping expected")
         if component.get("kind") is None:
             raise source.error(f"{field}.kind", f"is missing; kinds of traffic are: {', '.join(traffic.names())}")
         name = component.get("name", element_names(given)[number - 1])
@@ -334,7 +343,8 @@ def _probes(source: YamlFile, section: Any) -> dict[str, Json]:
     if section is not None and not isinstance(section, dict):
         raise source.error("probes", "a mapping expected")
     found = {}
-    for name, options in (section or {}).items():
+    for key, options in (section or {}).items():
+        name = fields.plain(key)            # of `queue: 10 ms`
         if name not in probes.names():
             raise source.error(f"probes.{name}", f"no such probe; there are: {', '.join(probes.names())}")
         declared = probes.load(name).Options

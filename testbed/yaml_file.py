@@ -30,7 +30,7 @@ class YamlFile:
         """sections: names of the top-level fields it may have. Raises ScenarioError."""
         self.path = path
         self.sections = sections
-        self._origin: dict[str, str] = {}           # field -> --set key
+        self._origin: dict[str, str] = {}           # field -> the option or the other field that decided it
         nodes = Nodes(self._read(), self._refuse)
         tree = nodes.value(nodes.root, "") if nodes.root is not None else None
         if not isinstance(tree, dict):
@@ -107,7 +107,7 @@ class YamlFile:
     def copy(self) -> "YamlFile":
         """One to be changed without changing this one."""
         other = copy.copy(self)
-        other.tree, other._origin = copy.deepcopy(self.tree), dict(self._origin)
+        other.tree, other._origin, other._lines = copy.deepcopy(self.tree), dict(self._origin), dict(self._lines)
         return other
 
     def put(self, key: str, value: Any, origin: str) -> str:
@@ -141,8 +141,10 @@ class YamlFile:
             else:
                 at = at[index]
         canonical = self._canonical(key)
-        for inside in [name for name in self._origin if name.startswith(canonical + ".")]:
-            del self._origin[inside]
+        # what was inside of it is not there any more
+        for known in (self._origin, self._lines):
+            for inside in [name for name in known if name.startswith(canonical + ".")]:
+                del known[inside]
         self._origin[canonical] = origin
         return canonical
 

@@ -4,6 +4,7 @@
 What comes out are dictionaries with text as keys, lists, and strings, numbers, yes or no, and nothing;
 no dates, no sets, no NaN. A number as a key is its usual spelling, so that 1 and 01 are the same.
 """
+import collections
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
@@ -20,6 +21,24 @@ _LONGEST_KEY = 200
 Refuse = Callable[[int, str, str], Exception]
 
 
+class _Composer(yaml.composer.Composer, yaml.resolver.Resolver):        # type: ignore[misc]
+    """Makes nodes of events."""
+
+    def __init__(self, events: list[Any]) -> None:
+        yaml.composer.Composer.__init__(self)
+        yaml.resolver.Resolver.__init__(self)
+        self._events = collections.deque(events)
+
+    def check_event(self, *kinds: type) -> bool:
+        return bool(self._events) and isinstance(self._events[0], kinds)
+
+    def peek_event(self) -> Any:
+        return self._events[0]
+
+    def get_event(self) -> Any:
+        return self._events.popleft()
+
+
 class Nodes:
     """The nodes of a YAML text, checked; `lines` and `texts` are filled while a value is made of them."""
 
@@ -30,15 +49,16 @@ class Nodes:
         self.lines: dict[str, int] = {}
         self.texts: dict[str, str] = {}             # scalars as they are written
         try:
-            self._count_events(text)
-            self.root = yaml.compose(text, Loader=yaml.SafeLoader)
+            self.root = _Composer(self._events(text)).get_single_node()
         except yaml.reader.ReaderError as problem:
             line = text.count("\n", 0, problem.position) + 1
             self._fail(line, "", f"character #x{problem.character:04x} is not allowed"
                        if isinstance(problem.character, int) else str(problem.reason))
         except yaml.MarkedYAMLError as problem:
             mark = problem.problem_mark or problem.context_mark
-            self._fail(mark.line + 1 if mark else 1, "", str(problem.problem or problem.context))
+            words = str(problem.problem or "")
+            self._fail(mark.line + 1 if mark else 1, "", f"{problem.context}, {words}" if words.startswith("but ") else
+                       words or str(problem.context))
         except ValueError as problem:               # an escape that is no character
             self._fail(1, "", str(problem))
         if self.root is not None:
@@ -48,10 +68,12 @@ class Nodes:
     def _fail(self, line: int, field: str, message: str) -> NoReturn:
         raise self._refuse(line, field, message) from None
 
-    def _count_events(self, text: str) -> None:
+    def _events(self, text: str) -> list[Any]:
         """Nothing recursive has seen the text yet: here it may still be of any depth and length."""
         nodes = depth = 0
+        events = []
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            events.append(event)
             if isinstance(event, yaml.NodeEvent):
                 nodes += 1
             if isinstance(event, yaml.CollectionStartEvent):
@@ -62,6 +84,7 @@ class Nodes:
                 self._fail(event.start_mark.line + 1, "", f"nested more than {MOST_DEPTH} deep")
             if nodes > MOST_NODES:
                 self._fail(event.start_mark.line + 1, "", f"more than {MOST_NODES} values")
+        return events
 
     def _count_expanded(self, node: Any) -> int:
         """Values of a node with every alias written out."""

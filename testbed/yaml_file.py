@@ -142,9 +142,8 @@ class YamlFile:
                 at = at[index]
         canonical = self._canonical(key)
         # what was inside of it is not there any more
-        for known in (self._origin, self._lines):
-            for inside in [name for name in known if name.startswith(canonical + ".")]:
-                del known[inside]
+        self._origin = {name: was for name, was in self._origin.items() if not name.startswith(canonical + ".")}
+        self._lines = {name: was for name, was in self._lines.items() if not name.startswith(canonical + ".")}
         self._origin[canonical] = origin
         return canonical
 

@@ -3,7 +3,8 @@
 import math
 
 import pytest
-from small_runs import small_scenario
+
+from small_runs import PARKING_LOT, small_scenario
 
 #: ICMP echo of 56 bytes: Ethernet + IP + ICMP headers
 _ECHO_BITS = 98 * 8
@@ -58,13 +59,15 @@ def test_verdict_is_valid(greedy_run):
     verdict = greedy_run.json("verdict.json")
     assert verdict["verdict"] == "valid", verdict["reasons"]
     # every check looked at something
-    assert {c["check"] for c in verdict["checks"]} >= {"conservation", "idle_network", "sampling", "settings", "windows"}
+    assert {c["check"] for c in verdict["checks"]} >= {"conservation", "idle_network", "sampling", "settings",
+                                                       "windows"}
 
 
 @pytest.fixture(scope="module")
 def lossy_run(run_scenario):
     return run_scenario(small_scenario(**{
-        "topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "loss": "1 %", "queue": {"kind": "pfifo", "limit": 50}}}))
+        "topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "loss": "1 %",
+                             "queue": {"kind": "pfifo", "limit": 50}}}))
 
 
 def test_random_loss_is_on_the_wire_not_in_the_queue(lossy_run):
@@ -123,3 +126,60 @@ def test_tcp_probe_sees_every_acknowledgement_and_the_slow_start(run_scenario):
     first = sender[sender["t_us"] < sender["t_us"].iloc[0] + 22_000]
     acknowledged = (first["snd_una"].iloc[-1] - first["snd_una"].iloc[0]) / 1448
     assert abs(first["snd_cwnd"].iloc[-1] - 10 - acknowledged) <= 2
+
+
+# -- other networks -----------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def parking_lot_run(run_scenario):
+    return run_scenario(small_scenario(topology=PARKING_LOT, traffic=[
+        {"kind": "greedy", "tool": "sockets", "paths": ["n1->n6"]},
+        {"name": "cross", "kind": "greedy", "tool": "sockets", "paths": ["n2->n3", "n4->n5"]}]))
+
+
+def test_a_parking_lot_is_valid(parking_lot_run):
+    verdict = parking_lot_run.json("verdict.json")
+    assert verdict["verdict"] == "valid", verdict["reasons"]
+    told = [check["message"] for check in verdict["checks"] if check["check"] == "conservation"]
+    assert [message.partition(":")[0] for message in told[:3]] == ["r1", "r2", "r3"]
+
+
+def test_every_bottleneck_of_a_parking_lot_is_measured(parking_lot_run):
+    found = {link["link"]: link for link in parking_lot_run.json("raw/checks.json")["bottlenecks"]}
+    assert list(found) == ["r1_to_r2", "r2_to_r1", "r2_to_r3", "r3_to_r2"]
+    for name, rate_bps in (("r1_to_r2", 20e6), ("r3_to_r2", 10e6)):
+        assert found[name]["measured_bps"] == pytest.approx(rate_bps, rel=1e-3)
+    # 50 ms are 83 packets at 20 Mbit/s, and 62.5 kB at 10 Mbit/s: 41 packets
+    assert found["r1_to_r2"]["longest_queue_packets"] == 83
+    assert found["r2_to_r3"]["longest_queue_bytes"] == 41 * 1514 and found["r2_to_r3"]["longest_queue_packets"] == 41
+
+
+def test_round_trips_of_a_parking_lot(parking_lot_run):
+    paths = parking_lot_run.json("raw/checks.json")["paths"]
+    assert [path["base_rtt_us"] for path in paths] == [30_000, 16_000, 20_000]
+    for path in paths:
+        assert 0 <= path["measured_rtt_us"] - path["base_rtt_us"] - path["serialisation_us"] <= 6
+
+
+def test_the_network_is_what_the_plan_says(parking_lot_run):
+    assert parking_lot_run.json("raw/network.json") == parking_lot_run.json("plan.json")["scenario"]["network"]
+
+
+def test_idle_checks_of_a_slow_link_are_short_and_say_what_they_can_show(run_scenario):
+    """At 64 kbit/s a thousand packets are three minutes: 158 packets show 0.6 %, and the buffer is left alone."""
+    run = run_scenario(small_scenario(**{"topology.central": {"rate": "64 kbit/s", "delay": "5 ms",
+        "queue": {"limit": "1250 ms"}}}))
+    for link in run.json("raw/checks.json")["bottlenecks"]:
+        assert link["window_packets"] == 158 and link["filled"] and link["longest_queue_packets"] == 7
+        assert link["measured_bps"] == pytest.approx(64_000, rel=0.006)
+    messages = [c["message"] for c in run.json("verdict.json")["checks"] if c["level"] == "ok"]
+    assert any("over 158 packets, which can show 0.6%" in message for message in messages)
+
+
+@pytest.mark.parametrize("sysctl, value, message", [
+    ("net.ipv4.tcp_no_such_thing", 1, "net.ipv4.tcp_no_such_thing: the kernel knows no such setting"),
+    ("net.ipv4.tcp_rmem", "many", "net.ipv4.tcp_rmem: the kernel refuses 'many'")])
+def test_settings_that_the_kernel_refuses(run_scenario, sysctl, value, message):
+    with pytest.raises(AssertionError, match=message) as problem:
+        run_scenario(small_scenario(hosts={"sysctls": {sysctl: value}}))
+    assert "\n" not in str(problem.value)

@@ -186,14 +186,14 @@ def test_sections_told_apart_by_a_word():
     assert fields.decode(Link, {}).queue == Fifo(kind="fifo") and fields.decode(Link, {}).other is None
     assert fields.decode(Link, {"queue": {"kind": "red", "limit_bytes": 7}}).queue == Red(kind="red", limit_bytes=7)
     assert fields.encode(fields.decode(Link, {})) == {"queue": {"kind": "fifo", "limit": 5}}
-    for given, field, message in [
+    for section, field, message in [
             ({"queue": {"kind": "cake"}}, "queue.kind", "one of fifo, red expected, not 'cake'"),
             ({"queue": {"kind": ["red"]}}, "queue.kind", "one of fifo, red expected"),
             ({"queue": {"kind": "red"}}, "queue.limit", "is missing"),
             ({"queue": {"kind": "red", "limit": 7}}, "queue.limit", "a value with a unit such as '1500 B' expected"),
             ({"queue": "red"}, "queue", "a mapping expected"), ({"other": {"limit": 3}}, "other.kind", "is missing")]:
         with pytest.raises(FieldError, match=message) as problem:
-            fields.decode(Link, given)
+            fields.decode(Link, section)
         assert problem.value.field == field
 
 

@@ -5,8 +5,7 @@ import struct
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from testbed import probes, raw_tables
 from testbed.probes import _netlink, queue, tcp_info

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Decoding the kernel's trace pages, against pages of known content and a naive decoder."""
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import ring_pages as ring
 from testbed.probes import _ring

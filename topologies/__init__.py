@@ -38,19 +38,23 @@ def load(name: object) -> "type[EmulatedTopo]":
     raise base.TopologyError(f"{module.__file__}: no subclass of EmulatedTopo in it")
 
 
-def complete(section: object) -> dict[str, Any]:
-    """A scenario's topology section with all defaults filled in; FieldError (with .field) if it makes no sense."""
+def _decode(section: object) -> "tuple[type[EmulatedTopo], Any]":
+    """The topology that a section names and the typed section."""
     from testbed import fields
     if not isinstance(section, dict):
         raise fields.FieldError("", f"a mapping expected, not {fields.show(section)}")
-    kind = section.get("kind")
-    decoded = fields.decode(load(kind).Section, {k: v for k, v in section.items() if k != "kind"})
-    return {"kind": kind, **fields.encode(decoded)}
+    topology = load(section.get("kind"))
+    return topology, fields.decode(topology.Section, {k: v for k, v in section.items() if k != "kind"})
 
 
-def resolve(section: object) -> dict[str, Any]:
-    """The network that a scenario's topology section describes; FieldError (with .field) if there is none."""
+def complete(section: dict[str, Any]) -> dict[str, Any]:
+    """A scenario's topology section with all defaults filled in; FieldError (with .field) if it makes no sense."""
     from testbed import fields
-    given = complete(section)
-    topology = load(given.pop("kind"))
-    return topology(fields.decode(topology.Section, given)).describe()
+    _, decoded = _decode(section)
+    return {"kind": section["kind"], **fields.encode(decoded)}
+
+
+def resolve(section: dict[str, Any]) -> dict[str, Any]:
+    """The network that a scenario's topology section describes; FieldError (with .field) if there is none."""
+    topology, decoded = _decode(section)
+    return topology(decoded).describe()

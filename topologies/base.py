@@ -62,6 +62,8 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         self.port_pairs: list[tuple[Port, Port]] = []
         self.paths: list[Path] = []
         self._roles: dict[str, tuple[str, str]] = {}
+        self._ports: dict[str, list[tuple[Port, Port]]] = {}
+        self._routing: dict[str, dict[str, tuple[int, Port, Port]]] = {}        # _first_hops of each node
         super().__init__(section)
 
     # -- what subclasses call ------------------------------------------------
@@ -88,7 +90,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         measured = sum(port.bottleneck for pair in self.port_pairs for port in pair)
         ends = []
         for number, (node, egress) in enumerate(((a, a_to_b), (b, b_to_a))):
-            device = f"{node}-eth{sum(node in (p.node for p in pair) for pair in self.port_pairs)}"
+            device = f"{node}-eth{len(self._ports.get(node, ()))}"
             if len(device) > _LONGEST_DEVICE:
                 raise TopologyError(f"{device} is too long for the name of an interface")
             ends.append(Port(node, device, str(network + number + 1),
@@ -100,6 +102,9 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         if known & {port.name for port in ends} or ends[0].name == ends[1].name:
             raise TopologyError(f"two link directions are called {ends[0].name} or {ends[1].name}")
         self.port_pairs.append((ends[0], ends[1]))
+        for one, other in ((ends[0], ends[1]), (ends[1], ends[0])):
+            self._ports.setdefault(one.node, []).append((one, other))
+        self._routing.clear()
         self.addLink(a, b, port1=int(ends[0].device.rsplit("eth", 1)[1]),
                      port2=int(ends[1].device.rsplit("eth", 1)[1]))
 
@@ -124,11 +129,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
 
     def ports_of(self, node: str) -> Iterator[tuple[Port, Port]]:
         """Pairs (own Port, peer Port) of a node, in the order the links were added."""
-        for one, other in self.port_pairs:
-            if one.node == node:
-                yield one, other
-            elif other.node == node:
-                yield other, one
+        yield from self._ports.get(node, ())
 
     def routes_of(self, node: str) -> list[tuple[str, str, str]]:
         """Static routes of a node: list of (network, next hop address, device).
@@ -170,6 +171,8 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
 
     def _first_hops(self, node: str) -> dict[str, tuple[int, Port, Port]]:
         """{other node: (number of hops, own Port, next Port)} along shortest paths."""
+        if node in self._routing:
+            return self._routing[node]
         reached: dict[str, tuple[int, Port, Port]] = {}
         queue = deque((peer.node, 1, port, peer) for port, peer in self.ports_of(node))
         while queue:
@@ -179,6 +182,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
             reached[at] = (hops, port, peer)
             if self.role(at) == "router":
                 queue.extend((p.node, hops + 1, port, peer) for _, p in self.ports_of(at))
+        self._routing[node] = reached
         return reached
 
     def _hops(self, source: str, target: str) -> list[Port]:

@@ -17,7 +17,8 @@ PARKING_LOT = {
     "links": [{"rate": "20 Mbit/s", "delay": "5 ms", "queue": {"limit": "50 ms"}},
               {"rate": "10 Mbit/s", "delay": "10 ms", "queue": {"kind": "bfifo", "limit": "50 ms"}}],
     "access": {"rate": "100 Mbit/s", "queue": {"limit": 10000}},
-    "hosts": [{"router": 1}, {"router": 1, "delay": "3 ms"}, {"router": 2}, {"router": 2}, {"router": 3}, {"router": 3}],
+    "hosts": [{"router": 1}, {"router": 1, "delay": "3 ms"}, {"router": 2}, {"router": 2}, {"router": 3},
+              {"router": 3}],
     "paths": ["n1-n6", "n2-n3", "n4-n5"],
 }
 
@@ -28,7 +29,8 @@ def small_scenario(**changes):
         "name": "small", "topology": copy.deepcopy(DUMBBELL),
         "traffic": {"kind": "greedy", "paths": ["n4->n1"]},
         "timing": {"prefill": "0 s", "warmup": "1 s", "test": "4 s"},
-        "probes": {"queue": {"interval": "10 ms"}, "sojourn": {"interval": "10 ms"}, "tcp_info": {"interval": "100 ms"}},
+        "probes": {"queue": {"interval": "10 ms"}, "sojourn": {"interval": "10 ms"},
+                   "tcp_info": {"interval": "100 ms"}},
     }
     for key, value in changes.items():
         at = tree

@@ -30,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shuffle = commands.add_parser("shuffle", help="put bins of a file in another order")
     for command in (convert, shuffle):
         command.add_argument("file")
+    for command in (info, convert, shuffle):
+        command.add_argument("--most-bytes", type=int, metavar="N",
+                             help="read a file of more than 4 GB, or one that unpacks to far more than its size")
     for command in (convert, synth, shuffle):
         command.add_argument("output", help="compressed if it ends in .gz")
         command.add_argument("--format", choices=("original", "alternate"),
@@ -49,6 +52,8 @@ def main(arguments: argparse.Namespace) -> int:
         if name in arguments and not _LEAST_S <= getattr(arguments, name) <= _MOST_S:
             raise UsageError(f"--{name} {getattr(arguments, name):g}: "
                              f"a number of seconds from {_LEAST_S:f} to {_MOST_S:.0f} expected")
+    if getattr(arguments, "most_bytes", None) is not None and arguments.most_bytes < 1:
+        raise UsageError(f"--most-bytes {arguments.most_bytes}: a number of bytes from 1 expected")
     if "seed" in arguments and not 0 <= arguments.seed < 2**63:
         raise UsageError(f"--seed {arguments.seed}: a number from 0 to 2^63 - 1 expected")
     from traffic.tmix.reader import VectorError
@@ -58,6 +63,8 @@ def main(arguments: argparse.Namespace) -> int:
         raise UsageError(str(problem)) from None
     except BrokenPipeError:
         raise
+    except ValueError as problem:               # too many connections; a vector that a format has no words for
+        raise UsageError(str(problem)) from None
     except OSError as problem:
         name = problem.filename or (arguments.output if "output" in arguments else arguments.file)
         raise TestbedError(f"{name}: {problem.strerror or problem}") from None
@@ -66,15 +73,18 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _carry_out(arguments: argparse.Namespace) -> None:
     from traffic.tmix import tools
+    from traffic.tmix.reader import Limits
+    limits = Limits(getattr(arguments, "most_bytes", None))
     if arguments.action == "info":
-        facts = tools.info(arguments.file)
+        facts = tools.info(arguments.file, limits=limits)
         print(json.dumps(facts, indent=1) if arguments.json else "\n".join(_lines(facts)))
     elif arguments.action == "convert":
-        tools.convert(arguments.file, arguments.output, arguments.format)
+        tools.convert(arguments.file, arguments.output, arguments.format, limits=limits)
     elif arguments.action == "synth":
         tools.synth(arguments.output, arguments.duration, arguments.seed, text_format=arguments.format)
     else:
-        tools.shuffle(arguments.file, arguments.output, arguments.bin, arguments.seed, text_format=arguments.format)
+        tools.shuffle(arguments.file, arguments.output, arguments.bin, arguments.seed, text_format=arguments.format,
+                      limits=limits)
 
 
 def _check_input(path: str) -> None:

@@ -12,15 +12,15 @@ _TIMES = ["busy_us", "rwnd_limited_us", "sndbuf_limited_us"]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    samples = evidence.table("tcp_info", usecols=[*_SOCKET, *_TIMES])
+    flows = [flow for flow in evidence.json("workload.json")["flows"] if flow["transport"] == "tcp"]
+    samples = evidence.table("tcp_info", usecols=[*_SOCKET, *_TIMES]) if flows else None
     if samples is None:
         return
-    flows = evidence.json("workload.json")["flows"]
     last = samples.groupby(_SOCKET, sort=False, as_index=False)[_TIMES].max()
     if not last["busy_us"].sum():
         yield Finding("suspect", "no sampled flow was busy: what limited the flows is not known")
         return
-    components = list(dict.fromkeys(flow["component"] for flow in flows if flow["transport"] == "tcp"))
+    components = list(dict.fromkeys(flow["component"] for flow in flows))
     if len(components) < 2:
         yield from _judge("sampled flows", last)
         return

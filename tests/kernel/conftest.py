@@ -6,8 +6,8 @@ import os
 import pandas as pd
 import pytest
 import yaml
-from small_runs import small_scenario
 
+from small_runs import small_scenario
 from testbed import campaign, ccas, engines, run, scenario
 from testbed.store import Store
 

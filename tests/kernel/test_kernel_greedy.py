@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Greedy flows by iperf3 and by plain sockets, in virtual time."""
-import json
 
 import pandas as pd
 import pytest
-from small_runs import small_scenario
 
-from testbed import ccas, run, scenario
-from testbed.errors import RunFailed
+from small_runs import small_scenario
+from traffic.greedy import scenario as greedy
 
 NARROW = {"rate": "20 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 50}}
 
@@ -28,8 +26,9 @@ def metrics(finished):
 @pytest.fixture(scope="module")
 def narrow_runs(run_scenario):
     """{tool: run} of a flow that fills 20 Mbit/s and loses packets; `unaided` is iperf3 as Debian has it."""
-    traffic = {"kind": "greedy", "target": "right_to_left"}
-    return {name: run_scenario(small_scenario(**{"topology.central": NARROW, "timing.test": "2 s", "traffic": {**traffic, **how}}))
+    traffic = {"kind": "greedy"}
+    return {name: run_scenario(small_scenario(**{"topology.central": NARROW, "timing.test": "2 s",
+                                                 "traffic": {**traffic, **how}}))
             for name, how in (("iperf3", {}), ("unaided", {"preload": False}), ("sockets", {"tool": "sockets"}))}
 
 
@@ -77,7 +76,8 @@ def test_flows_last_until_the_end(narrow_runs):
 
 def test_flows_take_turns_with_congestion_controls(run_scenario):
     for tool in ("iperf3", "sockets"):
-        finished = run_scenario(small_scenario(**{"traffic.tool": tool, "traffic.flows": 3, "timing.test": "1 s"}), cca="reno+bic")
+        finished = run_scenario(small_scenario(**{"traffic.tool": tool, "traffic.flows": 3, "timing.test": "1 s"}),
+                                cca="reno+bic")
         assert [set(sender_samples(finished, number)["cca"]) for number in (1, 2, 3)] == [{"reno"}, {"bic"}, {"reno"}]
         found = metrics(finished)
         assert found["mean_agg_throughput_l4", "cca_bic"] == pytest.approx(found["mean_throughput_l4", "flow_2"])
@@ -88,13 +88,15 @@ def test_flows_take_turns_with_congestion_controls(run_scenario):
 @pytest.mark.parametrize("first", [0, 2**32 - 3000])
 def test_first_byte_has_the_sequence_number_asked_for(run_scenario, first):
     """tcp_probe is asked when a segment arrives: snd_una is then at most what it acknowledges."""
-    tree = small_scenario(**{"timing.warmup": "0 s", "timing.test": "1 s", "traffic.tool": "sockets", "traffic.sequence_start": first,
+    tree = small_scenario(**{"timing.warmup": "0 s", "timing.test": "1 s", "traffic.tool": "sockets",
+                             "traffic.sequence_start": first,
                              "traffic.bytes": "200 kB"})
     tree["probes"]["tcp_probe"] = {}
     finished = run_scenario(tree)
     flow, = finished.json("raw/workload.json")["flows"]
     events = finished.table("tcp_probe")
-    sender = events[events["src"].str.startswith(flow["src"] + ":") & events["dst"].eq(f"{flow['dst']}:{flow['dport']}")]
+    sender = events[events["src"].str.startswith(flow["src"] + ":")
+                    & events["dst"].eq(f"{flow['dst']}:{flow['dport']}")]
     assert sender["snd_una"].iloc[0] == first and sender["snd_nxt"].iloc[0] == (first + 10 * 1448) % 2**32
     assert sender["snd_una"].iloc[-1] == sender["snd_nxt"].iloc[-1] == (first + 200_000) % 2**32
     accounts = finished.json("raw/guest.json")["accounts"]
@@ -104,12 +106,13 @@ def test_first_byte_has_the_sequence_number_asked_for(run_scenario, first):
     assert 139 * 1514 * 8 / 100 + 8000 < delivered_us < 60_000
 
 
-def test_failure_of_iperf3_fails_the_run_with_its_words(engine, tmp_path):
-    loaded = tmp_path / "small.yaml"
-    loaded.write_text(json.dumps(small_scenario(**{"timing.test": "1 s"})))
-    spec = run.RunSpec(scenario.load(str(loaded)), ccas.make_ready(ccas.parse("cubic")[0], engine, print), 1)
-    run.prepare_workload(spec.scenario, 1, engine.guest_dir(tmp_path), tmp_path / "workload")
-    job = tmp_path / "workload" / "greedy-n4.json"
-    job.write_text(job.read_text().replace('"port": 6000', '"port": 6999'))
-    with pytest.raises(RunFailed, match="iperf3 client of flow 1: unable to connect to server.*Connection refused"):
-        run.carry_out(spec, engine, tmp_path / "workload", tmp_path / "cubic-seed1", 0, lambda *_: None)
+def test_failure_of_iperf3_fails_the_run_with_its_words(run_scenario, monkeypatch):
+    def prepare(section, component, flows, context, whole=greedy.prepare):
+        prepared = whole(section, component, flows, context)
+        job = context.work_dir / "greedy-n4.json"
+        job.write_text(job.read_text().replace('"port": 6000', '"port": 6999'))
+        return prepared
+    monkeypatch.setattr(greedy, "prepare", prepare)
+    with pytest.raises(AssertionError,
+                       match="iperf3 client of flow 1: unable to connect to server.*Connection refused"):
+        run_scenario(small_scenario(**{"timing.test": "1 s"}))

@@ -81,7 +81,7 @@ def test_losses_at_random_break_no_invariant_of_the_kernel(run_scenario, tmp_pat
     amount, flows = 1_500_000, 6
     run = run_scenario(small_scenario(**{
         "topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "loss": "3%", "queue": {"kind": "pfifo", "limit": 40}},
-        "traffic": {"kind": "greedy", "target": "right_to_left", "tool": "sockets", "flows": 6, "bytes": "1.5 MB"},
+        "traffic": {"kind": "greedy", "tool": "sockets", "flows": 6, "bytes": "1.5 MB"},
         "timing.test": "60 s", "probes.tcp_info": {"interval": "1 s"}}), cca=str(variant))
     log = (run.folder / "log.txt").read_text()
     assert "loading out-of-tree module" in log              # it is the kernel's log

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The same seed gives the same data to the bit; another seed does not."""
 import pytest
+
 from small_runs import small_scenario
 
 LOSSY = small_scenario(**{"topology.central": {

@@ -22,7 +22,7 @@ MAX_WINDOW_BYTES = 1 << 32
 MAX_DIGITS = 20
 MAX_ADUS = 1 << 22         # of a connection
 #: what a compressed file may unpack to without being suspicious: this much, or so many times its size
-_UNSUSPICIOUS_BYTES, _UNSUSPICIOUS_RATIO = 64 << 20, 100
+_UNSUSPICIOUS_BYTES, _UNSUSPICIOUS_RATIO = 8 << 20, 100
 
 _HEADERS = {b"SEQ": (SEQ, False), b"CONC": (CONC, False), b"S": (SEQ, True), b"C": (CONC, True)}
 _SIDES = {b">": INITIATOR, b"<": ACCEPTOR, b"c>": INITIATOR, b"c<": ACCEPTOR,

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tmix_strategies import vectors
+from traffic.tmix import reader
 from traffic.tmix.batch import concatenate, from_vectors
-from traffic.tmix.reader import VectorError, read_vectors
+from traffic.tmix.reader import Limits, VectorError, read_vectors
 from traffic.tmix.vectors import ACCEPTOR, CONC, INITIATOR, SEQ, Adu, Vector, programs
 from traffic.tmix.writer import ALTERNATE, ORIGINAL, format_vector, write_vectors
 
@@ -181,6 +182,42 @@ def test_truncated_and_damaged_gzip(tmp_path):
         (tmp_path / "t").write_bytes(damaged)
         with pytest.raises(VectorError, match="damaged gzip"):
             list(read_vectors(tmp_path / "t"))
+
+
+def packed(path, line, times):
+    """A gzip file of one line many times over."""
+    with gzip.open(path, "wb", compresslevel=9) as stream:
+        for _ in range(0, times, 1 << 16):
+            stream.write(line * min(times, 1 << 16))
+    return path
+
+
+@pytest.mark.parametrize("line", [b"\n", b"# nothing\n", b"SEQ 0 1 1 1\n> 5\n"])
+def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, line):
+    bomb = packed(tmp_path / "bomb.gz", line, (10 << 20) // len(line))
+    assert bomb.stat().st_size < 1 << 20
+    with pytest.raises(VectorError,
+                       match="unpacks to more than 100 times its size; if that is meant, say with --most-bytes"):
+        for _ in read_vectors(bomb):
+            pass
+    with pytest.raises(VectorError,
+                       match="more than 1000000 bytes uncompressed; if that is meant, allow it with most_size"):
+        for _ in read_vectors(bomb, limits=Limits(1_000_000, option="most_size")):
+            pass
+
+
+def test_limits_can_be_raised(tmp_path):
+    (tmp_path / "t").write_bytes(b"SEQ 0 1 1 1\n> 5\n" * 1000)
+    with pytest.raises(VectorError, match="t:2001: more than 15999 bytes; if that is meant"):
+        list(read_vectors(tmp_path / "t", limits=Limits(15_999)))
+    assert len(list(read_vectors(tmp_path / "t", limits=Limits(16_000)))) == 1000
+
+
+def test_a_connection_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(reader, "MAX_ADUS", 1000)
+    (tmp_path / "t").write_bytes(b"SEQ 7 1 1 1\n" + b"> 5\n" * 1001)
+    with pytest.raises(VectorError, match="t:1: more than 1000 ADUs in one connection"):
+        list(read_vectors(tmp_path / "t"))
 
 
 @given(st.binary(max_size=300))

@@ -54,7 +54,9 @@ class Qdisc:
         self._request = HEADER.pack(HEADER.size + len(body), _RTM_GETQDISC,
                                     NLM_F_REQUEST | NLM_F_ECHO, 1, 0) + body
         self._buffer = bytearray(16384)
-        self._layout: tuple[int, int, int | None, int] | None = None     # message length, offsets of basic, packets, queue
+        # message length, offsets of basic, packets, queue
+        self._layout: tuple[int, int, int | None, int] | None = None
+                            int] | None = None     # message length, offsets of basic, packets, queue
 
     def fileno(self) -> int:
         return self._socket.fileno()

@@ -6,14 +6,20 @@ Format: kernel/trace/ring_buffer.c (struct buffer_data_page, struct ring_buffer_
 each event's `format` file in tracefs.
 """
 import os
+import pathlib
 import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 _TRACING = "/sys/kernel/tracing"
 PAGE_BYTES = 4096
 _PAGE_HEADER_BYTES = 16
 
+#: offset in the event, size, signed
+Field = tuple[int, int, bool]
 
-def forget_cached(file):
+
+def forget_cached(file: BinaryIO) -> None:
     """Write a file's buffer out and let go of its pages: nobody reads it here, and a guest's memory
     would fill with gigabytes of what it has written."""
     file.flush()
@@ -23,7 +29,7 @@ def forget_cached(file):
 class TraceInstance:
     """A trace buffer of its own in tracefs, recording some events (runs in the guest)."""
 
-    def __init__(self, name, events, buffer_kb, work_dir):
+    def __init__(self, name: str, events: dict[str, str], buffer_kb: int, work_dir: str) -> None:
         """events: {'qdisc/qdisc_enqueue': filter expression or ''}."""
         self._dir = f"{_TRACING}/instances/{name}"
         os.mkdir(self._dir)
@@ -43,27 +49,27 @@ class TraceInstance:
         self._pipe = os.open(f"{self._dir}/per_cpu/cpu0/trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
         self._out = open(f"{work_dir}/{name}.pages", "wb", buffering=1 << 20)
 
-    def _write(self, name, value):
+    def _write(self, name: str, value: str) -> None:
         with open(f"{self._dir}/{name}", "w") as f:
             f.write(value)
 
-    def start(self):
+    def start(self) -> None:
         for event in self._events:
             self._write(f"events/{event}/enable", "1")
 
-    def drain(self):
+    def drain(self) -> None:
         """Move what has been recorded to the file, in pages of PAGE_BYTES."""
         while page := self._next_page():
             self._out.write(page.ljust(PAGE_BYTES, b"\0"))
         forget_cached(self._out)
 
-    def _next_page(self):
+    def _next_page(self) -> bytes:
         try:
             return os.read(self._pipe, PAGE_BYTES)
         except BlockingIOError:
             return b""
 
-    def close(self):
+    def close(self) -> int:
         """Stop recording; returns the number of events the kernel lost or overwrote."""
         for event in self._events:
             self._write(f"events/{event}/enable", "0")
@@ -79,17 +85,19 @@ class TraceInstance:
 class TraceSampler:
     """What a probe that records tracepoints does: subclasses set `self._trace` to their TraceInstance."""
 
-    def open(self):
+    _trace: TraceInstance
+
+    def open(self) -> None:
         self._trace.start()
 
-    def sample(self, t_us):
+    def sample(self, t_us: int) -> None:
         self._trace.drain()
 
-    def close(self):
+    def close(self) -> dict[str, int]:
         return {"lost_events": self._trace.close()}
 
 
-def read_format(path):
+def read_format(path: pathlib.Path) -> tuple[int, dict[str, Field]]:
     """An event's `format` file -> (event id, {field: (offset, size, signed)})."""
     with open(path) as f:
         text = f.read()
@@ -98,10 +106,13 @@ def read_format(path):
         declaration, offset, size, signed = line.groups()
         name = re.sub(r"\[.*\]", "", declaration).split()[-1].lstrip("*")
         fields[name] = (int(offset), int(size), signed == "1")
-    return int(re.search(r"^ID: (\d+)", text, re.M).group(1)), fields
+    number = re.search(r"^ID: (\d+)", text, re.M)
+    if number is None:
+        raise ValueError(f"{path}: not the format of an event")
+    return int(number.group(1)), fields
 
 
-def decode(path, pages_at_once=1 << 14):
+def decode(path: pathlib.Path, pages_at_once: int = 1 << 14) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Yield (timestamps in ns, ids, byte offsets, bytes) per batch of pages, in recorded order.
 
     offsets are where each event's fields start in `bytes` (a numpy uint8 array).
@@ -117,7 +128,7 @@ def decode(path, pages_at_once=1 << 14):
             yield _decode_pages(np.frombuffer(data, dtype=np.uint8), np)
 
 
-def _decode_pages(raw, np):
+def _decode_pages(raw: Any, np: Any) -> tuple[Any, Any, Any, Any]:
     words = raw.view("<u4")
     pages = raw.size // PAGE_BYTES
     page_words = PAGE_BYTES // 4
@@ -126,7 +137,9 @@ def _decode_pages(raw, np):
     # the low bits of `commit` are the length; the highest ones flag lost events
     end = first + 4 + (words[first + 2].astype(np.int64) & 0xFFFFFF) // 4
     at = first + _PAGE_HEADER_BYTES // 4
-    order, times, starts = [], [], []
+    order: list[Any] = []
+    times: list[Any] = []
+    found: list[Any] = []
     alive = np.flatnonzero(at < end)
     step = 0
     while alive.size:
@@ -152,19 +165,19 @@ def _decode_pages(raw, np):
         picked = np.flatnonzero(event)
         order.append(alive[picked] * page_words + step)
         times.append(time[picked])
-        starts.append((position + np.where(long, 2, 1))[picked] * 4)
+        found.append((position + np.where(long, 2, 1))[picked] * 4)
         at[alive] = position + length
         alive = alive[at[alive] < end[alive]]
         step += 1
     if not order:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), raw
     sequence = np.argsort(np.concatenate(order), kind="stable")
-    starts = np.concatenate(starts)[sequence]
+    starts = np.concatenate(found)[sequence]
     ids = raw[starts].astype(np.int64) | raw[starts + 1].astype(np.int64) << 8
     return np.concatenate(times)[sequence].astype(np.int64), ids, starts, raw
 
 
-def column(raw, starts, field):
+def column(raw: Any, starts: Any, field: Field) -> Any:
     """One field of all events at `starts` as an integer array; field = (offset, size, signed)."""
     import numpy as np
     offset, size, signed = field

@@ -3,10 +3,13 @@
 import contextlib
 import gzip
 import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
 
 
 @contextlib.contextmanager
-def packed(path):
+def packed(path: pathlib.Path) -> Iterator[Any]:
     """A gzip file to write bytes to, which is at `path` when the block has ended without an error."""
     temporary = path.with_name(path.name + ".part")
     with open(temporary, "wb") as raw:
@@ -16,7 +19,7 @@ def packed(path):
     os.replace(temporary, path)
 
 
-def write_table(tables, raw_dir, name):
+def write_table(tables: Any, raw_dir: pathlib.Path, name: str) -> None:
     """Write a pandas table, or several one after the other, as raw/<name>.csv.gz with exactly its columns."""
     from testbed import raw_tables
     columns = raw_tables.TABLES[name].names()

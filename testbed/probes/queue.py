@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The bottleneck's queues, sampled: bytes and packets sent, drops, backlog (-> queue.csv.gz)."""
 import dataclasses
+import pathlib
 from array import array
+from typing import Any
 
 from testbed import fields
 from testbed.probes._netlink import Qdisc
+
+Json = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,22 +20,22 @@ class Options:
 class Sampler:
     """Reads the root qdisc of every bottleneck over netlink."""
 
-    def __init__(self, settings, network, description, work_dir):
+    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         self.interval_us = settings.get("interval_us", 10_000)
         self._network = network
         self._links = [link for link in description["links"] if link["bottleneck"]]
         self._file = open(f"{work_dir}/queue.bin", "wb")
         self._rows = array("q")
-        self._qdiscs = []
+        self._qdiscs: list[Qdisc] = []
 
-    def open(self):
+    def open(self) -> None:
         for link in self._links:
             with self._network.in_namespace(link["from"]):
                 self._qdiscs.append(Qdisc(link["ifindex"]))
         # counters go on from the checks before the run: start at zero
         self._start = [qdisc.read()[:3] for qdisc in self._qdiscs]
 
-    def sample(self, t_us):
+    def sample(self, t_us: int) -> None:
         for number, qdisc in enumerate(self._qdiscs):
             sent_bytes, sent_packets, drops, backlog_bytes, backlog_packets = qdisc.read()
             start = self._start[number]
@@ -40,11 +44,11 @@ class Sampler:
         if len(self._rows) >= 1400:
             self._flush()
 
-    def _flush(self):
+    def _flush(self) -> None:
         self._rows.tofile(self._file)
         del self._rows[:]
 
-    def close(self):
+    def close(self) -> Json:
         self._flush()
         self._file.close()
         for qdisc in self._qdiscs:
@@ -52,7 +56,7 @@ class Sampler:
         return {}
 
 
-def collect(work_dir, raw_dir, context):
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
     import numpy as np
     import pandas as pd
 

@@ -6,9 +6,14 @@ matched on the packet's address. A packet that an AQM drops after it was queued 
 enqueue event only; its address is reused, so the last enqueue before a dequeue counts.
 """
 import dataclasses
+import pathlib
+from collections.abc import Iterator
+from typing import Any
 
 from testbed import fields
 from testbed.probes._ring import TraceInstance, TraceSampler, column, decode, read_format
+
+Json = dict[str, Any]
 
 _EVENTS = ("qdisc/qdisc_enqueue", "qdisc/qdisc_dequeue")
 
@@ -23,7 +28,7 @@ class Sampler(TraceSampler):
     """Records the two tracepoints and empties their buffer every second."""
     interval_us = 1_000_000
 
-    def __init__(self, settings, network, description, work_dir):
+    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         ports = [link["ifindex"] for link in description["links"] if link["bottleneck"]]
         here = " || ".join(f"ifindex == {index}" for index in ports)
         self._trace = TraceInstance("sojourn", {
@@ -32,7 +37,7 @@ class Sampler(TraceSampler):
         }, buffer_kb=16384, work_dir=work_dir)
 
 
-def collect(work_dir, raw_dir, context):
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
     import numpy as np
     import pandas as pd
 
@@ -71,7 +76,7 @@ def collect(work_dir, raw_dir, context):
     write_table(pd.concat(spread), raw_dir, "sojourn_hist")
 
 
-def _sojourns(work_dir, np):
+def _sojourns(work_dir: pathlib.Path, np: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Yield arrays (dequeue time ns, sojourn ns, ifindex) batch by batch."""
     formats = {event: read_format(work_dir / f"{event.replace('/', '-')}.format") for event in _EVENTS}
     (enqueue_id, enqueue), (dequeue_id, dequeue) = (formats[event] for event in _EVENTS)

@@ -6,10 +6,14 @@ a program is dear in the guest, so this is on request: `--probe ss`. The numbers
 are in tcp_info.csv.gz.
 """
 import dataclasses
+import pathlib
 import shutil
 import subprocess
+from typing import Any
 
 from testbed import fields
+
+Json = dict[str, Any]
 
 _COMMAND = ("ss", "-tinH")                  # TCP, internal information, numbers, no header line
 
@@ -23,16 +27,16 @@ class Options:
 class Sampler:
     """Runs ss in the namespace of every host."""
 
-    def __init__(self, settings, network, description, work_dir):
+    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         self.interval_us = settings.get("interval_us", 1_000_000)
         self._network = network
         self._hosts = [n["name"] for n in description["nodes"] if n["role"] == "host"]
         self._file = open(f"{work_dir}/ss.txt", "wb")
 
-    def open(self):
+    def open(self) -> None:
         pass
 
-    def sample(self, t_us):
+    def sample(self, t_us: int) -> None:
         for host in self._hosts:
             with self._network.in_namespace(host):
                 done = subprocess.run(_COMMAND, stdin=subprocess.DEVNULL, capture_output=True)
@@ -41,12 +45,12 @@ class Sampler:
                 raise OSError(f"probe ss: {' '.join(_COMMAND)} on {host} ended with status {done.returncode}: {words}")
             self._file.write(b"# t_us=%d node=%s\n" % (t_us, host.encode()) + done.stdout)
 
-    def close(self):
+    def close(self) -> Json:
         self._file.close()
         return {}
 
 
-def collect(work_dir, raw_dir, context):
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
     from testbed.probes._tables import packed
     with open(work_dir / "ss.txt", "rb") as text, packed(raw_dir / "ss.txt.gz") as file:
         shutil.copyfileobj(text, file)

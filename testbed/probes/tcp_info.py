@@ -5,11 +5,16 @@ What `ss -tin` prints, taken from the same place (inet_diag) and kept undecoded 
 the run is over. Offsets: struct tcp_info, include/uapi/linux/tcp.h.
 """
 import dataclasses
+import pathlib
 import struct
+from collections.abc import Iterator
+from typing import Any
 
 from testbed import fields
 from testbed.probes._netlink import HEADER, TcpSockets, attributes
 from testbed.probes._ring import forget_cached
+
+Json = dict[str, Any]
 
 _RECORD = struct.Struct("=qHHI")            # t_us, node number, 0, length of the dump that follows
 
@@ -28,6 +33,8 @@ _DIAG_INFO, _DIAG_CONG = 2, 4
 _MESSAGE_BYTES = 72                         # struct inet_diag_msg
 _DTYPES = {"B": "u1", "I": "<u4", "Q": "<u8"}
 _DIAG_MSG_BYTES = 72
+#: {attribute type: (offset in the message, length)}
+_Layout = dict[int, tuple[int, int]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,34 +46,34 @@ class Options:
 class Sampler:
     """Dumps the sockets of every host."""
 
-    def __init__(self, settings, network, description, work_dir):
+    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         self.interval_us = settings.get("interval_us", 1_000_000)
         self._network = network
         self._hosts = [n["name"] for n in description["nodes"] if n["role"] == "host"]
         self._file = open(f"{work_dir}/tcp_info.bin", "wb", buffering=1 << 20)
-        self._sockets = []
+        self._sockets: list[TcpSockets] = []
 
-    def open(self):
+    def open(self) -> None:
         for host in self._hosts:
             with self._network.in_namespace(host):
                 self._sockets.append(TcpSockets())
 
-    def sample(self, t_us):
+    def sample(self, t_us: int) -> None:
         for number, sockets in enumerate(self._sockets):
-            def write(dump):
+            def write(dump: memoryview, number: int = number) -> None:
                 self._file.write(_RECORD.pack(t_us, number, 0, len(dump)))
                 self._file.write(dump)
             sockets.dump_into(write)
         forget_cached(self._file)
 
-    def close(self):
+    def close(self) -> Json:
         self._file.close()
         for sockets in self._sockets:
             sockets.close()
         return {}
 
 
-def collect(work_dir, raw_dir, context):
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
     import numpy as np
     import pandas as pd
 
@@ -74,19 +81,22 @@ def collect(work_dir, raw_dir, context):
     from testbed.probes._tables import write_table
     hosts = [n["name"] for n in context["network"]["nodes"] if n["role"] == "host"]
     data = np.fromfile(work_dir / "tcp_info.bin", dtype=np.uint8)
-    parts = [_decode(data, *group, hosts) for group in _groups(data)]
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=raw_tables.TABLES["tcp_info"].names())
+    parts = [_decode(data, layout, offsets, times_us, nodes, hosts)
+             for layout, offsets, times_us, nodes in _groups(data)]
+    table = pd.concat(parts,
+                      ignore_index=True) if parts else pd.DataFrame(columns=raw_tables.TABLES["tcp_info"].names())
     # the order in which the kernel walks its hash table says nothing
     table = table.sort_values(["t_us", "node", "src", "sport", "dst", "dport"], kind="stable")
     write_table(table, raw_dir, "tcp_info")
 
 
-def _groups(data):
+def _groups(data: Any) -> Iterator[tuple[_Layout, Any, Any, Any]]:
     """Yield (layout, offsets, times, node numbers) of the messages that have their attributes in the
     same places. layout: {attribute type: (offset in the message, length)}."""
     import numpy as np
     raw = data.tobytes()
-    groups, at = {}, 0
+    groups: dict[tuple[tuple[int, int, int], ...], tuple[list[int], list[int], list[int]]] = {}
+    at = 0
     while at < len(raw):
         t_us, node, _, length = _RECORD.unpack_from(raw, at)
         at += _RECORD.size
@@ -109,18 +119,18 @@ def _groups(data):
             yield layout, np.array(offsets), np.array(times), np.array(nodes)
 
 
-def _shape(raw, at, size):
+def _shape(raw: bytes, at: int, size: int) -> tuple[tuple[int, int, int], ...]:
     """((attribute type, offset in the message, length), ...) of a message."""
     return tuple((kind, offset - at, length)
                  for kind, offset, length in attributes(raw, at + HEADER.size + _MESSAGE_BYTES, at + size))
 
 
-def _decode(data, layout, offsets, times_us, nodes, hosts):
+def _decode(data: Any, layout: _Layout, offsets: Any, times_us: Any, nodes: Any, hosts: list[str]) -> Any:
     """Table of the messages at `offsets`, which all have the same layout."""
     import numpy as np
     import pandas as pd
 
-    def field(offset, code, base=0):
+    def field(offset: int, code: str, base: int = 0) -> Any:
         kind = np.dtype(code)
         rows = data[(offsets + base + offset)[:, None] + np.arange(kind.itemsize)]
         return np.ascontiguousarray(rows).view(kind)[:, 0]
@@ -148,7 +158,7 @@ def _decode(data, layout, offsets, times_us, nodes, hosts):
     return pd.DataFrame(columns)
 
 
-def _addresses(numbers):
+def _addresses(numbers: Any) -> Any:
     """Dotted addresses of big-endian 32-bit numbers."""
     import numpy as np
     distinct, which = np.unique(numbers, return_inverse=True)

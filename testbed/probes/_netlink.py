@@ -56,7 +56,6 @@ class Qdisc:
         self._buffer = bytearray(16384)
         # message length, offsets of basic, packets, queue
         self._layout: tuple[int, int, int | None, int] | None = None
-                            int] | None = None     # message length, offsets of basic, packets, queue
 
     def fileno(self) -> int:
         return self._socket.fileno()

@@ -14,7 +14,7 @@ ETHERNET_BYTES = 1514  # of a full packet, as queues that count bytes count it
 
 
 class Facts(NamedTuple):
-    """A table of texts; `note` says what is left out of it."""
+    """A table of texts, without columns that say nothing; `note` says what is left out of it."""
 
     title: str
     columns: list[str]
@@ -23,14 +23,23 @@ class Facts(NamedTuple):
 
 
 def tables(experiment: Experiment) -> list[Facts]:
-    """Of the first usable run; in a sweep it says which point that is."""
+    """Of the first usable run; the last note says which that is."""
     run = next(iter(experiment.usable_runs), None)
     if run is None:
         return []
-    at = experiment.row_of(run)
-    where = f"Of {at.label}; other points differ in what the sweep varies." if experiment.axes else ""
-    found = [_links(run), _paths(run), _flows(run)]
-    return [facts._replace(note=" ".join(filter(None, (facts.note, where)))) for facts in found if facts.rows]
+    found = [_filled(facts) for facts in (_links(run), _paths(run), _flows(run)) if facts.rows]
+    if found and len(experiment.runs) > 1:
+        what = "congestion control, random starts and what the sweep varies" if experiment.axes else \
+            "congestion control and random starts"
+        where = f"Links, paths and flows of {run.name}; other runs may differ in {what}."
+        found[-1] = found[-1]._replace(note=" ".join(filter(None, (found[-1].note, where))))
+    return found
+
+
+def _filled(facts: Facts) -> Facts:
+    keep = [place for place in range(len(facts.columns)) if any(row[place] for row in facts.rows)]
+    return facts._replace(columns=[facts.columns[place] for place in keep],
+                          rows=[[row[place] for place in keep] for row in facts.rows])
 
 
 def _limited(rows: list[list[str]], what: str) -> tuple[list[list[str]], str]:
@@ -105,9 +114,6 @@ def _flows(run: Run) -> Facts:
     rows, note = _limited(rows, "flows")
     columns = ["flow", "component", "sender", "receiver", "congestion control", "start", "stop", "amount or rate",
                "base RTT", "connections"]
-    # columns that say nothing
-    keep = [place for place, column in enumerate(columns) if column not in ("amount or rate", "connections")
-            or any(row[place] for row in rows)]
     note = " ".join(filter(None, [note, "Connections of a source go both ways: the sender opens them."
                                   if any(flow.get("both_ways") for flow in run.flows) else ""]))
-    return Facts("Flows", [columns[place] for place in keep], [[row[place] for place in keep] for row in rows], note)
+    return Facts("Flows", columns, rows, note)

@@ -89,7 +89,8 @@ def context(experiment: Experiment, results: Results) -> dict[str, Any]:
         "workload": _workload(run),
         "runs": [_run_row(one, experiment) for one in experiment.runs],
         "labels": _labels(run),
-        "scenario": flatten(run.scenario) if run else {},
+        # the network has tables of its own
+        "scenario": flatten({key: value for key, value in run.scenario.items() if key != "network"}) if run else {},
         "environment": _environment(run),
         "commands": _commands(experiment),
         "most_seeds": max((len(experiment.usable(row)) for row in experiment.rows), default=0),
@@ -121,7 +122,8 @@ def column_table(results: Results, title: str, columns: Sequence[tuple[str, str,
     counted = []
     for row in results.experiment.rows:
         count = max((len(results.sample(row, metric, scope)) for metric, scope, _ in columns), default=0)
-        if count or any(results.experiment.usable(row)):
+        # without a run that can be used it is there all the same, with empty cells
+        if count or not results.experiment.usable(row):
             counted.append((row, count))
     if not any(count for _, count in counted):
         return None

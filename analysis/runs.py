@@ -216,8 +216,9 @@ class Run:
 
     @property
     def targets(self) -> list[str]:
-        """Bottleneck links that a component names as targets of its load."""
-        return [name for name in self.bottlenecks if name in self._named]
+        """Bottleneck links that components name as targets of their load; without, those that flows send over."""
+        loaded = set(self._named or self._loaded())
+        return [name for name in self.bottlenecks if name in loaded]
 
     def frame(self, name: str, *more: str) -> pd.DataFrame | None:
         """raw/<name>.csv.gz, None when the run has none; `more`: columns that are left out otherwise."""

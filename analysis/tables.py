@@ -21,7 +21,10 @@ _UNIT_NAMES = {"Mbit/s": "mbit_per_s", "%": "percent", "1": ""}
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one level with dotted keys; lists as text."""
+    """Nested mappings as one level with dotted keys, lists of mappings by their names; other lists as text."""
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        value = {str(item.get("name", place)): {key: inner for key, inner in item.items() if key != "name"}
+                 for place, item in enumerate(value)}
     if isinstance(value, dict):
         found: dict[str, Any] = {}
         for key, item in value.items():

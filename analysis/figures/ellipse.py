@@ -19,6 +19,7 @@ from analysis.runs import Array, Run
 
 ORDER = 10
 CORNERS = 72
+MOST_LINKS = 4
 WIDTH, HEIGHT = 1000, 520
 LEFT, RIGHT, BOTTOM, TOP = 80, 985, 66, 505  # edges of the plot, px
 
@@ -50,9 +51,9 @@ def _bins(run: Run, link: str) -> tuple[Array, Array] | None:
 
 
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
-    """One figure for the target link; for every bottleneck when there is no target."""
+    """One figure for each link that is loaded; for every bottleneck when none is known to be."""
     first = experiment.usable_runs[0]
-    links = first.targets[:1] or list(first.bottlenecks)
+    links = (first.targets or list(first.bottlenecks))[:MOST_LINKS]
     return [figure for link in links for figure in _draw_link(experiment, folder, link)]
 
 

@@ -19,7 +19,7 @@ ORDER = 3  # before what shows single points
 MOST_PANELS = 4  # side by side
 MOST_FLOWS = 4   # with a row of panels each
 MANY_VALUES = 3.0  # decades that the values of an axis span, from which on it is logarithmic
-WIDTH, ROW_PX, TOP_PX, BOTTOM_PX, GAP_PX = 1000, 190, 58, 56, 26
+WIDTH, ROW_PX, TOP_PX, BOTTOM_PX, GAP_PX = 1000, 190, 44, 64, 26
 
 
 class Quantity(NamedTuple):

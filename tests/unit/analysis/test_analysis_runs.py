@@ -44,7 +44,7 @@ def test_target_link_comes_first(run_dir):
 def test_without_a_target_the_links_that_flows_send_over_come_first(tmp_path):
     flow = fixture.flow(1, 10_000, "reno")
     path = fixture.write_run(tmp_path / "reno-seed1", tmix=False, flows=[{**flow, "hops": ["left_to_right"]}])
-    assert list(Run(path).bottlenecks) == ["left_to_right", "right_to_left"] and Run(path).targets == []
+    assert list(Run(path).bottlenecks) == ["left_to_right", "right_to_left"] and Run(path).targets == ["left_to_right"]
 
 
 def parking_lot(path):

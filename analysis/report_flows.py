@@ -33,15 +33,14 @@ def tables(experiment: Experiment, results: Results) -> list[Table]:
 
 def _flow_columns(experiment: Experiment, results: Results) -> list[Column]:
     """Each flow, if there are few, and what compares them."""
-    rtts_ms = _base_rtts_ms(experiment)
+    labels = _labels(experiment)
     scopes = [scope for scope in results.scopes("mean_throughput_l4") if scope.startswith("flow_")]
     scopes.sort(key=lambda scope: int(scope.removeprefix("flow_")))
     columns = []
     if 1 <= len(scopes) <= MOST_COLUMNS:
         for scope in scopes:
-            rtt_ms = rtts_ms.get(int(scope.removeprefix("flow_")))
-            columns.append(Column("mean_throughput_l4", scope,
-                                  scope.replace("_", " ") + (f", {rtt_ms:g} ms" if rtt_ms else "")))
+            words = labels.get(int(scope.removeprefix("flow_")), "")
+            columns.append(Column("mean_throughput_l4", scope, scope.replace("_", " ") + words))
     for scope in results.scopes("throughput_ratio_short_long"):
         match = re.fullmatch(r"rtt_(.+)_to_(.+)_ms", scope)
         if match:
@@ -67,9 +66,13 @@ def _udp_columns(results: Results) -> list[Column]:
             for metric, label in (("udp_received_rate", "received"), ("udp_loss", "lost"))]
 
 
-def _base_rtts_ms(experiment: Experiment) -> dict[int, float]:
-    """{flow: base RTT} of the first run."""
+def _labels(experiment: Experiment) -> dict[int, str]:
+    """What tells the flows of the first run apart: base RTTs, else hosts."""
     for run in experiment.usable_runs:
-        if flows := tcp.listed_flows(run):
-            return {flow["flow"]: flow["base_rtt_us"] / 1e3 for flow in flows if flow.get("base_rtt_us")}
+        flows = tcp.listed_flows(run)
+        rtts_us = {flow["flow"]: flow.get("base_rtt_us") for flow in flows}
+        if len(flows) == 1 or len(set(rtts_us.values())) > 1:
+            return {flow: f", {rtt_us / 1e3:g} ms" for flow, rtt_us in rtts_us.items() if rtt_us}
+        if flows:
+            return {flow["flow"]: f", {flow['sender']} to {flow['receiver']}" for flow in flows}
     return {}

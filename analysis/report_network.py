@@ -56,13 +56,14 @@ def _links(run: Run) -> Facts:
     for link in links:
         own = link["name"] if link.get("bottleneck") else ""
         delay = style.milliseconds(link.get("delay_us", 0))
-        groups.setdefault((own, style.rate(link["rate_bps"]), delay, *_queue(link), _loss(link)), []).append(link["name"])
+        facts = (style.rate(link["rate_bps"]), delay, *_queue(link), _loss(link))
+        groups.setdefault((own, *facts), []).append(link["name"])
     ways = {link["name"]: f"{link['from']} to {link['to']}" for link in links}
     rows = []
-    for (_, *facts), names in groups.items():
+    for (_, *resolved), names in groups.items():
         first = names[0] if len(names) == 1 else f"{names[0]}, {names[1]}{' ...' * (len(names) > 2)}"
         rows.append([first, ways[names[0]] if len(names) == 1 else f"{len(names)} links",
-                     "yes" if names[0] in run.bottlenecks else "", *facts])
+                     "yes" if names[0] in run.bottlenecks else "", *resolved])
     rows, note = _limited(rows, "kinds of links")
     return Facts("Links", ["link", "from, to", "bottleneck", "rate", "delay", "queue", "limit, packets", "limit, bytes",
                            "limit, time", "loss"], rows, note)

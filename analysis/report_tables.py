@@ -166,8 +166,10 @@ def _link_tables(results: Results, metrics: tuple[tuple[str, str], ...], links: 
                     else directions.get(link, link), label) for metric, label in metrics]
         found.append(column_table(results, f"{what}, {style.direction(link)}", columns))
     for name in dict.fromkeys(directions[link] for link in links if link in directions and link not in alone):
-        found.append(column_table(results, f"{what}, all links {style.direction(name)}",
-                                  [(metric, name, label) for metric, label in metrics]))
+        if any(value for row in results.experiment.rows for metric, _ in metrics
+               for value in results.sample(row, metric, name)):
+            found.append(column_table(results, f"All traffic, {style.direction(name)}",
+                                      [(metric, name, label) for metric, label in metrics]))
     return [table for table in found if table]
 
 

@@ -56,7 +56,8 @@ def write_run(path: Path, seed: int = 1, shape: Shape | None = None, *, subject:
     rng = np.random.default_rng(seed)
     subject = subject or path.name.rsplit("-seed", 1)[0]
     if flows is None:
-        flows = _sources(subject, shape) if tmix else [flow(port - 9_999, port, subject) for port in range(10_000, 10_010)]
+        flows = _sources(subject,
+                         shape) if tmix else [flow(port - 9_999, port, subject) for port in range(10_000, 10_010)]
     _write_descriptions(path, subject, seed, shape, tmix, flows, point or {}, engine)
     _write_links(raw, shape, rng, sojourn)
     if tmix:
@@ -125,7 +126,8 @@ def write_experiment(path: Path, ccas=("reno", "cubic"), seeds=(1, 2, 3), *, sha
     keys = list(dict.fromkeys(key for point in points or [] for key in point))
     write_json(path / "experiment.json", {
         "schema": 2, "name": path.name, "scenario": "access-link", "title": "Access link at 60 % load",
-        "description": "Nine sources of Tmix traffic.", "source": "made up for tests", "engine": "uml", "kernel_spec": None,
+        "description": "Nine sources of Tmix traffic.", "source": "made up for tests", "engine": "uml",
+        "kernel_spec": None,
         "parameters": {"load_percent": 60, "bottleneck_rate_bps": 100_000_000} if parameters is None else parameters,
         "axes": {key: list(dict.fromkeys(point[key] for point in points)) for key in keys},
         "subjects": list(ccas), "seeds": list(seeds), "runs": runs, "superseded": [],
@@ -136,7 +138,8 @@ def write_experiment(path: Path, ccas=("reno", "cubic"), seeds=(1, 2, 3), *, sha
 
 def flow(number: int, sport: int | None, variant: str, **changes) -> dict:
     """The record of fixture socket `sport` (n4 sends to n1)."""
-    return {"flow": number, "component": "greedy", "kind": "greedy", "transport": "tcp", "sender": "n4", "receiver": "n1",
+    return {"flow": number, "component": "greedy", "kind": "greedy", "transport": "tcp", "sender": "n4",
+            "receiver": "n1",
             "src": "10.0.4.2", "sport": sport, "dst": "10.0.1.2", "dport": 20_000, "variant": variant, "cca": variant,
             "start_us": 0, "stop_us": 12_000_000, "bytes": None, "rate_bps": None, "connections": 1, "source": None,
             "both_ways": False, "base_rtt_us": 8000, "hops": ["right_to_left"], **changes}
@@ -164,7 +167,8 @@ def _write_plan(path, subject, seed, shape, point, engine):
     write_json(path / "plan.json", {
         "schema": 2, "id": path.name, "subject": subject, "seed": seed, "engine": engine, "kernel_key": "6.12-5f0c",
         "guest_code": "ab" * 32, "inputs": {},
-        "variants": [{"name": name, "kernel_cca": name, "title": "", "source": "", "module": None, "module_sha256": None,
+        "variants": [{"name": name, "kernel_cca": name, "title": "", "source": "", "module": None,
+                      "module_sha256": None,
                       "sysctls": {}, "parameters": {}, "under_test": True} for name in subject.split("+")],
         "scenario": {"timing": timing, "hosts": {"ecn": 0, "sack": 1}, "traffic": [{"name": "tmix", "kind": "tmix"}],
                      "topology": {"note": "three <hosts> a side & Tmix", "edges_delay_us": {"left": [0, 12_000]}}},

@@ -72,7 +72,8 @@ def test_flows_by_congestion_control(flow_run, values, change):
     found = values(path)
     assert found["mean_throughput_l4", "cca_reno"] == pytest.approx(2, rel=1e-4)        # (1 + 3) / 2
     assert found["mean_agg_throughput_l4", "cca_reno"] == pytest.approx(4, rel=1e-4)
-    assert found["mean_throughput_l4", "cca_bic"] == found["mean_agg_throughput_l4", "cca_bic"] == pytest.approx(2, rel=1e-4)
+    assert found["mean_throughput_l4", "cca_bic"] == found["mean_agg_throughput_l4",
+                                                           "cca_bic"] == pytest.approx(2, rel=1e-4)
     assert found["mean_agg_throughput_l4", "all"] == pytest.approx(6, rel=1e-4)
 
 
@@ -85,7 +86,8 @@ def test_short_flows_against_long_ones(flow_run, values, change):
     assert values(path)["throughput_ratio_short_long", "rtt_20_to_200_ms"] == pytest.approx(2)
 
 
-@pytest.mark.parametrize("long", [{"base_rtt_us": 20_000}, {"base_rtt_us": None}, {"base_rtt_us": 200_000, "sport": 31_000}],
+@pytest.mark.parametrize("long",
+                         [{"base_rtt_us": 20_000}, {"base_rtt_us": None}, {"base_rtt_us": 200_000, "sport": 31_000}],
                          ids=["equal RTTs", "unknown RTT", "nothing got through"])
 def test_no_ratio(flow_run, values, long):
     found = values(flow_run(listed(10_000, 1, base_rtt_us=20_000), listed(10_001, 2, **long)))

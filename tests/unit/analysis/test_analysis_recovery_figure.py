@@ -20,8 +20,10 @@ def probe(*rows, base=0):
     """Rows (t_us, una, nxt, cwnd[, ssthresh[, data_len[, snd_wnd]]]) of tcp_probe; data in segments from `base`."""
     table = pd.DataFrame([(*row, *(recovery.NOT_SET, 0, 65535)[len(row) - 4:]) for row in rows],
                          columns=["t_us", "una", "nxt", "snd_cwnd", "ssthresh", "data_len", "snd_wnd"])
-    return pd.DataFrame({**table[["t_us", "snd_cwnd", "ssthresh", "data_len", "snd_wnd"]], "src": SRC, "dst": DST, "srtt_us": 100_000,
-                         "snd_una": (table["una"] * MSS + base) % 2**32, "snd_nxt": (table["nxt"] * MSS + base) % 2**32})
+    return pd.DataFrame({**table[["t_us", "snd_cwnd", "ssthresh", "data_len", "snd_wnd"]], "src": SRC, "dst": DST,
+                         "srtt_us": 100_000,
+                         "snd_una": (table["una"] * MSS + base) % 2**32,
+                         "snd_nxt": (table["nxt"] * MSS + base) % 2**32})
 
 
 #: segment 4 of 1..8 is lost; at 3rd duplicate ACK it goes out again, at 500 ms once more, by the timer
@@ -53,8 +55,10 @@ def test_what_the_timer_did_is_drawn_when_it_fired():
 
 def test_duplicates_are_numbered_and_other_segments_are_none():
     found = flow(*ROWS)
-    assert values(found.duplicates) == [(102_000, 3, 1), (103_000, 3, 2), (104_000, 3, 3), (105_000, 3, 4), (106_000, 3, 5)]
-    data = flow((1000, 0, 4, 4), (2000, 0, 4, 4, 9, 1448), (3000, 0, 4, 4), (4000, 0, 4, 4, 9, 0, 70_000), (5000, 0, 4, 4, 9, 0, 70_000))
+    assert values(found.duplicates) == [(102_000, 3, 1), (103_000, 3, 2), (104_000, 3, 3), (105_000, 3, 4),
+                                        (106_000, 3, 5)]
+    data = flow((1000, 0, 4, 4), (2000, 0, 4, 4, 9, 1448), (3000, 0, 4, 4), (4000, 0, 4, 4, 9, 0, 70_000),
+                (5000, 0, 4, 4, 9, 0, 70_000))
     # at 2000 data came, at 3000 a larger window; of the last row it is not known
     assert values(data.duplicates) == [(1000, 0, 1), (4000, 0, 2)]
     idle = flow((1000, 4, 4, 4), (2000, 4, 4, 4), (3000, 4, 4, 4))
@@ -63,7 +67,8 @@ def test_duplicates_are_numbered_and_other_segments_are_none():
 
 def test_retransmissions_stand_at_what_is_acknowledged():
     assert values(flow(*ROWS).retransmissions) == [(105_020, 3), (500_000, 3)]
-    assert values(flow(*ROWS, again=(102_000, 600_000, 700_000)).retransmissions) == [(102_000, 3), (600_000, 8), (700_000, 9)]
+    assert values(flow(*ROWS, again=(102_000, 600_000, 700_000)).retransmissions) == [(102_000, 3), (600_000, 8),
+                                                                                      (700_000, 9)]
 
 
 def test_chosen_losses_stand_where_they_were_sent():
@@ -78,7 +83,8 @@ def test_sequence_numbers_that_wrap():
 
 def test_the_threshold_is_not_what_outside_of_recovery_stands_for_it():
     """tcp_current_ssthresh() is 3/4 of the window if that is more than the threshold."""
-    rows = probe((1, 0, 9, 10), (2, 0, 9, 10, 5), (3, 0, 9, 6, 5), (4, 1, 9, 7, 5), (5, 2, 9, 8, 6), (6, 3, 9, 9, 6), (7, 4, 9, 9, 4))
+    rows = probe((1, 0, 9, 10), (2, 0, 9, 10, 5), (3, 0, 9, 6, 5), (4, 1, 9, 7, 5), (5, 2, 9, 8, 6), (6, 3, 9, 9, 6),
+                 (7, 4, 9, 9, 4))
     assert recovery._threshold(rows).tolist()[1:] == [5, 5, 5, 5, 5, 4] and np.isnan(recovery._threshold(rows)[0])
 
 
@@ -112,9 +118,11 @@ def test_one_row_for_every_control_that_lost_something(experiment, tmp_path):
     figure, = recovery.draw(Experiment(experiment), tmp_path)
     assert figure.name == "recovery" and figure.caption.endswith("Seed 1 only.")
     text = (tmp_path / "recovery.svg").read_text()
-    assert all(word in text for word in ("tahoe", "reno's", "threshold", "duplicate ACK", "lost")) and "plain" not in text
+    assert all(word in text for word in ("tahoe", "reno's", "threshold", "duplicate ACK",
+                                         "lost")) and "plain" not in text
     data = pd.read_csv(tmp_path / "recovery.csv")
-    assert data["tahoe losses segment"].dropna().tolist() == [4] and data["tahoe retransmissions t"].dropna().tolist() == [0.10502, 0.5]
+    assert data["tahoe losses segment"].dropna().tolist() == [4]
+    assert data["tahoe retransmissions t"].dropna().tolist() == [0.10502, 0.5]
     assert data["tahoe window cwnd"].max() == 6 and data["tahoe threshold ssthresh"].dropna().iloc[0] == 3
 
 
@@ -129,12 +137,14 @@ def test_times_of_repair(experiment):
 
 def spoil_flows(raw):
     """More flows than one can look at."""
-    fixture.save(raw / "tcp_probe.csv.gz", pd.concat([probe(*ROWS).assign(src=f"10.0.4.2:{port}") for port in range(10_000, 10_013)]))
+    fixture.save(raw / "tcp_probe.csv.gz",
+                 pd.concat([probe(*ROWS).assign(src=f"10.0.4.2:{port}") for port in range(10_000, 10_013)]))
 
 
 @pytest.mark.parametrize("spoil", [
     lambda raw: (raw / "tcp_probe.csv.gz").unlink(), lambda raw: (raw / "retransmissions.csv.gz").unlink(), spoil_flows,
-    lambda raw: fixture.write_json(raw / "workload.json", {**json.loads((raw / "workload.json").read_text()), "flows": []})])
+    lambda raw: fixture.write_json(raw / "workload.json",
+                                   {**json.loads((raw / "workload.json").read_text()), "flows": []})])
 def test_nothing_to_draw(experiment, tmp_path, spoil):
     for run in (experiment / "runs").iterdir():
         spoil(run / "raw")

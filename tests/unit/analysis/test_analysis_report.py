@@ -113,7 +113,8 @@ def test_corrupt_run_is_listed(tmp_path):
     report = build_report(path)
     html = report.path.read_text()
     assert "adus.csv.gz" in html and "1 run damaged" in html
-    assert list(report.problems) == ["reno-seed1"] and "adus.csv.gz: not what the run left" in report.problems["reno-seed1"]
+    assert list(report.problems) == ["reno-seed1"]
+    assert "adus.csv.gz: not what the run left" in report.problems["reno-seed1"]
 
 
 def test_many_ccas(tmp_path):

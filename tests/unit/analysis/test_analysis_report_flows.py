@@ -86,18 +86,22 @@ def test_throughput_of_a_steady_flow_is_drawn_as_such(experiment):
     assert late.min() == pytest.approx(1, rel=0.02) and late.max() == pytest.approx(1, rel=0.02)
 
 
-VARIANT = {"name": "libra-fast", "kernel_cca": "libra", "title": "TCP Libra", "source": "Marfia et al.", "module": "/home/a/tcp_libra",
-           "module_sha256": "0123456789abcdef", "sysctls": {"net.ipv4.tcp_sack": 0}, "parameters": {"capacity": "{bottleneck_kbps}"}}
+VARIANT = {"name": "libra-fast", "kernel_cca": "libra", "title": "TCP Libra", "source": "Marfia et al.",
+           "module": "/home/a/tcp_libra",
+           "module_sha256": "0123456789abcdef", "sysctls": {"net.ipv4.tcp_sack": 0},
+           "parameters": {"capacity": "{bottleneck_kbps}"}}
 
 
 def test_what_the_congestion_controls_were(experiment):
     def add(name, scenario):
-        reno = {**VARIANT, "name": "reno", "kernel_cca": "reno", "title": "", "source": "", "module_sha256": None, "sysctls": {}, "parameters": {}}
+        reno = {**VARIANT, "name": "reno", "kernel_cca": "reno", "title": "", "source": "", "module_sha256": None,
+                "sysctls": {}, "parameters": {}}
         scenario["variants"] = [VARIANT] if name.startswith("libra") else [reno]
     change(experiment, "plan.json", add)
     rows = report_controls.controls(Experiment(experiment))
     assert rows[0] == ("reno", "", "reno", "", "of the kernel")
-    assert rows[1] == ("libra-fast", "TCP Libra. Marfia et al.", "libra", "net.ipv4.tcp_sack=0 capacity={bottleneck_kbps}",
+    assert rows[1] == ("libra-fast", "TCP Libra. Marfia et al.", "libra",
+                       "net.ipv4.tcp_sack=0 capacity={bottleneck_kbps}",
                        "out of tree, sources 0123456789ab")
 
     def read_back(_name, checks):

@@ -54,7 +54,8 @@ def parking_lot(path):
             ({**link, "name": f"hop2_{link['direction'][0]}"} for link in content["links"])
         content["links"] = [*first, *second]
         content["paths"] = [
-            {"initiator": "n1", "acceptor": "n4", "base_rtt_us": 8000, "hops": ["hop1_l", "hop2_l"], "hops_back": ["hop2_r", "hop1_r"]},
+            {"initiator": "n1", "acceptor": "n4", "base_rtt_us": 8000, "hops": ["hop1_l", "hop2_l"],
+             "hops_back": ["hop2_r", "hop1_r"]},
             {"initiator": "n2", "acceptor": "n3", "base_rtt_us": 4000, "hops": ["hop2_l"], "hops_back": ["hop2_r"]}]
     edit(path / "raw" / "network.json", network)
 
@@ -129,7 +130,8 @@ def test_json_defects_name_file_and_field(run_dir):
     edit(run_dir / "plan.json", lambda plan: plan["scenario"]["timing"].update(warmup_us="soon"))
     with pytest.raises(AnalysisError, match="network.json: not readable as JSON"):
         _ = Run(run_dir).bottlenecks
-    with pytest.raises(AnalysisError, match="plan.json: scenario.timing.warmup_us: a whole number from 0 expected, not 'soon'"):
+    with pytest.raises(AnalysisError,
+                       match="plan.json: scenario.timing.warmup_us: a whole number from 0 expected, not 'soon'"):
         _ = Run(run_dir).interval
 
 
@@ -171,10 +173,14 @@ def test_subjects_keep_the_order_asked_for(tmp_path):
 
 @pytest.mark.parametrize("content, message", [
     ({"runs": ["runs/reno-seed1"], "command": ["run", "access-link", "--cca", "reno"]},
-     "made by an older version of the testbed: run the scenario again; its command was: bin/testbed run access-link --cca reno$"),
-    ({"runs": []}, "run the scenario again$"), ({"schema": 3}, "a newer version"), ({"schema": 2, "runs": []}, "runs: a list of 1 or more"),
-    ({"schema": 2, "runs": [{"id": "../../../etc", "name": "x", "subject": "x", "seed": 1, "point": {}}]}, "not the id of a run"),
-    ({"schema": 2, "runs": [{"id": "ab" * 8, "name": "x", "subject": "x", "seed": 1, "point": {}}] * 2}, "two runs are named 'x'"),
+     "made by an older version of the testbed: run the scenario again; its command was: "
+     "bin/testbed run access-link --cca reno$"),
+    ({"runs": []}, "run the scenario again$"), ({"schema": 3}, "a newer version"),
+    ({"schema": 2, "runs": []}, "runs: a list of 1 or more"),
+    ({"schema": 2, "runs": [{"id": "../../../etc", "name": "x", "subject": "x", "seed": 1, "point": {}}]},
+     "not the id of a run"),
+    ({"schema": 2, "runs": [{"id": "ab" * 8, "name": "x", "subject": "x", "seed": 1, "point": {}}] * 2},
+     "two runs are named 'x'"),
     ([], "a JSON object is expected"), (None, "a JSON object is expected")])
 def test_experiments_that_cannot_be_read(tmp_path, content, message):
     (tmp_path / "experiment.json").write_text(json.dumps(content))

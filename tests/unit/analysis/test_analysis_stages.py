@@ -59,7 +59,8 @@ def test_numbers_edited_by_hand_are_not_believed(run_dir):
 
 @pytest.mark.parametrize("spoil", [
     lambda path: (path / "metrics.csv").unlink(), lambda path: (path / "derived.json").unlink(),
-    lambda path: (path / "derived.json").write_text("[]"), lambda path: (path / "derived.json").write_text('{"metrics.csv": 7}'),
+    lambda path: (path / "derived.json").write_text("[]"),
+    lambda path: (path / "derived.json").write_text('{"metrics.csv": 7}'),
     lambda path: (path / "metrics.csv").write_bytes(b"")])
 def test_what_is_missing_or_damaged_is_made_again(run_dir, spoil):
     measure_run(run_dir)
@@ -128,11 +129,14 @@ def test_broken_files_cost_nothing_else(run_dir, one_file, code):
     assert "throughput_mean" in set(found.values["metric"])
 
 
-def test_a_check_is_one_file(run_dir, one_file):
+def test_a_check_is_one_file(run_dir, one_file, monkeypatch):
+    listed = fidelity.names
+    monkeypatch.setattr(fidelity, "names", lambda: [name for name in listed() if name in ADDED])
     added = one_file(fidelity, "of_a_test", """\
         from testbed.fidelity import Finding
         def check(evidence):
-            yield Finding("ok", f"{len(evidence.flows)} flows on {len(evidence.network['links'])} links of {evidence.clock}")
+            links = evidence.network["links"]
+            yield Finding("ok", f"{len(evidence.flows)} flows on {len(links)} links of {evidence.clock}")
             yield Finding("invalid", "made up")
         """)
     verdict = fidelity.judge_run(run_dir)
@@ -149,7 +153,8 @@ def only(monkeypatch, *names):
 
 def test_a_check_that_raises_is_suspect_and_the_others_count(run_dir, one_file, monkeypatch):
     one_file(fidelity, "breaks", "def check(evidence):\n    return evidence.json('nothing.json')\n")
-    one_file(fidelity, "passes", "from testbed.fidelity import Finding\ndef check(evidence):\n    yield Finding('ok', 'fine')\n")
+    one_file(fidelity, "passes",
+             "from testbed.fidelity import Finding\ndef check(evidence):\n    yield Finding('ok', 'fine')\n")
     only(monkeypatch, "breaks", "passes")
     verdict = fidelity.judge_run(run_dir)
     assert verdict["verdict"] == "suspect"
@@ -203,6 +208,7 @@ def test_damaged_runs_are_neither_judged_nor_measured(run_dir):
 def test_a_read_only_folder_is_reported_all_the_same(tmp_path, monkeypatch):
     """Root may write anywhere, so writing is made to fail."""
     path = fixture.write_experiment(tmp_path / "e", ["reno"], [1])
+    only(monkeypatch)
 
     def refuse(*_arguments, **_more):
         raise PermissionError(13, "Permission denied")
@@ -232,3 +238,11 @@ def test_code_hash_covers_what_is_imported(tmp_path):
     names = {str(path) for path in derived._code(derived.PROJECT_DIR / "analysis/metrics/goodput.py", 0, 0)[1]}
     assert str(derived.PROJECT_DIR / "analysis/tcp.py") in names
     assert str(derived.PROJECT_DIR / "analysis/metrics/__init__.py") in names
+
+
+def test_the_example_of_the_docs(run_dir, one_file):
+    text = (derived.PROJECT_DIR / "docs" / "metrics.md").read_text()
+    code = text[text.index('    """Largest backlog'):text.index("Metrics are a stage")]
+    one_file(metrics, "of_a_test", code)
+    values = measure_run(run_dir).values
+    assert values[values["metric"] == "backlog_max"]["value"].tolist() == [150_000, 6_000]

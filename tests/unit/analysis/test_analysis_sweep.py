@@ -47,7 +47,8 @@ def test_tables_have_a_column_for_each_axis(experiment):
     tables = {file.stem: pd.read_csv(file) for file in files}
     for table in tables.values():
         assert table[LIMIT].drop_duplicates().tolist() == [85, 170, 1000]
-    row = tables["summary"].set_index([LIMIT, "subject", "metric", "scope"]).loc[(170, "cubic", "throughput_mean", DOWN)]
+    row = tables["summary"].set_index([LIMIT, "subject", "metric", "scope"]).loc[(170, "cubic", "throughput_mean",
+                                                                                  DOWN)]
     assert row["mean"] == pytest.approx(72) and row["n"] == 2
     compared = tables["comparison"].set_index([LIMIT, "metric", "scope"])["result"]
     assert compared[85, "throughput_mean", DOWN] == "not distinguishable"
@@ -56,7 +57,8 @@ def test_tables_have_a_column_for_each_axis(experiment):
 
 
 def test_an_axis_takes_the_place_of_its_parameter(tmp_path):
-    path = fixture.write_experiment(tmp_path / "e", ["reno"], [1], parameters={"load": "60", "buffer": "long"}, shapes={"reno": QUICK},
+    path = fixture.write_experiment(tmp_path / "e", ["reno"], [1], parameters={"load": "60", "buffer": "long"},
+                                    shapes={"reno": QUICK},
                                     points=[{"load": "60"}, {"load": "85"}])
     table = Results(Experiment(path)).summary()
     assert table["load"].drop_duplicates().tolist() == ["60", "85"] and set(table["buffer"]) == {"long"}
@@ -64,7 +66,8 @@ def test_an_axis_takes_the_place_of_its_parameter(tmp_path):
 
 
 def test_an_axis_that_is_called_like_a_column(tmp_path):
-    path = fixture.write_experiment(tmp_path / "e", ["reno"], [1], points=[{"seed": "a"}, {"seed": "b"}], shapes={"reno": QUICK})
+    path = fixture.write_experiment(tmp_path / "e", ["reno"], [1], points=[{"seed": "a"}, {"seed": "b"}],
+                                    shapes={"reno": QUICK})
     results = Results(Experiment(path))
     assert results.runs()["seed"].tolist() == [1, 1] and results.runs()["axis.seed"].tolist() == ["a", "b"]
     assert results.summary()["axis.seed"].drop_duplicates().tolist() == ["a", "b"]
@@ -77,19 +80,22 @@ def test_figure_against_an_axis(experiment, tmp_path):
     key = f"throughput_mean {DOWN} cubic"
     assert data[f"{key} x"].tolist() == [85, 170, 1000]
     assert data[f"{key} mean"].tolist() == pytest.approx([60, 72, 60])
-    assert {"reno", "cubic", "limit", "drop rate (%)"} <= set(re.findall(r"(?<=>)[^<>]+(?=<)", (tmp_path / "sweep.svg").read_text()))
+    assert {"reno", "cubic", "limit",
+            "drop rate (%)"} <= set(re.findall(r"(?<=>)[^<>]+(?=<)", (tmp_path / "sweep.svg").read_text()))
 
 
 def test_two_axes_and_long_flows(tmp_path):
     """Rates with units on x, in the unit of the first; queues as panels."""
-    points = [{KIND: kind, "rate": rate} for kind in ("pfifo", "codel") for rate in ("500 kbit/s", "1 Mbit/s", "2 Mbit/s")]
+    points = [{KIND: kind, "rate": rate} for kind in ("pfifo", "codel")
+              for rate in ("500 kbit/s", "1 Mbit/s", "2 Mbit/s")]
     path = fixture.write_experiment(tmp_path / "e", ["reno", "bbr"], [1], tmix=False, points=points,
                                     shapes={"reno": QUICK, "bbr": QUICK}, flows=[fixture.flow(1, 10_000, "reno")])
     figures = sweep.draw(Experiment(path), tmp_path)
     assert [figure.name for figure in figures] == ["sweep", "sweep_flows"]
     data = pd.read_csv(tmp_path / "sweep_flows.csv")
     assert data["mean_throughput_l4 flow_1 pfifo reno x"].tolist() == [500, 1000, 2000]
-    assert "rate (kbit/s)" in (tmp_path / "sweep_flows.svg").read_text() and "kind=codel" in (tmp_path / "sweep.svg").read_text()
+    assert "rate (kbit/s)" in (tmp_path / "sweep_flows.svg").read_text()
+    assert "kind=codel" in (tmp_path / "sweep.svg").read_text()
     assert "for each kind" in figures[0].caption
 
 
@@ -104,7 +110,8 @@ def test_axes_of_numbers(values, unit, numbers):
 
 
 def test_axes_without_numbers_are_not_drawn_against(tmp_path):
-    path = fixture.write_experiment(tmp_path / "e", ["reno"], [1], points=[{KIND: "pfifo"}, {KIND: "codel"}], shapes={"reno": QUICK})
+    path = fixture.write_experiment(tmp_path / "e", ["reno"], [1], points=[{KIND: "pfifo"}, {KIND: "codel"}],
+                                    shapes={"reno": QUICK})
     assert sweep.draw(Experiment(path), tmp_path) == []
 
 
@@ -117,7 +124,8 @@ def test_figures_of_single_rows_show_the_first_points_and_say_so(tmp_path):
     figures, errors = draw_all(loaded, tmp_path / "figures")
     assert not errors and figures[0].name == "sweep"
     for figure in figures[1:]:
-        assert "Of the 6 points of the sweep only the first 4: limit=10; limit=11; limit=12; limit=13." in figure.caption
+        assert "Of the 6 points of the sweep only the first 4: limit=10; limit=11; limit=12; limit=13." \
+            in figure.caption
     assert "cubic limit=13" in (tmp_path / "figures" / "throughput.svg").read_text()
     looks = loaded.looks(loaded.drawn)
     assert looks["reno limit=10"].colour == looks["reno limit=13"].colour != looks["cubic limit=10"].colour
@@ -131,7 +139,8 @@ def test_report_shows_points_once_and_folds_long_tables(experiment):
     assert "<details><summary>Bottleneck, right to left:" not in html
     content = json.loads((experiment / "experiment.json").read_text())
     first, other = content["runs"][0], content["runs"][1:]
-    missing = [{**first, "id": f"{number:016x}", "name": f"n{number}", "point": {LIMIT: str(number)}} for number in range(2000, 2100)]
+    missing = [{**first, "id": f"{number:016x}", "name": f"n{number}", "point": {LIMIT: str(number)}}
+               for number in range(2000, 2100)]
     fixture.write_json(experiment / "experiment.json", {**content, "runs": [first, *other, *missing], "axes": {}})
     html = build_report(experiment).path.read_text()
     assert "<details><summary>Bottleneck, right to left: 6 rows" in html and "100 runs missing" in html

@@ -81,12 +81,12 @@ def _fixed_variants(scenarios: Sequence[Scenario], engine: EngineBase, report: R
 
 def _merge(subject: ccas.Subject, others: Sequence[ccas.Variant]) -> list[dict[str, Any]]:
     """Records of the variants under test and of those that stand beside them."""
-    records = [{**record, "under_test": True} for record in subject.record()]
+    records: list[dict[str, Any]] = [{**record, "under_test": True} for record in subject.record()]
     for variant in others:
         same = next((record for record in records if record["name"] == variant.name), None)
         if same is None:
             records.append({**variant.record(), "under_test": False})
-        elif {**same, "under_test": False} != {**variant.record(), "under_test": False}:
+        elif {**variant.record(), "under_test": True} != same:
             raise UsageError(f"{variant.name} of the scenario's traffic and {variant.name} under test are two "
                              "different things: give one of them another name")
     return records

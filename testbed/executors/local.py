@@ -90,11 +90,13 @@ class Executor(ExecutorBase):
 
     def _work(self, job: Job, shared_dir: pathlib.Path, cpu: int, mouth: Any) -> None:
         """In the worker: one run, its outcome as a message."""
+        def tell(phase: str, t_us: int) -> None:
+            mouth.send((phase, t_us))
+
         _die_with_parent()
         os.sched_setaffinity(0, {cpu})
         try:
-            outcome = execute(job, self._engine, self._store, shared_dir, cpu,
-                              lambda phase, t_us: mouth.send((phase, t_us)))
+            outcome = execute(job, self._engine, self._store, shared_dir, cpu, tell)
         except OSError as problem:
             reason = f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
             outcome = Outcome(job.plan.id, error=f"{reason}{_room_left(self._store.runs)}")
@@ -114,6 +116,10 @@ def _room_left(folder: pathlib.Path) -> str:
 def _die_with_parent() -> None:
     """A worker ends, cleaning up, when the testbed is interrupted, terminated or killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def end(*_signal: object) -> None:
+        sys.exit(143)
+
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(143))
+        signal.signal(number, end)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

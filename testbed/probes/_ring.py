@@ -5,6 +5,7 @@ and decoding them afterwards, all pages side by side.
 Format: kernel/trace/ring_buffer.c (struct buffer_data_page, struct ring_buffer_event) and
 each event's `format` file in tracefs.
 """
+import glob
 import os
 import pathlib
 import re
@@ -46,8 +47,10 @@ class TraceInstance:
             with open(f"{work_dir}/{event.replace('/', '-')}.format", "w") as f:
                 f.write(text)
         self._events = list(events)
-        self._pipe = os.open(f"{self._dir}/per_cpu/cpu0/trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK)
-        self._out = open(f"{work_dir}/{name}.pages", "wb", buffering=1 << 20)
+        # each CPU has a buffer of its own: (its folder, pipe, file)
+        self._cpus = [(folder, os.open(f"{folder}/trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK),
+                       open(f"{work_dir}/{name}.{os.path.basename(folder)}.pages", "wb", buffering=1 << 20))
+                      for folder in sorted(glob.glob(f"{self._dir}/per_cpu/cpu[0-9]*"))]
 
     def _write(self, name: str, value: str) -> None:
         with open(f"{self._dir}/{name}", "w") as f:
@@ -59,27 +62,32 @@ class TraceInstance:
 
     def drain(self) -> None:
         """Move what has been recorded to the file, in pages of PAGE_BYTES."""
-        while page := self._next_page():
-            self._out.write(page.ljust(PAGE_BYTES, b"\0"))
-        forget_cached(self._out)
-
-    def _next_page(self) -> bytes:
-        try:
-            return os.read(self._pipe, PAGE_BYTES)
-        except BlockingIOError:
-            return b""
+        for _, pipe, out in self._cpus:
+            while page := _next_page(pipe):
+                out.write(page.ljust(PAGE_BYTES, b"\0"))
+            forget_cached(out)
 
     def close(self) -> int:
         """Stop recording; returns the number of events the kernel lost or overwrote."""
         for event in self._events:
             self._write(f"events/{event}/enable", "0")
         self.drain()
-        self._out.close()
-        os.close(self._pipe)
-        with open(f"{self._dir}/per_cpu/cpu0/stats") as f:
-            counts = dict(line.split(":", 1) for line in f if ":" in line)
+        lost = 0
+        for folder, pipe, out in self._cpus:
+            out.close()
+            os.close(pipe)
+            with open(f"{folder}/stats") as f:
+                counts = dict(line.split(":", 1) for line in f if ":" in line)
+            lost += int(counts["overrun"]) + int(counts["commit overrun"]) + int(counts["dropped events"])
         os.rmdir(self._dir)
-        return int(counts["overrun"]) + int(counts["commit overrun"]) + int(counts["dropped events"])
+        return lost
+
+
+def _next_page(pipe: int) -> bytes:
+    try:
+        return os.read(pipe, PAGE_BYTES)
+    except BlockingIOError:
+        return b""
 
 
 class TraceSampler:
@@ -112,11 +120,34 @@ def read_format(path: pathlib.Path) -> tuple[int, dict[str, Field]]:
     return int(number.group(1)), fields
 
 
-def decode(path: pathlib.Path, pages_at_once: int = 1 << 14) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Yield (timestamps in ns, ids, byte offsets, bytes) per batch of pages, in recorded order.
+def decode(work_dir: pathlib.Path, name: str, pages_at_once: int = 1 << 14) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Yield (timestamps in ns, ids, byte offsets, bytes) of a TraceInstance per batch of pages, in the order of time.
 
-    offsets are where each event's fields start in `bytes` (a numpy uint8 array).
+    offsets are where each event's fields start in `bytes` (a numpy uint8 array). The events of several CPUs
+    are brought into one order, as one batch: among equal times the CPU with the lower number comes first.
     """
+    files = sorted(work_dir.glob(f"{name}.cpu*.pages"), key=lambda path: int(path.name.split(".")[-2][3:]))
+    filled = [path for path in files if path.stat().st_size]
+    if len(filled) < 2:
+        for path in filled:
+            yield from _batches(path, pages_at_once)
+        return
+    import numpy as np
+    times, ids, starts, raws, offset = [], [], [], [], 0
+    for path in filled:
+        for batch in _batches(path, pages_at_once):
+            times.append(batch[0])
+            ids.append(batch[1])
+            starts.append(batch[2] + offset)
+            raws.append(batch[3])
+            offset += batch[3].size
+    order = np.argsort(np.concatenate(times), kind="stable")
+    yield (np.concatenate(times)[order], np.concatenate(ids)[order], np.concatenate(starts)[order],
+           np.concatenate(raws))
+
+
+def _batches(path: pathlib.Path, pages_at_once: int) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """The batches of one CPU's file."""
     import numpy as np
     with open(path, "rb") as f:
         while True:

@@ -81,7 +81,7 @@ def _sojourns(work_dir: pathlib.Path, np: Any) -> Iterator[tuple[Any, Any, Any]]
     formats = {event: read_format(work_dir / f"{event.replace('/', '-')}.format") for event in _EVENTS}
     (enqueue_id, enqueue), (dequeue_id, dequeue) = (formats[event] for event in _EVENTS)
     waiting = (np.empty(0, np.int64), np.empty(0, np.uint64))        # enqueued, not yet dequeued
-    for time_ns, ids, starts, raw in decode(work_dir / "sojourn.pages"):
+    for time_ns, ids, starts, raw in decode(work_dir, "sojourn"):
         is_in, is_out = ids == enqueue_id, ids == dequeue_id
         skb, index = np.zeros(ids.size, np.uint64), np.zeros(ids.size, np.int64)
         skb[is_in] = column(raw, starts[is_in], enqueue["skbaddr"])

@@ -46,7 +46,7 @@ def _tables(work_dir: pathlib.Path, context: Json, event: str, decoded: _Decoded
     """One table for each batch of trace pages, in order of time."""
     import pandas as pd
     event_id, fields = read_format(work_dir / f"{event.replace('/', '-')}.format")
-    for time_ns, ids, starts, raw in decode(work_dir / "tcp_probe.pages"):
+    for time_ns, ids, starts, raw in decode(work_dir, "tcp_probe"):
         time_ns = time_ns - context["t0_ns"]
         mine = (ids == event_id) & (time_ns >= 0) & (time_ns < context["duration_us"] * 1000)
         yield pd.DataFrame({"t_us": time_ns[mine] // 1000, **decoded(raw, starts[mine], fields)})

@@ -13,10 +13,10 @@ T0 = 1_700_000_123_456_789
 def decode(tmp_path):
     """decode(pages, at once) -> [(t_ns, id)]."""
     def decoded(pages, pages_at_once=1 << 14):
-        path = tmp_path / "x.pages"
+        path = tmp_path / "x.cpu0.pages"
         path.write_bytes(b"".join(pages))
         found = []
-        for times, ids, _, _ in _ring.decode(path, pages_at_once):
+        for times, ids, _, _ in _ring.decode(tmp_path, "x", pages_at_once):
             found += zip(times.tolist(), ids.tolist())
         return found
     return decoded
@@ -127,3 +127,14 @@ _PAGES = st.lists(st.builds(
 def test_any_pages_decode_as_the_naive_decoder_does(decode, pages, at_once):
     expected = [(t, kind) for t, kind, _ in ring.decode_naively(b"".join(pages))]
     assert decode(pages, at_once) == expected
+
+
+def test_the_events_of_several_cpus_come_in_one_order(tmp_path):
+    pages = {0: [ring.page(T0, ring.event(0, ring.other()), ring.event(20, ring.other()))],
+             1: [ring.page(T0 + 10, ring.event(0, ring.other())), ring.page(T0 + 20, ring.event(0, ring.other()))], 2: []}
+    for cpu, content in pages.items():
+        (tmp_path / f"x.cpu{cpu}.pages").write_bytes(b"".join(content))
+    (times, ids, starts, raw), = _ring.decode(tmp_path, "x")
+    assert (times - T0).tolist() == [0, 10, 20, 20] and ids.tolist() == [7] * 4
+    # of equal times, the CPU with the lower number is first
+    assert (starts[2] < 4096) and (starts[3] >= 8192) and raw.size == 3 * 4096

@@ -17,7 +17,7 @@ LINKS = {"links": [{"name": "left_to_right", "ifindex": 1001, "bottleneck": True
 def write_work(folder, pages):
     (folder / "qdisc-qdisc_enqueue.format").write_text(ring.ENQUEUE_FORMAT)
     (folder / "qdisc-qdisc_dequeue.format").write_text(ring.DEQUEUE_FORMAT)
-    (folder / "sojourn.pages").write_bytes(b"".join(pages))
+    (folder / "sojourn.cpu0.pages").write_bytes(b"".join(pages))
 
 
 def timed(*steps):

@@ -82,9 +82,9 @@ def test_full_page(decode):
 
 
 def test_a_torn_file_is_an_error(tmp_path):
-    (tmp_path / "x").write_bytes(ring.page(T0, ring.event(1, ring.other()))[:-1])
+    (tmp_path / "x.cpu0.pages").write_bytes(ring.page(T0, ring.event(1, ring.other()))[:-1])
     with pytest.raises(ValueError, match="middle of a page"):
-        list(_ring.decode(tmp_path / "x"))
+        list(_ring.decode(tmp_path, "x"))
 
 
 def test_columns_are_read_at_their_offsets(tmp_path):
@@ -94,7 +94,7 @@ def test_columns_are_read_at_their_offsets(tmp_path):
     assert fields["skbaddr"] == (32, 8, False) and fields["ifindex"] == (40, 4, True)
     assert fields["common_type"] == (0, 2, False) and fields["qdisc"] == (8, 8, False)
     skbs = [0xFFFF_8880_1234_5678, 1, 2**63]
-    (tmp_path / "x").write_bytes(ring.page(T0, *[ring.event(1, ring.dequeue(skb, -n)) for n, skb in enumerate(skbs)]))
+    (tmp_path / "x.cpu0.pages").write_bytes(ring.page(T0, *[ring.event(1, ring.dequeue(skb, -n)) for n, skb in enumerate(skbs)]))
     (_, ids, starts, raw), = _ring.decode(tmp_path / "x")
     assert _ring.column(raw, starts, fields["skbaddr"]).tolist() == skbs
     assert _ring.column(raw, starts, fields["ifindex"]).tolist() == [0, -1, -2]

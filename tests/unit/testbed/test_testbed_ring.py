@@ -95,7 +95,7 @@ def test_columns_are_read_at_their_offsets(tmp_path):
     assert fields["common_type"] == (0, 2, False) and fields["qdisc"] == (8, 8, False)
     skbs = [0xFFFF_8880_1234_5678, 1, 2**63]
     (tmp_path / "x.cpu0.pages").write_bytes(ring.page(T0, *[ring.event(1, ring.dequeue(skb, -n)) for n, skb in enumerate(skbs)]))
-    (_, ids, starts, raw), = _ring.decode(tmp_path / "x")
+    (_, ids, starts, raw), = _ring.decode(tmp_path, "x")
     assert _ring.column(raw, starts, fields["skbaddr"]).tolist() == skbs
     assert _ring.column(raw, starts, fields["ifindex"]).tolist() == [0, -1, -2]
     assert _ring.column(raw, starts, fields["common_type"]).tolist() == [ring.DEQUEUE_ID] * 3

@@ -117,7 +117,7 @@ def test_equal_data_give_equal_files(tmp_path, collect):
 
 
 def found(folder, monkeypatch, pages_at_once):
-    monkeypatch.setattr(sojourn, "decode", lambda path: _ring.decode(path, pages_at_once))
+    monkeypatch.setattr(sojourn, "decode", lambda *where: _ring.decode(*where, pages_at_once))
     return [tuple(int(v) for v in row) for batch in sojourn._sojourns(folder, np) for row in zip(*batch)]
 
 

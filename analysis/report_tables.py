@@ -120,10 +120,11 @@ def column_table(results: Results, title: str, columns: Sequence[tuple[str, str,
     """A row per subject and point that has any of the columns (metric, scope, label); None if none has."""
     columns = [column for column in columns if results.unit(column[0], column[1]) is not None]
     counted = []
+    tried = {results.experiment.row_of(run) for run in results.experiment.runs if run.state.kind != "missing"}
     for row in results.experiment.rows:
         count = max((len(results.sample(row, metric, scope)) for metric, scope, _ in columns), default=0)
-        # without a run that can be used it is there all the same, with empty cells
-        if count or not results.experiment.usable(row):
+        # what was tried and can not be used is there all the same, with empty cells
+        if count or row in tried and not results.experiment.usable(row):
             counted.append((row, count))
     if not any(count for _, count in counted):
         return None

@@ -164,7 +164,8 @@ def mismatch(value: Any, shape: Any, field: str = "") -> str | None:
     elif isinstance(shape, (Values, Each)):
         items = value.items() if isinstance(shape, Values) else enumerate(value)
         for key, item in items:
-            if found := mismatch(item, shape.shape, f"{field}.{key}" if field else str(key)):
+            place = str(key) if str(key).isprintable() and len(str(key)) <= 40 else _short(key)
+            if found := mismatch(item, shape.shape, f"{field}.{place}" if field else place):
                 return found
     return None
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Configuring, building and caching the guest kernel."""
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import fcntl
@@ -11,19 +13,24 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from kernel import patching, source as sources
+from kernel import crash, guest, host, patching, source as sources
 from kernel.source import KernelError
 
 _HERE = pathlib.Path(__file__).parent
 _CONFIG = _HERE / "uml.config"
 #: compiler calls and the like of a trimmed build, for the progress shown
 _ABOUT_STEPS = 1250
+_FIRST_BOOT_S = 120
 #: options that are called something else in some kernels, or cannot be chosen without a patch
 _MAY_DIFFER = {"CONFIG_HZ=1000", "CONFIG_DEFAULT_RENO=y", "CONFIG_PROC_SYSCTL=y", "CONFIG_SYSCTL=y"}
 #: the banner of a kernel ends up in its random number generator: the same for every build
 _BUILD_ENVIRONMENT = {"KBUILD_BUILD_TIMESTAMP": "2024-11-17", "KBUILD_BUILD_USER": "testbed",
                       "KBUILD_BUILD_HOST": "testbed", "KBUILD_BUILD_VERSION": "1"}
+
+Report = Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +43,11 @@ class Kernel:
     source: str
     key: str
     config_sha256: str
-    congestion_controls: tuple
-    features: frozenset = frozenset()     # "seccomp": it can run its user space without ptrace
+    congestion_controls: tuple[str, ...]
+    features: frozenset[str] = frozenset()     # "seccomp": it can run its user space without ptrace
 
 
-def find(spec=None):
+def find(spec: str | None = None) -> Kernel | None:
     """The built kernel for `spec` if it is in the cache, else None."""
     try:
         name, identity = sources.identify(spec)
@@ -49,7 +56,7 @@ def find(spec=None):
         return None
 
 
-def ensure(spec=None, report=print):
+def ensure(spec: str | None = None, report: Report = print) -> Kernel:
     """The kernel for `spec`, built if need be (some minutes). Raises KernelError.
 
     report(text) is called with what is being done.
@@ -65,6 +72,9 @@ def ensure(spec=None, report=print):
     missing = sources.missing_tools()
     if missing:
         raise KernelError(f"to build a kernel, first: apt-get install {' '.join(p for _, p in missing)}")
+    if re.search(r"[\s:]", str(sources.cache_dir())):
+        raise KernelError(f"{sources.cache_dir()}: kernels are not built in folders with spaces or colons in their names; "
+                          "set TESTBED_CACHE")
     with lock():
         built = _load(target, name)            # somebody else may have built it meanwhile
         if built:
@@ -74,45 +84,61 @@ def ensure(spec=None, report=print):
             source_dir.parent.mkdir(parents=True, exist_ok=True)
             fresh = source_dir.with_name(source_dir.name + ".unpatched")
             shutil.rmtree(fresh, ignore_errors=True)
-            sources.fetch(spec, fresh, report)
-            patching.put_all(fresh, report)
-            os.replace(fresh, source_dir)
+            try:
+                sources.fetch(spec, fresh, report)
+                patching.put_all(fresh, report)
+                os.replace(fresh, source_dir)
+            finally:
+                shutil.rmtree(fresh, ignore_errors=True)
         _build(source_dir, target, report)
         report("booting it once")
         _describe(source_dir, target)
-    return _load(target, name)
+    built = _load(target, name)
+    if not built:
+        raise KernelError(f"{target}: what was built has gone")
+    return built
 
 
-def build_dir(spec, identity):
+def build_dir(spec: str | None, identity: str) -> pathlib.Path:
     """Where the build of `spec`, which has this identity, is or will be."""
     return build_dir_of(identity, sources.version_of(spec))
 
 
-def build_dir_of(identity, version):
+def build_dir_of(identity: str, version: tuple[int, ...] | None) -> pathlib.Path:
     """A build is known by its source, configuration, patches and compiler."""
-    compiler = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True).stdout \
+    compiler = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=False).stdout \
         if shutil.which("gcc") else ""
     key = hashlib.sha256("\0".join([identity, _CONFIG.read_text(), patching.digest(version), compiler]).encode())
     return sources.cache_dir() / "kernels" / f"{identity}-{key.hexdigest()[:12]}"
 
 
-def _source_dir(spec, identity):
+def _source_dir(spec: str | None, identity: str) -> pathlib.Path:
     """A patched tree is known by its source and patches."""
     return sources.cache_dir() / "sources" / f"{identity}-{patching.digest(sources.version_of(spec))[:8]}"
 
 
-def _load(build_dir, name):
+def facts_of(build_dir: pathlib.Path) -> dict[str, Any] | None:
+    """What is known of a finished build, else None: also if its testbed.json is not whole."""
     try:
-        facts = json.loads((build_dir / "testbed.json").read_text())
-    except FileNotFoundError:
+        facts = json.loads((build_dir / "testbed.json").read_text(encoding="utf-8"))
+        texts = [facts["source_dir"], facts["release"], facts["config_sha256"], *facts["congestion_controls"],
+                 *facts["features"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return facts if all(isinstance(text, str) for text in texts) else None
+
+
+def _load(build_dir: pathlib.Path, name: str) -> Kernel | None:
+    facts = facts_of(build_dir)
+    if not facts or not os.access(build_dir / "linux", os.X_OK):
         return None
     return Kernel(program=build_dir / "linux", source_dir=pathlib.Path(facts["source_dir"]), build_dir=build_dir,
                   release=facts["release"], source=name, key=build_dir.name,
                   config_sha256=facts["config_sha256"], congestion_controls=tuple(facts["congestion_controls"]),
-                  features=frozenset(facts.get("features", ())))
+                  features=frozenset(facts["features"]))
 
 
-def _note_use(built):
+def _note_use(built: Kernel) -> None:
     """For kernel/pruning.py: when a kernel was last wanted."""
     try:
         os.utime(built.build_dir / "testbed.json")
@@ -121,32 +147,32 @@ def _note_use(built):
 
 
 @contextlib.contextmanager
-def lock():
+def lock() -> Iterator[None]:
     """One build at a time per cache."""
     sources.cache_dir().mkdir(parents=True, exist_ok=True)
-    with open(sources.cache_dir() / "lock", "w") as f:
+    with open(sources.cache_dir() / "lock", "w", encoding="utf-8") as f:
         fcntl.flock(f, fcntl.LOCK_EX)
         yield
 
 
-def make_command(source_dir, build_dir):
+def make_command(source_dir: pathlib.Path, build_dir: pathlib.Path) -> list[str]:
     """make for a guest kernel, to be followed by its target."""
     return ["make", "-C", str(source_dir), f"O={build_dir}", "ARCH=um"]
 
 
-def make_environment():
+def make_environment() -> dict[str, str]:
     """Environment of a kernel build: nothing of the user's but where programs are."""
     keep = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR")}
     return {**keep, "LC_ALL": "C", **_BUILD_ENVIRONMENT}
 
 
-def _build(source_dir, build_dir, report):
+def _build(source_dir: pathlib.Path, build_dir: pathlib.Path, report: Report) -> None:
     build_dir.mkdir(parents=True, exist_ok=True)
     log_path = build_dir / "build.log"
     make = make_command(source_dir, build_dir)
-    with open(log_path, "w") as log:
+    with open(log_path, "w", encoding="utf-8") as log:
         configured = subprocess.run(make + ["allnoconfig", f"KCONFIG_ALLCONFIG={_CONFIG}"], stdout=log,
-                                    stderr=subprocess.STDOUT, env=make_environment())
+                                    stderr=subprocess.STDOUT, env=make_environment(), check=False)
     if configured.returncode:
         raise KernelError(f"configuring failed, see {log_path}")
     _check_config(build_dir / ".config", report)
@@ -154,8 +180,8 @@ def _build(source_dir, build_dir, report):
                                text=True, errors="replace", env=make_environment())
     steps = 0
     try:
-        with open(log_path, "a") as log:
-            for line in process.stdout:
+        with open(log_path, "a", encoding="utf-8") as log:
+            for line in process.stdout or ():
                 log.write(line)
                 if re.match(r"  [A-Z]{2,}", line):
                     steps += 1
@@ -171,7 +197,7 @@ def _build(source_dir, build_dir, report):
         raise KernelError("the kernel does not build; the log is " + str(log_path) + "".join("\n  " + e for e in errors))
 
 
-def _check_config(config, report):
+def _check_config(config: pathlib.Path, report: Report) -> None:
     """Options that the fragment asks for and this kernel did not take are an error."""
     text = config.read_text()
     have = set(text.splitlines())
@@ -186,27 +212,29 @@ def _check_config(config, report):
         report(f"this kernel has no {', '.join(l.partition('=')[0] for l in missing)}: built without")
 
 
-def _describe(source_dir, build_dir):
+def _describe(source_dir: pathlib.Path, build_dir: pathlib.Path) -> None:
     """Boot the kernel once: it works, and says what congestion controls it has."""
     config = (build_dir / ".config").read_bytes()
-    with tempfile.TemporaryDirectory(prefix="testbed-uml-") as scratch:
-        done = subprocess.run(
-            ["setarch", "-R", str(build_dir / "linux"), "mem=64M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
-             "time-travel=inf-cpu", "quiet", "con=null", "con0=null,fd:2", f"uml_dir={scratch}", "umid=probe",
-             "init=/usr/bin/python3", "--", "-I", "-S", str(_HERE / "first_boot.py")],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
-    match = re.search(r"^release (\S+)\ncongestion controls (.+)$", done.stdout + done.stderr, re.M)
+    with tempfile.TemporaryDirectory(prefix="testbed-uml-") as name:
+        scratch = pathlib.Path(name)
+        shutil.copyfile(_HERE / "first_boot.py", scratch / "init.py")
+        log = guest.run_briefly(build_dir / "linux", scratch, ["init.py"], scratch, _FIRST_BOOT_S)
+    if log is None:
+        raise KernelError(f"the kernel was built, but its first boot did not end within {_FIRST_BOOT_S} s")
+    match = re.search(r"^release (\S+)\ncongestion controls (.+)$", log, re.M)
     if not match:
-        raise KernelError("the kernel was built but does not boot:\n" + (done.stdout + done.stderr).strip()[-2000:])
+        raise KernelError("the kernel was built but does not boot:\n" + (crash.describe(log) or log.strip()[-2000:])
+                          + "".join(f"\n{message}; {fix}" for message, fix in host.problems()))
     facts = {"release": match.group(1), "congestion_controls": sorted(match.group(2).split()),
              "features": _features(build_dir / "linux"),
              "config_sha256": hashlib.sha256(config).hexdigest(), "source_dir": str(source_dir)}
     temporary = build_dir / "testbed.json.part"
-    temporary.write_text(json.dumps(facts, indent=1))
+    temporary.write_text(json.dumps(facts, indent=1), encoding="utf-8")
     os.replace(temporary, build_dir / "testbed.json")
 
 
-def _features(program):
+def _features(program: pathlib.Path) -> list[str]:
     """What engines may want to know of a kernel, from the list of its command-line options."""
-    options = subprocess.run([program, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    options = subprocess.run([program, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                             check=False)
     return ["seccomp"] if re.search(r"^seccomp=", options.stdout + options.stderr, re.M) else []

@@ -7,7 +7,7 @@ import traceback
 _libc = ctypes.CDLL(None, use_errno=True)
 try:
     _libc.mount(b"proc", b"/proc", b"proc", 0, None)
-    with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as f:
+    with open("/proc/sys/net/ipv4/tcp_available_congestion_control", encoding="ascii") as f:
         available = f.read().strip()
     os.write(2, f"release {os.uname().release}\ncongestion controls {available}\n".encode())
 except Exception:

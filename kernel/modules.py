@@ -4,6 +4,8 @@
 The sources are copied into the cache and built there: nothing is written to the user's
 folder, and the sources of a run that has been made stay at hand.
 """
+from __future__ import annotations
+
 import dataclasses
 import fcntl
 import hashlib
@@ -12,19 +14,19 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import tempfile
+from collections.abc import Callable
+from typing import Any
 
-from kernel import crash
-from kernel.build import make_command, make_environment
+from kernel import compiling, trial
+from kernel.build import Kernel
 from kernel.source import KernelError, cache_dir
 
-_HERE = pathlib.Path(__file__).parent
 _NOT_SOURCES = ("*.md", "*.o", "*.ko", "*.mod", "*.mod.c", ".*.cmd", "*.a", "Module.symvers",
                 "modules.order", ".git", ".gitignore", ".tmp_versions")
 _MOST_BYTES = 32 << 20
-#: a guest that does nothing but load a module takes half a second
-_TRIAL_S = 60
+#: what may be a path, a label of a figure and a word on the command line
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,14}")
 
 
 class ModuleError(KernelError):
@@ -34,15 +36,15 @@ class ModuleError(KernelError):
 @dataclasses.dataclass(frozen=True)
 class Module:
     """A module that was built and has been loaded on trial."""
-    name: str                       # as in lsmod: tcp_mine
-    file: pathlib.Path              # the .ko
-    source: str                     # where the sources were
-    sha256: str                     # of the sources
-    congestion_controls: tuple      # names that it registers
-    warnings: str = ""              # what the compiler warned of
+    name: str                                   # as in lsmod: tcp_mine
+    file: pathlib.Path                          # the .ko
+    source: str                                 # where the sources were
+    sha256: str                                 # of the sources
+    congestion_controls: tuple[str, ...]        # names that it registers
+    warnings: str = ""                          # what the compiler warned of
 
 
-def build(kernel, source, report=print):
+def build(kernel: Kernel, source: str | pathlib.Path, report: Callable[[str], None] = print) -> Module:
     """The module of `source` for `kernel`: a .c file, or a folder with a Kbuild or Makefile.
 
     Raises ModuleError, with paths as the user knows them.
@@ -50,69 +52,95 @@ def build(kernel, source, report=print):
     source = pathlib.Path(source).resolve()
     files = _files(source)
     digest = _digest(source, files)
-    key = hashlib.sha256(f"{kernel.key}\0{digest}".encode()).hexdigest()[:16]
-    folder = cache_dir() / "modules" / f"{source.stem}-{key}"
+    folder = cache_dir() / "modules" / f"{_safe(source.stem)}-{_key(kernel.key, digest)}"
     found = _load(folder, source)
     if found:
         return found
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(folder.parent / f".{folder.name}.lock", "w") as lock:
+    with open(folder.parent / ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         found = _load(folder, source)
         if found:
             return found
         shutil.rmtree(folder, ignore_errors=True)
-        partial = pathlib.Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        for left in folder.parent.glob(".new-*"):           # of a build that was killed: this one has the lock
+            shutil.rmtree(left, ignore_errors=True)
+        partial = pathlib.Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
         try:
             _copy(source, files, partial)
             report(f"compiling {source.name} for {kernel.release}, loading it once")
-            built, warnings = _make(kernel, partial, source)
-            names = _try(kernel, built, source)
+            try:
+                built, warnings = compiling.make_module(kernel, partial, _readable(source, partial))
+                names = trial.load(kernel, built)
+            except (compiling.CompileError, trial.TrialError) as problem:
+                raise ModuleError(f"{source}{problem}") from None
+            for name in names:
+                if not _NAME.fullmatch(name):
+                    raise ModuleError(f"{source}: registers a congestion control of the name {name!r}: small letters, "
+                                      "digits, - and _ expected, at most 15, a letter or digit first")
             (partial / "module.json").write_text(json.dumps(
                 {"file": built.name, "source": str(source), "sha256": digest, "congestion_controls": names,
-                 "warnings": warnings}, indent=1))
+                 "warnings": warnings}, indent=1), encoding="utf-8")
             os.replace(partial, folder)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-    return _load(folder, source)
+    found = _load(folder, source)
+    if not found:
+        raise ModuleError(f"{source}: what was built has gone from {folder}")
+    return found
 
 
-def find(kernel_key, sha256):
+def find(kernel_key: str, sha256: str) -> Module | None:
     """The built module with these sources for this kernel, wherever they came from; None if there is none."""
-    for folder in sorted((cache_dir() / "modules").glob("[!.]*")):
+    for folder in sorted((cache_dir() / "modules").glob(f"*-{_key(kernel_key, sha256)}")):
         module = _load(folder, None)
-        if module and module.sha256 == sha256 and folder.name.endswith(
-                hashlib.sha256(f"{kernel_key}\0{sha256}".encode()).hexdigest()[:16]):
+        if module and module.sha256 == sha256:
             return module
     return None
 
 
-def digest_of(source):
+def digest_of(source: str | pathlib.Path) -> str:
     """SHA-256 of the sources of a module, as `Module.sha256`. Raises ModuleError."""
     source = pathlib.Path(source).resolve()
     return _digest(source, _files(source))
 
 
-def _load(folder, source):
+def _key(kernel_key: str, digest: str) -> str:
+    return hashlib.sha256(f"{kernel_key}\0{digest}".encode()).hexdigest()[:16]
+
+
+def _safe(stem: str) -> str:
+    """`stem` as a name that neither make nor a shell nor C takes for anything else."""
+    name = re.sub(r"[^A-Za-z0-9_]", "_", stem)[:40]
+    return name if re.match("[A-Za-z]", name) else f"tcp_{name}"
+
+
+def _load(folder: pathlib.Path, source: pathlib.Path | None) -> Module | None:
+    """The module in this folder of the cache; None if there is none, or not a whole one."""
     try:
-        facts = json.loads((folder / "module.json").read_text())
-    except FileNotFoundError:
+        facts: dict[str, Any] = json.loads((folder / "module.json").read_text(encoding="utf-8"))
+        names = facts["congestion_controls"]
+        module = Module(name=facts["file"].removesuffix(".ko"), file=folder / facts["file"],
+                        source=str(source or facts["source"]), sha256=facts["sha256"],
+                        congestion_controls=tuple(map(str, names)), warnings=str(facts["warnings"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return Module(name=facts["file"].removesuffix(".ko"), file=folder / facts["file"],
-                  source=str(source or facts["source"]), sha256=facts["sha256"],
-                  congestion_controls=tuple(facts["congestion_controls"]), warnings=facts["warnings"])
+    return module if module.file.is_file() else None
 
 
-def _files(source):
+def _files(source: pathlib.Path) -> list[pathlib.Path]:
     """Relative paths of the files a module is built from."""
     if source.is_file():
         if source.suffix != ".c":
             raise ModuleError(f"{source}: a .c file or a folder with a Kbuild or Makefile expected")
+        if source.stat().st_size > _MOST_BYTES:
+            raise ModuleError(f"{source}: more than {_MOST_BYTES >> 20} MB: is this the source of a module?")
         return [pathlib.Path(source.name)]
     if not source.is_dir():
         raise ModuleError(f"{source}: no such file or folder")
     if not any((source / name).is_file() for name in ("Kbuild", "Makefile")):
-        raise ModuleError(f"{source}: neither a Kbuild nor a Makefile in it (a line such as `obj-m := {source.name}.o` will do)")
+        raise ModuleError(f"{source}: neither a Kbuild nor a Makefile in it "
+                          f"(a line such as `obj-m := {_safe(source.name)}.o` will do)")
     files, size = [], 0
     for path in sorted(source.rglob("*")):
         relative = path.relative_to(source)
@@ -124,88 +152,30 @@ def _files(source):
     return files
 
 
-def _digest(source, files):
+def _digest(source: pathlib.Path, files: list[pathlib.Path]) -> str:
     digest = hashlib.sha256()
     for relative in files:
-        data = (source if source.is_file() else source / relative).read_bytes()
-        digest.update(f"{relative}\0{len(data)}\0".encode() + data)
+        try:
+            data = (source if source.is_file() else source / relative).read_bytes()
+        except OSError as problem:
+            raise ModuleError(f"{problem.filename}: {problem.strerror}") from None
+        digest.update(os.fsencode(relative) + f"\0{len(data)}\0".encode() + data)
     return digest.hexdigest()
 
 
-def _copy(source, files, target):
+def _copy(source: pathlib.Path, files: list[pathlib.Path], target: pathlib.Path) -> None:
+    if source.is_file():
+        shutil.copyfile(source, target / f"{_safe(source.stem)}.c")
+        (target / "Kbuild").write_text(f"obj-m := {_safe(source.stem)}.o\n", encoding="utf-8")
+        return
     for relative in files:
         (target / relative).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source if source.is_file() else source / relative, target / relative)
+        shutil.copyfile(source / relative, target / relative)
+
+
+def _readable(source: pathlib.Path, folder: pathlib.Path) -> Callable[[str], str]:
+    """What turns paths of the copy in `folder` into those the user knows."""
     if source.is_file():
-        (target / "Kbuild").write_text(f"obj-m := {source.stem}.o\n")
-
-
-def _make(kernel, folder, source):
-    """The .ko that is built in `folder`, and the compiler's warnings."""
-    done = subprocess.run(make_command(kernel.source_dir, kernel.build_dir) + [f"M={folder}", "modules"],
-                          capture_output=True, text=True, errors="replace", env=make_environment(), stdin=subprocess.DEVNULL)
-    words = _readable(done.stderr, folder, source)
-    if done.returncode:
-        raise ModuleError(f"{source} does not build:\n{words or done.stdout.strip()}")
-    built = sorted(folder.rglob("*.ko"))
-    if len(built) != 1:
-        raise ModuleError(f"{source} builds {len(built)} modules ({', '.join(b.name for b in built) or 'is there an obj-m line?'}): "
-                          "one expected")
-    if built[0].parent != folder:
-        built[0] = built[0].rename(folder / built[0].name)
-    return built[0], words
-
-
-def _readable(text, folder, source):
-    """What the compiler said, with the user's paths and without make's own words."""
-    shown = source.parent if source.is_file() else source
-    lines = [line.replace(str(folder), str(shown)) for line in text.splitlines()
-             if not re.match(r"make(\[\d+\])?: (Entering|Leaving|\*\*\*)|WARNING: Module.symvers|\s*Symbol info of vmlinux", line)]
-    if any("modpost" in line and "undefined!" in line for line in lines):
-        lines.append("(a kernel exports to modules only what is marked EXPORT_SYMBOL)")
-    return "\n".join(lines).strip()
-
-
-def _try(kernel, built, source):
-    """Load a module in a guest that does nothing else; the congestion controls it registers.
-
-    An `init` that fails, crashes or never ends is found here, in a second, and not in every run.
-    """
-    with tempfile.TemporaryDirectory(prefix="testbed-uml-") as scratch:
-        command = ["setpriv", "--pdeathsig", "KILL", "setarch", "-R", str(kernel.program),
-                   "mem=64M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro", "time-travel=inf-cpu", "loglevel=8", "con=null", "con0=null,fd:2", f"uml_dir={scratch}", "umid=trial",
-                   "init=/usr/bin/python3", "--", "-I", "-S", str(_HERE / "module_boot.py"), str(built)]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                   start_new_session=True)
-        try:
-            log = process.communicate(timeout=_TRIAL_S)[0].decode("utf-8", "replace")
-        except subprocess.TimeoutExpired:
-            log = None
-        finally:
-            _kill_session(process)
-    if log is None:
-        raise ModuleError(f"{source}: loading {built.name} does not end: its init function computes without end")
-    log = log.replace("\r", "").partition("loading\n")[2]              # what comes before is the kernel's start
-    match = re.search(r"^registered(.*)$", log, re.M)
-    if match:
-        names = match.group(1).split()
-        if not names:
-            raise ModuleError(f"{source}: {built.name} loads, but registers no congestion control "
-                              "(tcp_register_congestion_control in its init function?)")
-        return names
-    refused = re.search(r"^refused (.*)$", log, re.M)
-    if not refused:
-        raise ModuleError(f"{source}: the kernel crashed while {built.name} was loaded: "
-                          + (crash.describe(log) or log.strip()[-2000:]).replace("\n", "\n  "))
-    words = [re.sub(r"^\[ *\d+\.\d+\] ", "", line) for line in log.splitlines()]
-    words = [w for w in words if w and not re.search(r"^refused |taints kernel|reboot: ", w)]
-    raise ModuleError(f"{source}: {built.name} cannot be loaded: {refused.group(1)}"
-                      + (f" (the kernel says: {'; '.join(words[-5:])})" if words else ""))
-
-
-def _kill_session(process):
-    try:
-        os.killpg(process.pid, 9)
-    except ProcessLookupError:
-        pass
-    process.wait()
+        safe = f"{_safe(source.stem)}.c"
+        return lambda text: text.replace(str(folder / safe), str(source)).replace(str(folder), str(source.parent))
+    return lambda text: text.replace(str(folder), str(source))

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Removing kernels that nobody uses any more from the cache: a source tree alone takes 1.6 GB."""
-import json
+from __future__ import annotations
+
 import os
 import pathlib
 import re
 import shutil
 import time
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from kernel import build, source as sources
 from kernel.source import KernelError
@@ -14,7 +17,7 @@ from kernel.source import KernelError
 _GONE = ".gone"
 
 
-def prune(keep=(None,), days=30, report=print):
+def prune(keep: Iterable[str | None] = (None,), days: float = 30, report: Callable[[str], None] = print) -> int:
     """Remove builds and source trees that are of no use; the number of bytes that are free then.
 
     Of no use are builds that were not finished, builds with other patches, another configuration
@@ -27,7 +30,7 @@ def prune(keep=(None,), days=30, report=print):
         kept = _needed(keep) | _running(cache / "kernels")
         used_trees, doomed = set(), []
         for folder in _folders(cache / "kernels"):
-            facts = _facts(folder)
+            facts = build.facts_of(folder)
             if folder in kept or facts and _of_today(folder, facts) and _unused_days(folder) <= days:
                 if facts:
                     used_trees.add(pathlib.Path(facts["source_dir"]))
@@ -37,7 +40,7 @@ def prune(keep=(None,), days=30, report=print):
     return sum(_remove(folder, report) for folder in doomed)
 
 
-def _needed(specs):
+def _needed(specs: Iterable[str | None]) -> set[pathlib.Path]:
     """The builds that kernel specs stand for today."""
     found = set()
     for spec in specs:
@@ -48,7 +51,7 @@ def _needed(specs):
     return found
 
 
-def _running(kernels):
+def _running(kernels: pathlib.Path) -> set[pathlib.Path]:
     """The builds whose kernel is being run now."""
     found = set()
     for link in pathlib.Path("/proc").glob("[0-9]*/exe"):
@@ -61,32 +64,25 @@ def _running(kernels):
     return found
 
 
-def _folders(parent):
+def _folders(parent: pathlib.Path) -> list[pathlib.Path]:
     return sorted(p for p in parent.glob("*") if p.is_dir() and not p.is_symlink())
 
 
-def _facts(folder):
-    """What is known of a finished build, else None."""
-    try:
-        return json.loads((folder / "testbed.json").read_text())
-    except (FileNotFoundError, ValueError):
-        return None
-
-
-def _of_today(folder, facts):
+def _of_today(folder: pathlib.Path, facts: dict[str, Any]) -> bool:
     """True if a build of the same source would be this one."""
     identity = re.sub(r"-[0-9a-f]{12}$", "", folder.name)
     debian = re.match(r"debian-(\d+)\.(\d+)-", identity)
+    version: tuple[int, ...] | None
     version = (int(debian.group(1)), int(debian.group(2))) if debian else sources.tree_version(pathlib.Path(facts["source_dir"]))
     # the version of a tarball was not known when its key was made
     return folder in {build.build_dir_of(identity, version), build.build_dir_of(identity, None)}
 
 
-def _unused_days(folder):
+def _unused_days(folder: pathlib.Path) -> float:
     return (time.time() - (folder / "testbed.json").stat().st_mtime) / 86400
 
 
-def _out_of_sight(folder):
+def _out_of_sight(folder: pathlib.Path) -> pathlib.Path:
     """Rename a folder that is to be removed: that takes no time, and never leaves half of one under its name."""
     if folder.name.endswith(_GONE):
         return folder
@@ -95,7 +91,7 @@ def _out_of_sight(folder):
     return folder.rename(gone)
 
 
-def _remove(folder, report):
+def _remove(folder: pathlib.Path, report: Callable[[str], None]) -> int:
     """Remove a folder; its size in bytes."""
     size = sum(os.lstat(os.path.join(where, name)).st_blocks * 512 for where, _, files in os.walk(folder) for name in files)
     report(f"removing {folder.parent.name}/{folder.name.removesuffix(_GONE)} ({size >> 20} MB)")

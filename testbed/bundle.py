@@ -1,19 +1,161 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The code that runs inside."""
+"""The code that runs inside, as a folder of its own that is the same everywhere.
+
+    digest()    SHA-256 of all code that runs inside or decides what does
+    ensure()    a folder in the cache with exactly that code, made if need be
+
+Engines mount that folder at one fixed path, so that neither where a checkout lies, nor who owns it, nor
+whether its byte code has been made reaches a run. Byte code in it is never checked against the sources: what
+was compiled is what is there.
+"""
 from __future__ import annotations
 
+import ast
+import functools
 import hashlib
+import importlib.util
+import json
+import os
 import pathlib
+import shutil
+import subprocess
+import tempfile
 
+from kernel.source import cache_dir
 from testbed import PROJECT_DIR
+from testbed.errors import EnvironmentProblem
 
+#: where engines mount it: part of the byte code
+MOUNTED_AT = "/run/project"
+#: the interpreter inside
+PYTHON = "/usr/bin/python3"
 _FOLDERS = ("testbed/guest", "testbed/probes", "topologies", "traffic")
+_SUFFIXES = (".py", ".c")
+#: 14 November 2023, as the guest's clock
+_MTIME_S = 1_700_000_000
 
 
 def digest() -> str:
-    """SHA-256 of all code that runs inside."""
-    found = hashlib.sha256()
-    for path in sorted(path for folder in _FOLDERS for path in pathlib.Path(PROJECT_DIR, folder).rglob("*.[pc]*") if path.suffix in (".py", ".c")):
-        data = path.read_bytes()
-        found.update(f"{path.relative_to(PROJECT_DIR)}\0{len(data)}\0".encode() + data)
-    return found.hexdigest()
+    """SHA-256 of all code that runs inside, and of that which decides what it is told to do."""
+    return _digest_of(_contents())
+
+
+def ensure() -> pathlib.Path:
+    """The folder in the cache that has this code, whole. Raises EnvironmentProblem."""
+    target = folder_of(digest())
+    manifest = target.with_name(target.name + ".json")
+    if _whole(target, manifest):
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = pathlib.Path(tempfile.mkdtemp(prefix=".new-", dir=target.parent))
+        try:
+            made = _make(partial / "code")
+            (partial / "manifest").write_text(json.dumps(made, indent=1), encoding="utf-8")
+            if not _whole(target, manifest):                # somebody else may have made it meanwhile
+                if target.exists():                         # a damaged one
+                    target.rename(partial / "damaged")
+                os.replace(partial / "manifest", manifest)
+                try:
+                    (partial / "code").rename(target)
+                except OSError:
+                    if not _whole(target, manifest):
+                        raise
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    except OSError as problem:
+        raise EnvironmentProblem(f"{problem.filename or target}: {problem.strerror}") from None
+    if not _whole(target, manifest):
+        raise EnvironmentProblem(f"{target}: what was put there has changed")
+    return target
+
+
+def folder_of(code_sha256: str) -> pathlib.Path:
+    """Where code with this digest is or will be, for the Python that is installed."""
+    version = f"{importlib.util.MAGIC_NUMBER[:2].hex()}"
+    return cache_dir() / "bundles" / f"{code_sha256[:16]}-{version}"
+
+
+@functools.cache
+def _contents() -> dict[str, bytes]:
+    """{path in the checkout: content} of the code: whole folders, where files are found by listing, and what they import."""
+    wanted = ["testbed/__init__.py", "testbed/engines/uml/init.py"]
+    for folder in _FOLDERS:
+        wanted += [str(path.relative_to(PROJECT_DIR)) for path in pathlib.Path(PROJECT_DIR, folder).rglob("*")
+                   if path.suffix in _SUFFIXES and path.is_file()]
+    found: dict[str, bytes] = {}
+    while wanted:
+        name = wanted.pop()
+        if name not in found:
+            found[name] = (PROJECT_DIR / name).read_bytes()
+            if name.endswith(".py"):
+                wanted += _imported(name, found[name])
+    return dict(sorted(found.items()))
+
+
+def _imported(name: str, source: bytes) -> list[str]:
+    """Files of ours that a file imports, and the __init__ of the packages they are in."""
+    modules: set[str] = set()
+    package = name.split("/")[:-1]
+    try:
+        tree = ast.parse(source, name)
+    except SyntaxError:
+        return []                                           # it will say so itself when it is imported
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[:len(package) - node.level + 1] if node.level else []
+            start = ".".join([*base, *([node.module] if node.module else [])])
+            modules.update({start, *(f"{start}.{alias.name}" for alias in node.names)})
+    files = []
+    for module in modules:
+        parts = module.split(".")
+        candidates = ["/".join(parts[:n]) + "/__init__.py" for n in range(1, len(parts) + 1)] + ["/".join(parts) + ".py"]
+        files += [path for path in candidates if (PROJECT_DIR / path).is_file()]
+    return files
+
+
+def _digest_of(contents: dict[str, bytes]) -> str:
+    state = hashlib.sha256()
+    for name, data in contents.items():
+        state.update(f"{name}\0{len(data)}\0".encode() + data)
+    return state.hexdigest()
+
+
+def _make(folder: pathlib.Path) -> dict[str, str]:
+    """Write the code to `folder`, with byte code; {path: SHA-256} of all files."""
+    for name, data in _contents().items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    compiled = subprocess.run(
+        [PYTHON, "-S", "-s", "-m", "compileall", "-q", "-s", str(folder), "-p", MOUNTED_AT,
+         "--invalidation-mode", "unchecked-hash", str(folder)], env={"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin"},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if compiled.returncode:
+        raise EnvironmentProblem(f"the testbed's code does not compile: {(compiled.stdout + compiled.stderr).strip()}")
+    made = {}
+    for where, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            path = pathlib.Path(where, name)
+            made[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
+            path.chmod(0o644)
+            os.utime(path, (_MTIME_S, _MTIME_S))
+        os.chmod(where, 0o755)
+        os.utime(where, (_MTIME_S, _MTIME_S))
+    return made
+
+
+def _whole(folder: pathlib.Path, manifest: pathlib.Path) -> bool:
+    """True if `folder` is as it was made."""
+    try:
+        made = json.loads(manifest.read_text(encoding="utf-8"))
+        there = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+                 for path in folder.rglob("*") if path.is_file()}
+        os.utime(manifest)                                  # for `testbed kernel --prune`: it is still used
+    except PermissionError:
+        return made == there                                # somebody else's cache
+    except (OSError, ValueError):
+        return False
+    return bool(made == there)

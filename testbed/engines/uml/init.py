@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Process 1 of the UML guest: mount what is needed, do the job, switch off.
 
-    init.py PROJECT_DIR
-
-The root file system is the host's, read-only (hostfs). The one writable folder is the
-working directory of the UML process, reached through the host's /proc/self/cwd, so that the
-kernel's command line is the same for every run.
+The root file system is the host's, read-only (hostfs). The testbed's code is the folder that the UML
+process has open as descriptor 9 (kernel/guest.py), the one writable folder its working directory: both are
+reached through the host's /proc/self, so that no path of the host's is seen here.
 """
+from __future__ import annotations
+
 import ctypes
 import json
 import os
@@ -22,14 +22,18 @@ WORK_DIR = "/run/testbed"
 PROJECT_DIR = "/run/project"
 
 
-def _mount(source, target, kind, flags=0, data=None):
+#: as the host sees them
+_HOST_PROJECT_DIR, _HOST_WORK_DIR = "/proc/self/fd/9", "/proc/self/cwd"
+
+
+def _mount(source: str, target: str, kind: str, flags: int = 0, data: str | None = None) -> None:
     os.makedirs(target, exist_ok=True)
     if _libc.mount(source.encode(), target.encode(), kind.encode(), flags, data.encode() if data else None):
         errno = ctypes.get_errno()
         raise OSError(errno, f"mount {kind} on {target}: {os.strerror(errno)}")
 
 
-def _mount_all(project_dir):
+def _mount_all() -> None:
     _mount("proc", "/proc", "proc")
     _mount("sysfs", "/sys", "sysfs")
     _mount("tracefs", "/sys/kernel/tracing", "tracefs")
@@ -38,27 +42,28 @@ def _mount_all(project_dir):
     for folder in ("/tmp", "/run", "/var/tmp", "/dev/shm"):
         _mount("tmpfs", folder, "tmpfs")
     # by host path: /tmp and /run of the host are hidden from here on
-    _mount("none", PROJECT_DIR, "hostfs", _MS_RDONLY, project_dir)
-    _mount("none", WORK_DIR, "hostfs", 0, "/proc/self/cwd")
+    _mount("none", PROJECT_DIR, "hostfs", _MS_RDONLY, _HOST_PROJECT_DIR)
+    _mount("none", WORK_DIR, "hostfs", 0, _HOST_WORK_DIR)
 
 
-def _note_status(status):
+def _note_status(status: dict[str, object]) -> None:
     path = os.path.join(WORK_DIR, "status.json")
-    with open(path + ".part", "w") as f:
+    with open(path + ".part", "w", encoding="utf-8") as f:
         json.dump(status, f)
     os.replace(path + ".part", path)
 
 
-def main():
+def main() -> None:
+    os.umask(0o022)
     os.environ.clear()
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/tmp", LANG="C.UTF-8",
                       PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
-    _mount_all(sys.argv[1])
+    _mount_all()
     # Mininet's node shells must not stop us when they go
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     sys.path[:0] = [PROJECT_DIR, "/usr/lib/python3/dist-packages"]
     from testbed.guest.main import run
-    with open(os.path.join(WORK_DIR, "job.json")) as f:
+    with open(os.path.join(WORK_DIR, "job.json"), encoding="utf-8") as f:
         job = json.load(f)
     job["project_dir"] = PROJECT_DIR
     run(job, WORK_DIR)

@@ -73,8 +73,8 @@ def ensure(spec: str | None = None, report: Report = print) -> Kernel:
     if missing:
         raise KernelError(f"to build a kernel, first: apt-get install {' '.join(p for _, p in missing)}")
     if re.search(r"[\s:]", str(sources.cache_dir())):
-        raise KernelError(f"{sources.cache_dir()}: kernels are not built in folders with spaces or colons in their names; "
-                          "set TESTBED_CACHE")
+        raise KernelError(f"{sources.cache_dir()}: kernels are not built in folders with spaces or colons in their "
+                          "names; set TESTBED_CACHE")
     with lock():
         built = _load(target, name)            # somebody else may have built it meanwhile
         if built:
@@ -194,7 +194,7 @@ def _build(source_dir: pathlib.Path, build_dir: pathlib.Path, report: Report) ->
         process.wait()
     if process.returncode:
         errors = [l for l in log_path.read_text().splitlines() if "error" in l.lower()][:5]
-        raise KernelError("the kernel does not build; the log is " + str(log_path) + "".join("\n  " + e for e in errors))
+        raise KernelError(f"the kernel does not build; the log is {log_path}" + "".join("\n  " + e for e in errors))
 
 
 def _check_config(config: pathlib.Path, report: Report) -> None:

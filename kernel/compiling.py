@@ -55,8 +55,8 @@ def make_module(kernel: Kernel, folder: pathlib.Path, readable: Callable[[str], 
         raise CompileError(f" does not build:{_bound_hit(text)}\n{words}")
     built = sorted(folder.rglob("*.ko"))
     if len(built) != 1:
-        raise CompileError(f" builds {len(built)} modules ({', '.join(b.name for b in built) or 'is there an obj-m line?'}): "
-                           "one expected")
+        names = ", ".join(ko.name for ko in built) or "is there an obj-m line?"
+        raise CompileError(f" builds {len(built)} modules ({names}): one expected")
     if built[0].parent != folder:
         built[0] = built[0].rename(folder / built[0].name)
     return built[0], words

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a guest kernel that crashed says of itself: where, why, and how it got there."""
+from __future__ import annotations
+
 import re
 
 _MOST_CALLS = 25
 _TROUBLE = re.compile(r"Kernel panic - not syncing: (.*)|(Oops\b.*|BUG: .*|Unable to handle .*|Segfault with no mm.*)")
 
 
-def describe(log):
+def describe(log: str) -> str | None:
     """The reason, the function and the call trace of the first crash in a kernel's log; None if there is none.
 
     Registers and raw stack words are left out; they stay in the log.
     """
     lines = [re.sub(r"^\[ *\d+\.\d+\] ?", "", line) for line in log.replace("\r", "").splitlines()]
-    at = next((i for i, line in enumerate(lines) if _TROUBLE.search(line)), None)
-    if at is None:
+    found = next(((i, match) for i, line in enumerate(lines) if (match := _TROUBLE.search(line))), None)
+    if found is None:
         return None
-    told = [_TROUBLE.search(lines[at]).group().strip()]
+    at, trouble = found
+    told = [trouble.group().strip()]
     # UML prints registers before the panic, other kernels after the oops
     around = lines[max(0, at - 20):at] + lines[at + 1:at + 80]
     place = next((m.group(1) for line in around if (m := re.match(r"RIP: \w+:(\S.*)", line))), None)

@@ -17,18 +17,19 @@ from typing import Any
 from kernel import guest, launch
 from kernel.source import KernelError, cache_dir
 
-_PROBE = pathlib.Path(__file__).with_name("host_probe.py")
+_PROBE = [sys.executable, "-I", "-S", str(pathlib.Path(__file__).with_name("host_probe.py"))]
 #: what a guest takes of a container's allowance before it has done anything
 _LEAST_MEMORY_MB, _LEAST_PROCESSES = 400, 64
-_CGROUPS = pathlib.Path("/sys/fs/cgroup")
+_CGROUPS, _OWN_CGROUPS = pathlib.Path("/sys/fs/cgroup"), pathlib.Path("/proc/self/cgroup")
 
-_IN_CONTAINER = "in a container, start it with --cap-add=SYS_PTRACE --security-opt seccomp=unconfined; gVisor and the like cannot"
+_IN_CONTAINER = "in a container, start it with --cap-add=SYS_PTRACE --security-opt seccomp=unconfined; " \
+                "gVisor and the like cannot"
 _FIXES = {
     "ptrace": f"sysctl kernel.yama.ptrace_scope must be below 3; {_IN_CONTAINER}",
     "sysemu": f"the host's kernel must offer PTRACE_SYSEMU; {_IN_CONTAINER}",
     "registers": f"the host's kernel must offer PTRACE_GETREGSET; {_IN_CONTAINER}",
     "memory": "the limits of this shell (ulimit -v) and vm.overcommit_memory must allow it",
-    "executable": "mount it without noexec, or set TESTBED_GUEST_MEMORY_DIR to a folder on a tmpfs that allows programs",
+    "executable": "mount it without noexec, or set TESTBED_GUEST_MEMORY_DIR to a folder on a tmpfs without noexec",
     "low_addresses": "sysctl vm.mmap_min_addr=65536",
 }
 
@@ -36,7 +37,7 @@ _FIXES = {
 def problems(memory_mb: int = 64) -> list[tuple[str, str]]:
     """[(what is the matter, what to do)] for a guest with this much memory; empty if one can be started."""
     if os.uname().machine != "x86_64":
-        return [(f"User-Mode Linux needs x86_64, this is {os.uname().machine}", "use another machine or another engine")]
+        return [(f"User-Mode Linux needs x86_64, this is {os.uname().machine}", "use another machine or engine")]
     found = _cache_problems() + _cgroup_problems()
     try:
         memory = guest.memory_dir(memory_mb)
@@ -60,8 +61,8 @@ def _personality_works() -> bool:
 
 def _probe(memory: str, memory_mb: int) -> dict[str, Any]:
     """What host_probe.py found, in a process of its own: some of it can end in a signal."""
-    done = subprocess.run([sys.executable, "-I", "-S", str(_PROBE), memory, str(memory_mb)], capture_output=True,
-                          text=True, stdin=subprocess.DEVNULL, check=False, timeout=60)
+    done = subprocess.run([*_PROBE, memory, str(memory_mb)], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                          check=False, timeout=60)
     try:
         said: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
@@ -83,13 +84,15 @@ def _cache_problems() -> list[tuple[str, str]]:
 
 def _cgroup_problems() -> list[tuple[str, str]]:
     found = []
-    free_mb = _least_left("memory.max", "memory.current", "memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")
+    free_mb = _least_left("memory.max", "memory.current",
+                          "memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")
     if free_mb is not None and free_mb >> 20 < _LEAST_MEMORY_MB:
         found.append((f"the control group this runs in has {free_mb >> 20} MB of memory left, a guest needs "
                       f"{_LEAST_MEMORY_MB}", "raise the container's or the unit's memory limit"))
     free = _least_left("pids.max", "pids.current", "pids/pids.max", "pids/pids.current")
     if free is not None and free < _LEAST_PROCESSES:
-        found.append((f"the control group this runs in may start {free} more processes, a guest needs {_LEAST_PROCESSES}",
+        found.append((f"the control group this runs in may start {free} more processes, a guest needs "
+                      f"{_LEAST_PROCESSES}",
                       "raise the container's or the unit's limit of processes (TasksMax)"))
     return found
 
@@ -98,7 +101,7 @@ def _least_left(limit: str, used: str, limit_v1: str, used_v1: str) -> int | Non
     """What a resource's limits leave in this control group and those above it; None if there is no limit."""
     left = []
     try:
-        lines = pathlib.Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+        lines = _OWN_CGROUPS.read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
     for line in lines:

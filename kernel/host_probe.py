@@ -64,11 +64,11 @@ def _trace(found: dict[str, str]) -> None:
             if not os.WIFSTOPPED(status) or os.WSTOPSIG(status) != signal.SIGTRAP | 0x80:
                 found["sysemu"] = "a child's system calls are not stopped at"
     finally:
-        os.kill(pid, signal.SIGKILL)
         try:
+            os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        except ChildProcessError:
-            pass
+        except (ChildProcessError, ProcessLookupError):
+            pass                                # it has ended by itself
 
 
 def _memory(folder: str, size: int, found: dict[str, str]) -> None:

@@ -41,7 +41,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/ptmx", "/dev/pts", "/dev/tty")
 
 def landlock_version() -> int:
     """Version of the host kernel's Landlock; 0 if it has none."""
-    return max(0, _libc.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_CREATE_RULESET_VERSION))
+    return max(0, int(_libc.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_CREATE_RULESET_VERSION)))
 
 
 def confine(writable: list[str], readable: list[str]) -> bool:

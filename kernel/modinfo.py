@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The parameters a module has, read from what MODULE_PARM_DESC left in it."""
+from __future__ import annotations
+
 import pathlib
 
+from kernel.build import Kernel
 
-def of_module(file):
+
+def of_module(file: pathlib.Path) -> dict[str, str]:
     """{parameter: description} of a .ko file."""
     return _parameters(pathlib.Path(file).read_bytes(), b"parm=")
 
 
-def of_builtin(kernel, module):
+def of_builtin(kernel: Kernel, module: str) -> dict[str, str]:
     """{parameter: description} of a module that is part of the kernel; empty if it has none."""
     try:
         data = (kernel.build_dir / "modules.builtin.modinfo").read_bytes()
@@ -17,7 +21,7 @@ def of_builtin(kernel, module):
     return _parameters(data, f"{module}.parm=".encode())
 
 
-def _parameters(data, prefix):
+def _parameters(data: bytes, prefix: bytes) -> dict[str, str]:
     found = {}
     for entry in data.split(b"\0"):
         if entry.startswith(prefix):

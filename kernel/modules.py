@@ -148,7 +148,8 @@ def _files(source: pathlib.Path) -> list[pathlib.Path]:
             files.append(relative)
             size += path.stat().st_size
             if size > _MOST_BYTES:
-                raise ModuleError(f"{source}: more than {_MOST_BYTES >> 20} MB of files: is this the folder of a module?")
+                raise ModuleError(f"{source}: more than {_MOST_BYTES >> 20} MB of files: "
+                                  "is this the folder of a module?")
     return files
 
 

@@ -9,17 +9,20 @@
 One that was made for a kernel's version is tried before the one in the folder above. One without
 changes says why kernels of these versions do not need it.
 """
+from __future__ import annotations
+
 import hashlib
 import pathlib
 import re
 import subprocess
+from collections.abc import Callable
 
 from kernel.source import KernelError, tree_version
 
 FOLDER = pathlib.Path(__file__).parent / "patches"
 
 
-def digest(version):
+def digest(version: tuple[int, ...] | None) -> str:
     """Digest of the patches that a kernel of this version may get (None: it is not known yet), so that
     patches for other versions do not make anybody build again."""
     state = hashlib.sha256()
@@ -29,7 +32,7 @@ def digest(version):
     return state.hexdigest()
 
 
-def put_all(tree, report):
+def put_all(tree: pathlib.Path, report: Callable[[str], None]) -> None:
     """Patch the kernel in `tree`. KernelError if it cannot be done."""
     version = tree_version(tree)
     for choices in _choices(FOLDER, version):
@@ -41,7 +44,7 @@ def put_all(tree, report):
             report(f"{choices[0].name} does not apply to this kernel: built without it, runs will be slower")
 
 
-def _concerns(folder, version):
+def _concerns(folder: str, version: tuple[int, ...] | None) -> bool:
     """True if patches in the folder of this name may be for kernels of this version."""
     bounds = re.fullmatch(r"(from|until)-(\d+)\.(\d+)", folder)
     if not bounds or not version:
@@ -50,19 +53,21 @@ def _concerns(folder, version):
     return version >= bound if bounds.group(1) == "from" else version <= bound
 
 
-def _choices(folder, version):
+def _choices(folder: pathlib.Path, version: tuple[int, ...] | None) -> list[list[pathlib.Path]]:
     """The patches to be put in from a folder, each as the files to be tried one after the other."""
-    special = [f for f in sorted(folder.iterdir()) if re.match("from-|until-", f.name) and version and _concerns(f.name, version)]
+    special = [f for f in sorted(folder.iterdir())
+               if re.match("from-|until-", f.name) and version and _concerns(f.name, version)]
     names = sorted({patch.name for f in [folder, *special] for patch in f.glob("*.patch")})
     return [[f / name for f in [*special, folder] if (f / name).is_file()] for name in names]
 
 
-def _put_one(choices, tree):
-    """Apply the first of these patches that fits, unless the tree has one already; what `patch` complained of, or None."""
+def _put_one(choices: list[pathlib.Path], tree: pathlib.Path) -> str | None:
+    """Apply the first of these patches that fits, unless the tree has one; what `patch` complained of, or None."""
     if "\n+++ " not in choices[0].read_text():
         return None
     if any(_apply(patch, tree, "--reverse", "--dry-run") is None for patch in choices):
         return None
+    refused = None
     for patch in choices:
         refused = _apply(patch, tree, "--dry-run") or _apply(patch, tree)
         if not refused:
@@ -70,9 +75,9 @@ def _put_one(choices, tree):
     return refused
 
 
-def _apply(patch, tree, *options):
+def _apply(patch: pathlib.Path, tree: pathlib.Path, *options: str) -> str | None:
     """What `patch` complained of, or None if it had nothing to complain of."""
-    with open(patch) as f:
+    with open(patch, "rb") as f:
         done = subprocess.run(["patch", "-p1", "--force", "--no-backup-if-mismatch", *options], cwd=tree,
-                              stdin=f, capture_output=True, text=True)
+                              stdin=f, capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode else None

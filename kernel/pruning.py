@@ -73,7 +73,8 @@ def _of_today(folder: pathlib.Path, facts: dict[str, Any]) -> bool:
     identity = re.sub(r"-[0-9a-f]{12}$", "", folder.name)
     debian = re.match(r"debian-(\d+)\.(\d+)-", identity)
     version: tuple[int, ...] | None
-    version = (int(debian.group(1)), int(debian.group(2))) if debian else sources.tree_version(pathlib.Path(facts["source_dir"]))
+    version = (int(debian.group(1)), int(debian.group(2))) if debian else \
+        sources.tree_version(pathlib.Path(facts["source_dir"]))
     # the version of a tarball was not known when its key was made
     return folder in {build.build_dir_of(identity, version), build.build_dir_of(identity, None)}
 
@@ -93,7 +94,8 @@ def _out_of_sight(folder: pathlib.Path) -> pathlib.Path:
 
 def _remove(folder: pathlib.Path, report: Callable[[str], None]) -> int:
     """Remove a folder; its size in bytes."""
-    size = sum(os.lstat(os.path.join(where, name)).st_blocks * 512 for where, _, files in os.walk(folder) for name in files)
+    size = sum(os.lstat(os.path.join(where, name)).st_blocks * 512
+               for where, _, files in os.walk(folder) for name in files)
     report(f"removing {folder.parent.name}/{folder.name.removesuffix(_GONE)} ({size >> 20} MB)")
     shutil.rmtree(folder)
     return size

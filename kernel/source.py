@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Where kernel source comes from: a linux-source package of some Debian release, a tarball, or a tree."""
+from __future__ import annotations
+
 import hashlib
 import os
 import pathlib
@@ -7,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Callable
 
 from kernel import apt
 
@@ -19,17 +22,19 @@ _DAYS_NEWEST, _DAYS_VERSION = 7, 0.2
 _TOOLS = {"gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "patch": "patch",
           "xz": "xz-utils", "tar": "tar"}
 
+Report = Callable[[str], None]
+
 
 class KernelError(Exception):
     """The kernel cannot be had or built; the message says what to do."""
 
 
-def missing_tools():
+def missing_tools() -> list[tuple[str, str]]:
     """[(program, Debian package)] that a build needs and this machine lacks."""
     return [(tool, package) for tool, package in _TOOLS.items() if not shutil.which(tool)]
 
 
-def cache_dir():
+def cache_dir() -> pathlib.Path:
     """Folder of sources and builds, outside the checkout (TESTBED_CACHE, or XDG's)."""
     base = os.environ.get("TESTBED_CACHE")
     if base:
@@ -37,7 +42,7 @@ def cache_dir():
     return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "tcp-testbed"
 
 
-def identify(spec):
+def identify(spec: str | None) -> tuple[str, str]:
     """(name for people, identity) of the source `spec` stands for; cheap, fetches nothing.
 
     The identity of a tree changes with its content (git commit and changes, or the
@@ -60,7 +65,7 @@ def identify(spec):
     return str(path), f"tree-{_tree_digest(path)[:16]}"
 
 
-def resolve(spec, report):
+def resolve(spec: str | None, report: Report) -> str | None:
     """`spec` with a version in place of `newest`, so that what is recorded says which kernel it was."""
     if spec != NEWEST:
         return spec
@@ -69,13 +74,13 @@ def resolve(spec, report):
     return _meant(spec)
 
 
-def look_up(spec, report):
+def look_up(spec: str | None, report: Report) -> None:
     """Learn what other Debian releases have if `spec` is a version that the user's apt does not know."""
     if _is_version(_meant(spec)) and not _candidate(_meant(spec)) and _others().age_days() > _DAYS_VERSION:
         _look(report)
 
 
-def version_of(spec):
+def version_of(spec: str | None) -> tuple[int, ...] | None:
     """(6, 12) if that can be told without unpacking anything, else None."""
     spec = _meant(spec)
     if _is_version(spec):
@@ -83,17 +88,18 @@ def version_of(spec):
     return tree_version(pathlib.Path(spec))
 
 
-def tree_version(tree):
+def tree_version(tree: pathlib.Path) -> tuple[int, ...] | None:
     """(6, 12) of a kernel tree; None if that is no kernel tree."""
     try:
         text = (tree / "Makefile").read_text()
     except OSError:
         return None
     found = [re.search(rf"^{name} *= *(\d+)$", text, re.M) for name in ("VERSION", "PATCHLEVEL")]
-    return tuple(int(match.group(1)) for match in found) if all(found) else None
+    numbers = tuple(int(match.group(1)) for match in found if match)
+    return numbers if len(numbers) == 2 else None
 
 
-def fetch(spec, target, report):
+def fetch(spec: str | None, target: pathlib.Path, report: Report) -> None:
     """Put the source that `spec` stands for into the new folder `target`."""
     spec = _meant(spec)
     partial = target.with_name(target.name + ".part")
@@ -119,28 +125,29 @@ def fetch(spec, target, report):
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _by_number(version):
+def _by_number(version: str) -> list[int]:
     return [int(part) for part in version.split(".")]
 
 
-def _is_version(spec):
+def _is_version(spec: str) -> bool:
     return bool(re.fullmatch(r"\d+\.\d+", spec))
 
 
-def _meant(spec):
+def _meant(spec: str | None) -> str:
     """`spec` without its abbreviations."""
     if spec == NEWEST:
         spec = _others().newest()
         if not spec:
-            raise KernelError(f"--kernel {NEWEST}: not known yet which that is; `testbed kernel --kernel {NEWEST}` finds out")
+            raise KernelError(f"--kernel {NEWEST}: not known yet which that is; "
+                              f"`testbed kernel --kernel {NEWEST}` finds out")
     return spec or DEFAULT_VERSION
 
 
-def _others():
+def _others() -> apt.OtherReleases:
     return apt.OtherReleases(cache_dir() / "debian")
 
 
-def _look(report):
+def _look(report: Report) -> None:
     try:
         _others().look(report)
     except apt.AptError as problem:
@@ -149,25 +156,26 @@ def _look(report):
         report(f"{problem}\ngoing by what was known {_others().age_days():.0f} days ago")
 
 
-def _candidate(version):
+def _candidate(version: str) -> str | None:
     try:
         return apt.candidate(f"linux-source-{version}")
     except apt.AptError as problem:
         raise KernelError(str(problem)) from None
 
 
-def _debian_version(version):
+def _debian_version(version: str) -> str:
     """Version of linux-source-X that apt would install, else that of the release that has it."""
     others = _others().versions()
     found = _candidate(version) or others.get(version)
     if not found:
-        known = f"nor does any other Debian release, they have {', '.join(sorted(others, key=_by_number))}" if others else \
-            f"`testbed kernel --kernel {version}` looks for it in other Debian releases"
-        raise KernelError(f"apt knows no linux-source-{version}; {known}. A kernel tree can be given with --kernel PATH")
+        known = f"nor does any other Debian release, they have {', '.join(sorted(others, key=_by_number))}" \
+            if others else f"`testbed kernel --kernel {version}` looks for it in other Debian releases"
+        raise KernelError(f"apt knows no linux-source-{version}; {known}. "
+                          "A kernel tree can be given with --kernel PATH")
     return found
 
 
-def _fetch_debian(version, folder, report):
+def _fetch_debian(version: str, folder: pathlib.Path, report: Report) -> None:
     package = f"linux-source-{version}"
     report(f"downloading {package} {_debian_version(version)}")
     if _candidate(version):
@@ -185,7 +193,7 @@ def _fetch_debian(version, folder, report):
     shutil.rmtree(folder / "deb")
 
 
-def _download_other(version, folder):
+def _download_other(version: str, folder: pathlib.Path) -> str | None:
     try:
         _others().download(version, folder)
     except apt.AptError as problem:
@@ -193,7 +201,7 @@ def _download_other(version, folder):
     return None
 
 
-def _unpack(tarball, folder):
+def _unpack(tarball: pathlib.Path, folder: pathlib.Path) -> None:
     try:
         _run(["tar", "-xf", str(tarball), "-C", str(folder), "--no-same-owner"])
     except KernelError:
@@ -202,7 +210,7 @@ def _unpack(tarball, folder):
         raise
 
 
-def _tree_digest(path):
+def _tree_digest(path: pathlib.Path) -> str:
     """Digest of a tree's content: its git state, or names, sizes and times of its files."""
     digest = hashlib.sha256()
     if (path / ".git").exists():
@@ -213,7 +221,8 @@ def _tree_digest(path):
             digest.update(done.stdout)
         else:
             # files not added yet are no part of the diff
-            new = subprocess.run(["git", "-C", str(path), "ls-files", "-z", "--others", "--exclude-standard"], capture_output=True)
+            new = subprocess.run(["git", "-C", str(path), "ls-files", "-z", "--others", "--exclude-standard"],
+                                 capture_output=True, check=False)
             for name in sorted(filter(None, new.stdout.split(b"\0"))):
                 _add_status(digest, os.path.join(os.fsencode(path), name))
             return digest.hexdigest()
@@ -224,16 +233,16 @@ def _tree_digest(path):
     return digest.hexdigest()
 
 
-def _add_status(digest, name):
+def _add_status(digest: hashlib._Hash, name: bytes) -> None:
     status = os.lstat(name)
     digest.update(b"%s %d %d\n" % (name, status.st_size, status.st_mtime_ns))
 
 
-def _make(tree, target):
+def _make(tree: pathlib.Path, target: str) -> None:
     _run(["make", "-s", "-C", str(tree), "ARCH=um", target])
 
 
-def _run(command):
+def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise KernelError(f"{' '.join(command[:2])} failed: {done.stderr.strip()[-500:]}")

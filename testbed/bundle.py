@@ -72,13 +72,13 @@ def ensure() -> pathlib.Path:
 
 def folder_of(code_sha256: str) -> pathlib.Path:
     """Where code with this digest is or will be, for the Python that is installed."""
-    version = f"{importlib.util.MAGIC_NUMBER[:2].hex()}"
+    version = importlib.util.MAGIC_NUMBER[:2].hex()
     return cache_dir() / "bundles" / f"{code_sha256[:16]}-{version}"
 
 
 @functools.cache
 def _contents() -> dict[str, bytes]:
-    """{path in the checkout: content} of the code: whole folders, where files are found by listing, and what they import."""
+    """{path in the checkout: content}: of whole folders, where files are found by listing, and of what they import."""
     wanted = ["testbed/__init__.py", "testbed/engines/uml/init.py"]
     for folder in _FOLDERS:
         wanted += [str(path.relative_to(PROJECT_DIR)) for path in pathlib.Path(PROJECT_DIR, folder).rglob("*")
@@ -111,7 +111,8 @@ def _imported(name: str, source: bytes) -> list[str]:
     files = []
     for module in modules:
         parts = module.split(".")
-        candidates = ["/".join(parts[:n]) + "/__init__.py" for n in range(1, len(parts) + 1)] + ["/".join(parts) + ".py"]
+        candidates = [f"{'/'.join(parts[:n])}/__init__.py" for n in range(1, len(parts) + 1)]
+        candidates.append(f"{'/'.join(parts)}.py")
         files += [path for path in candidates if (PROJECT_DIR / path).is_file()]
     return files
 
@@ -155,7 +156,7 @@ def _whole(folder: pathlib.Path, manifest: pathlib.Path) -> bool:
                  for path in folder.rglob("*") if path.is_file()}
         os.utime(manifest)                                  # for `testbed kernel --prune`: it is still used
     except PermissionError:
-        return made == there                                # somebody else's cache
+        return bool(made == there)                          # somebody else's cache
     except (OSError, ValueError):
         return False
     return bool(made == there)

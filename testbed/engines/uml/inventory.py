@@ -123,6 +123,6 @@ def _linked(programs: list[str]) -> str:
     """What the dynamic linker says it loads for programs, the linker itself included."""
     found: set[str] = set()
     for program in programs:
-        said = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL).stdout
-        found.update(re.findall(r"(/\S+) \(0x", said))
+        said = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        found.update(re.findall(r"(/\S+) \(0x", said.stdout))
     return "\n".join(sorted(found))

@@ -1,35 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Watching a guest kernel from outside: its progress, its virtual clock, and whether it stands still."""
+from __future__ import annotations
+
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
 import time
+from typing import Any
 
+from testbed.engines.base import OnProgress
 from testbed.errors import RunFailed
 
-#: CPU seconds that a guest may compute without its clock moving by a nanosecond: every event,
-#: every look at the clock moves it, so that only an endless loop gets there
-STALL_CPU_S = 20
-#: wall seconds without progress, where its clock cannot be read or its clock moves but nothing else does
+#: CPU seconds that a guest may compute without its clock moving by a nanosecond: a loop that looks at the
+#: clock or waits for anything moves it
+STALL_CPU_S = 60
+#: CPU seconds of a guest without a second of traffic done, while its clock moves: a loop in the kernel that
+#: moves it by nanoseconds (cpu_relax) is one; the dearest network that was measured takes some 5 s
+CREEP_CPU_S = 100
+#: wall seconds without progress, where neither can be read
 STALL_S = 300
 #: how long the kernel may take to say where it was
 _LAST_WORDS_S = 10
+#: phases in which the guest says every second of virtual time that it has come that far
+_PROGRESSING = ("traffic",)
 
 
 class Stalled(RunFailed):
     """The guest computes without end."""
 
 
-def watch(process, system_map, work_dir, on_progress):
+def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: pathlib.Path,
+          on_progress: OnProgress) -> None:
     """Return when `process` (a guest kernel) ends; on_progress(phase, t_us) at every change.
 
-    Raises Stalled when virtual time stands still while CPU time runs; the kernel has then been made
-    to write its stack into the log.
+    Raises Stalled when virtual time stands still or creeps while CPU time runs; the kernel has then been
+    made to write its stack into the log.
     """
     clock = _VirtualClock(process.pid, system_map)
-    progress, since = None, time.monotonic()
+    progress, since, since_cpu_s = None, time.monotonic(), 0.0
     moved_at_cpu_s, moved_to_ns = 0.0, None
     while True:
         try:
@@ -38,40 +49,57 @@ def watch(process, system_map, work_dir, on_progress):
         except subprocess.TimeoutExpired:
             pass
         now = _progress(work_dir)
+        cpu_s = _cpu_s(process.pid)
         if now is not None and now != progress:
-            progress, since = now, time.monotonic()
+            progress, since, since_cpu_s = now, time.monotonic(), cpu_s
             on_progress(progress["phase"], progress["t_us"])
         time_ns = clock.read_ns()
-        cpu_s = _cpu_s(process.pid)
         if time_ns != moved_to_ns or time_ns is None:
             moved_to_ns, moved_at_cpu_s = time_ns, cpu_s
         where = f"at {progress['t_us'] / 1e6:.0f} s ({progress['phase']})" if progress else "while starting"
+        trouble = None
         if cpu_s - moved_at_cpu_s > STALL_CPU_S:
+            trouble = f"virtual time stands still {where}: the guest has computed for {STALL_CPU_S} s of CPU time " \
+                      "without end"
+        elif progress and progress["phase"] in _PROGRESSING and cpu_s - since_cpu_s > CREEP_CPU_S:
+            trouble = f"virtual time creeps {where}: the guest has computed for {CREEP_CPU_S} s of CPU time " \
+                      "without progress"
+        elif time.monotonic() - since > STALL_S:
+            trouble = f"no progress {where} for {STALL_S} s of wall time: something in the guest computes without end"
+        if trouble:
             _ask_for_stack(process)
-            raise Stalled(f"virtual time stands still {where}: the guest has computed for {STALL_CPU_S} s of CPU time without end")
-        if time.monotonic() - since > STALL_S:
-            _ask_for_stack(process)
-            raise Stalled(f"no progress {where} for {STALL_S} s of wall time: something in the guest computes without end")
+            raise Stalled(trouble)
 
 
-def _progress(work_dir):
+def _progress(work_dir: pathlib.Path) -> dict[str, Any] | None:
     try:
-        return json.loads((work_dir / "progress.json").read_text())
+        progress = json.loads((work_dir / "progress.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+    return progress if isinstance(progress, dict) else None
 
 
-def _cpu_s(pid):
-    """CPU seconds used by a process and by the children it has waited for."""
+def _cpu_s(pid: int) -> float:
+    """CPU seconds used by a process and by its children: those it has waited for, and those that run."""
+    ticks = _cpu_ticks(pid, children=True)
     try:
-        with open(f"/proc/{pid}/stat") as f:
-            fields = f.read().rpartition(")")[2].split()
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            ticks += sum(_cpu_ticks(int(child), children=False) for child in file.read().split())
     except OSError:
-        return 0.0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        pass                                    # a kernel without this list
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _ask_for_stack(process):
+def _cpu_ticks(pid: int, children: bool) -> int:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return sum(map(int, fields[11:15] if children else fields[11:13]))
+
+
+def _ask_for_stack(process: subprocess.Popen[bytes]) -> None:
     """A fault signal from outside makes the kernel panic, and with that say in which function it is."""
     for fatal in (signal.SIGSEGV, signal.SIGFPE):
         try:
@@ -85,16 +113,16 @@ def _ask_for_stack(process):
 class _VirtualClock:
     """The guest kernel's time_travel_time, read from its memory; None where that is not possible."""
 
-    def __init__(self, pid, system_map):
+    def __init__(self, pid: int, system_map: pathlib.Path) -> None:
         self._path, self._address = f"/proc/{pid}/mem", None
         try:
-            found = re.search(r"^([0-9a-f]+) \w time_travel_time$", system_map.read_text(), re.M)
-        except OSError:
+            found = re.search(r"^([0-9a-f]+) \w time_travel_time$", system_map.read_text(encoding="ascii"), re.M)
+        except (OSError, ValueError):
             found = None
         if found:
             self._address = int(found.group(1), 16)
 
-    def read_ns(self):
+    def read_ns(self) -> int | None:
         if self._address is None:
             return None
         try:

@@ -33,6 +33,11 @@ def tree(tmp_path):
     return folder
 
 
+def program(folder):
+    (folder / "linux").write_text("#!/bin/sh\n")
+    (folder / "linux").chmod(0o755)
+
+
 def compiler(folder, monkeypatch, version):
     folder.mkdir(exist_ok=True)
     (folder / "gcc").write_text(f"#!/bin/sh\necho {version}\n")
@@ -84,12 +89,19 @@ def test_a_finished_build_is_found_and_not_made_again(here, tree, tmp_path, monk
     folder = build.build_dir(str(tree), source.identify(str(tree))[1])
     folder.mkdir(parents=True)
     assert build.find(str(tree)) is None, "a build that was interrupted"
-    (folder / "testbed.json").write_text(json.dumps({
-        "release": "6.99", "congestion_controls": ["bbr", "reno"], "config_sha256": "ab", "source_dir": "/src"}))
+    whole = json.dumps({"release": "6.99", "congestion_controls": ["bbr", "reno"], "config_sha256": "ab",
+                        "source_dir": "/src", "features": ["seccomp"]})
+    (folder / "testbed.json").write_text(whole)
+    assert build.find(str(tree)) is None, "a build whose program has gone"
+    program(folder)
+    for damaged in ("", whole[:-20], "[]", "null", "{}", whole.replace('"6.99"', "6.99"), "\0"):
+        (folder / "testbed.json").write_text(damaged)
+        assert build.find(str(tree)) is None, damaged
+    (folder / "testbed.json").write_text(whole)
     found = build.find(str(tree))
     assert found == build.ensure(str(tree))
-    assert (found.program, found.release, found.congestion_controls, found.key) == (folder / "linux", "6.99", ("bbr", "reno"), folder.name)
-    assert found.features == frozenset(), "a build of before features were noted"
+    assert (found.program, found.release, found.key) == (folder / "linux", "6.99", folder.name)
+    assert found.congestion_controls == ("bbr", "reno") and found.features == {"seccomp"}
 
 
 def test_patches_for_other_versions_do_not_make_anybody_build_again(here, tmp_path, monkeypatch):
@@ -113,7 +125,9 @@ def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, t
 
     def describe(source_dir, build_dir):
         (build_dir / "testbed.json").write_text(json.dumps({
-            "release": "6.99", "congestion_controls": ["reno"], "config_sha256": "ab", "source_dir": str(source_dir)}))
+            "release": "6.99", "congestion_controls": ["reno"], "config_sha256": "ab", "source_dir": str(source_dir),
+            "features": []}))
+        program(build_dir)
     monkeypatch.setattr(build, "_build", lambda source_dir, build_dir, report: build_dir.mkdir(parents=True) or built.append((source_dir, build_dir)))
     monkeypatch.setattr(build, "_describe", describe)
     monkeypatch.setattr(source, "missing_tools", lambda: [])
@@ -136,7 +150,14 @@ def test_a_refused_patch_leaves_no_source_behind(here, tree, tmp_path, monkeypat
     for _ in range(2):
         with pytest.raises(KernelError, match="does not apply"):
             build.ensure(str(tree), lambda text: None)
-    assert [p.name for p in (tmp_path / "cache" / "sources").iterdir() if not p.name.endswith(".unpatched")] == []
+    assert list((tmp_path / "cache" / "sources").iterdir()) == []
+
+
+def test_a_cache_whose_path_make_cannot_take(here, tree, tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "missing_tools", lambda: [])
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "my cache"))
+    with pytest.raises(KernelError, match="my cache: kernels are not built in folders with spaces.* set TESTBED_CACHE"):
+        build.ensure(str(tree), lambda text: None)
 
 
 def test_missing_tools_are_named_before_anything_is_done(here, tree, tmp_path, monkeypatch):

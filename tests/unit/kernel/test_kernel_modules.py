@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Sources of modules: which files count, what makes them another module, what is refused."""
+import json
 import pathlib
 
 import pytest
 
-from kernel import modinfo, modules
+from kernel import compiling, modinfo, modules
 
 
 @pytest.fixture
@@ -49,12 +50,36 @@ def test_a_folder_that_is_too_large(folder, monkeypatch):
         modules.digest_of(folder)
 
 
-def test_compiler_messages_have_the_users_paths(tmp_path):
-    source = tmp_path / "tcp_mine.c"
-    source.write_text("")
-    said = "make[1]: Entering directory '/k'\n/cache/x/tcp_mine.c:3:1: error: no\nmake[2]: *** [x] Error 1\n"
-    assert modules._readable(said, pathlib.Path("/cache/x"), source) == f"{source}:3:1: error: no"
-    assert "EXPORT_SYMBOL" in modules._readable('ERROR: modpost: "f" [/cache/x/tcp_mine.ko] undefined!', pathlib.Path("/cache/x"), source)
+@pytest.mark.parametrize("name, safe", [
+    ("tcp_mine.c", "tcp_mine"), ("my mine;v2.c", "my_mine_v2"), ("tcp_$(shell touch x).c", "tcp___shell_touch_x_"),
+    ("7.c", "tcp_7"), ("#'\".c", "tcp____"), ("ü.c", "tcp__"), ("x" * 200 + ".c", "x" * 40)])
+def test_a_file_is_built_under_a_name_that_is_no_command_and_shown_under_its_own(tmp_path, name, safe):
+    source, folder = tmp_path / name, tmp_path / "cache"
+    source.write_text("int x;\n")
+    folder.mkdir()
+    modules._copy(source, modules._files(source), folder)
+    assert {path.name for path in folder.iterdir()} == {f"{safe}.c", "Kbuild"}
+    assert (folder / "Kbuild").read_text() == f"obj-m := {safe}.o\n"
+    shown = modules._readable(source, folder)(f"{folder}/{safe}.c:3:1: error: no\n{folder}/{safe}.o")
+    assert shown == f"{source}:3:1: error: no\n{tmp_path}/{safe}.o"
+
+
+def test_of_what_make_says_the_compilers_words_are_shown():
+    assert compiling._words("make[1]: Entering directory '/k'\nx.c:3:1: error: no\nmake[2]: *** [x] Error 1\n") == \
+        "x.c:3:1: error: no"
+    assert "EXPORT_SYMBOL" in compiling._words('ERROR: modpost: "f" [x.ko] undefined!')
+    assert compiling._words("w\n" * 5000).endswith(f"({5000 - 200} more lines)")
+
+
+def test_a_damaged_record_of_a_module_is_none(tmp_path):
+    whole = {"file": "x.ko", "source": "x.c", "sha256": "ab", "congestion_controls": ["x"], "warnings": ""}
+    (tmp_path / "x.ko").write_text("")
+    (tmp_path / "module.json").write_text(json.dumps(whole))
+    assert modules._load(tmp_path, None).congestion_controls == ("x",)
+    for damaged in ("", json.dumps(whole)[:-5], "[]", "null", "{}", json.dumps({**whole, "file": 3}), json.dumps(
+            {**whole, "file": "gone.ko"}), json.dumps({**whole, "congestion_controls": None})):
+        (tmp_path / "module.json").write_text(damaged)
+        assert modules._load(tmp_path, None) is None, damaged
 
 
 def test_parameters_of_a_module(tmp_path):

@@ -35,7 +35,9 @@ def add(cache, identity, version, days=0, tree=None, finished=True):
     folder = build.build_dir_of(identity, version)
     folder.mkdir(parents=True)
     if finished:
-        (folder / "testbed.json").write_text(json.dumps({"source_dir": str(source_dir)}))
+        (folder / "testbed.json").write_text(json.dumps({
+            "source_dir": str(source_dir), "release": "6.99", "congestion_controls": [], "config_sha256": "ab",
+            "features": []}))
         os.utime(folder / "testbed.json", (time.time() - days * 86400,) * 2)
     return folder, source_dir
 

@@ -55,6 +55,14 @@ def test_a_clock_that_moves_while_nothing_is_achieved(start, tmp_path, monkeypat
         watch.watch(process, system_map, tmp_path, lambda *_: None)
 
 
+def test_a_clock_that_creeps(start, tmp_path, monkeypatch):
+    monkeypatch.setattr(watch, "CREEP_CPU_S", 1)
+    process, system_map = start(1)
+    (tmp_path / "progress.json").write_text(json.dumps({"phase": "traffic", "t_us": 4_000_000}))
+    with pytest.raises(watch.Stalled, match=r"virtual time creeps at 4 s \(traffic\): .* 1 s of CPU time without pro"):
+        watch.watch(process, system_map, tmp_path, lambda *_: None)
+
+
 def test_without_a_map_only_progress_counts(start, tmp_path, monkeypatch):
     monkeypatch.setattr(watch, "STALL_CPU_S", 0.5)
     monkeypatch.setattr(watch, "STALL_S", 2)

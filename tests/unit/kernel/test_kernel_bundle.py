@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The code that runs inside: the same folder from any checkout, whole or made again."""
+import json
+import os
+import pathlib
+import shutil
+import stat
+
+import pytest
+
+import testbed
+from testbed import bundle
+from testbed.engines.uml import init, inventory
+from testbed.errors import EnvironmentProblem
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """use(folder) makes a copy of the code there the one that is bundled."""
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
+
+    def use(folder):
+        if not folder.exists():
+            for name in bundle._contents():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(testbed.PROJECT_DIR / name, folder / name)
+        monkeypatch.setattr(bundle, "PROJECT_DIR", folder)
+        bundle._contents.cache_clear()
+        return folder
+    yield use
+    bundle._contents.cache_clear()
+
+
+def state(folder):
+    """Names, contents, modes and times of everything in a folder."""
+    found = {}
+    for path in sorted([folder, *folder.rglob("*")]):
+        status = path.stat()
+        found[str(path.relative_to(folder))] = (stat.filemode(status.st_mode), status.st_mtime,
+                                                path.read_bytes() if path.is_file() else None)
+    return found
+
+
+def test_the_same_from_any_checkout_whatever_the_umask(checkout, tmp_path, monkeypatch):
+    checkout(tmp_path / "a")
+    first, digest = bundle.ensure(), bundle.digest()
+    content = state(first)
+    assert first.parent == tmp_path / "cache" / "bundles" and len([n for n in content if n.endswith(".pyc")]) > 20
+    assert first == bundle.ensure() and sorted(p.name for p in first.parent.iterdir()) == [first.name, f"{first.name}.json"]
+    shutil.rmtree(tmp_path / "cache")
+    before = os.umask(0o077)
+    try:
+        checkout(tmp_path / "a" / "much" / "longer" / "path")
+        assert bundle.ensure() == first and bundle.digest() == digest and state(first) == content
+    finally:
+        os.umask(before)
+
+
+def test_what_runs_inside_is_in_it_and_nothing_else(checkout, tmp_path):
+    names = set(bundle._contents())
+    assert {"testbed/guest/main.py", "testbed/engines/uml/init.py", "testbed/__init__.py", "traffic/clock.py",
+            "topologies/network.py", "testbed/probes/queue.py"} <= names
+    assert not [name for name in names if name.startswith(("analysis", "testbed/cli", "tests", "kernel"))]
+    # what a new file imports comes with it
+    folder = checkout(tmp_path / "a")
+    digest = bundle.digest()
+    (folder / "testbed" / "extra.py").write_text("from . import more\n")
+    (folder / "testbed" / "more.py").write_text("")
+    (folder / "testbed" / "unused.py").write_text("")
+    checkout(folder)
+    assert bundle.digest() == digest
+    (folder / "testbed" / "probes" / "new.py").write_text("def f():\n    from testbed import extra\n")
+    checkout(folder)
+    assert bundle.digest() != digest
+    assert {"testbed/extra.py", "testbed/more.py"} <= set(bundle._contents()) and "testbed/unused.py" not in bundle._contents()
+
+
+@pytest.mark.parametrize("damage", [
+    lambda folder: (folder / "traffic" / "clock.py").write_text("x"),
+    lambda folder: (folder / "traffic" / "clock.py").unlink(),
+    lambda folder: (folder / "added.py").write_text("x"),
+    lambda folder: next(folder.rglob("*.pyc")).write_bytes(b""),
+    lambda folder: folder.with_name(folder.name + ".json").write_text("{"),
+    shutil.rmtree], ids=["changed", "removed", "added", "byte code emptied", "manifest cut", "gone"])
+def test_a_damaged_one_is_made_again(checkout, tmp_path, damage):
+    checkout(tmp_path / "a")
+    folder = bundle.ensure()
+    content = state(folder)
+    damage(folder)
+    assert bundle.ensure() == folder and state(folder) == content
+    assert len(list(folder.parent.iterdir())) == 2
+
+
+def test_a_cache_that_cannot_be_written(checkout, tmp_path, monkeypatch):
+    checkout(tmp_path / "a")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "file"))
+    with pytest.raises(EnvironmentProblem, match="file/bundles: Not a directory"):
+        bundle.ensure()
+
+
+def test_code_that_does_not_compile(checkout, tmp_path):
+    folder = checkout(tmp_path / "a")
+    (folder / "traffic" / "broken.py").write_text("def :\n")
+    checkout(folder)
+    with pytest.raises(EnvironmentProblem, match="does not compile.*broken.py"):
+        bundle.ensure()
+    assert not list((tmp_path / "cache" / "bundles").iterdir())
+
+
+def test_both_sides_agree_where_it_is_mounted():
+    assert init.PROJECT_DIR == bundle.MOUNTED_AT
+
+
+def test_hashes_are_found_and_remembered(tmp_path, monkeypatch):
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path))
+    program = tmp_path / "linux"
+    program.write_text("kernel")
+    found = inventory.hashes(program)
+    assert {"kernel", "python", "ip", "tc", "libc.so.6", "python_standard_library", "mininet"} <= set(found)
+    assert all(len(value) == 64 for value in found.values())
+    monkeypatch.setattr(inventory, "_sha256", lambda path: pytest.fail(f"{path} hashed again"))
+    assert inventory.hashes(program) == found
+    monkeypatch.undo()
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path))
+    program.write_text("another")
+    for damaged in (None, "", "[]", json.dumps({str(pathlib.Path(program)): 3})):
+        if damaged is not None:
+            (tmp_path / "file-hashes.json").write_text(damaged)
+        again = inventory.hashes(program)
+        assert {name for name in found if again[name] != found[name]} == {"kernel"}

@@ -18,7 +18,7 @@ from kernel.build import Kernel, make_command, make_environment
 
 _LAUNCH = pathlib.Path(__file__).with_name("launch.py")
 #: for each of the processes: seconds of CPU time, bytes of memory, bytes of a file
-_LIMITS = {"CPU": 60, "AS": 3 << 30, "FSIZE": 256 << 20, "CORE": 0}
+_LIMITS = {"CPU": 30, "AS": 3 << 30, "FSIZE": 256 << 20, "CORE": 0}
 #: for all together, in seconds of wall time
 _LONGEST_S = 300
 _MOST_LINES = 200

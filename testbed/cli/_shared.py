@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable
+from typing import Any
 
 _KERNEL_HELP = "a version such as 6.12 (default), newest, a kernel tree or a tarball"
 
@@ -15,13 +16,15 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", default="uml",
                         help="where runs take place (default: uml; see `testbed list engines`)")
     add_kernel_argument(parser)
+    parser.add_argument("--no-confine", action="store_true",
+                        help="let guests read all files that you may read, and not only the system's")
 
 
-def engine_options(arguments: argparse.Namespace) -> dict[str, str | None]:
+def engine_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Options for an engine; `newest` becomes the version it is today, in `arguments` too."""
     import kernel
     arguments.kernel = kernel.resolve(arguments.kernel, reporter())
-    return {"kernel": arguments.kernel}
+    return {"kernel": arguments.kernel, "confine": not arguments.no_confine}
 
 
 def reporter() -> Callable[[str], None]:

@@ -97,6 +97,16 @@ def test_leftovers_of_interrupted_builds_and_removals_go(cache):
     assert left(cache) == set()
 
 
+def test_copies_of_code_go_when_no_run_uses_them_any_more(cache):
+    for name, days in (("old", 31), ("new", 29)):
+        (cache / "bundles" / name / "traffic").mkdir(parents=True)
+        (cache / "bundles" / f"{name}.json").write_text("{}")
+        os.utime(cache / "bundles" / f"{name}.json", (time.time() - days * 86400,) * 2)
+    (cache / "bundles" / "without").mkdir()
+    prune(keep=())
+    assert {path.name for path in (cache / "bundles").iterdir()} == {"new", "new.json"}
+
+
 def test_a_kernel_that_runs_is_not_removed(cache):
     folder, tree = add(cache, "debian-6.12-1", (6, 12), days=100)
     shutil.copy("/bin/sleep", folder / "linux")

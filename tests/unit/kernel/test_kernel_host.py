@@ -6,9 +6,9 @@ import subprocess
 import sys
 import types
 
-import forbidding
 import pytest
 
+import forbidding
 from kernel import guest, host, launch
 
 

@@ -4,12 +4,12 @@ import ctypes
 import os
 from typing import Any
 
-from topologies.namespace import write_sysctl
+from testbed.guest.settings import MachineSettings
 
 _INIT_MODULE = {"x86_64": 175, "aarch64": 105}
 
 
-def make_available(job: dict[str, Any], work_dir: str) -> dict[str, Any]:
+def make_available(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> dict[str, Any]:
     """Load the job's modules and set its parameters; ValueError if a congestion control is not there.
 
     job["modules"]: [{"name", "file", "parameters"}], `file` in work_dir; job["builtin_parameters"]:
@@ -25,7 +25,7 @@ def make_available(job: dict[str, Any], work_dir: str) -> dict[str, Any]:
                              f"it has: {', '.join(there) or 'none that can be read'}")
     for name, parameters in job["builtin_parameters"].items():
         for parameter, value in parameters.items():
-            _write_parameter(name, parameter, value)
+            _write_parameter(machine, name, parameter, value)
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as f:
         available = f.read().split()
     for variant in job["variants"]:
@@ -33,7 +33,7 @@ def make_available(job: dict[str, Any], work_dir: str) -> dict[str, Any]:
             raise ValueError(f"the kernel has no congestion control {variant['kernel_cca']!r}; "
                              f"it has: {' '.join(sorted(available))}")
     # nodes' namespaces may only use what the first one allows
-    write_sysctl("net.ipv4.tcp_allowed_congestion_control", " ".join(available))
+    machine.sysctl("net.ipv4.tcp_allowed_congestion_control", " ".join(available))
     names = [m["name"] for m in job["modules"]] + list(job["builtin_parameters"])
     return {"available": sorted(available), "parameters": {name: _read_parameters(name) for name in names}}
 
@@ -48,10 +48,9 @@ def _load(path: str, parameters: dict[str, Any]) -> None:
         raise ValueError(f"{os.path.basename(path)} cannot be loaded{f' with {words}' if words else ''}: {reason}")
 
 
-def _write_parameter(module: str, parameter: str, value: Any) -> None:
+def _write_parameter(machine: MachineSettings, module: str, parameter: str, value: Any) -> None:
     try:
-        with open(f"/sys/module/{module}/parameters/{parameter}", "w") as f:
-            f.write(str(value))
+        machine.file(f"/sys/module/{module}/parameters/{parameter}", value)
     except OSError as problem:
         raise ValueError(f"parameter {parameter} of {module} cannot be set to {value}: {problem.strerror}") from None
 

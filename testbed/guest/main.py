@@ -10,7 +10,7 @@ from typing import Any
 from testbed import probes
 from testbed.guest import checks, congestion_controls, counters, sampler, tuning
 from testbed.guest.programs import Programs
-from topologies.namespace import write_sysctl
+from testbed.guest.settings import MachineSettings
 from topologies.network import Network
 
 _PR_SET_TIMERSLACK = 29
@@ -33,6 +33,11 @@ class Output:
 
 def run(job: dict[str, Any], work_dir: str) -> None:
     """Carry out `job` (what testbed/engines/kernel_engine.py writes) and leave binary and JSON files in `work_dir`."""
+    with MachineSettings() as machine:
+        _run(job, work_dir, machine)
+
+
+def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
     output = Output(work_dir)
 
     def phase(name: str) -> None:
@@ -43,8 +48,9 @@ def run(job: dict[str, Any], work_dir: str) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     phase("network")
     description = job["network"]
-    _tune_machine(description)
-    controls = congestion_controls.make_available(job, work_dir)
+    for name, value in tuning.machine_sysctls(description).items():
+        machine.sysctl(name, value)
+    controls = congestion_controls.make_available(job, work_dir, machine)
     with Network(description, job["sysctls"], job["timer_period_us"]) as network:
         output.json("network.json", description)
         phase("checks")
@@ -82,8 +88,3 @@ def run(job: dict[str, Any], work_dir: str) -> None:
             "t0_ns": t0_ns, "kernel": os.uname().release, "python": sys.version.split()[0],
             "sampler_lateness_us": dict(zip(samplers, lateness_us.values())),
             "probes": notes, "accounts": accounts})
-
-
-def _tune_machine(description: dict[str, Any]) -> None:
-    for name, value in tuning.machine_sysctls(description).items():
-        write_sysctl(name, value)

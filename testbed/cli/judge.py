@@ -11,7 +11,7 @@ import json
 import pathlib
 
 from testbed import experiment
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 from testbed.progress import print_error
 from testbed.store import RUNS, read_record, results_dir
 
@@ -34,8 +34,13 @@ def main(arguments: argparse.Namespace) -> int:
             print_error(f"{run_dir}: this run did not finish: {why}")
             failed += 1
             continue
-        verdict = fidelity.judge_run(run_dir)
-        measure_run(run_dir)
+        try:
+            verdict = fidelity.judge_run(run_dir)
+            measure_run(run_dir)
+        except TestbedError as problem:             # a damaged run does not keep the others from being judged
+            print_error(str(problem))
+            failed += 1
+            continue
         print(f"{run_dir.name}  {verdict['verdict']}")
         for reason in verdict["reasons"]:
             print(f"  {reason['level']}: {reason['message']}")

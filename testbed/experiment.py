@@ -95,7 +95,7 @@ def add(results: pathlib.Path, described: Description, plans: list[Plan]) -> pat
         (folder / "runs").mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise TestbedError(f"cannot make {folder}: {problem.strerror}") from None
-    before = _read(folder) if (folder / "experiment.json").exists() else {}
+    before = read(folder) if (folder / "experiment.json").exists() else {}
     listed = {_place(run): run for run in before.get("runs", [])}
     superseded = list(before.get("superseded", []))
     for plan in plans:
@@ -148,7 +148,7 @@ def _path_word(text: str) -> str:
     return _PATH_WORD.sub("_", text).strip("_.") or "_"
 
 
-def _read(folder: pathlib.Path) -> Json:
+def read(folder: pathlib.Path) -> Json:
     """experiment.json of a folder. UsageError if it is damaged or of another version."""
     path = folder / "experiment.json"
     try:
@@ -175,7 +175,7 @@ def _key_of(folder: pathlib.Path) -> str | None:
     """What an experiment's runs have in common, None if there is none of this name."""
     if not (folder / "experiment.json").exists():
         return None
-    return str(_read(folder).get("key"))
+    return str(read(folder).get("key"))
 
 
 def find(name: str) -> pathlib.Path:

@@ -7,7 +7,6 @@ with the checks and metrics of this version.
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 
 from testbed import experiment
@@ -55,5 +54,4 @@ def _runs(what: str) -> list[pathlib.Path]:
         return [experiment.find_run(what)]
     except UsageError:
         folder = experiment.find(what)
-    listed = json.loads((folder / "experiment.json").read_text(encoding="utf-8")).get("runs", [])
-    return [folder.parent / RUNS / run["id"] for run in listed]
+    return [folder.parent / RUNS / run["id"] for run in experiment.read(folder)["runs"]]

@@ -29,3 +29,43 @@ def test_congestion_control_under_test_is_the_one_used(run_scenario):
     run = run_scenario(small_scenario(**{"timing.test": "1 s"}), cca="vegas")
     assert set(run.table("tcp_info")["cca"]) == {"vegas"}
     assert {s["net.ipv4.tcp_congestion_control"] for s in run.json("raw/checks.json")["sysctls"].values()} == {"vegas"}
+
+
+@pytest.fixture(scope="module")
+def checkouts(engine, tmp_path_factory):
+    """[(checkout, environment)]: this one; and a copy with a longer path, without byte code, with a cache, a results
+    folder, a umask and an environment of its own. They share the kernel's program and nothing else."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    copy = folder / "a" / "checkout" / "with-a-path-that-is-rather-long"
+    shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns(".git", "results", "__pycache__"))
+    built = kernel.find()
+    (folder / "cache" / "kernels").mkdir(parents=True)
+    (folder / "cache" / "kernels" / built.build_dir.name).symlink_to(built.build_dir)
+    here = {**os.environ, "TESTBED_RESULTS": str(folder / "r")}
+    there = {**os.environ, "TESTBED_RESULTS": str(folder / "results-in-another-place"), "PYTHONDONTWRITEBYTECODE": "1",
+             "TESTBED_CACHE": str(folder / "cache"), "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C",
+             "SOMETHING": "x" * 5000}
+    return [(PROJECT, here, 0o022), (copy, there, 0o077)]
+
+
+@pytest.mark.parametrize("changes", [
+    {"traffic": {"kind": "tmix", "target": "right_to_left", "load": "40 %"}},
+    {"traffic": {"kind": "greedy", "tool": "iperf3", "flows": 2}, "topology.central": LOSSY["topology"]["central"]},
+    {"traffic": {"kind": "greedy", "tool": "sockets"}, "probes.tcp_probe": {}},
+], ids=["Tmix", "iperf3", "tcp_probe"])
+def test_the_same_bytes_from_any_checkout(checkouts, tmp_path, changes):
+    name = f"{changes['traffic']['kind']}-{len(changes)}-{len(changes['traffic'])}"
+    (tmp_path / "scenario.yaml").write_text(yaml.safe_dump(small_scenario(name=name, **changes)))
+    records = []
+    for checkout, environment, umask in checkouts:
+        before = set(pathlib.Path(environment["TESTBED_RESULTS"]).glob("runs/*/run.json"))
+        done = subprocess.run([checkout / "bin" / "testbed", "run", tmp_path / "scenario.yaml", "--cca", "reno", "--no-report"],
+                              env=environment, umask=umask, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        made, = set(pathlib.Path(environment["TESTBED_RESULTS"]).glob("runs/*/run.json")) - before
+        records.append(json.loads(made.read_text()))
+        assert not list(made.parent.glob("work"))
+    one, other = records
+    assert one["raw_files_sha256"] == other["raw_files_sha256"]
+    assert one["raw_sha256"] == other["raw_sha256"] and one["id"] == other["id"]
+    assert not list(checkouts[1][0].rglob("__pycache__"))

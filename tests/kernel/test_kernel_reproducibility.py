@@ -1,8 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The same seed gives the same data to the bit; another seed does not."""
-import pytest
+import json
+import os
+import pathlib
+import shutil
+import subprocess
 
+import pytest
+import yaml
+
+import kernel
 from small_runs import small_scenario
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
 LOSSY = small_scenario(**{"topology.central": {
     "rate": "20 Mbit/s", "delay": "2 ms", "loss": "0.5 %", "queue": {"kind": "pfifo", "limit": 50}}})

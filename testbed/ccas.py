@@ -48,7 +48,8 @@ class Variant:
     sysctls: dict[str, Any] = dataclasses.field(default_factory=dict)
     parameters: dict[str, Any] = dataclasses.field(default_factory=dict)
     module_sha256: str | None = None
-    later_title: tuple[tuple[int, ...], str] | None = None      # ((major, minor), title): what it is from that kernel on
+    # ((major, minor), title): what it is from that kernel on
+    later_title: tuple[tuple[int, ...], str] | None = None
 
     def on_kernel(self, release: str) -> "Variant":
         """The same, titled as what it is on a kernel such as '6.12.1-testbed'."""
@@ -172,7 +173,7 @@ def make_ready(subject: Subject, engine: Any, report: Callable[[str], None]) -> 
     modules: dict[str | None, tuple[Any, ...]] = {}
     for place, variant in enumerate(variants):
         if variant.name in [other.name for other in variants[:place]]:
-            raise UsageError(f"--cca {subject.name}: two variants are called {variant.name}: each has a name of its own")
+            raise UsageError(f"--cca {subject.name}: two variants are called {variant.name}; give one another name")
         if modules.setdefault(variant.kernel_cca, (variant.module_sha256, variant.parameters)) \
                 != (variant.module_sha256, variant.parameters):
             raise UsageError(f"--cca {subject.name}: {variant.kernel_cca} cannot have two modules or two sets of "
@@ -216,9 +217,9 @@ def _only(module: Any, variant: Variant) -> str:
         return str(module.congestion_controls[0])
     if variant.name in module.congestion_controls:
         return variant.name
-    raise RunFailed(f"{variant.module} registers {', '.join(module.congestion_controls) or 'no congestion control'}: say "
-                    "which one in a variant file (two lines, module: and kernel_cca:, in mine.yaml; then "
-                    "--cca ./mine.yaml)")
+    found = ", ".join(module.congestion_controls) or "no congestion control"
+    raise RunFailed(f"{variant.module} registers {found}: say which one in a variant file (two lines, "
+                    "module: and kernel_cca:, in mine.yaml; then --cca ./mine.yaml)")
 
 
 def fill_in(parameters: Mapping[str, Any], rate_bps: Callable[[], int]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import pytest
-from plans import Replay
 
+from plans import Replay
 from traffic.tmix.uring import Ring
 
 

@@ -10,6 +10,8 @@ Each run takes place in a process of its own, pinned to one CPU. Medians are pri
 of the traffic phase, its ratio to real time, CPU time per packet that crossed the
 bottleneck (whole run, all processes of the guest), and the largest resident process.
 """
+from __future__ import annotations
+
 import argparse
 import json
 import multiprocessing
@@ -21,65 +23,79 @@ import statistics
 import sys
 import tempfile
 import time
+from typing import Any
 
-from testbed import ccas, engines, run, scenario
+from testbed import campaign, ccas, engines, run, scenario
+from testbed.cli._shared import reporter
+from testbed.engines.base import EngineBase
+from testbed.store import Store
 
 _HERE = pathlib.Path(__file__).parent
+_COLUMNS = (("virtual s", "virtual_s", ".0f"), ("traffic s", "traffic_s", ".2f"), ("x real", "speed", ".1f"),
+            ("whole s", "whole_s", ".2f"),
+            ("us CPU/packet", "cpu_us_per_packet", ".1f"), ("memory MB", "memory_mb", ".0f"))
+
+Figures = dict[str, float]
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(prog="python3 -m benchmarks", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3, help="runs of each case (default 3)")
-    parser.add_argument("--full", action="store_true", help="the whole access-link scenario instead of its quick version")
+    parser.add_argument("--full", action="store_true", help="the whole access-link scenario, not its quick version")
     parser.add_argument("--kernel", help="guest kernel, as for `testbed run`")
     parser.add_argument("--json", type=pathlib.Path, help="also write all figures to this file")
     arguments = parser.parse_args()
-    engine = engines.load("uml")({"kernel": arguments.kernel})
-    engine.prepare(lambda text: print(text, file=sys.stderr))
+    engine = engines.load(engines.DEFAULT, {"kernel": arguments.kernel})
+    engine.prepare(reporter())
     greedy = str(_HERE / "greedy.yaml")
     cases = {"greedy": scenario.load(greedy), "sockets": scenario.load(greedy, settings=["traffic.tool=sockets"]),
              "tmix": scenario.load("access-link", quick=not arguments.full)}
     cpus = sorted(os.sched_getaffinity(0))
-    results = {}
+    results: dict[str, Any] = {}
     print(f"{engine.environment()['kernel_release']}, {os.cpu_count()} CPUs, medians of {arguments.runs} runs")
-    print(f"{'case':10}{'virtual s':>10}{'traffic s':>11}{'x real':>8}{'whole s':>9}{'us CPU/packet':>15}{'memory MB':>11}")
+    print("case      " + "".join(f"{head:>{len(head) + 3}}" for head, _, _ in _COLUMNS))
     for name, case in cases.items():
         figures = [_measure(case, engine, [cpus[0]])[0] for _ in range(arguments.runs)]
         results[name] = figures
-        middle = {key: statistics.median(f[key] for f in figures) for key in figures[0]}
-        print(f"{name:10}{middle['virtual_s']:10.0f}{middle['traffic_s']:11.2f}{middle['speed']:8.1f}{middle['whole_s']:9.2f}"
-              f"{middle['cpu_us_per_packet']:15.1f}{middle['memory_mb']:11.0f}")
+        middle = {key: statistics.median(one[key] for one in figures) for key in figures[0]}
+        print(f"{name:10}" + "".join(f"{middle[key]:{len(head) + 3}{form}}" for head, key, form in _COLUMNS))
     if len(cpus) > 1:
         pairs = []
         for _ in range(arguments.runs):
-            one = _measure(cases["tmix"], engine, cpus[:1])[0]["whole_s"]
-            two = max(f["whole_s"] for f in _measure(cases["tmix"], engine, cpus[:2]))
-            pairs.append(2 * one / two)
+            one_s = _measure(cases["tmix"], engine, cpus[:1])[0]["whole_s"]
+            two_s = max(figures["whole_s"] for figures in _measure(cases["tmix"], engine, cpus[:2]))
+            pairs.append(2 * one_s / two_s)
         results["parallel"] = pairs
         print(f"two runs at a time: {statistics.median(pairs):.2f} times the throughput of one")
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1) + "\n")
 
 
-def _measure(case, engine, cpus):
+def _measure(case: scenario.Scenario, engine: EngineBase, cpus: list[int]) -> list[Figures]:
     """Figures of one run on each of `cpus`, at the same time."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="testbed-bench-"))
     try:
-        run.prepare_workload(case, 1, engine.guest_dir(folder), folder / "workload")
         with multiprocessing.get_context("fork").Pool(len(cpus), maxtasksperchild=1) as pool:
             return pool.starmap(_one, [(case, engine, folder, cpu) for cpu in cpus], chunksize=1)
     finally:
         shutil.rmtree(folder)
 
 
-def _one(case, engine, folder, cpu):
-    run_dir = folder / f"cpu{cpu}" / "cubic-seed1"
+def _one(case: scenario.Scenario, engine: EngineBase, folder: pathlib.Path, cpu: int) -> Figures:
+    store = Store(folder / f"cpu{cpu}")
+    store.create()
+    subject = ccas.make_ready(ccas.parse("cubic")[0], engine, reporter())
+    plan, = campaign.make_plans([({}, case)], [subject], [1], engine, reporter())
     os.sched_setaffinity(0, {cpu})
     started = time.monotonic()
-    run.carry_out(run.RunSpec(case, ccas.parse("cubic")[0], 1), engine, folder / "workload", run_dir, cpu, lambda *_: None)
+    with store.shared_folder() as shared:
+        outcome = run.execute(run.Job(plan), engine, store, shared, cpu, lambda *_: None)
+    if outcome.error:
+        sys.exit(outcome.error)
     whole_s = time.monotonic() - started
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run_dir = store.run_dir(plan.id)
     traffic_s = json.loads((run_dir / "run.json").read_text())["phases_wall_s"]["traffic"]
     links = json.loads((run_dir / "raw/counters.json").read_text())["drained"]
     packets = links["left_to_right"]["sent_packets"] + links["right_to_left"]["sent_packets"]

@@ -41,13 +41,15 @@ def build(folder, **variables):
 
 def installed_headers():
     """Folders that KDIR can be: headers of Debian kernels that are installed on this machine."""
-    return sorted(path for path in pathlib.Path("/usr/src").glob("linux-headers-*") if (path / "Module.symvers").exists())
+    folders = pathlib.Path("/usr/src").glob("linux-headers-*")
+    return sorted(path for path in folders if (path / "Module.symvers").exists())
 
 
 def style(source_dir):
     """checkpatch's complaints about all sources, with the checkpatch of that kernel."""
     sources = sorted(path for path in MODULES.rglob("*.[ch]") if not path.name.endswith(".mod.c"))
-    done = subprocess.run(["perl", f"{source_dir}/scripts/checkpatch.pl", "--no-tree", "--strict", "--terse", "-f", *sources],
+    checkpatch = f"{source_dir}/scripts/checkpatch.pl"
+    done = subprocess.run(["perl", checkpatch, "--no-tree", "--strict", "--terse", "-f", *sources],
                           capture_output=True, text=True)
     if done.returncode not in (0, 1) or done.stderr:
         raise BuildFailed(done.stdout + done.stderr)

@@ -23,10 +23,32 @@ def test_floating_point_survives_switches_and_signals(built, tmp_path):
     expected = [float_guest.work(seed).hex() for seed in range(1, 5)]
     signal.signal(signal.SIGUSR1, before)
     done = subprocess.run(
-        ["setarch", "-R", str(built.program), "mem=128M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
-         "time-travel=inf-cpu", "quiet", "con=null", "con0=null,fd:2", f"uml_dir={tmp_path}", "umid=float",
-         "init=/usr/bin/python3", "--", "-I", "-S", str(HERE / "float_guest.py")],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        [
+            "setarch",
+            "-R",
+            str(built.program),
+            "mem=128M",
+            "root=none",
+            "rootfstype=hostfs",
+            "rootflags=/",
+            "ro",
+            "time-travel=inf-cpu",
+            "quiet",
+            "con=null",
+            "con0=null,fd:2",
+            f"uml_dir={tmp_path}",
+            "umid=float",
+            "init=/usr/bin/python3",
+            "--",
+            "-I",
+            "-S",
+            str(HERE / "float_guest.py"),
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("sums ")]
     assert lines and lines[0].split()[1:] == expected
 
@@ -69,8 +91,24 @@ def test_compiler_errors_are_shown_with_file_and_line(built, tmp_path):
 
 def test_kernel_has_the_congestion_controls_of_the_tree(built):
     assert set(built.congestion_controls) == {
-        "reno", "bic", "cubic", "westwood", "htcp", "highspeed", "hybla", "vegas", "nv", "scalable", "lp", "veno", "yeah",
-        "illinois", "dctcp", "cdg", "bbr"}
+        "reno",
+        "bic",
+        "cubic",
+        "westwood",
+        "htcp",
+        "highspeed",
+        "hybla",
+        "vegas",
+        "nv",
+        "scalable",
+        "lp",
+        "veno",
+        "yeah",
+        "illinois",
+        "dctcp",
+        "cdg",
+        "bbr",
+    }
 
 
 def test_second_call_builds_nothing(built):

@@ -70,10 +70,12 @@ def repair(run_scenario):
         if (variant, lose, copies) not in made:
             made[variant, lose, copies] = Repair(run_scenario(loss_recovery(lose, copies), cca=variant))
         return made[variant, lose, copies]
+
     return get
 
 
 # -- the losses -----------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_chosen_segments_are_lost_and_no_others(repair, variant):
@@ -81,7 +83,11 @@ def test_the_chosen_segments_are_lost_and_no_others(repair, variant):
     links = found.run.json("raw/counters.json")["drained"]
     for name, link in links.items():
         lost = 2 if name == "right_to_left" else 0
-        assert (link["chosen_dropped_packets"], link["wire_dropped_packets"], link["dropped_packets"]) == (lost, lost, 0), name
+        assert (link["chosen_dropped_packets"], link["wire_dropped_packets"], link["dropped_packets"]) == (
+            lost,
+            lost,
+            0,
+        ), name
         assert link["device_rx_packets"] - link["wire_delivered_packets"] == lost
     # acknowledgements come to a halt before segments 14 and 28, and nowhere else for a round trip
     acked = found.acks.groupby("snd_una")["t_us"].agg(["min", "max"])
@@ -115,12 +121,16 @@ def test_a_transfer_with_another_first_number_loses_nothing_and_the_verdict_tell
 
 # -- what is done about them ----------------------------------------------------------------
 
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_third_duplicate_has_the_segment_sent_again(repair, variant):
     found = repair(variant)
     third_us = found.waiting_for(14)["t_us"].iloc[2]
     assert 0 <= found.again_us[0] - third_us <= _MOMENT_US
-    before, after = found.acks[found.acks["t_us"] == third_us].index[0], found.acks[found.acks["t_us"] > third_us].index[0]
+    before, after = (
+        found.acks[found.acks["t_us"] == third_us].index[0],
+        found.acks[found.acks["t_us"] > third_us].index[0],
+    )
     assert (found.acks["snd_cwnd"][before], found.acks["ssthresh"][before]) == (23, NOT_SET)
     assert found.acks["ssthresh"][after] == 11
 
@@ -159,7 +169,9 @@ def test_classic_reno_leaves_recovery_at_the_first_partial_ack_and_halves_again(
     again = again[again["snd_wnd"] == again["snd_wnd"].shift(-1)]
     assert 0 <= found.again_us[1] - again["t_us"].iloc[2] <= _MOMENT_US
     samples = found.run.table("tcp_info")
-    between = samples[(samples["dport"] == 6000) & samples["t_us"].between(found.again_us[1] - 15_000, found.again_us[1] - 1000)]
+    between = samples[
+        (samples["dport"] == 6000) & samples["t_us"].between(found.again_us[1] - 15_000, found.again_us[1] - 1000)
+    ]
     assert set(between["ca_state"]) <= {OPEN, DISORDER} and set(between["cwnd"]) == {11}
 
 

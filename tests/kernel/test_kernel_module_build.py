@@ -19,7 +19,9 @@ def built():
 @pytest.fixture(scope="module")
 def modules(built, tmp_path_factory):
     """{module: .ko} for the default kernel."""
-    return module_builds.build(tmp_path_factory.mktemp("modules"), KDIR=built.source_dir, O=built.build_dir, ARCH="um")
+    return module_builds.build(
+        tmp_path_factory.mktemp("modules"), KDIR=built.source_dir, O=built.build_dir, ARCH="um"
+    )
 
 
 def test_every_folder_is_built_without_a_warning(modules):
@@ -52,17 +54,33 @@ def test_they_load_and_unload(built, modules, tmp_path):
 
 def test_clean_leaves_nothing(built, modules):
     folder = modules["tcp_libra"].parents[1]
-    subprocess.run(["make", f"KDIR={built.source_dir}", f"O={built.build_dir}", "ARCH=um", "clean"], cwd=folder, check=True,
-                   capture_output=True)
+    subprocess.run(
+        ["make", f"KDIR={built.source_dir}", f"O={built.build_dir}", "ARCH=um", "clean"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+
     def names(of):
         return {path.relative_to(of) for path in of.rglob("*") if path.is_file()}
+
     assert names(folder) <= names(module_builds.MODULES)
 
 
 def test_dkms_knows_every_module():
     """dkms.conf is a shell script that sets variables."""
-    done = subprocess.run(["bash", "-c", '. ./dkms.conf; echo "${BUILT_MODULE_NAME[@]}"; echo "${BUILT_MODULE_LOCATION[@]}"; '
-                           'echo "${#DEST_MODULE_LOCATION[@]}"'], cwd=module_builds.MODULES, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [
+            "bash",
+            "-c",
+            '. ./dkms.conf; echo "${BUILT_MODULE_NAME[@]}"; echo "${BUILT_MODULE_LOCATION[@]}"; '
+            'echo "${#DEST_MODULE_LOCATION[@]}"',
+        ],
+        cwd=module_builds.MODULES,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     names, locations, destinations = (line.split() for line in done.stdout.splitlines())
     assert sorted(names) == sorted(locations) == sorted(module_builds.NAMES)
     assert destinations == [str(len(names))]
@@ -76,17 +94,38 @@ def test_losses_at_random_break_no_invariant_of_the_kernel(run_scenario, tmp_pat
     ACKs are lost, too. With SACK, RACK's and the tail loss probe's timers begin recoveries on their own.
     """
     variant = tmp_path / f"lossy-{module_builds.NAMES[module].replace('_', '-')}.yaml"
-    variant.write_text(yaml.safe_dump({"kernel_cca": module_builds.NAMES[module], "module": str(module_builds.MODULES / module),
-                                       "sysctls": {"net.ipv4.tcp_sack": sack}}))
+    variant.write_text(
+        yaml.safe_dump(
+            {
+                "kernel_cca": module_builds.NAMES[module],
+                "module": str(module_builds.MODULES / module),
+                "sysctls": {"net.ipv4.tcp_sack": sack},
+            }
+        )
+    )
     amount, flows = 1_500_000, 6
-    run = run_scenario(small_scenario(**{
-        "topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "loss": "3%", "queue": {"kind": "pfifo", "limit": 40}},
-        "traffic": {"kind": "greedy", "tool": "sockets", "flows": 6, "bytes": "1.5 MB"},
-        "timing.test": "60 s", "probes.tcp_info": {"interval": "1 s"}}), cca=str(variant))
+    run = run_scenario(
+        small_scenario(
+            **{
+                "topology.central": {
+                    "rate": "20 Mbit/s",
+                    "delay": "2 ms",
+                    "loss": "3%",
+                    "queue": {"kind": "pfifo", "limit": 40},
+                },
+                "traffic": {"kind": "greedy", "tool": "sockets", "flows": flows, "bytes": f"{amount} B"},
+                "timing.test": "60 s",
+                "probes.tcp_info": {"interval": "1 s"},
+            }
+        ),
+        cca=str(variant),
+    )
     log = (run.folder / "log.txt").read_text()
-    assert "loading out-of-tree module" in log              # it is the kernel's log
+    assert "loading out-of-tree module" in log  # it is the kernel's log
     assert not re.search("WARNING|BUG:|Call Trace", log)
     samples = run.table("tcp_info")
     assert samples.groupby(["node", "sport", "dport"])["total_retrans"].max().sum() > 100
-    received = [account["received_bytes"] for account in run.json("raw/guest.json")["accounts"] if account["received_bytes"]]
-    assert received == [{str(flow): 1_500_000 for flow in range(1, 7)}]
+    received = [
+        account["received_bytes"] for account in run.json("raw/guest.json")["accounts"] if account["received_bytes"]
+    ]
+    assert received == [{str(flow): amount for flow in range(1, flows + 1)}]

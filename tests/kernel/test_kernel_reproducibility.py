@@ -69,7 +69,8 @@ def test_the_same_bytes_from_any_checkout(checkouts, tmp_path, changes):
     records = []
     for checkout, environment, umask in checkouts:
         before = set(pathlib.Path(environment["TESTBED_RESULTS"]).glob("runs/*/run.json"))
-        done = subprocess.run([checkout / "bin" / "testbed", "run", tmp_path / "scenario.yaml", "--cca", "reno", "--no-report"],
+        command = [checkout / "bin" / "testbed", "run", tmp_path / "scenario.yaml", "--cca", "reno", "--no-report"]
+        done = subprocess.run(command,
                               env=environment, umask=umask, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         made, = set(pathlib.Path(environment["TESTBED_RESULTS"]).glob("runs/*/run.json")) - before

@@ -24,7 +24,9 @@ def headers(tmp_path_factory):
     """What a user has in /usr/src, elsewhere: the folder that KDIR names."""
     folder = tmp_path_factory.mktemp("headers")
     (package,) = _depends("linux-headers-amd64")
-    done = subprocess.run(["apt-get", "-q", "download", package, *_depends(package)], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(
+        ["apt-get", "-q", "download", package, *_depends(package)], cwd=folder, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     for deb in folder.glob("*.deb"):
         subprocess.run(["dpkg-deb", "-x", deb, folder / "root"], check=True)
@@ -40,13 +42,19 @@ def headers(tmp_path_factory):
 @pytest.mark.parametrize("module", MODULES, ids=lambda folder: folder.name)
 def test_a_module_builds_without_warnings(headers, tmp_path, module):
     shutil.copytree(module, tmp_path / module.name)
-    done = subprocess.run(["make", "-C", headers, f"M={tmp_path / module.name}", "modules"], capture_output=True, text=True)
+    done = subprocess.run(
+        ["make", "-C", headers, f"M={tmp_path / module.name}", "modules"], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     # modules of a kernel that is not installed: there is no vmlinux to make type information from
     said = [line for line in done.stderr.splitlines() if "unavailability of vmlinux" not in line]
     assert not [line for line in said if "warning" in line.lower()], done.stderr
     (built,) = (tmp_path / module.name).glob("*.ko")
-    shown = subprocess.run(["modinfo", "-F", "vermagic", built], capture_output=True, text=True) if shutil.which("modinfo") else None
+    shown = (
+        subprocess.run(["modinfo", "-F", "vermagic", built], capture_output=True, text=True)
+        if shutil.which("modinfo")
+        else None
+    )
     assert shown is None or headers.name.removeprefix("linux-headers-") in shown.stdout
 
 

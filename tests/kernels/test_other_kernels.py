@@ -24,8 +24,24 @@ def test_it_is_the_kernel_that_was_asked_for(version, built):
     asked = source.resolve(version, print)
     assert re.match(rf"{re.escape(asked)}\.\d+-testbed$", built.release)
     assert set(built.congestion_controls) == {
-        "reno", "bic", "cubic", "westwood", "htcp", "highspeed", "hybla", "vegas", "nv", "scalable", "lp", "veno", "yeah",
-        "illinois", "dctcp", "cdg", "bbr"}
+        "reno",
+        "bic",
+        "cubic",
+        "westwood",
+        "htcp",
+        "highspeed",
+        "hybla",
+        "vegas",
+        "nv",
+        "scalable",
+        "lp",
+        "veno",
+        "yeah",
+        "illinois",
+        "dctcp",
+        "cdg",
+        "bbr",
+    }
 
 
 def test_a_second_is_a_thousand_ticks(built):
@@ -52,10 +68,33 @@ def test_floating_point_survives_switches_and_signals(built, tmp_path):
     signal.signal(signal.SIGUSR1, before)
     for mode in [["seccomp=off"], ["seccomp=on"]] if "seccomp" in built.features else [[]]:
         done = subprocess.run(
-            ["setarch", "-R", str(built.program), "mem=128M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
-             "time-travel=inf-cpu", "quiet", *mode, "con=null", "con0=null,fd:2", f"uml_dir={tmp_path}", "umid=float",
-             "init=/usr/bin/python3", "--", "-I", "-S", float_guest.__file__],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+            [
+                "setarch",
+                "-R",
+                str(built.program),
+                "mem=128M",
+                "root=none",
+                "rootfstype=hostfs",
+                "rootflags=/",
+                "ro",
+                "time-travel=inf-cpu",
+                "quiet",
+                *mode,
+                "con=null",
+                "con0=null,fd:2",
+                f"uml_dir={tmp_path}",
+                "umid=float",
+                "init=/usr/bin/python3",
+                "--",
+                "-I",
+                "-S",
+                float_guest.__file__,
+            ],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("sums ")]
         assert lines and lines[0].split()[1:] == expected, mode
 
@@ -71,12 +110,32 @@ def test_seccomp_and_ptrace_give_the_same_bytes(engine, built, run_scenario, mon
 
 def test_the_access_link_is_a_valid_run(version, built, tmp_path):
     """Tmix traffic: with io_uring where the kernel has what it takes, else with epoll."""
-    done = subprocess.run([sys.executable, "-m", "testbed", "run", "access-link", "--quick", "--cca", "reno,cubic", "--no-report",
-                           "--kernel", version], cwd=PROJECT, env={**os.environ, "TESTBED_RESULTS": str(tmp_path)},
-                          capture_output=True, text=True, timeout=1200)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "testbed",
+            "run",
+            "access-link",
+            "--quick",
+            "--cca",
+            "reno,cubic",
+            "--no-report",
+            "--kernel",
+            version,
+        ],
+        cwd=PROJECT,
+        env={**os.environ, "TESTBED_RESULTS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=1200,
+    )
     assert done.returncode == 0, done.stderr
     verdicts = {p.parent.name: json.loads(p.read_text()) for p in tmp_path.glob("*/runs/*/verdict.json")}
-    assert {name: v["verdict"] for name, v in verdicts.items()} == {"reno-seed1": "valid", "cubic-seed1": "valid"}, verdicts
+    assert {name: v["verdict"] for name, v in verdicts.items()} == {
+        "reno-seed1": "valid",
+        "cubic-seed1": "valid",
+    }, verdicts
 
 
 @pytest.mark.parametrize("folder", MODULES, ids=lambda folder: folder.name)

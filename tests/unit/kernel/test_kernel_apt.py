@@ -38,8 +38,10 @@ def files(tmp_path, monkeypatch):
     folder = tmp_path / "files"
     folder.mkdir()
     (folder / "madison").write_text(MADISON)
-    (folder / "targets").write_text("Debian|Debian-Security|http://mirror.example/debian-security/\n"
-                                    "Someone|Debian|http://other.example/\nDebian|Debian|http://mirror.example/debian/\n")
+    (folder / "targets").write_text(
+        "Debian|Debian-Security|http://mirror.example/debian-security/\n"
+        "Someone|Debian|http://other.example/\nDebian|Debian|http://mirror.example/debian/\n"
+    )
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, script in (("apt-cache", APT_CACHE), ("apt-get", APT_GET)):
@@ -58,7 +60,11 @@ def others(tmp_path):
 
 
 def updates(files):
-    return [line for line in (files / "calls").read_text().splitlines() if line.endswith("update")] if (files / "calls").exists() else []
+    return (
+        [line for line in (files / "calls").read_text().splitlines() if line.endswith("update")]
+        if (files / "calls").exists()
+        else []
+    )
 
 
 def grow_old(others, days):
@@ -72,7 +78,12 @@ def test_nothing_is_known_before_somebody_looked(others):
 
 def test_a_look_finds_the_highest_package_of_every_version(files, others):
     others.look(lambda text: None)
-    assert others.versions() == {"6.12": "6.12.107-1", "7.10": "7.10~rc7-1~exp1", "7.2": "7.2.13-1", "7.3": "7.3.4-1~bpo13+1"}
+    assert others.versions() == {
+        "6.12": "6.12.107-1",
+        "7.10": "7.10~rc7-1~exp1",
+        "7.2": "7.2.13-1",
+        "7.3": "7.3.4-1~bpo13+1",
+    }
     assert others.age_days() < 1
 
 
@@ -87,8 +98,12 @@ def test_the_newest_is_no_release_candidate_and_compared_by_number(files, others
 def test_the_users_apt_is_left_alone_and_signatures_are_checked(files, others, tmp_path):
     others.look(lambda text: None)
     (call,) = updates(files)
-    for option in (f"Dir::State={tmp_path}/cache/debian/state", f"Dir::Cache={tmp_path}/cache/debian/cache", "Dir::Etc::sourceparts=-",
-                   f"Dir::Etc::sourcelist={tmp_path}/cache/debian/debian.sources"):
+    for option in (
+        f"Dir::State={tmp_path}/cache/debian/state",
+        f"Dir::Cache={tmp_path}/cache/debian/cache",
+        "Dir::Etc::sourceparts=-",
+        f"Dir::Etc::sourcelist={tmp_path}/cache/debian/debian.sources",
+    ):
         assert f"-o {option} " in call
     sources = (tmp_path / "cache" / "debian" / "debian.sources").read_text().splitlines()
     assert "URIs: http://mirror.example/debian/" in sources and f"Signed-By: {tmp_path}/keys.gpg" in sources
@@ -117,7 +132,9 @@ def test_one_release_that_cannot_be_had_is_reported(files, others):
     assert others.newest() == "7.3" and "does not have a Release file" in said[-1]
 
 
-@pytest.mark.parametrize("targets", ["", "Ubuntu|Ubuntu|http://ubuntu.example/\n", "Debian|Debian|cdrom://[Debian]/\n"])
+@pytest.mark.parametrize(
+    "targets", ["", "Ubuntu|Ubuntu|http://ubuntu.example/\n", "Debian|Debian|cdrom://[Debian]/\n"]
+)
 def test_without_a_debian_mirror(files, others, targets):
     (files / "targets").write_text(targets)
     with pytest.raises(apt.AptError, match="no Debian mirror: run `apt-get update`"):
@@ -125,11 +142,15 @@ def test_without_a_debian_mirror(files, others, targets):
 
 
 def test_a_version_of_another_release(files, others):
-    with pytest.raises(KernelError, match="apt knows no linux-source-7.2; `testbed kernel --kernel 7.2` looks for it"):
+    with pytest.raises(
+        KernelError, match="apt knows no linux-source-7.2; `testbed kernel --kernel 7.2` looks for it"
+    ):
         source.identify("7.2")
     source.look_up("7.2", lambda text: None)
     assert source.identify("7.2") == ("Debian linux-source-7.2 7.2.13-1", "debian-7.2-7.2.13-1")
-    with pytest.raises(KernelError, match="no linux-source-6.17; nor does any other Debian release, they have 6.12, 7.2, 7.3, 7.10"):
+    with pytest.raises(
+        KernelError, match="no linux-source-6.17; nor does any other Debian release, they have 6.12, 7.2, 7.3, 7.10"
+    ):
         source.identify("6.17")
 
 

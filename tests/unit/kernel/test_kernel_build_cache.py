@@ -63,14 +63,17 @@ def test_a_build_is_known_by_source_configuration_patches_and_compiler(here, tmp
     assert all(k.name.startswith(("tree-1-", "tree-2-")) for k in keys)
 
 
-@pytest.mark.parametrize("config, refused, left_out", [
-    ("CONFIG_NET=y\nCONFIG_INET=y\nCONFIG_HZ=1000\n", None, None),
-    ("CONFIG_NET=y\n# CONFIG_INET is not set\n", "CONFIG_INET=y", None),
-    ("CONFIG_NET=m\nCONFIG_INET=y\n", "CONFIG_NET=y", None),
-    ("CONFIG_NET=y\n", None, "CONFIG_INET"),             # this kernel has no such symbol at all
-    ("CONFIG_NET=y\nCONFIG_INET_DIAG=y\n", None, "CONFIG_INET"),
-    ("CONFIG_NET=y\nCONFIG_INET=y\nCONFIG_HZ=100\n", None, None),
-])
+@pytest.mark.parametrize(
+    "config, refused, left_out",
+    [
+        ("CONFIG_NET=y\nCONFIG_INET=y\nCONFIG_HZ=1000\n", None, None),
+        ("CONFIG_NET=y\n# CONFIG_INET is not set\n", "CONFIG_INET=y", None),
+        ("CONFIG_NET=m\nCONFIG_INET=y\n", "CONFIG_NET=y", None),
+        ("CONFIG_NET=y\n", None, "CONFIG_INET"),  # this kernel has no such symbol at all
+        ("CONFIG_NET=y\nCONFIG_INET_DIAG=y\n", None, "CONFIG_INET"),
+        ("CONFIG_NET=y\nCONFIG_INET=y\nCONFIG_HZ=100\n", None, None),
+    ],
+)
 def test_options_that_the_kernel_refuses_or_does_not_know(here, tmp_path, config, refused, left_out):
     (here / "uml.config").write_text("# a comment\nCONFIG_NET=y\nCONFIG_INET=y\nCONFIG_HZ=1000\n")
     (tmp_path / ".config").write_text(config)
@@ -89,8 +92,15 @@ def test_a_finished_build_is_found_and_not_made_again(here, tree, tmp_path, monk
     folder = build.build_dir(str(tree), source.identify(str(tree))[1])
     folder.mkdir(parents=True)
     assert build.find(str(tree)) is None, "a build that was interrupted"
-    whole = json.dumps({"release": "6.99", "congestion_controls": ["bbr", "reno"], "config_sha256": "ab",
-                        "source_dir": "/src", "features": ["seccomp"]})
+    whole = json.dumps(
+        {
+            "release": "6.99",
+            "congestion_controls": ["bbr", "reno"],
+            "config_sha256": "ab",
+            "source_dir": "/src",
+            "features": ["seccomp"],
+        }
+    )
     (folder / "testbed.json").write_text(whole)
     assert build.find(str(tree)) is None, "a build whose program has gone"
     program(folder)
@@ -113,7 +123,9 @@ def test_patches_for_other_versions_do_not_make_anybody_build_again(here, tmp_pa
     assert {version for version in before if before[version] != after[version]} == {"6.1"}
 
 
-@pytest.mark.parametrize("words, features", [("seccomp=<on/auto/off>\n    Configure whether", ["seccomp"]), ("mem=<Amount>\n", [])])
+@pytest.mark.parametrize(
+    "words, features", [("seccomp=<on/auto/off>\n    Configure whether", ["seccomp"]), ("mem=<Amount>\n", [])]
+)
 def test_what_a_kernel_can_do_is_read_from_its_options(tmp_path, words, features):
     (tmp_path / "linux").write_text(f"#!/bin/sh\nprintf '{words}'\nexit 1\n")
     (tmp_path / "linux").chmod(0o755)
@@ -124,18 +136,35 @@ def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, t
     built = []
 
     def describe(source_dir, build_dir):
-        (build_dir / "testbed.json").write_text(json.dumps({
-            "release": "6.99", "congestion_controls": ["reno"], "config_sha256": "ab", "source_dir": str(source_dir),
-            "features": []}))
+        (build_dir / "testbed.json").write_text(
+            json.dumps(
+                {
+                    "release": "6.99",
+                    "congestion_controls": ["reno"],
+                    "config_sha256": "ab",
+                    "source_dir": str(source_dir),
+                    "features": [],
+                }
+            )
+        )
         program(build_dir)
-    monkeypatch.setattr(build, "_build", lambda source_dir, build_dir, report: build_dir.mkdir(parents=True) or built.append((source_dir, build_dir)))
+
+    monkeypatch.setattr(
+        build,
+        "_build",
+        lambda source_dir, build_dir, report: build_dir.mkdir(parents=True) or built.append((source_dir, build_dir)),
+    )
     monkeypatch.setattr(build, "_describe", describe)
     monkeypatch.setattr(source, "missing_tools", lambda: [])
     monkeypatch.setattr(source, "_make", lambda tree, target: None)
     made = build.ensure(str(tree), lambda text: None)
-    (source_dir, build_dir), = built
+    ((source_dir, build_dir),) = built
     assert (source_dir / "net" / "tcp.c").read_text() == PATCHED and (tree / "net" / "tcp.c").read_text() == ORIGINAL
-    assert made.source_dir == source_dir and source_dir.parent == tmp_path / "cache" / "sources" and build_dir == made.build_dir
+    assert (
+        made.source_dir == source_dir
+        and source_dir.parent == tmp_path / "cache" / "sources"
+        and build_dir == made.build_dir
+    )
     build.ensure(str(tree))
     (here / "uml.config").write_text("CONFIG_NET=y\nCONFIG_INET=y\n")
     monkeypatch.setattr(source, "fetch", lambda *_: pytest.fail("fetched again"))
@@ -156,7 +185,9 @@ def test_a_refused_patch_leaves_no_source_behind(here, tree, tmp_path, monkeypat
 def test_a_cache_whose_path_make_cannot_take(here, tree, tmp_path, monkeypatch):
     monkeypatch.setattr(source, "missing_tools", lambda: [])
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "my cache"))
-    with pytest.raises(KernelError, match="my cache: kernels are not built in folders with spaces.* set TESTBED_CACHE"):
+    with pytest.raises(
+        KernelError, match="my cache: kernels are not built in folders with spaces.* set TESTBED_CACHE"
+    ):
         build.ensure(str(tree), lambda text: None)
 
 

@@ -27,6 +27,7 @@ def checkout(tmp_path, monkeypatch):
         monkeypatch.setattr(bundle, "PROJECT_DIR", folder)
         bundle._contents.cache_clear()
         return folder
+
     yield use
     bundle._contents.cache_clear()
 
@@ -36,8 +37,11 @@ def state(folder):
     found = {}
     for path in sorted([folder, *folder.rglob("*")]):
         status = path.stat()
-        found[str(path.relative_to(folder))] = (stat.filemode(status.st_mode), status.st_mtime,
-                                                path.read_bytes() if path.is_file() else None)
+        found[str(path.relative_to(folder))] = (
+            stat.filemode(status.st_mode),
+            status.st_mtime,
+            path.read_bytes() if path.is_file() else None,
+        )
     return found
 
 
@@ -46,7 +50,10 @@ def test_the_same_from_any_checkout_whatever_the_umask(checkout, tmp_path, monke
     first, digest = bundle.ensure(), bundle.digest()
     content = state(first)
     assert first.parent == tmp_path / "cache" / "bundles" and len([n for n in content if n.endswith(".pyc")]) > 20
-    assert first == bundle.ensure() and sorted(p.name for p in first.parent.iterdir()) == [first.name, f"{first.name}.json"]
+    assert first == bundle.ensure() and sorted(p.name for p in first.parent.iterdir()) == [
+        first.name,
+        f"{first.name}.json",
+    ]
     shutil.rmtree(tmp_path / "cache")
     before = os.umask(0o077)
     try:
@@ -58,8 +65,14 @@ def test_the_same_from_any_checkout_whatever_the_umask(checkout, tmp_path, monke
 
 def test_what_runs_inside_is_in_it_and_nothing_else(checkout, tmp_path):
     names = set(bundle._contents())
-    assert {"testbed/guest/main.py", "testbed/engines/uml/init.py", "testbed/__init__.py", "traffic/clock.py",
-            "topologies/network.py", "testbed/probes/queue.py"} <= names
+    assert {
+        "testbed/guest/main.py",
+        "testbed/engines/uml/init.py",
+        "testbed/__init__.py",
+        "traffic/clock.py",
+        "topologies/network.py",
+        "testbed/probes/queue.py",
+    } <= names
     assert not [name for name in names if name.startswith(("analysis", "testbed/cli", "tests", "kernel"))]
     # what a new file imports comes with it
     folder = checkout(tmp_path / "a")
@@ -72,16 +85,23 @@ def test_what_runs_inside_is_in_it_and_nothing_else(checkout, tmp_path):
     (folder / "testbed" / "probes" / "new.py").write_text("def f():\n    from testbed import extra\n")
     checkout(folder)
     assert bundle.digest() != digest
-    assert {"testbed/extra.py", "testbed/more.py"} <= set(bundle._contents()) and "testbed/unused.py" not in bundle._contents()
+    assert {"testbed/extra.py", "testbed/more.py"} <= set(
+        bundle._contents()
+    ) and "testbed/unused.py" not in bundle._contents()
 
 
-@pytest.mark.parametrize("damage", [
-    lambda folder: (folder / "traffic" / "clock.py").write_text("x"),
-    lambda folder: (folder / "traffic" / "clock.py").unlink(),
-    lambda folder: (folder / "added.py").write_text("x"),
-    lambda folder: next(folder.rglob("*.pyc")).write_bytes(b""),
-    lambda folder: folder.with_name(folder.name + ".json").write_text("{"),
-    shutil.rmtree], ids=["changed", "removed", "added", "byte code emptied", "manifest cut", "gone"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "traffic" / "clock.py").write_text("x"),
+        lambda folder: (folder / "traffic" / "clock.py").unlink(),
+        lambda folder: (folder / "added.py").write_text("x"),
+        lambda folder: next(folder.rglob("*.pyc")).write_bytes(b""),
+        lambda folder: folder.with_name(folder.name + ".json").write_text("{"),
+        shutil.rmtree,
+    ],
+    ids=["changed", "removed", "added", "byte code emptied", "manifest cut", "gone"],
+)
 def test_a_damaged_one_is_made_again(checkout, tmp_path, damage):
     checkout(tmp_path / "a")
     folder = bundle.ensure()

@@ -23,8 +23,11 @@ FAULT = """\
 
 def test_where_and_how_it_got_there():
     assert crash.describe(FAULT).splitlines() == [
-        "Kernel panic - not syncing: Kernel mode fault at addr 0x0, ip 0x6480d000", "in mine_cong_avoid+0xe/0x25 [tcp_mine]",
-        "  tcp_ack+0x58/0x220", "  tcp_rcv_established+0x6f/0x2c0 [ipv4]"]
+        "Kernel panic - not syncing: Kernel mode fault at addr 0x0, ip 0x6480d000",
+        "in mine_cong_avoid+0xe/0x25 [tcp_mine]",
+        "  tcp_ack+0x58/0x220",
+        "  tcp_rcv_established+0x6f/0x2c0 [ipv4]",
+    ]
 
 
 def test_long_traces_are_cut():
@@ -36,4 +39,7 @@ def test_long_traces_are_cut():
 def test_no_crash():
     assert crash.describe("") is None
     assert crash.describe("[    0.000000] Linux version 6.12\nall is well\n") is None
-    assert crash.describe("[    1.0] Kernel panic - not syncing: No init found") == "Kernel panic - not syncing: No init found"
+    assert (
+        crash.describe("[    1.0] Kernel panic - not syncing: No init found")
+        == "Kernel panic - not syncing: No init found"
+    )

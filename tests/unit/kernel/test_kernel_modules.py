@@ -19,7 +19,16 @@ def folder(tmp_path):
 
 def test_what_a_build_leaves_is_no_source(folder):
     before = modules.digest_of(folder)
-    for name in ("tcp_mine.ko", "tcp_mine.o", "tcp_mine.mod", "tcp_mine.mod.c", ".tcp_mine.o.cmd", "Module.symvers", "modules.order", "README.md"):
+    for name in (
+        "tcp_mine.ko",
+        "tcp_mine.o",
+        "tcp_mine.mod",
+        "tcp_mine.mod.c",
+        ".tcp_mine.o.cmd",
+        "Module.symvers",
+        "modules.order",
+        "README.md",
+    ):
         (folder / name).write_text("x")
     (folder / ".git").mkdir()
     (folder / ".git" / "index").write_text("x")
@@ -29,16 +38,25 @@ def test_what_a_build_leaves_is_no_source(folder):
 
 def test_any_change_of_a_source_makes_another_module(folder):
     digests = {modules.digest_of(folder)}
-    for change in (lambda: (folder / "tcp_mine.c").write_text("int y;\n"), lambda: (folder / "sub/math.h").write_text(" "),
-                   lambda: (folder / "sub/math.h").rename(folder / "math.h"), lambda: (folder / "new.c").write_text("")):
+    for change in (
+        lambda: (folder / "tcp_mine.c").write_text("int y;\n"),
+        lambda: (folder / "sub/math.h").write_text(" "),
+        lambda: (folder / "sub/math.h").rename(folder / "math.h"),
+        lambda: (folder / "new.c").write_text(""),
+    ):
         change()
         digests.add(modules.digest_of(folder))
     assert len(digests) == 5
 
 
-@pytest.mark.parametrize("spoil, message", [
-    (lambda f: f / "nothing", "no such file or folder"), (lambda f: f / "sub", "neither a Kbuild nor a Makefile in it"),
-    (lambda f: f / "Kbuild", "a .c file or a folder")])
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        (lambda f: f / "nothing", "no such file or folder"),
+        (lambda f: f / "sub", "neither a Kbuild nor a Makefile in it"),
+        (lambda f: f / "Kbuild", "a .c file or a folder"),
+    ],
+)
 def test_what_is_no_module(folder, spoil, message):
     with pytest.raises(modules.ModuleError, match=message):
         modules.digest_of(spoil(folder))
@@ -50,9 +68,18 @@ def test_a_folder_that_is_too_large(folder, monkeypatch):
         modules.digest_of(folder)
 
 
-@pytest.mark.parametrize("name, safe", [
-    ("tcp_mine.c", "tcp_mine"), ("my mine;v2.c", "my_mine_v2"), ("tcp_$(shell touch x).c", "tcp___shell_touch_x_"),
-    ("7.c", "tcp_7"), ("#'\".c", "tcp____"), ("ü.c", "tcp__"), ("x" * 200 + ".c", "x" * 40)])
+@pytest.mark.parametrize(
+    "name, safe",
+    [
+        ("tcp_mine.c", "tcp_mine"),
+        ("my mine;v2.c", "my_mine_v2"),
+        ("tcp_$(shell touch x).c", "tcp___shell_touch_x_"),
+        ("7.c", "tcp_7"),
+        ("#'\".c", "tcp____"),
+        ("ü.c", "tcp__"),
+        ("x" * 200 + ".c", "x" * 40),
+    ],
+)
 def test_a_file_is_built_under_a_name_that_is_no_command_and_shown_under_its_own(tmp_path, name, safe):
     source, folder = tmp_path / name, tmp_path / "cache"
     source.write_text("int x;\n")
@@ -65,8 +92,10 @@ def test_a_file_is_built_under_a_name_that_is_no_command_and_shown_under_its_own
 
 
 def test_of_what_make_says_the_compilers_words_are_shown():
-    assert compiling._words("make[1]: Entering directory '/k'\nx.c:3:1: error: no\nmake[2]: *** [x] Error 1\n") == \
-        "x.c:3:1: error: no"
+    assert (
+        compiling._words("make[1]: Entering directory '/k'\nx.c:3:1: error: no\nmake[2]: *** [x] Error 1\n")
+        == "x.c:3:1: error: no"
+    )
     assert "EXPORT_SYMBOL" in compiling._words('ERROR: modpost: "f" [x.ko] undefined!')
     assert compiling._words("w\n" * 5000).endswith(f"({5000 - 200} more lines)")
 
@@ -76,8 +105,16 @@ def test_a_damaged_record_of_a_module_is_none(tmp_path):
     (tmp_path / "x.ko").write_text("")
     (tmp_path / "module.json").write_text(json.dumps(whole))
     assert modules._load(tmp_path, None).congestion_controls == ("x",)
-    for damaged in ("", json.dumps(whole)[:-5], "[]", "null", "{}", json.dumps({**whole, "file": 3}), json.dumps(
-            {**whole, "file": "gone.ko"}), json.dumps({**whole, "congestion_controls": None})):
+    for damaged in (
+        "",
+        json.dumps(whole)[:-5],
+        "[]",
+        "null",
+        "{}",
+        json.dumps({**whole, "file": 3}),
+        json.dumps({**whole, "file": "gone.ko"}),
+        json.dumps({**whole, "congestion_controls": None}),
+    ):
         (tmp_path / "module.json").write_text(damaged)
         assert modules._load(tmp_path, None) is None, damaged
 

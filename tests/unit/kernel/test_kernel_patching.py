@@ -22,7 +22,9 @@ def patches(tmp_path, monkeypatch):
 def tree(tmp_path):
     folder = tmp_path / "linux"
     (folder / "net").mkdir(parents=True)
-    (folder / "Makefile").write_text("# SPDX-License-Identifier: GPL-2.0\nVERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 192\n")
+    (folder / "Makefile").write_text(
+        "# SPDX-License-Identifier: GPL-2.0\nVERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 192\n"
+    )
     (folder / "net" / "tcp.c").write_text(ORIGINAL)
     return folder
 
@@ -89,14 +91,26 @@ def test_a_kernel_may_need_no_such_patch(patches, tree):
 
 def test_a_patch_may_be_for_some_versions_only(patches, tree):
     (patches / "speed" / "from-6.13").mkdir()
-    (patches / "speed" / "from-6.13" / "0001-new.patch").write_text("--- /dev/null\n+++ b/net/fast.c\n@@ -0,0 +1 @@\n+int fast;\n")
+    (patches / "speed" / "from-6.13" / "0001-new.patch").write_text(
+        "--- /dev/null\n+++ b/net/fast.c\n@@ -0,0 +1 @@\n+int fast;\n"
+    )
     patching.put_all(tree, pytest.fail)
     assert not (tree / "net" / "fast.c").exists()
 
 
-@pytest.mark.parametrize("folder, version, concerned", [
-    ("until-6.2", (6, 1), True), ("until-6.2", (6, 2), True), ("until-6.2", (6, 12), False), ("until-6.2", None, True),
-    ("from-6.13", (6, 2), False), ("from-6.13", (6, 13), True), ("from-6.13", (7, 0), True), ("speed", (6, 1), True)])
+@pytest.mark.parametrize(
+    "folder, version, concerned",
+    [
+        ("until-6.2", (6, 1), True),
+        ("until-6.2", (6, 2), True),
+        ("until-6.2", (6, 12), False),
+        ("until-6.2", None, True),
+        ("from-6.13", (6, 2), False),
+        ("from-6.13", (6, 13), True),
+        ("from-6.13", (7, 0), True),
+        ("speed", (6, 1), True),
+    ],
+)
 def test_the_digest_is_of_the_patches_that_may_concern_a_version(patches, folder, version, concerned):
     before = patching.digest(version)
     (patches / folder).mkdir(exist_ok=True)

@@ -35,9 +35,17 @@ def add(cache, identity, version, days=0, tree=None, finished=True):
     folder = build.build_dir_of(identity, version)
     folder.mkdir(parents=True)
     if finished:
-        (folder / "testbed.json").write_text(json.dumps({
-            "source_dir": str(source_dir), "release": "6.99", "congestion_controls": [], "config_sha256": "ab",
-            "features": []}))
+        (folder / "testbed.json").write_text(
+            json.dumps(
+                {
+                    "source_dir": str(source_dir),
+                    "release": "6.99",
+                    "congestion_controls": [],
+                    "config_sha256": "ab",
+                    "features": [],
+                }
+            )
+        )
         os.utime(folder / "testbed.json", (time.time() - days * 86400,) * 2)
     return folder, source_dir
 
@@ -54,7 +62,11 @@ def prune(**options):
 
 def test_nothing_to_do(cache):
     assert prune(keep=()) == []
-    found = {*add(cache, "debian-6.1-6.1.192-2", (6, 1)), *add(cache, "tree-0123456789abcdef", (6, 1)), *add(cache, "debian-7.2-7.2.13-1", (7, 2))}
+    found = {
+        *add(cache, "debian-6.1-6.1.192-2", (6, 1)),
+        *add(cache, "tree-0123456789abcdef", (6, 1)),
+        *add(cache, "debian-7.2-7.2.13-1", (7, 2)),
+    }
     assert prune(keep=()) == [] and left(cache) == found
 
 
@@ -91,7 +103,11 @@ def test_a_patch_for_other_versions_does_not_outdate_a_build(cache, tmp_path):
 
 def test_leftovers_of_interrupted_builds_and_removals_go(cache):
     add(cache, "debian-6.12-1", (6, 12), finished=False)
-    for name in ("debian-6.12-1-01234567.unpatched", "debian-6.12-1-01234567.unpatched.part", "debian-6.12-1-89abcdef.gone"):
+    for name in (
+        "debian-6.12-1-01234567.unpatched",
+        "debian-6.12-1-01234567.unpatched.part",
+        "debian-6.12-1-89abcdef.gone",
+    ):
         (cache / "sources" / name / "net").mkdir(parents=True)
     prune(keep=())
     assert left(cache) == set()
@@ -133,7 +149,9 @@ def test_only_folders_of_the_cache_are_touched(cache, tmp_path):
 
 
 def test_it_waits_for_a_build(cache):
-    held = subprocess.Popen(["flock", str(cache / "lock"), "sh", "-c", "echo held; sleep 0.5"], stdout=subprocess.PIPE)
+    held = subprocess.Popen(
+        ["flock", str(cache / "lock"), "sh", "-c", "echo held; sleep 0.5"], stdout=subprocess.PIPE
+    )
     assert held.stdout.readline() == b"held\n"
     started = time.monotonic()
     prune(keep=())

@@ -35,8 +35,11 @@ def tree(tmp_path):
 
 
 def git(tree, *arguments):
-    subprocess.run(["git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false", *arguments],
-                   check=True, capture_output=True)
+    subprocess.run(
+        ["git", "-C", tree, "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false", *arguments],
+        check=True,
+        capture_output=True,
+    )
 
 
 def digest(tree):
@@ -75,7 +78,10 @@ def test_a_tarball_is_known_by_its_content(tmp_path):
     (tmp_path / "a.tar").write_bytes(b"one")
     (tmp_path / "b.tar").write_bytes(b"one")
     name, identity = source.identify(str(tmp_path / "a.tar"))
-    assert name == str(tmp_path / "a.tar") and identity == "tarball-7692c3ad3540bb80" == source.identify(str(tmp_path / "b.tar"))[1]
+    assert (
+        name == str(tmp_path / "a.tar")
+        and identity == "tarball-7692c3ad3540bb80" == source.identify(str(tmp_path / "b.tar"))[1]
+    )
     (tmp_path / "b.tar").write_bytes(b"two")
     assert source.identify(str(tmp_path / "b.tar"))[1] != identity
 
@@ -125,9 +131,16 @@ def test_fetching_a_tree_copies_it_and_leaves_it_alone(tree, tmp_path, programs)
     (tree / "net" / "tcp.o").write_text("")
     said = []
     source.fetch(str(tree), tmp_path / "out", said.append)
-    assert sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*")) == ["Kbuild", "net", "net/tcp.c"]
+    assert sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*")) == [
+        "Kbuild",
+        "net",
+        "net/tcp.c",
+    ]
     assert (tree / "net" / "tcp.o").exists() and said == [f"copying {tree}"]
-    assert "ARCH=um mrproper" in (tmp_path / "made").read_text() and str(tree) + " " not in (tmp_path / "made").read_text()
+    assert (
+        "ARCH=um mrproper" in (tmp_path / "made").read_text()
+        and str(tree) + " " not in (tmp_path / "made").read_text()
+    )
     assert not (tmp_path / "out.part").exists()
 
 
@@ -135,7 +148,9 @@ def test_fetching_a_tarball(tree, tmp_path):
     with tarfile.open(tmp_path / "linux.tar.gz", "w:gz") as tar:
         tar.add(tree, "linux-6.99")
     source.fetch(str(tmp_path / "linux.tar.gz"), tmp_path / "out", lambda text: None)
-    assert (tmp_path / "out" / "net" / "tcp.c").read_text() == "int cwnd = 10;\n" and not (tmp_path / "out.part").exists()
+    assert (tmp_path / "out" / "net" / "tcp.c").read_text() == "int cwnd = 10;\n" and not (
+        tmp_path / "out.part"
+    ).exists()
 
 
 def test_tarballs_that_are_none(tree, tmp_path):

@@ -13,11 +13,11 @@ SOURCES = HERE.parents[2] / "kernel-modules" / "tcp_libra"
 
 # as the header says
 ERROR = 1.5e-5
-UNIT = 2.0 ** -40                     # of growth, in packets
+UNIT = 2.0**-40  # of growth, in packets
 
-C = (10_000, 400_000_000_000)         # bit/s
-K = (0, 100_000)                      # thousandths
-T = (1, 100_000_000)                  # us
+C = (10_000, 400_000_000_000)  # bit/s
+K = (0, 100_000)  # thousandths
+T = (1, 100_000_000)  # us
 W = (2, 1 << 24)
 NAMES = ("c", "k1", "k2", "t0", "t1", "t", "min", "max", "w")
 
@@ -26,23 +26,51 @@ NAMES = ("c", "k1", "k2", "t0", "t1", "t", "min", "max", "w")
 def driver(tmp_path_factory):
     """driver(mode, columns of inputs) -> columns of results. Undefined behaviour ends it."""
     program = tmp_path_factory.mktemp("libra") / "libra_driver"
-    subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined,float-cast-overflow",
-                    "-fno-sanitize-recover=all", f"-I{SOURCES}", str(HERE / "libra_driver.c"), "-o", str(program)], check=True)
+    subprocess.run(
+        [
+            "gcc",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsanitize=undefined,float-cast-overflow",
+            "-fno-sanitize-recover=all",
+            f"-I{SOURCES}",
+            str(HERE / "libra_driver.c"),
+            "-o",
+            str(program),
+        ],
+        check=True,
+    )
 
     def run(mode, *columns):
         rows = np.column_stack([np.asarray(c, dtype=np.uint64) for c in columns])
         done = subprocess.run([program, mode], input=rows.tobytes(), capture_output=True, check=True)
         return np.frombuffer(done.stdout, dtype=np.uint64).reshape(len(rows), -1).T
+
     return run
 
 
 def _corners():
     """Every combination of extreme and usual values."""
-    rtts = [(t, low, high) for low, high in itertools.combinations_with_replacement((1, 20_000, 100_000_000), 2)
-            for t in {low, (low + high) // 2, high}]
-    return np.array([(c, k1, k2, t0, t1, *rtt, w)
-                     for c in (*C, 100_000_000) for k1 in (*K, 1, 2000) for k2 in (*K, 1, 2000)
-                     for t0 in (*T, 1_000_000) for t1 in (*T, 1_000_000) for rtt in rtts for w in (*W, 3, 1000)], dtype=np.uint64).T
+    rtts = [
+        (t, low, high)
+        for low, high in itertools.combinations_with_replacement((1, 20_000, 100_000_000), 2)
+        for t in {low, (low + high) // 2, high}
+    ]
+    return np.array(
+        [
+            (c, k1, k2, t0, t1, *rtt, w)
+            for c in (*C, 100_000_000)
+            for k1 in (*K, 1, 2000)
+            for k2 in (*K, 1, 2000)
+            for t0 in (*T, 1_000_000)
+            for t1 in (*T, 1_000_000)
+            for rtt in rtts
+            for w in (*W, 3, 1000)
+        ],
+        dtype=np.uint64,
+    ).T
 
 
 def _random(count=200_000):
@@ -51,6 +79,7 @@ def _random(count=200_000):
     def spread(low, high):
         """As many small as large ones."""
         return np.exp(random.uniform(np.log(low), np.log(high + 1), count)).astype(np.uint64).clip(low, high)
+
     low, high = np.sort([spread(*T), spread(*T)], axis=0)
     t = low + (random.random(count) * (high - low + 1)).astype(np.uint64)
     return np.array([spread(*C), spread(1, K[1]), spread(1, K[1]), spread(*T), spread(*T), t, low, high, spread(*W)])
@@ -75,7 +104,7 @@ def _alpha(x):
 def _growth(x):
     """The formula of the paper, in seconds, Mbit/s and packets."""
     t, t0 = x["t"] / 1e6, x["t0"] / 1e6
-    return _alpha(x) * t ** 2 / ((t0 + t) * x["w"])
+    return _alpha(x) * t**2 / ((t0 + t) * x["w"])
 
 
 def _floats(inputs):
@@ -101,7 +130,9 @@ def test_exp(cases):
 
 
 def test_exp_without_a_queue_is_one(driver):
-    _, _, _, _, mantissa, exponent = driver("values", [10 ** 8], [2000], [2000], [10 ** 6], [10 ** 6], [20_000], [20_000], [20_000], [10])
+    _, _, _, _, mantissa, exponent = driver(
+        "values", [10**8], [2000], [2000], [10**6], [10**6], [20_000], [20_000], [20_000], [10]
+    )
     assert _number(mantissa, exponent) == 1
 
 
@@ -126,7 +157,9 @@ def test_growth_covers_the_range(cases):
 def test_ssthresh_is_exact(cases):
     inputs, (_, ssthresh, *_) = cases
     step = max(1, len(ssthresh) // 20_000)
-    for t0, t1, t, w, got in zip(*(inputs[n][::step].tolist() for n in ("t0", "t1", "t", "w")), ssthresh[::step].tolist()):
+    for t0, t1, t, w, got in zip(
+        *(inputs[n][::step].tolist() for n in ("t0", "t1", "t", "w")), ssthresh[::step].tolist()
+    ):
         numerator, divisor = 2 * w * (t0 + t) - t1 * w, 2 * (t0 + t)
         assert got == max(numerator // divisor, 2)
 
@@ -134,7 +167,9 @@ def test_ssthresh_is_exact(cases):
 def test_ssthresh_without_delay_is_renos(driver):
     w = np.arange(2, 1000)
     same = np.ones_like(w)
-    _, ssthresh, *_ = driver("values", 10 ** 8 * same, 2000 * same, 2000 * same, 10 ** 6 * same, 10 ** 6 * same, 0 * same, same, same, w)
+    _, ssthresh, *_ = driver(
+        "values", 10**8 * same, 2000 * same, 2000 * same, 10**6 * same, 10**6 * same, 0 * same, same, same, w
+    )
     assert (ssthresh == np.maximum(w // 2, 2)).all()
 
 
@@ -142,7 +177,7 @@ def test_ssthresh_without_delay_is_renos(driver):
 def test_growth_per_round_trip_at_100_mbits(driver, rtt_ms, packets):
     """As many ACKs as the window has packets, with no queue."""
     t, window = rtt_ms * 1000, 1000
-    growth, *_ = driver("values", [100_000_000], [2000], [2000], [10 ** 6], [10 ** 6], [t], [t], [t], [window])
+    growth, *_ = driver("values", [100_000_000], [2000], [2000], [10**6], [10**6], [t], [t], [t], [window])
     assert growth[0] * UNIT * window == pytest.approx(packets, rel=1e-3)
 
 
@@ -154,19 +189,23 @@ def _acks_for(first, last, growth_per_rtt):
 @pytest.mark.parametrize("t, start", [(10, 10), (100, 10), (1000, 10), (20_000, 500), (200_000, 2000)])
 def test_no_growth_is_lost_in_the_long_run(driver, t, start):
     """However small the growth of an ACK, N of them give the analytic growth."""
-    g = _growth(_floats(dict(zip(NAMES, np.array([10 ** 8, 2000, 2000, 10 ** 6, 10 ** 6, t, t, t, 1])))))    # W growth(W)
+    g = _growth(
+        _floats(dict(zip(NAMES, np.array([10**8, 2000, 2000, 10**6, 10**6, t, t, t, 1]))))
+    )  # W growth(W)
     acks = 3_000_000
-    window, credit = driver("grow", [10 ** 8], [2000], [2000], [10 ** 6], [10 ** 6], [t], [t], [t], [start], [1], [acks])
+    window, credit = driver(
+        "grow", [10**8], [2000], [2000], [10**6], [10**6], [t], [t], [t], [start], [1], [acks]
+    )
     window, credit = int(window[0]), credit[0] * UNIT
     assert _acks_for(start, window, g) + credit * window / g == pytest.approx(acks, rel=5e-4 if t == 10 else ERROR)
 
 
 def test_an_ack_of_many_packets_counts_as_many(driver):
-    case = [10 ** 8], [2000], [2000], [10 ** 6], [10 ** 6], [20_000], [20_000], [20_000], [500]
+    case = [10**8], [2000], [2000], [10**6], [10**6], [20_000], [20_000], [20_000], [500]
     one, many = driver("grow", *case, [1], [400_000]), driver("grow", *case, [4], [100_000])
     assert abs(int(one[0, 0]) - int(many[0, 0])) <= 1
 
 
 def test_growth_is_at_most_that_of_slow_start(driver):
-    case = [4 * 10 ** 11], [100_000], [0], [1], [1], [10 ** 8], [1], [10 ** 8], [10]
+    case = [4 * 10**11], [100_000], [0], [1], [1], [10**8], [1], [10**8], [10]
     assert driver("grow", *case, [7], [1])[0, 0] == 17

@@ -114,7 +114,8 @@ def test_standard_files_that_cannot_be_used(redirection, code, said):
     for command in ("--help", "list topologies"):
         done = subprocess.run(f"'{_PROGRAM}' {command} {redirection}", shell=True, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True)
-        assert done.returncode == code and done.stderr.endswith(said) and done.stderr.count("\n") == said.count("\n"), command
+        assert done.returncode == code and done.stderr.endswith(said), command
+        assert done.stderr.count("\n") == said.count("\n"), command
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])

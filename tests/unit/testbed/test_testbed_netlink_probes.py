@@ -10,9 +10,14 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from testbed import probes, raw_tables
 from testbed.probes import _netlink, queue, tcp_info
 
-NETWORK = {"nodes": [{"name": "n1", "role": "host"}, {"name": "r1", "role": "router"}, {"name": "n2", "role": "host"}],
-           "links": [{"name": "edge", "bottleneck": False}, {"name": "there", "bottleneck": True},
-                     {"name": "back", "bottleneck": True}]}
+NETWORK = {
+    "nodes": [{"name": "n1", "role": "host"}, {"name": "r1", "role": "router"}, {"name": "n2", "role": "host"}],
+    "links": [
+        {"name": "edge", "bottleneck": False},
+        {"name": "there", "bottleneck": True},
+        {"name": "back", "bottleneck": True},
+    ],
+}
 
 
 def test_probes_are_found_by_listing():
@@ -26,13 +31,19 @@ def test_probes_are_found_by_listing():
 
 
 def test_queue_samples_become_a_table_with_link_names(tmp_path):
-    rows = [(0, 0, 0, 0, 0, 0, 0), (0, 1, 0, 0, 0, 0, 0), (10_000, 0, 2**40, 2**33, 7, 1514 * 850, 850), (10_000, 1, 66, 1, 0, 0, 0)]
+    rows = [
+        (0, 0, 0, 0, 0, 0, 0),
+        (0, 1, 0, 0, 0, 0, 0),
+        (10_000, 0, 2**40, 2**33, 7, 1514 * 850, 850),
+        (10_000, 1, 66, 1, 0, 0, 0),
+    ]
     np.array(rows, dtype="<i8").tofile(tmp_path / "queue.bin")
     queue.collect(tmp_path, tmp_path, {"network": NETWORK})
     table = pd.read_csv(tmp_path / "queue.csv.gz")
     assert list(table) == ["t_us", "link", "sent_bytes", "sent_packets", "drops", "backlog_bytes", "backlog_packets"]
     assert [tuple(r) for r in table.itertuples(index=False)] == [
-        (t, ["there", "back"][link], *rest) for t, link, *rest in rows]
+        (t, ["there", "back"][link], *rest) for t, link, *rest in rows
+    ]
 
 
 class _Qdisc:
@@ -49,7 +60,10 @@ class _Qdisc:
 def test_queue_counts_from_its_start_and_past_the_wrap_of_the_drop_counter(tmp_path):
     sampler = queue.Sampler({"interval_us": 5}, None, NETWORK, tmp_path)
     assert sampler.interval_us == 5
-    sampler._qdiscs = [_Qdisc((1100, 11, 2**32 - 1, 0, 0), (1200, 12, 3, 1514, 1)), _Qdisc((0, 0, 0, 0, 0), (0, 0, 0, 0, 0))]
+    sampler._qdiscs = [
+        _Qdisc((1100, 11, 2**32 - 1, 0, 0), (1200, 12, 3, 1514, 1)),
+        _Qdisc((0, 0, 0, 0, 0), (0, 0, 0, 0, 0)),
+    ]
     sampler._start = [(1000, 10, 2**32 - 3), (0, 0, 0)]
     sampler.sample(0)
     sampler.sample(5)
@@ -57,7 +71,10 @@ def test_queue_counts_from_its_start_and_past_the_wrap_of_the_drop_counter(tmp_p
     queue.collect(tmp_path, tmp_path, {"network": NETWORK})
     table = pd.read_csv(tmp_path / "queue.csv.gz")
     there = table[table["link"] == "there"]
-    assert there[["sent_bytes", "sent_packets", "drops", "backlog_packets"]].values.tolist() == [[100, 1, 2, 0], [200, 2, 6, 1]]
+    assert there[["sent_bytes", "sent_packets", "drops", "backlog_packets"]].values.tolist() == [
+        [100, 1, 2, 0],
+        [200, 2, 6, 1],
+    ]
 
 
 # -- inet_diag ------------------------------------------------------------------------------
@@ -80,8 +97,10 @@ def attribute(kind, data):
 
 def socket_message(src, sport, dst, dport, *attributes, state=1):
     """struct nlmsghdr, struct inet_diag_msg (72 bytes), attributes."""
+
     def address(text):
         return bytes(map(int, text.split("."))).ljust(16, b"\0")
+
     body = struct.pack("=BBBB", 2, state, 0, 0) + struct.pack(">HH", sport, dport) + address(src) + address(dst)
     body = body.ljust(72, b"\0") + b"".join(attributes)
     return _netlink.HEADER.pack(16 + len(body), 20, 2, 1, 0) + body
@@ -100,11 +119,16 @@ def collect(folder, *records):
 
 def test_the_offsets_are_those_of_struct_tcp_info():
     """Spelled out once more, from include/uapi/linux/tcp.h, member by member."""
-    members = ("B state ca_state retransmits probes backoff options wscale limited, "
-               "I rto_us ato snd_mss_ mss unacked sacked lost retrans fackets last_data_sent last_ack_sent last_data_recv "
-               "last_ack_recv pmtu rcv_ssthresh srtt_us rttvar_us ssthresh cwnd advmss reordering rcv_rtt rcv_space total_retrans, "
-               "Q pacing_rate max_pacing_rate bytes_acked bytes_received, I segs_out segs_in notsent min_rtt_us data_in data_out, "
-               "Q delivery_rate busy_us rwnd_limited_us sndbuf_limited_us, I delivered delivered_ce, Q bytes_sent bytes_retrans")
+    members = (
+        "B state ca_state retransmits probes backoff options wscale limited, "
+        "I rto_us ato snd_mss_ mss unacked sacked lost retrans fackets last_data_sent last_ack_sent last_data_recv "
+        "last_ack_recv pmtu rcv_ssthresh srtt_us rttvar_us ssthresh cwnd advmss reordering rcv_rtt "
+        "rcv_space total_retrans, "
+        "Q pacing_rate max_pacing_rate bytes_acked bytes_received, I segs_out segs_in notsent "
+        "min_rtt_us data_in data_out, "
+        "Q delivery_rate busy_us rwnd_limited_us sndbuf_limited_us, I delivered delivered_ce, Q "
+        "bytes_sent bytes_retrans"
+    )
     offset, found = 0, {}
     for group in members.split(", "):
         code, *names = group.split()
@@ -116,36 +140,89 @@ def test_the_offsets_are_those_of_struct_tcp_info():
 
 
 def test_one_socket(tmp_path):
-    info = tcp_info_struct(cwnd=10, ssthresh=0x7FFFFFFF, srtt_us=30_000, min_rtt_us=29_000, total_retrans=3, delivery_rate=125_000,
-                           pacing_rate=250_000, bytes_acked=2**40, busy_us=5_000_000, mss=1448, ca_state=4)
-    table = collect(tmp_path, record(1_000_000, 1, socket_message(
-        "10.0.1.2", 5000, "10.0.2.1", 40001, attribute(4, b"cubic\0"), attribute(2, info), state=8)))
+    info = tcp_info_struct(
+        cwnd=10,
+        ssthresh=0x7FFFFFFF,
+        srtt_us=30_000,
+        min_rtt_us=29_000,
+        total_retrans=3,
+        delivery_rate=125_000,
+        pacing_rate=250_000,
+        bytes_acked=2**40,
+        busy_us=5_000_000,
+        mss=1448,
+        ca_state=4,
+    )
+    table = collect(
+        tmp_path,
+        record(
+            1_000_000,
+            1,
+            socket_message(
+                "10.0.1.2", 5000, "10.0.2.1", 40001, attribute(4, b"cubic\0"), attribute(2, info), state=8
+            ),
+        ),
+    )
     assert list(table) == raw_tables.TABLES["tcp_info"].names()
-    row, = table.to_dict("records")
-    expected = {"t_us": 1_000_000, "node": "n2", "src": "10.0.1.2", "sport": 5000, "dst": "10.0.2.1", "dport": 40001,
-                "state": "CLOSE-WAIT", "cca": "cubic", "ca_state": 4, "cwnd": 10, "ssthresh": 0x7FFFFFFF, "srtt_us": 30_000,
-                "min_rtt_us": 29_000, "total_retrans": 3, "delivery_rate_bps": 1_000_000, "pacing_rate_bps": 2_000_000,
-                "bytes_acked": 2**40, "busy_us": 5_000_000, "mss": 1448}
+    (row,) = table.to_dict("records")
+    expected = {
+        "t_us": 1_000_000,
+        "node": "n2",
+        "src": "10.0.1.2",
+        "sport": 5000,
+        "dst": "10.0.2.1",
+        "dport": 40001,
+        "state": "CLOSE-WAIT",
+        "cca": "cubic",
+        "ca_state": 4,
+        "cwnd": 10,
+        "ssthresh": 0x7FFFFFFF,
+        "srtt_us": 30_000,
+        "min_rtt_us": 29_000,
+        "total_retrans": 3,
+        "delivery_rate_bps": 1_000_000,
+        "pacing_rate_bps": 2_000_000,
+        "bytes_acked": 2**40,
+        "busy_us": 5_000_000,
+        "mss": 1448,
+    }
     assert row == {**dict.fromkeys(raw_tables.TABLES["tcp_info"].columns, 0), **expected}
 
 
 def test_many_messages_are_ordered_by_time_and_socket(tmp_path):
     def socket(port):
-        return socket_message("10.0.1.2", port, "10.0.2.1", 80, attribute(2, tcp_info_struct(cwnd=port)), attribute(4, b"bbr\0"))
-    table = collect(tmp_path, record(5, 1, socket(3), socket(1)), record(5, 0, socket(2)), record(5, 0), record(2, 0, socket(9)))
+        return socket_message(
+            "10.0.1.2", port, "10.0.2.1", 80, attribute(2, tcp_info_struct(cwnd=port)), attribute(4, b"bbr\0")
+        )
+
+    table = collect(
+        tmp_path, record(5, 1, socket(3), socket(1)), record(5, 0, socket(2)), record(5, 0), record(2, 0, socket(9))
+    )
     assert table[["t_us", "node", "sport", "cwnd"]].values.tolist() == [
-        [2, "n1", 9, 9], [5, "n1", 2, 2], [5, "n2", 1, 1], [5, "n2", 3, 3]]
+        [2, "n1", 9, 9],
+        [5, "n1", 2, 2],
+        [5, "n2", 1, 1],
+        [5, "n2", 3, 3],
+    ]
 
 
 def test_odd_messages(tmp_path):
     """No tcp_info: not a connection. A kernel with a shorter structure: zeros. Unlimited pacing: empty."""
     unlimited = tcp_info_struct(pacing_rate=2**64 - 1, bytes_sent=77)
-    table = collect(tmp_path, record(
-        0, 0, socket_message("1.2.3.4", 1, "5.6.7.8", 2, attribute(4, b"reno\0")),
-        socket_message("1.2.3.4", 2, "5.6.7.8", 2, attribute(99, b"abc"), attribute(2, unlimited[:160])),
-        socket_message("1.2.3.4", 3, "5.6.7.8", 2, attribute(2, unlimited), state=11)))
+    table = collect(
+        tmp_path,
+        record(
+            0,
+            0,
+            socket_message("1.2.3.4", 1, "5.6.7.8", 2, attribute(4, b"reno\0")),
+            socket_message("1.2.3.4", 2, "5.6.7.8", 2, attribute(99, b"abc"), attribute(2, unlimited[:160])),
+            socket_message("1.2.3.4", 3, "5.6.7.8", 2, attribute(2, unlimited), state=11),
+        ),
+    )
     assert table[["sport", "pacing_rate_bps", "bytes_sent", "delivery_rate_bps", "state", "cca"]].values.tolist() == [
-        [2, "", 0, 0, "ESTAB", ""], [3, "", 77, 0, "CLOSING", ""]]
+        [2, "", 0, 0, "ESTAB", ""],
+        [3, "", 77, 0, "CLOSING", ""],
+    ]
 
 
 def test_no_sockets_at_all(tmp_path):
@@ -153,12 +230,30 @@ def test_no_sockets_at_all(tmp_path):
     assert len(table) == 0 and list(table) == raw_tables.TABLES["tcp_info"].names()
 
 
-_SOCKETS = st.lists(st.fixed_dictionaries({
-    "t_us": st.integers(0, 5), "host": st.integers(0, 1), "port": st.integers(1, 65535), "state": st.sampled_from(sorted(tcp_info._STATES)),
-    "cca": st.sampled_from(["bbr", "cubic", "reno", "westwood"]), "known": st.sampled_from([160, 216, INFO_BYTES]),
-    "order": st.booleans(), "values": st.fixed_dictionaries({
-        "cwnd": st.integers(0, 2**32 - 1), "bytes_acked": st.integers(0, 2**62), "ca_state": st.integers(0, 255),
-        "bytes_sent": st.integers(0, 2**62), "delivery_rate": st.integers(0, 2**50), "srtt_us": st.integers(0, 2**32 - 1)})}), max_size=12)
+_SOCKETS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "t_us": st.integers(0, 5),
+            "host": st.integers(0, 1),
+            "port": st.integers(1, 65535),
+            "state": st.sampled_from(sorted(tcp_info._STATES)),
+            "cca": st.sampled_from(["bbr", "cubic", "reno", "westwood"]),
+            "known": st.sampled_from([160, 216, INFO_BYTES]),
+            "order": st.booleans(),
+            "values": st.fixed_dictionaries(
+                {
+                    "cwnd": st.integers(0, 2**32 - 1),
+                    "bytes_acked": st.integers(0, 2**62),
+                    "ca_state": st.integers(0, 255),
+                    "bytes_sent": st.integers(0, 2**62),
+                    "delivery_rate": st.integers(0, 2**50),
+                    "srtt_us": st.integers(0, 2**32 - 1),
+                }
+            ),
+        }
+    ),
+    max_size=12,
+)
 
 
 @settings(deadline=None, max_examples=30, database=None, suppress_health_check=list(HealthCheck))
@@ -166,17 +261,61 @@ _SOCKETS = st.lists(st.fixed_dictionaries({
 def test_any_sockets_are_read_back(tmp_path, sockets):
     records, expected = [], []
     for number, socket in enumerate(sockets):
-        info, cca = attribute(2, tcp_info_struct(**socket["values"])[:socket["known"]]), attribute(4, socket["cca"].encode() + b"\0")
+        info, cca = attribute(2, tcp_info_struct(**socket["values"])[: socket["known"]]), attribute(
+            4, socket["cca"].encode() + b"\0"
+        )
         extra = attribute(5, b"x" * (number % 3))
-        records.append(record(socket["t_us"], socket["host"], socket_message(
-            "10.0.1.2", socket["port"], f"10.255.0.{number}", 80, *((info, cca) if socket["order"] else (extra, cca, info)), state=socket["state"])))
-        values = {name: value if sum((tcp_info._FIELDS[name][0], struct.calcsize(tcp_info._FIELDS[name][1]))) <= socket["known"] else 0
-                  for name, value in socket["values"].items()}
-        expected.append((socket["t_us"], ("n1", "n2")[socket["host"]], socket["port"], f"10.255.0.{number}", tcp_info._STATES[socket["state"]],
-                         socket["cca"], values["cwnd"], values["bytes_acked"], values["ca_state"], values["bytes_sent"],
-                         values["delivery_rate"] * 8, values["srtt_us"]))
+        records.append(
+            record(
+                socket["t_us"],
+                socket["host"],
+                socket_message(
+                    "10.0.1.2",
+                    socket["port"],
+                    f"10.255.0.{number}",
+                    80,
+                    *((info, cca) if socket["order"] else (extra, cca, info)),
+                    state=socket["state"],
+                ),
+            )
+        )
+        values = {
+            name: value
+            if sum((tcp_info._FIELDS[name][0], struct.calcsize(tcp_info._FIELDS[name][1]))) <= socket["known"]
+            else 0
+            for name, value in socket["values"].items()
+        }
+        expected.append(
+            (
+                socket["t_us"],
+                ("n1", "n2")[socket["host"]],
+                socket["port"],
+                f"10.255.0.{number}",
+                tcp_info._STATES[socket["state"]],
+                socket["cca"],
+                values["cwnd"],
+                values["bytes_acked"],
+                values["ca_state"],
+                values["bytes_sent"],
+                values["delivery_rate"] * 8,
+                values["srtt_us"],
+            )
+        )
     table = collect(tmp_path, *records)
-    columns = ["t_us", "node", "sport", "dst", "state", "cca", "cwnd", "bytes_acked", "ca_state", "bytes_sent", "delivery_rate_bps", "srtt_us"]
+    columns = [
+        "t_us",
+        "node",
+        "sport",
+        "dst",
+        "state",
+        "cca",
+        "cwnd",
+        "bytes_acked",
+        "ca_state",
+        "bytes_sent",
+        "delivery_rate_bps",
+        "srtt_us",
+    ]
     assert [tuple(row) for row in table[columns].itertuples(index=False)] == sorted(expected, key=lambda row: row[:4])
 
 
@@ -184,7 +323,7 @@ def test_any_sockets_are_read_back(tmp_path, sockets):
 @given(st.lists(st.tuples(st.integers(0, 100), st.binary(max_size=40)), max_size=8), st.binary(max_size=3))
 def test_attributes_are_read_back_whatever_their_length(given_attributes, rest):
     data = b"head" + b"".join(attribute(kind, payload) for kind, payload in given_attributes) + rest
-    found = [(kind, data[at:at + size]) for kind, at, size in _netlink.attributes(data, 4, len(data))]
+    found = [(kind, data[at : at + size]) for kind, at, size in _netlink.attributes(data, 4, len(data))]
     assert found == given_attributes
 
 
@@ -197,6 +336,7 @@ def test_attributes_of_rubbish_stay_within_it(data):
 
 def test_statistics_of_a_root_qdisc(tmp_path):
     """Qdisc finds its counters in the attributes and prefers the 64-bit packet counter."""
+
     class Socket:
         def __init__(self, reply):
             self.reply = reply
@@ -205,7 +345,7 @@ def test_statistics_of_a_root_qdisc(tmp_path):
             assert len(request) == 36
 
         def recv_into(self, buffer):
-            buffer[:len(self.reply)] = self.reply
+            buffer[: len(self.reply)] = self.reply
             return len(self.reply)
 
     def qdisc(reply):
@@ -216,10 +356,16 @@ def test_statistics_of_a_root_qdisc(tmp_path):
     def reply(*attributes):
         body = bytes(20) + b"".join(attributes)
         return _netlink.HEADER.pack(16 + len(body), 36, 0, 1, 0) + body
-    basic, queue_stats = attribute(1, struct.pack("=QI4x", 2**40, 12)), attribute(3, struct.pack("=IIIII", 850, 99, 7, 1, 2))
+
+    basic, queue_stats = attribute(1, struct.pack("=QI4x", 2**40, 12)), attribute(
+        3, struct.pack("=IIIII", 850, 99, 7, 1, 2)
+    )
     kind = attribute(1, b"tbf\0")
     assert qdisc(reply(kind, attribute(7, basic + queue_stats))).read() == (2**40, 12, 7, 99, 850)
-    assert qdisc(reply(kind, attribute(7, basic + attribute(8, struct.pack("=Q", 2**33)) + queue_stats))).read()[1] == 2**33
+    assert (
+        qdisc(reply(kind, attribute(7, basic + attribute(8, struct.pack("=Q", 2**33)) + queue_stats))).read()[1]
+        == 2**33
+    )
     with pytest.raises(OSError, match="no statistics"):
         qdisc(reply(kind)).read()
     with pytest.raises(OSError, match="No such device"):

@@ -19,8 +19,11 @@ class Machine:
         self.bin.mkdir()
         for name in _NEEDED:
             (self.bin / name).symlink_to(shutil.which(name))
-        self.installed = {line.split()[1] for line in (PROJECT_DIR / "packages.txt").read_text().splitlines()
-                          if line and not line.startswith("#")}
+        self.installed = {
+            line.split()[1]
+            for line in (PROJECT_DIR / "packages.txt").read_text().splitlines()
+            if line and not line.startswith("#")
+        }
         self.user, self.candidate = 0, "6.12.9-1"
         self.programs = {"dpkg-query", "apt-get", "apt-cache", "id", "sudo"}
 
@@ -33,13 +36,22 @@ class Machine:
     def setup(self, *purposes):
         """CompletedProcess of setup.sh, with the noted commands as .commands."""
         states = "".join(f"{name}) printf installed ;;\n" for name in sorted(self.installed))
-        self._fake("dpkg-query", f'for package; do :; done\ncase "$package" in\n{states}*) echo "no package $package" >&2; exit 1 ;;\nesac')
+        self._fake(
+            "dpkg-query",
+            f'for package; do :; done\ncase "$package" in\n{states}*) echo "no package $package" >&2; exit 1 ;;\nesac',
+        )
         self._fake("apt-get", f'echo "apt-get $*" >> {self.log}')
         self._fake("apt-cache", f'echo "  Candidate: {self.candidate}"')
         self._fake("id", f"echo {self.user}")
         self._fake("sudo", f'echo "sudo" >> {self.log}\nexec "$@"')
         self.log.write_text("")
-        done = subprocess.run([PROJECT_DIR / "setup.sh", *purposes], env={"PATH": str(self.bin)}, cwd="/", capture_output=True, text=True)
+        done = subprocess.run(
+            [PROJECT_DIR / "setup.sh", *purposes],
+            env={"PATH": str(self.bin)},
+            cwd="/",
+            capture_output=True,
+            text=True,
+        )
         done.commands = self.log.read_text().splitlines()
         return done
 
@@ -67,8 +79,16 @@ def test_only_what_is_missing_is_installed(machine):
     assert done.commands == ["apt-get -q update", "apt-get -q install -y --no-install-recommends mininet bison"]
 
 
-@pytest.mark.parametrize("purposes, wanted", [(["run"], "mininet"), (["kernel"], "bison"), (["test"], "python3-pytest"), (["run", "kernel"], "mininet bison"),
-                                              (["kernel", "test"], "bison python3-pytest")])
+@pytest.mark.parametrize(
+    "purposes, wanted",
+    [
+        (["run"], "mininet"),
+        (["kernel"], "bison"),
+        (["test"], "python3-pytest"),
+        (["run", "kernel"], "mininet bison"),
+        (["kernel", "test"], "bison python3-pytest"),
+    ],
+)
 def test_purposes(machine, purposes, wanted):
     machine.installed -= {"mininet", "bison", "python3-pytest"}
     assert machine.setup(*purposes).commands[-1] == f"apt-get -q install -y --no-install-recommends {wanted}"
@@ -77,7 +97,12 @@ def test_purposes(machine, purposes, wanted):
 def test_sudo_unless_root(machine):
     machine.user = 1000
     machine.installed.remove("mininet")
-    assert machine.setup().commands == ["sudo", "apt-get -q update", "sudo", "apt-get -q install -y --no-install-recommends mininet"]
+    assert machine.setup().commands == [
+        "sudo",
+        "apt-get -q update",
+        "sudo",
+        "apt-get -q install -y --no-install-recommends mininet",
+    ]
 
 
 def test_without_root_and_sudo(machine):
@@ -86,7 +111,10 @@ def test_without_root_and_sudo(machine):
     assert machine.setup().returncode == 0
     machine.installed -= {"mininet", "bison"}
     done = machine.setup()
-    assert (done.returncode, done.commands) == (3, []) and done.stderr == "setup: run as root, or install sudo: apt-get install mininet bison\n"
+    assert (done.returncode, done.commands) == (
+        3,
+        [],
+    ) and done.stderr == "setup: run as root, or install sudo: apt-get install mininet bison\n"
 
 
 def test_package_lists_without_the_kernel_source_are_updated(machine):

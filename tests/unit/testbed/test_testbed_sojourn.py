@@ -9,9 +9,13 @@ import ring_pages as ring
 from testbed.probes import _ring, sojourn
 
 T0 = 5_000_000_000
-LINKS = {"links": [{"name": "left_to_right", "ifindex": 1001, "bottleneck": True},
-                   {"name": "right_to_left", "ifindex": 1002, "bottleneck": True},
-                   {"name": "n1_to_r1", "ifindex": 0, "bottleneck": False}]}
+LINKS = {
+    "links": [
+        {"name": "left_to_right", "ifindex": 1001, "bottleneck": True},
+        {"name": "right_to_left", "ifindex": 1002, "bottleneck": True},
+        {"name": "n1_to_r1", "ifindex": 0, "bottleneck": False},
+    ]
+}
 
 
 def write_work(folder, pages):
@@ -32,11 +36,24 @@ def timed(*steps):
 @pytest.fixture
 def collect(tmp_path):
     """collect(pages, **context) -> (series, histogram)."""
+
     def collected(pages, **changes):
         write_work(tmp_path, pages)
-        sojourn.collect(tmp_path, tmp_path, {"settings": {"interval_us": 10_000}, "network": LINKS, "t0_ns": T0,
-                                             "prefill_us": 0, "warmup_us": 0, "duration_us": 1_000_000, **changes})
+        sojourn.collect(
+            tmp_path,
+            tmp_path,
+            {
+                "settings": {"interval_us": 10_000},
+                "network": LINKS,
+                "t0_ns": T0,
+                "prefill_us": 0,
+                "warmup_us": 0,
+                "duration_us": 1_000_000,
+                **changes,
+            },
+        )
         return pd.read_csv(tmp_path / "sojourn.csv.gz"), pd.read_csv(tmp_path / "sojourn_hist.csv.gz")
+
     return collected
 
 
@@ -45,55 +62,108 @@ def rows(table):
 
 
 def test_one_packet(collect):
-    series, histogram = collect([ring.page(T0, *timed((0, ring.enqueue(0xA0, 1001)), (250_000, ring.dequeue(0xA0, 1001))))])
+    series, histogram = collect(
+        [ring.page(T0, *timed((0, ring.enqueue(0xA0, 1001)), (250_000, ring.dequeue(0xA0, 1001))))]
+    )
     assert rows(series) == [(0, "left_to_right", 1, 250.0, 250.0, 250.0)]
-    (link, low, high, packets), = rows(histogram)
+    ((link, low, high, packets),) = rows(histogram)
     assert (link, packets) == ("left_to_right", 1) and low <= 250 < high and high / low < 1.0024
 
 
 def test_two_links_bins_and_means(collect):
-    series, _ = collect([ring.page(T0, *timed(
-        (0, ring.enqueue(1, 1002)), (1000, ring.enqueue(2, 1002)), (2000, ring.enqueue(3, 1001)),
-        (101_000, ring.dequeue(1, 1002)), (201_000, ring.dequeue(2, 1002)), (15_000_000, ring.dequeue(3, 1001))))])
-    assert rows(series) == [(0, "right_to_left", 2, 150.5, 101.0, 200.0), (10_000, "left_to_right", 1, 14998.0, 14998.0, 14998.0)]
+    series, _ = collect(
+        [
+            ring.page(
+                T0,
+                *timed(
+                    (0, ring.enqueue(1, 1002)),
+                    (1000, ring.enqueue(2, 1002)),
+                    (2000, ring.enqueue(3, 1001)),
+                    (101_000, ring.dequeue(1, 1002)),
+                    (201_000, ring.dequeue(2, 1002)),
+                    (15_000_000, ring.dequeue(3, 1001)),
+                ),
+            )
+        ]
+    )
+    assert rows(series) == [
+        (0, "right_to_left", 2, 150.5, 101.0, 200.0),
+        (10_000, "left_to_right", 1, 14998.0, 14998.0, 14998.0),
+    ]
 
 
 def test_a_packet_dropped_after_it_was_queued_is_not_counted(collect):
     """An AQM drops it: its address comes back with another packet."""
-    series, _ = collect([ring.page(T0, *timed(
-        (0, ring.enqueue(1, 1001)), (500_000, ring.enqueue(1, 1001)), (600_000, ring.dequeue(1, 1001))))])
+    series, _ = collect(
+        [
+            ring.page(
+                T0,
+                *timed(
+                    (0, ring.enqueue(1, 1001)), (500_000, ring.enqueue(1, 1001)), (600_000, ring.dequeue(1, 1001))
+                ),
+            )
+        ]
+    )
     assert rows(series) == [(0, "left_to_right", 1, 100.0, 100.0, 100.0)]
 
 
 def test_a_dequeue_of_a_packet_queued_before_the_recording_is_not_counted(collect):
-    series, _ = collect([ring.page(T0, *timed((0, ring.dequeue(1, 1001)), (10, ring.enqueue(1, 1001)), (2010, ring.dequeue(1, 1001))))])
+    series, _ = collect(
+        [
+            ring.page(
+                T0, *timed((0, ring.dequeue(1, 1001)), (10, ring.enqueue(1, 1001)), (2010, ring.dequeue(1, 1001)))
+            )
+        ]
+    )
     assert rows(series) == [(0, "left_to_right", 1, 2.0, 2.0, 2.0)]
 
 
 def test_order_counts_where_times_are_equal(collect):
     """In virtual time an address may leave and come back within no time."""
-    series, _ = collect([ring.page(T0, *timed(
-        (0, ring.enqueue(1, 1001)), (7000, ring.dequeue(1, 1001)), (7000, ring.enqueue(1, 1001)), (9000, ring.dequeue(1, 1001)),
-        (9000, ring.enqueue(1, 1001)), (9000, ring.dequeue(1, 1001))))])
+    series, _ = collect(
+        [
+            ring.page(
+                T0,
+                *timed(
+                    (0, ring.enqueue(1, 1001)),
+                    (7000, ring.dequeue(1, 1001)),
+                    (7000, ring.enqueue(1, 1001)),
+                    (9000, ring.dequeue(1, 1001)),
+                    (9000, ring.enqueue(1, 1001)),
+                    (9000, ring.dequeue(1, 1001)),
+                ),
+            )
+        ]
+    )
     assert rows(series) == [(0, "left_to_right", 3, 3.0, 0.0, 7.0)]
 
 
 def test_what_is_outside_of_the_experiment_is_not_counted(collect):
-    events = timed((0, ring.enqueue(1, 1001)), (1000, ring.dequeue(1, 1001)),                # before t0
-                   (2000, ring.enqueue(2, 1001)), (1_000_000, ring.dequeue(2, 1001)),        # at t0
-                   (1_000_000, ring.enqueue(3, 1001)), (20_999_999, ring.dequeue(3, 1001)),  # last of it
-                   (20_999_999, ring.enqueue(4, 1001)), (21_000_000, ring.dequeue(4, 1001)))  # the end
-    series, histogram = collect([ring.page(T0 - 1_000_000, *events)], duration_us=20_000, prefill_us=6_000, warmup_us=4_000)
+    events = timed(
+        (0, ring.enqueue(1, 1001)),
+        (1000, ring.dequeue(1, 1001)),  # before t0
+        (2000, ring.enqueue(2, 1001)),
+        (1_000_000, ring.dequeue(2, 1001)),  # at t0
+        (1_000_000, ring.enqueue(3, 1001)),
+        (20_999_999, ring.dequeue(3, 1001)),  # last of it
+        (20_999_999, ring.enqueue(4, 1001)),
+        (21_000_000, ring.dequeue(4, 1001)),
+    )  # the end
+    series, histogram = collect(
+        [ring.page(T0 - 1_000_000, *events)], duration_us=20_000, prefill_us=6_000, warmup_us=4_000
+    )
     assert rows(series[["t_us", "packets", "max_us"]]) == [(0, 1, 998.0), (10_000, 1, 19999.999)]
     assert histogram["packets"].sum() == 1 and histogram["low_us"].iloc[0] <= 19999.999 < histogram["high_us"].iloc[0]
 
 
 def test_batches_that_split_a_packets_events(tmp_path, monkeypatch):
-    pages = [ring.page(T0, *timed((0, ring.enqueue(1, 1001)), (5, ring.enqueue(2, 1001)))),
-             ring.page(T0 + 50, ring.event(0, ring.other())),
-             ring.page(T0 + 100, ring.event(0, ring.dequeue(1, 1001))),
-             ring.page(T0 + 200, ring.event(0, ring.enqueue(1, 1002))),
-             ring.page(T0 + 300, *timed((0, ring.dequeue(1, 1002)), (5, ring.dequeue(2, 1001))))]
+    pages = [
+        ring.page(T0, *timed((0, ring.enqueue(1, 1001)), (5, ring.enqueue(2, 1001)))),
+        ring.page(T0 + 50, ring.event(0, ring.other())),
+        ring.page(T0 + 100, ring.event(0, ring.dequeue(1, 1001))),
+        ring.page(T0 + 200, ring.event(0, ring.enqueue(1, 1002))),
+        ring.page(T0 + 300, *timed((0, ring.dequeue(1, 1002)), (5, ring.dequeue(2, 1001)))),
+    ]
     write_work(tmp_path, pages)
     whole = found(tmp_path, monkeypatch, 100)
     assert whole == [(T0 + 100, 100, 1001), (T0 + 300, 100, 1002), (T0 + 305, 300, 1001)]
@@ -125,7 +195,11 @@ _STEP = st.tuples(st.integers(0, 3), st.sampled_from("eedo"), st.integers(1, 6),
 
 
 @settings(deadline=None, max_examples=150, database=None, suppress_health_check=list(HealthCheck))
-@given(steps=st.lists(_STEP, max_size=60), split=st.lists(st.integers(1, 9), min_size=1, max_size=30), at_once=st.integers(1, 3))
+@given(
+    steps=st.lists(_STEP, max_size=60),
+    split=st.lists(st.integers(1, 9), min_size=1, max_size=30),
+    at_once=st.integers(1, 3),
+)
 def test_any_sequence_matches_the_naive_matcher(tmp_path, monkeypatch, steps, split, at_once):
     """Few addresses and many equal times; packets dropped and never seen before included."""
     pages, t, events = [], T0, []

@@ -7,7 +7,8 @@ import pytest
 
 from testbed.probes import ss
 
-DESCRIPTION = {"nodes": [{"name": "n1", "role": "host"}, {"name": "r1", "role": "router"}, {"name": "n2", "role": "host"}]}
+DESCRIPTION = {"nodes": [{"name": "n1", "role": "host"}, {"name": "r1", "role": "router"},
+                         {"name": "n2", "role": "host"}]}
 
 
 class Network:

@@ -42,7 +42,8 @@ def test_a_clock_that_stands_still(start, tmp_path, monkeypatch):
     process, system_map = start(0)
     (tmp_path / "progress.json").write_text(json.dumps({"phase": "traffic", "t_us": 4_000_000}))
     seen = []
-    with pytest.raises(watch.Stalled, match=r"virtual time stands still at 4 s \(traffic\): .* 1 s of CPU time without end"):
+    words = r"virtual time stands still at 4 s \(traffic\): .* 1 s of CPU time without end"
+    with pytest.raises(watch.Stalled, match=words):
         watch.watch(process, system_map, tmp_path, lambda *progress: seen.append(progress))
     assert seen == [("traffic", 4_000_000)] and process.poll() is not None
 

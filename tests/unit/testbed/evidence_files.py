@@ -100,7 +100,7 @@ def good_files():
     }
 
 
-def write(folder, files, clock="virtual", variants=("cubic",)):
+def write(folder, files, clock="virtual", variants=("cubic",), **more):
     """Evidence of a run folder with these files; variants: names of the kernel's congestion controls."""
     raw = folder / "raw"
     raw.mkdir(parents=True, exist_ok=True)
@@ -109,4 +109,5 @@ def write(folder, files, clock="virtual", variants=("cubic",)):
             content.to_csv(raw / f"{name}.csv.gz", index=False)
         else:
             (raw / name).write_text(json.dumps(content))
-    return fidelity.Evidence(folder, {"hosts": HOSTS, "probes": PROBES}, clock, [variant(name) for name in variants])
+    return fidelity.Evidence(folder, {"hosts": HOSTS, "probes": PROBES}, clock, [variant(name) for name in variants],
+                             **more)

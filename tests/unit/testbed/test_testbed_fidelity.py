@@ -338,7 +338,7 @@ def test_a_verdict_without_any_check_is_not_valid(tmp_path, monkeypatch):
     assert fidelity.judge(fidelity.Evidence(tmp_path, {}, "virtual", []))["verdict"] == "suspect"
 
 
-@pytest.mark.parametrize("check", ["conservation", "idle_network", "sampling"])
+@pytest.mark.parametrize("check", ["conservation", "idle_network", "settings"])
 def test_what_only_a_kernel_leaves_is_not_asked_of_other_engines(tmp_path, check):
     evidence = fidelity.Evidence(tmp_path, {}, "simulated", [], {"kernel": False})
     assert (check, "not applicable") in [(c["check"], c["level"]) for c in fidelity.judge(evidence)["checks"]]
@@ -442,3 +442,13 @@ def test_other_sockets_between_the_same_hosts_do_not_count(findings, files):
 def test_a_flow_that_was_never_seen(findings, files):
     found = in_turn(findings, files, lambda samples: samples.drop(samples.index[samples["node"] == "n2"], inplace=True))
     assert found == [("suspect", "1 of 2 flows were never sampled: which congestion control they used is not known")]
+
+
+@pytest.mark.parametrize("check, file, path, value", [
+    ("conservation", "counters.json", "drained/n1_to_r1/wire_dropped_packets", 1),
+    ("idle_network", "checks.json", "paths/0/measured_rtt_us", 8060.0)])
+def test_a_simulator_that_leaves_the_file_is_judged_by_it(findings, files, check, file, path, value):
+    simulator = {"clock": "simulated", "capabilities": {"kernel": False}}
+    assert {level for level, _ in findings(check, files, **simulator)} == {"ok"}
+    set_at(files[file], path, value)
+    assert findings(check, files, **simulator)[0][0] == "invalid"

@@ -8,11 +8,12 @@ SEEDS ?=
 QUICK ?=
 JOBS  ?=
 KERNEL ?=
+FUZZ  ?= 30
 
 RUN_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(LOAD),--load '$(LOAD)') $(if $(SEEDS),--seeds '$(SEEDS)') \
 	$(if $(QUICK),--quick) $(if $(JOBS),--jobs '$(JOBS)') $(if $(KERNEL),--kernel '$(KERNEL)')
 
-.PHONY: help setup kernel test test-kernels unit bench clean scenario-%
+.PHONY: help setup kernel test test-kernels unit fuzz bench clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
@@ -20,6 +21,7 @@ help:
 	@echo "make test            set up, build the guest kernel, run all tests"
 	@echo "make test-kernels    the same questions to kernel 6.1 and to the newest that Debian has (TESTBED_KERNELS=...)"
 	@echo "make unit            the tests that need no guest kernel"
+	@echo "make fuzz            tests of properties with thirty times the examples (FUZZ=100 for a hundred)"
 	@echo "make bench           speed and scale: ratios to real time, CPU per packet"
 	@echo "make setup           install the Debian packages that are missing"
 	@echo "make kernel          build the guest kernel (done by itself when needed)"
@@ -44,6 +46,9 @@ test-kernels: kernel
 unit:
 	./setup.sh
 	/usr/bin/python3 -m pytest tests/unit
+
+fuzz: kernel
+	TESTBED_FUZZ=$(FUZZ) /usr/bin/python3 -m pytest -m hypothesis tests/unit tests/fuzz
 
 bench: kernel
 	/usr/bin/python3 -m benchmarks

@@ -42,6 +42,9 @@ def build_report(experiment_dir: Path | str) -> Report:
     experiment = Experiment(experiment_dir)
     results = Results(experiment)
     experiment.discard(results.problems)
+    if experiment.runs and all(run.state.kind == "missing" for run in experiment.runs):
+        raise AnalysisError(f"{experiment.path}: none of its {len(experiment.runs)} runs is there; "
+                            "`testbed run` makes them again")
     target = experiment.path / "report"
     try:
         building = Path(tempfile.mkdtemp(prefix=".report-", dir=experiment.path))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The program: `bin/testbed`, or `python3 -m testbed` in the checkout. See testbed/cli."""
 import os
-import signal
 import sys
 
 if __name__ == "__main__":
@@ -9,6 +8,5 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
     from testbed.cli import main
     code = main()
-    # all is said and cleaned up: nothing is left to interrupt
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sys.exit(code)
+    # all is said and cleaned up; what libraries would do at the end can only be interrupted, or hang
+    os._exit(code)

@@ -13,6 +13,7 @@ variant, or several that take turns. In parameters, `{bottleneck_bps}`, `{bottle
 `{bottleneck_mbps}` stand for the rate of the bottleneck of the variant's flows.
 """
 import dataclasses
+import os
 import pathlib
 import re
 from collections.abc import Callable, Mapping
@@ -97,14 +98,14 @@ def load(path: str | pathlib.Path) -> Variant:
         if not isinstance(module, str):
             raise file.error("module", "the path of a .c file or folder expected")
         base = PROJECT_DIR if path.resolve().parent == CCA_DIR else path.resolve().parent
-        module = base / pathlib.Path(module).expanduser()
+        module = base / os.path.expanduser(module)
         if not module.exists():
             raise file.error("module", f"{module} does not exist")
     sysctls, parameters = file.mapping("sysctls"), file.mapping("parameters")
     for name, value in sysctls.items():
-        if not re.fullmatch(r"net\.ipv4\.[a-z0-9_.]+", str(name)):
+        if not re.fullmatch(r"net\.ipv4(\.[a-z0-9_]+)+", str(name)):
             raise file.error(f"sysctls.{name}", "only net.ipv4.* can be set per host")
-        if isinstance(value, bool) or not isinstance(value, (int, str)):
+        if isinstance(value, bool) or not isinstance(value, (int, str)) or not str(value).isprintable():
             raise file.error(f"sysctls.{name}", "a number or words expected")
     for name, value in parameters.items():
         if not _PARAMETER.fullmatch(str(name)):
@@ -132,7 +133,7 @@ def _plain(value: Any) -> Any:
 
 def find(text: str) -> Variant:
     """The Variant that one name or path given to --cca stands for. UsageError if there is none."""
-    path = pathlib.Path(text).expanduser()
+    path = pathlib.Path(os.path.expanduser(text))
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise UsageError(f"--cca {text}: no such file")
@@ -158,7 +159,7 @@ def parse(text: str) -> list[Subject]:
     """The Subjects of a comma-separated list, without repetitions. UsageError."""
     subjects: dict[str, tuple[Variant, ...]] = {}
     for part in [p.strip() for p in text.split(",") if p.strip()]:
-        whole = pathlib.Path(part).expanduser()
+        whole = pathlib.Path(os.path.expanduser(part))
         variants = tuple(find(p) for p in ([part] if whole.exists() and "/" in part else part.split("+")))
         subjects.setdefault("+".join(v.name for v in variants), variants)
     if not subjects:
@@ -168,7 +169,7 @@ def parse(text: str) -> list[Subject]:
 
 def make_ready(subject: Subject, engine: Any, report: Callable[[str], None]) -> Subject:
     """The Subject with its modules built and all names known; RunFailed or UsageError if that cannot be."""
-    release = engine.kernel_release()
+    release = engine.environment()["kernel_release"]
     variants = tuple(_ready(v.on_kernel(release), engine, report) for v in subject.variants)
     modules: dict[str | None, tuple[Any, ...]] = {}
     for place, variant in enumerate(variants):
@@ -186,13 +187,8 @@ def _ready(variant: Variant, engine: Any, report: Callable[[str], None]) -> Vari
         available = engine.congestion_controls()
         if variant.kernel_cca not in available:
             others = sorted({*available, *names()})
-            if not engine.capabilities.kernel:
-                raise UsageError(f"engine {engine.name} has no congestion control {variant.kernel_cca!r}; it has: "
-                                 f"{', '.join(available)}")
             raise UsageError(f"no congestion control {variant.kernel_cca!r} in this kernel; there are: "
                              f"{', '.join(others)} (or give the sources of a module: ./tcp_mine.c)")
-        if refusal := engine.refusal(variant.record()):
-            raise RunFailed(f"{refusal}, which {variant.name} needs")
         return variant
     try:
         module = engine.build_module(variant.module, report)

@@ -17,7 +17,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from testbed import engines
 from testbed.errors import TestbedError, UsageError
 from testbed.files import write_json
 from testbed.plan import Plan, digest
@@ -53,7 +52,7 @@ class Description:
                 parts.append(f"{key}{value}")
         if self.axes:
             parts.append("sweep-" + "-".join(short_axes(self.axes).values()))
-        if self.engine != engines.DEFAULT:
+        if self.engine != "uml":
             parts.append(self.engine)
         if self.kernel_spec:
             parts.append("kernel" + pathlib.Path(self.kernel_spec).name)
@@ -191,6 +190,8 @@ def find(name: str) -> pathlib.Path:
 def find_run(name: str) -> pathlib.Path:
     """A run's folder, by path, id, or path below the results folder. UsageError if it is none."""
     for folder in (pathlib.Path(name), results_dir() / name, results_dir() / RUNS / name):
+        if (folder / "scenario.json").is_file() and not (folder / "plan.json").exists():
+            raise UsageError(f"{folder}: a run of an older version of the testbed (0.1), which this one does not read")
         if (folder / "plan.json").is_file() or (folder / "run.json").is_file():
             return folder.resolve()
     raise UsageError(f"{name}: not a run (a folder with a plan.json in it, such as "

@@ -11,6 +11,7 @@ from typing import Any
 from testbed.units import show_duration
 
 _PLAIN_EVERY_S = 10
+_MOST_COLUMNS = 1000
 
 
 def open_display(total_runs: int, duration_s: float) -> "Display":
@@ -129,9 +130,14 @@ class _Live(Display):
 
 
 def print_error(text: str) -> None:
-    """One clear line (or few) on standard error; nothing if nobody can read it."""
+    """One clear line (or few) on standard error; nothing if nobody can read it.
+
+    What was given to us may be in it: lines that nobody would read to their end are cut.
+    """
+    lines = (line if len(line) <= _MOST_COLUMNS else f"{line[:_MOST_COLUMNS // 2]} ... {line[-_MOST_COLUMNS // 2:]}"
+             for line in text.split("\n"))
     try:
-        print(f"testbed: {text}", file=sys.stderr, flush=True)
+        print("testbed: " + "\n".join(lines), file=sys.stderr, flush=True)
     except OSError:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 2)

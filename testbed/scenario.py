@@ -129,6 +129,8 @@ def expand(name_or_path: str, choices: Choices = None, quick: bool = False, sett
     """
     selection = _Selection(find(name_or_path), choices or {}, quick, settings, probes)
     asked = axes.of_options(sweeps)
+    for key in asked.keys() & selection.fixed():
+        raise UsageError(f"--sweep {key}: another option says what {key} is, too; which of them?")
     fixed = selection.fixed() | asked.keys()
     points = [{key: value for key, value in point.items() if key not in fixed}
               for point in axes.of_file(selection.source)]
@@ -254,7 +256,7 @@ def _as_number(text: str) -> object:
 
 def _setting(setting: str) -> tuple[str, str]:
     key, separator, text = setting.partition("=")
-    if not separator or not key.strip():
+    if not separator or not key.strip() or not text.strip():
         raise UsageError(f"--set {setting}: key=value expected, such as traffic.load=70%")
     if not key.isprintable() or len(key) > 500:
         raise UsageError("--set: a printable name of a field expected in front of =")
@@ -325,6 +327,9 @@ def _components(source: YamlFile, section: Any, timing: TimingSection) -> list[J
             raise source.error(field, "a mapping expected")
         if component.get("kind") is None:
             raise source.error(f"{field}.kind", f"is missing; kinds of traffic are: {', '.join(traffic.names())}")
+        if component["kind"] not in traffic.names():
+            raise source.error(f"{field}.kind", f"no traffic {fields.show(component['kind'])}; there are: "
+                                                f"{', '.join(traffic.names())}")
         name = component.get("name", element_names(given)[number - 1])
         if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > _LONGEST_NAME:
             raise source.error(f"{field}.name", f"at most {_LONGEST_NAME} lower-case letters, digits, _ and - expected")

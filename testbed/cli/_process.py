@@ -133,6 +133,7 @@ def check_current_folder() -> None:
 def _flush() -> None:
     """Write what is buffered; an error of that is an error of the command."""
     try:
+        sys.stderr.flush()
         sys.stdout.flush()
     except BrokenPipeError:
         raise

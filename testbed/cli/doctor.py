@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Say what this machine lacks for each engine, and the command that fixes it."""
 import argparse
+import contextlib
 import os
+import pathlib
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -10,7 +12,9 @@ from testbed import PROJECT_DIR, engines, store
 from testbed.errors import TestbedError, UsageError
 
 HELP = "what is missing on this machine, and what fixes it"
+_DEFAULT_ENGINE = "uml"
 _ROOM_MB = 2000
+_CACHE_ROOM_MB = 200
 
 #: what was looked at: good, what, message, fix
 _Finding = tuple[bool, str, str, str]
@@ -25,11 +29,13 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.engine and arguments.engine not in engines.names():
         raise UsageError(f"no engine {arguments.engine!r}; there are: {', '.join(engines.names())}")
     good = _show("Debian packages", _packages)
+    _show("guest kernel", _kernel)
     for name in [arguments.engine] if arguments.engine else engines.names():
         usable = _show(f"engine {name}", lambda: _engine(name))
-        if name in (arguments.engine, engines.DEFAULT):
+        if name in (arguments.engine, _DEFAULT_ENGINE):
             good = good and usable
-    good = _show("results folder", _results) and good
+    for what, look in (("cache folder", _cache), ("results folder", _results)):
+        good = _show(what, look) and good
     return 0 if good else 3
 
 
@@ -60,25 +66,43 @@ def _packages() -> Iterator[_Finding]:
     yield (not missing, "Debian packages", f"missing: {', '.join(missing)}" if missing else "all there", "make setup")
 
 
+def _kernel() -> Iterator[_Finding]:
+    import kernel
+    built = kernel.find()
+    yield True, "guest kernel", (f"{built.release} from {built.source}" if built
+                                 else "not built yet; `testbed kernel` or the first run does it"), ""
+
+
 def _engine(name: str) -> Iterator[_Finding]:
     engine = engines.load(name)
     problems = engine.problems()
     for problem in problems:
         yield False, f"engine {name}", problem.message, problem.fix
     if not problems:
-        yield True, f"engine {name}", f"{engine.state()} ({engine.capabilities.clock} time)", ""
+        yield True, f"engine {name}", f"ready ({engine.capabilities.clock} time)", ""
 
 
 def _results() -> Iterator[_Finding]:
-    folder = wanted = store.results_dir()
+    yield from _folder("results folder", store.results_dir(), _ROOM_MB, "TESTBED_RESULTS")
+
+
+def _cache() -> Iterator[_Finding]:
+    from kernel.source import cache_dir
+    yield from _folder("cache folder", cache_dir().absolute(), _CACHE_ROOM_MB, "TESTBED_CACHE")
+
+
+def _folder(what: str, wanted: pathlib.Path, room_mb: int, variable: str) -> Iterator[_Finding]:
+    """Whether a folder is there with room, or can be made."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        os.lstat(wanted)                        # a name that no file system takes is an error of its own
+    folder = wanted
     while not os.path.lexists(folder) and folder != folder.parent:
         folder = folder.parent
-    fix = "set TESTBED_RESULTS to a folder of yours"
+    fix = f"set {variable} to a folder of yours"
     if not os.path.isdir(folder):
-        yield False, "results folder", f"{folder} is not a folder", fix
+        yield False, what, f"{folder} is not a folder", fix
     elif not os.access(folder, os.W_OK | os.X_OK):
-        yield False, "results folder", f"{wanted}: no permission to write in {folder}", fix
+        yield False, what, f"{wanted}: no permission to write in {folder}", fix
     else:
         free_mb = shutil.disk_usage(folder).free >> 20
-        yield (free_mb >= _ROOM_MB, "results folder", f"{wanted}, {free_mb} MB free",
-               "free some space, or set TESTBED_RESULTS")
+        yield free_mb >= room_mb, what, f"{wanted}, {free_mb} MB free", f"free some space, or set {variable}"

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import sys
-import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,8 @@ _KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "ru
 _DETAILS, _DETAILS_FROM = ("set to", "source", "parameters"), 140
 #: where there is no terminal to ask for its width
 _WIDTH = 100
+#: however narrow a terminal says it is
+_LEAST_WIDTH = 40
 
 #: heading, names of the columns, rows
 _Listing = tuple[str, tuple[str, ...], Sequence[tuple[Any, ...]]]
@@ -61,6 +62,7 @@ def _show(heading: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(highlight=False, width=_WIDTH)
+    console.width = max(console.width, _LEAST_WIDTH)
     # not as the table's title: that would be wrapped at the table's width
     console.print(Text(heading, style="bold"), soft_wrap=True)
     shown = [i for i, column in enumerate(columns) if console.width >= _DETAILS_FROM or column not in _DETAILS]
@@ -97,15 +99,14 @@ def _ccas(arguments: argparse.Namespace) -> _Listing:
     engine = engines.load(arguments.engine, _shared.engine_options(arguments))
     there = engine.find()
     variants = [ccas.load(ccas.CCA_DIR / f"{name}.yaml") for name in ccas.names()]
-    heading = f"Congestion controls ({engine.state()})"
+    heading = "Congestion controls (the guest kernel is not built yet: `testbed kernel`)"
     if there:
-        release = engine.kernel_release()
-        heading = f"Congestion controls on {release} ({engine.name})" if release else \
-            f"Congestion controls of {engine.name}"
+        release = engine.environment()["kernel_release"]
+        heading = f"Congestion controls on {release} ({arguments.engine})"
         named = {variant.kernel_cca for variant in variants}
         variants = [variant.on_kernel(release) for variant in variants]
-        whose = "of this kernel" if release else "of this engine"
-        variants += [ccas.Variant(name, name, whose) for name in engine.congestion_controls() if name not in named]
+        variants += [ccas.Variant(name, name, "of this kernel") for name in engine.congestion_controls()
+                     if name not in named]
     rows = [(v.name, v.title, _settings(v), v.source, *_parameters_and_state(v, engine, there)) for v in variants]
     return heading, ("name", "what", "set to", "source", "parameters", "here"), sorted(rows)
 
@@ -122,15 +123,11 @@ def _parameters_and_state(variant: "Variant", engine: "EngineBase", there: bool)
     """(names of its parameters, whether it works on this engine)."""
     import kernel
     if not there:
-        return "", "not prepared yet"
+        return "", "kernel not built yet"
     if variant.module is None:
         if variant.kernel_cca not in engine.congestion_controls():
-            return "", "not in this kernel" if engine.capabilities.kernel else "not in this engine"
-        if refusal := engine.refusal(variant.record()):
-            return "", refusal
+            return "", "not in this kernel"
         return ", ".join(engine.parameters(str(variant.kernel_cca))), "ready"
-    if not engine.capabilities.modules:
-        return "", "this engine loads no modules"
     try:
         module = engine.find_module(kernel.modules.digest_of(variant.module))
     except kernel.ModuleError as problem:
@@ -146,7 +143,7 @@ def _engines() -> _Listing:
     for name in engines.names():
         engine = engines.load(name)
         state = "; ".join(f"{problem.message}: {problem.fix}" for problem in engine.problems())
-        rows.append((name, engine.capabilities.clock, state or engine.state()))
+        rows.append((name, engine.capabilities.clock, state or "ready"))
     return "Engines", ("name", "clock", "state here"), rows
 
 
@@ -174,7 +171,7 @@ def _runs() -> _Listing:
     return f"Runs in {folder}" + ("" if rows else ": none"), columns, rows
 
 
-def _summary(module: types.ModuleType) -> str:
+def _summary(module: object) -> str:
     """The first sentence of a module's description, without the names of its files."""
     paragraph = " ".join((module.__doc__ or "").split("\n\n")[0].split())
     sentence = re.match(r".*?[.](?= [A-Z]|$)", paragraph)

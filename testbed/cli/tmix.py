@@ -66,8 +66,10 @@ def main(arguments: argparse.Namespace) -> int:
     except ValueError as problem:               # too many connections; a vector that a format has no words for
         raise UsageError(str(problem)) from None
     except OSError as problem:
-        name = problem.filename or (arguments.output if "output" in arguments else arguments.file)
-        raise TestbedError(f"{name}: {problem.strerror or problem}") from None
+        name = problem.filename
+        if "output" in arguments and (not problem.filename or str(problem.filename).endswith(".part")):
+            name = arguments.output             # written under another name first
+        raise TestbedError(f"{name or arguments.file}: {problem.strerror or problem}") from None
     return 0
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from testbed.fidelity import Evidence, Finding
 
-NEEDS = ("counters.json",)
+NEEDS = ("kernel",)
 
 Counters = dict[str, Any]
 

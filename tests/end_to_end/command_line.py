@@ -2,7 +2,6 @@
 """The command line as a user runs it: in a process of its own, results in a temporary folder."""
 import os
 import pathlib
-import signal
 import subprocess
 import time
 
@@ -43,7 +42,8 @@ class CommandLine:
     def start(self, *arguments):
         """Popen of a command; its standard error goes to a file."""
         with open(self.folder / "stderr", "w") as log:
-            return subprocess.Popen([PROJECT / "bin/testbed", *arguments], env=self.environment, stdout=subprocess.DEVNULL,
+            return subprocess.Popen([PROJECT / "bin/testbed", *arguments], env=self.environment,
+                                    stdout=subprocess.DEVNULL,
                                     stderr=log, start_new_session=True)
 
     def stderr(self):

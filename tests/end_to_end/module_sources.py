@@ -18,7 +18,8 @@ def _with(function, hook, name):
 DOES_NOT_COMPILE = GOOD.replace("= mine_ssthresh", "= mine_sstresh")
 WRONG_SYMBOL = GOOD.replace("= tcp_reno_cong_avoid", "= tcp_no_such_cong_avoid").replace(
     _OPS, "extern void tcp_no_such_cong_avoid(struct sock *sk, u32 ack, u32 acked);\n" + _OPS)
-NO_SSTHRESH = GOOD.replace("\t.ssthresh\t= mine_ssthresh,\n", "").replace("static u32", "u32 mine_ssthresh(struct sock *sk);\nu32")
+NO_SSTHRESH = GOOD.replace("\t.ssthresh\t= mine_ssthresh,\n", "").replace("static u32",
+                                                                          "u32 mine_ssthresh(struct sock *sk);\nu32")
 TAKEN_NAME = GOOD.replace('"mine"', '"cubic"')
 REGISTERS_NOTHING = GOOD.replace("return tcp_register_congestion_control(&mine);", "return 0;").replace(
     "\ttcp_unregister_congestion_control(&mine);", "\t(void)mine;")

@@ -6,6 +6,7 @@ import signal
 import subprocess
 
 import pytest
+
 from command_line import PROJECT
 
 
@@ -81,7 +82,8 @@ def test_full_disk(testbed):
               f"find {testbed.folder}/results -name '.*' -mindepth 1 >&2; umount {testbed.folder}/results; exit $code")
     # in a chroot the root is no mount point, and its propagation cannot be changed
     unshare = ["unshare", "--mount", "--propagation", "unchanged", *(["--map-root-user"] if os.getuid() else [])]
-    done = subprocess.run([*unshare, "sh", "-c", script], env=testbed.environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*unshare, "sh", "-c", script], env=testbed.environment, capture_output=True, text=True,
+                          timeout=120)
     assert done.returncode in (1, 4), done.stderr
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr

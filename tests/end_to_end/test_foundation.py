@@ -18,7 +18,8 @@ def experiment(testbed, name):
 
 def records(testbed):
     """{id: run.json} of all runs there are."""
-    return {path.parent.name: json.loads(path.read_text()) for path in (testbed.folder / "results/runs").glob("*/run.json")}
+    found = (testbed.folder / "results/runs").glob("*/run.json")
+    return {path.parent.name: json.loads(path.read_text()) for path in found}
 
 
 def test_a_sweep_of_2_x_3_x_2_goes_on_after_kill_nine_with_nothing_repeated(testbed):
@@ -37,7 +38,8 @@ def test_a_sweep_of_2_x_3_x_2_goes_on_after_kill_nine_with_nothing_repeated(test
 
     done = testbed(*command)
     assert done.returncode == 0, done.stderr
-    assert f"{len(before)} runs are already there" in done.stderr and f"run {12 - len(before)} of {12 - len(before)}" in done.stderr
+    assert f"{len(before)} runs are already there" in done.stderr
+    assert f"run {12 - len(before)} of {12 - len(before)}" in done.stderr
     after = records(testbed)
     assert len(after) == 12 and {key: after[key] for key in before} == before
     listed = experiment(testbed, "small-sweep-limit")

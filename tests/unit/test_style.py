@@ -28,7 +28,8 @@ def complaints(*command: str | pathlib.Path) -> str:
 
 
 @pytest.mark.parametrize("command", [
-    ["flake8"], ["isort", "--check-only", "--quiet", "."], ["mypy", "--no-error-summary"]], ids=lambda command: command[0])
+    ["flake8"], ["isort", "--check-only", "--quiet", "."], ["mypy", "--no-error-summary"],
+], ids=lambda command: command[0])
 def test_python(command: list[str]) -> None:
     said = complaints(*command)
     assert not said, said

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tools for vector files, and traces in scenarios."""
+from __future__ import annotations
+
+import os
+import pathlib
+import stat
+from typing import Any
+
+from case import Case, Content
+from cases_vectors import _CONC, _SEQ
+
+_TRACES = ["run", "access-link", "--quick", "--no-report", "--cca", "reno", "--set"]
+_NINE: dict[str, Content] = {f"traces/{number}.cvec": _SEQ for number in range(9)}
+
+
+def _tmix(name: str, words: list[str], says: str, code: int = 2, **more: object) -> Case:
+    files = {"a.cvec": _SEQ, **more.pop("files", {})}  # type: ignore[dict-item]
+    return Case(f"tmix-{name}", ["tmix", *words], code, says, files, **more)  # type: ignore[arg-type]
+
+
+def _traces(name: str, setting: str, says: str, files: dict[str, Content] | None = None, code: int = 2) -> Case:
+    return Case(f"traces-{name}", [*_TRACES, setting], code, says, files or {})
+
+
+def _no_output(work: pathlib.Path) -> None:
+    assert not (work / "out").exists()
+
+
+def _fifo(work: pathlib.Path) -> None:
+    os.mkfifo(work / "fifo")
+
+
+def _link(target: str) -> dict[str, Any]:
+    """`out` is a link to a device: were it replaced, at least the machine's own device would not be."""
+    def prepare(work: pathlib.Path) -> None:
+        (work / "out").symlink_to(target)
+
+    def after(work: pathlib.Path) -> None:
+        assert os.readlink(work / "out") == target
+        assert not stat.S_ISREG(os.stat(target).st_mode)
+    return {"prepare": prepare, "after": after}
+
+
+def _old_is_there(work: pathlib.Path) -> None:
+    assert (work / "out").read_text() == "old"
+
+
+CASES = [
+    _tmix("convert-to-full", ["convert", "a.cvec", "out"], "No space left on device", 1, **_link("/dev/full")),
+    _tmix("convert-to-null", ["convert", "a.cvec", "out"], "", 0, **_link("/dev/null")),
+    Case("tmix-convert-to-stdout", '"$TESTBED" tmix convert a.cvec /proc/self/fd/1', 0, "S 1000 1 1 1",
+         {"a.cvec": _SEQ}),
+    _tmix("convert-to-a-folder", ["convert", "a.cvec", "."], ": a folder; the name of a file expected"),
+    _tmix("convert-into-nothing", ["convert", "a.cvec", "no/such/out"], "no/such/out", 1),
+    _tmix("convert-below-a-file", ["convert", "a.cvec", "a.cvec/out"], "a.cvec/out.*Not a directory", 1),
+    _tmix("convert-to-itself", ["convert", "a.cvec", "a.cvec"], "", 0),
+    _tmix("convert-long-name", ["convert", "a.cvec", "x" * 300], "too long", 1),
+    _tmix("convert-missing", ["convert", "nosuch", "out"], "nosuch: no such file", after=_no_output),
+    _tmix("convert-bad", ["convert", "bad", "out"], "bad:5: ", files={"bad": _SEQ.replace("> 500", "> x")},
+          after=_no_output),
+    _tmix("convert-late-bad", ["convert", "bad", "out"], r"bad:\d+: ", files={"bad": _SEQ * 500 + "SEQ x\n"},
+          after=_no_output),
+    _tmix("convert-bad-keeps-the-old", ["convert", "bad", "out"], "bad:5: ",
+          files={"bad": _SEQ.replace("> 500", "> x"), "out": "old"},
+          after=_old_is_there),
+    _tmix("convert-format", ["convert", "a.cvec", "out", "--format", "xml"], "invalid choice: 'xml'", after=_no_output),
+    Case("tmix-convert-to-a-pipe", 'mkfifo p; cat p > got & "$TESTBED" tmix convert a.cvec p && wait && cat got', 0,
+         "S 1000 1 1 1",
+         {"a.cvec": _SEQ}),
+    Case("tmix-convert-to-a-closed-pipe", '"$TESTBED" tmix convert a.cvec /proc/self/fd/1 | true', 0, "",
+         {"a.cvec": _SEQ * 20_000}),
+    Case("tmix-info-into-head", '"$TESTBED" tmix info a.cvec | head -1', 0, "connections", {"a.cvec": _SEQ}),
+    _tmix("info-fifo", ["info", "fifo"], "fifo: a pipe or device; a regular file expected", prepare=_fifo),
+    _tmix("info-folder", ["info", "."], "a folder; a regular file expected"),
+    _tmix("info-device", ["info", "/dev/zero"], "/dev/zero: a pipe or device"),
+    _tmix("info-long-name", ["info", "x" * 300], "too long"),
+    _tmix("info-not-text", ["info", "\udcff"], "no such file"),
+    _tmix("info-nul-in-folder-name", ["info", "a\nb"], "no such file"),
+    _tmix("no-action", [], "required: ACTION"),
+    _tmix("unknown-action", ["explode"], "invalid choice: 'explode'"),
+    *[_tmix(f"synth-duration-{value}", ["synth", "out", f"--duration={value}"], "--duration", after=_no_output)
+      for value in ("0", "-1", "nan", "inf", "-inf", "1e300", "1e-300", "many", "9" * 400)],
+    *[_tmix(f"synth-seed-{value}", ["synth", "out", "--duration", "1", f"--seed={value}"], "--seed", after=_no_output)
+      for value in ("-1", "1.5", "many", str(2**64), str(2**63))],
+    *[_tmix(f"shuffle-bin-{value}", ["shuffle", "a.cvec", "out", f"--bin={value}"], "--bin", after=_no_output)
+      for value in ("0", "-5", "nan", "inf", "1e-9", "1e300")],
+    _tmix("shuffle-seed", ["shuffle", "a.cvec", "out", "--bin", "1", "--seed=-1"], "--seed -1", after=_no_output),
+    _tmix("shuffle-empty", ["shuffle", "empty", "out", "--bin", "1"], "", 0, files={"empty": ""}),
+    _tmix("synth-to-full", ["synth", "out", "--duration", "1"], "No space left on device", 1, **_link("/dev/full")),
+    _traces("missing-folder", "traffic.traces=nosuch", r"traffic\.traces.*nosuch"),
+    _traces("a-file", "traffic.traces=a.cvec", r"traffic\.traces|a\.cvec", {"a.cvec": _SEQ}),
+    _traces("too-few", "traffic.traces=traces", r"traffic\.traces", {"traces/1.cvec": _SEQ}),
+    _traces("empty-folder", "traffic.traces=.", r"traffic\.traces"),
+    _traces("number", "traffic.traces=5", r"traffic\.traces"),
+    _traces("list", "traffic.traces=[a, b]", r"traffic\.traces"),
+    _traces("empty-file", "traffic.traces=traces", r"4\.cvec|no connection|empty", {**_NINE, "traces/4.cvec": ""}, 4),
+    _traces("bad-file", "traffic.traces=traces", r"4\.cvec:5: ",
+            {**_NINE, "traces/4.cvec": _CONC.replace("c> 500", "c> x")}, 4),
+    _traces("truncated-gzip", "traffic.traces=traces", r"4\.cvec:\d+: .*gzip",
+            {**_NINE, "traces/4.cvec": b"\x1f\x8b\x08\x00"}, 4),
+    _traces("nul-file", "traffic.traces=traces", r"4\.cvec:1: ", {**_NINE, "traces/4.cvec": bytes(5000)}, 4),
+    _traces("load-nan", "traffic.load=.nan", r"traffic\.load"),
+    _traces("load-zero", "traffic.load=0%", r"traffic\.load"),
+    _traces("load-negative", "traffic.load=-60%", r"traffic\.load"),
+    _traces("load-huge", "traffic.load=1e30%", r"traffic\.load"),
+    _traces("load-of-bytes", "traffic.load=60 MB", r"traffic\.load"),
+    _traces("load-list", "traffic.load=[60%]", r"traffic\.load"),
+    _traces("scale-inf", "traffic.scale=.inf", r"traffic\.scale"),
+    _traces("scale-nan", "traffic.scale=.nan", r"traffic\.scale"),
+    _traces("scale-zero", "traffic.scale=0", r"traffic\.scale"),
+    _traces("scale-negative", "traffic.scale=-1", r"traffic\.scale"),
+    _traces("scale-word", "traffic.scale=large", r"traffic\.scale"),
+    _traces("synth-nan", "traffic.synth={connections_per_second: .nan}", r"traffic\.synth: connections_per_second"),
+    _traces("synth-zero", "traffic.synth={connections_per_second: 0}", r"traffic\.synth: connections_per_second"),
+    _traces("synth-negative", "traffic.synth={connections_per_second: -3}", r"traffic\.synth: connections_per_second"),
+    _traces("synth-unknown", "traffic.synth={colour: red}", r"traffic\.synth: colour"),
+    _traces("synth-word", "traffic.synth=much", r"traffic\.synth"),
+    _traces("synth-size-zero", "traffic.synth={mean_acceptor: 0 B}", r"traffic\.synth: mean_acceptor"),
+    _traces("synth-tails-impossible", "traffic.synth={mean_acceptor: 1 B}", r"traffic\.synth"),
+    _traces("target-unknown", "traffic.target=upwards", r"traffic\.target"),
+]

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import runner  # noqa: E402
+from case import SMALL  # noqa: E402
+
+
+def pytest_configure() -> None:
+    runner.adopt_orphans()
+    # what most commands import, once: cases run in copies of this process
+    import kernel  # noqa: F401
+    from testbed import campaign, engines, fidelity  # noqa: F401
+    from testbed.cli import judge, list, report, run, tmix, verify  # noqa: F401
+    from traffic.tmix import tools  # noqa: F401
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A results folder with an experiment of two runs."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "small.yaml").write_text(SMALL)
+    done = subprocess.run([runner.PROJECT / "bin/testbed", "run", folder / "small.yaml", "--cca", "reno,cubic"],
+                          env={**os.environ,
+                               "TESTBED_RESULTS": str(folder / "results")}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder / "results"

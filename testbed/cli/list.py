@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from testbed.cli import _shared
 from testbed.errors import UsageError
@@ -155,7 +155,7 @@ def _topologies() -> _Listing:
 
 def _traffic() -> _Listing:
     import traffic
-    return "Traffic", ("kind", "what"), [(name, _summary(traffic.kind(name))) for name in traffic.names()]
+    return "Traffic", ("kind", "what"), [(name, _summary(cast(types.ModuleType, traffic.kind(name)))) for name in traffic.names()]
 
 
 def _probes() -> _Listing:

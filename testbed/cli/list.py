@@ -155,7 +155,8 @@ def _topologies() -> _Listing:
 
 def _traffic() -> _Listing:
     import traffic
-    return "Traffic", ("kind", "what"), [(name, _summary(cast(types.ModuleType, traffic.kind(name)))) for name in traffic.names()]
+    kinds = [(name, cast(types.ModuleType, traffic.kind(name))) for name in traffic.names()]
+    return "Traffic", ("kind", "what"), [(name, _summary(kind)) for name, kind in kinds]
 
 
 def _probes() -> _Listing:

@@ -79,7 +79,8 @@ def folder_of(code_sha256: str) -> pathlib.Path:
 @functools.cache
 def _contents() -> dict[str, bytes]:
     """{path in the checkout: content}: of whole folders, where files are found by listing, and of what they import."""
-    wanted = ["testbed/__init__.py", "testbed/engines/uml/init.py"]
+    wanted = ["testbed/__init__.py"]
+    wanted += [str(path.relative_to(PROJECT_DIR)) for path in PROJECT_DIR.glob("testbed/engines/*/init.py")]
     for folder in _FOLDERS:
         wanted += [str(path.relative_to(PROJECT_DIR)) for path in pathlib.Path(PROJECT_DIR, folder).rglob("*")
                    if path.suffix in _SUFFIXES and path.is_file()]

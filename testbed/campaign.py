@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import traffic
-from testbed import bundle, ccas, experiment, index
+from testbed import ccas, experiment, index
 from testbed.engines.base import EngineBase
 from testbed.errors import RunFailed, UsageError
 from testbed.executors.base import ExecutorBase, Listener
@@ -46,13 +46,22 @@ def make_ready(subjects: Sequence[ccas.Subject], engine: EngineBase, report: Rep
     return Ready(list(ready.values()), broken)
 
 
+def check_probes(probes: Sequence[str], engine: EngineBase) -> None:
+    """UsageError if a probe is asked for that the engine does not have."""
+    there = engine.capabilities.probes
+    for name in probes:
+        if there is not None and name not in there:
+            raise UsageError(f"--probe {name}: engine {engine.name} has "
+                             + (f"only {', '.join(there)}" if there else "no probes"))
+
+
 def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas.Subject], seeds: Sequence[int],
                engine: EngineBase, report: Report) -> list[Plan]:
     """All runs of points x seeds x subjects, those of one seed after the other."""
     count = len(points) * len(subjects) * len(seeds)
     if count > MOST_RUNS:
         raise UsageError(f"{count} runs are asked for, at most {MOST_RUNS} are possible")
-    guest_code, kernel_key = bundle.digest(), engine.kernel_key()
+    guest_code, kernel_key = engine.code_sha256(), engine.kernel_key()
     fixed = _fixed_variants([scenario for _, scenario in points], engine, report)
     inputs = _Inputs()
     plans = []

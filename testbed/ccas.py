@@ -169,7 +169,7 @@ def parse(text: str) -> list[Subject]:
 
 def make_ready(subject: Subject, engine: Any, report: Callable[[str], None]) -> Subject:
     """The Subject with its modules built and all names known; RunFailed or UsageError if that cannot be."""
-    release = engine.environment()["kernel_release"]
+    release = engine.kernel_release()
     variants = tuple(_ready(v.on_kernel(release), engine, report) for v in subject.variants)
     modules: dict[str | None, tuple[Any, ...]] = {}
     for place, variant in enumerate(variants):
@@ -187,8 +187,13 @@ def _ready(variant: Variant, engine: Any, report: Callable[[str], None]) -> Vari
         available = engine.congestion_controls()
         if variant.kernel_cca not in available:
             others = sorted({*available, *names()})
+            if not engine.capabilities.kernel:
+                raise UsageError(f"engine {engine.name} has no congestion control {variant.kernel_cca!r}; it has: "
+                                 f"{', '.join(available)}")
             raise UsageError(f"no congestion control {variant.kernel_cca!r} in this kernel; there are: "
                              f"{', '.join(others)} (or give the sources of a module: ./tcp_mine.c)")
+        if refusal := engine.refusal(variant.record()):
+            raise RunFailed(f"{refusal}, which {variant.name} needs")
         return variant
     try:
         module = engine.build_module(variant.module, report)

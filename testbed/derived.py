@@ -116,10 +116,11 @@ def _locked(run_dir: pathlib.Path) -> Iterator[None]:
         os.close(folder)
 
 
-def code_sha256(folders: Iterable[str | pathlib.Path]) -> str:
-    """Hash of the code in the folders of a package and of all code of ours that it imports, directly or not."""
+def code_sha256(places: Iterable[str | pathlib.Path]) -> str:
+    """Hash of the code in files, and in the folders of packages, and of all ours that it imports, directly or not."""
     found: dict[str, str] = {}
-    waiting = sorted(path for folder in folders for path in pathlib.Path(folder).glob("*.py"))
+    waiting = sorted(path for place in map(pathlib.Path, places)
+                     for path in (place.glob("*.py") if place.is_dir() else (place,)))
     while waiting:
         path = waiting.pop()
         name = str(path.relative_to(PROJECT_DIR)) if path.is_relative_to(PROJECT_DIR) else path.name

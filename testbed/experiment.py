@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from testbed import engines
 from testbed.errors import TestbedError, UsageError
 from testbed.files import write_json
 from testbed.plan import Plan, digest
@@ -52,7 +53,7 @@ class Description:
                 parts.append(f"{key}{value}")
         if self.axes:
             parts.append("sweep-" + "-".join(short_axes(self.axes).values()))
-        if self.engine != "uml":
+        if self.engine != engines.DEFAULT:
             parts.append(self.engine)
         if self.kernel_spec:
             parts.append("kernel" + pathlib.Path(self.kernel_spec).name)

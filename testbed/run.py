@@ -18,7 +18,7 @@ from typing import Any
 
 import traffic
 from testbed import environment
-from testbed.engines.base import EngineBase, OnProgress
+from testbed.engines.base import EngineBase, OnProgress, traffic_context
 from testbed.errors import RunFailed, TestbedError
 from testbed.fields import FieldError
 from testbed.files import write_json
@@ -105,10 +105,9 @@ def read_verdict(run_dir: pathlib.Path) -> str:
 def _prepare(plan: Plan, engine: EngineBase, work_dir: pathlib.Path, shared_dir: pathlib.Path,
              report: Callable[[str], None]) -> None:
     """Make what the traffic programs need in `work_dir`, and workload.json."""
-    from testbed.engines.kernel_engine import context
     try:
-        traffic.prepare(plan.scenario["traffic"], list(plan.variants),
-                        context(plan, work_dir, engine.guest_dir(work_dir), shared_dir=shared_dir, report=report))
+        traffic.prepare(plan.scenario["traffic"], list(plan.variants), traffic_context(
+            plan, work_dir, engine.guest_dir(work_dir), shared_dir=shared_dir, report=report))
     except MemoryError:
         raise RunFailed("not enough memory to prepare the traffic") from None
     json.loads((work_dir / "workload.json").read_text(encoding="utf-8"))

@@ -35,7 +35,8 @@ _NUMBER = struct.Struct("!Q")
 #: packets are taken from the receiver's socket so often, which has room for as many
 _DRAIN_NS = 100_000_000
 _MOST_AT_ONCE = 512
-_SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _MSG_DONTWAIT, _MSG_TRUNC, _CLOCK_MONOTONIC, _TIMER_ABSTIME = 32, 33, 0x40, 0x20, 1, 1
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _SO_MEMINFO, _MEMINFO_DROPS = 32, 33, 55, 8
+_MSG_DONTWAIT, _MSG_TRUNC, _CLOCK_MONOTONIC, _TIMER_ABSTIME = 0x40, 0x20, 1, 1
 #: what a sender's own queue holds is for the queue to decide
 _SEND_BUFFER_BYTES = 1 << 26
 #: memory that a packet takes in a socket's buffer beside its payload, at most
@@ -120,7 +121,10 @@ def _output_name(component: str, node: str) -> str:
 
 def collect(component: Mapping[str, Any], workload: Mapping[str, Any], context: "Context", raw_dir: pathlib.Path) \
         -> dict[str, Any]:
-    """{"flows": [counts of each]}: sent_*, received_* and, by their numbers, lost, reordered, duplicate packets."""
+    """{"flows": [counts of each]}: sent_*, received_* and, by their numbers, lost, reordered, duplicate packets.
+
+    Lost ones include those that arrived and found no room in the receiver's socket (socket_dropped_packets).
+    """
     mine = [flow for flow in workload["flows"] if flow["component"] == component["name"]]
     nodes = {flow[end] for flow in mine for end in ("sender", "receiver")}
     counts: dict[str, dict[str, Any]] = {}
@@ -254,8 +258,10 @@ class _Receiver:
         self._bytes += size + IP_UDP_BYTES
 
     def counts(self) -> dict[str, int]:
+        memory = struct.unpack("=9I", self._socket.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 36))
         return {"received_packets": self._packets, "received_bytes": self._bytes,
-                "reordered_packets": self._reordered, "duplicate_packets": self._duplicates}
+                "reordered_packets": self._reordered, "duplicate_packets": self._duplicates,
+                "socket_dropped_packets": memory[_MEMINFO_DROPS]}
 
 
 def main() -> None:

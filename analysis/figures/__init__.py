@@ -43,6 +43,7 @@ def draw_all(experiment: Experiment, folder: Path) -> tuple[list[Figure], list[d
     MissingProgram without gnuplot.
     """
     importlib.invalidate_caches()
+    folder.mkdir(parents=True, exist_ok=True)
     drawn: list[tuple[int, str, list[Figure]]] = []
     errors: list[dict[str, str]] = []
     for name in names() if experiment.usable_runs else ():

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from analysis import series
@@ -13,11 +15,13 @@ from analysis.runs import Array, Run
 def compute(run: Run) -> list[Metric]:
     """From workload.json: offered_bps and, for the stationarity check, thirds_bps; sums over the components.
 
-    What the link carried is only compared where all components say what they offer.
+    A component that starts or stops within the measurement interval offers its load for a part of it; thirds are those
+    of the whole interval. What the link carried is only compared where all components say what they offer.
     """
     found = []
-    offered_bps = _sum(run, "offered_bps")
-    thirds_bps = _sum(run, "thirds_bps")
+    offered_bps = _sum(run, "offered_bps", [_share(run, component) for component in run.components])
+    whole = all(_share(run, component) == 1 for component in run.components if component.get("thirds_bps"))
+    thirds_bps = _sum(run, "thirds_bps", [1.0] * len(run.components)) if whole else {}
     all_offer = all(component.get("offered_bps") for component in run.components)
     for link, facts in run.bottlenecks.items():
         offered = offered_bps.get(link)
@@ -37,10 +41,17 @@ def compute(run: Run) -> list[Metric]:
     return found
 
 
-def _sum(run: Run, key: str) -> dict[str, Array]:
-    """{link: sum} of what the components say under a key."""
+def _share(run: Run, component: dict[str, Any]) -> float:
+    """Which part of the measurement interval the component's load is meant for."""
+    start_us, end_us = component.get("measured_us") or run.interval
+    inside_us = min(end_us, run.interval.end_us) - max(start_us, run.interval.start_us)
+    return max(0.0, inside_us / (run.interval.end_us - run.interval.start_us))
+
+
+def _sum(run: Run, key: str, weights: list[float]) -> dict[str, Array]:
+    """{link: weighted sum} of what the components say under a key."""
     totals: dict[str, Array] = {}
-    for component in run.components:
+    for component, weight in zip(run.components, weights):
         for link, values in (component.get(key) or {}).items():
-            totals[link] = totals.get(link, 0) + np.array(values, dtype=float)
+            totals[link] = totals.get(link, 0) + weight * np.array(values, dtype=float)
     return totals

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from testbed import engines
+
 _KERNEL_HELP = "a version such as 6.12 (default), newest, a kernel tree or a tarball"
 
 
@@ -13,18 +15,22 @@ def add_kernel_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--engine", default="uml",
-                        help="where runs take place (default: uml; see `testbed list engines`)")
+    parser.add_argument("--engine", default=engines.DEFAULT,
+                        help="where runs take place (default: %(default)s; see `testbed list engines`)")
     add_kernel_argument(parser)
     parser.add_argument("--no-confine", action="store_true",
                         help="let guests read all files that you may read, and not only the system's")
 
 
 def engine_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Options for an engine; `newest` becomes the version it is today, in `arguments` too."""
-    import kernel
-    arguments.kernel = kernel.resolve(arguments.kernel, reporter())
-    return {"kernel": arguments.kernel, "confine": not arguments.no_confine}
+    """What was said of the engine's options; `newest` becomes the version it is today, in `arguments` too."""
+    options: dict[str, Any] = {}
+    if arguments.kernel is not None:
+        import kernel
+        options["kernel"] = arguments.kernel = kernel.resolve(arguments.kernel, reporter())
+    if arguments.no_confine:
+        options["confine"] = False
+    return options
 
 
 def reporter() -> Callable[[str], None]:

@@ -12,7 +12,6 @@ from testbed import PROJECT_DIR, engines, store
 from testbed.errors import TestbedError, UsageError
 
 HELP = "what is missing on this machine, and what fixes it"
-_DEFAULT_ENGINE = "uml"
 _ROOM_MB = 2000
 _CACHE_ROOM_MB = 200
 
@@ -29,10 +28,9 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.engine and arguments.engine not in engines.names():
         raise UsageError(f"no engine {arguments.engine!r}; there are: {', '.join(engines.names())}")
     good = _show("Debian packages", _packages)
-    _show("guest kernel", _kernel)
     for name in [arguments.engine] if arguments.engine else engines.names():
         usable = _show(f"engine {name}", lambda: _engine(name))
-        if name in (arguments.engine, _DEFAULT_ENGINE):
+        if name in (arguments.engine, engines.DEFAULT):
             good = good and usable
     for what, look in (("cache folder", _cache), ("results folder", _results)):
         good = _show(what, look) and good
@@ -66,20 +64,13 @@ def _packages() -> Iterator[_Finding]:
     yield (not missing, "Debian packages", f"missing: {', '.join(missing)}" if missing else "all there", "make setup")
 
 
-def _kernel() -> Iterator[_Finding]:
-    import kernel
-    built = kernel.find()
-    yield True, "guest kernel", (f"{built.release} from {built.source}" if built
-                                 else "not built yet; `testbed kernel` or the first run does it"), ""
-
-
 def _engine(name: str) -> Iterator[_Finding]:
     engine = engines.load(name)
     problems = engine.problems()
     for problem in problems:
         yield False, f"engine {name}", problem.message, problem.fix
     if not problems:
-        yield True, f"engine {name}", f"ready ({engine.capabilities.clock} time)", ""
+        yield True, f"engine {name}", f"{engine.state()} ({engine.capabilities.clock} time)", ""
 
 
 def _results() -> Iterator[_Finding]:

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from testbed.cli import _shared
 from testbed.errors import UsageError
@@ -99,14 +99,15 @@ def _ccas(arguments: argparse.Namespace) -> _Listing:
     engine = engines.load(arguments.engine, _shared.engine_options(arguments))
     there = engine.find()
     variants = [ccas.load(ccas.CCA_DIR / f"{name}.yaml") for name in ccas.names()]
-    heading = "Congestion controls (the guest kernel is not built yet: `testbed kernel`)"
+    heading = f"Congestion controls ({engine.state()})"
     if there:
-        release = engine.environment()["kernel_release"]
-        heading = f"Congestion controls on {release} ({arguments.engine})"
+        release = engine.kernel_release()
+        heading = f"Congestion controls on {release} ({engine.name})" if release else \
+            f"Congestion controls of {engine.name}"
         named = {variant.kernel_cca for variant in variants}
         variants = [variant.on_kernel(release) for variant in variants]
-        variants += [ccas.Variant(name, name, "of this kernel") for name in engine.congestion_controls()
-                     if name not in named]
+        whose = "of this kernel" if release else "of this engine"
+        variants += [ccas.Variant(name, name, whose) for name in engine.congestion_controls() if name not in named]
     rows = [(v.name, v.title, _settings(v), v.source, *_parameters_and_state(v, engine, there)) for v in variants]
     return heading, ("name", "what", "set to", "source", "parameters", "here"), sorted(rows)
 
@@ -123,11 +124,15 @@ def _parameters_and_state(variant: "Variant", engine: "EngineBase", there: bool)
     """(names of its parameters, whether it works on this engine)."""
     import kernel
     if not there:
-        return "", "kernel not built yet"
+        return "", "not prepared yet"
     if variant.module is None:
         if variant.kernel_cca not in engine.congestion_controls():
-            return "", "not in this kernel"
+            return "", "not in this kernel" if engine.capabilities.kernel else "not in this engine"
+        if refusal := engine.refusal(variant.record()):
+            return "", refusal
         return ", ".join(engine.parameters(str(variant.kernel_cca))), "ready"
+    if not engine.capabilities.modules:
+        return "", "this engine loads no modules"
     try:
         module = engine.find_module(kernel.modules.digest_of(variant.module))
     except kernel.ModuleError as problem:
@@ -143,7 +148,7 @@ def _engines() -> _Listing:
     for name in engines.names():
         engine = engines.load(name)
         state = "; ".join(f"{problem.message}: {problem.fix}" for problem in engine.problems())
-        rows.append((name, engine.capabilities.clock, state or "ready"))
+        rows.append((name, engine.capabilities.clock, state or engine.state()))
     return "Engines", ("name", "clock", "state here"), rows
 
 
@@ -155,8 +160,7 @@ def _topologies() -> _Listing:
 
 def _traffic() -> _Listing:
     import traffic
-    kinds = [(name, cast(types.ModuleType, traffic.kind(name))) for name in traffic.names()]
-    return "Traffic", ("kind", "what"), [(name, _summary(kind)) for name, kind in kinds]
+    return "Traffic", ("kind", "what"), [(name, _summary(traffic.kind(name))) for name in traffic.names()]
 
 
 def _probes() -> _Listing:

@@ -70,6 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
     seeds = _seeds(arguments.seeds or str(first.default_seeds))
     executor_class = executors.load(arguments.executor)
     engine = engines.load(arguments.engine, _shared.engine_options(arguments))
+    campaign.check_probes(arguments.probe, engine)
     problems = engine.problems()
     if problems:
         raise EnvironmentProblem("; ".join(f"{p.message} ({p.fix})" for p in problems) + "; see `testbed doctor`")

@@ -15,7 +15,7 @@ import shutil
 import tempfile
 from typing import Any
 
-from testbed import bundle, campaign, engines, executors, experiment, plan
+from testbed import campaign, engines, executors, experiment, plan
 from testbed.cli import _shared
 from testbed.errors import NotReproducible, TestbedError, UsageError
 from testbed.files import hash_raw
@@ -43,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
     engine = engines.load(was.engine, _shared.engine_options(arguments))
     engine.prepare(_shared.reporter())
     # with today's code, or a repetition could not be told from the run itself
-    now = dataclasses.replace(was, guest_code=bundle.digest(), kernel_key=engine.kernel_key())
+    now = dataclasses.replace(was, guest_code=engine.code_sha256(), kernel_key=engine.kernel_key())
     folder = pathlib.Path(tempfile.mkdtemp(prefix="verify-", dir=_room(run_dir)))
     try:
         store = Store(folder)

@@ -25,9 +25,13 @@ def names() -> list[str]:
 
 
 def load(name: str, options: dict[str, Any] | None = None) -> EngineBase:
-    """An engine by its name; UsageError if there is none."""
+    """An engine by its name; UsageError if there is none, or it has no such option."""
     if name not in names():
         raise UsageError(f"no engine {name!r}; there are: {', '.join(names())}")
-    engine: EngineBase = importlib.import_module(f"testbed.engines.{name}").Engine(options or {})
+    kind: type[EngineBase] = importlib.import_module(f"testbed.engines.{name}").Engine
+    for option in options or {}:
+        if option not in kind.OPTIONS:
+            raise UsageError(f"engine {name} has no option {option!r}")
+    engine = kind(options or {})
     engine.name = name
     return engine

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import hashlib
 import pathlib
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import traffic
+from testbed import PROJECT_DIR, derived
+from testbed.errors import RunFailed
+from testbed.files import write_json
 from testbed.plan import Plan
 
 #: called with (phase, experiment time in us) while a run goes on
@@ -31,8 +37,9 @@ class Capabilities:
     """What an engine can do; recorded with every run, so that checks know what they may ask for.
 
     clock: "virtual" (time advances only with events), "real" (it waits for nobody) or "simulated";
-    parallel: runs may go on side by side without disturbing each other; kernel: a Linux kernel, with settings to
-    read back and packets to count; modules: it loads modules; probes: those it has, None for all.
+    parallel: runs may go on side by side without disturbing each other; kernel: a Linux kernel, whose runs leave
+    all files of testbed/raw_tables.py (others leave what they can); modules: it loads modules; probes: those it
+    has, None for all.
     """
     clock: str
     parallel: bool = True
@@ -46,6 +53,8 @@ class EngineBase(abc.ABC):
 
     #: as it is named on the command line: the file's or folder's name
     name = ""
+    #: the options that it has (testbed/cli/_shared.py)
+    OPTIONS: tuple[str, ...] = ()
     capabilities = Capabilities(clock="real", parallel=False)
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -69,11 +78,43 @@ class EngineBase(abc.ABC):
 
     @abc.abstractmethod
     def environment(self) -> dict[str, Any]:
-        """What runs take place in, JSON-able: kernel_release, kernel_spec, configuration hash ..."""
+        """What runs take place in, JSON-able: versions, hashes; of a kernel its kernel_release and kernel_spec."""
+
+    def kernel_release(self) -> str:
+        """Such as 6.12.1-testbed; '' where there is no Linux kernel."""
+        return ""
+
+    def state(self) -> str:
+        """How ready it is where it has no problems, in words for the user."""
+        return "ready"
+
+    def code_sha256(self) -> str:
+        """Hash of all code of ours that decides what a run leaves, as a part of every plan.
+
+        By default the engine's own file or folder (what is no Python, too), all that it imports, and what
+        makes networks and traffic.
+        """
+        own = pathlib.Path(str(sys.modules[type(self).__module__].__file__))
+        files = [own] if own.name != "__init__.py" else sorted(
+            path for path in own.parent.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        python = [path for path in files if path.suffix == ".py"]
+        parts = [derived.code_sha256([*python, *(folder for name in ("topologies", "traffic")
+                                                 for folder in _packages(PROJECT_DIR / name))])]
+        parts += [f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+                  for path in files if path not in python]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @abc.abstractmethod
     def congestion_controls(self) -> Sequence[str]:
         """Names of the CCAs it has."""
+
+    def refusal(self, variant: Mapping[str, Any]) -> str:
+        """Why it cannot run a variant (a record of testbed/ccas.py) though it has its CCA; '' if it can.
+
+        What has no kernel sets neither sysctls nor parameters of modules, unless it says here that it does.
+        """
+        settings = [] if self.capabilities.kernel else [*variant["sysctls"], *variant["parameters"]]
+        return f"engine {self.name} cannot set {', '.join(settings)}" if settings else ""
 
     def parameters(self, kernel_cca: str) -> dict[str, str]:
         """{parameter: description} of one of its own CCAs."""
@@ -81,9 +122,8 @@ class EngineBase(abc.ABC):
 
     def build_module(self, source: str, report: Report) -> Any:
         """Build the out-of-tree module of `source` (a .c file or a folder) and load it on trial -> object with
-        name, file, sha256 (of the sources), congestion_controls, warnings. Raises kernel.ModuleError."""
-        from kernel import ModuleError
-        raise ModuleError(f"{source}: engine {self.name} loads no modules")
+        name, file, sha256 (of the sources), congestion_controls, warnings. Raises kernel.ModuleError or RunFailed."""
+        raise RunFailed(f"{source}: engine {self.name} loads no modules")
 
     def find_module(self, sha256: str) -> Any:
         """The module built before from sources with this hash, or None."""
@@ -104,3 +144,19 @@ class EngineBase(abc.ABC):
         workload_dir: what traffic.prepare made, workload.json and the files it speaks of. on_progress(phase, t_us)
         is called now and then. Raises RunFailed with one clear message; leaves no process behind, however it ends.
         """
+
+
+def traffic_context(plan: Plan, work_dir: pathlib.Path, guest_dir: str, **more: Any) -> traffic.Context:
+    """What kinds of traffic know of a run."""
+    return traffic.Context(work_dir=work_dir, guest_dir=guest_dir, network=plan.scenario["network"], seed=plan.seed,
+                           timing=plan.timing, **more)
+
+
+def write_workload(workload: Mapping[str, Any], raw_dir: pathlib.Path) -> None:
+    """raw/workload.json: the workload without the programs of it."""
+    write_json(raw_dir / "workload.json", {key: value for key, value in workload.items() if key != "programs"})
+
+
+def _packages(folder: pathlib.Path) -> list[pathlib.Path]:
+    """A package and those in it."""
+    return sorted({path.parent for path in folder.rglob("*.py")})

@@ -7,14 +7,15 @@ programs are the same everywhere.
 from __future__ import annotations
 
 import abc
+import hashlib
 import json
 import pathlib
 import shutil
 from typing import Any
 
 import traffic
-from testbed import orders, probes
-from testbed.engines.base import EngineBase, OnProgress
+from testbed import PROJECT_DIR, bundle, orders, probes
+from testbed.engines.base import EngineBase, OnProgress, traffic_context, write_workload
 from testbed.files import write_json
 from testbed.plan import Plan
 
@@ -27,6 +28,12 @@ class KernelEngine(EngineBase):
 
     #: how late timers may fire, for the depth of token buckets (0 where they are exact)
     timer_period_us = 4000
+    #: files outside of the guest that decide what its runs are told
+    DECISIVE: tuple[str, ...] = ("testbed/engines/kernel_engine.py", "testbed/orders.py")
+
+    def code_sha256(self) -> str:
+        outside = [hashlib.sha256((PROJECT_DIR / name).read_bytes()).hexdigest() for name in self.DECISIVE]
+        return hashlib.sha256("\n".join([bundle.digest(), *outside]).encode()).hexdigest()
 
     @abc.abstractmethod
     def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
@@ -53,17 +60,11 @@ def _collect(plan: Plan, workload: dict[str, Any], work_dir: pathlib.Path, raw_d
     """Turn what the guest left into the raw files of docs/run-folder.md."""
     for name in _PLAIN:
         shutil.copyfile(work_dir / name, raw_dir / name)
-    write_json(raw_dir / "workload.json", {key: value for key, value in workload.items() if key != "programs"})
+    write_workload(workload, raw_dir)
     guest = json.loads((work_dir / "guest.json").read_text(encoding="utf-8"))
     for name, settings in plan.scenario["probes"].items():
         probes.load(name).collect(work_dir, raw_dir, {
             "settings": settings, "network": plan.scenario["network"], "t0_ns": guest["t0_ns"], **plan.timing})
-    guest["traffic"] = traffic.collect(workload, context(plan, work_dir, guest_dir), raw_dir)
+    guest["traffic"] = traffic.collect(workload, traffic_context(plan, work_dir, guest_dir), raw_dir)
     del guest["t0_ns"]
     write_json(raw_dir / "guest.json", guest)
-
-
-def context(plan: Plan, work_dir: pathlib.Path, guest_dir: str, **more: Any) -> traffic.Context:
-    """What kinds of traffic know of a run."""
-    return traffic.Context(work_dir=work_dir, guest_dir=guest_dir, network=plan.scenario["network"], seed=plan.seed,
-                           timing=plan.timing, **more)

@@ -4,8 +4,10 @@
 Every file here is one check, found by listing: `check(evidence)` yields `Finding`s. The verdict is the
 worst of them. A check that cannot see its evidence says so as `suspect`; none may pass for want of data.
 
-A check may say what it needs of an engine: `NEEDS = ("kernel",)` are names of capabilities
-(testbed/engines/base.py). Where one is missing the check is listed as "not applicable" and does not count.
+A check may say what it needs: `NEEDS = ("kernel",)` are names of capabilities (testbed/engines/base.py),
+`NEEDS = ("counters.json",)` are raw files. A kernel's runs leave every raw file, so that a missing one is bad there;
+what another engine does not leave cannot be checked. A check that lacks what it needs is listed as "not
+applicable" and does not count; so is a finding of that level, of a part of a check.
 A check that raises is kept with its traceback and makes the verdict suspect at best; the others count all the same.
 """
 from __future__ import annotations
@@ -33,7 +35,7 @@ Json = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What one check found; `level` is ok, suspect or invalid."""
+    """What one check found; `level` is ok, suspect, invalid or not applicable."""
     level: str
     message: str
 
@@ -50,6 +52,12 @@ class Evidence:
     clock: str
     variants: list[Json]
     capabilities: Json = dataclasses.field(default_factory=lambda: dict(_ALL))
+
+    def can(self, need: str) -> bool:
+        """True if the engine has a capability, or leaves a raw file. What a kernel left is read in any case."""
+        if "." in need:
+            return bool(self.capabilities.get("kernel")) or (self.run_dir / "raw" / need).exists()
+        return bool(self.capabilities.get(need))
 
     def json(self, name: str) -> Json:
         """A JSON file of the run's raw folder."""
@@ -94,13 +102,13 @@ def judge(evidence: Evidence) -> Json:
     for name in names():
         try:
             module = importlib.import_module(f"testbed.fidelity.{name}")
-            missing = [need for need in getattr(module, "NEEDS", ()) if not evidence.capabilities.get(need)]
+            missing = [need for need in getattr(module, "NEEDS", ()) if not evidence.can(need)]
             if missing:
                 checks.append(_entry(name, NOT_APPLICABLE, f"the engine has no {', '.join(missing)}"))
                 continue
             for finding in module.check(evidence):
-                if finding.level not in LEVELS:
-                    raise ValueError(f"level {finding.level!r} is none of {', '.join(LEVELS)}")
+                if finding.level not in (*LEVELS, NOT_APPLICABLE):
+                    raise ValueError(f"level {finding.level!r} is none of {', '.join((*LEVELS, NOT_APPLICABLE))}")
                 checks.append(_entry(name, finding.level, finding.message))
         except Exception as problem:            # the fault of the check, or of what it was given to read
             checks.append(_entry(name, "suspect", f"the check itself failed: {type(problem).__name__}: {problem}"))

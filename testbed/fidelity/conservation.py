@@ -5,7 +5,7 @@ from typing import Any
 
 from testbed.fidelity import Evidence, Finding
 
-NEEDS = ("kernel",)
+NEEDS = ("counters.json",)
 
 Counters = dict[str, Any]
 

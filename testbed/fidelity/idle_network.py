@@ -6,29 +6,46 @@ from typing import Any
 from testbed import units
 from testbed.fidelity import Evidence, Finding
 
-NEEDS = ("kernel",)
+NEEDS = ("checks.json",)
 
 #: relative error allowed, by clock
-_TOLERANCE = {"virtual": 0.001, "real": 0.05}
+_TOLERANCE = {"virtual": 0.001, "simulated": 0.001, "real": 0.05}
 _FRAME_BYTES = 1514
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     measured = evidence.json("checks.json")
     tolerance = _TOLERANCE[evidence.clock]
-    for what in ("paths", "bottlenecks", "offloads"):
+    offloads = measured["offloads"] if evidence.can("kernel") else {}
+    for what in ("paths", "bottlenecks", *(["offloads"] if evidence.can("kernel") else [])):
         if not measured[what]:
             yield Finding("suspect", f"no {what} were measured before the run")
     yield from _round_trips(measured["paths"], tolerance)
-    links = {link["name"]: link for link in evidence.json("network.json")["links"]}
+    network = evidence.json("network.json")
+    links = {link["name"]: link for link in network["links"]}
+    yield from _left_out(measured, network)
     for bottleneck in measured["bottlenecks"]:
         yield from _saturated(bottleneck, links[bottleneck["link"]], tolerance)
-    on = [f"{name} {feature}" for name, features in measured["offloads"].items()
+    on = [f"{name} {feature}" for name, features in offloads.items()
           for feature, active in features.items() if active]
     if on:
         yield Finding("invalid", f"offloads are on: {', '.join(on)}")
-    elif measured["offloads"]:
-        yield Finding("ok", f"TSO, GSO and GRO are off on all {len(measured['offloads'])} interfaces")
+    elif offloads:
+        yield Finding("ok", f"TSO, GSO and GRO are off on all {len(offloads)} interfaces")
+
+
+def _left_out(measured: dict[str, Any], network: dict[str, Any]) -> Iterator[Finding]:
+    """What should have been measured and was not: bottlenecks, links without any echo, interfaces."""
+    ways = {(path["initiator"], path["acceptor"]): {*path["hops"], *path["hops_back"]} for path in network["paths"]}
+    echoed = set().union(*(ways.get((path["initiator"], path["acceptor"]), ()) for path in measured["paths"]))
+    links = network["links"]
+    for what, wanted, seen in (
+            ("rate and buffer of", {link["name"] for link in links if link["bottleneck"]},
+             {one["link"] for one in measured["bottlenecks"]}),
+            ("the round-trip time over", set().union(*ways.values()), echoed),
+            ("offloads of", {f"{link['from']}/{link['device']}" for link in links}, set(measured["offloads"]))):
+        if seen and wanted - seen:
+            yield Finding("suspect", f"{what} {', '.join(sorted(wanted - seen))} not measured")
 
 
 def _round_trips(paths: list[dict[str, Any]], tolerance: float) -> Iterator[Finding]:

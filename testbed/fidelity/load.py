@@ -16,6 +16,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     """Components whose account has `target_links`, `target_load`, `offered_bps` and `thirds_bps` of links."""
     workload = evidence.json("workload.json")
     loaded = [component for component in workload["components"] if "offered_bps" in component]
+    planned = {flow["component"] for flow in workload["flows"] if flow["source"] is not None}
+    silent = planned - {component["name"] for component in loaded}
+    if silent:
+        yield Finding("suspect", f"{', '.join(sorted(silent))}: no record of the load that was offered")
     if not loaded:
         return
     links = {link["name"]: link for link in evidence.json("network.json")["links"]}
@@ -55,11 +59,13 @@ def _carried(name: str, rate_bps: int, loaded: list[_Component], flows: list[dic
         return Finding("ok", f"{name} also carries {', '.join(names)}, which take what they can get: "
                              "carried load not compared")
     offering = [component for component in loaded if component["name"] in {flow["component"] for flow in here}]
-    from_us = max(component["measured_us"][0] for component in offering)
-    to_us = min(component["measured_us"][1] for component in offering)
-    offered = sum(component["offered_bps"][name] for component in offering) + sum(
-        flow["rate_bps"] * max(0, min(to_us, flow["stop_us"]) - max(from_us, flow["start_us"]))
-        / max(to_us - from_us, 1) for flow in others)
+    from_us = min(component["measured_us"][0] for component in offering)
+    to_us = max(component["measured_us"][1] for component in offering)
+    # each for the part of the time in which it is there
+    parts = [(component["offered_bps"][name], *component["measured_us"]) for component in offering]
+    parts += [(flow["rate_bps"], flow["start_us"], flow["stop_us"]) for flow in others]
+    offered = sum(bps * max(0, min(to_us, end_us) - max(from_us, begin_us)) / max(to_us - from_us, 1)
+                  for bps, begin_us, end_us in parts)
     inside = queue[(queue["t_us"] >= from_us) & (queue["t_us"] <= to_us)]
     if len(inside) < 2 or not offered:
         return Finding("suspect", f"{len(inside)} samples of {name} in the measured part: carried load unknown")
@@ -67,4 +73,8 @@ def _carried(name: str, rate_bps: int, loaded: list[_Component], flows: list[dic
     carried = (inside["sent_bytes"].iloc[-1] - inside["sent_bytes"].iloc[0]) * 8 / seconds
     difference = carried / offered - 1
     message = f"{name} carried {carried / 1e6:.2f} Mbit/s of {offered / 1e6:.2f} offered ({difference:+.1%})"
-    return Finding("suspect" if offered <= _CARRIED_UP_TO * rate_bps and abs(difference) > _CARRIED else "ok", message)
+    if offered <= _CARRIED_UP_TO * rate_bps:
+        return Finding("suspect" if abs(difference) > _CARRIED else "ok", message)
+    # more than it carries of a load that it can carry, or else the load was not there
+    least = (1 - _CARRIED) * _CARRIED_UP_TO * rate_bps
+    return Finding("suspect" if carried < least else "ok", message)

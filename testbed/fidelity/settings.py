@@ -78,5 +78,6 @@ def _by_flow(samples: Any, flows: list[dict[str, Any]], ccas: list[str]) -> Iter
                                  "they used is not known")
     elif not wrong:
         names = ", ".join(ccas[:_MOST_NAMED]) + " ..." * (len(ccas) > _MOST_NAMED)
-        yield Finding("ok", f"all {(number > 0).sum()} samples of {len(used)} flows report {names}" if len(ccas) == 1
-                      else f"each of {len(used)} flows used its own congestion control: {names}")
+        others = f"; {len(unseen)} sources had no connection when samples were taken" if unseen else ""
+        yield Finding("ok", (f"all {(number > 0).sum()} samples of {len(used)} flows report {names}" if len(ccas) == 1
+                             else f"each of {len(used)} flows used its own congestion control: {names}") + others)

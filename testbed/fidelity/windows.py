@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from testbed.fidelity import Evidence, Finding
+from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 from testbed.fidelity._sockets import ends_of
 
 _SHARE = 0.05
@@ -17,6 +17,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if samples is None:
         return
     last = samples.groupby(_SOCKET, sort=False, as_index=False)[_TIMES].max()
+    if not evidence.can("kernel") and samples["busy_us"].isna().all():
+        yield Finding(NOT_APPLICABLE, "the engine does not tell what limited the flows")
+        return
     if not last["busy_us"].sum():
         yield Finding("suspect", "no sampled flow was busy: what limited the flows is not known")
         return

@@ -61,7 +61,7 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     import pandas as pd
 
     from testbed import raw_tables
-    from testbed.probes._tables import write_table
+    from testbed.raw_files import write_table
     columns = raw_tables.TABLES["queue"].names()
     rows = np.fromfile(work_dir / "queue.bin", dtype="<i8").reshape(-1, len(columns))
     table = pd.DataFrame(rows, columns=columns)

@@ -41,7 +41,7 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     import numpy as np
     import pandas as pd
 
-    from testbed.probes._tables import write_table
+    from testbed.raw_files import write_table
     interval_us = context["settings"].get("interval_us", 10_000)
     names = {link["ifindex"]: link["name"] for link in context["network"]["links"] if link["bottleneck"]}
     measure_from_ns = (context["prefill_us"] + context["warmup_us"]) * 1000

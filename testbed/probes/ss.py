@@ -51,6 +51,6 @@ class Sampler:
 
 
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
-    from testbed.probes._tables import packed
+    from testbed.raw_files import packed
     with open(work_dir / "ss.txt", "rb") as text, packed(raw_dir / "ss.txt.gz") as file:
         shutil.copyfileobj(text, file)

@@ -78,7 +78,7 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     import pandas as pd
 
     from testbed import raw_tables
-    from testbed.probes._tables import write_table
+    from testbed.raw_files import write_table
     hosts = [n["name"] for n in context["network"]["nodes"] if n["role"] == "host"]
     data = np.fromfile(work_dir / "tcp_info.bin", dtype=np.uint8)
     parts = [_decode(data, layout, offsets, times_us, nodes, hosts)

@@ -37,7 +37,7 @@ class Sampler(TraceSampler):
 
 
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
-    from testbed.probes._tables import write_table
+    from testbed.raw_files import write_table
     write_table(_tables(work_dir, context, _RECEIVED, _received), raw_dir, "tcp_probe")
     write_table(_tables(work_dir, context, _SENT_AGAIN, _sent_again), raw_dir, "retransmissions")
 

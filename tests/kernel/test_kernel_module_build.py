@@ -8,6 +8,7 @@ import yaml
 
 import kernel
 import module_builds
+from kernel import launch
 from small_runs import small_scenario
 
 
@@ -129,3 +130,58 @@ def test_losses_at_random_break_no_invariant_of_the_kernel(run_scenario, tmp_pat
         account["received_bytes"] for account in run.json("raw/guest.json")["accounts"] if account["received_bytes"]
     ]
     assert received == [{str(flow): amount for flow in range(1, flows + 1)}]
+
+
+GOOD = (module_builds.MODULES.parent / "docs/examples/tcp_mine.c").read_text()
+
+
+@pytest.fixture
+def cache(built, tmp_path, monkeypatch):
+    """A cache of the test's own: what is built is not kept."""
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "modules"
+
+
+def test_a_file_name_full_of_commands(built, cache, tmp_path):
+    (tmp_path / "source").mkdir()
+    source = tmp_path / "source" / "tcp_$(shell touch made); `touch made` #'\".c"
+    source.write_text(GOOD.replace("* 7 / 10", "* seven / 10"))
+    with pytest.raises(kernel.ModuleError) as problem:
+        kernel.build_module(built, source, lambda text: None)
+    assert f"{source}:8:" in str(problem.value) and "'seven' undeclared" in str(problem.value)
+    source.write_text(GOOD)
+    module = kernel.build_module(built, source, lambda text: None)
+    assert module.congestion_controls == ("mine",) and re.fullmatch("tcp_[a-z_]+", module.name)
+    assert module == kernel.build_module(built, source, lambda text: pytest.fail("built again"))
+    assert not list(tmp_path.rglob("made")) and [path.name for path in (tmp_path / "source").iterdir()] == [source.name]
+
+
+@pytest.mark.parametrize("source, words", [
+    ('#include "/dev/zero"\n', "the compiler needs more than 3 GB of memory"),
+    ("char large[1 << 29] = {1};\n", "the compiler writes files of more than 256 MB"),
+    (GOOD.replace('"mine"', '"../../x"'), r"registers a congestion control of the name '../../x': small letters"),
+    (GOOD.replace('"mine"', '"Mine"'), r"registers a congestion control of the name 'Mine': small letters"),
+], ids=["endless include", "huge object", "a name that is a path", "a name with a capital"])
+def test_sources_that_go_too_far(built, cache, tmp_path, source, words):
+    (tmp_path / "tcp_far.c").write_text(source)
+    with pytest.raises(kernel.ModuleError, match=re.escape(words)):
+        kernel.build_module(built, tmp_path / "tcp_far.c", lambda text: None)
+    assert [path.name for path in cache.iterdir()] == [".lock"]
+
+
+def test_compiling_reads_and_changes_nothing_else(built, cache, tmp_path):
+    """Commands in a Kbuild file run with the user's rights, but confined (where this kernel has Landlock)."""
+    folder = tmp_path / "my cca; x"
+    folder.mkdir()
+    secret, harm = tmp_path / "secret", tmp_path / "harm"
+    secret.write_text("nobody's business\n")
+    (folder / "tcp_mine.c").write_text(GOOD)
+    commands = f"cat {secret} >&2; touch {harm} {built.source_dir}/harm"
+    (folder / "Kbuild").write_text(f"obj-m := tcp_mine.o\n$(shell {commands})\n")
+    module = kernel.build_module(built, folder, lambda text: None)
+    assert module.congestion_controls == ("mine",)
+    if launch.landlock_version():
+        assert "nobody's business" not in module.warnings and "cannot touch" in module.warnings
+        assert not harm.exists() and not (built.source_dir / "harm").exists()
+    else:
+        (built.source_dir / "harm").unlink()

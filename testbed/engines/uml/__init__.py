@@ -32,6 +32,8 @@ class Engine(KernelEngine):
     Options: kernel (a version, a tree, a tarball), confine (let the guest read only what it needs; default yes).
     """
     capabilities = Capabilities(clock="virtual")
+    OPTIONS = ("kernel", "confine")
+    DECISIVE = (*KernelEngine.DECISIVE, "testbed/engines/uml/__init__.py", "kernel/guest.py")
     timer_period_us = 0
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -75,6 +77,14 @@ class Engine(KernelEngine):
 
     def kernel_key(self) -> str:
         return self._kernel.key
+
+    def kernel_release(self) -> str:
+        return self._kernel.release
+
+    def state(self) -> str:
+        if not self.find():
+            return "the guest kernel is not built yet: `testbed kernel` or the first run does it"
+        return f"ready, {self._kernel.release} from {self._kernel.source}"
 
     def congestion_controls(self) -> Sequence[str]:
         return self._kernel.congestion_controls

@@ -86,6 +86,25 @@ def test_loads_of_components_add_up(run_dir, values):
     assert Run(run_dir).targets == [DOWN, UP]
 
 
+@pytest.mark.parametrize("part, offered", [((0, 0.5), 67), ((0.25, 0.75), 67), ((-0.5, 0.5), 67), ((0.5, 2), 67),
+                                           ((-1, 0), 64), ((1, 2), 64), ((-1, 2), 70)])
+def test_load_of_a_component_that_is_there_for_a_part_of_the_interval(run_dir, values, part, offered):
+    """6 Mbit/s for half of the measurement interval is 3 Mbit/s of it, for none of it 0."""
+    start_us, end_us = Run(run_dir).interval
+    length_us = end_us - start_us
+    workload = json.loads((run_dir / "raw" / "workload.json").read_text())
+    workload["components"].append({
+        "name": "burst", "kind": "tmix", "offered_bps": {DOWN: 6_000_000}, "target_links": [DOWN],
+        "thirds_bps": {DOWN: [6e6, 6e6, 6e6]}, "measured_us": [start_us + int(share * length_us) for share in part]})
+    fixture.write_json(run_dir / "raw" / "workload.json", workload)
+    fixture.seal(run_dir)
+    found = values(run_dir)
+    assert found["offered_load", DOWN] == offered
+    assert found["carried_over_offered", DOWN] == pytest.approx(100 * 60 / offered)
+    # thirds of a part of the interval are not those of the others
+    assert (("offered_load_thirds_difference", DOWN) in found) == (part == (-1, 2))
+
+
 def test_udp_flows(tmp_path, values):
     path = fixture.write_run(tmp_path / "reno-seed1", flows=[*sources("reno"), udp(10), udp(11, stop_us=None)])
     counts = {"sent_packets": 1000, "received_packets": 900, "received_bytes": 1_000_000, "lost_packets": 100}

@@ -8,6 +8,7 @@ import topologies
 from testbed import fidelity
 from testbed.guest.tuning import node_sysctls
 
+PROBES = {"queue": {"interval_us": 10_000}, "tcp_info": {"interval_us": 1_000_000}}
 HOSTS = {"ecn": 0, "sack": 1, "sysctls": {"net.ipv4.tcp_rmem": "4096  87380 6291456"}}
 SECTION = {"kind": "dumbbell", "central": {"rate_bps": 10**8, "delay_us": 2000, "queue": {"limit": 850}},
            "edge": {"rate_bps": 10**8}, "left_delays_us": [0], "right_delays_us": [2000]}
@@ -69,7 +70,8 @@ def good_files():
             "paths": [{"initiator": "n1", "acceptor": "n2", "base_rtt_us": 8000, "serialisation_us": 47.0,
                        "measured_rtt_us": 8047.4}],
             "bottlenecks": [saturated("left_to_right"), saturated("right_to_left")],
-            "offloads": {f"{node}/{node}-eth0": {"tso": False, "gso": False, "gro": False} for node in ("n1", "r1")},
+            "offloads": {f"{link['from']}/{link['device']}": {"tso": False, "gso": False, "gro": False}
+                         for link in network["links"]},
             "sysctls_wanted": wanted,
             "sysctls": {node: {k: " ".join(str(v).split()) for k, v in settings.items()}
                         for node, settings in wanted.items()}},
@@ -98,7 +100,7 @@ def good_files():
     }
 
 
-def write(folder, files, clock="virtual", variants=("cubic",)):
+def write(folder, files, clock="virtual", variants=("cubic",), **more):
     """Evidence of a run folder with these files; variants: names of the kernel's congestion controls."""
     raw = folder / "raw"
     raw.mkdir(parents=True, exist_ok=True)
@@ -107,4 +109,5 @@ def write(folder, files, clock="virtual", variants=("cubic",)):
             content.to_csv(raw / f"{name}.csv.gz", index=False)
         else:
             (raw / name).write_text(json.dumps(content))
-    return fidelity.Evidence(folder, {"hosts": HOSTS}, clock, [variant(name) for name in variants])
+    return fidelity.Evidence(folder, {"hosts": HOSTS, "probes": PROBES}, clock, [variant(name) for name in variants],
+                             **more)

@@ -7,19 +7,25 @@ import pytest
 
 from kernel import KernelError
 from testbed import PROJECT_DIR, ccas
+from testbed.engines.base import Capabilities
 from testbed.errors import RunFailed, ScenarioError, UsageError
 
 
 class Engine:
     """An engine with one congestion control, which builds any module at once."""
 
+    name, capabilities = "fake", Capabilities(clock="virtual")
+
     def __init__(self, registers=("mine",), warnings=""):
         self.module = types.SimpleNamespace(name="tcp_mine", file=None, sha256="abc", congestion_controls=registers,
                                             warnings=warnings)
         self.built = []
 
-    def environment(self):
-        return {"kernel_release": "6.12.117-testbed"}
+    def kernel_release(self):
+        return "6.12.117-testbed"
+
+    def refusal(self, variant):
+        return ""
 
     def congestion_controls(self):
         return ("reno", "cubic")

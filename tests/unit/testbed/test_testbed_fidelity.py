@@ -68,6 +68,9 @@ BAD_FIELDS = [
     ("idle_network", "checks.json", "offloads", {}, "suspect", "no offloads were measured"),
     ("idle_network", "checks.json", "paths", [], "suspect", "no paths were measured"),
     ("idle_network", "checks.json", "bottlenecks", [], "suspect", "no bottlenecks were measured"),
+    ("losses", "counters.json", "drained/n1_to_r1/wire_dropped_packets", 1, "invalid",
+     "n1_to_r1 has no random loss, but lost 1 packets"),
+    ("losses", "counters.json", "drained/r1_to_n1/dropped_packets", 2, "suspect", "r1_to_n1 is no bottleneck"),
     ("load", "workload.json", "components/0/target_load", 0.7, "invalid", "target 70%"),
     ("load", "workload.json", "components/0/target_load", 0.5, "invalid", "+22.00%"),
     ("load", "workload.json", "components/0/thirds_bps/right_to_left", [60e6, 60e6, 64e6], "suspect", "differ by 6.7%"),
@@ -75,6 +78,8 @@ BAD_FIELDS = [
     ("load", "workload.json", "components/0/offered_bps/right_to_left", 0, "invalid", "offered load 0.00%"),
     ("load", "workload.json", "components/0/measured_us", [30_000_000, 30_000_000], "suspect", "carried load unknown"),
     ("sampling", "guest.json", "sampler_lateness_us/tcp_info", 1001, "suspect", "tcp_info was up to 1001 us late"),
+    ("sampling", "guest.json", "sampler_lateness_us/queue", 1001, "suspect", "queue was up to 1001 us late"),
+    ("sampling", "guest.json", "sampler_lateness_us", {"queue": 0}, "suspect", "no record of probe tcp_info"),
     ("sampling", "guest.json", "probes/sojourn", {"lost_events": 3}, "invalid", "lost 3 events"),
     ("settings", "checks.json", "sysctls/r1/net.ipv4.tcp_congestion_control", "reno", "invalid", "is reno, not cubic"),
     ("settings", "checks.json", "sysctls/n1/net.ipv4.tcp_rmem", "4096 87380 1000", "invalid",
@@ -177,6 +182,7 @@ def test_bad_tables_are_found(findings, files, check, name, spoil, level, messag
 
 @pytest.mark.parametrize("check, name, message", [
     ("account", "connections", "no record of the connections"), ("load", "queue", "not sampled"),
+    ("sampling", "queue", "probe queue left no table"), ("sampling", "tcp_info", "probe tcp_info left no table"),
     ("settings", "tcp_info", "no flow was sampled")])
 def test_missing_tables_are_suspect(findings, files, check, name, message):
     del files[name]
@@ -214,8 +220,95 @@ def test_what_is_lost_on_the_wire_is_accounted_for(findings, files):
 
 def test_an_overloaded_link_need_not_carry_what_is_offered(findings, files):
     files["workload.json"]["components"][0].update(target_load=1.1, offered_bps={"right_to_left": 110e6})
+    right_to_left = files["queue"]["link"] == "right_to_left"
+    sent_bytes = files["queue"]["sent_bytes"].copy()
+    files["queue"].loc[right_to_left, "sent_bytes"] = sent_bytes * 19 // 12
     found = findings("load", files)
-    assert found[0][0] == "ok" and any("carried 60.00 Mbit/s of 110.00 offered" in text for _, text in found)
+    assert found[0][0] == "ok" and any("carried 95.00 Mbit/s of 110.00 offered" in text for _, text in found)
+    # but more than a link that is not overloaded: otherwise the load was off
+    files["queue"].loc[right_to_left, "sent_bytes"] = sent_bytes
+    assert findings("load", files)[0] == ("suspect", "right_to_left carried 60.00 Mbit/s of 110.00 offered (-45.5%)")
+
+
+def test_load_of_components_that_come_and_go(findings, files):
+    """60 Mbit/s in the whole of 20 s, and 30 more in the first half: 75 offered, of which 60 are carried."""
+    first = files["workload.json"]["components"][0]
+    files["workload.json"]["components"].append({
+        **first, "name": "burst", "target_load": 0.3, "offered_bps": {"right_to_left": 30e6, "left_to_right": 0},
+        "measured_us": [10_000_000, 20_000_000]})
+    files["workload.json"]["flows"].append({**files["workload.json"]["flows"][0], "flow": 2, "component": "burst"})
+    assert any("carried 60.00 Mbit/s of 76.00 offered" in text for _, text in findings("load", files))
+
+
+def test_load_that_nobody_recorded(findings, files):
+    del files["workload.json"]["components"][0]["offered_bps"]
+    assert findings("load", files) == [("suspect", "tmix: no record of the load that was offered")]
+
+
+@pytest.mark.parametrize("lost, level", [(0, "suspect"), (1, "suspect"), (25, "ok"), (50, "ok"), (80, "ok"),
+                                         (100, "suspect")])
+def test_random_losses_are_as_many_as_the_link_says(findings, files, lost, level):
+    """1 % of 5,000: 50, give or take 36."""
+    files["network.json"]["links"][2]["loss_percent"] = 1.0
+    assert files["network.json"]["links"][2]["name"] == "n1_to_r1"
+    files["counters.json"]["drained"]["n1_to_r1"]["wire_dropped_packets"] = lost
+    assert (level, f"n1_to_r1 lost {lost} of 5000 packets at random, 50 expected (1 %)") in findings("losses", files)
+
+
+def test_chosen_losses_are_not_random(findings, files):
+    files["counters.json"]["drained"]["n1_to_r1"].update(wire_dropped_packets=2, chosen_dropped_packets=2)
+    assert {level for level, _ in findings("losses", files)} == {"ok"}
+
+
+@pytest.mark.parametrize("part, key, message", [
+    ("bottlenecks", "right_to_left", "rate and buffer of right_to_left not measured"),
+    ("offloads", "n1/n1-eth0", "offloads of n1/n1-eth0 not measured")])
+def test_what_was_not_measured_before_the_run(findings, files, part, key, message):
+    whole = files["checks.json"][part]
+    files["checks.json"][part] = ([one for one in whole if one["link"] != key] if isinstance(whole, list)
+                                  else {name: one for name, one in whole.items() if name != key})
+    assert findings("idle_network", files)[0] == ("suspect", message)
+
+
+def test_links_without_an_echo(findings, files):
+    files["network.json"]["paths"].append({"initiator": "n1", "acceptor": "n3", "hops": ["r2_to_n3"], "hops_back": []})
+    assert findings("idle_network", files)[0] == ("suspect", "the round-trip time over r2_to_n3 not measured")
+
+
+# -- UDP --------------------------------------------------------------------------------
+
+def datagrams(findings, files, alone=True, **counts):
+    """What `account` finds of two UDP flows to the left, where 100 packets are dropped; counts are of the second."""
+    flows = [evidence_files.flow(number, "n2", "n1", None, transport="udp", rate_bps=10**6) for number in (8, 9)]
+    if alone:
+        files["workload.json"].update(components=[{"name": "greedy", "kind": "cbr"}], flows=flows)
+    else:
+        files["workload.json"]["flows"] += flows
+    good = {"sent_packets": 500, "received_packets": 450, "socket_dropped_packets": 0}
+    files["guest.json"]["traffic"]["greedy"] = {"flows": [{"flow": 8, **good}, {"flow": 9, **good, **counts}]}
+    return [found for found in findings("account", files) if "connections" not in found[1]]
+
+
+def test_packets_that_were_dropped_on_the_way(findings, files):
+    assert datagrams(findings, files) == [
+        ("ok", "1000 packets sent = 900 received + 100 lost of 2 UDP flows (100 dropped on their links)")]
+
+
+@pytest.mark.parametrize("alone, counts, level, message", [
+    (True, {"received_packets": 451}, "invalid", "900|901"),
+    (False, {"received_packets": 300}, "invalid", "flow 9: 500 packets sent, 300 received, 100 dropped on its links"),
+    (False, {"received_packets": 501}, "invalid", "flow 9: 500 packets sent, 501 received"),
+    (False, {"received_packets": 449, "socket_dropped_packets": 1}, "invalid", "flow 9: .* socket dropped 1 packets"),
+    (False, {"sent_packets": 0, "received_packets": 0}, "suspect", "flow 9 sent no packet")])
+def test_packets_that_vanished(findings, files, alone, counts, level, message):
+    found = datagrams(findings, files, alone, **counts)
+    assert found[0][0] == level and any(re.search(message, text) for got, text in found if got == level), found
+
+
+def test_udp_flows_that_nobody_counted(findings, files):
+    datagrams(findings, files)
+    del files["guest.json"]["traffic"]["greedy"]
+    assert findings("account", files) == [("suspect", "no record of the packets of 2 of 2 UDP flows")]
 
 
 def test_real_time_is_given_more_tolerance(findings, files):
@@ -245,7 +338,7 @@ def test_a_verdict_without_any_check_is_not_valid(tmp_path, monkeypatch):
     assert fidelity.judge(fidelity.Evidence(tmp_path, {}, "virtual", []))["verdict"] == "suspect"
 
 
-@pytest.mark.parametrize("check", ["conservation", "idle_network", "sampling"])
+@pytest.mark.parametrize("check", ["conservation", "idle_network", "settings"])
 def test_what_only_a_kernel_leaves_is_not_asked_of_other_engines(tmp_path, check):
     evidence = fidelity.Evidence(tmp_path, {}, "simulated", [], {"kernel": False})
     assert (check, "not applicable") in [(c["check"], c["level"]) for c in fidelity.judge(evidence)["checks"]]
@@ -349,3 +442,13 @@ def test_other_sockets_between_the_same_hosts_do_not_count(findings, files):
 def test_a_flow_that_was_never_seen(findings, files):
     found = in_turn(findings, files, lambda samples: samples.drop(samples.index[samples["node"] == "n2"], inplace=True))
     assert found == [("suspect", "1 of 2 flows were never sampled: which congestion control they used is not known")]
+
+
+@pytest.mark.parametrize("check, file, path, value", [
+    ("conservation", "counters.json", "drained/n1_to_r1/wire_dropped_packets", 1),
+    ("idle_network", "checks.json", "paths/0/measured_rtt_us", 8060.0)])
+def test_a_simulator_that_leaves_the_file_is_judged_by_it(findings, files, check, file, path, value):
+    simulator = {"clock": "simulated", "capabilities": {"kernel": False}}
+    assert {level for level, _ in findings(check, files, **simulator)} == {"ok"}
+    set_at(files[file], path, value)
+    assert findings(check, files, **simulator)[0][0] == "invalid"

@@ -82,7 +82,7 @@ def test_packets_are_sent_at_their_time_and_counted(tmp_path):
                             "receive": [{**flow, "packets_per_s": 1000}], "drained_us": 700_000})
     assert counts == {"7": {"sent_packets": 500, "sent_bytes": 500_000, "received_packets": 500,
                             "received_bytes": 500_000,
-                            "reordered_packets": 0, "duplicate_packets": 0}}
+                            "reordered_packets": 0, "duplicate_packets": 0, "socket_dropped_packets": 0}}
 
 
 def test_losses_duplicates_and_late_packets_are_told_apart(tmp_path):
@@ -95,7 +95,20 @@ def test_losses_duplicates_and_late_packets_are_told_apart(tmp_path):
     flow = {"flow": 1, "address": "127.0.0.1", "port": port, "payload_bytes": 100, "packets_per_s": 1000}
     counts = run(tmp_path, {"send": [], "receive": [flow], "drained_us": 300_000}, send)
     assert counts == {"1": {"received_packets": 5, "received_bytes": 5 * 128, "reordered_packets": 1,
-                            "duplicate_packets": 2}}
+                            "duplicate_packets": 2, "socket_dropped_packets": 0}}
+
+
+def test_packets_that_find_no_room_are_counted(tmp_path):
+    port = free_port()
+
+    def send():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for number in range(2000):
+                sender.sendto(number.to_bytes(8, "big") + bytes(992), ("127.0.0.1", port))
+    flow = {"flow": 1, "address": "127.0.0.1", "port": port, "payload_bytes": 1000, "packets_per_s": 1}
+    counts = run(tmp_path, {"send": [], "receive": [flow], "drained_us": 300_000}, send)["1"]
+    assert counts["socket_dropped_packets"] > 0
+    assert counts["received_packets"] + counts["socket_dropped_packets"] == 2000
 
 
 def test_account(context, tmp_path):

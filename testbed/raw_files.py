@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writing the compressed files of a run folder: complete or not at all, and the same bytes every time."""
+"""Writing the compressed files of raw/: complete or not at all, and the same bytes every time."""
 import contextlib
 import gzip
 import os

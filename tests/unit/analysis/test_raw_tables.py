@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from testbed import raw_tables
-from testbed.probes._tables import write_table
+from testbed.raw_files import write_table
 
 
 def table(name):

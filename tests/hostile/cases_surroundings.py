@@ -7,7 +7,8 @@ import pathlib
 
 from case import SMALL, Case
 
-_RUN = '"$TESTBED" run small.yaml --no-report --cca nosuch'
+_RUN = '"$TESTBED" run small.yaml --no-report --load 61'
+_REFUSED = "load 61: small has load 60, 85"
 _NOSUCH = "no congestion control 'nosuch' in this kernel"
 
 
@@ -70,18 +71,18 @@ CASES = [
     _list("forced-colour", "access-link", 0, "scenarios", FORCE_COLOR="1"),
     _list("everything-as-json", '"runs"', 0, "scenarios", "engines", "topologies", "traffic", "probes", "runs",
           "--json"),
-    _shell("language-c", f"LC_ALL=C {_RUN}", 2, _NOSUCH),
-    _shell("language-posix-ascii", f"LC_ALL=POSIX PYTHONIOENCODING=ascii {_RUN} --set title=größe", 2, _NOSUCH),
-    _shell("language-unknown", f"LC_ALL=xx_XX.nosuch {_RUN}", 2, _NOSUCH),
-    _shell("python-path", f"mkdir m && echo 'raise SystemExit(9)' > m/yaml.py && PYTHONPATH=m {_RUN}", 2, _NOSUCH),
-    _shell("python-home", f"PYTHONHOME=/nonexistent {_RUN}", 2, _NOSUCH),
-    _shell("python-options", f"PYTHONSTARTUP=/nonexistent PYTHONINSPECT= PYTHONDEVMODE= {_RUN}", 2, _NOSUCH),
+    _shell("language-c", f"LC_ALL=C {_RUN}", 2, _REFUSED),
+    _shell("language-posix-ascii", f"LC_ALL=POSIX PYTHONIOENCODING=ascii {_RUN} --set title=größe", 2, _REFUSED),
+    _shell("language-unknown", f"LC_ALL=xx_XX.nosuch {_RUN}", 2, _REFUSED),
+    _shell("python-path", f"mkdir m && echo 'raise SystemExit(9)' > m/yaml.py && PYTHONPATH=m {_RUN}", 2, _REFUSED),
+    _shell("python-home", f"PYTHONHOME=/nonexistent {_RUN}", 2, _REFUSED),
+    _shell("python-options", f"PYTHONSTARTUP=/nonexistent PYTHONINSPECT= PYTHONDEVMODE= {_RUN}", 2, _REFUSED),
     _shell("modules-here", "for m in yaml numpy argparse testbed kernel; do echo 'raise SystemExit(9)' > $m.py; done; "
-           + _RUN, 2, _NOSUCH),
+           + _RUN, 2, _REFUSED),
     _shell("folder-deleted", 'mkdir gone && cd gone && rmdir ../gone && "$TESTBED" list topologies', 1,
            "testbed: the current folder does not exist any more"),
-    _shell("stdin-closed", f"{_RUN} <&-", 2, _NOSUCH),
-    _shell("stdout-closed", f"{_RUN} >&-", 2, _NOSUCH),
+    _shell("stdin-closed", f"{_RUN} <&-", 2, _REFUSED),
+    _shell("stdout-closed", f"{_RUN} >&-", 2, _REFUSED),
     _shell("stderr-closed", f"{_RUN} 2>&-", 2, ""),
     _shell("all-closed", f"{_RUN} <&- >&- 2>&-", 2, ""),
     _shell("stderr-full", f"{_RUN} 2>/dev/full", 2, ""),
@@ -92,13 +93,13 @@ CASES = [
     _shell("help-to-full", '"$TESTBED" --help > /dev/full', 1, "testbed: .*No space left on device"),
     _shell("few-files", f"ulimit -n 16; {_RUN}", (1, 2), "testbed: "),
     _shell("little-memory", f"ulimit -v 100000; {_RUN}", (1, 2, 3), "testbed: "),
-    _shell("small-stack", f"ulimit -s 256; {_RUN}", 2, _NOSUCH),
+    _shell("small-stack", f"ulimit -s 256; {_RUN}", 2, _REFUSED),
     _shell("interrupt", '"$TESTBED" list probes & sleep 0.1; kill -INT $!; wait $!', (0, 130), ""),
     _shell("hangup", 'setsid "$TESTBED" list probes & sleep 0.15; kill -HUP $!; wait $!', (0, 129), ""),
     _shell("through-a-link", 'ln -s "$TESTBED" t && ./t --version', 0, "testbed "),
     _shell("by-a-relative-path", 'cd / && ".$TESTBED" --version', 0, "testbed "),
     _shell("empty-environment", 'env -i "$TESTBED" list topologies', 0, "dumbbell"),
-    _shell("without-permission-for-results", f"chmod 500 .; {_RUN}; code=$?; chmod 755 .; exit $code", 2, _NOSUCH),
+    _shell("without-permission-for-results", f"chmod 500 .; {_RUN}; code=$?; chmod 755 .; exit $code", 2, _REFUSED),
     Case("around-umask-777", ["tmix", "synth", "out", "--duration", "1"], 0, "", umask=0o777,
          after=lambda work: os.chmod(work / "out", 0o600)),
     Case("around-umask-777-run", ["run", "small.yaml", "--cca", "nosuch"], 2, _NOSUCH, {"small.yaml": SMALL},

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The raw files of a run in which everything is as it should be, to be spoilt by tests."""
+import importlib
 import json
 
 import pandas as pd
@@ -111,3 +112,18 @@ def write(folder, files, clock="virtual", variants=("cubic",), **more):
             (raw / name).write_text(json.dumps(content))
     return fidelity.Evidence(folder, {"hosts": HOSTS, "probes": PROBES}, clock, [variant(name) for name in variants],
                              **more)
+
+
+def set_at(tree, path, value):
+    """Change the value at a path such as links/0/name."""
+    *sections, last = path.split("/")
+    for section in sections:
+        tree = tree[int(section) if section.isdigit() else section]
+    tree[last] = value
+
+
+def findings(folder, check, files, **evidence):
+    """[(level, message)] of a check, the worst first."""
+    module = importlib.import_module(f"testbed.fidelity.{check}")
+    results = [(finding.level, finding.message) for finding in module.check(write(folder, files, **evidence))]
+    return sorted(results, key=lambda finding: -fidelity.LEVELS.index(finding[0]))

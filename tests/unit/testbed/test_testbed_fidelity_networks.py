@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fidelity checks on other networks, on several congestion controls in one run, and on other engines."""
+
+import pytest
+
+import evidence_files
+
+
+@pytest.fixture
+def files():
+    return evidence_files.good_files()
+
+
+@pytest.fixture
+def findings(tmp_path):
+    """findings(check, files) -> [(level, message)], the worst first."""
+    def found(check, files, **evidence):
+        return evidence_files.findings(tmp_path, check, files, **evidence)
+    return found
+
+
+# -- other networks ---------------------------------------------------------------------
+
+def test_few_packets_show_little(findings, files):
+    """64 kbit/s for half a minute: a packet more or less is 0.6 %."""
+    files["checks.json"]["bottlenecks"][0].update(measured_bps=100_600_000, window_packets=158)
+    found = findings("idle_network", files)
+    assert {level for level, _ in found} == {"ok"}
+    assert any("(+0.6000%, over 158 packets, which can show 0.6%)" in text for _, text in found)
+    files["checks.json"]["bottlenecks"][0].update(measured_bps=100_700_000)
+    assert findings("idle_network", files)[0][0] == "invalid"
+
+
+@pytest.mark.parametrize("longest, dropped, level", [
+    (150_000, 9, "ok"), (148_500, 9, "ok"), (148_000, 9, "invalid"), (150_001, 9, "invalid"), (150_000, 0, "invalid")])
+def test_a_buffer_in_bytes(findings, files, longest, dropped, level):
+    link = files["network.json"]["links"][0]
+    link.update(queue="bfifo", limit_packets=None, limit_bytes=150_000)
+    files["checks.json"]["bottlenecks"][0].update(limit_packets=None, limit_bytes=150_000, longest_queue_packets=99,
+                                                  longest_queue_bytes=longest, dropped_packets=dropped)
+    found = findings("idle_network", files)
+    assert found[0][0] == level and any(f"{longest} " in text and "150000" in text for _, text in found)
+    files["queue"].loc[files["queue"]["link"] == "left_to_right", "backlog_bytes"] = longest
+    assert findings("sampling", files)[0][0] == ("ok" if longest <= 150_000 else "invalid")
+
+
+def test_an_aqm_may_drop_before_it_is_full(findings, files):
+    files["network.json"]["links"][0]["queue"] = "codel"
+    files["checks.json"]["bottlenecks"][0]["longest_queue_packets"] = 40
+    assert findings("idle_network", files)[0][0] == "ok"
+    files["checks.json"]["bottlenecks"][0]["dropped_packets"] = 0
+    assert findings("idle_network", files)[0][0] == "invalid"
+
+
+def parking_lot(files):
+    """Three routers: 1,000 packets cross both links, 500 more each of them; the second drops 30 of these."""
+    def link(name, source, target, into, dropped=0):
+        drained[name] = evidence_files.counters(source, target, into, dropped)
+        links.append({"name": name, "bottleneck": source[0] == target[0] == "r", "lose_segments": []})
+    drained, links = {}, []
+    link("n1_to_r1", "n1", "r1", 1000), link("n2_to_r1", "n2", "r1", 500), link("r1_to_r2", "r1", "r2", 1500)
+    link("r2_to_n3", "r2", "n3", 500), link("n4_to_r2", "n4", "r2", 500), link("r2_to_r3", "r2", "r3", 1500, 30)
+    link("r3_to_n5", "r3", "n5", 1470)
+    files["counters.json"]["drained"] = drained
+    files["network.json"] = {"links": links, "nodes": [
+        {"name": name, "role": "router" if name[0] == "r" else "host"} for name in ("r1", "r2", "r3", "n1", "n2")]}
+    return drained
+
+
+def test_conservation_in_a_parking_lot(findings, files):
+    drained = parking_lot(files)
+    assert sorted(findings("conservation", files)) == [
+        ("ok", "every packet accounted for on 7 link directions (6940 packets)"),
+        ("ok", "r1: 1500 packets in = 1500 out + 0 dropped + 0 queued"),
+        ("ok", "r2: 2000 packets in = 1970 out + 30 dropped + 0 queued"),
+        ("ok", "r3: 1470 packets in = 1470 out + 0 dropped + 0 queued")]
+    drained["r2_to_n3"] = evidence_files.counters("r2", "n3", 501)
+    assert findings("conservation", files)[0] == (
+        "invalid", "r2: 2000 packets in but 1971 out + 30 dropped + 0 queued")
+
+
+def test_wrong_congestion_control_of_the_whole_run(findings, files):
+    files["workload.json"]["flows"][0]["cca"] = "bbr"
+    assert findings("settings", files)[0] == (
+        "invalid", "62 of 62 flow samples use another congestion control: cubic")
+
+
+# -- several congestion controls in one run ----------------------------------------------
+
+def in_turn(findings, files, change=lambda samples: None):
+    """Findings about the congestion control of two flows against each other."""
+    files["workload.json"]["flows"] = [evidence_files.flow(1, sport=7),
+                                       evidence_files.flow(2, "n2", "n1", "bic", sport=8)]
+    samples = files["tcp_info"]
+    mine = samples["node"] == "n1"
+    samples.loc[mine, ["sport", "dport"]] = [7, 2]
+    samples.loc[~mine, ["sport", "dport", "cca"]] = [8, 2, "bic"]
+    change(samples)
+    return [found for found in findings("settings", files) if "kernel settings" not in found[1]]
+
+
+def test_flows_that_take_turns(findings, files):
+    assert in_turn(findings, files) == [("ok", "each of 2 flows used its own congestion control: bic, cubic")]
+
+
+def test_a_flow_that_used_anothers(findings, files):
+    found = in_turn(findings, files, lambda samples: samples.__setitem__("cca", "cubic"))
+    assert found == [("invalid", "flow 2 used cubic, not bic")]
+
+
+def test_other_sockets_between_the_same_hosts_do_not_count(findings, files):
+    def add_control_connection(samples):
+        samples.loc[(samples["node"] == "n2") & (samples["t_us"] == 0), ["sport", "cca"]] = [99, "cubic"]
+    assert in_turn(findings, files, add_control_connection)[0][0] == "ok"
+
+
+def test_a_flow_that_was_never_seen(findings, files):
+    found = in_turn(findings, files, lambda samples: samples.drop(samples.index[samples["node"] == "n2"], inplace=True))
+    assert found == [("suspect", "1 of 2 flows were never sampled: which congestion control they used is not known")]
+
+
+@pytest.mark.parametrize("check, file, path, value", [
+    ("conservation", "counters.json", "drained/n1_to_r1/wire_dropped_packets", 1),
+    ("idle_network", "checks.json", "paths/0/measured_rtt_us", 8060.0)])
+def test_a_simulator_that_leaves_the_file_is_judged_by_it(findings, files, check, file, path, value):
+    simulator = {"clock": "simulated", "capabilities": {"kernel": False}}
+    assert {level for level, _ in findings(check, files, **simulator)} == {"ok"}
+    evidence_files.set_at(files[file], path, value)
+    assert findings(check, files, **simulator)[0][0] == "invalid"

@@ -29,7 +29,7 @@ def test_from_c_file_to_report(testbed, module):
     runs = testbed.folder / "results/small/runs"
     verdict = json.loads((runs / "mine-seed1/verdict.json").read_text())
     assert verdict["verdict"] == "valid", verdict["reasons"]
-    assert any("flow samples report mine" in check["message"] for check in verdict["checks"])
+    assert any("flows report mine" in check["message"] for check in verdict["checks"])
     samples = pd.read_csv(runs / "mine-seed1/raw/tcp_info.csv.gz")
     assert set(samples["cca"]) == {"mine"}
     report = (testbed.folder / "results/small/report/index.html").read_text()
@@ -42,7 +42,7 @@ def test_from_c_file_to_report(testbed, module):
     assert "2 runs are already there" in again.stderr
     module(module_sources.GOOD.replace("* 7 / 10", "* 8 / 10"))
     changed = testbed("run", testbed.scenario(), "--cca", f"reno,{source}", "--no-report")
-    assert "1 runs are already there" in changed.stderr
+    assert "1 run is already there" in changed.stderr
     # the sources are still known by their hash
     same = testbed("verify", str(runs / "mine-seed1"))
     assert same.returncode == 0 and "identical" in same.stdout, same.stderr

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Documents agree with the tree: links lead somewhere, commands and their options exist."""
+from __future__ import annotations
+
+import pathlib
+import re
+import shlex
+
+import pytest
+
+from testbed import cli
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md"), *PROJECT.glob("kernel-modules/*/*.md")])
+
+
+def _name(page: pathlib.Path) -> str:
+    return str(page.relative_to(PROJECT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links(page: pathlib.Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if "://" in target:
+            continue
+        path, _, heading = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        if heading:
+            headings = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
+            assert heading in [re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings], target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_files_that_are_named(page: pathlib.Path) -> None:
+    """`docs/x.md`, `testbed/y.py` ... are there; what CONTRIBUTING.md adds is not."""
+    if page.name in ("CONTRIBUTING.md", "CHANGELOG.md"):
+        return
+    folders = "|".join(path.name for path in PROJECT.iterdir() if path.is_dir() and not path.name.startswith("."))
+    for name in re.findall(rf"`((?:{folders})/[\w/.-]+\.(?:py|md|yaml|c|sh|config))`", page.read_text()):
+        assert (PROJECT / name).exists() or "NAME" in name, name
+
+
+def test_documents_that_code_names_are_there() -> None:
+    code = (p for p in PROJECT.glob("*/**/*.py") if p.relative_to(PROJECT).parts[0] not in ("tests", "results"))
+    for path in [*code, *PROJECT.glob("scenarios/*.yaml")]:
+        for name in re.findall(r"docs/[\w/-]+\.md", path.read_text()):
+            assert (PROJECT / name).exists(), f"{path}: {name}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_commands(page: pathlib.Path) -> None:
+    """Each command line of a page has a command and options that there are."""
+    for line in re.findall(r"^(?:    |\$ )?(bin/testbed .*?)(?:\s{2,}.*)?$", page.read_text(), re.MULTILINE):
+        words = shlex.split(line, comments=True)[1:]
+        if not words or words[0].startswith("-"):
+            continue
+        options = {word.partition("=")[0] for word in words if word.startswith("--")}
+        assert words[0] in cli.command_names() or page.name == "CONTRIBUTING.md", line
+        if words[0] in cli.command_names():
+            assert options <= _options(words[0]), line
+
+
+def _options(command: str) -> set[str]:
+    source = "".join((PROJECT / "testbed/cli" / f"{name}.py").read_text() for name in (command, "_shared"))
+    return set(re.findall(r'"(--[\w-]+)"', source)) | {"--help"}

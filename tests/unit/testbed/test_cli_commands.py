@@ -101,6 +101,21 @@ def test_doctor_without_permission(engine, capsys, monkeypatch, tmp_path):
     assert f"PROBLEM results folder: {tmp_path}/results: no permission to write in {tmp_path}" in shown
 
 
+@pytest.mark.parametrize("missing, code, words", [
+    ("bison", 3, "PROBLEM Debian packages: missing: bison\n          fix: make setup"),
+    ("flake8", 0, "ok      Debian packages: all there but for `make test`, which installs flake8"),
+])
+def test_doctor_and_packages(engine, capsys, monkeypatch, tmp_path, missing, code, words):
+    (tmp_path / "dpkg-query").write_text(f"""#!/bin/sh
+shift 3
+for package; do [ $package = {missing} ] || echo "$package installed"; done
+""")
+    (tmp_path / "dpkg-query").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert cli.main(["doctor"]) == code
+    assert words in capsys.readouterr().out
+
+
 def test_doctor_elsewhere(engine, capsys, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     assert cli.main(["doctor"]) == 3

@@ -75,7 +75,7 @@ def ensure(spec: str | None = None, report: Report = print) -> Kernel:
     if re.search(r"[\s:]", str(sources.cache_dir())):
         raise KernelError(f"{sources.cache_dir()}: kernels are not built in folders with spaces or colons in their "
                           "names; set TESTBED_CACHE")
-    with lock():
+    with lock(report):
         built = _load(target, name)            # somebody else may have built it meanwhile
         if built:
             return built
@@ -147,11 +147,15 @@ def _note_use(built: Kernel) -> None:
 
 
 @contextlib.contextmanager
-def lock() -> Iterator[None]:
+def lock(report: Report) -> Iterator[None]:
     """One build at a time per cache."""
     sources.cache_dir().mkdir(parents=True, exist_ok=True)
     with open(sources.cache_dir() / "lock", "w", encoding="utf-8") as f:
-        fcntl.flock(f, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report(f"waiting for another build in {sources.cache_dir()}")
+            fcntl.flock(f, fcntl.LOCK_EX)
         yield
 
 

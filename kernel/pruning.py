@@ -27,7 +27,7 @@ def prune(keep: Iterable[str | None] = (None,), days: float = 30, report: Callab
     long. Waits for a build that is under way.
     """
     cache = sources.cache_dir()
-    with build.lock():
+    with build.lock(report):
         kept = _needed(keep) | _running(cache / "kernels")
         used_trees, doomed = set(), []
         for folder in _folders(cache / "kernels"):

@@ -153,9 +153,11 @@ def test_it_waits_for_a_build(cache):
         ["flock", str(cache / "lock"), "sh", "-c", "echo held; sleep 0.5"], stdout=subprocess.PIPE
     )
     assert held.stdout.readline() == b"held\n"
+    told: list[str] = []
     started = time.monotonic()
-    prune(keep=())
+    pruning.prune(keep=(), report=told.append)
     assert time.monotonic() - started > 0.3
+    assert f"waiting for another build in {cache}" in told
     held.wait()
 
 

@@ -162,7 +162,7 @@ def mismatch(value: Any, shape: Any, field: str = "") -> str | None:
             if name in value and (found := mismatch(value[name], inner, place)):
                 return found
     elif isinstance(shape, (Values, Each)):
-        items = value.items() if isinstance(shape, Values) else enumerate(value)
+        items: Any = value.items() if isinstance(shape, Values) else enumerate(value)
         for key, item in items:
             place = str(key) if str(key).isprintable() and len(str(key)) <= 40 else _short(key)
             if found := mismatch(item, shape.shape, f"{field}.{place}" if field else place):

@@ -19,7 +19,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from testbed import units
 
@@ -233,7 +233,7 @@ def _whole(unit: str, least: int, most: int) -> _Decoder:
         if isinstance(value, bool) or not isinstance(value, int):
             raise FieldError("", _expected(unit, value, "a whole number"))
         _within(unit, value, least, most, None)
-        return value
+        return int(value)
     return read
 
 
@@ -276,7 +276,7 @@ def decode(cls: type[_Section], given: object) -> _Section:
         given = {}
     if not isinstance(given, Mapping):
         raise FieldError("", f"a mapping expected, not {show(given)}")
-    known = {field.name: field for field in dataclasses.fields(cls)}
+    known = {field.name: field for field in dataclasses.fields(cast(Any, cls))}
     values = {}
     for key, value in given.items():
         name = _known_name(known, key, value)

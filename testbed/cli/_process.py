@@ -15,7 +15,8 @@ from testbed.progress import print_error
 
 #: a bug in the testbed (EX_SOFTWARE of sysexits.h)
 BUG = 70
-_ENDED_BY = {signal.SIGHUP: "the terminal went away", signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
+_ENDED_BY: dict[int, str] = {
+    signal.SIGHUP: "the terminal went away", signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
 #: errors of packages that must not know the testbed: (module, class, exit code)
 _FOREIGN = (("kernel", "KernelError", 3), ("analysis.runs", "AnalysisError", 2), ("traffic", "ParameterError", 2),
             ("testbed.fields", "FieldError", 2))
@@ -40,7 +41,7 @@ def guarded(command: Callable[[], int], resumes: bool) -> int:
                 _flush()
         except KeyboardInterrupt as interrupt:
             number = getattr(interrupt, "number", signal.SIGINT)
-            print_error(_ENDED_BY[signal.Signals(number)]
+            print_error(_ENDED_BY[number]
                         + ("; finished runs are kept, the same command goes on from here" if resumes else ""))
             code = 128 + number
         except BrokenPipeError:                 # whoever read our output has enough of it

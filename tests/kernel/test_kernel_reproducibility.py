@@ -48,9 +48,12 @@ def checkouts(engine, tmp_path_factory):
     folder = tmp_path_factory.mktemp("elsewhere")
     copy = folder / "a" / "checkout" / "with-a-path-that-is-rather-long"
     shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns(".git", "results", "__pycache__"))
-    built = kernel.find()
+    built = kernel.find(engine.options.get("kernel"))
     (folder / "cache" / "kernels").mkdir(parents=True)
     (folder / "cache" / "kernels" / built.build_dir.name).symlink_to(built.build_dir)
+    lists = built.build_dir.parent.parent / "debian"            # what kernels other Debian releases have
+    if lists.exists():
+        (folder / "cache" / "debian").symlink_to(lists)
     here = {**os.environ, "TESTBED_RESULTS": str(folder / "r")}
     there = {**os.environ, "TESTBED_RESULTS": str(folder / "results-in-another-place"), "PYTHONDONTWRITEBYTECODE": "1",
              "TESTBED_CACHE": str(folder / "cache"), "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C",
@@ -63,15 +66,15 @@ def checkouts(engine, tmp_path_factory):
     {"traffic": {"kind": "greedy", "tool": "iperf3", "flows": 2}, "topology.central": LOSSY["topology"]["central"]},
     {"traffic": {"kind": "greedy", "tool": "sockets"}, "probes.tcp_probe": {}},
 ], ids=["Tmix", "iperf3", "tcp_probe"])
-def test_the_same_bytes_from_any_checkout(checkouts, tmp_path, changes):
+def test_the_same_bytes_from_any_checkout(engine, checkouts, tmp_path, changes):
     name = f"{changes['traffic']['kind']}-{len(changes)}-{len(changes['traffic'])}"
     (tmp_path / "scenario.yaml").write_text(yaml.safe_dump(small_scenario(name=name, **changes)))
     records = []
     for checkout, environment, umask in checkouts:
         before = set(pathlib.Path(environment["TESTBED_RESULTS"]).glob("runs/*/run.json"))
         command = [checkout / "bin" / "testbed", "run", tmp_path / "scenario.yaml", "--cca", "reno", "--no-report"]
-        done = subprocess.run(command,
-                              env=environment, umask=umask, capture_output=True, text=True, check=False)
+        command += ["--kernel", engine.options["kernel"]] if "kernel" in engine.options else []
+        done = subprocess.run(command, env=environment, umask=umask, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         made, = set(pathlib.Path(environment["TESTBED_RESULTS"]).glob("runs/*/run.json")) - before
         records.append(json.loads(made.read_text()))

@@ -46,6 +46,6 @@ def built(version):
 @pytest.fixture(scope="session")
 def engine(version, built):
     """The uml engine with this kernel."""
-    ready = engines.load("uml")({"kernel": version})
+    ready = engines.load("uml", {"kernel": version})
     ready.prepare(print)
     return ready

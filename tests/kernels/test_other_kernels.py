@@ -104,7 +104,7 @@ def test_seccomp_and_ptrace_give_the_same_bytes(engine, built, run_scenario, mon
         pytest.skip("this kernel has ptrace only")
     tree = small_scenario(**{"timing.test": "2 s"})
     first = run_scenario(tree)
-    monkeypatch.setattr(engine, "_kernel", dataclasses.replace(built, features=frozenset()))
+    monkeypatch.setattr(engine, "_found", dataclasses.replace(built, features=frozenset()))
     assert run_scenario(tree).json("run.json")["raw_files_sha256"] == first.json("run.json")["raw_files_sha256"]
 
 

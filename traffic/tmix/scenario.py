@@ -81,7 +81,8 @@ def inputs(section: Section) -> dict[str, str]:
 
 
 def _files(section: Section) -> list[pathlib.Path]:
-    from traffic.tmix.workload import WorkloadError, trace_files
+    from traffic.tmix.order import WorkloadError
+    from traffic.tmix.sources import trace_files
     try:
         return trace_files(section.folder) if section.traces else []
     except WorkloadError as problem:
@@ -178,8 +179,10 @@ def _plans(section: Section, component: Component, context: Context) -> tuple[pa
 
 def _build(section: Section, component: Component, context: Context, folder: pathlib.Path) -> dict[str, Any]:
     """Make the plans in `folder`. FieldError if that cannot be."""
+    from traffic.tmix.order import Order, SourcePath, WorkloadError
     from traffic.tmix.reader import Limits, VectorError
-    from traffic.tmix.workload import Order, SourcePath, Synthesised, WorkloadError, build_workload
+    from traffic.tmix.sources import Synthesised
+    from traffic.tmix.workload import build_workload
     found = _routes(section, context.network)
     sources = _files(section) or Synthesised(len(found), section.synth)
     measured_us = context.timing["prefill_us"] + context.timing["warmup_us"]

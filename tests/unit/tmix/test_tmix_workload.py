@@ -9,11 +9,13 @@ import pytest
 
 from traffic.tmix import tools
 from traffic.tmix.batch import from_vectors
+from traffic.tmix.order import Order, SourcePath, WorkloadError
 from traffic.tmix.plan import read_plan
 from traffic.tmix.reader import Limits, VectorError, read_vectors
+from traffic.tmix.sources import Synthesised, trace_files
 from traffic.tmix.synth import SynthParameters, synthesise
 from traffic.tmix.vectors import SEQ, Adu, Vector
-from traffic.tmix.workload import Order, SourcePath, Synthesised, WorkloadError, build_workload, deal, trace_files
+from traffic.tmix.workload import build_workload, deal
 from traffic.tmix.writer import write_vectors
 
 RTTS_US = [2000 * (left + 2 + right) for left in (0, 12, 25) for right in (2, 37, 75)]

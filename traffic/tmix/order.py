@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is wanted of a workload, and the same as arrays for those who make it."""
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from traffic.tmix.load import expected_share_bps
+from traffic.tmix.reader import Limits
+
+MOST_ATTEMPTS = 30
+
+
+class WorkloadError(ValueError):
+    """Traffic that cannot be made from what was given; `field` of the section says where, if one does."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class TooShort(WorkloadError):
+    """The traces do not last as long as the run."""
+
+
+@dataclass(frozen=True)
+class SourcePath:
+    """Where a source's connections go. there, back: names of the links that the initiator's and the
+    acceptor's data cross."""
+    rtt_us: int
+    there: Sequence[str]
+    back: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is wanted of a workload; times are experiment time.
+
+    rates_bps: of all links whose load is to be known. targets, load: the load, as a share of their rates'
+    sum, that these links are to be offered together from `from_us` to `to_us`. Connections start from begin_us to
+    to_us, in the steady state from begin_us + prefill_us. scale: experiment start / trace start; None searches
+    the one that meets the target. shares: each source's connections are dealt out to so many plans.
+    """
+    rates_bps: Mapping[str, int]
+    targets: Sequence[str]
+    load: float
+    seed: int
+    begin_us: int
+    prefill_us: int
+    from_us: int
+    to_us: int
+    scale: float | None = None
+    shares: int = 1
+    most_attempts: int = MOST_ATTEMPTS
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True)
+class Run:
+    """The scenario's side of the matter; links in the order of the order's rates_bps, sources in that of the paths."""
+    order: Order
+    rate_bps: float             # of the slowest target, which decides the length of the bins
+    target_bps: float
+    rtts_us: Sequence[int]
+    shares_bps: Any             # float64[sources]: rate of a long transfer
+    crossing: Any               # float64[links, sources, 2]: 1 where a side's data cross a link
+    weights: Any                # float64[links]: 1 for a target
+    prefill_us: int             # these three from the component's beginning
+    from_us: int
+    to_us: int
+
+    @classmethod
+    def of(cls, order: Order, paths: Sequence[SourcePath]) -> "Run":
+        for name in order.targets:
+            if name not in order.rates_bps:
+                raise WorkloadError(f"target link {name!r}; one of {', '.join(order.rates_bps)}", "target")
+        if not (order.load > 0 and order.targets and order.begin_us <= order.from_us < order.to_us
+                and order.prefill_us >= 0):
+            raise WorkloadError("load and measured time must be positive, the other times not negative")
+        crossing = np.array([[[name in path.there, name in path.back] for path in paths] for name in order.rates_bps],
+                            float)
+        slowest: list[int] = []
+        for path in paths:
+            rates = [order.rates_bps[name] for name in order.targets if name in [*path.there, *path.back]]
+            if not rates:
+                raise WorkloadError(f"source {len(slowest)} does not cross {' or '.join(order.targets)}", "target")
+            slowest.append(min(rates))
+        return cls(order, min(order.rates_bps[name] for name in order.targets),
+                   sum(order.rates_bps[name] for name in order.targets) * order.load, [path.rtt_us for path in paths],
+                   np.array([expected_share_bps(rate_bps, order.load) for rate_bps in slowest]), crossing,
+                   np.array([float(name in order.targets) for name in order.rates_bps]), order.prefill_us,
+                   order.from_us - order.begin_us, order.to_us - order.begin_us)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from analysis import report_controls, sizes, stats, style
+from analysis import comparing, report_controls, sizes, stats, style
 from analysis.experiment import Experiment, Row
 from analysis.figures.adu_response import load_directions
 from analysis.runs import Run
@@ -107,9 +107,9 @@ def cell(results: Results, row: Row, metric: str, scope: str) -> Cell | None:
     found = stats.summarise(sample)
     reference = results.experiment.reference(row)
     same = False
-    first = results.sample(reference, metric, scope)
+    first = results.keyed(reference, metric, scope)
     if first and row != reference and metric not in INPUTS:
-        same = stats.compare(first, sample).distinguishable is False
+        same = comparing.compare(first, results.keyed(row, metric, scope)).distinguishable is False
     if found.half_width is None:
         return Cell(style.number(found.mean), None, same)
     return Cell(*style.plus_minus(found.mean, found.half_width), same)

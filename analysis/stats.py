@@ -1,28 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Means over seeds with confidence intervals, and comparison of two samples.
+"""Means with confidence intervals, and comparisons of two samples: paired, Welch, equivalence, Holm.
 
-Source: any statistics text, e.g. Montgomery & Runger, "Applied Statistics and
-Probability for Engineers": Student's t interval, Welch's t interval with
-Satterthwaite's degrees of freedom.
+Everything is two-sided at 95 %. A *ratio* (a quantity whose natural zero is a factor of 1) is summarised and
+compared on the logarithmic scale: means are geometric, differences are factors.
+
+Sources: Student's and Welch's t intervals with Satterthwaite's degrees of freedom: Montgomery & Runger, "Applied
+Statistics and Probability for Engineers". Two one-sided tests: Schuirmann, J. Pharmacokinetics and
+Biopharmaceutics 15 (1987); with a margin relative to the reference mean: Sasabuchi, Biometrika 67 (1980). Holm,
+Scandinavian J. Statistics 6 (1979). docs/statistics.md says when which of them is used.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 CONFIDENCE = 0.95
+#: what counts as equal, as a share of the reference mean, unless the user says otherwise
+MARGIN = 0.05
+PAIRED, WELCH, NO_TEST = "paired", "Welch", ""
+# metrics.csv keeps ten digits: a smaller difference or spread is rounding
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Summary:
     """A sample: n, mean, standard deviation, 95 % confidence interval of the mean.
 
-    sd, low and high are None when n < 2: one run says nothing about spread.
+    sd, low and high are None when n < 2: one run says nothing about spread. Of a ratio, mean is the geometric mean,
+    low and high its interval, and sd is that of the natural logarithms.
     """
 
     n: int
@@ -30,26 +41,73 @@ class Summary:
     sd: float | None
     low: float | None
     high: float | None
+    ratio: bool = False
 
     @property
     def half_width(self) -> float | None:
-        return None if self.high is None else self.high - self.mean
+        """Half the width of the interval; of a ratio None, its interval is not symmetric."""
+        return None if self.high is None or self.ratio else self.high - self.mean
+
+    @property
+    def relative_half_width(self) -> float | None:
+        """Half the width as a share of the mean; of a ratio, the factor up to the upper end, less 1."""
+        if self.high is None:
+            return None
+        if self.ratio:
+            return self.high / self.mean - 1
+        width = self.high - self.mean
+        return width / abs(self.mean) if self.mean else (math.inf if width else 0.0)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Difference of means b - a with its 95 % interval; None when it has none."""
+    """A sample against a reference sample, in the unit of both; of a ratio, difference, low and high are factors.
 
+    method: "paired", "Welch", or "" where there is no interval, and then low, high and both p are None.
+    n_reference, n: values of each side that were used (equal when paired). reference, mean: means of these.
+    difference: mean - reference (ratio: mean / reference), with its 95 % interval.
+    p: of the hypothesis that there is no difference (two-sided).
+    p_equal: of the hypothesis that the means differ by `margin` of the reference or more (two one-sided tests).
+    """
+
+    method: str
+    ratio: bool
+    n_reference: int
+    n: int
+    reference: float
+    mean: float
     difference: float
     low: float | None
     high: float | None
+    p: float | None
+    p_equal: float | None
+    margin: float
 
     @property
     def distinguishable(self) -> bool | None:
-        """False when the interval includes 0, None when there is no interval."""
-        if self.low is None or self.high is None:
-            return None
-        return not self.low <= 0 <= self.high
+        """Whether the interval leaves out "no difference", None when there is no interval.
+
+        Of this comparison alone. In a table of several, `decide` says what may be said.
+        """
+        return None if self.p is None else self.p <= 1 - CONFIDENCE
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What may be said of a comparison among the others of its family: adjusted p-values and the words."""
+
+    p: float | None
+    p_equal: float | None
+    words: str
+
+    @property
+    def different(self) -> bool:
+        return self.p is not None and self.p <= 1 - CONFIDENCE
+
+    @property
+    def equal(self) -> bool:
+        """Equal within the margin; a difference smaller than that can be there all the same."""
+        return self.p_equal is not None and self.p_equal <= 1 - CONFIDENCE
 
 
 def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
@@ -57,30 +115,177 @@ def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
     return float(stdtrit(degrees, 0.5 + confidence / 2))
 
 
-def summarise(values: Sequence[float]) -> Summary:
-    """Mean and Student's t interval of a sample (ValueError when it is empty)."""
-    sample = np.asarray(values, dtype=float)
+def summarise(values: Sequence[float], ratio: bool = False) -> Summary:
+    """Mean and Student's t interval of a sample; of ratios, the geometric mean and the interval of that.
+
+    ValueError when the sample is empty, or a ratio is not above zero.
+    """
+    sample = _scaled(values, ratio)
     n = len(sample)
     if n == 0:
         raise ValueError("a summary needs at least one value")
     mean = float(sample.mean())
     if n < 2:
-        return Summary(n, mean, None, None, None)
+        return Summary(n, _back(mean, ratio), None, None, None, ratio)
     sd = float(sample.std(ddof=1))
     half = t_quantile(n - 1) * sd / math.sqrt(n)
-    return Summary(n, mean, sd, mean - half, mean + half)
+    return Summary(n, _back(mean, ratio), sd, _back(mean - half, ratio), _back(mean + half, ratio), ratio)
 
 
-def compare(a: Sequence[float], b: Sequence[float]) -> Comparison:
-    """Welch's interval for mean(b) - mean(a); without one when either has n < 2."""
-    first, second = summarise(a), summarise(b)
-    difference = second.mean - first.mean
-    if first.sd is None or second.sd is None:
-        return Comparison(difference, None, None)
-    parts = first.sd ** 2 / first.n, second.sd ** 2 / second.n
-    variance = sum(parts)
-    if variance == 0:
-        return Comparison(difference, difference, difference)
-    degrees = variance ** 2 / (parts[0] ** 2 / (first.n - 1) + parts[1] ** 2 / (second.n - 1))
-    half = t_quantile(degrees) * math.sqrt(variance)
-    return Comparison(difference, difference - half, difference + half)
+def compare_paired(reference: Sequence[float], values: Sequence[float], ratio: bool = False,
+                   margin: float = MARGIN) -> Comparison:
+    """Compare values that belong together one by one, such as those of the same seed.
+
+    ValueError when there are none, not as many of both, or a ratio is not above zero.
+    """
+    both = _Samples.of(reference, values, ratio)
+    if len(both.first) != len(both.second):
+        raise ValueError(f"pairs need as many values on both sides, not {len(both.first)} and {len(both.second)}")
+    return _comparison(PAIRED, both, both.paired, margin)
+
+
+def compare_unpaired(reference: Sequence[float], values: Sequence[float], ratio: bool = False,
+                     margin: float = MARGIN) -> Comparison:
+    """Compare two independent samples by Welch's test; without an interval when either has n < 2.
+
+    ValueError when one is empty or a ratio is not above zero.
+    """
+    both = _Samples.of(reference, values, ratio)
+    return _comparison(WELCH, both, both.welch, margin)
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's adjusted p-values, in the order given. None (nothing was tested) stays None and does not count."""
+    tested = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    largest = 0.0
+    for rank, (p, place) in enumerate(tested):
+        largest = max(largest, min(1.0, (len(tested) - rank) * p))
+        adjusted[place] = largest
+    return adjusted
+
+
+def decide(family: Sequence[Comparison]) -> list[Decision]:
+    """What may be said of each comparison of a family (one table, say): Holm over all of them.
+
+    Differences and equivalences are two families of statements; in each, the chance that any statement of
+    the table is wrong is at most 5 %.
+    """
+    different, equal = holm([one.p for one in family]), holm([one.p_equal for one in family])
+    return [Decision(p, p_equal, _words(one, p, p_equal)) for one, p, p_equal in zip(family, different, equal)]
+
+
+def _words(one: Comparison, p: float | None, p_equal: float | None) -> str:
+    if p is None or p_equal is None:
+        return "no interval (needs two seeds or more)"
+    different, equal = p <= 1 - CONFIDENCE, p_equal <= 1 - CONFIDENCE
+    margin = f"{100 * one.margin:g} %"
+    if different:
+        return f"different, by less than {margin}" if equal else "different"
+    return f"equal within {margin}" if equal else "not distinguishable"
+
+
+@dataclass(frozen=True)
+class _Test:
+    """mean(values) less what a hypothesis says of it: estimate, standard error, degrees of freedom."""
+
+    estimate: float
+    error: float
+    degrees: float
+
+    def not_below(self) -> float:
+        """p of the hypothesis that it is 0 or more."""
+        if self.error == 0:
+            return 0.0 if self.estimate < 0 else 1.0
+        return float(stdtr(self.degrees, self.estimate / self.error))
+
+    def not_above(self) -> float:
+        """p of the hypothesis that it is 0 or less."""
+        return _Test(-self.estimate, self.error, self.degrees).not_below()
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A hypothesis: mean(values) = share * mean(reference) + shift."""
+
+    share: float = 1.0
+    shift: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Reference and values on the scale they are averaged on; `size`: what rounding is relative to."""
+
+    first: Any
+    second: Any
+    ratio: bool
+    size: float
+
+    @classmethod
+    def of(cls, reference: Sequence[float], values: Sequence[float], ratio: bool) -> _Samples:
+        first, second = _scaled(reference, ratio), _scaled(values, ratio)
+        if not len(first) or not len(second):
+            raise ValueError("a comparison needs at least one value on both sides")
+        return cls(first, second, ratio, 1.0 if ratio else float(max(np.abs(first).max(), np.abs(second).max())))
+
+    def paired(self, bound: _Bound) -> _Test:
+        rest = self.second - bound.share * self.first
+        return _Test(self._estimate(bound), self._sd(rest) / math.sqrt(len(rest)), len(rest) - 1)
+
+    def welch(self, bound: _Bound) -> _Test:
+        parts = (self._sd(self.second) ** 2 / len(self.second),
+                 bound.share ** 2 * self._sd(self.first) ** 2 / len(self.first))
+        variance = sum(parts)
+        degrees = variance ** 2 / (parts[0] ** 2 / (len(self.second) - 1) + parts[1] ** 2 / (len(self.first) - 1)) \
+            if variance else math.inf
+        return _Test(self._estimate(bound), math.sqrt(variance), degrees)
+
+    def bounds(self, margin: float) -> tuple[_Bound, _Bound]:
+        """The lowest and the highest mean that still counts as equal.
+
+        Relative to the true mean of the reference: the tests allow for not knowing that exactly.
+        """
+        if self.ratio:
+            return _Bound(shift=-math.log1p(margin)), _Bound(shift=math.log1p(margin))
+        ends = _Bound(1 - margin), _Bound(1 + margin)
+        return ends if self.first.mean() >= 0 else ends[::-1]
+
+    def _estimate(self, bound: _Bound) -> float:
+        estimate = float(self.second.mean() - bound.share * self.first.mean() - bound.shift)
+        return 0.0 if abs(estimate) <= _ROUNDING * self.size else estimate
+
+    def _sd(self, sample: Any) -> float:
+        sd = float(sample.std(ddof=1))
+        return 0.0 if sd <= _ROUNDING * self.size else sd
+
+
+def _comparison(method: str, both: _Samples, test: Callable[[_Bound], _Test], margin: float) -> Comparison:
+    if not 0 < margin < 1:
+        raise ValueError(f"a margin between 0 and 1 expected, not {margin:g}")
+    n_reference, n, ratio = len(both.first), len(both.second), both.ratio
+    means = _back(float(both.first.mean()), ratio), _back(float(both.second.mean()), ratio)
+    if min(n_reference, n) < 2:
+        difference = float(both.second.mean() - both.first.mean())
+        return Comparison(NO_TEST, ratio, n_reference, n, *means, _back(difference, ratio),
+                          None, None, None, None, margin)
+    zero, (lower, upper) = test(_Bound()), (test(bound) for bound in both.bounds(margin))
+    half = t_quantile(zero.degrees) * zero.error
+    p = min(1.0, 2 * min(zero.not_below(), zero.not_above()))
+    # without spread and without difference they are equal, also where 5 % of the reference is 0
+    p_equal = 0.0 if zero.error == 0 == zero.estimate else max(lower.not_above(), upper.not_below())
+    return Comparison(method, ratio, n_reference, n, *means, _back(zero.estimate, ratio),
+                      _back(zero.estimate - half, ratio), _back(zero.estimate + half, ratio), p, p_equal, margin)
+
+
+def _scaled(values: Sequence[float], ratio: bool) -> Any:
+    """The sample on the scale it is averaged on."""
+    sample = np.asarray(values, dtype=float)
+    if not ratio:
+        return sample
+    if (sample <= 0).any():
+        raise ValueError(f"a ratio is above zero, not {sample.min():g}")
+    return np.log(sample)
+
+
+def _back(value: float, ratio: bool) -> float:
+    return math.exp(value) if ratio else value

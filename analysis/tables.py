@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import stats
+from analysis import comparing, metrics, stats
 from analysis.experiment import Experiment, Row
 from analysis.metrics import load_metrics
 
@@ -55,9 +55,11 @@ class Results:
         self.values = (pd.concat(frames, ignore_index=True) if frames
                        else pd.DataFrame(columns=columns))
         used = self.values[self.values["usable"].astype(bool)]
-        self._samples: dict[tuple[str, str, str], list[float]] = {
-            key: group.tolist() for key, group
-            in used.groupby(["label", "metric", "scope"], sort=False)["value"]}
+        keys = {run.name: comparing.pairing_key(run) for run in experiment.usable_runs if run.name in verdicts}
+        self._samples: dict[tuple[str, str, str], dict[comparing.PairingKey, float]] = {
+            key: dict(zip(group["run"].map(keys), group["value"])) for key, group
+            in used.groupby(["label", "metric", "scope"], sort=False)}
+        self._ratios = metrics.ratios()
         self._units: dict[tuple[str, str], str] = dict(zip(zip(used["metric"], used["scope"]), used["unit"]))
         self._scopes: dict[str, list[str]] = {}
         for metric, scope in self._units:
@@ -65,7 +67,14 @@ class Results:
 
     def sample(self, row: Row, metric: str, scope: str) -> list[float]:
         """One value per usable run of a row (empty when there are none)."""
-        return self._samples.get((row.label, metric, scope), [])
+        return list(self.keyed(row, metric, scope).values())
+
+    def keyed(self, row: Row, metric: str, scope: str) -> dict[comparing.PairingKey, float]:
+        """The same by the runs' pairing keys."""
+        return self._samples.get((row.label, metric, scope), {})
+
+    def is_ratio(self, metric: str) -> bool:
+        return metric in self._ratios
 
     def unit(self, metric: str, scope: str) -> str | None:
         """Unit of a metric, None when no usable run has it."""
@@ -80,7 +89,7 @@ class Results:
         rows = []
         place = {row.label: row for row in self.experiment.rows}
         for (label, metric, scope), sample in self._samples.items():
-            found = stats.summarise(sample)
+            found = stats.summarise(list(sample.values()), self.is_ratio(metric))
             rows.append((*place[label].point, place[label].subject, metric, scope, self._units[metric, scope],
                          found.n, found.mean, found.low, found.high, label))
         table = pd.DataFrame(rows, columns=[*self._axes(), *SUMMARY_COLUMNS, "label"])
@@ -94,10 +103,10 @@ class Results:
         for metric, scope in self._units:
             for row in self.experiment.rows:
                 reference = self.experiment.reference(row)
-                first, second = self.sample(reference, metric, scope), self.sample(row, metric, scope)
+                first, second = self.keyed(reference, metric, scope), self.keyed(row, metric, scope)
                 if row == reference or not first or not second:
                     continue
-                found = stats.compare(first, second)
+                found = comparing.compare(first, second, self.is_ratio(metric))
                 rows.append((*row.point, metric, scope, self._units[metric, scope], reference.subject, row.subject,
                              len(first), len(second), found.difference, found.low, found.high,
                              RESULTS[found.distinguishable]))

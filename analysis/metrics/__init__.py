@@ -2,7 +2,9 @@
 """Metrics of one run.  Every file in this folder is found by listing it.
 
 A metric file has `compute(run) -> list[Metric]` and returns nothing for what
-the run did not record.  Definitions and sources: docs/metrics.md.
+the run did not record.  A file some of whose metrics are ratios, of which 2 is as
+far from 1 as 0.5 is, names them in `RATIOS`: they are averaged and compared on the
+logarithmic scale.  Definitions and sources: docs/metrics.md.
 
 A file that raises costs its own metrics only: the error is kept with its
 traceback in derived.json, and the verdict on the run is suspect at best.
@@ -10,6 +12,7 @@ traceback in derived.json, and the verdict on the run is suspect at best.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import math
@@ -51,6 +54,20 @@ def module(name: str) -> ModuleType:
     return importlib.import_module(f"{__name__}.{name}")
 
 
+def ratios() -> frozenset[str]:
+    """Metrics that say of themselves that they are ratios; always above zero."""
+    found: set[str] = set()
+    for name in names():
+        # what keeps a file from being imported is reported where its metrics are missed
+        with contextlib.suppress(Exception):
+            found.update(_ratios_of(name))
+    return frozenset(found)
+
+
+def _ratios_of(name: str) -> frozenset[str]:
+    return frozenset(getattr(module(name), "RATIOS", ()))
+
+
 def compute_metrics(run: Run) -> tuple[list[Metric], list[dict[str, str]]]:
     """All metrics of a run, and the errors of those that could not be computed."""
     importlib.invalidate_caches()
@@ -61,6 +78,8 @@ def compute_metrics(run: Run) -> tuple[list[Metric], list[dict[str, str]]]:
             for metric in module(name).compute(run):
                 if not math.isfinite(metric.value):
                     raise AnalysisError(f"{metric.metric} of {metric.scope} is {metric.value}")
+                if metric.value <= 0 and metric.metric in _ratios_of(name):
+                    raise AnalysisError(f"{metric.metric} of {metric.scope} is a ratio and {metric.value:g}")
                 found.append(metric)
         except Exception as error:      # the fault of the metric, or of what it was given to read
             said = str(error) if isinstance(error, AnalysisError) else f"{type(error).__name__}: {error}"

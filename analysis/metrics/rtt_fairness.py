@@ -9,12 +9,14 @@ from analysis import tcp
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+RATIOS = {"throughput_ratio_short_long"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Throughput of the flows with the smallest base RTT over that of those with the largest.
 
     Acknowledged payload in the measurement interval, mean per flow; nothing where the
-    flows have all the same RTT or the long ones got nothing through.
+    flows have all the same RTT or one side got nothing through.
     """
     rtts_us = {flow["flow"]: flow.get("base_rtt_us") or 0 for flow in tcp.listed_flows(run)}
     if not rtts_us or 0 in rtts_us.values():
@@ -28,7 +30,7 @@ def compute(run: Run) -> list[Metric]:
     acked = np.bincount(number, weights=steps["bytes_acked"], minlength=max(rtts_us) + 1)
     short, long = (np.mean([acked[flow] for flow, rtt_us in rtts_us.items() if rtt_us == wanted_us])
                    for wanted_us in (short_us, long_us))
-    if long <= 0:
+    if long <= 0 or short <= 0:
         return []
     scope = f"rtt_{short_us / 1e3:g}_to_{long_us / 1e3:g}_ms"
     return [Metric("throughput_ratio_short_long", scope, "1", float(short / long))]

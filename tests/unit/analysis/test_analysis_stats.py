@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Confidence intervals against values worked out by hand."""
+"""Confidence intervals, comparisons and adjusted p-values against values worked out by hand, and against scipy.stats."""
 
 import math
 
 import pytest
 from hypothesis import given, strategies as st
+from scipy import stats as reference
 
-from analysis.stats import compare, summarise, t_quantile
+from analysis.stats import Comparison, compare_paired, compare_unpaired, decide, holm, summarise, t_quantile
 
 
 @pytest.mark.parametrize("degrees, quantile", [(1, 12.7062), (2, 4.3027), (4, 2.7764),
@@ -21,52 +22,183 @@ def test_interval_by_hand():
     assert (found.n, found.mean, found.sd) == (3, 4, 2)
     assert found.half_width == pytest.approx(4.9683, abs=1e-4)
     assert (found.low, found.high) == pytest.approx((-0.9683, 8.9683), abs=1e-4)
+    assert found.relative_half_width == pytest.approx(4.9683 / 4, abs=1e-4)
+
+
+def test_geometric_mean_by_hand():
+    """1, 4, 16: logarithms 0, 1.3863, 2.7726; geometric mean 4, half width 4.3027 * 1.3863 / sqrt(3) = 3.4438."""
+    found = summarise([1, 4, 16], ratio=True)
+    assert found.mean == pytest.approx(4) and found.sd == pytest.approx(math.log(4))
+    assert (found.low, found.high) == pytest.approx((4 / math.exp(3.4438), 4 * math.exp(3.4438)), rel=1e-4)
+    assert found.half_width is None and found.relative_half_width == pytest.approx(math.exp(3.4438) - 1, rel=1e-4)
 
 
 def test_one_value_has_no_interval():
     found = summarise([5])
     assert (found.n, found.mean) == (1, 5)
-    assert found.sd is found.low is found.high is found.half_width is None
+    assert found.sd is found.low is found.high is found.half_width is found.relative_half_width is None
 
 
-def test_no_value_is_an_error():
+def test_means_of_zero_have_no_relative_width_but_without_spread():
+    assert summarise([-1, 1]).relative_half_width == math.inf
+    assert summarise([0, 0]).relative_half_width == 0
+
+
+@pytest.mark.parametrize("call", [lambda: summarise([]), lambda: compare_unpaired([], [1, 2]),
+                                  lambda: compare_paired([], [])])
+def test_no_value_is_an_error(call):
     with pytest.raises(ValueError, match="at least one"):
-        summarise([])
+        call()
+
+
+def test_values_that_have_no_partner_are_an_error():
+    with pytest.raises(ValueError, match="as many values on both sides, not 2 and 3"):
+        compare_paired([1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize("margin", [0, 1, -0.05, math.nan])
+def test_margins_are_shares(margin):
+    with pytest.raises(ValueError, match="margin between 0 and 1"):
+        compare_paired([1, 2], [1, 2], margin=margin)
+
+
+def test_ratios_are_above_zero():
+    with pytest.raises(ValueError, match="above zero, not 0"):
+        summarise([1, 0], ratio=True)
 
 
 def test_welch_by_hand():
-    """1,2,3 and 4,6,8: s2/n 1/3 and 4/3, df = (5/3)^2 / (1/18 + 16/18) = 2.9412."""
-    found = compare([1, 2, 3], [4, 6, 8])
+    """1,2,3 and 4,6,8: s2/n 1/3 and 4/3, df = (5/3)^2 / (1/18 + 16/18) = 2.9412; t = 4 / 1.2910 = 3.0984."""
+    found = compare_unpaired([1, 2, 3], [4, 6, 8])
     half = t_quantile(2.9411765) * math.sqrt(5 / 3)
-    assert found.difference == 4
+    assert (found.method, found.n_reference, found.n, found.difference) == ("Welch", 3, 3, 4)
     assert found.low == pytest.approx(4 - half) and found.high == pytest.approx(4 + half)
     assert half == pytest.approx(4.1540, abs=2e-3)
+    assert found.p == pytest.approx(reference.ttest_ind([4, 6, 8], [1, 2, 3], equal_var=False).pvalue)
     assert found.distinguishable is False
 
 
-def test_clear_difference():
-    assert compare([1, 1.1, 0.9], [2, 2.1, 1.9]).distinguishable is True
+def test_pairs_by_hand():
+    """Differences 1, 2, 3: mean 2, sd 1, half width 4.3027 / sqrt(3) = 2.4841; t = 3.4641, 2 degrees: p = 0.0742."""
+    found = compare_paired([10, 20, 30], [11, 22, 33])
+    assert (found.method, found.n_reference, found.n) == ("paired", 3, 3)
+    assert (found.reference, found.mean, found.difference) == (20, 22, 2)
+    assert (found.low, found.high) == pytest.approx((2 - 2.4841, 2 + 2.4841), abs=1e-4)
+    assert found.p == pytest.approx(0.0742, abs=1e-4)
 
 
-def test_single_runs_cannot_be_told_apart_or_together():
-    found = compare([1], [5, 6])
-    assert found.difference == 4.5 and found.low is None
-    assert found.distinguishable is None
+def test_pairs_find_what_welch_does_not():
+    """A difference of 1 with a spread of 0.1, on seeds that differ by 10."""
+    before, after = [10, 20, 30, 40], [11.0, 21.1, 30.9, 41.0]
+    assert compare_paired(before, after).distinguishable is True
+    assert compare_unpaired(before, after).distinguishable is False
 
 
-def test_equal_samples_without_spread():
-    assert compare([3, 3], [3, 3]).distinguishable is False
-    assert compare([3, 3], [4, 4]).distinguishable is True
+def test_pairs_of_ratios_by_hand():
+    """Factors 2, 2, 4: logarithms 0.6931, 0.6931, 1.3863; their mean is that of the factor 2.5198."""
+    found = compare_paired([1, 10, 100], [2, 20, 400], ratio=True)
+    assert (found.reference, found.difference) == pytest.approx((10, 16 ** (1 / 3)))
+    half = 4.3027 * 0.40019 / math.sqrt(3)
+    assert (found.low, found.high) == pytest.approx((2.5198 / math.exp(half), 2.5198 * math.exp(half)), rel=1e-3)
+
+
+def test_equivalence_by_hand():
+    """100 against 101, 102, 103, margin 5 %: 102 is 3 below 105, sd of b - 1.05 a is 1; t = 3 sqrt(3) = 5.196, 2 degrees.
+
+    From the other side, 95, it is 7. p of the first: 0.01755.
+    """
+    found = compare_paired([100, 100, 100], [101, 102, 103])
+    assert found.p_equal == pytest.approx(0.01755, abs=1e-5)
+    assert compare_paired([100, 100, 100], [101, 102, 103], margin=0.01).p_equal > 0.5
+
+
+def test_equivalence_allows_for_the_uncertainty_of_the_reference():
+    """b - 1.05 a and b - 0.95 a, not b - a against a fixed 5 %: 1, 2, 3 and its double differ from 1.1 a."""
+    first, second = [90.0, 100, 110, 105], [91.0, 99, 112, 105]
+    upper = [b - 1.05 * a for a, b in zip(first, second)]
+    lower = [b - 0.95 * a for a, b in zip(first, second)]
+    wanted = max(reference.ttest_1samp(upper, 0, alternative="less").pvalue,
+                 reference.ttest_1samp(lower, 0, alternative="greater").pvalue)
+    assert compare_paired(first, second).p_equal == pytest.approx(wanted)
+    assert compare_unpaired(first, second).p_equal == pytest.approx(max(
+        reference.ttest_ind(second, [1.05 * a for a in first], equal_var=False, alternative="less").pvalue,
+        reference.ttest_ind(second, [0.95 * a for a in first], equal_var=False, alternative="greater").pvalue))
+
+
+def test_ratios_are_equal_between_one_over_and_one_times_the_margin():
+    logs = [0.01, 0.02, 0.015]
+    found = compare_paired([1, 1, 1], [math.exp(x) for x in logs], ratio=True)
+    assert found.p_equal == pytest.approx(
+        reference.ttest_1samp(logs, math.log(1.05), alternative="less").pvalue)
+
+
+def test_margins_of_negative_means_are_as_wide():
+    positive, negative = (compare_paired([sign * v for v in (10, 11, 12)], [sign * v for v in (10.1, 11, 12.2)])
+                          for sign in (1, -1))
+    assert positive.p_equal == pytest.approx(negative.p_equal) and positive.p_equal < 0.05
+
+
+@pytest.mark.parametrize("compare", [compare_paired, compare_unpaired])
+def test_single_runs_cannot_be_told_apart_or_together(compare):
+    found = compare([1], [5])
+    assert found.difference == 4 and found.low is found.p is found.p_equal is found.distinguishable is None
+    assert found.method == ""
+
+
+@pytest.mark.parametrize("compare", [compare_paired, compare_unpaired])
+def test_equal_samples_without_spread(compare):
+    same, other = compare([3, 3], [3, 3]), compare([3, 3], [4, 4])
+    assert (same.p, same.p_equal) == (1, 0) and (other.p, other.p_equal) == (0, 1)
+    assert compare([0, 0], [0, 0]).p_equal == 0
+
+
+def test_rounding_is_no_difference():
+    """Numbers of ten digits whose differences are all 1e-9 of them."""
+    found = compare_paired([60.0, 61.0], [60.00000001, 61.00000001])
+    assert (found.p, found.p_equal, found.difference) == (1, 0, 0)
+
+
+def test_holm_by_hand():
+    """0.01, 0.04, 0.03 of three: 3 * 0.01, then 2 * 0.03, then 1 * 0.04 but not below its predecessor."""
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, None, 0.6]) == [1.0, None, 1.0]
+    assert holm([None]) == [None] and holm([]) == []
+
+
+def test_words_of_a_family():
+    """One by one 0.02 is a difference; among four it is none."""
+    def of(p, p_equal):
+        return Comparison("paired", False, 5, 5, 1.0, 1.0, 0.0, 0.0, 0.0, p, p_equal, 0.05)
+    alone = decide([of(0.02, 0.9)])
+    assert [one.words for one in alone] == ["different"]
+    found = decide([of(0.02, 0.9), of(0.001, 0.001), of(0.9, 0.001), of(0.9, 0.9), of(None, None)])
+    assert [one.words for one in found] == [
+        "not distinguishable", "different, by less than 5 %", "equal within 5 %", "not distinguishable",
+        "no interval (needs two seeds or more)"]
+    assert found[0].p == pytest.approx(0.06)
+    assert [one.different for one in found] == [False, True, False, False, False]
+    assert [one.equal for one in found] == [False, True, True, False, False]
 
 
 samples = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=8)
+pairs = st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)), min_size=2, max_size=8)
 
 
 @given(samples, samples)
-def test_comparison_is_antisymmetric(first, second):
-    there, back = compare(first, second), compare(second, first)
+def test_unpaired_comparison_is_antisymmetric(first, second):
+    there, back = compare_unpaired(first, second), compare_unpaired(second, first)
     assert there.difference == pytest.approx(-back.difference, abs=1e-6)
     assert there.low == pytest.approx(-back.high, rel=1e-9, abs=1e-6)
+    assert there.p == pytest.approx(back.p)
+
+
+@given(pairs)
+def test_paired_comparison_is_that_of_scipy(values):
+    first, second = zip(*values)
+    found = compare_paired(first, second)
+    if found.low < found.high:
+        assert found.p == pytest.approx(reference.ttest_rel(second, first).pvalue, rel=1e-6, abs=1e-9)
+        assert (found.p <= 0.05) == (not found.low <= 0 <= found.high)
 
 
 @given(samples)

@@ -13,7 +13,8 @@ DOWN = ("throughput_mean", "right_to_left")
 
 
 def runs(folder, subject, seeds=(1, 2, 3), **options):
-    return [Run(fixture.write_run(folder / f"{subject}-seed{seed}", seed, subject=subject, **options)) for seed in seeds]
+    return [Run(fixture.write_run(folder / f"{subject}-seed{seed}", seed, subject=subject, **options))
+            for seed in seeds]
 
 
 def test_runs_of_a_seed_pair_whatever_was_tested(tmp_path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Confidence intervals, comparisons and adjusted p-values against values worked out by hand, and against scipy.stats."""
+"""Intervals, comparisons and adjusted p-values against values worked out by hand and against scipy.stats."""
 
 import math
 
@@ -103,9 +103,9 @@ def test_pairs_of_ratios_by_hand():
 
 
 def test_equivalence_by_hand():
-    """100 against 101, 102, 103, margin 5 %: 102 is 3 below 105, sd of b - 1.05 a is 1; t = 3 sqrt(3) = 5.196, 2 degrees.
+    """100 against 101, 102, 103, margin 5 %: 102 is 3 below 105, sd of b - 1.05 a is 1; t = 3 sqrt(3) = 5.196.
 
-    From the other side, 95, it is 7. p of the first: 0.01755.
+    2 degrees of freedom: p = 0.01755. From the other side, 95, it is 7 with a smaller p.
     """
     found = compare_paired([100, 100, 100], [101, 102, 103])
     assert found.p_equal == pytest.approx(0.01755, abs=1e-5)
@@ -113,7 +113,7 @@ def test_equivalence_by_hand():
 
 
 def test_equivalence_allows_for_the_uncertainty_of_the_reference():
-    """b - 1.05 a and b - 0.95 a, not b - a against a fixed 5 %: 1, 2, 3 and its double differ from 1.1 a."""
+    """The tests are of b - 1.05 a and b - 0.95 a, not of b - a against 5 % of a mean that is taken for exact."""
     first, second = [90.0, 100, 110, 105], [91.0, 99, 112, 105]
     upper = [b - 1.05 * a for a, b in zip(first, second)]
     lower = [b - 0.95 * a for a, b in zip(first, second)]

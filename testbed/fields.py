@@ -215,6 +215,11 @@ def custom(read: _Decoder, default: Any = REQUIRED) -> Any:
     return _field(read, default, nested=True)
 
 
+def reader(of: Any) -> _Decoder:
+    """What decodes a value of a kind of field; for a `custom` one that is of several kinds."""
+    return _decoder(of)
+
+
 def _field(decoder: _Decoder, default: Any, nested: bool = False) -> Any:
     metadata = {"decoder": decoder, "nested": nested}
     if isinstance(default, dict):

@@ -9,7 +9,10 @@
     scale: search | unc | 1.5   factor on the traces' start times: search one that meets the
                                 load (default), the scenario's `unc_scale`, or a number
     unc_scale: 5.276            the suite's factor for the UNC traces at this load
-    synth: {mean_acceptor: 18 kB}   parameters of the synthesiser (docs/tmix.md) other than its defaults
+    synth: {preset: unc-like, mean_acceptor: 18 kB}     of the synthesiser: a preset (default: web), and parameters
+                                that differ from it (docs/tmix.md)
+    weights: [1, 1, 2]          rate of connections of each synthesised source, relative to the others'; or of
+                                the paths named, {n1->n4: 2}, where the others have 1 (default: all equal)
     mix: sources | connections  with several congestion controls: sources take turns, or each source's
                                 connections are dealt out
     most_connections: 5000000   more are taken for a mistake
@@ -29,11 +32,20 @@ from testbed import fields
 from testbed.fields import FieldError
 from traffic import routes
 from traffic.components import Component, Context, Flow, Prepared, Program, Timing
-from traffic.tmix.synth import SynthParameters
+from traffic.tmix.synth import SynthParameters, decode
 
 FIRST_PORT = 5000
 _MOST_SOURCES = 10_000
 _DESCRIPTION = "description.json"
+
+
+def _weights(value: Any) -> tuple[float, ...] | dict[str, float]:
+    """Weights of all sources, or of some paths."""
+    weight = fields.number(above=0, most=1e6)
+    of = fields.mapping(weight, keys=routes.PATH_PATTERN, example="n1->n4") if isinstance(value, Mapping) \
+        else fields.listing(weight, least=1)
+    read: tuple[float, ...] | dict[str, float] = fields.reader(of)(value)
+    return read
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +60,8 @@ class Section:
         fields.either(fields.word(choices=("search", "unc")), fields.number(above=0, most=1e9)),
         default=("search",), least=1, most=1, single=True)
     unc_scale: float | None = fields.number(default=None, above=0, most=1e9)
-    synth: SynthParameters = fields.section(SynthParameters, default={})
+    synth: SynthParameters = fields.custom(decode, default={})
+    weights: tuple[float, ...] | dict[str, float] = fields.custom(_weights, default=())
     mix: str = fields.word(choices=("sources", "connections"), default="sources")
     most_connections: int = fields.count(default=5_000_000, least=1)
     most_size_bytes: int | None = fields.size(default=None, least=1)
@@ -56,6 +69,8 @@ class Section:
     def __post_init__(self) -> None:
         if self.synth.connections_per_second != SynthParameters().connections_per_second:
             raise FieldError("synth.connections_per_second", "follows from the load")
+        if self.traces and self.weights:
+            raise FieldError("weights", "are for synthesised sources; a trace brings its own load")
         if self.scale[0] == "unc" and self.unc_scale is None:
             raise FieldError("scale", "unc needs unc_scale, the suite's factor for the UNC traces at this load")
 
@@ -107,8 +122,25 @@ def _routes(section: Section, network: routes.Network) -> list[routes.Route]:
     return found
 
 
+def _weight_of_each(section: Section, found: list[routes.Route]) -> list[float]:
+    """A weight for each source, [] if they are equal. FieldError if weights and sources do not fit."""
+    if not isinstance(section.weights, dict):
+        if section.weights and len(section.weights) != len(found):
+            raise FieldError("weights", f"{len(section.weights)} weights for {len(found)} sources")
+        return list(section.weights)
+    given = {"->".join(end.strip() for end in path.split("->")): weight for path, weight in section.weights.items()}
+    known = [f"{route.sender}->{route.receiver}" for route in found]
+    for path in given:
+        if path not in known:
+            raise FieldError("weights", f"no source sends on {path}; there are: {', '.join(known[:12])}"
+                                        f"{' ...' if len(known) > 12 else ''}")
+    return [given.get(path, 1.0) for path in known]
+
+
 def validate(section: Section, _component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
-    sources = len(_routes(section, network))
+    found = _routes(section, network)
+    _weight_of_each(section, found)
+    sources = len(found)
     if sources > _MOST_SOURCES:
         raise FieldError("paths", f"{sources} sources; at most {_MOST_SOURCES}")
     if section.traces and len(_files(section)) != sources:
@@ -184,7 +216,7 @@ def _build(section: Section, component: Component, context: Context, folder: pat
     from traffic.tmix.sources import Synthesised
     from traffic.tmix.workload import build_workload
     found = _routes(section, context.network)
-    sources = _files(section) or Synthesised(len(found), section.synth)
+    sources = _files(section) or Synthesised(len(found), section.synth, _weight_of_each(section, found))
     measured_us = context.timing["prefill_us"] + context.timing["warmup_us"]
     prefill_us = max(context.timing["prefill_us"] - component.start_us, 0)
     # a component that has stopped before anything is measured has its load from its beginning

@@ -22,9 +22,13 @@ _ADUS_PER_CONNECTION = 20
 
 @dataclass(frozen=True)
 class Synthesised:
-    """Stands for the sources when there are no trace files: `count` sources."""
+    """Stands for the sources when there are no trace files: `count` sources.
+
+    weights: of each source's rate of connections, relative to the others'; () for equal ones.
+    """
     count: int = 9
     parameters: SynthParameters = SynthParameters()
+    weights: Sequence[float] = ()
 
 
 def trace_files(folder: str | pathlib.Path) -> list[pathlib.Path]:
@@ -81,12 +85,15 @@ def synthesised(sources: Synthesised, run: Run, margin: float, report: Callable[
     """Batches of about the right arrival rate: the search then finds a scale near 1."""
     if sources.count != len(run.rtts_us):
         raise WorkloadError(f"{sources.count} sources but {len(run.rtts_us)} paths")
+    weights = np.array(sources.weights or [1.0] * sources.count, float)
+    weights /= weights.mean()
     # The mean of the distribution, measured on a fixed sample, is the same for every seed.
     sample = synthesise(200.0, 0, replace(sources.parameters, connections_per_second=200.0))
     sample = sample.with_explicit_fins()
     wire = pieces(sample, np.mean(run.rtts_us), float(run.shares_bps.min()))
-    # how often a byte of each side crosses a target, on the mean of the sources
-    crossings = (run.weights @ run.crossing.reshape(len(run.weights), -1)).reshape(-1, 2).mean(axis=0)
+    # how often a byte of each side crosses a target, on the mean of the connections
+    crossings = np.average((run.weights @ run.crossing.reshape(len(run.weights), -1)).reshape(-1, 2), axis=0,
+                           weights=weights)
     bits = 8 * float(np.mean(crossings @ wire.connection_bytes))
     parameters = replace(sources.parameters,
                          connections_per_second=run.target_bps / bits / sources.count)
@@ -97,4 +104,6 @@ def synthesised(sources: Synthesised, run: Run, margin: float, report: Callable[
     if expected > run.order.limits.connections:
         raise WorkloadError(_too_many(f"about {expected:.0f}"), "most_connections")
     report(f"synthesising about {expected:.0f} connections")
-    return [synthesise(duration_s, (run.order.seed, source), parameters) for source in range(sources.count)]
+    return [synthesise(duration_s, (run.order.seed, source), replace(
+        parameters, connections_per_second=weight * parameters.connections_per_second))
+        for source, weight in enumerate(weights)]

@@ -7,7 +7,7 @@ log-normal bodies and bounded-Pareto tails in sizes and think times. All of it i
 from one seed; docs/tmix.md gives the distributions and where they come from.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 
 from testbed import fields
 from traffic.tmix.batch import Batch, offsets
+from traffic.tmix.presets import DEFAULT, PRESETS
 from traffic.tmix.vectors import ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_MSS, MAX_TIME_US, MIN_MSS, SEQ
 
 
@@ -46,12 +47,15 @@ def _bytes(default: float) -> Any:
 
 @dataclass(frozen=True)
 class SynthParameters:
-    """The distributions. Sizes in bytes, times in seconds, `sigma` of the logarithm.
+    """The distributions. Sizes in bytes, times in seconds, `sigma` of the logarithm. The defaults are those of the
+    preset `web`; `decode` makes the parameters of any preset.
 
     The probabilities of the two size tails are not given but follow from the wanted means
     (`tail_probability`), so that changing a body or a tail does not change the load.
     """
 
+    # a label: the preset that the values are from, where nothing else was said
+    preset: str = fields.word(choices=tuple(PRESETS), default=DEFAULT)
     # sessions and connections
     connections_per_second: float = fields.number(default=30.0, least=1e-6, most=1e7)
     connections_per_session: float = _mean(4.0)  # mean, geometric
@@ -146,6 +150,19 @@ class SynthParameters:
             raise ValueError(f"a mean ADU of {mean:.0f} bytes cannot be mixed of a body with mean "
                              f"{body:.0f} and a tail with mean {tail:.0f}")
         return probability
+
+
+def decode(given: object) -> SynthParameters:
+    """The parameters that a section such as {"preset": "unc-like", "mean_acceptor_bytes": 18000} describes.
+
+    What the section says itself goes before its preset. FieldError if it makes no sense.
+    """
+    if not isinstance(given, Mapping):
+        return fields.decode(SynthParameters, given)        # which says what is expected
+    name = given.get("preset")
+    of_preset = PRESETS[name].parameters if isinstance(name, str) and name in PRESETS else {}
+    return fields.decode(SynthParameters, {**of_preset, **{
+        key: value for key, value in given.items() if value is not None or key not in of_preset}})
 
 
 def pareto_mean(alpha: float, low: float, high: float) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from traffic.tmix.batch import Batch, from_vectors
 from traffic.tmix.load import DIRECTIONS, expected_share_bps, pieces
+from traffic.tmix.marginals import marginals
 from traffic.tmix.reader import Limits, read_vectors
 from traffic.tmix.shuffle import shuffle_starts
 from traffic.tmix.synth import SynthParameters, expected_connections, synthesise
@@ -43,6 +44,7 @@ def info(path: str | pathlib.Path, *, check_epochs: bool = True, limits: Limits 
         "connections_per_second": len(batch) / duration_s,
         "sorted_by_start": bool((np.diff(batch.start_us) >= 0).all()),
         "explicit_fins": int((~data).sum()),
+        "payload": {name: round(value, 6) for name, value in marginals(batch).items()},
         "data_duration_s_percentiles": _percentiles(wire.data_end_us / 1e6),
         "mss": _mss(batch),
     }

@@ -13,7 +13,7 @@ from traffic.tmix.order import Order, SourcePath, WorkloadError
 from traffic.tmix.plan import read_plan
 from traffic.tmix.reader import Limits, VectorError, read_vectors
 from traffic.tmix.sources import Synthesised, trace_files
-from traffic.tmix.synth import SynthParameters, synthesise
+from traffic.tmix.synth import SynthParameters, decode, synthesise
 from traffic.tmix.vectors import SEQ, Adu, Vector
 from traffic.tmix.workload import build_workload, deal
 from traffic.tmix.writer import write_vectors
@@ -69,6 +69,21 @@ def test_same_seed_same_plans(tmp_path):
 def test_both_directions_can_be_the_target(tmp_path):
     made = build(Synthesised(3), tmp_path, RTTS_US[:3], load=0.5, seed=1, targets=list(BOTH_WAYS), **QUICK)
     assert sum(made["offered_bps"].values()) == pytest.approx(100e6, rel=0.05)
+
+
+@pytest.mark.parametrize("load, seed", [(0.6, 1), (0.85, 2), (1.1, 3)])
+def test_a_heavy_tail_meets_its_target_too(tmp_path, load, seed):
+    made = build(Synthesised(9, decode({"preset": "unc-like"})), tmp_path, load=load, seed=seed, **QUICK)
+    assert made["offered_bps"]["right_to_left"] == pytest.approx(load * 100e6, rel=0.05)
+
+
+def test_weights_of_sources(tmp_path):
+    weighted = build(Synthesised(3, weights=[1, 2, 5]), tmp_path / "a", RTTS_US[:3], load=0.6, seed=1, **QUICK)
+    assert weighted["offered_bps"]["right_to_left"] == pytest.approx(60e6, rel=0.05)
+    counts = [count for count, in weighted["plans"]]
+    assert np.array(counts) / sum(counts) == pytest.approx([1 / 8, 2 / 8, 5 / 8], rel=0.1)
+    equal = build(Synthesised(3, weights=[7, 7, 7]), tmp_path / "b", RTTS_US[:3], load=0.6, seed=1, **QUICK)
+    assert equal == build(Synthesised(3), tmp_path / "c", RTTS_US[:3], load=0.6, seed=1, **QUICK)
 
 
 def test_several_links_are_offered_the_load_together(tmp_path):

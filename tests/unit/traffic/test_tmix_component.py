@@ -19,7 +19,10 @@ RENO, CUBIC = variant("reno"), variant("cubic")
 @pytest.mark.parametrize("changes, factor", [
     ({}, None), ({"scale": "search"}, None), ({"scale": 1.5}, 1.5), ({"scale": 2}, 2.0), ({"load_percent": 200}, None),
     ({"scale": "unc", "unc_scale": 5.276}, 5.276), ({"target": ["left_to_right", "right_to_left"]}, None),
-    ({"paths": ["n2->n4"]}, None), ({"synth": {"mean_acceptor_bytes": 18000}}, None), ({"mix": "connections"}, None)])
+    ({"paths": ["n2->n4"]}, None), ({"synth": {"mean_acceptor_bytes": 18000}}, None),
+    ({"synth": {"preset": "unc-like"}}, None), ({"weights": [3, 0.5, 1, 1]}, None),
+    ({"weights": {"n2 -> n4": 3}}, None),
+    ({"mix": "connections"}, None)])
 def test_sections(network, changes, factor):
     traffic.validate([{**TMIX, **changes}], network, TIMING)
     assert fields.decode(Section, {k: v for k, v in {**TMIX, **changes}.items() if k != "kind"}).factor == factor
@@ -52,6 +55,14 @@ NAN, INFINITE = float("nan"), float("inf")
     ("synth.quick_share", {"synth": {"quick_share": 1.5}}, "at most 1"),
     ("synth.colour", {"synth": {"colour": 1}}, "unknown field"),
     ("synth.small_mss", {"synth": {"small_mss": 40}}, "at least 88"),
+    ("synth.preset", {"synth": {"preset": "unc"}}, "one of web, unc-like expected, not 'unc'"),
+    ("synth.preset", {"synth": {"preset": ["web"]}}, "one of web, unc-like"),
+    ("weights", {"weights": [1, 0]}, "above 0"), ("weights", {"weights": [1, NAN]}, "finite"),
+    ("weights", {"weights": [1]}, "1 weights for 4 sources"), ("weights", {"weights": 2}, "a list expected"),
+    ("weights", {"weights": ["1", "2"]}, "a number expected"), ("weights", {"weights": []}, "at least 1"),
+    ("weights", {"weights": {"n1->n9": 2}}, "no source sends on n1->n9; there are: n1->n3, n1->n4"),
+    ("weights.n1->n3", {"weights": {"n1->n3": -1}}, "above 0"),
+    ("weights.n1", {"weights": {"n1": 1}}, "names such as 'n1->n4' expected"),
     ("most_connections", {"most_connections": 0}, "at least 1")])
 def test_refused_sections(network, field, changes, words):
     with pytest.raises(FieldError, match=words) as problem:

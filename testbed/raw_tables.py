@@ -45,12 +45,15 @@ def _columns(integers: str = "", numbers: str = "", texts: str = "", order: str 
     return found
 
 
+_QUEUE = _columns("t_us sent_bytes sent_packets drops backlog_bytes backlog_packets", texts="link",
+                  order="t_us link sent_bytes sent_packets drops backlog_bytes backlog_packets")
+
 #: raw/<name>.csv.gz
 TABLES = {
     "queue": Table(
         "the queues of the bottlenecks, sampled: what they have sent and dropped since t_us = 0, and what they hold",
-        _columns("t_us sent_bytes sent_packets drops backlog_bytes backlog_packets", texts="link",
-                 order="t_us link sent_bytes sent_packets drops backlog_bytes backlog_packets"), required=True),
+        _QUEUE, required=True),
+    "edge_queue": Table("the same of the links that are no bottlenecks, sampled less often", _QUEUE),
     "sojourn": Table(
         "time that packets spent in a queue, of those that left it in the interval that begins at t_us",
         _columns("t_us packets", "mean_us min_us max_us", "link", order="t_us link packets mean_us min_us max_us")),
@@ -99,6 +102,7 @@ JSON_FILES = {
                               required=True),
     "checks.json": JsonFile("the network and the settings of its nodes, measured before traffic"),
     "counters.json": JsonFile("counters of every link, at the end and when the network had run empty"),
+    "snmp.json": JsonFile("what the TCP/IP stack of every node counted: when measuring began, at the end, drained"),
     "guest.json": JsonFile("what the programs, the traffic and the probes account for"),
 }
 

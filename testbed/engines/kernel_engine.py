@@ -20,7 +20,7 @@ from testbed.files import write_json
 from testbed.plan import Plan
 
 #: guest files that go to raw/ as they are
-_PLAIN = ("network.json", "checks.json", "counters.json")
+_PLAIN = ("network.json", "checks.json", "counters.json", "snmp.json")
 
 
 class KernelEngine(EngineBase):
@@ -45,7 +45,9 @@ class KernelEngine(EngineBase):
         scenario = plan.scenario
         write_json(workload_dir / "job.json", {
             "network": scenario["network"], "probes": scenario["probes"], "programs": workload["programs"],
-            "seed": plan.seed, "duration_us": plan.timing["duration_us"], "timer_period_us": self.timer_period_us,
+            "seed": plan.seed, "duration_us": plan.timing["duration_us"],
+            "measure_from_us": plan.timing["prefill_us"] + plan.timing["warmup_us"],
+            "timer_period_us": self.timer_period_us,
             **orders.job_parts(self, plan.variants, scenario["network"], scenario["hosts"], workload, workload_dir)})
         on_progress("start", 0)
         self.boot(workload_dir, folder / "log.txt", cpu, on_progress)

@@ -11,6 +11,7 @@ from testbed import probes
 from testbed.guest import checks, congestion_controls, counters, sampler, tuning
 from testbed.guest.programs import Programs
 from testbed.guest.settings import MachineSettings
+from testbed.guest.snmp import Snmp
 from topologies.network import Network
 
 _PR_SET_TIMERSLACK = 29
@@ -48,13 +49,14 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     phase("network")
     description = job["network"]
-    for name, value in tuning.machine_sysctls(description).items():
-        machine.sysctl(name, value)
+    wanted = tuning.machine_sysctls(description)
+    found = {name: machine.sysctl(name, value) for name, value in wanted.items()}
     controls = congestion_controls.make_available(job, work_dir, machine)
     with Network(description, job["sysctls"], job["timer_period_us"]) as network:
         output.json("network.json", description)
         phase("checks")
         output.json("checks.json", {**checks.measure(network, description), "sysctls_wanted": job["sysctls"],
+                                    "machine_sysctls_wanted": wanted, "machine_sysctls": found,
                                     "congestion_controls": controls})
         phase("programs")
         samplers = {}
@@ -65,7 +67,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
             programs.wait_until_ready()
             for probe in samplers.values():
                 probe.open()
-            before = counters.read_all(network)
+            before, snmp = counters.read_all(network), Snmp(network, job["measure_from_us"], job["duration_us"])
             t0_ns = time.monotonic_ns() + 1_000_000_000
             programs.start(t0_ns)
 
@@ -73,17 +75,20 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
                 output.json("progress.json", {"phase": "traffic", "t_us": t_us})
                 programs.check()
 
-            lateness_us = sampler.run(list(samplers.values()), t0_ns, job["duration_us"], every_second)
+            lateness_us = sampler.run([*samplers.values(), snmp], t0_ns, job["duration_us"], every_second)
             phase("finish")
             at_end = counters.read_all(network)
+            snmp.take("at_end")
             accounts = programs.finish()
         finally:
             programs.kill()
         time.sleep(_DRAIN_S)
         drained = counters.read_all(network)
+        snmp.take("drained")
         notes = {name: probe.close() for name, probe in samplers.items()}
         output.json("counters.json", {"at_end": counters.difference(at_end, before),
                                       "drained": counters.difference(drained, before)})
+        output.json("snmp.json", snmp.record())
         output.json("guest.json", {
             "t0_ns": t0_ns, "kernel": os.uname().release, "python": sys.version.split()[0],
             "sampler_lateness_us": dict(zip(samplers, lateness_us.values())),

@@ -11,10 +11,10 @@ class MachineSettings:
     def __init__(self) -> None:
         self._before: list[tuple[str, str]] = []        # (path, content), in the order of the changes
 
-    def sysctl(self, name: str, value: object) -> None:
-        """Set a sysctl. ValueError with one line if the kernel does not take it."""
+    def sysctl(self, name: str, value: object) -> str:
+        """Set a sysctl; the value read back. ValueError with one line if the kernel does not take it."""
         self._note("/proc/sys/" + name.replace(".", "/"))
-        write_sysctl(name, value)
+        return write_sysctl(name, value)
 
     def file(self, path: str, value: object) -> None:
         """Write a setting that is a file. Raises OSError."""

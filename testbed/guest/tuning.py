@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernel settings of a run: what is pinned so that the congestion control is what differs."""
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from testbed.fields import FieldError
 from traffic.assign import SOURCE_PORTS, Variant, host_variants
 
+#: shares of the memory at which TCP begins to save, and beyond which it gets none
+_TCP_MEMORY = (1 / 2, 5 / 8, 3 / 4)
+#: closed connections that wait for stragglers: 60 s of more than 4000 connections per second
+_TIME_WAITS = 262144
 #: the kernel's settings of buffers have 31 bits
 _MOST_BUFFER_BYTES = 1 << 30
 _DEFAULT_CCA = "net.ipv4.tcp_congestion_control"
@@ -36,6 +41,8 @@ def machine_sysctls(network: Network) -> Settings:
         "net.core.netdev_max_backlog": 100000,
         # over this many closing connections the kernel would reset them
         "net.ipv4.tcp_max_orphans": 262144,
+        # by default less than a tenth of the memory, which an overloaded network's senders fill
+        "net.ipv4.tcp_mem": " ".join(str(int(share * os.sysconf("SC_PHYS_PAGES"))) for share in _TCP_MEMORY),
     }
 
 
@@ -92,6 +99,8 @@ def _host_sysctls(network: Network, variant: Variant, hosts: Mapping[str, Any]) 
         # a burst of arrivals is traffic here, not an attack
         "net.ipv4.tcp_syncookies": 0,
         "net.ipv4.tcp_max_syn_backlog": 65535,
+        # by default half as many as there are places in the kernel's table of connections
+        "net.ipv4.tcp_max_tw_buckets": _TIME_WAITS,
         "net.core.somaxconn": 65535,
         "net.ipv4.ip_local_port_range": "1024 65535",
         "net.ipv4.icmp_ratelimit": 0,

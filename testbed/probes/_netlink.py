@@ -41,15 +41,18 @@ def raise_error(data: bytes | bytearray | memoryview) -> None:
 class Qdisc:
     """Counters of a device's root (or ingress) qdisc. Open it in the namespace of the device.
 
+    shared: the socket of another one in the same namespace.
     `read()` returns (sent bytes, sent packets, drops, backlog bytes, backlog packets):
     struct gnet_stats_basic and gnet_stats_queue of include/uapi/linux/gen_stats.h.
     """
     _STATS = struct.Struct("=QI")
     _QUEUE = struct.Struct("=IIIII")         # qlen, backlog, drops, requeues, overlimits
 
-    def __init__(self, ifindex: int, parent: int = ROOT) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_ROUTE)
-        self._socket.bind((0, 0))
+    def __init__(self, ifindex: int, parent: int = ROOT, shared: socket.socket | None = None) -> None:
+        if shared is None:
+            shared = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_ROUTE)
+            shared.bind((0, 0))
+        self.socket = shared
         body = struct.pack("=BxxxiIII", socket.AF_UNSPEC, ifindex, 0, parent, 0)
         self._request = HEADER.pack(HEADER.size + len(body), _RTM_GETQDISC,
                                     NLM_F_REQUEST | NLM_F_ECHO, 1, 0) + body
@@ -58,11 +61,11 @@ class Qdisc:
         self._layout: tuple[int, int, int | None, int] | None = None
 
     def fileno(self) -> int:
-        return self._socket.fileno()
+        return self.socket.fileno()
 
     def read(self) -> tuple[int, int, int, int, int]:
-        self._socket.send(self._request)
-        length = self._socket.recv_into(self._buffer)
+        self.socket.send(self._request)
+        length = self.socket.recv_into(self._buffer)
         if not self._layout or self._layout[0] != length:
             self._layout = self._find(length)
         _, basic, packets, queue = self._layout
@@ -85,7 +88,7 @@ class Qdisc:
         return length, found[_TCA_STATS_BASIC], found.get(_TCA_STATS_PKT64), found[_TCA_STATS_QUEUE]
 
     def close(self) -> None:
-        self._socket.close()
+        self.socket.close()
 
 
 class TcpSockets:

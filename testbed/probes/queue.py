@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The bottleneck's queues, sampled: bytes and packets sent, drops, backlog (-> queue.csv.gz)."""
+"""The bottleneck's queues, sampled: bytes and packets sent, drops, backlog (-> queue.csv.gz).
+
+Those of all other links, too, less often (-> edge_queue.csv.gz): a bottleneck that the scenario does not know of
+would show there.
+"""
 import dataclasses
 import pathlib
+import socket
 from array import array
 from typing import Any
 
@@ -13,29 +18,59 @@ Json = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """interval: time between two readings."""
+    """interval: time between two readings; edge_interval: of the links that are no bottlenecks."""
     interval_us: int = fields.time(default=10_000, least=100)
+    edge_interval_us: int = fields.time(default=1_000_000, least=100)
 
 
 class Sampler:
-    """Reads the root qdisc of every bottleneck over netlink."""
+    """Reads the root qdisc of every link over netlink."""
 
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         self.interval_us = settings.get("interval_us", 10_000)
-        self._network = network
-        self._links = [link for link in description["links"] if link["bottleneck"]]
-        self._file = open(f"{work_dir}/queue.bin", "wb")
+        self._edge_interval_us = settings.get("edge_interval_us", 1_000_000)
+        self._edges_due_us = 0
+        links = description["links"]
+        self._bottlenecks = _Queues([link for link in links if link["bottleneck"]], network, f"{work_dir}/queue.bin")
+        self._edges = _Queues([link for link in links if not link["bottleneck"]], network,
+                              f"{work_dir}/edge_queue.bin")
+
+    def open(self) -> None:
+        self._bottlenecks.open()
+        self._edges.open()
+
+    def sample(self, t_us: int) -> None:
+        self._bottlenecks.read(t_us)
+        if t_us >= self._edges_due_us:
+            self._edges.read(t_us)
+            self._edges_due_us += self._edge_interval_us
+
+    def close(self) -> Json:
+        self._bottlenecks.close()
+        self._edges.close()
+        return {}
+
+
+class _Queues:
+    """Readings of some links' queues, and the file that they go to."""
+
+    def __init__(self, links: list[Json], network: Any, path: str) -> None:
+        self._links, self._network = links, network
+        self._file = open(path, "wb")
         self._rows = array("q")
         self._qdiscs: list[Qdisc] = []
 
     def open(self) -> None:
+        """Open what is read; counters go on from the checks before the run, and start at zero here."""
+        sockets: dict[str, socket.socket] = {}
         for link in self._links:
             with self._network.in_namespace(link["from"]):
-                self._qdiscs.append(Qdisc(link["ifindex"]))
-        # counters go on from the checks before the run: start at zero
+                self._qdiscs.append(Qdisc(link["ifindex"], shared=sockets.get(link["from"])))
+            sockets[link["from"]] = self._qdiscs[-1].socket
         self._start = [qdisc.read()[:3] for qdisc in self._qdiscs]
 
-    def sample(self, t_us: int) -> None:
+    def read(self, t_us: int) -> None:
+        """Note what every queue says now."""
         for number, qdisc in enumerate(self._qdiscs):
             sent_bytes, sent_packets, drops, backlog_bytes, backlog_packets = qdisc.read()
             start = self._start[number]
@@ -48,12 +83,11 @@ class Sampler:
         self._rows.tofile(self._file)
         del self._rows[:]
 
-    def close(self) -> Json:
+    def close(self) -> None:
         self._flush()
         self._file.close()
         for qdisc in self._qdiscs:
             qdisc.close()
-        return {}
 
 
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
@@ -62,9 +96,10 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
 
     from testbed import raw_tables
     from testbed.raw_files import write_table
-    columns = raw_tables.TABLES["queue"].names()
-    rows = np.fromfile(work_dir / "queue.bin", dtype="<i8").reshape(-1, len(columns))
-    table = pd.DataFrame(rows, columns=columns)
-    links = [link["name"] for link in context["network"]["links"] if link["bottleneck"]]
-    table["link"] = np.array(links)[table["link"]]
-    write_table(table, raw_dir, "queue")
+    for name, bottleneck in (("queue", True), ("edge_queue", False)):
+        columns = raw_tables.TABLES[name].names()
+        rows = np.fromfile(work_dir / f"{name}.bin", dtype="<i8").reshape(-1, len(columns))
+        table = pd.DataFrame(rows, columns=columns)
+        links = [link["name"] for link in context["network"]["links"] if link["bottleneck"] == bottleneck]
+        table["link"] = np.array(links, dtype=object)[table["link"]]
+        write_table(table, raw_dir, name)

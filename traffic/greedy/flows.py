@@ -6,8 +6,10 @@
 job: {"send": [{flow, address, port, start_us, stop_us, cca}], "receive": [{flow, address, port, cca}],
 "duration_us"}; a flow may have `bytes` (to send exactly that many), and at the sender `sequence_start`.
 `cca` is null where the host's default is right.
-Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}".
+Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}". The account's `ends` say of
+each flow which congestion control the socket here uses and, at the receiver, what it found in the payload.
 """
+import ctypes
 import itertools
 import os
 import socket
@@ -18,16 +20,17 @@ from typing import Any
 
 from traffic import program
 from traffic.clock import now_ns
+from traffic.payload import LONGEST_BYTES, PERIOD, Pattern, Tally, phase
 
 _Order = dict[str, Any]
-_Account = dict[str, dict[int, int]]
+_Account = dict[str, Any]
 
-_WRITE_BYTES = 1 << 20
 # Wake the receiver for half a megabyte at a time: it must not cost a system call per packet. But
 # what lies unread takes from the receive window, so never for more than 1/32 of that.
 _LOW_WATER_BYTES, _WINDOW_SHARE = 1 << 19, 32
 _READS_BETWEEN = 8                              # looks at the window, which grows in slow start
 _RECEIVE_WINDOW = struct.Struct("=64xI")        # tcpi_rcv_ssthresh in struct tcp_info
+_END = {"send": "sender", "receive": "receiver"}
 # include/uapi/linux/tcp.h
 _TCP_CONGESTION = 13
 _TCP_REPAIR, _TCP_REPAIR_QUEUE, _TCP_QUEUE_SEQ = 19, 20, 21
@@ -39,18 +42,40 @@ def main() -> None:
     # delivered_us: of flows with a number of bytes to send that all have arrived
     account: _Account = {"sent_bytes": {flow["flow"]: 0 for flow in job["send"]},
                          "received_bytes": {flow["flow"]: 0 for flow in job["receive"]}, "delivered_us": {}}
-    listeners = [(_listen(flow), flow) for flow in job["receive"]]
+    ends = [_End(flow, role) for role in ("send", "receive") for flow in job[role]]
+    pattern = Pattern()
+    listeners = [_listen(flow) for flow in job["receive"]]
     t0_ns = program.wait_for_start()
     end_ns = t0_ns + job["duration_us"] * 1000
     threading.excepthook = _fail
-    threads = [threading.Thread(target=_receive, args=(listener, flow, t0_ns, account), daemon=True)
-               for listener, flow in listeners]
-    threads += [threading.Thread(target=_send, args=(flow, t0_ns, account), daemon=True)
-                for flow in job["send"]]
+    threads = [threading.Thread(target=_receive, args=(listener, end, t0_ns, account, pattern), daemon=True)
+               for listener, end in zip(listeners, (end for end in ends if end.role == "receive"))]
+    threads += [threading.Thread(target=_send, args=(end, t0_ns, account, pattern), daemon=True)
+                for end in ends if end.role == "send"]
     for thread in threads:
         thread.start()
     program.sleep_until(end_ns)
+    account["ends"] = [end.account() for end in ends]
     program.done(account)
+
+
+class _End:
+    """This node's end of a flow: what it found out about its connection."""
+
+    def __init__(self, flow: _Order, role: str) -> None:
+        self.flow, self.role = flow, role
+        self.tally = Tally()
+        self._ccas: dict[str, int] = {}
+
+    def note_cca(self, connection: socket.socket) -> None:
+        """Note the congestion control that a connected socket uses."""
+        name = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, 16).partition(b"\0")[0].decode()
+        self._ccas[name] = self._ccas.get(name, 0) + 1
+
+    def account(self) -> dict[str, Any]:
+        """For the program's account."""
+        return {"flow": self.flow["flow"], "end": _END[self.role], "ccas": self._ccas,
+                **self.tally.account()}
 
 
 def _fail(problem: threading.ExceptHookArgs) -> None:
@@ -70,11 +95,14 @@ def _listen(flow: _Order) -> socket.socket:
     return listener
 
 
-def _receive(listener: socket.socket, flow: _Order, t0_ns: int, account: _Account) -> None:
+def _receive(listener: socket.socket, end: _End, t0_ns: int, account: _Account, pattern: Pattern) -> None:
     connection, _ = listener.accept()
+    end.note_cca(connection)
+    flow, tally, place = end.flow, end.tally, phase(end.flow["flow"])
     left = flow.get("bytes")
     low_water = None
-    buffer = bytearray(_WRITE_BYTES)
+    buffer = bytearray(LONGEST_BYTES)
+    buffer_at = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
     for reads in itertools.count():
         if reads % _READS_BETWEEN == 0:
             share = min(_share_of_window(connection), _LOW_WATER_BYTES)
@@ -86,6 +114,10 @@ def _receive(listener: socket.socket, flow: _Order, t0_ns: int, account: _Accoun
         received = connection.recv_into(buffer)
         if not received:
             return
+        if pattern.wrong(buffer_at, received, place):
+            tally.note_wrong(0, tally.checked_bytes)
+        tally.checked_bytes += received
+        place = (place + received) % PERIOD
         account["received_bytes"][flow["flow"]] += received
         if left is not None:
             left -= received
@@ -100,22 +132,24 @@ def _share_of_window(connection: socket.socket) -> int:
     return int(window) // _WINDOW_SHARE
 
 
-def _send(flow: _Order, t0_ns: int, account: _Account) -> None:
+def _send(end: _End, t0_ns: int, account: _Account, pattern: Pattern) -> None:
+    flow, place = end.flow, phase(end.flow["flow"])
     end_ns = t0_ns + flow["stop_us"] * 1000
     program.sleep_until(t0_ns + flow["start_us"] * 1000)
-    data = memoryview(bytes(_WRITE_BYTES))
     left = flow.get("bytes")
     with socket.socket() as connection:
         _set_cca(connection, flow)
         if "sequence_start" in flow:
             _choose_sequence(connection, flow["sequence_start"])
         connection.connect((flow["address"], flow["port"]))
+        end.note_cca(connection)
         while left != 0 and (left_ns := end_ns - now_ns()) > 0:
             connection.settimeout(left_ns / 1e9)
             try:
-                sent = connection.send(data[:left])
+                sent = connection.send(pattern.view[place:place + min(left or LONGEST_BYTES, LONGEST_BYTES)])
             except TimeoutError:
                 return
+            place = (place + sent) % PERIOD
             account["sent_bytes"][flow["flow"]] += sent
             if left:
                 left -= sent

@@ -7,7 +7,8 @@ job: {"send": [{flow, address, port, source_port, start_us, stop_us, cca}], "rec
       "folder": where their JSON goes, "preload": library or null}
 `cca` is null where the host's default is right.
 Prints "ready" when all servers listen, reads "start <t0 ns>", ends when the last iperf3 has ended
-with "done {bytes per flow}", or with iperf3's own words if one fails.
+with "done {bytes per flow}", or with iperf3's own words if one fails. The account's `ends` say of each flow which
+congestion control iperf3 reports and, at a preloaded receiver, what it found in the payload.
 """
 import json
 import os
@@ -25,6 +26,7 @@ _Order = dict[str, Any]
 _LISTEN = "0A"              # TCP_LISTEN in /proc/net/tcp
 PROGRAM = "/usr/bin/iperf3"
 _PATIENCE_MS = 86_400_000   # the longest it takes
+_PAYLOAD = ".payload"       # what the preload library found goes beside an iperf3's JSON
 
 
 def main() -> None:
@@ -48,7 +50,7 @@ def main() -> None:
     finally:
         children.kill()
     program.done({"sent_bytes": children.transferred("client", "sum_sent"),
-                  "received_bytes": children.transferred("server", "sum_received")})
+                  "received_bytes": children.transferred("server", "sum_received"), "ends": children.ends()})
 
 
 class ChildFailed(Exception):
@@ -69,7 +71,8 @@ class Children:
     def start(self, flow: int, role: str, arguments: list[str]) -> None:
         """Start iperf3; its output goes to a file of its own."""
         open_output = (os.POSIX_SPAWN_OPEN, 1, self._path(flow, role), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        pid = os.posix_spawn(PROGRAM, ["iperf3", "-4", "-J", *arguments], self._environment, file_actions=[
+        environment = {**self._environment, "TESTBED_PAYLOAD": self._path(flow, role) + _PAYLOAD}
+        pid = os.posix_spawn(PROGRAM, ["iperf3", "-4", "-J", *arguments], environment, file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), open_output, (os.POSIX_SPAWN_DUP2, 1, 2)])
         self.running[os.pidfd_open(pid)] = pid, flow, role
 
@@ -107,6 +110,23 @@ class Children:
     def transferred(self, role: str, which: str) -> dict[int, int]:
         """{flow: bytes} of the given sum of the children's output."""
         return {flow: sums[which]["bytes"] for (flow, of), sums in sorted(self._ended.items()) if of == role}
+
+    def ends(self) -> list[dict[str, Any]]:
+        """What the children's ends of the flows used and found, for the account."""
+        return [self._end(flow, role, output) for (flow, role), output in sorted(self._ended.items())]
+
+    def _end(self, flow: int, role: str, output: dict[str, Any]) -> dict[str, Any]:
+        name, key = (("sender", "sender_tcp_congestion") if role == "client" else
+                     ("receiver", "receiver_tcp_congestion"))
+        found: dict[str, Any] = {"flow": flow, "end": name, "ccas": {output[key]: 1} if key in output else {}}
+        try:
+            with open(self._path(flow, role) + _PAYLOAD) as f:
+                compared, wrong, first = map(int, f.read().split())
+        except FileNotFoundError:               # not preloaded
+            return {**found, "checked_bytes": 0, "unchecked_bytes": output.get("sum_received", {}).get("bytes", 0)
+                    if role == "server" else 0, "wrong_pieces": 0, "first_wrong": None}
+        return {**found, "checked_bytes": compared, "unchecked_bytes": 0, "wrong_pieces": wrong,
+                "first_wrong": [0, first] if wrong else None}
 
     def kill(self) -> None:
         """End those that still run."""

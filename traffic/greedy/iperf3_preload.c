@@ -12,29 +12,55 @@
  *   per 1/32 of the receive window while that is less: what lies unread takes from
  *   the window, and that must not be what limits the flow.
  * - It dies with the program that started it.
+ *
+ * What the data connection carries depends on its position, and is compared where it arrives. At the
+ * end "bytes compared, pieces that were wrong, position of the first" go to the file that the environment
+ * variable TESTBED_PAYLOAD names.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BLOCK_BYTES = 128 << 10, WINDOW_SHARE = 32, READS_BETWEEN = 16, MOST_UNUSED = 2 };
+enum { BLOCK_BYTES = 128 << 10, WINDOW_SHARE = 32, READS_BETWEEN = 16, MOST_UNUSED = 2, PERIOD = 65521 };
 
 static int unused; /* times that a socket was writable and nothing was written */
 static int data_fd = -1;
 static unsigned int reads;
+static unsigned long long compared, wrong, first_wrong;
+static size_t place;			     /* of the next byte of data in the pattern */
+static char pattern[PERIOD + BLOCK_BYTES]; /* repeats itself after PERIOD, which is a prime */
 static int (*next_select)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
 static ssize_t (*next_read)(int, void *, size_t);
 static ssize_t (*next_write)(int, const void *, size_t);
 static int (*next_getsockopt)(int, int, int, void *, socklen_t *);
 
+/* Bytes of which no eight come twice within a period (the high ones of an LCG, Knuth's MMIX). */
+static void make_pattern(void)
+{
+	uint64_t state = 1;
+	size_t i;
+
+	for (i = 0; i < PERIOD; i++) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		pattern[i] = state >> 56;
+	}
+	for (; i < sizeof(pattern); i++)
+		pattern[i] = pattern[i - PERIOD];
+}
+
 __attribute__((constructor)) static void start(void)
 {
+	make_pattern();
 	next_select = dlsym(RTLD_NEXT, "select");
 	next_read = dlsym(RTLD_NEXT, "read");
 	next_write = dlsym(RTLD_NEXT, "write");
@@ -64,10 +90,28 @@ int select(int count, fd_set *readable, fd_set *writable, fd_set *except, struct
 	return ready;
 }
 
+__attribute__((destructor)) static void finish(void)
+{
+	const char *name = getenv("TESTBED_PAYLOAD");
+	FILE *file = name ? fopen(name, "w") : NULL;
+
+	if (!file)
+		return;
+	fprintf(file, "%llu %llu %llu\n", compared, wrong, first_wrong);
+	fclose(file);
+}
+
 ssize_t write(int fd, const void *data, size_t bytes)
 {
+	ssize_t done;
+
 	unused = 0;
-	return next_write(fd, data, bytes);
+	if (fd != data_fd)
+		return next_write(fd, data, bytes);
+	done = next_write(fd, pattern + place, bytes < BLOCK_BYTES ? bytes : BLOCK_BYTES);
+	if (done > 0)
+		place = (place + done) % PERIOD;
+	return done;
 }
 
 static void set_low_water(int fd)
@@ -84,12 +128,31 @@ static void set_low_water(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
 }
 
+/* Compare what came with the pattern, block by block. */
+static void compare(const char *data, size_t bytes)
+{
+	size_t part;
+
+	for (; bytes; data += part, bytes -= part) {
+		part = bytes < BLOCK_BYTES ? bytes : BLOCK_BYTES;
+		if (memcmp(data, pattern + place, part) && wrong++ == 0)
+			first_wrong = compared;
+		compared += part;
+		place = (place + part) % PERIOD;
+	}
+}
+
 ssize_t read(int fd, void *data, size_t bytes)
 {
+	ssize_t done;
+
 	/* The window grows in slow start; later this is but a small part of the calls. */
 	if (fd == data_fd && reads++ % READS_BETWEEN == 0)
 		set_low_water(fd);
-	return next_read(fd, data, bytes);
+	done = next_read(fd, data, bytes);
+	if (fd == data_fd && done > 0)
+		compare(data, done);
+	return done;
 }
 
 /* iperf3 asks for the congestion control of its data connection only, just before the data. */

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from errno import EAGAIN, EINPROGRESS, EPIPE
 
+from traffic.payload import PERIOD
 from traffic.tmix.records import FINISHED, UNFINISHED
 from traffic.tmix.sockets import (EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, IPPROTO_TCP,
                                   SEND_BUFFER_BYTES, SO_RCVLOWAT, SO_REUSEADDR, SOL_SOCKET, TCP_MAXSEG, bind,
-                                  choose_cca, close, connect, discard, send, set_option, shutdown, socket_error,
+                                  choose_cca, close, connect, receive, send, set_option, shutdown, socket_error,
                                   tcp_socket)
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
@@ -35,7 +36,6 @@ MOST_BYTES = 256 << 10
 # Raising the mark is one system call; it must save at least two wake-ups (segments).
 WORTH_BYTES = 3 * 1448
 
-MOST_AT_ONCE = 1 << 30
 NOWHERE = 1 << 62
 IN_EVENTS = EPOLLIN | EPOLLRDHUP | EPOLLET
 BROKEN = EPOLLERR | EPOLLHUP
@@ -45,7 +45,8 @@ class Connection:
     """State of one end; `number` names it in the event loop. Instants are ns since t0."""
 
     __slots__ = ("loop", "end", "index", "number", "fd", "state", "op", "last_op", "left",
-                 "peer_op", "peer_last", "mark", "read", "expected", "lowat", "closes", "listens")
+                 "peer_op", "peer_last", "mark", "read", "expected", "lowat", "closes", "listens", "out_place",
+                 "in_place")
 
     def __init__(self, loop: EventLoop, end: End, index: int, number: int) -> None:
         self.loop = loop
@@ -65,6 +66,8 @@ class Connection:
         # May close when all is over: has a FIN of its own, or has seen the peer's
         self.closes = self.op < self.last_op and not end.own_bytes[self.last_op - 1]
         self.listens = IN_EVENTS
+        # places in the payload's sequence: of the next byte to send, of the next to come
+        self.out_place, self.in_place = end.phases(index)
 
     def connect(self, now: int) -> None:
         """Initiator: open a socket of the connection's own port and begin to connect."""
@@ -98,6 +101,7 @@ class Connection:
         index, records = self.index, self.end.records
         self.fd = fd
         records.status[index] = UNFINISHED
+        self.end.note_cca(fd)
         if self.mark < NOWHERE:
             self.tune()
         # Without EPOLLOUT: it would be reported at once, and most programs never need it
@@ -111,6 +115,7 @@ class Connection:
             if events & BROKEN:
                 return self.fail(socket_error(self.fd), now)
             self.end.records.connected_us[self.index] = now // 1000
+            self.end.note_cca(self.fd)
             self.state = DATA
             self.go_on(now)
             if self.fd < 0 or not events & EPOLLIN:
@@ -133,13 +138,9 @@ class Connection:
 
     def take(self, now: int) -> None:
         """Read all there is; note which ADUs are complete; go on if they were waited for."""
-        missing = self.expected - self.read
-        n = discard(self.fd, missing if missing < MOST_AT_ONCE else MOST_AT_ONCE)
-        if n <= 0:
-            if n != -EAGAIN:
-                self.fail(-n or EPIPE, now)
+        if not self.receive_all(now):
             return
-        self.read = read = self.read + n
+        read = self.read
         if read >= self.mark:
             end, op, mark = self.end, self.peer_op, self.mark
             delivered_us, peer_bytes, now_us = end.records.delivered_us, end.peer_bytes, now // 1000
@@ -155,6 +156,25 @@ class Connection:
                     return
         if self.mark < NOWHERE:
             self.tune()
+
+    def receive_all(self, now: int) -> bool:
+        """Read all there is of what is to come, and look at it. False if nothing came, or the connection failed."""
+        loop, tally, before = self.loop, self.end.tally, self.read
+        asked = n = 0
+        while n == asked and self.read < self.expected:
+            asked = min(self.expected - self.read, SEND_BUFFER_BYTES)
+            n = receive(self.fd, loop.buffer_at, asked)
+            if n <= 0:
+                if n != -EAGAIN:
+                    self.fail(-n or EPIPE, now)
+                    return False
+                break
+            if loop.pattern.wrong(loop.buffer_at, n, self.in_place):
+                tally.note_wrong(self.index, self.read)
+            tally.checked_bytes += n
+            self.in_place = (self.in_place + n) % PERIOD
+            self.read += n
+        return self.read > before
 
     def tune(self) -> None:
         """Choose SO_RCVLOWAT for the rest of the peer's current ADU."""
@@ -211,12 +231,13 @@ class Connection:
         """Write what is left of the current op. True when it is all in the socket's buffer."""
         while self.left:
             size = self.left if self.left < SEND_BUFFER_BYTES else SEND_BUFFER_BYTES
-            n = send(self.fd, size)
+            n = send(self.fd, self.loop.pattern.address + self.out_place, size)
             if n < 0 and n != -EAGAIN:
                 self.fail(-n, now)
                 return False
             if n > 0:
                 self.left -= n
+                self.out_place = (self.out_place + n) % PERIOD
             if n < size:        # full: the kernel reports room once a third is free
                 self.state = ROOM
                 if not self.listens & EPOLLOUT:

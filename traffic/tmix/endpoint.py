@@ -14,9 +14,11 @@ import os
 from bisect import bisect_right
 from pathlib import Path
 
+from traffic import payload
 from traffic.tmix.plan import read_plan
 from traffic.tmix.records import INITIATOR, ROLES, Records, status_text
-from traffic.tmix.sockets import SO_REUSEADDR, SOL_SOCKET, bind, choose_cca, ip_bytes, listen, set_option, tcp_socket
+from traffic.tmix.sockets import (SO_REUSEADDR, SOL_SOCKET, bind, cca_of, choose_cca, ip_bytes, listen, set_option,
+                                  tcp_socket)
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class End:
         try:
             self.source, self.role = entry["source"], entry["role"]
             self.local, self.peer, self.port = entry["local"], entry["peer"], entry["port"]
-            path, self.cca = entry["plan"], entry.get("cca")
+            path, self.cca, self.flow = entry["plan"], entry.get("cca"), int(entry.get("flow", 0))
             self.name = Path(path).stem         # of its records
             self.local_ip, self.peer_ip = ip_bytes(self.local), ip_bytes(self.peer)
             self.first_port, self.ports = entry.get("ports", DEFAULT_PORTS)
@@ -74,6 +76,9 @@ class End:
             for column in ("first", "need", "wait_us", "bytes"):
                 setattr(self, f"{name}_{column}", getattr(plan, f"{side}_{column}"))
         self.start_us = plan.start_us
+        self._conn_ids = plan.conn_id
+        self.tally = payload.Tally()
+        self._ccas: dict[bytes, int] = {}
         self._mss_init, self._mss_acc = plan.mss_init, plan.mss_acc
         self.wraps = len(plan) > self.ports
         self.shares_ports = self.wraps  # several sockets to one port number
@@ -105,6 +110,15 @@ class End:
         mss = min(given) if given else 0
         return mss if mss < ETHERNET_MSS else 0
 
+    def phases(self, index: int) -> tuple[int, int]:
+        """Where in the payload's sequence what this end of a connection sends begins, and what it receives."""
+        return (payload.phase(self.flow, index, not self.initiates), payload.phase(self.flow, index, self.initiates))
+
+    def note_cca(self, fd: int) -> None:
+        """Count the congestion control of a connection that is established."""
+        name = cca_of(fd)
+        self._ccas[name] = self._ccas.get(name, 0) + 1
+
     def account(self) -> dict[str, Any]:
         """Counts of this end for the account on stdout."""
         records = self.records
@@ -116,8 +130,14 @@ class End:
         if self.initiates:
             late_us = max((started - planned for started, planned
                            in zip(records.start_us, self.start_us) if started >= 0), default=0)
-        return {"source": self.source, "role": self.role, "status": counts,
-                "read_bytes": sum(records.read_bytes), "latest_start_us": late_us}
+        wrong = self.tally.first_wrong
+        if wrong:
+            wrong = [self._conn_ids[wrong[0]], wrong[1]]
+        return {"flow": self.flow, "end": "sender" if self.initiates else "receiver",
+                "source": self.source, "role": self.role, "status": counts,
+                "read_bytes": sum(records.read_bytes), "latest_start_us": late_us,
+                "ccas": {name.decode("ascii", "replace"): count for name, count in sorted(self._ccas.items())},
+                **self.tally.account(), "first_wrong": wrong}
 
 
 def listener(end: End, nonblocking: bool) -> int:

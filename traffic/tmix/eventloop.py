@@ -7,14 +7,16 @@ happened by then is done with that one reading of the time.
 
 from __future__ import annotations
 
+import ctypes
 from errno import EAGAIN, ECONNABORTED
 from heapq import heappop, heappush, heapreplace
 
 from traffic.clock import now_ns
+from traffic.payload import Pattern
 from traffic.tmix.connection import Connection
 from traffic.tmix.endpoint import End, listener
 from traffic.tmix.records import NOT_STARTED
-from traffic.tmix.sockets import EPOLLIN, Epoll, accept, close
+from traffic.tmix.sockets import EPOLLIN, SEND_BUFFER_BYTES, Epoll, accept, close
 
 # After so many events in one go the clock is read again before the next sleep is computed
 MANY_EVENTS = 32
@@ -28,6 +30,10 @@ class EventLoop:
     def __init__(self, ends: list[End]) -> None:
         """Set up the listeners. Raises OSError."""
         self.epoll = Epoll()
+        self.pattern = Pattern(SEND_BUFFER_BYTES)
+        # of all connections: what is read is looked at at once
+        self._buffer = ctypes.create_string_buffer(SEND_BUFFER_BYTES)
+        self.buffer_at = ctypes.addressof(self._buffer)
         self.connections: dict[int, Connection] = {}
         self.stopping = False       # set by a signal handler
         self.strays = 0             # incoming connections that no plan knows

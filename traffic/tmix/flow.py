@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from errno import EPIPE, EPROTO
 
+from traffic.payload import PERIOD
 from traffic.tmix.records import FINISHED, NEVER, UNFINISHED
 from traffic.tmix.sockets import SEND_BUFFER_BYTES
 from traffic.tmix.uring import LINK, QUIET
@@ -34,7 +35,8 @@ class Flow:
     """State of one end of one connection. Instants are ns since t0."""
 
     __slots__ = ("loop", "ring", "end", "index", "number", "fd", "state", "op", "last_op", "left",
-                 "due", "peer_op", "peer_last", "mark", "read", "expected", "closes", "asked")
+                 "due", "peer_op", "peer_last", "mark", "read", "expected", "closes", "asked", "out_place", "in_place",
+                 "buffer")
 
     def __init__(self, loop: RingLoop, end: End, index: int, number: int, fd: int) -> None:
         self.loop, self.ring = loop, loop.ring
@@ -54,10 +56,14 @@ class Flow:
         # May close when all is over: has a FIN of its own, or has seen the peer's
         self.closes = self.op < self.last_op and not end.own_bytes[self.last_op - 1]
         self.asked = 0          # bytes of the read under way; 0: it is for EOF
+        self.buffer = 0         # where they go; 0: where nobody looks
+        # places in the payload's sequence: of the next byte to send, of the next to come
+        self.out_place, self.in_place = end.phases(index)
 
     def established(self, now: int) -> None:
         """Connected or accepted: wait for data or EOF, begin the program."""
         self.state = DATA
+        self.end.note_cca(self.fd)
         if self.expected:
             self._receive()
         elif not self.closes:
@@ -68,14 +74,30 @@ class Flow:
 
     def _receive(self) -> None:
         rest = self.mark - self.read
-        self.asked = rest if rest < SEND_BUFFER_BYTES else SEND_BUFFER_BYTES
+        self.asked = asked = rest if rest < SEND_BUFFER_BYTES else SEND_BUFFER_BYTES
+        self.buffer = self.loop.buffers.take(asked)
         self.ring.make_room()
-        self.ring.receive(self.fd, self.asked, 0, self.number | RECEIVE)
+        self.ring.receive(self.fd, self.buffer, asked, 0, self.number | RECEIVE)
 
     def _await_eof(self) -> None:
         self.asked = 0
         self.ring.make_room()
-        self.ring.receive(self.fd, 1, 0, self.number | RECEIVE)
+        self.ring.receive(self.fd, 0, 1, 0, self.number | RECEIVE)
+
+    def take(self, n: int) -> None:
+        """Look at the `n` bytes of the read that is over, and count them."""
+        tally, buffer = self.end.tally, self.buffer
+        if buffer:
+            loop = self.loop
+            if loop.pattern.wrong(buffer, n, self.in_place):
+                tally.note_wrong(self.index, self.read)
+            tally.checked_bytes += n
+            loop.buffers.give(self.asked, buffer)
+        else:
+            tally.unchecked_bytes += n
+        self.asked = 0
+        self.in_place = (self.in_place + n) % PERIOD
+        self.read += n
 
     def received(self, n: int, now: int) -> None:
         """A read is over, with `n` bytes."""
@@ -85,8 +107,7 @@ class Flow:
                 return self.fail(EPROTO, now)
             self.closes = True
             return self.close(now) if self.state == EOF else None
-        self.asked = 0
-        self.read += n
+        self.take(n)
         if n < asked:       # closed before it had sent everything
             return self.fail(EPIPE, now)
         if self.read == self.mark:
@@ -136,26 +157,29 @@ class Flow:
         ring, end, number = self.ring, self.end, self.number | SEND
         after = self.op + 1
         self.left = max(0, size - SEND_BUFFER_BYTES)
+        size -= self.left
+        address = self.loop.pattern.address + self.out_place
+        self.out_place = (self.out_place + size) % PERIOD
         if self.left:
-            size = SEND_BUFFER_BYTES
+            pass                # the rest follows this part
         elif after == self.last_op:
             if not self.closes and self._eof_is_last():
-                ring.send(self.fd, size, QUIET, number)
+                ring.send(self.fd, address, size, QUIET, number)
                 self.op, self.state = after, EOF
                 return
         elif end.own_need[after] > self.read:
             # what it waits for will come later than this write's end
-            ring.send(self.fd, size, QUIET, number)
+            ring.send(self.fd, address, size, QUIET, number)
             self.op, self.state = after, DATA
             return
         elif not end.own_bytes[after] and self.read == self.expected:
-            ring.send(self.fd, size, LINK | QUIET, number)
+            ring.send(self.fd, address, size, LINK | QUIET, number)
             ring.after(1000 * end.own_wait_us[after], LINK | QUIET, number)
             self.op = after
             self.due += 1000 * end.own_wait_us[after]
             self._submit_close()
             return
-        ring.send(self.fd, size, 0, number)
+        ring.send(self.fd, address, size, 0, number)
         self.state = WRITTEN
 
     def _eof_is_last(self) -> bool:

@@ -16,11 +16,14 @@ from errno import ECANCELED, ECONNABORTED, ETIME
 from heapq import heapify, heappop, heappush, heapreplace
 
 from traffic.clock import now_ns
+from traffic.payload import Pattern
+from traffic.tmix.buffers import Buffers
 from traffic.tmix.endpoint import End, listener
 from traffic.tmix.flow import (ACCEPT, AHEAD_OVER, CONNECT, CONNECTING, CUT, IGNORED, KIND_BITS, KIND_MASK, RECEIVE,
                                SEND, SHUTDOWN, SOCKET, Flow)
 from traffic.tmix.records import NEVER, NOT_STARTED, UNFINISHED
-from traffic.tmix.sockets import IPPROTO_TCP, SO_REUSEADDR, SOL_SOCKET, TCP_CONGESTION, TCP_MAXSEG, close, tcp_socket
+from traffic.tmix.sockets import (IPPROTO_TCP, SEND_BUFFER_BYTES, SO_REUSEADDR, SOL_SOCKET, TCP_CONGESTION, TCP_MAXSEG,
+                                  close, tcp_socket)
 from traffic.tmix.uring import LINK, QUIET, Ring
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
@@ -44,6 +47,7 @@ class RingLoop:
         self.stopping = False       # set by a signal handler
         self.strays = 0             # incoming connections that no plan knows
         self.ring = Ring(RING_ENTRIES)
+        self.pattern, self.buffers = Pattern(SEND_BUFFER_BYTES), Buffers()
         self.t0_ns = self._end_ns = 0
         self._flows: dict[int, Flow] = {}
         self._count = 0             # number of the next flow
@@ -218,7 +222,7 @@ class RingLoop:
         for number, result in completed:
             flow = self._flows.get(number >> KIND_BITS)
             if flow is not None and number & KIND_MASK == RECEIVE and flow.asked and result > 0:
-                flow.read += result
+                flow.take(result)
 
     def _cut(self, now: int) -> None:
         """Note how far the unfinished connections came by `now`."""

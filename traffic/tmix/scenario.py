@@ -175,8 +175,8 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
                 ("acceptor", flow.receiver, flow.dst, flow.src, flow.receiver_cca),
                 ("initiator", flow.sender, flow.src, flow.dst, flow.sender_cca)):
             endpoints.setdefault(node, []).append({
-                "source": flow.source, "role": role, "plan": f"{context.guest_dir}/{plan}", "local": local,
-                "peer": peer, "port": flow.dport, "ports": flow.source_range, "cca": cca})
+                "flow": flow.flow, "source": flow.source, "role": role, "plan": f"{context.guest_dir}/{plan}",
+                "local": local, "peer": peer, "port": flow.dport, "ports": flow.source_range, "cca": cca})
     programs = []
     # servers first: every program is ready before any starts, but logs read better
     for node in sorted(endpoints, key=lambda n: (endpoints[n][0]["role"] != "acceptor", n)):

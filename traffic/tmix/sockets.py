@@ -33,7 +33,6 @@ IPPROTO_TCP = 6
 TCP_MAXSEG = 2
 TCP_CONGESTION = 13
 SHUT_WR = 1
-MSG_TRUNC = 0x20
 MSG_NOSIGNAL = 0x4000
 PR_SET_TIMERSLACK = 29
 
@@ -50,7 +49,7 @@ EPOLL_CTL_MOD = 3
 _EVENT = struct.Struct("<IQ" if os.uname().machine == "x86_64" else "<I4xQ")
 SOCKADDR_IN = struct.Struct("=H2s4s8x")   # family, port and address in network byte order
 MAX_EVENTS = 256
-# What every ADU is cut from; the peer discards what it gets.
+# The most that is written or read at once
 SEND_BUFFER_BYTES = 1 << 18
 
 # PyDLL keeps the interpreter lock: there is only one thread
@@ -92,8 +91,10 @@ _address_size = ctypes.c_int(SOCKADDR_IN.size)
 _address_size_at = ctypes.addressof(_address_size)
 _event = ctypes.create_string_buffer(_EVENT.size)
 _event_at = ctypes.addressof(_event)
-_zeros = ctypes.create_string_buffer(SEND_BUFFER_BYTES)
-_zeros_at = ctypes.addressof(_zeros)
+_name = ctypes.create_string_buffer(16)        # TCP_CA_NAME_MAX
+_name_at = ctypes.addressof(_name)
+_name_size = ctypes.c_int()
+_name_size_at = ctypes.addressof(_name_size)
 _pack_event, _pack_address = _EVENT.pack_into, SOCKADDR_IN.pack_into
 
 
@@ -164,15 +165,21 @@ def socket_error(fd: int) -> int:
     return _option.value
 
 
-def send(fd: int, size: int) -> int:
-    """Write up to `size` bytes, at most SEND_BUFFER_BYTES."""
-    sent: int = _send(fd, _zeros_at, size, MSG_NOSIGNAL)
+def cca_of(fd: int) -> bytes:
+    """The congestion control that a socket uses now; b"" if it does not say."""
+    _name_size.value = 16
+    return _name.value if _getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, _name_at, _name_size_at) == 0 else b""
+
+
+def send(fd: int, address: int, size: int) -> int:
+    """Write up to `size` bytes from an address."""
+    sent: int = _send(fd, address, size, MSG_NOSIGNAL)
     return sent if sent >= 0 else -_errno()
 
 
-def discard(fd: int, size: int) -> int:
-    """Read up to `size` bytes without copying them anywhere; see MSG_TRUNC in tcp(7)."""
-    taken: int = _recv(fd, None, size, MSG_TRUNC)
+def receive(fd: int, address: int, size: int) -> int:
+    """Read up to `size` bytes to an address."""
+    taken: int = _recv(fd, address, size, 0)
     return taken if taken >= 0 else -_errno()
 
 

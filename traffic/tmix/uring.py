@@ -101,11 +101,9 @@ class Ring:
 
         self._arguments = bytearray(_ARGUMENT_BYTES * self._entries)
         self._arguments_at = _address(self._arguments)
-        # Anonymous memory that nobody writes is one page of zeros, and what is received may
-        # overwrite itself: nobody looks at it
-        self._zeros = mmap.mmap(-1, SEND_BUFFER_BYTES)
+        # What nobody looks at may overwrite itself
         self._sink = mmap.mmap(-1, SEND_BUFFER_BYTES)
-        self._zeros_at, self._sink_at = _address(self._zeros), _address(self._sink)
+        self._sink_at = _address(self._sink)
         # While waiting no signal is blocked, whatever the caller blocks otherwise
         self._signals = bytearray(8)
         self._wait = bytearray(_WAIT.pack(_address(self._signals), 8, 0, 0))
@@ -180,15 +178,16 @@ class Ring:
         """
         self._put(_OP_ACCEPT, 0, 0, fd, size_at, address_at, 0, SOCK_CLOEXEC, number)
 
-    def send(self, fd: int, size: int, flags: int, number: int) -> None:
-        """Write `size` bytes, at most SEND_BUFFER_BYTES; completes when all are written."""
-        self._put(_OP_SEND, flags, 0, fd, 0, self._zeros_at, size,
-                  _MSG_WAITALL | MSG_NOSIGNAL, number)
+    def send(self, fd: int, address: int, size: int, flags: int, number: int) -> None:
+        """Write the `size` bytes at an address; completes when all are written."""
+        self._put(_OP_SEND, flags, 0, fd, 0, address, size, _MSG_WAITALL | MSG_NOSIGNAL, number)
 
-    def receive(self, fd: int, size: int, flags: int, number: int) -> None:
-        """Read `size` bytes, at most SEND_BUFFER_BYTES; fewer only before EOF or an error."""
-        self._put(_OP_RECV, flags, _POLL_FIRST, fd, 0, self._sink_at, size,
-                  _MSG_WAITALL, number)
+    def receive(self, fd: int, address: int, size: int, flags: int, number: int) -> None:
+        """Read `size` bytes; fewer only before EOF or an error.
+
+        address: where to; 0 if nobody looks at them, and they are no more than SEND_BUFFER_BYTES.
+        """
+        self._put(_OP_RECV, flags, _POLL_FIRST, fd, 0, address or self._sink_at, size, _MSG_WAITALL, number)
 
     def shutdown(self, fd: int, flags: int, number: int) -> None:
         """Send FIN, go on receiving."""

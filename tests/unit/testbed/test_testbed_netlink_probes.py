@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """queue and tcp_info: the half that turns what was recorded into tables."""
+import contextlib
 import struct
 
 import numpy as np
@@ -38,6 +39,7 @@ def test_queue_samples_become_a_table_with_link_names(tmp_path):
         (10_000, 1, 66, 1, 0, 0, 0),
     ]
     np.array(rows, dtype="<i8").tofile(tmp_path / "queue.bin")
+    (tmp_path / "edge_queue.bin").touch()
     queue.collect(tmp_path, tmp_path, {"network": NETWORK})
     table = pd.read_csv(tmp_path / "queue.csv.gz")
     assert list(table) == ["t_us", "link", "sent_bytes", "sent_packets", "drops", "backlog_bytes", "backlog_packets"]
@@ -46,35 +48,47 @@ def test_queue_samples_become_a_table_with_link_names(tmp_path):
     ]
 
 
-class _Qdisc:
-    def __init__(self, *readings):
-        self.readings = list(readings)
-
-    def read(self):
-        return self.readings.pop(0)
-
-    def close(self):
-        pass
+class _Network:
+    @contextlib.contextmanager
+    def in_namespace(self, name):
+        yield
 
 
-def test_queue_counts_from_its_start_and_past_the_wrap_of_the_drop_counter(tmp_path):
-    sampler = queue.Sampler({"interval_us": 5}, None, NETWORK, tmp_path)
+def test_queue_counts_from_its_start_and_past_the_wrap_of_the_drop_counter(tmp_path, monkeypatch):
+    """Bottlenecks at every sample, the others every second one; one socket for each node."""
+    readings = {1: [(50, 5, 0, 9, 1), (60, 6, 0, 0, 0), (80, 8, 1, 3028, 2)],
+                2: [(1000, 10, 2**32 - 3, 0, 0), (1100, 11, 2**32 - 1, 0, 0), (1200, 12, 3, 1514, 1),
+                    (1300, 13, 3, 0, 0)],
+                3: [(0, 0, 0, 0, 0)] * 4}
+    shares = {}
+
+    class Qdisc:
+        def __init__(self, ifindex, shared):
+            self.ifindex, self.socket, shares[ifindex] = ifindex, shared or object(), shared
+
+        def read(self):
+            return readings[self.ifindex].pop(0)
+
+        def close(self):
+            pass
+    monkeypatch.setattr(queue, "Qdisc", Qdisc)
+    links = [{**link, "ifindex": number, "from": node} for number, (link, node) in
+             enumerate(zip(NETWORK["links"], ("n1", "r1", "r1")), start=1)]
+    sampler = queue.Sampler({"interval_us": 5, "edge_interval_us": 10}, _Network(), {"links": links}, tmp_path)
     assert sampler.interval_us == 5
-    sampler._qdiscs = [
-        _Qdisc((1100, 11, 2**32 - 1, 0, 0), (1200, 12, 3, 1514, 1)),
-        _Qdisc((0, 0, 0, 0, 0), (0, 0, 0, 0, 0)),
-    ]
-    sampler._start = [(1000, 10, 2**32 - 3), (0, 0, 0)]
-    sampler.sample(0)
-    sampler.sample(5)
-    assert sampler.close() == {}
+    sampler.open()
+    assert {number for number, shared in shares.items() if shared} == {3}
+    for t_us in (0, 5, 10):
+        sampler.sample(t_us)
+    assert sampler.close() == {} and not any(readings.values())
     queue.collect(tmp_path, tmp_path, {"network": NETWORK})
+    columns = ["t_us", "link", "sent_bytes", "sent_packets", "drops", "backlog_bytes", "backlog_packets"]
     table = pd.read_csv(tmp_path / "queue.csv.gz")
-    there = table[table["link"] == "there"]
-    assert there[["sent_bytes", "sent_packets", "drops", "backlog_packets"]].values.tolist() == [
-        [100, 1, 2, 0],
-        [200, 2, 6, 1],
-    ]
+    assert table[table["link"] == "there"].values.tolist() == [
+        [0, "there", 100, 1, 2, 0, 0], [5, "there", 200, 2, 6, 1514, 1], [10, "there", 300, 3, 6, 0, 0]]
+    edges = pd.read_csv(tmp_path / "edge_queue.csv.gz")
+    assert list(edges) == columns
+    assert edges.values.tolist() == [[0, "edge", 10, 1, 0, 0, 0], [10, "edge", 30, 3, 1, 3028, 2]]
 
 
 # -- inet_diag ------------------------------------------------------------------------------
@@ -350,7 +364,7 @@ def test_statistics_of_a_root_qdisc(tmp_path):
 
     def qdisc(reply):
         made = _netlink.Qdisc.__new__(_netlink.Qdisc)
-        made._socket, made._request, made._buffer, made._layout = Socket(reply), bytes(36), bytearray(16384), None
+        made.socket, made._request, made._buffer, made._layout = Socket(reply), bytes(36), bytearray(16384), None
         return made
 
     def reply(*attributes):

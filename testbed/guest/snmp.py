@@ -68,7 +68,7 @@ class Snmp:
 
 def read() -> Counters:
     """The counters of the current namespace."""
-    found = {}
+    found: Counters = {}
     for path in _FILES:
         with open(path, encoding="ascii") as f:
             found.update(parse(f.read()))

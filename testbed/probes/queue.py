@@ -65,7 +65,9 @@ class _Queues:
         sockets: dict[str, socket.socket] = {}
         for link in self._links:
             with self._network.in_namespace(link["from"]):
-                self._qdiscs.append(Qdisc(link["ifindex"], shared=sockets.get(link["from"])))
+                # those of bottlenecks were chosen when the network was built
+                index = link["ifindex"] or socket.if_nametoindex(link["device"])
+                self._qdiscs.append(Qdisc(index, shared=sockets.get(link["from"])))
             sockets[link["from"]] = self._qdiscs[-1].socket
         self._start = [qdisc.read()[:3] for qdisc in self._qdiscs]
 

@@ -72,7 +72,8 @@ def test_every_field(load):
     assert small.timing.record() == {
         "prefill_us": 10**6, "warmup_us": 2 * 10**6, "test_us": 3 * 10**6, "duration_us": 6 * 10**6}
     assert small.hosts == {"ecn": 1, "sack": 1, "sysctls": {"net.ipv4.tcp_rmem": "4096 131072 6291456"}}
-    assert small.probes == {"queue": {"interval_us": 10_000, "edge_interval_us": 1_000_000}, "tcp_info": {"interval_us": 1_000_000}}
+    assert small.probes == {"queue": {"interval_us": 10_000, "edge_interval_us": 1_000_000},
+                            "tcp_info": {"interval_us": 1_000_000}}
     assert (small.default_ccas, small.default_seeds, small.parameters) == (["reno", "cubic"], 3, {"size": "small"})
 
 
@@ -341,7 +342,8 @@ def test_settings_of_the_kernel_have_dots_in_their_names(load):
 
 def test_extra_probes(load):
     assert load(probes=["tcp_probe", "queue"]).probes == {
-        "queue": {"interval_us": 10_000, "edge_interval_us": 1_000_000}, "tcp_info": {"interval_us": 1_000_000}, "tcp_probe": {}}
+        "queue": {"interval_us": 10_000, "edge_interval_us": 1_000_000}, "tcp_info": {"interval_us": 1_000_000},
+        "tcp_probe": {}}
 
 
 def test_no_quick_version(load):

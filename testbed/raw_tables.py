@@ -64,11 +64,11 @@ TABLES = {
         "state of every connected socket, sampled; its fields in struct tcp_info have the same or a similar name",
         _columns("t_us sport dport",
                  "ca_state cwnd ssthresh srtt_us rttvar_us min_rtt_us rto_us mss unacked lost retrans total_retrans "
-                 "bytes_acked bytes_received bytes_sent bytes_retrans delivered delivery_rate_bps pacing_rate_bps "
-                 "busy_us rwnd_limited_us sndbuf_limited_us", "node src dst state cca",
+                 "bytes_acked bytes_received bytes_sent bytes_retrans delivered delivery_rate_bps app_limited "
+                 "pacing_rate_bps busy_us rwnd_limited_us sndbuf_limited_us", "node src dst state cca",
                  order="t_us node src sport dst dport state cca ca_state cwnd ssthresh srtt_us rttvar_us min_rtt_us "
                        "rto_us mss unacked lost retrans total_retrans bytes_acked bytes_received bytes_sent "
-                       "bytes_retrans delivered delivery_rate_bps pacing_rate_bps busy_us rwnd_limited_us "
+                       "bytes_retrans delivered delivery_rate_bps app_limited pacing_rate_bps busy_us rwnd_limited_us "
                        "sndbuf_limited_us")),
     "tcp_probe": Table(
         "a row for each segment that an established connection receives, with the state before it is processed; "

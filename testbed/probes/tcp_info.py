@@ -20,7 +20,7 @@ _RECORD = struct.Struct("=qHHI")            # t_us, node number, 0, length of th
 
 #: column -> (offset in struct tcp_info, struct code)
 _FIELDS = {
-    "ca_state": (1, "B"), "rto_us": (8, "I"), "mss": (16, "I"), "unacked": (24, "I"), "lost": (32, "I"),
+    "ca_state": (1, "B"), "limited": (7, "B"), "rto_us": (8, "I"), "mss": (16, "I"), "unacked": (24, "I"), "lost": (32, "I"),
     "retrans": (36, "I"), "srtt_us": (68, "I"), "rttvar_us": (72, "I"), "ssthresh": (76, "I"),
     "cwnd": (80, "I"), "total_retrans": (100, "I"), "pacing_rate": (104, "Q"), "bytes_acked": (120, "Q"),
     "bytes_received": (128, "Q"), "min_rtt_us": (148, "I"), "delivery_rate": (160, "Q"),
@@ -150,6 +150,8 @@ def _decode(data: Any, layout: _Layout, offsets: Any, times_us: Any, nodes: Any,
         known = offset + struct.calcsize("=" + code) <= length        # older kernels tell less
         columns[name] = field(offset, _DTYPES[code], first).astype(np.uint64) if known \
             else np.zeros(len(offsets), np.uint64)
+    # the lowest bit: the application had nothing to send while cwnd had room (tcpi_delivery_rate_app_limited)
+    columns["app_limited"] = columns.pop("limited") & np.uint64(1)
     columns["delivery_rate_bps"] = columns.pop("delivery_rate") * np.uint64(8)
     pacing = columns.pop("pacing_rate")
     unlimited = pacing == np.uint64(2**64 - 1)

@@ -220,6 +220,13 @@ def test_many_messages_are_ordered_by_time_and_socket(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("limited, flag", [(0b000, 0), (0b001, 1), (0b110, 0), (0b111, 1)])
+def test_only_the_lowest_bit_says_that_the_application_was_the_limit(tmp_path, limited, flag):
+    info = attribute(2, tcp_info_struct(limited=limited))
+    table = collect(tmp_path, record(0, 0, socket_message("10.0.1.2", 1, "10.0.2.1", 80, info)))
+    assert table["app_limited"].tolist() == [flag]
+
+
 def test_odd_messages(tmp_path):
     """No tcp_info: not a connection. A kernel with a shorter structure: zeros. Unlimited pacing: empty."""
     unlimited = tcp_info_struct(pacing_rate=2**64 - 1, bytes_sent=77)

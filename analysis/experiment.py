@@ -59,6 +59,19 @@ class Experiment:
     def scenario(self) -> str:
         return str(self.description.get("scenario", self.path.name))
 
+    @cached_property
+    def engine(self) -> str:
+        """The engine of its runs; several where somebody listed runs of several."""
+        return self._of_runs("engine") or str(self.description.get("engine") or "")
+
+    @cached_property
+    def kernel(self) -> str:
+        """The kernel's release, '' where there was none."""
+        return self._of_runs("kernel")
+
+    def _of_runs(self, fact: str) -> str:
+        return ", ".join(dict.fromkeys(text for run in self.runs if run.finished and (text := getattr(run, fact))))
+
     @property
     def parameters(self) -> dict[str, Any]:
         """Choices of the scenario, the same for all runs."""

@@ -8,20 +8,21 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jinja2
 
-from analysis import figures, report_flows, report_network, report_tables
+from analysis import columns, figures, report_network, report_page, stats
+from analysis.comparisons import Comparisons
 from analysis.experiment import Experiment
 from analysis.runs import AnalysisError
 from analysis.tables import Results, flatten
 
 TEMPLATES = Path(__file__).parent / "templates"
 TABLES = {
-    "summary": "mean and 95 % interval of every metric per congestion control",
+    "summary": "mean and 95 % interval of every metric per congestion control, with n and seeds",
     "runs": "one row per run",
-    "comparison": "every congestion control against the first, metric by metric",
+    "comparison": "every congestion control against the first, metric by metric: difference, interval, p, result",
 }
 
 
@@ -32,8 +33,8 @@ class Report(NamedTuple):
     problems: dict[str, str]
 
 
-def build_report(experiment_dir: Path | str) -> Report:
-    """Write experiment_dir/report/ with an index.html.
+def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN) -> Report:
+    """Write experiment_dir/report/ with an index.html; margin: what counts as equal, as a share of the reference.
 
     Built beside its place and renamed, so that a report is never half-written.
     AnalysisError when the experiment cannot be read or the report not be written; runs that
@@ -52,9 +53,12 @@ def build_report(experiment_dir: Path | str) -> Report:
         raise AnalysisError(f"{target}: cannot be written: {error.strerror}") from None
     try:
         building.chmod(0o755)
-        tables = results.write(building / "tables")
+        tables = columns.tables(results)
+        comparisons = Comparisons(results, tables.all(), margin)
+        written = _write_tables(results, comparisons, building / "tables")
         drawn, errors = figures.draw_all(experiment, building / "figures")
-        html = _render(experiment, results, drawn, errors, building, [path.stem for path in tables])
+        page = report_page.context(results, comparisons, tables, margin)
+        html = _render(experiment, page, drawn, errors, building, written)
         (building / "index.html").write_text(html, encoding="utf-8", errors="replace")
         _replace(building, target)
     except OSError as error:
@@ -77,15 +81,21 @@ def _replace(building: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _render(experiment: Experiment, results: Results, drawn: list[figures.Figure], errors: list[dict[str, str]],
+def _write_tables(results: Results, comparisons: Comparisons, folder: Path) -> list[str]:
+    """Write summary.csv, runs.csv and (two subjects or more) comparison.csv; returns their names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {"summary": results.summary(), "runs": results.runs()}
+    if len(results.experiment.subjects) > 1:
+        found["comparison"] = comparisons.frame()
+    for name, table in found.items():
+        table.to_csv(folder / f"{name}.csv", index=False, float_format="%.10g")
+    return list(found)
+
+
+def _render(experiment: Experiment, page: dict[str, Any], drawn: list[figures.Figure], errors: list[dict[str, str]],
             folder: Path, tables: list[str]) -> str:
-    loader = jinja2.FileSystemLoader(TEMPLATES)
-    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True,
-                                     lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    template = environment.get_template("report.html.j2")
-    return str(template.render(
-        **report_tables.context(experiment, results),
-        long_flow_tables=report_flows.tables(experiment, results),
+    return str(templates().get_template("report.html.j2").render(
+        **page,
         network_tables=report_network.tables(experiment),
         figures=[{**figure._asdict(), "data": _inline(folder / "figures" / f"{figure.name}.svg")}
                  for figure in drawn],
@@ -93,6 +103,12 @@ def _render(experiment: Experiment, results: Results, drawn: list[figures.Figure
         tables=[(name, TABLES[name]) for name in tables],
         parameters=flatten(experiment.parameters),
     ))
+
+
+def templates() -> jinja2.Environment:
+    """The templates of pages; everything that is put into them is escaped."""
+    return jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
+                              lstrip_blocks=True, undefined=jinja2.StrictUndefined)
 
 
 def _inline(svg: Path) -> str:

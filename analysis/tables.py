@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tables over an experiment: runs.csv, summary.csv, comparison.csv."""
+"""Tables over an experiment: runs.csv, summary.csv."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,12 +10,14 @@ import pandas as pd
 from analysis import comparing, metrics, stats
 from analysis.experiment import Experiment, Row
 from analysis.metrics import load_metrics
+from analysis.runs import AnalysisError, State
 
-SUMMARY_COLUMNS = ["subject", "metric", "scope", "unit", "n", "mean", "ci95_low", "ci95_high"]
-COMPARISON_COLUMNS = ["metric", "scope", "unit", "reference", "subject", "n_reference", "n",
-                      "difference", "ci95_low", "ci95_high", "result"]
-RUN_COLUMNS = ["scenario", "run", "id", "subject", "seed", "status", "verdict", "used_in_means", "error", "virtual_s",
-               "wall_s"]
+SUMMARY_COLUMNS = ["subject", "metric", "scope", "unit", "n", "seeds", "scale", "mean", "ci95_low", "ci95_high"]
+COMPARISON_COLUMNS = ["family", "metric", "scope", "unit", "reference", "subject", "method", "seeds", "n_reference",
+                      "n", "reference_mean", "mean", "scale", "difference", "ci95_low", "ci95_high", "p", "p_holm",
+                      "p_equal", "p_equal_holm", "margin_percent", "result"]
+RUN_COLUMNS = ["scenario", "engine", "kernel", "run", "id", "subject", "seed", "status", "verdict", "used_in_means",
+               "error", "virtual_s", "wall_s"]
 _UNIT_NAMES = {"Mbit/s": "mbit_per_s", "%": "percent", "1": ""}
 
 
@@ -44,10 +45,17 @@ class Results:
         self.experiment = experiment
         self.problems: dict[str, str] = {}
         frames = []
+        keys: dict[str, comparing.PairingKey] = {}
         verdicts = experiment.verdicts      # may find runs damaged
         for run in experiment.runs:
             if run.name not in verdicts:
                 self.problems[run.name] = run.state.message
+                continue
+            try:
+                keys[run.name] = comparing.pairing_key(run)
+            except AnalysisError as error:
+                self.problems[run.name] = str(error)
+                run.state = State("damaged", str(error))
                 continue
             frames.append(load_metrics(run).assign(
                 run=run.name, label=experiment.row_of(run).label, usable=run in experiment.usable_runs))
@@ -55,7 +63,6 @@ class Results:
         self.values = (pd.concat(frames, ignore_index=True) if frames
                        else pd.DataFrame(columns=columns))
         used = self.values[self.values["usable"].astype(bool)]
-        keys = {run.name: comparing.pairing_key(run) for run in experiment.usable_runs if run.name in verdicts}
         self._samples: dict[tuple[str, str, str], dict[comparing.PairingKey, float]] = {
             key: dict(zip(group["run"].map(keys), group["value"])) for key, group
             in used.groupby(["label", "metric", "scope"], sort=False)}
@@ -80,37 +87,34 @@ class Results:
         """Unit of a metric, None when no usable run has it."""
         return self._units.get((metric, scope))
 
+    def measured(self) -> list[tuple[str, str]]:
+        """(metric, scope) of all that any usable run has."""
+        return list(self._units)
+
+    def seeds(self, row: Row, metric: str, scope: str) -> list[int]:
+        """The seeds of a sample."""
+        return sorted(key.seed for key in self.keyed(row, metric, scope))
+
     def scopes(self, metric: str) -> list[str]:
         """Scopes in which any usable run has a metric."""
         return self._scopes.get(metric, [])
 
     def summary(self) -> pd.DataFrame:
-        """Long form: scenario parameters, point, subject, metric, scope, unit, n, mean, 95 % interval."""
+        """Long form: scenario, engine, kernel, parameters, point, then SUMMARY_COLUMNS.
+
+        The mean of a ratio (`scale` geometric) and its interval are those of the logarithms.
+        """
         rows = []
         place = {row.label: row for row in self.experiment.rows}
         for (label, metric, scope), sample in self._samples.items():
             found = stats.summarise(list(sample.values()), self.is_ratio(metric))
-            rows.append((*place[label].point, place[label].subject, metric, scope, self._units[metric, scope],
-                         found.n, found.mean, found.low, found.high, label))
-        table = pd.DataFrame(rows, columns=[*self._axes(), *SUMMARY_COLUMNS, "label"])
+            seeds = " ".join(str(key.seed) for key in sorted(sample))
+            rows.append((*place[label].point, place[label].subject, metric, scope, self._units[metric, scope], found.n,
+                         seeds, "geometric" if found.ratio else "arithmetic", found.mean, found.low, found.high, label))
+        table = pd.DataFrame(rows, columns=[*self.axes(), *SUMMARY_COLUMNS, "label"])
         order = {row.label: index for index, row in enumerate(self.experiment.rows)}
         table = table.sort_values("label", key=lambda column: column.map(order), kind="stable")
         return self._with_parameters(table.drop(columns="label"))
-
-    def comparison(self) -> pd.DataFrame:
-        """Every subject against the first one at the same point, metric by metric (Welch's 95 % interval)."""
-        rows = []
-        for metric, scope in self._units:
-            for row in self.experiment.rows:
-                reference = self.experiment.reference(row)
-                first, second = self.keyed(reference, metric, scope), self.keyed(row, metric, scope)
-                if row == reference or not first or not second:
-                    continue
-                found = comparing.compare(first, second, self.is_ratio(metric))
-                rows.append((*row.point, metric, scope, self._units[metric, scope], reference.subject, row.subject,
-                             len(first), len(second), found.difference, found.low, found.high,
-                             RESULTS[found.distinguishable]))
-        return pd.DataFrame(rows, columns=[*self._axes(), *COMPARISON_COLUMNS])
 
     def runs(self) -> pd.DataFrame:
         """One row per run: status, verdict, and its metrics but for those by size."""
@@ -119,7 +123,7 @@ class Results:
         for run in self.experiment.runs:
             finished = run.name in self.experiment.verdicts
             row = {"run": run.name, "id": run.path.name,
-                   **dict(zip(self._axes(), self.experiment.row_of(run).point)),
+                   **dict(zip(self.axes(), self.experiment.row_of(run).point)),
                    "subject": run.subject, "seed": run.seed, "status": run.state.kind,
                    "verdict": self.experiment.verdict(run) if finished else "",
                    "used_in_means": run in self.experiment.usable_runs,
@@ -134,33 +138,20 @@ class Results:
             rows.append(row)
         return self._with_parameters(pd.DataFrame(rows))
 
-    def _axes(self) -> list[str]:
+    def axes(self) -> list[str]:
         """Columns of the point; an axis that has the name of another column is told apart."""
         taken = {*SUMMARY_COLUMNS, *COMPARISON_COLUMNS, *RUN_COLUMNS}
         return [f"axis.{axis.key}" if axis.key in taken else axis.key for axis in self.experiment.axes]
 
     def _with_parameters(self, table: pd.DataFrame) -> pd.DataFrame:
-        head = {"scenario": self.experiment.scenario, **flatten(self.experiment.parameters)}
+        head = {"scenario": self.experiment.scenario, "engine": self.experiment.engine,
+                "kernel": self.experiment.kernel, **flatten(self.experiment.parameters)}
         taken = set(table.columns)
         named = {f"parameter.{key}" if key in taken else key: value
                  for key, value in head.items()}
         front = pd.DataFrame({key: [value] * len(table) for key, value in named.items()},
                              index=table.index)
         return pd.concat([front, table], axis=1)
-
-    def write(self, folder: Path) -> list[Path]:
-        """Write runs.csv, summary.csv and (two subjects or more) comparison.csv."""
-        folder.mkdir(parents=True, exist_ok=True)
-        tables = {"summary": self.summary(), "runs": self.runs()}
-        if len(self.experiment.subjects) > 1:
-            tables["comparison"] = self.comparison()
-        for name, table in tables.items():
-            table.to_csv(folder / f"{name}.csv", index=False, float_format="%.10g")
-        return [folder / f"{name}.csv" for name in tables]
-
-
-RESULTS = {True: "different", False: "not distinguishable",
-           None: "no interval (needs two seeds or more)"}
 
 
 def column_name(metric: str, scope: str, unit: str) -> str:

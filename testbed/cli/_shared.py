@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from testbed import engines
+from testbed import engines, units
 
 _KERNEL_HELP = "a version such as 6.12 (default), newest, a kernel tree or a tarball"
 
@@ -20,6 +20,22 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     add_kernel_argument(parser)
     parser.add_argument("--no-confine", action="store_true",
                         help="let guests read all files that you may read, and not only the system's")
+
+
+def add_margin_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--margin", type=share, default=0.05, metavar="PERCENT",
+                        help="what counts as equal, in percent of the reference (default: 5%%; docs/statistics.md)")
+
+
+def share(text: str) -> float:
+    """'5%' -> 0.05"""
+    try:
+        kind, value = units.parse(text.strip()) or ("", 0)
+    except ValueError:
+        kind, value = "", 0
+    if kind != "percent" or not 0 < value < 100:
+        raise argparse.ArgumentTypeError(f"{text!r}: a percentage above 0 and below 100 expected, such as 5%")
+    return float(value) / 100
 
 
 def engine_options(arguments: argparse.Namespace) -> dict[str, Any]:

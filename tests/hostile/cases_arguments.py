@@ -43,6 +43,10 @@ CASES = [
     _run("jobs-negative", "--jobs.*a number from 1 to", "--jobs=-1"),
     _run("jobs-word", "--jobs.*a number from 1 to", "--jobs", "two"),
     _run("jobs-superscript", "--jobs.*a number from 1 to", "--jobs", "²"),
+    *[_words(f"margin-{name}", "--margin.*a percentage above 0 and below 100 expected, such as 5%",
+             "report", "x", f"--margin={margin}")
+      for name, margin in (("zero", "0%"), ("negative", "-5%"), ("whole", "100%"), ("bare", "5"), ("word", "some"),
+                           ("nan", "nan%"), ("time", "5 ms"), ("huge", "1e999%"))],
     _run("engine-unknown", "no engine 'moon'; there are: ", "--engine", "moon"),
     _run("engine-path", "no engine '../../x'", "--engine", "../../x"),
     _run("engine-private", "no engine '__init__'", "--engine", "__init__"),

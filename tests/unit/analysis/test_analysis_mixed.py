@@ -6,7 +6,7 @@ import json
 import pytest
 
 import fixture
-from analysis import report_flows, report_network
+from analysis import columns, report_network
 from analysis.experiment import Experiment
 from analysis.runs import Run
 from analysis.tables import Results
@@ -130,7 +130,7 @@ def test_the_report_shows_what_was_built_and_run(tmp_path):
     experiment = Experiment(path)
     account(experiment.runs[0].path, {"flow": 10, "sent_packets": 10, "lost_packets": 1, "received_bytes": 1_000_000})
     experiment = Experiment(path)
-    titles = [table.title for table in report_flows.tables(experiment, Results(experiment))]
+    titles = [table.title for table in columns.tables(Results(experiment)).flows]
     assert titles == ["Congestion controls side by side, connections", "UDP flows"]
     links, paths, flows = report_network.tables(experiment)
     assert links.rows[0] == ["right_to_left", "r2 to r1", "yes", "100 Mbit/s", "2 ms", "pfifo", "850",

@@ -84,12 +84,20 @@ def test_failure_leaves_the_old_report(tmp_path, monkeypatch):
 def test_one_run_says_that_there_is_no_interval(tmp_path):
     html, _ = build(tmp_path, ccas=["reno"], seeds=[1])
     assert "there is no confidence interval" in html
-    assert "&plusmn;" not in html and "&asymp;" not in html
+    assert "±" not in html and "&plusmn;" not in html and 'class="mark' not in html and "one by one" not in html
 
 
-def test_equal_ccas_are_marked(tmp_path):
-    html, _ = build(tmp_path, seeds=[1, 2])
-    assert 'title="not distinguishable from reno"' in html
+def test_ccas_are_marked_against_the_first(tmp_path):
+    html, _ = build(tmp_path, seeds=[1, 2], shapes={"cubic": fixture.Shape(packets=(55, 10))})
+    assert 'title="equal within 5 % (against reno)"' in html and 'title="different (against reno)"' in html
+    assert "reno <span class=\"unit\">reference</span>" in html
+    assert "<td>+6.00</td><td>+6.00 to +6.00</td><td class=\"text\">paired</td>" in html
+
+
+def test_the_margin_is_said(tmp_path):
+    path = fixture.write_experiment(tmp_path / "demo", seeds=[1, 2])
+    html = build_report(path, margin=0.1).path.read_text()
+    assert "equal within 10&nbsp;%" in html and 'title="equal within 10 % (against reno)"' in html
 
 
 def test_long_flows_alone(tmp_path):

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import report_controls, report_flows
+from analysis import columns, report_controls, report_tables
+from analysis.comparisons import Comparisons
 from analysis.experiment import Experiment
 from analysis.figures import draw_all
 from analysis.report import build_report
@@ -35,13 +36,15 @@ def change(path, name, edit):
 
 
 def tables(path):
-    loaded = Experiment(path)
-    return report_flows.tables(loaded, Results(loaded))
+    results = Results(Experiment(path))
+    found = columns.tables(results)
+    return report_tables.shown(results, Comparisons(results, found.all()), found.flows)
 
 
 def test_each_flow_and_their_ratio(experiment):
     table, = tables(experiment)
-    assert table.columns == [("flow 1, 20 ms", "Mbit/s"), ("flow 2, 200 ms", "Mbit/s"), ("ratio 20 ms : 200 ms", "")]
+    assert table.columns == [("flow 1, 20 ms", "Mbit/s"), ("flow 2, 200 ms", "Mbit/s"),
+                             ("ratio 20 ms : 200 ms, geometric mean", "")]
     assert [(row.name, row.n) for row in table.rows] == [("reno", "2"), ("libra", "2")]
     assert [float(cell.mean) for cell in table.rows[0].cells] == pytest.approx([1, 1, 1], rel=1e-3)
     html = build_report(experiment).path.read_text()
@@ -53,7 +56,7 @@ def test_many_flows_have_no_column_each(experiment):
         workload["flows"] = [listed(1 + i, 10_000 + i, 20_000 if i % 2 else 200_000) for i in range(10)]
     change(experiment, "raw/workload.json", more)
     table, = tables(experiment)
-    assert table.columns == [("ratio 20 ms : 200 ms", "")]
+    assert table.columns == [("ratio 20 ms : 200 ms, geometric mean", "")]
 
 
 def test_no_flows_no_table(tmp_path):

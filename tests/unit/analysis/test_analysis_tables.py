@@ -5,8 +5,10 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import style
+from analysis import columns, style
+from analysis.comparisons import Comparisons
 from analysis.experiment import Experiment
+from analysis.report import build_report
 from analysis.tables import Results, column_name, flatten
 
 DOWN = "right_to_left"
@@ -24,8 +26,15 @@ def experiment(tmp_path):
 @pytest.fixture
 def written(experiment):
     """The tables as pandas reads them, by name."""
-    files = Results(Experiment(experiment)).write(experiment / "tables")
-    return {file.stem: pd.read_csv(file) for file in files}
+    folder = build_report(experiment).path.parent / "tables"
+    return {file.stem: pd.read_csv(file) for file in folder.glob("*.csv")}
+
+
+def compared(path, **options):
+    """comparison.csv of an experiment, by metric and scope."""
+    results = Results(Experiment(path))
+    found = Comparisons(results, columns.tables(results).all(), **options)
+    return found.frame().set_index(["metric", "scope"])
 
 
 def test_summary_has_one_row_per_cca_metric_and_scope(written):
@@ -36,7 +45,7 @@ def test_summary_has_one_row_per_cca_metric_and_scope(written):
     assert row.iloc[0]["mean"] == pytest.approx(66) and row.iloc[0]["n"] == 2
     assert row.iloc[0]["unit"] == "Mbit/s"
     assert row.iloc[0]["ci95_low"] == pytest.approx(66)
-    assert table.columns[:3].tolist() == ["scenario", "load.percent", "parameter.subject"]
+    assert table.columns[:5].tolist() == ["scenario", "engine", "kernel", "load.percent", "parameter.subject"]
     assert table["subject"].drop_duplicates().tolist() == ["reno", "cubic"]
 
 
@@ -56,17 +65,61 @@ def test_runs_lists_failed_runs_with_their_error(written):
     assert table.loc["reno-seed1", "verdict"] == "valid"
 
 
+def test_summary_says_how_and_from_what_means_were_taken(written):
+    row = written["summary"].query("subject == 'cubic' and metric == 'throughput_mean'").iloc[0]
+    assert (row["engine"], row["kernel"], row["seeds"], row["scale"]) == ("uml", "6.12.30", "1 2", "arithmetic")
+
+
 def test_comparison_marks_what_cannot_be_told_apart(written):
     table = written["comparison"].set_index(["metric", "scope"])
-    assert table.loc[("throughput_mean", DOWN), "result"] == "different"
-    assert table.loc[("throughput_mean", DOWN), "difference"] == pytest.approx(6)
-    assert table.loc[("throughput_mean", "left_to_right"), "result"] == "not distinguishable"
+    row = table.loc[("throughput_mean", DOWN)]
+    assert (row["result"], row["family"]) == ("different", "Bottleneck, right to left")
+    assert row["difference"] == pytest.approx(6) and (row["reference_mean"], row["mean"]) == (60, 66)
+    assert (row["method"], row["seeds"], row["n"], row["n_reference"], row["p_holm"]) == ("paired", "1 2", 2, 2, 0)
+    assert table.loc[("throughput_mean", "left_to_right"), "result"] == "equal within 5 %"
+    assert ("offered_load", DOWN) not in table.index
+
+
+def test_the_user_says_what_is_equal(tmp_path):
+    """66 instead of 60: 10 % more, in every seed."""
+    path = fixture.write_experiment(tmp_path / "e", shapes={"cubic": FASTER})
+    assert compared(path).loc[("throughput_mean", DOWN), "result"] == "different"
+    found = compared(path, margin=0.11).loc[("throughput_mean", DOWN)]
+    assert (found["result"], found["margin_percent"]) == ("different, by less than 11 %", 11)
+
+
+def test_comparisons_of_a_table_are_decided_together(tmp_path):
+    """Of each comparison the p-value is adjusted by the number of those in its table, and of no other."""
+    noisy = fixture.Shape(noise=0.2, test_s=4)
+    path = fixture.write_experiment(tmp_path / "e", ccas=["reno", "cubic", "bbr"], shapes={
+        "reno": noisy, "cubic": fixture.Shape(noise=0.2, test_s=4, packets=(55, 10)), "bbr": noisy})
+    table = compared(path).reset_index()
+    family = table[table["family"] == "Bottleneck, right to left"]
+    assert len(family) == 2 * 7                         # two subjects, utilisation is throughput
+    assert (family["p_holm"] >= family["p"]).all()
+    assert family["p_holm"].min() == pytest.approx(len(family) * family["p"].min())
+    alone = table[table["family"] == "queue_length_mean"]
+    assert len(alone) == 4 and set(alone["scope"]) == {DOWN, "left_to_right"}
+
+
+def test_seeds_that_differ_are_not_paired(tmp_path):
+    path = fixture.write_experiment(tmp_path / "e", seeds=[1, 2, 3, 4], shapes={"cubic": FASTER},
+                                    failed=dict.fromkeys(["reno-seed1", "reno-seed2", "cubic-seed3"], "no route"))
+    row = compared(path).loc[("throughput_mean", DOWN)]
+    assert (row["method"], row["seeds"], row["n_reference"], row["n"]) == ("Welch", "1 2 4", 2, 3)
 
 
 def test_comparison_of_single_runs_says_so(tmp_path):
     path = fixture.write_experiment(tmp_path / "e", seeds=[1])
-    results = Results(Experiment(path)).comparison()["result"]
-    assert results.unique().tolist() == ["no interval (needs two seeds or more)"]
+    assert compared(path)["result"].unique().tolist() == ["no interval (needs two seeds or more)"]
+
+
+def test_a_run_whose_demand_cannot_be_read_is_a_problem(tmp_path, change):
+    path = fixture.write_experiment(tmp_path / "e", ccas=["reno"], seeds=[1, 2])
+    change(path / "runs/reno-seed1", "connections", lambda table: table.assign(init_bytes_asked="many"))
+    results = Results(Experiment(path))
+    assert "connections.csv.gz" in results.problems["reno-seed1"]
+    assert results.seeds(results.experiment.rows[0], "throughput_mean", DOWN) == [2]
 
 
 def test_invalid_runs_stay_out_of_means_but_in_runs(tmp_path):

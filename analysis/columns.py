@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which metrics stand together in which table of the report.
+
+The comparisons of one table are one family: what may be said of them is decided together (analysis/comparisons.py).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from analysis import sizes, style, tcp
+from analysis.experiment import Experiment
+from analysis.figures.adu_response import load_directions
+from analysis.tables import Results
+
+LINK_METRICS = (
+    ("throughput_mean", "throughput"), ("throughput_sd", "throughput, sd"),
+    ("utilisation", "utilisation"), ("queueing_delay_mean", "queueing delay, mean"),
+    ("queueing_delay_p95", "queueing delay, p95"), ("drop_rate", "drop rate"),
+    ("goodput", "goodput"), ("retransmission_share", "retransmitted"),
+)
+FLOW_METRICS = (
+    ("connections_started", "connections"), ("connections_finished_share", "finished"),
+    ("connections_failed", "failed"), ("flow_completion_time_p50", "completion, median"),
+    ("flow_completion_time_mean", "completion, mean"),
+    ("flow_completion_time_p95", "completion, p95"),
+)
+FAIRNESS_METRICS = (
+    ("mean_jains_fairness_throughput_l4", "Jain's fairness index"),
+    ("mean_entropy_fairness_throughput_l4", "entropy of the shares"),
+)
+LOAD_METRICS = (
+    ("offered_load", "offered load"), ("offered_load_share", "of the link rate"),
+    ("carried_over_offered", "carried / offered"),
+    ("offered_load_thirds_difference", "second vs last third"),
+)
+#: not compared: what the workload decides, and what is another column in another unit (that one is compared)
+NOT_COMPARED = {"offered_load", "offered_load_share", "offered_load_thirds_difference", "connections_started",
+                "utilisation"}
+MOST_FLOWS = 6  # with a column each
+
+
+class Column(NamedTuple):
+    """A metric of a scope, and what heads its column."""
+
+    metric: str
+    scope: str
+    label: str
+
+
+class Columns(NamedTuple):
+    """A table: its title and its columns, of which at least one run has each."""
+
+    title: str
+    columns: list[Column]
+
+
+class Tables(NamedTuple):
+    """All tables of the report by their place in it; of `sizes` the columns are drawn as rows."""
+
+    links: list[Columns]
+    connections: list[Columns]
+    flows: list[Columns]
+    fairness: list[Columns]
+    load: list[Columns]
+    sizes: list[Columns]
+
+    def all(self) -> list[Columns]:
+        return [table for tables in self for table in tables]
+
+
+def tables(results: Results) -> Tables:
+    """The tables that the usable runs of an experiment fill, each (metric, scope) in one of them."""
+    return Tables(_links(results, LINK_METRICS, "Bottleneck"), _connections(results), _flows(results),
+                  _fairness(results), _links(results, LOAD_METRICS, "Load"), _sizes(results))
+
+
+def _known(results: Results, title: str, columns: list[Column]) -> list[Columns]:
+    """The table with those columns that some run has; [] if there are none."""
+    known = [column for column in columns if results.unit(column.metric, column.scope) is not None]
+    return [Columns(title, known)] if known else []
+
+
+def _links(results: Results, metrics: tuple[tuple[str, str], ...], what: str) -> list[Columns]:
+    """A table for each bottleneck link, then one for each direction in which there are several.
+
+    Goodput, say, is that of a whole direction: with one bottleneck in it, it stands with that link.
+    """
+    run = next(iter(results.experiment.usable_runs), None)
+    links = run.bottlenecks if run else {}
+    directions = {name: link.get("direction") or name for name, link in links.items()}
+    alone = {name for name in links if list(directions.values()).count(directions[name]) == 1}
+    found = []
+    for link in links:
+        found += _known(results, f"{what}, {style.direction(link)}", [
+            Column(metric, link if results.unit(metric, link) is not None or link not in alone
+                   else directions[link], label) for metric, label in metrics])
+    for name in dict.fromkeys(directions[link] for link in links if link not in alone):
+        found += _known(results, f"All traffic, {style.direction(name)}",
+                        [Column(metric, name, label) for metric, label in metrics])
+    return found
+
+
+def _connections(results: Results) -> list[Columns]:
+    """[] when no connection started after warm-up, as with long flows alone."""
+    if not any(value for row in results.experiment.rows
+               for value in results.sample(row, "connections_started", "all")):
+        return []
+    return _known(results, "Connections", [Column(metric, "all", label) for metric, label in FLOW_METRICS])
+
+
+def _fairness(results: Results) -> list[Columns]:
+    """Fairness among few long flows; the bin width is part of its definition."""
+    scope = next(iter(results.scopes("mean_jains_fairness_throughput_l4")), None)
+    if scope is None:
+        return []
+    return _known(results, f"Long flows, bins of {scope.removeprefix('bin_').replace('_', ' ')}",
+                  [Column(metric, scope, label) for metric, label in FAIRNESS_METRICS])
+
+
+def _flows(results: Results) -> list[Columns]:
+    """Throughput per flow with the ratio of short to long RTTs, congestion controls side by side, UDP flows."""
+    return [*_known(results, "Throughput of long flows", _flow_columns(results)),
+            *_known(results, "Congestion controls side by side, mean per flow", _cca_columns(results)),
+            *_known(results, "Congestion controls side by side, connections", _mixed_columns(results)),
+            *_known(results, "UDP flows", _udp_columns(results))]
+
+
+def _flow_columns(results: Results) -> list[Column]:
+    """Each flow, if there are few, and what compares them."""
+    labels = _flow_labels(results.experiment)
+    scopes = [scope for scope in results.scopes("mean_throughput_l4") if scope.startswith("flow_")]
+    scopes.sort(key=lambda scope: int(scope.removeprefix("flow_")))
+    columns = []
+    if 1 <= len(scopes) <= MOST_FLOWS:
+        for scope in scopes:
+            words = labels.get(int(scope.removeprefix("flow_")), "")
+            columns.append(Column("mean_throughput_l4", scope, scope.replace("_", " ") + words))
+    for scope in results.scopes("throughput_ratio_short_long"):
+        match = re.fullmatch(r"rtt_(.+)_to_(.+)_ms", scope)
+        if match:
+            columns.append(Column("throughput_ratio_short_long", scope, f"ratio {match[1]} ms : {match[2]} ms"))
+    return columns
+
+
+def _flow_labels(experiment: Experiment) -> dict[int, str]:
+    """What tells the flows of the first run apart: base RTTs, else hosts."""
+    for run in experiment.usable_runs:
+        flows = tcp.listed_flows(run)
+        rtts_us = {flow["flow"]: flow.get("base_rtt_us") for flow in flows}
+        if len(flows) == 1 or len(set(rtts_us.values())) > 1:
+            return {flow: f", {rtt_us / 1e3:g} ms" for flow, rtt_us in rtts_us.items() if rtt_us}
+        if flows:
+            return {flow["flow"]: f", {flow['sender']} to {flow['receiver']}" for flow in flows}
+    return {}
+
+
+def _cca_columns(results: Results) -> list[Column]:
+    return [Column("mean_throughput_l4", scope, scope.removeprefix("cca_"))
+            for scope in results.scopes("mean_throughput_l4") if scope.startswith("cca_")]
+
+
+def _mixed_columns(results: Results) -> list[Column]:
+    """Connections of runs in which they use several congestion controls."""
+    return [Column(metric, scope, f"{scope.removeprefix('cca_')}, {label}")
+            for scope in results.scopes("goodput") if scope.startswith("cca_")
+            for metric, label in (("goodput", "goodput"), ("flow_completion_time_p50", "completion, median"))]
+
+
+def _udp_columns(results: Results) -> list[Column]:
+    return [Column(metric, scope, f"{scope.replace('_', ' ')}, {label}")
+            for scope in results.scopes("udp_received_rate")[:MOST_FLOWS // 2]
+            for metric, label in (("udp_received_rate", "received"), ("udp_loss", "lost"))]
+
+
+def _sizes(results: Results) -> list[Columns]:
+    """Flow completion times and, per direction, ADU response times: a column for each size class."""
+    run = next(iter(results.experiment.usable_runs), None)
+    wanted = [("Flow completion time, median", "flow_completion_time_p50", ""),
+              ("Flow completion time, mean", "flow_completion_time_mean", "")]
+    wanted += [(f"ADU response time, {style.direction(name)}, median", "adu_response_time_p50", name)
+               for name in (load_directions(run) if run else [])]
+    found = []
+    for title, metric, prefix in wanted:
+        scopes = sorted((bounds[1], bounds[2], scope) for scope in results.scopes(metric)
+                        if (bounds := sizes.bounds(scope)) and bounds[0] == prefix)
+        found += _known(results, title, [Column(metric, scope, f"{style.size(low)} to {style.size(high)}")
+                                         for low, high, scope in scopes])
+    return found

@@ -20,8 +20,8 @@ _RECORD = struct.Struct("=qHHI")            # t_us, node number, 0, length of th
 
 #: column -> (offset in struct tcp_info, struct code)
 _FIELDS = {
-    "ca_state": (1, "B"), "limited": (7, "B"), "rto_us": (8, "I"), "mss": (16, "I"), "unacked": (24, "I"), "lost": (32, "I"),
-    "retrans": (36, "I"), "srtt_us": (68, "I"), "rttvar_us": (72, "I"), "ssthresh": (76, "I"),
+    "ca_state": (1, "B"), "limited": (7, "B"), "rto_us": (8, "I"), "mss": (16, "I"), "unacked": (24, "I"),
+    "lost": (32, "I"), "retrans": (36, "I"), "srtt_us": (68, "I"), "rttvar_us": (72, "I"), "ssthresh": (76, "I"),
     "cwnd": (80, "I"), "total_retrans": (100, "I"), "pacing_rate": (104, "Q"), "bytes_acked": (120, "Q"),
     "bytes_received": (128, "Q"), "min_rtt_us": (148, "I"), "delivery_rate": (160, "Q"),
     "busy_us": (168, "Q"), "rwnd_limited_us": (176, "Q"), "sndbuf_limited_us": (184, "Q"),

@@ -16,6 +16,7 @@ from testbed import PROJECT_DIR, axes, fields, probes
 from testbed.errors import ScenarioError, UsageError
 from testbed.fields import FieldError
 from testbed.yaml_file import YamlFile, element_names, parse_setting
+from topologies import end_hosts
 
 SCENARIO_DIR = PROJECT_DIR / "scenarios"
 NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
@@ -47,16 +48,6 @@ class TimingSection:
 
 
 @dataclasses.dataclass(frozen=True)
-class HostsSection:
-    """Settings of all hosts; sysctls: whatever else the kernel has below net.ipv4, per host."""
-    ecn: int = fields.count(default=0, most=2)
-    sack: int = fields.count(default=1, most=1)
-    sysctls: dict[str, int | str] = fields.mapping(
-        fields.either(fields.count(least=-2**31), fields.word()), keys=r"net\.ipv4(\.[a-z0-9_]+)+",
-        example="net.ipv4.tcp_fack", default={}, most=200)
-
-
-@dataclasses.dataclass(frozen=True)
 class DefaultsSection:
     """What `testbed run` tests when nobody says otherwise; seeds: how many."""
     ccas: tuple[str, ...] = fields.listing(fields.word(), default=("cubic",), least=1, most=1000)
@@ -71,7 +62,7 @@ class Scenario:
     source: str
     description: str
     topology: Json          # as the file says, with all defaults
-    network: Json           # what follows from it: topologies.resolve
+    network: Json           # what follows from it and from `hosts`
     traffic: list[Json]     # components: {"name", "kind", "start_us", "stop_us", ...}
     timing: TimingSection
     hosts: Json
@@ -276,17 +267,18 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
     if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > _LONGEST_NAME:
         raise source.error("name", f"at most {_LONGEST_NAME} lower-case letters, digits, _ and - expected")
     timing: TimingSection = _section(source, "timing", lambda: fields.decode(TimingSection, tree["timing"]))
-    hosts = _section(source, "hosts", lambda: fields.encode(fields.decode(HostsSection, tree.get("hosts"))))
+    hosts: end_hosts.HostsSection = _section(source, "hosts", lambda: fields.decode(end_hosts.HostsSection,
+                                                                                    tree.get("hosts")))
     defaults: DefaultsSection = _section(source, "defaults",
                                          lambda: fields.decode(DefaultsSection, tree.get("defaults")))
     topology = _section(source, "topology", lambda: topologies.complete(tree["topology"]))
-    network = _section(source, "topology", lambda: topologies.resolve(tree["topology"]))
+    network = end_hosts.apply(hosts, _section(source, "topology", lambda: topologies.resolve(tree["topology"])))
     components = _components(source, tree["traffic"], timing)
     _section(source, "traffic", lambda: traffic.validate(components, network, timing.record()))
     return Scenario(
         name=name, title=_text(source, tree, "title") or name, source=_text(source, tree, "source"),
         description=_text(source, tree, "description"), topology=topology, network=network, traffic=components,
-        timing=timing, hosts=hosts, probes=_probes(source, tree.get("probes")), parameters=parameters,
+        timing=timing, hosts=fields.encode(hosts), probes=_probes(source, tree.get("probes")), parameters=parameters,
         default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices)
 
 

@@ -22,6 +22,8 @@ BOTTLENECK_IFINDEX = 1001
 _LONGEST_DEVICE = 14
 #: directions of a link whose first node is on the left
 _DIRECTIONS = ("left_to_right", "right_to_left")
+#: what a link has of the hosts at its ends, as long as nobody says otherwise (topologies/end_hosts.py)
+PLAIN_ENDS = {"jitter_us": 0, "coalescing_us": 0, "packet_cost_us": 0, "gro": False}
 
 
 class TopologyError(Exception):
@@ -203,4 +205,4 @@ def _describe_link(port: Port, peer: Port) -> dict[str, Any]:
     return {"name": port.name, "from": port.node, "to": peer.node, "direction": port.direction,
             "device": port.device, "peer_device": peer.device, "address": port.address, "mac": port.mac,
             **link, **port.link.queue.describe(port.link.rate_bps),
-            "bottleneck": port.bottleneck, "ifindex": port.ifindex}
+            "bottleneck": port.bottleneck, "ifindex": port.ifindex, **PLAIN_ENDS}

@@ -6,7 +6,7 @@ import fcntl
 import os
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
@@ -74,10 +74,10 @@ def _ethtool(sock: socket.socket, device: str, command: int, value: int) -> int:
     return int(answer)
 
 
-def disable_offloads(device: str) -> dict[str, bool]:
-    """Turn TSO, GSO and GRO of a device off; returns {feature: still on?} as read back."""
+def set_offloads(device: str, wanted: Collection[str] = ()) -> dict[str, bool]:
+    """Turn TSO, GSO and GRO of a device off, those that are wanted on; returns {feature: on?} as read back."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for _, command in _OFFLOADS.values():
-            _ethtool(sock, device, command, 0)
+        for name, (_, command) in _OFFLOADS.items():
+            _ethtool(sock, device, command, int(name in wanted))
         return {name: bool(_ethtool(sock, device, command, 0))
                 for name, (command, _) in _OFFLOADS.items()}

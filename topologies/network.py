@@ -18,7 +18,7 @@ from mininet.node import Node
 from mininet.topo import Topo
 
 from topologies import tc
-from topologies.namespace import disable_offloads, netns_of, write_sysctl
+from topologies.namespace import netns_of, set_offloads, write_sysctl
 
 Json = dict[str, Any]
 
@@ -70,6 +70,11 @@ def _port_number(link: Json) -> int:
 def wire_device(device: str) -> str:
     """Name of the IFB that carries what arrives at a device."""
     return "w" + device
+
+
+def _merged_device(device: str) -> str:
+    """Name of the interface on which a host that merges packets (GRO) receives what arrives at a device."""
+    return "g" + device
 
 
 class Network:
@@ -141,21 +146,31 @@ class Network:
                     f"numtxqueues 1 numrxqueues 1 netns {self.pid(link['from'])}")
         _batch("ip", [f"link add {end(a)} type veth peer {end(b)}" for a, b in self.pairs])
 
-    def _configure(self, node: Json) -> None:
-        name = node["name"]
-        ip_lines, tc_lines = ["link set lo up"], []
-        for out, back in self.ends_at(name):
+    def ip_lines(self, node: Json) -> list[str]:
+        """What `ip -batch` is told in a node's namespace."""
+        lines = ["link set lo up"]
+        for out, back in self.ends_at(node["name"]):
             device = out["device"]
-            ip_lines += [
-                f"link add {wire_device(device)} numtxqueues 1 numrxqueues 1 type ifb",
+            lines += [
+                *_wire(back, device, out["mac"]),
                 f"link set {wire_device(device)} up",
                 f"addr add {out['address']}/24 dev {device}",
                 f"link set {device} up",
                 f"neigh add {back['address']} lladdr {back['mac']} nud permanent dev {device}",
             ]
+            if not node.get("gso", True):
+                # TCP makes packets of many segments whatever the device's features are
+                lines.append(f"link set {device} gso_max_segs 1")
+        window = f" initcwnd {node['initcwnd']}" if "initcwnd" in node else ""
+        return lines + [f"route add {network} via {gateway} dev {device}{window}"
+                        for network, gateway, device in node["routes"]]
+
+    def _configure(self, node: Json) -> None:
+        name = node["name"]
+        tc_lines = []
+        for out, back in self.ends_at(name):
             tc_lines += tc.egress(out, self.timer_period_us)
-            tc_lines += tc.ingress(back, wire_device(device))
-        ip_lines += [f"route add {network} via {gateway} dev {device}" for network, gateway, device in node["routes"]]
+            tc_lines += tc.ingress(back, wire_device(out["device"]))
         with self.in_namespace(name):
             sysctls = dict(self.sysctls[name])
             if node["role"] == "router":
@@ -164,11 +179,25 @@ class Network:
                 sysctls[f"net.ipv4.conf.{key}.rp_filter"] = 0
                 sysctls[f"net.ipv4.conf.{key}.send_redirects"] = 0
             self.observed_sysctls[name] = {k: write_sysctl(k, v) for k, v in sysctls.items()}
-            _batch("ip", ip_lines)
+            _batch("ip", self.ip_lines(node))
             _batch("tc", tc_lines)
-            for out, _ in self.ends_at(name):
-                for device in (out["device"], wire_device(out["device"])):
-                    self.offloads[f"{name}/{device}"] = disable_offloads(device)
+            for out, back in self.ends_at(name):
+                merged = {_merged_device(out["device"])} if back["gro"] else set()
+                for device in (out["device"], wire_device(out["device"]), *merged):
+                    self.offloads[f"{name}/{device}"] = set_offloads(device, {"gro"} if device in merged else set())
+
+
+def _wire(link: Json, device: str, mac: str) -> list[str]:
+    """ip batch lines for the device that carries what arrives at `device` over `link`.
+
+    An IFB hands packets back as they are. Where they are to be merged it is a veth, whose other end has
+    NAPI and thus GRO: that is where the host then receives them, under the same address.
+    """
+    wire = f"link add {wire_device(device)} numtxqueues 1 numrxqueues 1 type"
+    if not link["gro"]:
+        return [f"{wire} ifb"]
+    merged = _merged_device(device)
+    return [f"{wire} veth peer name {merged} address {mac} numtxqueues 1 numrxqueues 1", f"link set {merged} up"]
 
 
 def _batch(program: str, lines: list[str]) -> None:

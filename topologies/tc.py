@@ -13,6 +13,9 @@ One direction of a link from A to B is
   go the moment there are tokens, that is when its transmission would *start*;
   netem's `rate` adds the transmission time of each packet on an idle link.
   Chosen segments (topologies/losses.py) are lost where the wire begins.
+* What the hosts at its ends do to packets (topologies/end_hosts.py) is there, too: jitter of the sender
+  is jitter of the delay, which netem keeps in order as long as it has a rate; the receiver's interrupts
+  and CPU are netems of their own below the first, which packets enter when they have arrived.
 
 Were netem placed below the bucket on A (as Mininet's TCLink does), packets in
 flight would count as queued, AQMs would average over the delay line, and on an end
@@ -29,6 +32,9 @@ from topologies import losses
 _MIN_BURST_BYTES = 1514 + 86
 # The token bucket sits above the queue; its own byte limit must never be the one that drops.
 _NO_LIMIT_BYTES = 2**31 - 1
+#: what a host has received and not yet looked at; the kernel's own usual limit (net.core.netdev_max_backlog)
+_BACKLOG_PACKETS = 1000
+_CELL_BYTES = 65535
 #: options without a value, and how tc spells that one is off (nothing: it is off by itself)
 _FLAGS = {"ecn": "noecn", "harddrop": "", "adaptive": ""}
 
@@ -45,7 +51,8 @@ def burst_bytes(link: dict[str, Any], timer_period_us: int) -> int:
 
 def wire_limit_packets(link: dict[str, Any]) -> int:
     """Packets the delay line may hold: well above its bandwidth-delay product of small packets."""
-    return min(2**31 - 1, max(1000, int(4 * link["rate_bps"] * (link["delay_us"] + 10_000) / 1e6 / 8 / 64)))
+    longest_us = link["delay_us"] + link["jitter_us"] + 10_000
+    return min(2**31 - 1, max(1000, int(4 * link["rate_bps"] * longest_us / 1e6 / 8 / 64)))
 
 
 def queue_words(link: dict[str, Any]) -> list[str]:
@@ -77,7 +84,7 @@ def ingress(link: dict[str, Any], wire_device: str) -> list[str]:
     """tc batch lines for the receiving side, where `wire_device` is an IFB."""
     device = link["peer_device"]
     netem = (f"qdisc add dev {wire_device} root handle 2: netem limit {wire_limit_packets(link)} "
-             f"delay {link['delay_us']}us rate {link['rate_bps']}bit")
+             f"delay {_delay(link)} rate {link['rate_bps']}bit")
     if link["loss_percent"]:
         netem += f" loss {link['loss_percent']:g}%"
     return [
@@ -86,4 +93,26 @@ def ingress(link: dict[str, Any], wire_device: str) -> list[str]:
         f"filter add dev {device} parent ffff: protocol all matchall "
         f"action mirred egress redirect dev {wire_device}",
         netem,
+        *_arrival(link, wire_device),
     ]
+
+
+def _delay(link: dict[str, Any]) -> str:
+    """netem draws uniformly from the mean less the jitter it is told to the mean plus that."""
+    if not link["jitter_us"]:
+        return f"{link['delay_us']}us"
+    half_us = link["jitter_us"] / 2
+    return f"{link['delay_us'] + half_us:.1f}us {half_us:.1f}us"
+
+
+def _arrival(link: dict[str, Any], wire_device: str) -> list[str]:
+    """What a packet goes through in the host that receives it: first the wait for an interrupt, then the CPU."""
+    stages = []
+    if link["coalescing_us"]:
+        # a slot begins with the first packet that waits, and at its end all go on at once
+        stages.append(f"slot {link['coalescing_us']}us {link['coalescing_us']}us")
+    if link["packet_cost_us"]:
+        # netem's `rate` is for bytes: every frame is one cell of a size that takes this time, whatever its length
+        stages.append(f"rate {_CELL_BYTES * 10**6 // link['packet_cost_us']}bps 0 {_CELL_BYTES}")
+    return [f"qdisc add dev {wire_device} parent {number}:1 handle {number + 1}: netem limit {_BACKLOG_PACKETS} {stage}"
+            for number, stage in enumerate(stages, start=2)]

@@ -35,3 +35,8 @@ def _mapped_clock() -> Callable[[], int] | None:
 
 
 now_ns = _mapped_clock() or time.monotonic_ns
+
+
+def sleep_ns(ns: int) -> None:
+    """Sleep so long."""
+    time.sleep(ns / 1e9)

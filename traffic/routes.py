@@ -63,6 +63,11 @@ def find(network: Network, names: Iterable[str], field: str = "paths") -> list[R
     return found or [back(forward[0])]
 
 
+def wakeup_cost_us(network: Network, node: str) -> int:
+    """What each wake-up of a program on this host costs (topologies/end_hosts.py)."""
+    return int(next(one.get("wakeup_cost_us", 0) for one in network["nodes"] if one["name"] == node))
+
+
 def find_links(network: Network, names: Iterable[str], field: str = "target") -> list[dict[str, Any]]:
     """The bottleneck link directions with these names. FieldError if there are none."""
     known = bottlenecks(network)

@@ -26,12 +26,19 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     yield from _left_out(measured, network)
     for bottleneck in measured["bottlenecks"]:
         yield from _saturated(bottleneck, links[bottleneck["link"]], tolerance)
-    on = [f"{name} {feature}" for name, features in offloads.items()
-          for feature, active in features.items() if active]
-    if on:
-        yield Finding("invalid", f"offloads are on: {', '.join(on)}")
-    elif offloads:
-        yield Finding("ok", f"TSO, GSO and GRO are off on all {len(offloads)} interfaces")
+    yield from _offloads(offloads, network["links"])
+
+
+def _offloads(offloads: dict[str, dict[str, bool]], links: list[dict[str, Any]]) -> Iterator[Finding]:
+    """All off, but GRO where a host is to merge what it receives (topologies/network.py)."""
+    wanted = {(f"{link['to']}/g{link['peer_device']}", "gro") for link in links if link.get("gro")}
+    active = {(name, feature) for name, features in offloads.items() for feature, on in features.items() if on}
+    for what, names in (("on", active - wanted), ("off", wanted - active if offloads else set())):
+        if names:
+            yield Finding("invalid", f"offloads are {what}: {', '.join(sorted(map(' '.join, names)))}")
+    if offloads and active == wanted:
+        yield Finding("ok", f"TSO, GSO and GRO are off on all {len(offloads) - len(wanted)} interfaces"
+                      + f", GRO is on where {len(wanted)} hosts merge packets" * bool(wanted))
 
 
 def _left_out(measured: dict[str, Any], network: dict[str, Any]) -> Iterator[Finding]:
@@ -55,7 +62,8 @@ def _round_trips(paths: list[dict[str, Any]], tolerance: float) -> Iterator[Find
             wrong += 1
             yield Finding("invalid", f"idle RTT {path['initiator']}-{path['acceptor']}: no answer")
             continue
-        expected_us = path["base_rtt_us"] + path["serialisation_us"]
+        least_us = path["base_rtt_us"] + path["serialisation_us"] + path.get("hosts_us", 0)
+        expected_us = min(max(path["measured_rtt_us"], least_us), least_us + path.get("jitter_us", 0))
         # reading the clock costs a microsecond at most
         error_us = max(0.0, abs(path["measured_rtt_us"] - expected_us) - 1)
         worst = max(worst, error_us / expected_us)
@@ -64,8 +72,9 @@ def _round_trips(paths: list[dict[str, Any]], tolerance: float) -> Iterator[Find
             yield Finding("invalid", f"idle RTT {path['initiator']}-{path['acceptor']}: "
                           f"{path['measured_rtt_us'] / 1000:.3f} ms instead of {expected_us / 1000:.3f} ms")
     if paths and not wrong:
+        jitter_us = max(path.get("jitter_us", 0) for path in paths)
         yield Finding("ok", f"idle RTTs of {len(paths)} paths within {worst:.4%} of the specification "
-                            "plus serialisation")
+                            "plus serialisation" + f" and up to {jitter_us} us of jitter" * bool(jitter_us))
 
 
 def _saturated(measured: dict[str, Any], link: dict[str, Any], tolerance: float) -> Iterator[Finding]:

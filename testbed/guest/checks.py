@@ -51,17 +51,19 @@ def _covering(paths: list[Json]) -> list[Json]:
 
 
 def _round_trip(network: Network, path: Json, description: Json) -> Json:
-    """Smallest of three idle round trips of an ICMP echo, and what it should be."""
-    rates = [link["rate_bps"] for link in _links_on(path, description)]
+    """Smallest of three idle round trips of an ICMP echo, and what it should be: up to jitter_us more than the rest."""
+    links = _links_on(path, description)
     bits = (_PING_PAYLOAD_BYTES + _FRAME_OVERHEAD_BYTES) * 8
-    serialisation_us = sum(bits * 1e6 / rate for rate in rates)
+    serialisation_us = sum(bits * 1e6 / link["rate_bps"] for link in links)
+    hosts_us = sum(link["coalescing_us"] + link["packet_cost_us"] for link in links)
+    jitter_us = sum(link["jitter_us"] for link in links)
     with network.in_namespace(path["initiator"]):
         sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     with sock:
-        sock.settimeout(1 + 2 * (path["base_rtt_us"] + serialisation_us) / 1e6)
+        sock.settimeout(1 + 2 * (path["base_rtt_us"] + serialisation_us + hosts_us + jitter_us) / 1e6)
         measured_ns = _shortest_echo(sock, path["acceptor_address"])
     return {"initiator": path["initiator"], "acceptor": path["acceptor"], "base_rtt_us": path["base_rtt_us"],
-            "serialisation_us": serialisation_us,
+            "serialisation_us": serialisation_us, "hosts_us": hosts_us, "jitter_us": jitter_us,
             "measured_rtt_us": None if measured_ns is None else measured_ns / 1000}
 
 

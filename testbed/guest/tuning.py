@@ -87,7 +87,7 @@ def _host_sysctls(network: Network, variant: Variant, hosts: Mapping[str, Any]) 
         _DEFAULT_CCA: variant["kernel_cca"],
         # one connection must not inherit ssthresh or RTT from an earlier one
         "net.ipv4.tcp_no_metrics_save": 1,
-        "net.ipv4.tcp_slow_start_after_idle": 0,
+        "net.ipv4.tcp_slow_start_after_idle": int(hosts["slow_start_after_idle"]),
         "net.ipv4.tcp_autocorking": 0,
         # 1 MiB up to 6.12, 4 MiB later: pinned, since TCP small queues shape bursts
         "net.ipv4.tcp_limit_output_bytes": 1048576,

@@ -5,7 +5,8 @@
 
 job: {"send": [{flow, address, port, start_us, stop_us, cca}], "receive": [{flow, address, port, cca}],
 "duration_us"}; a flow may have `bytes` (to send exactly that many), and at the sender `sequence_start`.
-`cca` is null where the host's default is right.
+`cca` is null where the host's default is right. With "wakeup_cost_us" every read and write that returns
+costs that much time before the program goes on.
 Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}". The account's `ends` say of
 each flow which congestion control the socket here uses and, at the receiver, what it found in the payload.
 """
@@ -19,7 +20,7 @@ import threading
 from typing import Any
 
 from traffic import program
-from traffic.clock import now_ns
+from traffic.clock import now_ns, sleep_ns
 from traffic.payload import LONGEST_BYTES, PERIOD, Pattern, Tally, phase
 
 _Order = dict[str, Any]
@@ -42,7 +43,7 @@ def main() -> None:
     # delivered_us: of flows with a number of bytes to send that all have arrived
     account: _Account = {"sent_bytes": {flow["flow"]: 0 for flow in job["send"]},
                          "received_bytes": {flow["flow"]: 0 for flow in job["receive"]}, "delivered_us": {}}
-    ends = [_End(flow, role) for role in ("send", "receive") for flow in job[role]]
+    ends = [_End(flow, role, job.get("wakeup_cost_us", 0) * 1000) for role in ("send", "receive") for flow in job[role]]
     pattern = Pattern()
     listeners = [_listen(flow) for flow in job["receive"]]
     t0_ns = program.wait_for_start()
@@ -62,8 +63,9 @@ def main() -> None:
 class _End:
     """This node's end of a flow: what it found out about its connection."""
 
-    def __init__(self, flow: _Order, role: str) -> None:
+    def __init__(self, flow: _Order, role: str, wakeup_cost_ns: int) -> None:
         self.flow, self.role = flow, role
+        self._wakeup_cost_ns = wakeup_cost_ns
         self.tally = Tally()
         self._ccas: dict[str, int] = {}
 
@@ -71,6 +73,11 @@ class _End:
         """Note the congestion control that a connected socket uses."""
         name = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, 16).partition(b"\0")[0].decode()
         self._ccas[name] = self._ccas.get(name, 0) + 1
+
+    def woken(self) -> None:
+        """What being woken costs (docs/hosts.md)."""
+        if self._wakeup_cost_ns:
+            sleep_ns(self._wakeup_cost_ns)
 
     def account(self) -> dict[str, Any]:
         """For the program's account."""
@@ -112,6 +119,7 @@ def _receive(listener: socket.socket, end: _End, t0_ns: int, account: _Account, 
             low_water = wanted
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
         received = connection.recv_into(buffer)
+        end.woken()
         if not received:
             return
         if pattern.wrong(buffer_at, received, place):
@@ -149,6 +157,7 @@ def _send(end: _End, t0_ns: int, account: _Account, pattern: Pattern) -> None:
                 sent = connection.send(pattern.view[place:place + min(left or LONGEST_BYTES, LONGEST_BYTES)])
             except TimeoutError:
                 return
+            end.woken()
             place = (place + sent) % PERIOD
             account["sent_bytes"][flow["flow"]] += sent
             if left:

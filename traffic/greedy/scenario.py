@@ -62,6 +62,8 @@ def validate(section: Section, _component: Component, network: Mapping[str, Any]
     total = section.flows * len(routes.find(network, section.paths))
     if total > _MOST[section.tool]:
         raise FieldError("flows", f"{total} flows need more ports than there are")
+    if section.tool == "iperf3" and any(node.get("wakeup_cost_us") for node in network["nodes"]):
+        raise FieldError("tool", "iperf3 knows no cost of wake-ups (hosts.wakeup_cost); use tool: sockets")
 
 
 def flows(section: Section, component: Component, context: Context) -> list[Flow]:
@@ -109,6 +111,8 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
     programs = []
     for node, job in sorted(jobs.items()):
         name = f"{component.name}-{node}.json"
+        if not iperf3:
+            common["wakeup_cost_us"] = routes.wakeup_cost_us(context.network, node)
         (context.work_dir / name).write_text(json.dumps({**job, **common}))
         programs.append(Program(node, "traffic.greedy.iperf3" if iperf3 else "traffic.greedy.flows",
                                 [f"{context.guest_dir}/{name}"]))

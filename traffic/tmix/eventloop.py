@@ -11,7 +11,7 @@ import ctypes
 from errno import EAGAIN, ECONNABORTED
 from heapq import heappop, heappush, heapreplace
 
-from traffic.clock import now_ns
+from traffic.clock import now_ns, sleep_ns
 from traffic.payload import Pattern
 from traffic.tmix.connection import Connection
 from traffic.tmix.endpoint import End, listener
@@ -37,6 +37,7 @@ class EventLoop:
         self.connections: dict[int, Connection] = {}
         self.stopping = False       # set by a signal handler
         self.strays = 0             # incoming connections that no plan knows
+        self.wakeup_cost_ns = 0
         self._ends = ends
         self._heap: list[tuple[int, int]] = []      # (instant, number): a connection, or an end's next start
         self._listeners: dict[int, tuple[int, End]] = {}        # number -> (descriptor, End)
@@ -79,6 +80,8 @@ class EventLoop:
                     if connection:
                         connection.timer(now)
             happened = wait(heap[0][0] - now)
+            if self.wakeup_cost_ns:
+                sleep_ns(self.wakeup_cost_ns)
             now = clock() - t0_ns
             if now >= duration_ns:
                 break

@@ -6,7 +6,8 @@
 The job: {"node": "n1", "duration_us": 1000000, "out_dir": "/run/out", "endpoints": [...]},
 each endpoint {"source": 0, "role": "initiator"|"acceptor", "plan": path, "local": ip,
 "peer": ip, "port": the acceptor's port, and optionally "ports": [first, count] of the initiator, "cca": what
-its connections have to choose}.
+its connections have to choose}. With "wakeup_cost_us" the process sleeps that long whenever something
+wakes it, before it looks at what it is: what the wake-up of a process costs where computing takes no time.
 
 It opens its listeners, prints `ready`, reads `start <t0>` (CLOCK_MONOTONIC, ns) from stdin,
 replays until t0 + duration or SIGTERM, writes out_dir/<name of the plan>.<role>.records
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from traffic.tmix.ringloop import RingLoop
 
 
-def read_job(path: str) -> tuple[str, int, str, list[End], str]:
-    """The job's `node`, `duration_us`, `out_dir` and its `End`s.
+def read_job(path: str) -> tuple[str, int, str, list[End], str, int]:
+    """The job's `node`, `duration_us`, `out_dir`, its `End`s, how to wait, and what a wake-up costs in us.
 
     Raises JobError, PlanError, OSError.
     """
@@ -47,16 +48,18 @@ def read_job(path: str) -> tuple[str, int, str, list[End], str]:
             job = json.load(file)
             node, duration_us, out_dir = job["node"], int(job["duration_us"]), job["out_dir"]
             entries = list(job["endpoints"])
-            how = job.get("events", "auto")
+            how, wakeup_cost_us = job.get("events", "auto"), int(job.get("wakeup_cost_us", 0))
         except (ValueError, KeyError, TypeError) as error:
             raise JobError(f"{path}: {error!r}") from error
+    if wakeup_cost_us < 0:
+        raise JobError(f"{path}: wakeup_cost_us is {wakeup_cost_us}")
     if duration_us <= 0:
         raise JobError(f"{path}: duration_us is {duration_us}")
     ends = [End(entry, node) for entry in entries]
     share_ports(ends)
     if how not in ("auto", "io_uring", "epoll"):
         raise JobError(f"{path}: events {how!r}; auto, io_uring or epoll")
-    return node, duration_us, out_dir, ends, how
+    return node, duration_us, out_dir, ends, how, wakeup_cost_us
 
 
 def make_loop(ends: list[End], how: str) -> EventLoop | RingLoop:
@@ -84,10 +87,11 @@ def share_ports(ends: list[End]) -> None:
 
 def replay(path: str) -> None:
     """Do the job in a file, talking to the starter on stdin and stdout; see above."""
-    node, duration_us, out_dir, ends, how = read_job(path)
+    node, duration_us, out_dir, ends, how, wakeup_cost_us = read_job(path)
     raise_descriptor_limit()
     exact_timers()
     loop = make_loop(ends, how)
+    loop.wakeup_cost_ns = 1000 * wakeup_cost_us
     print("ready", flush=True)
     word, _, t0_ns = sys.stdin.readline().partition(" ")
     if word != "start" or not t0_ns.strip().isdigit():

@@ -15,7 +15,7 @@ import os
 from errno import ECANCELED, ECONNABORTED, ETIME
 from heapq import heapify, heappop, heappush, heapreplace
 
-from traffic.clock import now_ns
+from traffic.clock import now_ns, sleep_ns
 from traffic.payload import Pattern
 from traffic.tmix.buffers import Buffers
 from traffic.tmix.endpoint import End, listener
@@ -46,6 +46,7 @@ class RingLoop:
         """Set up the ring and the listeners. Raises OSError, also without such an io_uring."""
         self.stopping = False       # set by a signal handler
         self.strays = 0             # incoming connections that no plan knows
+        self.wakeup_cost_ns = 0
         self.ring = Ring(RING_ENTRIES)
         self.pattern, self.buffers = Pattern(SEND_BUFFER_BYTES), Buffers()
         self.t0_ns = self._end_ns = 0
@@ -84,6 +85,8 @@ class RingLoop:
             completed = wait()
             if not completed:       # a timeout inside a chain wakes us up, too
                 continue
+            if self.wakeup_cost_ns:
+                sleep_ns(self.wakeup_cost_ns)
             now = now_ns() - t0_ns
             if now >= duration_ns:
                 self._note_reads(completed)

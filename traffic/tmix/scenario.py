@@ -183,7 +183,7 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
         name = f"{component.name}-{node}.json"
         (context.work_dir / name).write_text(json.dumps({
             "node": node, "endpoints": endpoints[node], "duration_us": context.duration_us,
-            "out_dir": context.guest_dir}))
+            "out_dir": context.guest_dir, "wakeup_cost_us": routes.wakeup_cost_us(context.network, node)}))
         programs.append(Program(node, "traffic.tmix.replay", [f"{context.guest_dir}/{name}"]))
     return Prepared(programs, {"mix": section.mix, **{k: v for k, v in description.items() if k != "plans"}})
 

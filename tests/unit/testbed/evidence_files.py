@@ -10,7 +10,7 @@ from testbed import fidelity
 from testbed.guest.tuning import node_sysctls
 
 PROBES = {"queue": {"interval_us": 10_000}, "tcp_info": {"interval_us": 1_000_000}}
-HOSTS = {"ecn": 0, "sack": 1, "sysctls": {"net.ipv4.tcp_rmem": "4096  87380 6291456"}}
+HOSTS = {"ecn": 0, "sack": 1, "slow_start_after_idle": 1, "sysctls": {"net.ipv4.tcp_rmem": "4096  87380 6291456"}}
 SECTION = {"kind": "dumbbell", "central": {"rate_bps": 10**8, "delay_us": 2000, "queue": {"limit": 850}},
            "edge": {"rate_bps": 10**8}, "left_delays_us": [0], "right_delays_us": [2000]}
 

@@ -9,7 +9,7 @@ from testbed.errors import UsageError
 from testbed.fields import FieldError
 from testbed.guest.tuning import node_sysctls, socket_buffer_bytes
 
-HOSTS = {"ecn": 0, "sack": 1, "sysctls": {}}
+HOSTS = {"ecn": 0, "sack": 1, "slow_start_after_idle": 1, "sysctls": {}}
 
 
 def link(name, rate_bps=64_000, capacity_bytes=15_140):

@@ -8,8 +8,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import topologies
-from testbed import scenario
+from testbed import fields, scenario
 from testbed.errors import ScenarioError, UsageError
+from topologies import end_hosts
 
 TEXT = """\
 name: small
@@ -58,6 +59,17 @@ def refused(load, text=TEXT, error=ScenarioError, **options):
     return message
 
 
+#: as Linux has them, without what is a model of hosts
+PLAIN_HOSTS = {"ecn": 0, "sack": 1, "slow_start_after_idle": 1, "initcwnd": 10, "qdisc": "link", "offloads": "none",
+               "jitter_us": 0, "coalescing_us": 0, "packet_cost_us": 0, "wakeup_cost_us": 0, "sysctls": {}}
+
+
+def network_of(scenario):
+    """What follows from a scenario's sections `topology` and `hosts`."""
+    return end_hosts.apply(fields.decode(end_hosts.HostsSection, scenario.hosts),
+                           topologies.resolve(scenario.topology))
+
+
 def test_every_field(load):
     small = load()
     assert (small.name, small.title, small.source) == ("small", "A small one", "")
@@ -65,13 +77,13 @@ def test_every_field(load):
     central = small.topology["central"]["left_to_right"]
     assert (central["rate_bps"], central["delay_us"]) == (20_000_000, 2000)
     assert central["queue"] == {"kind": "pfifo", "limit": 50}
-    assert small.network == topologies.resolve(small.topology) and len(small.network["paths"]) == 2
+    assert small.network == network_of(small) and len(small.network["paths"]) == 2
     assert small.topology["left_delays_us"] == [0, 5000]
     assert small.traffic == [{"name": "greedy", "kind": "greedy", "start_us": 0, "stop_us": 6_000_000,
                               "paths": ["n3->n1"], "flows": 1}]
     assert small.timing.record() == {
         "prefill_us": 10**6, "warmup_us": 2 * 10**6, "test_us": 3 * 10**6, "duration_us": 6 * 10**6}
-    assert small.hosts == {"ecn": 1, "sack": 1, "sysctls": {"net.ipv4.tcp_rmem": "4096 131072 6291456"}}
+    assert small.hosts == {**PLAIN_HOSTS, "ecn": 1, "sysctls": {"net.ipv4.tcp_rmem": "4096 131072 6291456"}}
     assert small.probes == {"queue": {"interval_us": 10_000, "edge_interval_us": 1_000_000},
                             "tcp_info": {"interval_us": 1_000_000}}
     assert (small.default_ccas, small.default_seeds, small.parameters) == (["reno", "cubic"], 3, {"size": "small"})
@@ -81,7 +93,7 @@ def test_what_may_be_left_out(load):
     tree = yaml.safe_load(TEXT)
     bare = load(yaml.safe_dump({k: tree[k] for k in ("name", "topology", "traffic")} | {"timing": {"test": "1 s"}}))
     assert bare.title == "small" and bare.parameters == {} and bare.probes == {}
-    assert bare.hosts == {"ecn": 0, "sack": 1, "sysctls": {}}
+    assert bare.hosts == PLAIN_HOSTS
     assert (bare.default_ccas, bare.default_seeds) == (["cubic"], 1)
     assert bare.timing.duration_us == 1_000_000
     assert load(TEXT.replace("probes:\n  queue: {interval: 10 ms}\n  tcp_info:\n", "probes:\n")).probes == {}
@@ -224,6 +236,7 @@ def test_no_component(load):
     ("ecn: 1", "ecn: on please", "small.yaml:14: hosts.ecn: a whole number expected, not 'on please'"),
     ("ecn: 1", "ecn: yes", "small.yaml:14: hosts.ecn: a whole number expected, not True"),
     ("ecn: 1", "sack: 2", "small.yaml:14: hosts.sack: must be at most 1"),
+    ("ecn: 1", "offloads: gso+gro", "small.yaml:14: hosts.offloads: gso+gro needs coalescing such as '50 us'"),
     ("net.ipv4.tcp_rmem", "kernel.hostname",
      "small.yaml:14: hosts.sysctls.kernel.hostname: names such as 'net.ipv4.tcp_fack'"),
     ("net.ipv4.tcp_rmem", "net.ipv4..tcp_rmem", "small.yaml:14: hosts.sysctls.net.ipv4..tcp_rmem: names such as"),
@@ -376,6 +389,6 @@ def test_every_scenario_loads_in_every_choice(name, choices, quick):
     loaded = scenario.load(name, choices, quick)
     assert loaded.name == name and loaded.title and loaded.description and loaded.source
     assert loaded.timing.test_us > 0 and loaded.default_ccas
-    assert loaded.network["paths"] and topologies.resolve(loaded.topology) == loaded.network
+    assert loaded.network["paths"] and network_of(loaded) == loaded.network
     assert json.loads(json.dumps(loaded.resolved())) == loaded.resolved()
     assert not quick or loaded.timing.duration_us < scenario.load(name, choices).timing.duration_us

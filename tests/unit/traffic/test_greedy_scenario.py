@@ -96,9 +96,10 @@ def test_sockets_have_no_source_port_and_take_a_sequence_number(prepare, jobs):
     workload = prepare({**SOCKETS, "sequence_start": 0, "bytes_bytes": 200_000})
     assert workload["flows"][0]["sport"] is None and workload["flows"][0]["bytes"] == 200_000
     flow = {"flow": 1, "address": "10.0.2.1", "port": 6000, "bytes": 200_000, "cca": None}
+    common = {"duration_us": 10_000_000, "wakeup_cost_us": 0}
     assert jobs(workload) == [
-        ("n1", "traffic.greedy.flows", {"receive": [flow], "send": [], "duration_us": 10_000_000}),
-        ("n3", "traffic.greedy.flows", {"receive": [], "duration_us": 10_000_000, "send": [
+        ("n1", "traffic.greedy.flows", {"receive": [flow], "send": [], **common}),
+        ("n3", "traffic.greedy.flows", {"receive": [], **common, "send": [
             {**flow, "start_us": 0, "stop_us": 10_000_000, "sequence_start": 0}]})]
 
 

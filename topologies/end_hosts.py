@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""End hosts: what a scenario's section `hosts` says of them, put into the network that the guest builds.
+
+Each field is one property of real hosts that virtual time or the emulation leaves out (docs/hosts.md). What is
+a matter of the kernel's settings alone (`ecn`, `sack`, ...) is in testbed/guest/tuning.py.
+"""
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from testbed import fields
+from testbed.fields import FieldError
+from topologies import queues
+
+#: a first receive window of 65535 bytes holds no more full segments
+_MOST_INITCWND = 44
+_SECOND_US = 10**6
+
+Json = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class HostsSection:
+    """Settings of all hosts; sysctls: whatever else the kernel has below net.ipv4, per host."""
+    ecn: int = fields.count(default=0, most=2)
+    sack: int = fields.count(default=1, most=1)
+    slow_start_after_idle: int = fields.count(default=1, most=1)
+    initcwnd: int = fields.count(default=10, least=1, most=_MOST_INITCWND)
+    #: link: as the topology says of the host's link
+    qdisc: str = fields.word(choices=("link", "fq"), default="link")
+    offloads: str = fields.word(choices=("none", "gso+gro"), default="none")
+    #: the least and the most that a packet waits before it leaves a host differ by this much
+    jitter_us: int = fields.time(default=0, most=_SECOND_US)
+    #: from a packet's arrival to the interrupt that announces it and all that come meanwhile
+    coalescing_us: int = fields.time(default=0, most=1000)
+    packet_cost_us: int = fields.time(default=0, most=10_000)
+    wakeup_cost_us: int = fields.time(default=0, most=_SECOND_US)
+    sysctls: dict[str, int | str] = fields.mapping(
+        fields.either(fields.count(least=-2**31), fields.word()), keys=r"net\.ipv4(\.[a-z0-9_]+)+",
+        example="net.ipv4.tcp_fack", default={}, most=200)
+
+    def __post_init__(self) -> None:
+        if self.offloads == "gso+gro" and not self.coalescing_us:
+            raise FieldError("offloads", "gso+gro needs coalescing such as '50 us': without it packets arrive one by "
+                                         "one, and there is nothing to merge")
+
+
+def apply(hosts: HostsSection, network: Mapping[str, Any]) -> Json:
+    """The network with its end hosts as they are to be: nodes and links get the keys of docs/run-folder.md.
+
+    network: what topologies.resolve gave; it is left as it is.
+    """
+    of_hosts = {node["name"] for node in network["nodes"] if node["role"] == "host"}
+    nodes = [{**node, "initcwnd": hosts.initcwnd, "gso": hosts.offloads == "gso+gro",
+              "wakeup_cost_us": hosts.wakeup_cost_us} if node["name"] in of_hosts else node
+             for node in network["nodes"]]
+    links = []
+    for link in network["links"]:
+        sends, receives = link["from"] in of_hosts, link["to"] in of_hosts
+        links.append({
+            **link, **(_fair_queue(link) if sends and hosts.qdisc == "fq" else {}),
+            "jitter_us": hosts.jitter_us if sends else 0,
+            "coalescing_us": hosts.coalescing_us if receives else 0,
+            "packet_cost_us": hosts.packet_cost_us if receives else 0,
+            "gro": receives and hosts.offloads == "gso+gro"})
+    return {**network, "nodes": nodes, "links": links}
+
+
+def _fair_queue(link: Mapping[str, Any]) -> Json:
+    """A queue of the same length that paces; no flow has less of it, so that it drops no more than the one before."""
+    limit = link["capacity_packets"]
+    return queues.Fq(kind="fq", limit=limit, flow_limit=limit).describe(link["rate_bps"])

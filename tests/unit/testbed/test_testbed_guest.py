@@ -98,7 +98,8 @@ def test_every_deadline_is_met_once_where_sampling_takes_no_time(intervals_us, d
 
 # -- settings -------------------------------------------------------------------------------
 
-HOSTS = {"ecn": 1, "sack": 0, "slow_start_after_idle": 0, "sysctls": {"net.ipv4.tcp_timestamps": 1, "net.ipv4.tcp_fack": 1}}
+HOSTS = {"ecn": 1, "sack": 0, "slow_start_after_idle": 0,
+         "sysctls": {"net.ipv4.tcp_timestamps": 1, "net.ipv4.tcp_fack": 1}}
 
 
 def network(rate_bps=10**8, queue=None, right_us=90_000, edge_bps=10**8, left=1):

@@ -109,11 +109,16 @@ def flag(default: Any = REQUIRED) -> Any:
 
 
 def word(default: Any = REQUIRED, choices: tuple[str, ...] = (), pattern: str = "", example: str = "") -> Any:
-    """Text on one line: one of `choices`, or what matches `pattern`, of which `example` is an example."""
+    """Text on one line: one of `choices`, or what matches `pattern`, of which `example` is an example.
+
+    YAML 1.1 reads the words on and off as true and false; among `choices` they are words.
+    """
     expected = f"one of {', '.join(choices)} expected" if choices else "a word " * (not example) \
         + f"a value such as {example!r} " * bool(example) + "expected"
 
     def read(value: Any) -> str:
+        if isinstance(value, bool) and ("off", "on")[value] in choices:
+            value = ("off", "on")[value]
         if not isinstance(value, str) or not value or choices and value not in choices \
                 or pattern and not re.fullmatch(pattern, value):
             raise FieldError("", f"{expected}, not {show(value)}")

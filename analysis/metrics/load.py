@@ -10,6 +10,7 @@ import numpy as np
 from analysis import series
 from analysis.metrics import Metric
 from analysis.runs import Array, Run
+from testbed import thirds as steadiness
 
 
 def compute(run: Run) -> list[Metric]:
@@ -35,9 +36,8 @@ def compute(run: Run) -> list[Metric]:
                 carried = float(series.throughput_mbps(samples, edges)[0]) * 1e6
                 found.append(Metric("carried_over_offered", link, "%", 100 * carried / offered))
         thirds = thirds_bps.get(link)
-        if thirds is not None and thirds[2]:
-            found.append(Metric("offered_load_thirds_difference", link, "%",
-                                100 * float(abs(thirds[1] - thirds[2]) / thirds[2])))
+        if thirds is not None and thirds[1]:
+            found.append(Metric("offered_load_thirds_difference", link, "%", 100 * steadiness.difference(thirds)))
     return found
 
 

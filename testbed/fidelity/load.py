@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
+from testbed import thirds as steadiness
 from testbed.fidelity import Evidence, Finding
 
-_TARGET, _THIRDS, _CARRIED = 0.05, 0.05, 0.10
+_TARGET, _CARRIED = 0.05, 0.10
 #: above this load a link cannot be expected to carry what is offered
 _CARRIED_UP_TO = 0.7
 
@@ -13,7 +14,10 @@ _Component = dict[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    """Components whose account has `target_links`, `target_load`, `offered_bps` and `thirds_bps` of links."""
+    """Components whose account has `target_links`, `target_load`, `offered_bps` and `thirds_bps` of links.
+
+    Where chance has a part in a figure, its standard deviation is beside it (`load_chance`, `thirds_chance`).
+    """
     workload = evidence.json("workload.json")
     loaded = [component for component in workload["components"] if "offered_bps" in component]
     planned = {flow["component"] for flow in workload["flows"] if flow["source"] is not None}
@@ -40,13 +44,18 @@ def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterat
     error = offered / (rate_bps * component["target_load"]) - 1
     each = "" if len(targets) == 1 else " (" + ", ".join(
         f"{name} {component['offered_bps'][name] / links[name]['rate_bps']:.1%}" for name in targets) + ")"
-    yield Finding("ok" if abs(error) <= _TARGET else "invalid",
+    chance = component.get("load_chance", 0.0)
+    yield Finding("ok" if abs(error) <= max(_TARGET, steadiness.SIGMAS * chance) else "invalid",
                   f"{whose}offered load {offered / rate_bps:.2%} of {' + '.join(targets)}, target "
-                  f"{component['target_load']:.0%} ({error:+.2%}){each}")
-    second, last = (sum(component["thirds_bps"][name][third] for name in targets) for third in (1, 2))
-    difference = abs(last / second - 1) if second else float("inf")
-    yield Finding("ok" if difference <= _THIRDS else "suspect",
-                  f"{whose}second and last third of the offered load differ by {difference:.1%}")
+                  f"{component['target_load']:.0%} ({error:+.2%}{_by_chance(chance)}){each}")
+    thirds = [sum(component["thirds_bps"][name][third] for name in targets) for third in range(3)]
+    difference, chance = steadiness.difference(thirds), component.get("thirds_chance", 0.0)
+    yield Finding("ok" if difference <= steadiness.accepted(chance) else "suspect",
+                  f"{whose}second and last third of the offered load differ by {difference:.1%}{_by_chance(chance)}")
+
+
+def _by_chance(deviation: float) -> str:
+    return f"; by chance alone {deviation:.1%} (standard deviation)" if deviation else ""
 
 
 def _carried(name: str, rate_bps: int, loaded: list[_Component], flows: list[dict[str, Any]], queue: Any) -> Finding:

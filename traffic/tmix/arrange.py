@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """When each connection starts: shuffle, scale and prefill.
 
-The result offers the target load in the measurement interval, and does so steadily: an
-arrangement of the bins is accepted if the load of the second third of the time after
-prefill is within 5 % of the last third's, else the next one is tried.
+The result offers the target load in the measurement interval. With `balance: thirds` it also does so
+steadily: arrangements of the bins are tried until the load of the last third of the time after prefill is within
+5 % of the second's.
 """
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from testbed import thirds as steadiness
 from traffic.tmix import batch as batches
-from traffic.tmix.load import Pieces, offered_bps, pieces, scale_starts, search_scale, thirds_bps, thirds_difference
+from traffic.tmix.chance import Starts, load_chance, thirds_chance
+from traffic.tmix.load import Pieces, offered_bps, pieces, scale_starts, search_scale, thirds_bps
 from traffic.tmix.order import Run, TooShort
 from traffic.tmix.prefill import prefill
 from traffic.tmix.shuffle import bin_us, shuffle_starts
 
-THIRDS_LIMIT = 0.05         # draft-irtf-iccrg-tcpeval-01
 LOAD_LIMIT = 0.05
 
 
@@ -29,6 +30,11 @@ class Traffic:
     bits: Any                   # of each connection on the target links
     source_first: Any           # offsets of the sources' connections
     length_us: int              # of the trace
+
+    @property
+    def source(self) -> Any:
+        """The source of each connection, from 0."""
+        return np.repeat(np.arange(len(self.source_first) - 1), np.diff(self.source_first))
 
     @classmethod
     def of(cls, loaded: Sequence[batches.Batch], run: Run) -> "Traffic":
@@ -51,30 +57,30 @@ class Schedule:
     scale: float
     offered_bps: Any
     thirds_bps: Any
-    thirds_difference: float
+    thirds_difference: float    # of the targets together, as testbed/thirds.py defines it
+    thirds_chance: float        # its standard deviation by chance alone
     load_error: float           # offered / target - 1
+    load_chance: float          # its standard deviation by chance alone; 0 if the scale was searched for it
 
 
 def arrange(traffic: Traffic, run: Run) -> tuple[Schedule, int]:
-    """The first arrangement that is steady enough, else the steadiest: (schedule, attempts)."""
+    """The first arrangement that will do, else the one that lacks least: (schedule, attempts).
+
+    It will do if a scale was found at which it offers the target, where one is searched, and if its thirds
+    agree, where `balance` is "thirds".
+    """
     best: tuple[tuple[float, float], Schedule] | None = None
-    scale, fixed = run.order.scale, run.order.scale is not None
-    if scale is None:
-        # where a bin is shorter than 5 % of the trace its length decides little, so the
-        # scale of the unshuffled trace is good enough to cut it by
-        scale, _ = search_scale(_offer(traffic, run, traffic.batch.start_us), run.target_bps,
-                                _first_guess(traffic, run))
+    scale, searched = _cutting_scale(traffic, run), run.order.scale == "search"
     for attempt in range(run.order.most_attempts):
         starts = _shuffled(traffic, bin_us(run.rate_bps) / scale, run.order.seed, attempt)
-        found = scale if fixed else search_scale(_offer(traffic, run, starts), run.target_bps, scale)[0]
+        found = search_scale(_offer(traffic, run, starts), run.target_bps, scale)[0] if searched else scale
         if traffic.length_us * found < 0.98 * run.to_us:
             raise TooShort(
                 f"the traces last {traffic.length_us * found / 1e6:.0f} s at scale {found:.4g}, "
                 f"the traffic {run.to_us / 1e6:.0f} s; longer traces or a shorter test are needed", "traces")
         schedule = _schedule(traffic, run, starts, found)
-        # how far it is from one that will do; a given scale is not judged by its load
-        lack = (0 if fixed else max(abs(schedule.load_error) - LOAD_LIMIT, 0),
-                max(schedule.thirds_difference - THIRDS_LIMIT, 0))
+        lack = (max(abs(schedule.load_error) - LOAD_LIMIT, 0) if searched else 0,
+                max(schedule.thirds_difference - steadiness.LIMIT, 0) if run.order.balance == "thirds" else 0)
         if best is None or lack < best[0]:
             best = (lack, schedule)
         if lack == (0, 0):
@@ -83,9 +89,17 @@ def arrange(traffic: Traffic, run: Run) -> tuple[Schedule, int]:
     return best[1], attempt + 1
 
 
-def _first_guess(traffic: Traffic, run: Run) -> float:
-    """The scale at which the whole trace, evenly spread, offers the target."""
-    return float(traffic.bits.sum()) / (traffic.length_us / 1e6) / run.target_bps
+def _cutting_scale(traffic: Traffic, run: Run) -> float:
+    """The scale by which the trace is cut into bins: the one that is given, or about the one that is searched."""
+    if isinstance(run.order.scale, float):
+        return run.order.scale
+    # at which the whole trace, evenly spread, offers the target
+    mean = float(traffic.bits.sum()) / (traffic.length_us / 1e6) / run.target_bps
+    if run.order.scale == "mean":
+        return mean
+    # where a bin is shorter than 5 % of the trace its length decides little, so the scale of the unshuffled
+    # trace is good enough
+    return search_scale(_offer(traffic, run, traffic.batch.start_us), run.target_bps, mean)[0]
 
 
 def _shuffled(traffic: Traffic, bin_length_us: float, seed: int, attempt: int) -> Any:
@@ -119,5 +133,10 @@ def _schedule(traffic: Traffic, run: Run, trace_starts: Any, scale: float) -> Sc
     start_us, moved, window_us = _timed(traffic, run, trace_starts, scale)
     offered = offered_bps(traffic.pieces, start_us, run.from_us, run.to_us)
     thirds = thirds_bps(traffic.pieces, start_us, run.prefill_us, run.to_us)
-    return Schedule(start_us, moved, window_us, scale, offered, thirds,
-                    float(thirds_difference(run.weights @ thirds)), float(run.weights @ offered) / run.target_bps - 1)
+    starts = Starts(start_us, traffic.source, bin_us(run.rate_bps))
+    return Schedule(
+        start_us, moved, window_us, scale, offered, thirds, steadiness.difference(run.weights @ thirds),
+        thirds_chance(traffic.pieces, starts, run.prefill_us, run.to_us, run.weights),
+        float(run.weights @ offered) / run.target_bps - 1,
+        0.0 if run.order.scale == "search"
+        else load_chance(traffic.pieces, starts, run.from_us, run.to_us, run.weights))

@@ -173,6 +173,11 @@ def carried_bytes(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) 
     start_us: experiment time at which each connection of the Pieces starts; negative for
     one that takes no part.
     """
+    return pieces_.wire_bytes @ inside(pieces_, start_us, from_us, to_us)
+
+
+def inside(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) -> Any:
+    """The share of each piece in [from_us, to_us), float64[pieces]; start_us likewise."""
     start_us = np.asarray(start_us, float)
     begin = start_us[pieces_.owner]
     end = begin + pieces_.end_us
@@ -183,7 +188,7 @@ def carried_bytes(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) 
     # a piece of no length is inside or outside
     instant = end - begin < 1.0
     share[instant] = (begin[instant] >= from_us) & (begin[instant] < to_us)
-    return pieces_.wire_bytes @ (share * taking_part)
+    return share * taking_part
 
 
 def offered_bps(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) -> Any:
@@ -198,11 +203,6 @@ def thirds_bps(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) -> 
     edges = np.linspace(from_us, to_us, 4)
     return np.stack([offered_bps(pieces_, start_us, a, b) for a, b in zip(edges, edges[1:])],
                     axis=1)
-
-
-def thirds_difference(thirds: Any) -> float:
-    """|second - last| / last third of one direction: the suite wants at most 5 %."""
-    return float(abs(thirds[1] - thirds[2]) / thirds[2]) if thirds[2] else float("inf")
 
 
 def scale_starts(start_us: Any, scale: float) -> Any:

@@ -39,8 +39,10 @@ class Order:
 
     rates_bps: of all links whose load is to be known. targets, load: the load, as a share of their rates'
     sum, that these links are to be offered together from `from_us` to `to_us`. Connections start from begin_us to
-    to_us, in the steady state from begin_us + prefill_us. scale: experiment start / trace start; None searches
-    the one that meets the target. shares: each source's connections are dealt out to so many plans.
+    to_us, in the steady state from begin_us + prefill_us. scale: experiment start / trace start; "search" finds
+    the one at which this seed's arrangement offers the load, "mean" takes the one at which the whole trace does.
+    balance: "thirds" tries arrangements until the thirds of the load agree. shares: each source's connections are
+    dealt out to so many plans.
     """
     rates_bps: Mapping[str, int]
     targets: Sequence[str]
@@ -50,7 +52,8 @@ class Order:
     prefill_us: int
     from_us: int
     to_us: int
-    scale: float | None = None
+    scale: float | str = "search"
+    balance: str = "off"
     shares: int = 1
     most_attempts: int = MOST_ATTEMPTS
     limits: Limits = Limits()

@@ -6,9 +6,11 @@
     load: 60 %                  of the rate of those links, together
     paths: [n1->n4]             initiator->acceptor of each source (default: all that cross a target)
     traces: FOLDER              vector files, one per source; without it they are synthesised
-    scale: search | unc | 1.5   factor on the traces' start times: search one that meets the
-                                load (default), the scenario's `unc_scale`, or a number
+    scale: search | mean | unc | 1.5    factor on the traces' start times: search one at which this seed
+                                offers the load (default), the one at which seeds offer it on the mean,
+                                the scenario's `unc_scale`, or a number
     unc_scale: 5.276            the suite's factor for the UNC traces at this load
+    balance: off | thirds       try arrangements of the trace until the thirds of the load agree (default: off)
     synth: {preset: unc-like, mean_acceptor: 18 kB}     of the synthesiser: a preset (default: web), and parameters
                                 that differ from it (docs/tmix.md)
     weights: [1, 1, 2]          rate of connections of each synthesised source, relative to the others'; or of
@@ -57,9 +59,10 @@ class Section:
         fields.word(pattern=routes.PATH_PATTERN, example="n1->n4"), default=(), single=True)
     traces: str | None = fields.word(default=None)
     scale: tuple[str | float, ...] = fields.listing(
-        fields.either(fields.word(choices=("search", "unc")), fields.number(above=0, most=1e9)),
+        fields.either(fields.word(choices=("search", "mean", "unc")), fields.number(above=0, most=1e9)),
         default=("search",), least=1, most=1, single=True)
     unc_scale: float | None = fields.number(default=None, above=0, most=1e9)
+    balance: str = fields.word(choices=("off", "thirds"), default="off")
     synth: SynthParameters = fields.custom(decode, default={})
     weights: tuple[float, ...] | dict[str, float] = fields.custom(_weights, default=())
     mix: str = fields.word(choices=("sources", "connections"), default="sources")
@@ -75,10 +78,9 @@ class Section:
             raise FieldError("scale", "unc needs unc_scale, the suite's factor for the UNC traces at this load")
 
     @property
-    def factor(self) -> float | None:
-        """The factor on start times; None for a search."""
-        wanted = self.unc_scale if self.scale[0] == "unc" else self.scale[0]
-        return wanted if isinstance(wanted, float) else None
+    def factor(self) -> float | str:
+        """The factor on start times, "search" or "mean"."""
+        return self.unc_scale if self.scale[0] == "unc" and self.unc_scale is not None else self.scale[0]
 
     @property
     def folder(self) -> str:
@@ -227,7 +229,7 @@ def _build(section: Section, component: Component, context: Context, folder: pat
         rates_bps={name: link["rate_bps"] for name, link in routes.bottlenecks(context.network).items()},
         targets=section.target, load=section.load_percent / 100, seed=component.seed, begin_us=component.start_us,
         prefill_us=prefill_us, from_us=from_us, to_us=component.stop_us, scale=section.factor,
-        shares=_shares(section, component),
+        balance=section.balance, shares=_shares(section, component),
         limits=Limits(section.most_size_bytes, section.most_connections, "most_size"))
     try:
         return build_workload(sources, [SourcePath(route.base_rtt_us, route.hops, route.hops_back) for route in found],

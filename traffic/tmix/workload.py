@@ -3,6 +3,7 @@
 import pathlib
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from traffic.tmix.arrange import LOAD_LIMIT, Schedule, Traffic, arrange
 from traffic.tmix.compile import write_plan_of
 from traffic.tmix.order import Order, Run, SourcePath, TooShort, WorkloadError
 from traffic.tmix.shuffle import bin_us, permutation
-from traffic.tmix.sources import Synthesised, read, synthesised
+from traffic.tmix.sources import Synthesised, mean_scale, read, synthesised
 
 # A synthesised trace is this much longer than the run, so that the scale that meets the
 # target may be less than 1; where chance wants more, as with few connections, the next is tried.
@@ -25,13 +26,15 @@ def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourceP
 
     sources: a list of vector files or Batches, one for each path, or a `Synthesised`.
     Returns what workload.json has of it (docs/run-folder.md), with `shuffle_attempts`,
-    `thirds_difference` and `load_error` beside it; `thirds_difference` is at most 0.05
+    `thirds_difference` and `load_error` beside it. With `balance: thirds` `thirds_difference` is at most 0.05
     unless all attempts failed, as happens in tests of seconds. `plans`: connections in each plan.
     Raises WorkloadError if the traces are too short or the load cannot be met within 5 %;
     VectorError for a defect in a file.
     """
     run = Run.of(order, paths)
     if isinstance(sources, Synthesised):
+        if order.scale == "mean":       # not that of this seed's trace
+            run = replace(run, order=replace(order, scale=mean_scale(sources, run)))
         for margin in _TRACE_MARGINS:
             try:
                 traffic, schedule, attempts = _arranged(synthesised(sources, run, margin, report), run, report)
@@ -41,7 +44,7 @@ def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourceP
                     raise
     else:
         traffic, schedule, attempts = _arranged(read(sources, order.limits, report), run, report)
-    if abs(schedule.load_error) > LOAD_LIMIT and order.scale is None:
+    if abs(schedule.load_error) > LOAD_LIMIT and order.scale == "search":
         raise WorkloadError(
             f"offered load is {100 * (1 + schedule.load_error):.1f} % of the target at scale "
             f"{schedule.scale:.4g}, the best there is; more or longer traces are needed", "load")
@@ -55,8 +58,9 @@ def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourceP
         "offered_bps": _by_link(run, schedule.offered_bps),
         "thirds_bps": _by_link(run, schedule.thirds_bps),
         "connections": sum(sum(shares) for shares in plans), "bin_us": bin_us(run.rate_bps),
-        "thirds_difference": schedule.thirds_difference, "shuffle_attempts": attempts,
-        "load_error": schedule.load_error, "plans": plans,
+        "balance": order.balance, "shuffle_attempts": attempts,
+        "thirds_difference": schedule.thirds_difference, "thirds_chance": schedule.thirds_chance,
+        "load_error": schedule.load_error, "load_chance": schedule.load_chance, "plans": plans,
     }
 
 

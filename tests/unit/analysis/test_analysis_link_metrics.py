@@ -117,7 +117,7 @@ def test_load_offered_and_carried(run_dir, values):
     assert found["offered_load", DOWN] == 64
     assert found["offered_load_share", DOWN] == 64
     assert found["carried_over_offered", DOWN] == pytest.approx(100 * 60 / 64)
-    assert found["offered_load_thirds_difference", DOWN] == pytest.approx(100 * 2 / 64)
+    assert found["offered_load_thirds_difference", DOWN] == pytest.approx(100 * 2 / 62)
 
 
 def test_falling_counter_is_an_error(run_dir, errors, change):

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from traffic.tmix.batch import from_vectors
 from traffic.tmix.load import (expected_share_bps, offered_bps, packet_payload_bytes, pieces, scale_starts,
-                               search_scale, thirds_bps, thirds_difference)
+                               search_scale, thirds_bps)
 from traffic.tmix.prefill import prefill
 from traffic.tmix.shuffle import bin_us, permutation, shuffle_starts
 from traffic.tmix.vectors import ACCEPTOR, CONC, INITIATOR, SEQ, Adu, Vector
@@ -95,8 +95,6 @@ def test_thirds():
     thirds = thirds_bps(wire, np.array([0, 0, 1_200_000, 2_400_000]), 0, 3_600_000)
     # a connection of one packet offers 74+66+166 bytes at once and 132 a second later
     assert thirds[0] == pytest.approx([2 * 438 * 8 / 1.2, 438 * 8 / 1.2, 438 * 8 / 1.2])
-    assert thirds_difference([5, 90, 100]) == pytest.approx(0.10)
-    assert thirds_difference([1, 1, 0]) == float("inf")
 
 
 def test_expected_share():

@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+from testbed import thirds
 from traffic.tmix import tools
 from traffic.tmix.batch import from_vectors
 from traffic.tmix.order import Order, SourcePath, WorkloadError
@@ -38,7 +39,8 @@ def test_quick_workload_meets_its_target(tmp_path, load, seed):
         made["offered_bps"]["right_to_left"] / (load * 100e6) - 1, abs=1e-6)
     assert made["measured_us"] == [20_000_000, 60_000_000] and made["bin_us"] == 5_000_000
     assert 0 < made["prefill_window_us"] <= 10_000_000
-    assert made["thirds_difference"] <= 0.05 or made["shuffle_attempts"] == 30
+    assert made["thirds_difference"] <= thirds.accepted(made["thirds_chance"]) and made["load_chance"] == 0
+    assert made["balance"] == "off" and made["shuffle_attempts"] == 1
     assert json.loads(json.dumps(made)) == made
     plans = [read_plan(tmp_path / f"source{source}.plan") for source in range(9)]
     assert sum(map(len, plans)) == made["connections"] and [[len(plan)] for plan in plans] == made["plans"]
@@ -51,9 +53,30 @@ def test_quick_workload_meets_its_target(tmp_path, load, seed):
         assert len(set(plan.conn_id)) == len(plan)
 
 
+def test_thirds_are_balanced_on_request(tmp_path):
+    differences = {}
+    for balance in ("off", "thirds"):
+        for seed in range(1, 5):
+            made = build(Synthesised(), tmp_path, load=0.6, seed=seed, balance=balance, **QUICK)
+            differences[balance, seed] = made["thirds_difference"]
+            assert made["balance"] == balance and (balance == "thirds" or made["shuffle_attempts"] == 1)
+            assert made["thirds_difference"] == pytest.approx(
+                thirds.difference(made["thirds_bps"]["right_to_left"]), abs=1e-6)
+    assert max(differences["thirds", seed] for seed in range(1, 5)) <= 0.05
+    assert max(differences["off", seed] for seed in range(1, 5)) > 0.05
+
+
+def test_a_mean_scale_leaves_the_load_to_chance(tmp_path):
+    made = [build(Synthesised(), tmp_path, load=0.6, seed=seed, scale="mean", **QUICK) for seed in range(1, 9)]
+    assert len({one["scale"] for one in made}) == 1 and made[0]["scale"] == pytest.approx(1, abs=0.1)
+    errors, chances = ([one[f"load_{name}"] for one in made] for name in ("error", "chance"))
+    assert np.std(errors) == pytest.approx(np.mean(chances), rel=0.5)
+    assert max(abs(error) / chance for error, chance in zip(errors, chances)) < thirds.SIGMAS
+
+
 def test_access_link_is_steady(tmp_path):
     made = build(Synthesised(), tmp_path, load=0.3, seed=5, prefill_us=36_720_000, from_us=120_720_000,
-                 to_us=599_720_000)
+                 to_us=599_720_000, balance="thirds")
     assert made["thirds_difference"] <= 0.05
     assert abs(made["load_error"]) <= 0.01
     assert made["scale"] == pytest.approx(1, abs=0.2)

@@ -17,12 +17,14 @@ RENO, CUBIC = variant("reno"), variant("cubic")
 
 
 @pytest.mark.parametrize("changes, factor", [
-    ({}, None), ({"scale": "search"}, None), ({"scale": 1.5}, 1.5), ({"scale": 2}, 2.0), ({"load_percent": 200}, None),
-    ({"scale": "unc", "unc_scale": 5.276}, 5.276), ({"target": ["left_to_right", "right_to_left"]}, None),
-    ({"paths": ["n2->n4"]}, None), ({"synth": {"mean_acceptor_bytes": 18000}}, None),
-    ({"synth": {"preset": "unc-like"}}, None), ({"weights": [3, 0.5, 1, 1]}, None),
-    ({"weights": {"n2 -> n4": 3}}, None),
-    ({"mix": "connections"}, None)])
+    ({}, "search"), ({"scale": "search"}, "search"), ({"scale": 1.5}, 1.5), ({"scale": 2}, 2.0),
+    ({"load_percent": 200}, "search"), ({"scale": "mean"}, "mean"), ({"balance": "thirds"}, "search"),
+    ({"balance": False}, "search"),         # what YAML makes of off
+    ({"scale": "unc", "unc_scale": 5.276}, 5.276), ({"target": ["left_to_right", "right_to_left"]}, "search"),
+    ({"paths": ["n2->n4"]}, "search"), ({"synth": {"mean_acceptor_bytes": 18000}}, "search"),
+    ({"synth": {"preset": "unc-like"}}, "search"), ({"weights": [3, 0.5, 1, 1]}, "search"),
+    ({"weights": {"n2 -> n4": 3}}, "search"),
+    ({"mix": "connections"}, "search")])
 def test_sections(network, changes, factor):
     traffic.validate([{**TMIX, **changes}], network, TIMING)
     assert fields.decode(Section, {k: v for k, v in {**TMIX, **changes}.items() if k != "kind"}).factor == factor
@@ -38,8 +40,9 @@ NAN, INFINITE = float("nan"), float("inf")
     ("load", {"load_percent": NAN}, "finite"), ("load", {"load": 60}, "a value with a unit such as '60 %'"),
     ("load", {"load_percent": None}, "is missing"), ("scale", {"scale": "unc"}, "unc needs unc_scale"),
     ("scale", {"scale": 0}, "above 0"), ("scale", {"scale": -1}, "above 0"),
-    ("scale", {"scale": True}, "one of search, unc"),
-    ("scale", {"scale": "fast"}, "one of search, unc"), ("scale", {"scale": INFINITE}, "finite"),
+    ("balance", {"balance": True}, "one of off, thirds"), ("balance", {"balance": "on"}, "one of off, thirds"),
+    ("scale", {"scale": True}, "one of search, mean, unc"),
+    ("scale", {"scale": "fast"}, "one of search, mean, unc"), ("scale", {"scale": INFINITE}, "finite"),
     ("scale", {"scale": NAN}, "finite"), ("flows", {"flows": 1}, "unknown field"),
     ("paths", {"paths": ["n1->n2"]}, "no path n1->n2"),
     ("paths", {"paths": [0]}, "such as 'n1->n4'"), ("mix", {"mix": "flows"}, "one of sources, connections"),

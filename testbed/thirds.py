@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How steady an offered load is: its second third against its last (draft-irtf-iccrg-tcpeval-01, section 3).
+
+Those who make a load, judge it and report it have this definition from here.
+"""
+from collections.abc import Sequence
+
+#: the most that the suite accepts
+LIMIT = 0.05
+#: How many standard deviations of chance are accepted. A sum of independent terms of random sign exceeds three times
+#: the root of their sum of squares with a probability of at most 2 exp(-3^2 / 2) = 2.2 %, however heavy their tail
+#: (Hoeffding's inequality), and of 0.3 % where no single term dominates.
+SIGMAS = 3.0
+
+
+def difference(thirds: Sequence[float]) -> float:
+    """|last third - second third| / second third; infinite if the second third is 0."""
+    _, second, last = thirds
+    return float(abs(last - second) / second) if second else float("inf")
+
+
+def accepted(chance: float) -> float:
+    """The largest difference that says nothing against a load; chance: its standard deviation by chance alone."""
+    return max(LIMIT, SIGMAS * chance)

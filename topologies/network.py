@@ -9,6 +9,7 @@ call per node.
 """
 import contextlib
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -100,6 +101,9 @@ class Network:
         self.net = Mininet(topo=topo, host=_Node, link=_EmulatedLink, controller=None, build=False)
 
     def __enter__(self) -> "Network":
+        if any(link["coalescing_us"] for link in self.description["links"]):
+            # a kernel in virtual time may still be at 0 ns, which netem takes for the absence of slots
+            time.sleep(0.001)
         try:
             self.net.build()
             self._create_links()

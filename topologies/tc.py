@@ -106,13 +106,14 @@ def _delay(link: dict[str, Any]) -> str:
 
 
 def _arrival(link: dict[str, Any], wire_device: str) -> list[str]:
-    """What a packet goes through in the host that receives it: first the wait for an interrupt, then the CPU."""
+    """What a packet goes through in the host that receives it: its share of the CPU, and the wait for the others of
+    its interrupt. That wait comes last, since what arrives together is what can be merged (GRO)."""
     stages = []
-    if link["coalescing_us"]:
-        # a slot begins with the first packet that waits, and at its end all go on at once
-        stages.append(f"slot {link['coalescing_us']}us {link['coalescing_us']}us")
     if link["packet_cost_us"]:
         # netem's `rate` is for bytes: every frame is one cell of a size that takes this time, whatever its length
         stages.append(f"rate {_CELL_BYTES * 10**6 // link['packet_cost_us']}bps 0 {_CELL_BYTES}")
+    if link["coalescing_us"]:
+        # a slot begins with the first packet that waits, and at its end all go on at once
+        stages.append(f"slot {link['coalescing_us']}us {link['coalescing_us']}us")
     return [f"qdisc add dev {wire_device} parent {number}:1 handle {number + 1}: netem limit {_BACKLOG_PACKETS} {stage}"
             for number, stage in enumerate(stages, start=2)]

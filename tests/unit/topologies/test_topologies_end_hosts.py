@@ -95,9 +95,9 @@ def test_jitter_is_drawn_around_the_middle_and_adds_half_of_itself_on_average():
     ({"packet_cost_us": 7}, ["parent 2:1 handle 3: netem limit 1000 rate 9362142857bps 0 65535"]),
     ({"coalescing_us": 50}, ["parent 2:1 handle 3: netem limit 1000 slot 50us 50us"]),
     ({"coalescing_us": 50, "packet_cost_us": 1},
-     ["parent 2:1 handle 3: netem limit 1000 slot 50us 50us",
-      "parent 3:1 handle 4: netem limit 1000 rate 65535000000bps 0 65535"])])
-def test_interrupts_come_before_the_cpu(hosts, stages):
+     ["parent 2:1 handle 3: netem limit 1000 rate 65535000000bps 0 65535",
+      "parent 3:1 handle 4: netem limit 1000 slot 50us 50us"])])
+def test_what_an_interrupt_announces_goes_on_together(hosts, stages):
     lines = tc.ingress(link(built(**hosts), "r1_to_n1"), "wn1-eth0")
     assert lines[-len(stages):] == [f"qdisc add dev wn1-eth0 {stage}" for stage in stages]
     assert " root handle 2: netem " in lines[-len(stages) - 1]

@@ -12,6 +12,9 @@ from cases_vectors import _CONC, _SEQ
 
 _TRACES = ["run", "access-link", "--quick", "--no-report", "--cca", "reno", "--set"]
 _NINE: dict[str, Content] = {f"traces/{number}.cvec": _SEQ for number in range(9)}
+#: called as the suite's, but for one
+_EIGHT: dict[str, Content] = {f"traces/r{acceptor}s{initiator}": _SEQ for acceptor in (4, 5, 6)
+                              for initiator in (1, 2, 3) if (acceptor, initiator) != (6, 3)}
 
 
 def _tmix(name: str, words: list[str], says: str, code: int = 2, **more: object) -> Case:
@@ -92,6 +95,16 @@ CASES = [
     _traces("a-file", "traffic.traces=a.cvec", r"traffic\.traces|a\.cvec", {"a.cvec": _SEQ}),
     _traces("too-few", "traffic.traces=traces", r"traffic\.traces", {"traces/1.cvec": _SEQ}),
     _traces("empty-folder", "traffic.traces=.", r"traffic\.traces"),
+    _traces("some-called-after-paths", "traffic.traces=traces", r"r4s1 is called after its path .*, last is not",
+            {**_EIGHT, "traces/last": _SEQ}),
+    _traces("two-for-a-path", "traffic.traces=traces", "r4s1 and r4s1.gz are called after the same path",
+            {**_EIGHT, "traces/r4s1.gz": _SEQ}),
+    _traces("no-such-path", "traffic.traces=traces", r"r7s3 is called after a path that .*its paths are n1->n4",
+            {**_EIGHT, "traces/r7s3": _SEQ}),
+    _traces("called-after-two-paths", "traffic.traces=traces", "r6s3r4s1 is called after 2 paths",
+            {**_EIGHT, "traces/r6s3r4s1": _SEQ}),
+    _traces("balance-unknown", "traffic.balance=perfect", r"traffic\.balance: one of off, thirds expected"),
+    _traces("balance-on", "traffic.balance=on", r"traffic\.balance: one of off, thirds expected"),
     _traces("number", "traffic.traces=5", r"traffic\.traces"),
     _traces("list", "traffic.traces=[a, b]", r"traffic\.traces"),
     _traces("empty-file", "traffic.traces=traces", r"4\.cvec|no connection|empty", {**_NINE, "traces/4.cvec": ""}, 4),

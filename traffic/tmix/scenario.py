@@ -5,7 +5,8 @@
     target: right_to_left       the link direction (or a list of them) that the load is meant for
     load: 60 %                  of the rate of those links, together
     paths: [n1->n4]             initiator->acceptor of each source (default: all that cross a target)
-    traces: FOLDER              vector files, one per source; without it they are synthesised
+    traces: FOLDER              vector files, one per source, called after their paths (r4s1.cvec: acceptor n4,
+                                initiator n1) or in their order; without it they are synthesised
     scale: search | mean | unc | 1.5    factor on the traces' start times: search one at which this seed
                                 offers the load (default), the one at which seeds offer it on the mean,
                                 the scenario's `unc_scale`, or a number
@@ -106,6 +107,20 @@ def _files(section: Section) -> list[pathlib.Path]:
         raise FieldError("traces", str(problem)) from None
 
 
+def _file_of_each(section: Section, found: list[routes.Route]) -> list[pathlib.Path]:
+    """The vector file of each source, [] if they are synthesised. FieldError if files and sources do not fit."""
+    from traffic.tmix.names import in_order_of_paths
+    from traffic.tmix.order import WorkloadError
+    files = _files(section)
+    if section.traces and len(files) != len(found):
+        raise FieldError("traces", f"{section.traces} has {len(files)} vector files; this network takes "
+                                   f"{len(found)} sources, one file each")
+    try:
+        return in_order_of_paths(files, [(route.sender, route.receiver) for route in found])
+    except WorkloadError as problem:
+        raise FieldError("traces", f"{section.traces}: {problem}") from None
+
+
 def _routes(section: Section, network: routes.Network) -> list[routes.Route]:
     """The path of each source, from its initiator. FieldError if one does not cross a target."""
     targets = {link["name"] for link in routes.find_links(network, section.target)}
@@ -142,12 +157,9 @@ def _weight_of_each(section: Section, found: list[routes.Route]) -> list[float]:
 def validate(section: Section, _component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
     found = _routes(section, network)
     _weight_of_each(section, found)
-    sources = len(found)
-    if sources > _MOST_SOURCES:
-        raise FieldError("paths", f"{sources} sources; at most {_MOST_SOURCES}")
-    if section.traces and len(_files(section)) != sources:
-        raise FieldError("traces", f"{section.traces} has {len(_files(section))} vector files; this network takes "
-                                   f"{sources} sources, one file each")
+    if len(found) > _MOST_SOURCES:
+        raise FieldError("paths", f"{len(found)} sources; at most {_MOST_SOURCES}")
+    _file_of_each(section, found)
 
 
 def flows(section: Section, component: Component, context: Context) -> list[Flow]:
@@ -218,7 +230,8 @@ def _build(section: Section, component: Component, context: Context, folder: pat
     from traffic.tmix.sources import Synthesised
     from traffic.tmix.workload import build_workload
     found = _routes(section, context.network)
-    sources = _files(section) or Synthesised(len(found), section.synth, _weight_of_each(section, found))
+    files = _file_of_each(section, found)
+    sources = files or Synthesised(len(found), section.synth, _weight_of_each(section, found))
     measured_us = context.timing["prefill_us"] + context.timing["warmup_us"]
     prefill_us = max(context.timing["prefill_us"] - component.start_us, 0)
     # a component that has stopped before anything is measured has its load from its beginning
@@ -232,12 +245,15 @@ def _build(section: Section, component: Component, context: Context, folder: pat
         balance=section.balance, shares=_shares(section, component),
         limits=Limits(section.most_size_bytes, section.most_connections, "most_size"))
     try:
-        return build_workload(sources, [SourcePath(route.base_rtt_us, route.hops, route.hops_back) for route in found],
+        made = build_workload(sources, [SourcePath(route.base_rtt_us, route.hops, route.hops_back) for route in found],
                               order, folder, lambda text: context.report(f"{component.name}: {text}"))
     except WorkloadError as problem:
         raise FieldError(problem.field, str(problem)) from None
     except VectorError as problem:
         raise FieldError("traces", str(problem)) from None
+    if files:
+        made["traces"] = {f"{route.sender}->{route.receiver}": file.name for route, file in zip(found, files)}
+    return made
 
 
 def _link(source: pathlib.Path, target: pathlib.Path) -> None:

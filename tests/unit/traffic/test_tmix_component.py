@@ -169,6 +169,31 @@ def test_a_trace_per_source_found_by_name(context, tmp_path, monkeypatch):
     assert problem.value.field == "traces" and traffic.inputs([TMIX]) == {}
 
 
+def test_files_called_after_paths_go_there_and_are_recorded(context, tmp_path):
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    for acceptor in (3, 4):
+        for initiator in (1, 2):        # each source has responses of its own size
+            size = 1000 * acceptor + 100 * initiator
+            (folder / f"r{acceptor}s{initiator}.cvec").write_text(
+                "".join(f"SEQ {start} 1 1 {start}\n> 100\nt 1\n< {size}\n" for start in range(0, 10_000_000, 10_000)))
+    section = {**TMIX, "traces": str(folder), "scale": 1.0, "load_percent": 1}
+    workload = traffic.prepare([section], [CUBIC], context)
+    assert workload["components"][0]["traces"] == {"n1->n3": "r3s1.cvec", "n1->n4": "r4s1.cvec",
+                                                   "n2->n3": "r3s2.cvec", "n2->n4": "r4s2.cvec"}
+    for flow, plan in zip(workload["flows"], plans(context).values()):
+        size = 1000 * int(flow["receiver"][1:]) + 100 * int(flow["sender"][1:])
+        assert set(plan.acc_bytes) - {0} == {size}
+    (folder / "r4s2.cvec").rename(folder / "r4s3.cvec")
+    with pytest.raises(FieldError, match="r4s3.cvec is called after a path that this traffic does not have") as problem:
+        traffic.validate([section], context.network, TIMING)
+    assert problem.value.field == "traces" and str(folder) in str(problem.value)
+    (folder / "r4s3.cvec").unlink()
+    with pytest.raises(FieldError, match="has 3 vector files; this network takes 4"):
+        traffic.validate([section], context.network, TIMING)
+    assert "traces" not in traffic.prepare([TMIX], [CUBIC], context)["components"][0]
+
+
 def test_targets_on_any_topology(tmp_path):
     network = topologies.resolve({"kind": "parking-lot", **PARKING_LOT})
     targets = [link["name"] for link in network["links"] if link["bottleneck"] and link["direction"] == "right_to_left"]

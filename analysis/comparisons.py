@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every subject of an experiment against the first one at the same point, and what may be said of it.
+"""Every row of an experiment against its reference, and what may be said of it.
+
+The reference is the first subject at the same point, or the same subject and point of another experiment.
 
 The comparisons of one table of the report are a family: their p-values are adjusted together. Metrics that stand in no
 table have a family each, with all scopes of the metric.
@@ -7,7 +9,7 @@ table have a family each, with all scopes of the metric.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import pandas as pd
@@ -18,12 +20,20 @@ from analysis.experiment import Row
 from analysis.tables import COMPARISON_COLUMNS, Results
 
 
+class Reference(NamedTuple):
+    """What a row is compared with: a row of some results, and what it is called."""
+
+    results: Results
+    row: Row
+    name: str
+
+
 class Compared(NamedTuple):
     """A row against its reference in one metric; seeds: those that were paired, else those of the row."""
 
     family: str
     row: Row
-    reference: Row
+    reference: str
     metric: str
     scope: str
     seeds: list[int]
@@ -32,11 +42,16 @@ class Compared(NamedTuple):
 
 
 class Comparisons:
-    """All comparisons of an experiment, family by family."""
+    """All comparisons of an experiment, family by family.
 
-    def __init__(self, results: Results, tables: Iterable[Columns], margin: float = stats.MARGIN) -> None:
+    reference: what a row is compared with, None if with nothing; without it, with the first subject at its point.
+    """
+
+    def __init__(self, results: Results, tables: Iterable[Columns], margin: float = stats.MARGIN,
+                 reference: Callable[[Row], Reference | None] | None = None) -> None:
         self._results = results
         self._margin = margin
+        self._references = {row: (reference or self._first)(row) for row in results.experiment.rows}
         self._found: dict[tuple[str, str, str], Compared] = {}
         for table in tables:
             self._add(table.title, [(column.metric, column.scope) for column in table.columns])
@@ -45,6 +60,10 @@ class Comparisons:
             rest.setdefault(metric, []).append((metric, scope))
         for metric, wanted in rest.items():
             self._add(metric, wanted)
+
+    def _first(self, row: Row) -> Reference | None:
+        first = self._results.experiment.reference(row)
+        return None if first == row else Reference(self._results, first, first.subject)
 
     def of(self, row: Row, metric: str, scope: str) -> Compared | None:
         """None where nothing is compared: the reference itself, what the workload decides, what one side lacks."""
@@ -60,7 +79,7 @@ class Comparisons:
             found, decision = one.comparison, one.decision
             rows.append((
                 *one.row.point, one.family, one.metric, one.scope, self._results.unit(one.metric, one.scope),
-                one.reference.subject, one.row.subject, found.method, " ".join(map(str, one.seeds)),
+                one.reference, one.row.subject, found.method, " ".join(map(str, one.seeds)),
                 found.n_reference, found.n, found.reference, found.mean, "factor" if found.ratio else "difference",
                 found.difference, found.low, found.high, found.p, decision.p, found.p_equal, decision.p_equal,
                 100 * found.margin, decision.words))
@@ -68,20 +87,16 @@ class Comparisons:
 
     def _add(self, family: str, wanted: Iterable[tuple[str, str]]) -> None:
         """Compare what is not in an earlier family yet."""
-        experiment = self._results.experiment
-        places = [(row, experiment.reference(row), metric, scope) for metric, scope in wanted
-                  for row in experiment.rows
-                  if metric not in NOT_COMPARED and (row.label, metric, scope) not in self._found]
-        compared = [(*place, found) for place in places if (found := self._compare(*place))]
-        decisions = stats.decide([found for *_, found in compared])
-        for (row, reference, metric, scope, found), decision in zip(compared, decisions):
-            first, second = (self._results.keyed(one, metric, scope) for one in (reference, row))
-            seeds = sorted(key.seed for key in second if found.method != stats.PAIRED or key in first)
-            self._found[row.label, metric, scope] = Compared(
-                family, row, reference, metric, scope, seeds, found, decision)
+        compared = [one for metric, scope in wanted for row, reference in self._references.items()
+                    if reference and metric not in NOT_COMPARED and (row.label, metric, scope) not in self._found
+                    and (one := self._compare(family, row, reference, metric, scope))]
+        for one, decision in zip(compared, stats.decide([one.comparison for one in compared])):
+            self._found[one.row.label, one.metric, one.scope] = one._replace(decision=decision)
 
-    def _compare(self, row: Row, reference: Row, metric: str, scope: str) -> stats.Comparison | None:
-        first, second = (self._results.keyed(one, metric, scope) for one in (reference, row))
-        if row == reference or not first or not second:
+    def _compare(self, family: str, row: Row, reference: Reference, metric: str, scope: str) -> Compared | None:
+        first, second = reference.results.keyed(reference.row, metric, scope), self._results.keyed(row, metric, scope)
+        if not first or not second:
             return None
-        return comparing.compare(first, second, self._results.is_ratio(metric), self._margin)
+        found = comparing.compare(first, second, self._results.is_ratio(metric), self._margin)
+        seeds = sorted(key.seed for key in second if found.method != stats.PAIRED or key in first)
+        return Compared(family, row, reference.name, metric, scope, seeds, found, stats.decide([found])[0])

@@ -4,21 +4,16 @@
 from __future__ import annotations
 
 import base64
-import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import jinja2
 
 from analysis import columns, figures, report_network, report_page, stats
 from analysis.comparisons import Comparisons
 from analysis.experiment import Experiment
+from analysis.pages import put_in_place, scratch, templates
 from analysis.runs import AnalysisError
 from analysis.tables import Results, flatten
 
-TEMPLATES = Path(__file__).parent / "templates"
 TABLES = {
     "summary": "mean and 95 % interval of every metric per congestion control, with n and seeds",
     "runs": "one row per run",
@@ -47,12 +42,7 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN) -> Re
         raise AnalysisError(f"{experiment.path}: none of its {len(experiment.runs)} runs is there; "
                             "`testbed run` makes them again")
     target = experiment.path / "report"
-    try:
-        building = Path(tempfile.mkdtemp(prefix=".report-", dir=experiment.path))
-    except OSError as error:
-        raise AnalysisError(f"{target}: cannot be written: {error.strerror}") from None
-    try:
-        building.chmod(0o755)
+    with scratch(target) as building:
         tables = columns.tables(results)
         comparisons = Comparisons(results, tables.all(), margin)
         written = _write_tables(results, comparisons, building / "tables")
@@ -60,25 +50,9 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN) -> Re
         page = report_page.context(results, comparisons, tables, margin)
         html = _render(experiment, page, drawn, errors, building, written)
         (building / "index.html").write_text(html, encoding="utf-8", errors="replace")
-        _replace(building, target)
-    except OSError as error:
-        shutil.rmtree(building, ignore_errors=True)
-        raise AnalysisError(f"{error.filename or target}: {error.strerror or error}") from error
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
+        put_in_place(building, target)
     return Report(target / "index.html", {run.name: run.state.message for run in experiment.runs
                                           if run.state.kind == "damaged"})
-
-
-def _replace(building: Path, target: Path) -> None:
-    """Put a finished folder in place of an old one of ours."""
-    old = target.with_name(f".{target.name}-old-{os.getpid()}")
-    shutil.rmtree(old, ignore_errors=True)
-    if target.exists():
-        os.rename(target, old)
-    os.rename(building, target)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _write_tables(results: Results, comparisons: Comparisons, folder: Path) -> list[str]:
@@ -103,12 +77,6 @@ def _render(experiment: Experiment, page: dict[str, Any], drawn: list[figures.Fi
         tables=[(name, TABLES[name]) for name in tables],
         parameters=flatten(experiment.parameters),
     ))
-
-
-def templates() -> jinja2.Environment:
-    """The templates of pages; everything that is put into them is escaped."""
-    return jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
-                              lstrip_blocks=True, undefined=jinja2.StrictUndefined)
 
 
 def _inline(svg: Path) -> str:

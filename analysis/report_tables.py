@@ -94,7 +94,7 @@ def _table(results: Results, comparisons: Comparisons, columns: Columns) -> Tabl
             for point, (row, seeds) in zip(spans([row.point for row, _ in counted]), counted)]
     heads = [(_head(results, column), _unit(results, column)) for column in columns.columns]
     return Table(columns.title, SUBJECT, heads, rows, [axis.short for axis in experiment.axes],
-                 _differences(results, comparisons, columns))
+                 differences(results, comparisons, columns))
 
 
 def by_size(results: Results, comparisons: Comparisons, tables: Sequence[Columns]) -> list[tuple[str, list[Table]]]:
@@ -144,7 +144,7 @@ def _cell(results: Results, comparisons: Comparisons, row: Row, column: Column) 
     compared = comparisons.of(row, column.metric, column.scope)
     if compared is None or compared.decision.p is None:
         return Cell(mean, spread, "", "")
-    words = f"{compared.decision.words} (against {compared.reference.subject})"
+    words = f"{compared.decision.words} (against {compared.reference})"
     return Cell(mean, spread, mark(compared.decision), words)
 
 
@@ -163,33 +163,42 @@ def _interval(found: stats.Summary) -> tuple[str, str]:
     return mean, f"\u00b1 {half}"
 
 
-def _differences(results: Results, comparisons: Comparisons, columns: Columns) -> list[Difference]:
+def differences(results: Results, comparisons: Comparisons, columns: Columns) -> list[Difference]:
     """The comparisons of a table one by one, subject by subject."""
     labels = {(column.metric, column.scope): column for column in columns.columns}
     order = {row: place for place, row in enumerate(results.experiment.rows)}
     found = sorted(comparisons.family(columns.title), key=lambda one: order[one.row])
-    return [difference(one, _head(results, (column := labels[one.metric, one.scope])), _unit(results, column), point)
+    return [_difference(one, _head(results, (column := labels[one.metric, one.scope])), _unit(results, column), point)
             for point, one in zip(spans([one.row.point for one in found]), found)]
 
 
-def difference(one: Compared, what: str, unit: str, point: list[tuple[str, int]]) -> Difference:
+def _difference(one: Compared, what: str, unit: str, point: list[tuple[str, int]]) -> Difference:
     """A comparison in words."""
     found, decision = one.comparison, one.decision
-    factor = "\u00d7 " if found.ratio else ""
-    value, interval = signed(found.difference, found.ratio), ""
-    if found.low is not None and found.high is not None:
-        interval = f"{signed(found.low, found.ratio)} to {signed(found.high, found.ratio)}"
+    value, interval = _with_interval(found)
     n = str(found.n) if found.n == found.n_reference else f"{found.n_reference}, {found.n}"
     return Difference(point, one.row.subject, what, unit, n, seed_list(one.seeds), style.number(found.reference),
-                      style.number(found.mean), factor + value, interval, found.method, p_value(decision.p),
+                      style.number(found.mean), value, interval, found.method, p_value(decision.p),
                       mark(decision), decision.words)
 
 
-def signed(value: float, ratio: bool) -> str:
-    """A difference with its sign, a factor without."""
-    text = style.number(abs(value))
-    sign = "" if ratio or not value else "\u2212" if value < 0 else "+"
-    return sign + text
+def _with_interval(found: stats.Comparison) -> tuple[str, str]:
+    """(difference with its sign, or factor; its interval), with two digits of half the interval's width."""
+    if found.ratio:
+        ends = "" if found.low is None or found.high is None else \
+            f"{style.number(found.low)} to {style.number(found.high)}"
+        return f"\u00d7 {style.number(found.difference)}", ends
+    if found.low is None or found.high is None:
+        return _signed(found.difference, style.number(abs(found.difference))), ""
+    values = found.difference, found.low, found.high
+    half = (found.high - found.low) / 2
+    texts = [_signed(value, style.plus_minus(abs(value), half)[0]) for value in values]
+    return texts[0], f"{texts[1]} to {texts[2]}"
+
+
+def _signed(value: float, text: str) -> str:
+    sign = "\u2212" if value < 0 else "+"
+    return text if not float(text) else sign + text
 
 
 def p_value(p: float | None) -> str:

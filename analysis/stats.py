@@ -6,8 +6,7 @@ compared on the logarithmic scale: means are geometric, differences are factors.
 
 Sources: Student's and Welch's t intervals with Satterthwaite's degrees of freedom: Montgomery & Runger, "Applied
 Statistics and Probability for Engineers". Two one-sided tests: Schuirmann, J. Pharmacokinetics and
-Biopharmaceutics 15 (1987); with a margin relative to the reference mean: Sasabuchi, Biometrika 67 (1980). Holm,
-Scandinavian J. Statistics 6 (1979). docs/statistics.md says when which of them is used.
+Biopharmaceutics 15 (1987). Holm, Scandinavian J. Statistics 6 (1979). When which of them is used: docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -67,7 +66,8 @@ class Comparison:
     n_reference, n: values of each side that were used (equal when paired). reference, mean: means of these.
     difference: mean - reference (ratio: mean / reference), with its 95 % interval.
     p: of the hypothesis that there is no difference (two-sided).
-    p_equal: of the hypothesis that the means differ by `margin` of the reference or more (two one-sided tests).
+    p_equal: of the hypothesis that the means differ by `margin` of the reference's mean, as measured, or more (two
+    one-sided tests); of a ratio, by a factor of 1 + margin or more.
     """
 
     method: str
@@ -186,30 +186,22 @@ def _words(one: Comparison, p: float | None, p_equal: float | None) -> str:
 
 
 @dataclass(frozen=True)
-class _Test:
-    """mean(values) less what a hypothesis says of it: estimate, standard error, degrees of freedom."""
+class _Estimate:
+    """A difference of means: value, standard error, degrees of freedom."""
 
-    estimate: float
+    value: float
     error: float
     degrees: float
 
-    def not_below(self) -> float:
-        """p of the hypothesis that it is 0 or more."""
+    def not_below(self, bound: float) -> float:
+        """p of the hypothesis that the true difference is `bound` or more."""
         if self.error == 0:
-            return 0.0 if self.estimate < 0 else 1.0
-        return float(stdtr(self.degrees, self.estimate / self.error))
+            return 0.0 if self.value < bound else 1.0
+        return float(stdtr(self.degrees, (self.value - bound) / self.error))
 
-    def not_above(self) -> float:
-        """p of the hypothesis that it is 0 or less."""
-        return _Test(-self.estimate, self.error, self.degrees).not_below()
-
-
-@dataclass(frozen=True)
-class _Bound:
-    """A hypothesis: mean(values) = share * mean(reference) + shift."""
-
-    share: float = 1.0
-    shift: float = 0.0
+    def not_above(self, bound: float) -> float:
+        """p of the hypothesis that it is `bound` or less."""
+        return _Estimate(-self.value, self.error, self.degrees).not_below(-bound)
 
 
 @dataclass(frozen=True)
@@ -228,53 +220,46 @@ class _Samples:
             raise ValueError("a comparison needs at least one value on both sides")
         return cls(first, second, ratio, 1.0 if ratio else float(max(np.abs(first).max(), np.abs(second).max())))
 
-    def paired(self, bound: _Bound) -> _Test:
-        rest = self.second - bound.share * self.first
-        return _Test(self._estimate(bound), self._sd(rest) / math.sqrt(len(rest)), len(rest) - 1)
+    def difference(self) -> float:
+        value = float(self.second.mean() - self.first.mean())
+        return 0.0 if abs(value) <= _ROUNDING * self.size else value
 
-    def welch(self, bound: _Bound) -> _Test:
-        parts = (self._sd(self.second) ** 2 / len(self.second),
-                 bound.share ** 2 * self._sd(self.first) ** 2 / len(self.first))
+    def paired(self) -> _Estimate:
+        rest = self.second - self.first
+        return _Estimate(self.difference(), self._sd(rest) / math.sqrt(len(rest)), len(rest) - 1)
+
+    def welch(self) -> _Estimate:
+        parts = [self._sd(sample) ** 2 / len(sample) for sample in (self.first, self.second)]
         variance = sum(parts)
-        degrees = variance ** 2 / (parts[0] ** 2 / (len(self.second) - 1) + parts[1] ** 2 / (len(self.first) - 1)) \
-            if variance else math.inf
-        return _Test(self._estimate(bound), math.sqrt(variance), degrees)
+        degrees = variance ** 2 / sum(part ** 2 / (len(sample) - 1) for part, sample
+                                      in zip(parts, (self.first, self.second))) if variance else math.inf
+        return _Estimate(self.difference(), math.sqrt(variance), degrees)
 
-    def bounds(self, margin: float) -> tuple[_Bound, _Bound]:
-        """The lowest and the highest mean that still counts as equal.
-
-        Relative to the true mean of the reference: the tests allow for not knowing that exactly.
-        """
-        if self.ratio:
-            return _Bound(shift=-math.log1p(margin)), _Bound(shift=math.log1p(margin))
-        ends = _Bound(1 - margin), _Bound(1 + margin)
-        return ends if self.first.mean() >= 0 else ends[::-1]
-
-    def _estimate(self, bound: _Bound) -> float:
-        estimate = float(self.second.mean() - bound.share * self.first.mean() - bound.shift)
-        return 0.0 if abs(estimate) <= _ROUNDING * self.size else estimate
+    def widest(self, margin: float) -> float:
+        """The difference from which on means do not count as equal."""
+        return math.log1p(margin) if self.ratio else margin * abs(float(self.first.mean()))
 
     def _sd(self, sample: Any) -> float:
         sd = float(sample.std(ddof=1))
         return 0.0 if sd <= _ROUNDING * self.size else sd
 
 
-def _comparison(method: str, both: _Samples, test: Callable[[_Bound], _Test], margin: float) -> Comparison:
+def _comparison(method: str, both: _Samples, estimate: Callable[[], _Estimate], margin: float) -> Comparison:
     if not 0 < margin < 1:
         raise ValueError(f"a margin between 0 and 1 expected, not {margin:g}")
     n_reference, n, ratio = len(both.first), len(both.second), both.ratio
     means = _back(float(both.first.mean()), ratio), _back(float(both.second.mean()), ratio)
     if min(n_reference, n) < 2:
-        difference = float(both.second.mean() - both.first.mean())
-        return Comparison(NO_TEST, ratio, n_reference, n, *means, _back(difference, ratio),
+        return Comparison(NO_TEST, ratio, n_reference, n, *means, _back(both.difference(), ratio),
                           None, None, None, None, margin)
-    zero, (lower, upper) = test(_Bound()), (test(bound) for bound in both.bounds(margin))
-    half = t_quantile(zero.degrees) * zero.error
-    p = min(1.0, 2 * min(zero.not_below(), zero.not_above()))
+    found = estimate()
+    half = t_quantile(found.degrees) * found.error
+    p = min(1.0, 2 * min(found.not_below(0), found.not_above(0)))
+    widest = both.widest(margin)
     # without spread and without difference they are equal, also where 5 % of the reference is 0
-    p_equal = 0.0 if zero.error == 0 == zero.estimate else max(lower.not_above(), upper.not_below())
-    return Comparison(method, ratio, n_reference, n, *means, _back(zero.estimate, ratio),
-                      _back(zero.estimate - half, ratio), _back(zero.estimate + half, ratio), p, p_equal, margin)
+    p_equal = 0.0 if found.error == 0 == found.value else max(found.not_below(widest), found.not_above(-widest))
+    return Comparison(method, ratio, n_reference, n, *means, _back(found.value, ratio),
+                      _back(found.value - half, ratio), _back(found.value + half, ratio), p, p_equal, margin)
 
 
 def _scaled(values: Sequence[float], ratio: bool) -> Any:

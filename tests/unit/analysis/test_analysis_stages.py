@@ -225,7 +225,7 @@ def test_a_report_that_cannot_be_written_is_one_line(tmp_path, monkeypatch):
 
     def refuse(*_arguments, **_more):
         raise PermissionError(13, "Permission denied")
-    monkeypatch.setattr(analysis.report.tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(analysis.pages.tempfile, "mkdtemp", refuse)
     with pytest.raises(AnalysisError, match="e/report: cannot be written: Permission denied"):
         build_report(path)
 

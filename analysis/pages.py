@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Folders with a page in them: templates, and how a new page takes the place of an old one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import jinja2
+
+from analysis.runs import AnalysisError
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def templates() -> jinja2.Environment:
+    """The templates of pages; everything that is put into them is escaped."""
+    return jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
+                              lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+
+
+@contextlib.contextmanager
+def scratch(target: Path) -> Iterator[Path]:
+    """A folder beside `target` to build it in, so that it is never half-written; gone afterwards if it was not used.
+
+    AnalysisError where nothing can be written.
+    """
+    try:
+        building = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise AnalysisError(f"{target}: cannot be written: {error.strerror}") from None
+    try:
+        building.chmod(0o755)
+        yield building
+    except OSError as error:
+        raise AnalysisError(f"{error.filename or target}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def put_in_place(building: Path, target: Path) -> None:
+    """Put a finished folder in place of an old one of ours."""
+    old = target.with_name(f".{target.name}-old-{os.getpid()}")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        os.rename(target, old)
+    os.rename(building, target)
+    shutil.rmtree(old, ignore_errors=True)

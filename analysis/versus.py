@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Two experiments against each other: another kernel, another engine, another setting, another version of the code.
+
+Rows of both that have the same subject and point belong together, and of these the runs with the same pairing key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from analysis import columns, stats
+from analysis.comparisons import Comparisons, Reference
+from analysis.experiment import Experiment, Row
+from analysis.runs import AnalysisError, Run
+from analysis.tables import Results, flatten
+
+_ABSENT = "–"
+_MOST_SHOWN = 3     # values of one fact in a table
+
+
+class Fact(NamedTuple):
+    """Something in which paired runs differ: of what kind it is, what it is called, its values on both sides."""
+
+    kind: str
+    name: str
+    reference: str
+    other: str
+
+
+@dataclass(frozen=True)
+class Versus:
+    """An experiment against a reference experiment. AnalysisError if they have no row in common."""
+
+    reference: Experiment
+    other: Experiment
+    margin: float = stats.MARGIN
+
+    def __post_init__(self) -> None:
+        if not self.pairs:
+            subjects = [", ".join(one.subjects) for one in (self.reference, self.other)]
+            raise AnalysisError(
+                f"{self.reference.path.name} and {self.other.path.name} have no congestion control at the same point "
+                f"in common of which both have usable runs ({subjects[0]}; {subjects[1]})")
+
+    @cached_property
+    def results(self) -> tuple[Results, Results]:
+        """Of the reference, and of the other."""
+        both = Results(self.reference), Results(self.other)
+        for one in both:
+            one.experiment.discard(one.problems)
+        return both
+
+    @cached_property
+    def pairs(self) -> dict[Row, Row]:
+        """{row of the other: the same row of the reference}, of those for which both have usable runs."""
+        first, second = (one.experiment for one in self.results)
+        known = {_place(first, row): row for row in first.rows if first.usable(row)}
+        return {row: known[_place(second, row)] for row in second.rows
+                if second.usable(row) and _place(second, row) in known}
+
+    @cached_property
+    def tables(self) -> columns.Tables:
+        """The tables of the report of the other experiment, without what cannot be compared."""
+        return columns.Tables(*([kept for table in part if (kept := _comparable(table)).columns]
+                                for part in columns.tables(self.results[1])))
+
+    @cached_property
+    def comparisons(self) -> Comparisons:
+        def reference(row: Row) -> Reference | None:
+            return Reference(self.results[0], self.pairs[row], self.reference.path.name) if row in self.pairs else None
+        return Comparisons(self.results[1], self.tables.all(), self.margin, reference)
+
+    def alone(self) -> list[tuple[str, list[str]]]:
+        """(name of the experiment, labels of its rows that the other lacks), where there are such."""
+        sides = (self.reference, set(self.pairs.values())), (self.other, set(self.pairs))
+        return [(side.path.name, left) for side, paired in sides
+                if (left := [row.label for row in side.rows if row not in paired])]
+
+    def facts(self) -> list[Fact]:
+        """In what the runs differ that belong together: by what is the same in all runs, then by plans."""
+        values: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+        for first, second in self._runs():
+            mine, theirs = _facts(first), _facts(second)
+            for key in [*mine, *(key for key in theirs if key not in mine)]:
+                both = mine.get(key, _ABSENT), theirs.get(key, _ABSENT)
+                if both[0] != both[1]:
+                    for known, value in zip(values.setdefault(key, ([], [])), both):
+                        if value not in known:
+                            known.append(value)
+        order = ("engine", "kernel", "code", "scenario", "congestion control", "traces")
+        return [Fact(kind, name, *map(_shown, both)) for (kind, name), both
+                in sorted(values.items(), key=lambda item: order.index(item[0][0]))]
+
+    def _runs(self) -> Iterator[tuple[Run, Run]]:
+        """Runs of the same row and seed; where no seed is common, the first of both."""
+        for row, first_row in self.pairs.items():
+            first, second = ({run.seed: run for run in usable} for usable in (
+                self.reference.usable(first_row), self.other.usable(row)))
+            common = [seed for seed in first if seed in second]
+            if common:
+                yield from ((first[seed], second[seed]) for seed in common)
+            else:
+                yield next(iter(first.values())), next(iter(second.values()))
+
+
+def _comparable(table: columns.Columns) -> columns.Columns:
+    return table._replace(columns=[column for column in table.columns if column.metric not in columns.NOT_COMPARED])
+
+
+def _place(experiment: Experiment, row: Row) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """A row by its subject and point, whatever the order of the axes."""
+    return row.subject, tuple(sorted((axis.key, value) for axis, value in zip(experiment.axes, row.point)))
+
+
+def _facts(run: Run) -> dict[tuple[str, str], str]:
+    """{(kind, name): value} of what a run was made from, without its seed."""
+    found: dict[tuple[str, str], Any] = {
+        ("engine", "engine"): run.engine, ("engine", "clock"): run.environment.get("clock"),
+        ("kernel", "release"): run.kernel, ("kernel", "source"): run.environment.get("kernel_source"),
+        ("kernel", "identity"): run.plan.get("kernel_key"),
+        ("code", "testbed"): run.environment.get("code_version"),
+        ("code", "inside the guest"): str(run.plan.get("guest_code") or "")[:12]}
+    # the network follows from the section `topology`
+    scenario = {key: value for key, value in run.scenario.items() if key != "network"}
+    found.update({("scenario", name): value for name, value in flatten(scenario).items()})
+    for variant in run.variants:
+        facts = {key: variant.get(key) for key in ("kernel_cca", "module_sha256", "sysctls", "parameters")}
+        found.update({("congestion control", f"{variant['name']}: {name}"): value
+                      for name, value in flatten(facts).items()})
+    for path, digest in (run.plan.get("inputs") or {}).items():
+        found["traces", path] = str(digest)[:12]
+    return {key: str(value) for key, value in found.items() if value not in (None, "")}
+
+
+def _shown(values: list[str]) -> str:
+    rest = len(values) - _MOST_SHOWN
+    return "; ".join(values[:_MOST_SHOWN]) + (f"; and {rest} more" if rest > 0 else "")

@@ -26,7 +26,7 @@ _DTYPES = {raw_tables.INTEGER: "int64", raw_tables.NUMBER: "float64", raw_tables
 #: columns that no metric or figure here reads: not read either, since some tables have millions of rows
 UNUSED = {
     "tcp_info": {"state", "ssthresh", "rttvar_us", "min_rtt_us", "rto_us", "delivered", "delivery_rate_bps",
-                 "pacing_rate_bps"},
+                 "pacing_rate_bps", "app_limited"},
     "tcp_probe": {"mark", "rcv_wnd", "sock_cookie"},
     "connections": {"init_bytes_asked", "acc_bytes_asked", "adus_asked", "adus_delivered"},
     "adus": {"index"},

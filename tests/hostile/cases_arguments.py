@@ -47,6 +47,10 @@ CASES = [
              "report", "x", f"--margin={margin}")
       for name, margin in (("zero", "0%"), ("negative", "-5%"), ("whole", "100%"), ("bare", "5"), ("word", "some"),
                            ("nan", "nan%"), ("time", "5 ms"), ("huge", "1e999%"))],
+    _words("compare-one", "arguments are required: other", "compare", "x"),
+    _words("compare-unknown", "no experiment 'x' in ", "compare", "x", "y"),
+    _words("compare-margin", "--margin.*a percentage above 0", "compare", "x", "y", "--margin", "5"),
+    _words("compare-output-empty", f"--output: {_EMPTY}", "compare", "x", "y", "--output="),
     _run("engine-unknown", "no engine 'moon'; there are: ", "--engine", "moon"),
     _run("engine-path", "no engine '../../x'", "--engine", "../../x"),
     _run("engine-private", "no engine '__init__'", "--engine", "__init__"),

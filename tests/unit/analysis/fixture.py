@@ -289,7 +289,7 @@ def _tcp_info(shape, cca, tmix):
         sent = t_us // 8
         common = dict(t_us=t_us, state="ESTAB", cca=cca, ca_state=0, ssthresh=100, rto_us=204_000,
                       rttvar_us=1000, min_rtt_us=8000, mss=1448, unacked=10, lost=0, retrans=0,
-                      total_retrans=0, delivered=0, delivery_rate_bps=0, pacing_rate_bps=0)
+                      total_retrans=0, delivered=0, delivery_rate_bps=0, pacing_rate_bps=0, app_limited=0)
         rows.append(pd.DataFrame({
             **common, "node": "n4", "src": "10.0.4.2", "sport": near, "dst": "10.0.1.2",
             "dport": far, "cwnd": 40, "srtt_us": 30_000, "bytes_acked": sent,

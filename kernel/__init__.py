@@ -6,14 +6,16 @@
     prune(keep)            remove builds and sources that nobody uses any more
     build_module(...)      an out-of-tree module against it, loaded once on trial (kernel/modules.py)
 
+Kernels have 1000 jiffies per second unless `ensure` and `find` are told otherwise (`hz`).
+
 `spec` is None (Debian's linux-source-6.12), a version that some current Debian release has a
 linux-source package of, `newest` (resolve() says which that is today), or the path of a kernel
 tree or tarball.
 """
-from kernel.build import Kernel, ensure, find
+from kernel.build import HZ, USUAL_HZ, Kernel, ensure, find
 from kernel.modules import Module, ModuleError, build as build_module, find as find_module
 from kernel.pruning import prune
 from kernel.source import KernelError, missing_tools, resolve
 
-__all__ = ["Kernel", "KernelError", "Module", "ModuleError", "build_module", "ensure", "find", "find_module",
-           "missing_tools", "prune", "resolve"]
+__all__ = ["HZ", "USUAL_HZ", "Kernel", "KernelError", "Module", "ModuleError", "build_module", "ensure", "find",
+           "find_module", "missing_tools", "prune", "resolve"]

@@ -30,6 +30,10 @@ _MAY_DIFFER = {"CONFIG_HZ=1000", "CONFIG_DEFAULT_RENO=y", "CONFIG_PROC_SYSCTL=y"
 _BUILD_ENVIRONMENT = {"KBUILD_BUILD_TIMESTAMP": "2024-11-17", "KBUILD_BUILD_USER": "testbed",
                       "KBUILD_BUILD_HOST": "testbed", "KBUILD_BUILD_VERSION": "1"}
 
+#: jiffies per second that kernels can be built with, and the one of kernels that nobody asked anything else of
+HZ = (100, 250, 300, 1000)
+USUAL_HZ = 1000
+
 Report = Callable[[str], None]
 
 
@@ -45,30 +49,31 @@ class Kernel:
     config_sha256: str
     congestion_controls: tuple[str, ...]
     features: frozenset[str] = frozenset()     # "seccomp": it can run its user space without ptrace
+    hz: int = USUAL_HZ
 
 
-def find(spec: str | None = None) -> Kernel | None:
-    """The built kernel for `spec` if it is in the cache, else None."""
+def find(spec: str | None = None, hz: int = USUAL_HZ) -> Kernel | None:
+    """The built kernel for `spec` with so many jiffies per second if it is in the cache, else None."""
     try:
         name, identity = sources.identify(spec)
-        return _load(build_dir(spec, identity), name)
+        return _load(build_dir(spec, identity, hz), name)
     except KernelError:
         return None
 
 
-def ensure(spec: str | None = None, report: Report = print) -> Kernel:
+def ensure(spec: str | None = None, report: Report = print, hz: int = USUAL_HZ) -> Kernel:
     """The kernel for `spec`, built if need be (some minutes). Raises KernelError.
 
-    report(text) is called with what is being done.
+    report(text) is called with what is being done; hz: jiffies per second, one of HZ.
     """
     spec = sources.resolve(spec, report)
-    built = find(spec)
+    built = find(spec, hz)
     if built:
         _note_use(built)
         return built
     sources.look_up(spec, report)
     name, identity = sources.identify(spec)
-    target = build_dir(spec, identity)
+    target = build_dir(spec, identity, hz)
     missing = sources.missing_tools()
     if missing:
         raise KernelError(f"to build a kernel, first: apt-get install {' '.join(p for _, p in missing)}")
@@ -90,25 +95,27 @@ def ensure(spec: str | None = None, report: Report = print) -> Kernel:
                 os.replace(fresh, source_dir)
             finally:
                 shutil.rmtree(fresh, ignore_errors=True)
-        _build(source_dir, target, report)
+        _build(source_dir, target, report, hz)
         report("booting it once")
-        _describe(source_dir, target)
+        _describe(source_dir, target, hz)
     built = _load(target, name)
     if not built:
         raise KernelError(f"{target}: what was built has gone")
     return built
 
 
-def build_dir(spec: str | None, identity: str) -> pathlib.Path:
+def build_dir(spec: str | None, identity: str, hz: int = USUAL_HZ) -> pathlib.Path:
     """Where the build of `spec`, which has this identity, is or will be."""
-    return build_dir_of(identity, sources.version_of(spec))
+    return build_dir_of(identity, sources.version_of(spec), hz)
 
 
-def build_dir_of(identity: str, version: tuple[int, ...] | None) -> pathlib.Path:
+def build_dir_of(identity: str, version: tuple[int, ...] | None, hz: int = USUAL_HZ) -> pathlib.Path:
     """A build is known by its source, configuration, patches and compiler."""
     compiler = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=False).stdout \
         if shutil.which("gcc") else ""
-    key = hashlib.sha256("\0".join([identity, _CONFIG.read_text(), patching.digest(version), compiler]).encode())
+    of_hz = [f"CONFIG_HZ={hz}"] if hz != USUAL_HZ else []
+    key = hashlib.sha256("\0".join([identity, _CONFIG.read_text(), patching.digest(version), compiler,
+                                    *of_hz]).encode())
     return sources.cache_dir() / "kernels" / f"{identity}-{key.hexdigest()[:12]}"
 
 
@@ -125,7 +132,13 @@ def facts_of(build_dir: pathlib.Path) -> dict[str, Any] | None:
                  *facts["features"]]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return facts if all(isinstance(text, str) for text in texts) else None
+    return facts if all(isinstance(text, str) for text in texts) and isinstance(hz_of(facts), int) else None
+
+
+def hz_of(facts: dict[str, Any]) -> int:
+    """Jiffies per second of a build with these facts; older ones do not say what was usual."""
+    hz: int = facts.get("hz", USUAL_HZ)
+    return hz
 
 
 def _load(build_dir: pathlib.Path, name: str) -> Kernel | None:
@@ -135,7 +148,7 @@ def _load(build_dir: pathlib.Path, name: str) -> Kernel | None:
     return Kernel(program=build_dir / "linux", source_dir=pathlib.Path(facts["source_dir"]), build_dir=build_dir,
                   release=facts["release"], source=name, key=build_dir.name,
                   config_sha256=facts["config_sha256"], congestion_controls=tuple(facts["congestion_controls"]),
-                  features=frozenset(facts["features"]))
+                  features=frozenset(facts["features"]), hz=hz_of(facts))
 
 
 def _note_use(built: Kernel) -> None:
@@ -170,16 +183,20 @@ def make_environment() -> dict[str, str]:
     return {**keep, "LC_ALL": "C", **_BUILD_ENVIRONMENT}
 
 
-def _build(source_dir: pathlib.Path, build_dir: pathlib.Path, report: Report) -> None:
+def _build(source_dir: pathlib.Path, build_dir: pathlib.Path, report: Report, hz: int = USUAL_HZ) -> None:
     build_dir.mkdir(parents=True, exist_ok=True)
     log_path = build_dir / "build.log"
     make = make_command(source_dir, build_dir)
+    if hz != USUAL_HZ:
+        make.append(f"KBUILD_KCONFIG={_kconfig(source_dir, build_dir, hz)}")
     with open(log_path, "w", encoding="utf-8") as log:
         configured = subprocess.run(make + ["allnoconfig", f"KCONFIG_ALLCONFIG={_CONFIG}"], stdout=log,
                                     stderr=subprocess.STDOUT, env=make_environment(), check=False)
     if configured.returncode:
         raise KernelError(f"configuring failed, see {log_path}")
     _check_config(build_dir / ".config", report)
+    if hz != USUAL_HZ and f"CONFIG_HZ={hz}" not in (build_dir / ".config").read_text().splitlines():
+        raise KernelError(f"this kernel refuses CONFIG_HZ={hz}")
     process = subprocess.Popen(make + [f"-j{os.cpu_count()}", "all"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", env=make_environment())
     steps = 0
@@ -201,6 +218,14 @@ def _build(source_dir: pathlib.Path, build_dir: pathlib.Path, report: Report) ->
         raise KernelError(f"the kernel does not build; the log is {log_path}" + "".join("\n  " + e for e in errors))
 
 
+def _kconfig(source_dir: pathlib.Path, build_dir: pathlib.Path, hz: int) -> pathlib.Path:
+    """The tree's Kconfig with another default of HZ in front of its own, which is no matter of choice in arch/um."""
+    path = build_dir / "Kconfig.hz"
+    path.write_text(re.sub(r"^mainmenu .*$", lambda match: f"{match.group()}\n\nconfig HZ\n\tint\n\tdefault {hz}",
+                           (source_dir / "Kconfig").read_text(), count=1, flags=re.M))
+    return path
+
+
 def _check_config(config: pathlib.Path, report: Report) -> None:
     """Options that the fragment asks for and this kernel did not take are an error."""
     text = config.read_text()
@@ -216,7 +241,7 @@ def _check_config(config: pathlib.Path, report: Report) -> None:
         report(f"this kernel has no {', '.join(l.partition('=')[0] for l in missing)}: built without")
 
 
-def _describe(source_dir: pathlib.Path, build_dir: pathlib.Path) -> None:
+def _describe(source_dir: pathlib.Path, build_dir: pathlib.Path, hz: int) -> None:
     """Boot the kernel once: it works, and says what congestion controls it has."""
     config = (build_dir / ".config").read_bytes()
     with tempfile.TemporaryDirectory(prefix="testbed-uml-") as name:
@@ -230,7 +255,7 @@ def _describe(source_dir: pathlib.Path, build_dir: pathlib.Path) -> None:
         raise KernelError("the kernel was built but does not boot:\n" + (crash.describe(log) or log.strip()[-2000:])
                           + "".join(f"\n{message}; {fix}" for message, fix in host.problems()))
     facts = {"release": match.group(1), "congestion_controls": sorted(match.group(2).split()),
-             "features": _features(build_dir / "linux"),
+             "features": _features(build_dir / "linux"), "hz": hz,
              "config_sha256": hashlib.sha256(config).hexdigest(), "source_dir": str(source_dir)}
     temporary = build_dir / "testbed.json.part"
     temporary.write_text(json.dumps(facts, indent=1), encoding="utf-8")

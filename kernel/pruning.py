@@ -77,8 +77,9 @@ def _of_today(folder: pathlib.Path, facts: dict[str, Any]) -> bool:
     version: tuple[int, ...] | None
     version = (int(debian.group(1)), int(debian.group(2))) if debian else \
         sources.tree_version(pathlib.Path(facts["source_dir"]))
+    hz = build.hz_of(facts)
     # the version of a tarball was not known when its key was made
-    return folder in {build.build_dir_of(identity, version), build.build_dir_of(identity, None)}
+    return folder in {build.build_dir_of(identity, version, hz), build.build_dir_of(identity, None, hz)}
 
 
 def _unused_days(folder: pathlib.Path) -> float:

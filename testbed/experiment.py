@@ -36,6 +36,7 @@ class Description:
     base: Json                      # the scenario as resolved, without what a sweep varies
     engine: str
     kernel_spec: str | None         # as given to --kernel
+    hz: int | None                  # as given to --hz
     kernel_key: str
     command: list[str]
     axes: dict[str, list[str]]
@@ -57,6 +58,8 @@ class Description:
             parts.append(self.engine)
         if self.kernel_spec:
             parts.append("kernel" + pathlib.Path(self.kernel_spec).name)
+        if self.hz:
+            parts.append(f"hz{self.hz}")
         return "-".join(_path_word(part) for part in parts)
 
 

@@ -12,6 +12,16 @@ _KERNEL_HELP = "a version such as 6.12 (default), newest, a kernel tree or a tar
 
 def add_kernel_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernel", metavar="PATH|VERSION", help=f"guest kernel: {_KERNEL_HELP}")
+    parser.add_argument("--hz", type=_hz, metavar="N", help="timer ticks per second of the guest kernel: 100, 250, 300 "
+                        "or 1000 (default)")
+
+
+def _hz(text: str) -> int:
+    import kernel
+    known = [str(hz) for hz in kernel.HZ]
+    if text not in known:
+        raise argparse.ArgumentTypeError(f"{text!r}: one of {', '.join(known)} expected")
+    return int(text)
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +54,8 @@ def engine_options(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.kernel is not None:
         import kernel
         options["kernel"] = arguments.kernel = kernel.resolve(arguments.kernel, reporter())
+    if arguments.hz is not None:
+        options["hz"] = arguments.hz
     if arguments.no_confine:
         options["confine"] = False
     return options

@@ -4,6 +4,7 @@
   testbed kernel                       Debian's linux-source-6.12
   testbed kernel --kernel ~/linux      a tree of your own, with your patches
   testbed kernel --kernel newest       the newest that Debian has
+  testbed kernel --hz 250              one with another number of timer ticks per second
   testbed kernel --prune               remove what nobody uses any more
   testbed kernel --module PATH         build an out-of-tree module (a .c file or a folder) against it
 """
@@ -28,7 +29,7 @@ def main(arguments: argparse.Namespace) -> int:
         freed = kernel.prune((None, arguments.kernel), report=print)
         print(f"{freed >> 20} MB are free now")
         return 0
-    built = kernel.ensure(arguments.kernel, _shared.reporter())
+    built = kernel.ensure(arguments.kernel, _shared.reporter(), arguments.hz or kernel.USUAL_HZ)
     if arguments.module:
         module = kernel.build_module(built, arguments.module, _shared.reporter())
         if module.warnings:
@@ -39,5 +40,6 @@ def main(arguments: argparse.Namespace) -> int:
     print(f"kernel               {built.program}")
     print(f"release              {built.release}")
     print(f"source               {built.source}")
+    print(f"ticks per second     {built.hz}")
     print(f"congestion controls  {', '.join(built.congestion_controls)}")
     return 0

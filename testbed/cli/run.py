@@ -88,7 +88,7 @@ def main(arguments: argparse.Namespace) -> int:
     labels = base.labels()
     labels["parameters"] = {key: value for key, value in labels["parameters"].items() if key not in axes}
     folder = experiment.add(store.results, experiment.Description(
-        labels=labels, base=base.resolved(), engine=engine.name, kernel_spec=arguments.kernel,
+        labels=labels, base=base.resolved(), engine=engine.name, kernel_spec=arguments.kernel, hz=arguments.hz,
         kernel_key=engine.kernel_key(), command=_command(arguments), axes=axes), plans)
     names = [subject.name for subject in ready.subjects]
     print(f"{first.title}: {', '.join(names)}; " + (f"{len(points)} points, " if axes else "")
@@ -175,9 +175,9 @@ def _positive(text: str) -> int:
 def _command(arguments: argparse.Namespace) -> list[str]:
     """The command as it can be typed again, word by word."""
     words = ["bin/testbed", "run", arguments.scenario]
-    for name in ("cca", "load", "seeds", "kernel"):
+    for name in ("cca", "load", "seeds", "kernel", "hz"):
         if getattr(arguments, name):
-            words += [f"--{name}", getattr(arguments, name)]
+            words += [f"--{name}", str(getattr(arguments, name))]
     words += ["--quick"] if arguments.quick else []
     words += ["--engine", arguments.engine] if arguments.engine != engines.DEFAULT else []
     for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("sweep", arguments.sweeps),

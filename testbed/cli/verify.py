@@ -39,6 +39,8 @@ def main(arguments: argparse.Namespace) -> int:
     before = _environment(run_dir)
     if arguments.kernel is None and isinstance(before.get("kernel_spec"), str):
         arguments.kernel = before["kernel_spec"]
+    if arguments.hz is None and isinstance(before.get("kernel_hz"), int):
+        arguments.hz = before["kernel_hz"]
     arguments.engine = was.engine
     engine = engines.load(was.engine, _shared.engine_options(arguments))
     engine.prepare(_shared.reporter())

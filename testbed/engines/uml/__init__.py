@@ -29,10 +29,11 @@ _INIT = "testbed/engines/uml/init.py"
 class Engine(KernelEngine):
     """Builds or finds the guest kernel, starts it, watches it, cleans up after it.
 
-    Options: kernel (a version, a tree, a tarball), confine (let the guest read only what it needs; default yes).
+    Options: kernel (a version, a tree, a tarball), hz (its jiffies per second; default 1000), confine (let the guest
+    read only what it needs; default yes).
     """
     capabilities = Capabilities(clock="virtual")
-    OPTIONS = ("kernel", "confine")
+    OPTIONS = ("kernel", "hz", "confine")
     DECISIVE = (*KernelEngine.DECISIVE, "testbed/engines/uml/__init__.py", "kernel/guest.py")
     timer_period_us = 0
 
@@ -47,21 +48,27 @@ class Engine(KernelEngine):
         return self._found
 
     @property
+    def _asked(self) -> tuple[str | None, int]:
+        """Which kernel is wanted."""
+        return self.options.get("kernel"), self.options.get("hz", kernel.USUAL_HZ)
+
+    @property
     def _confine(self) -> bool:
         return bool(self.options.get("confine", True))
 
     def problems(self) -> list[Problem]:
         found = [Problem(*problem) for problem in host.problems(GUEST_MEMORY_MB)]
-        if kernel.find(self.options.get("kernel")) is None:
+        if kernel.find(*self._asked) is None:
             found += [Problem(f"{what} is missing (needed to build the guest kernel)", f"apt-get install {package}")
                       for what, package in kernel.missing_tools()]
         return found
 
     def prepare(self, report: Report) -> None:
-        self._found = kernel.ensure(self.options.get("kernel"), report)
+        spec, hz = self._asked
+        self._found = kernel.ensure(spec, report, hz)
 
     def find(self) -> bool:
-        self._found = kernel.find(self.options.get("kernel"))
+        self._found = kernel.find(*self._asked)
         return self._found is not None
 
     def parameters(self, kernel_cca: str) -> dict[str, str]:
@@ -69,7 +76,8 @@ class Engine(KernelEngine):
 
     def environment(self) -> dict[str, Any]:
         confined = host.facts()["landlock"] > 0
-        return {"kernel_spec": self.options.get("kernel"), "kernel_release": self._kernel.release,
+        return {"kernel_spec": self.options.get("kernel"), "kernel_hz": self._kernel.hz,
+                "kernel_release": self._kernel.release,
                 "kernel_source": self._kernel.source, "kernel_key": self._kernel.key,
                 "kernel_config_sha256": self._kernel.config_sha256, "guest_memory_mb": GUEST_MEMORY_MB,
                 "confined": {"writes": confined, "reads": confined and self._confine}, "host_facts": host.facts(),

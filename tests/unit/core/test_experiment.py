@@ -25,6 +25,7 @@ def described(base=None, axes=None, name="demo", **changes):
         base=base or {"a": 1},
         engine="uml",
         kernel_spec=None,
+        hz=None,
         kernel_key="kernel-1",
         command=["bin/testbed", "run"],
         axes=axes or {},
@@ -97,6 +98,12 @@ def test_names_that_read_alike_are_told_apart(tmp_path):
 def test_an_experiment_called_runs_does_not_get_into_the_runs(tmp_path):
     labels = {**described().labels, "name": "runs", "parameters": {}}
     assert experiment.add(tmp_path, described(labels=labels), [plan()]).name != "runs"
+
+
+def test_another_number_of_ticks_is_in_the_name(tmp_path):
+    folder = experiment.add(tmp_path, described(hz=250, kernel_key="kernel-2"), [plan()])
+    assert folder.name == "demo-load60-quick-hz250"
+    assert experiment.add(tmp_path, described(), [plan()]).name == "demo-load60-quick"
 
 
 def test_hostile_words_stay_in_the_folder(tmp_path):

@@ -59,6 +59,8 @@ def test_a_build_is_known_by_source_configuration_patches_and_compiler(here, tmp
     keys.append(key("tree-1"))
     compiler(tmp_path / "gcc14", monkeypatch, "14.1.0")
     keys.append(key("tree-1"))
+    assert key("tree-1", 1000) == keys[-1]
+    keys += [key("tree-1", 250), key("tree-1", 100)]
     assert len(set(keys)) == len(keys)
     assert all(k.name.startswith(("tree-1-", "tree-2-")) for k in keys)
 
@@ -123,6 +125,26 @@ def test_patches_for_other_versions_do_not_make_anybody_build_again(here, tmp_pa
     assert {version for version in before if before[version] != after[version]} == {"6.1"}
 
 
+def test_another_number_of_ticks_stands_before_the_trees_own(here, tmp_path):
+    """The first default of an option counts, and mainmenu has to come first."""
+    (tmp_path / "Kconfig").write_text('# a comment\nmainmenu "Linux/$(ARCH)"\nsource "scripts/Kconfig.include"\n')
+    assert build._kconfig(tmp_path, tmp_path, 250).read_text() == (
+        '# a comment\nmainmenu "Linux/$(ARCH)"\n\nconfig HZ\n\tint\n\tdefault 250\n'
+        'source "scripts/Kconfig.include"\n')
+
+
+def test_kernels_with_other_ticks_are_other_kernels(here, tree):
+    identity = source.identify(str(tree))[1]
+    facts = {"release": "6.99", "congestion_controls": ["reno"], "config_sha256": "ab", "source_dir": "/src",
+             "features": []}
+    for hz, more in ((1000, {}), (250, {"hz": 250})):
+        folder = build.build_dir(str(tree), identity, hz)
+        folder.mkdir(parents=True)
+        program(folder)
+        (folder / "testbed.json").write_text(json.dumps({**facts, **more}))
+    assert (build.find(str(tree)).hz, build.find(str(tree), 250).hz, build.find(str(tree), 300)) == (1000, 250, None)
+
+
 @pytest.mark.parametrize(
     "words, features", [("seccomp=<on/auto/off>\n    Configure whether", ["seccomp"]), ("mem=<Amount>\n", [])]
 )
@@ -135,7 +157,7 @@ def test_what_a_kernel_can_do_is_read_from_its_options(tmp_path, words, features
 def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, tmp_path, monkeypatch):
     built = []
 
-    def describe(source_dir, build_dir):
+    def describe(source_dir, build_dir, hz):
         (build_dir / "testbed.json").write_text(
             json.dumps(
                 {
@@ -152,7 +174,7 @@ def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, t
     monkeypatch.setattr(
         build,
         "_build",
-        lambda source_dir, build_dir, report: build_dir.mkdir(parents=True) or built.append((source_dir, build_dir)),
+        lambda source_dir, build_dir, *_: build_dir.mkdir(parents=True) or built.append((source_dir, build_dir)),
     )
     monkeypatch.setattr(build, "_describe", describe)
     monkeypatch.setattr(source, "missing_tools", lambda: [])

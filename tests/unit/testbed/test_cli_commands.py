@@ -20,7 +20,7 @@ _KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "ru
 def surroundings(monkeypatch, tmp_path):
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
     monkeypatch.delenv("COLUMNS", raising=False)
-    monkeypatch.setattr(kernel, "find", lambda spec=None: None)
+    monkeypatch.setattr(kernel, "find", lambda spec=None, hz=1000: None)
 
 
 def test_list_fits_a_hundred_columns(capsys):

@@ -306,7 +306,7 @@ def test_sigterm_is_an_interruption(monkeypatch, capsys):
 
 def test_list(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(kernel, "find", lambda spec=None: None)
+    monkeypatch.setattr(kernel, "find", lambda spec=None, hz=1000: None)
     assert cli.main(["list", "scenarios", "ccas", "topologies", "traffic", "probes", "runs"]) == 0
     shown = capsys.readouterr().out
     for word in (*scenario.names(), "dumbbell", "tmix", "greedy", "sojourn", "not built yet", "none"):

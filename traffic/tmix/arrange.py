@@ -51,6 +51,7 @@ class Traffic:
 @dataclass(frozen=True)
 class Schedule:
     """Start times from the component's beginning (-1: left out) and the load they give."""
+    trace_starts_us: Any        # in trace time, shuffled
     start_us: Any
     moved: Any                  # bool: by the prefill rule
     window_us: int
@@ -78,7 +79,7 @@ def arrange(traffic: Traffic, run: Run) -> tuple[Schedule, int]:
             raise TooShort(
                 f"the traces last {traffic.length_us * found / 1e6:.0f} s at scale {found:.4g}, "
                 f"the traffic {run.to_us / 1e6:.0f} s; longer traces or a shorter test are needed", "traces")
-        schedule = _schedule(traffic, run, starts, found)
+        schedule = schedule_of(traffic, run, starts, found)
         lack = (max(abs(schedule.load_error) - LOAD_LIMIT, 0) if searched else 0,
                 max(schedule.thirds_difference - steadiness.LIMIT, 0) if run.order.balance == "thirds" else 0)
         if best is None or lack < best[0]:
@@ -129,13 +130,14 @@ def _offer(traffic: Traffic, run: Run, trace_starts: Any) -> Callable[[float], f
     return offered
 
 
-def _schedule(traffic: Traffic, run: Run, trace_starts: Any, scale: float) -> Schedule:
+def schedule_of(traffic: Traffic, run: Run, trace_starts: Any, scale: float) -> Schedule:
+    """The schedule of an arrangement: trace_starts, start times of the connections in trace time."""
     start_us, moved, window_us = _timed(traffic, run, trace_starts, scale)
     offered = offered_bps(traffic.pieces, start_us, run.from_us, run.to_us)
     thirds = thirds_bps(traffic.pieces, start_us, run.prefill_us, run.to_us)
     starts = Starts(start_us, traffic.source, bin_us(run.rate_bps))
     return Schedule(
-        start_us, moved, window_us, scale, offered, thirds, steadiness.difference(run.weights @ thirds),
+        trace_starts, start_us, moved, window_us, scale, offered, thirds, steadiness.difference(run.weights @ thirds),
         thirds_chance(traffic.pieces, starts, run.prefill_us, run.to_us, run.weights),
         float(run.weights @ offered) / run.target_bps - 1,
         0.0 if run.order.scale == "search"

@@ -41,8 +41,9 @@ class Order:
     sum, that these links are to be offered together from `from_us` to `to_us`. Connections start from begin_us to
     to_us, in the steady state from begin_us + prefill_us. scale: experiment start / trace start; "search" finds
     the one at which this seed's arrangement offers the load, "mean" takes the one at which the whole trace does.
-    balance: "thirds" tries arrangements until the thirds of the load agree. shares: each source's connections are
-    dealt out to so many plans.
+    balance: "thirds" tries arrangements until the thirds of the load agree. reverse, reverse_load: as targets and
+    load, of the links that run against the targets; None leaves their load to what the connections send. shares:
+    each source's connections are dealt out to so many plans.
     """
     rates_bps: Mapping[str, int]
     targets: Sequence[str]
@@ -54,6 +55,8 @@ class Order:
     to_us: int
     scale: float | str = "search"
     balance: str = "off"
+    reverse: Sequence[str] = ()
+    reverse_load: float | None = None
     shares: int = 1
     most_attempts: int = MOST_ATTEMPTS
     limits: Limits = Limits()
@@ -94,3 +97,7 @@ class Run:
                    np.array([expected_share_bps(rate_bps, order.load) for rate_bps in slowest]), crossing,
                    np.array([float(name in order.targets) for name in order.rates_bps]), order.prefill_us,
                    order.from_us - order.begin_us, order.to_us - order.begin_us)
+
+    def crossings(self, links: Any) -> Any:
+        """How often a byte of each side of each source crosses some links; links: 1 for those; float64[sources, 2]."""
+        return np.tensordot(links, self.crossing, axes=1)

@@ -14,6 +14,8 @@
     balance: off | thirds       try arrangements of the trace until the thirds of the load agree (default: off)
     synth: {preset: unc-like, mean_acceptor: 18 kB}     of the synthesiser: a preset (default: web), and parameters
                                 that differ from it (docs/tmix.md)
+    reverse_load: 15 %          of the rate of the links that run against the target (default: what follows from
+                                the bytes that the two sides send); of synthesised sources
     weights: [1, 1, 2]          rate of connections of each synthesised source, relative to the others'; or of
                                 the paths named, {n1->n4: 2}, where the others have 1 (default: all equal)
     mix: sources | connections  with several congestion controls: sources take turns, or each source's
@@ -65,6 +67,7 @@ class Section:
     unc_scale: float | None = fields.number(default=None, above=0, most=1e9)
     balance: str = fields.word(choices=("off", "thirds"), default="off")
     synth: SynthParameters = fields.custom(decode, default={})
+    reverse_load_percent: float | None = fields.percent(above=0, least=None, most=200, default=None)
     weights: tuple[float, ...] | dict[str, float] = fields.custom(_weights, default=())
     mix: str = fields.word(choices=("sources", "connections"), default="sources")
     most_connections: int = fields.count(default=5_000_000, least=1)
@@ -73,8 +76,9 @@ class Section:
     def __post_init__(self) -> None:
         if self.synth.connections_per_second != SynthParameters().connections_per_second:
             raise FieldError("synth.connections_per_second", "follows from the load")
-        if self.traces and self.weights:
-            raise FieldError("weights", "are for synthesised sources; a trace brings its own load")
+        for name, given in (("weights", self.weights), ("reverse_load", self.reverse_load_percent)):
+            if self.traces and given:
+                raise FieldError(name, "is for synthesised sources; what traces offer is in the traces")
         if self.scale[0] == "unc" and self.unc_scale is None:
             raise FieldError("scale", "unc needs unc_scale, the suite's factor for the UNC traces at this load")
 
@@ -154,9 +158,23 @@ def _weight_of_each(section: Section, found: list[routes.Route]) -> list[float]:
     return [given.get(path, 1.0) for path in known]
 
 
+def _reverse(section: Section, network: routes.Network) -> list[str]:
+    """The links that run against the targets. FieldError if there are none, or are targets themselves."""
+    links = routes.find_links(network, section.target)
+    found = [name for name, link in routes.bottlenecks(network).items()
+             if any((link["from"], link["to"]) == (target["to"], target["from"]) for target in links)]
+    if len(found) < len(links):
+        raise FieldError("reverse_load", f"no bottleneck runs against every one of {', '.join(section.target)}")
+    if set(found) & set(section.target):
+        raise FieldError("reverse_load", "both directions are targets, so neither is the reverse one")
+    return found
+
+
 def validate(section: Section, _component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
     found = _routes(section, network)
     _weight_of_each(section, found)
+    if section.reverse_load_percent is not None:
+        _reverse(section, network)
     if len(found) > _MOST_SOURCES:
         raise FieldError("paths", f"{len(found)} sources; at most {_MOST_SOURCES}")
     _file_of_each(section, found)
@@ -243,6 +261,8 @@ def _build(section: Section, component: Component, context: Context, folder: pat
         targets=section.target, load=section.load_percent / 100, seed=component.seed, begin_us=component.start_us,
         prefill_us=prefill_us, from_us=from_us, to_us=component.stop_us, scale=section.factor,
         balance=section.balance, shares=_shares(section, component),
+        reverse=[] if section.reverse_load_percent is None else _reverse(section, context.network),
+        reverse_load=None if section.reverse_load_percent is None else section.reverse_load_percent / 100,
         limits=Limits(section.most_size_bytes, section.most_connections, "most_size"))
     try:
         made = build_workload(sources, [SourcePath(route.base_rtt_us, route.hops, route.hops_back) for route in found],

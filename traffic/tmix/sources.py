@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from traffic.tmix import batch as batches
-from traffic.tmix.load import DEFAULT_MSS, HEADER_BYTES, TIMESTAMP_BYTES, pieces
+from traffic.tmix.load import pieces
+from traffic.tmix.marginals import connection_bytes
 from traffic.tmix.order import Run, WorkloadError
 from traffic.tmix.reader import Limits, read_vectors
+from traffic.tmix.reverse import Reverse, wire_growth
 from traffic.tmix.synth import SynthParameters, expected_connections, synthesise
-from traffic.tmix.vectors import ACCEPTOR, INITIATOR, MAX_TIME_US
+from traffic.tmix.vectors import MAX_TIME_US
 
 #: connections between two words of progress
 _REPORT_EVERY = 100_000
@@ -85,9 +87,8 @@ def synthesised(sources: Synthesised, run: Run, margin: float, report: Callable[
     """Batches of about the right arrival rate: the search then finds a scale near 1."""
     if sources.count != len(run.rtts_us):
         raise WorkloadError(f"{sources.count} sources but {len(run.rtts_us)} paths")
-    sampled_bits, _ = _bits_per_connection(sources, run)
-    parameters = replace(sources.parameters,
-                         connections_per_second=run.target_bps / sampled_bits / sources.count)
+    sampled_bits, _, parameters = _bits_per_connection(sources, run)
+    parameters = replace(parameters, connections_per_second=run.target_bps / sampled_bits / sources.count)
     duration_s = run.to_us / 1e6 * margin
     if duration_s * 1e6 > MAX_TIME_US:
         raise WorkloadError(f"{duration_s:.0f} s are too long to synthesise")
@@ -102,7 +103,7 @@ def synthesised(sources: Synthesised, run: Run, margin: float, report: Callable[
 
 def mean_scale(sources: Synthesised, run: Run) -> float:
     """The scale at which what is synthesised offers the target on the mean over seeds."""
-    sampled_bits, expected_bits = _bits_per_connection(sources, run)
+    sampled_bits, expected_bits, _ = _bits_per_connection(sources, run)
     return expected_bits / sampled_bits
 
 
@@ -111,17 +112,28 @@ def _relative_weights(sources: Synthesised) -> Any:
     return weights / weights.mean()
 
 
-def _bits_per_connection(sources: Synthesised, run: Run) -> tuple[float, float]:
+def _bits_per_connection(sources: Synthesised, run: Run) -> tuple[float, float, SynthParameters]:
     """Mean bits that a connection puts on the targets: of a fixed sample, the same for every seed; and of the
-    distribution, whose mean payload the sample misses by the more the heavier its tail."""
-    sample = synthesise(200.0, 0, replace(sources.parameters, connections_per_second=200.0))
-    sample = sample.with_explicit_fins()
-    wire = pieces(sample, np.mean(run.rtts_us), float(run.shares_bps.min()))
-    # how often a byte of each side crosses a target, on the mean of the connections
-    crossings = np.average((run.weights @ run.crossing.reshape(len(run.weights), -1)).reshape(-1, 2), axis=0,
-                           weights=_relative_weights(sources))
-    sampled = 8 * float(np.mean(crossings @ wire.connection_bytes))
-    payload = np.array([sample.size_bytes[sample.side == side].sum() for side in (INITIATOR, ACCEPTOR)]) / len(sample)
-    missed = np.array([sources.parameters.mean_initiator_bytes, sources.parameters.mean_acceptor_bytes]) - payload
+    distribution, whose mean payload the sample misses by the more the heavier its tail. And the parameters, in which a
+    mean is another where the reverse load is given."""
+    def crossings(links: Any) -> Any:
+        """How often a byte of each side crosses them, on the mean of the connections."""
+        return np.average(run.crossings(links), axis=0, weights=_relative_weights(sources))
+
+    parameters = sources.parameters
+    targets, reverse = crossings(run.weights), Reverse.of(run)
+    if reverse:
+        _, expected = _wire_bytes(parameters, run)
+        parameters = reverse.parameters(parameters, run, targets, crossings(reverse.links), expected)
+    sampled, expected = _wire_bytes(parameters, run)
+    return 8 * float(np.mean(targets @ sampled)), 8 * float(targets @ expected), parameters
+
+
+def _wire_bytes(parameters: SynthParameters, run: Run) -> tuple[Any, Any]:
+    """What connections put on the wire from each side: those of a fixed sample, float64[2, n], and the mean of the
+    distribution, float64[2]."""
+    sample = synthesise(200.0, 0, replace(parameters, connections_per_second=200.0)).with_explicit_fins()
+    wire = pieces(sample, np.mean(run.rtts_us), float(run.shares_bps.min())).connection_bytes
+    missed = [parameters.mean_initiator_bytes, parameters.mean_acceptor_bytes] - connection_bytes(sample).mean(axis=1)
     # what is missed are bytes of large transfers, in full packets
-    return sampled, sampled + 8 * float(crossings @ missed) * (1 + HEADER_BYTES / (DEFAULT_MSS - TIMESTAMP_BYTES))
+    return wire, wire.mean(axis=1) + missed @ wire_growth()

@@ -134,17 +134,24 @@ class SynthParameters:
         """Mean number of acceptor ADUs."""
         return _geometric_mean(self.exchanges_per_connection, self.exchanges_max)
 
-    def tail_probability(self, side: int) -> float:
-        """Probability that an ADU of a side comes from the tail; follows from the means."""
+    def adu_means(self, side: int) -> tuple[float, float]:
+        """Mean size of a side's ADUs of the body, and of those of the tail."""
         if side == INITIATOR:
-            mean = self.mean_initiator_bytes / self.requests_per_connection
-            body = self.request_median_bytes * exp(self.request_sigma ** 2 / 2)
+            median, sigma = self.request_median_bytes, self.request_sigma
             tail = pareto_mean(self.upload_alpha, self.upload_min_bytes, self.upload_max_bytes)
         else:
-            mean = self.mean_acceptor_bytes / self.responses_per_connection
-            body = self.response_median_bytes * exp(self.response_sigma ** 2 / 2)
-            tail = pareto_mean(self.download_alpha, self.download_min_bytes,
-                               self.download_max_bytes)
+            median, sigma = self.response_median_bytes, self.response_sigma
+            tail = pareto_mean(self.download_alpha, self.download_min_bytes, self.download_max_bytes)
+        return median * exp(sigma ** 2 / 2), tail
+
+    def adus_per_connection(self, side: int) -> float:
+        """Mean number of a side's ADUs."""
+        return self.requests_per_connection if side == INITIATOR else self.responses_per_connection
+
+    def tail_probability(self, side: int) -> float:
+        """Probability that an ADU of a side comes from the tail; follows from the means."""
+        of_connection = self.mean_initiator_bytes if side == INITIATOR else self.mean_acceptor_bytes
+        mean, (body, tail) = of_connection / self.adus_per_connection(side), self.adu_means(side)
         probability = (mean - body) / (tail - body)
         if not 0 <= probability <= 1:
             raise ValueError(f"a mean ADU of {mean:.0f} bytes cannot be mixed of a body with mean "

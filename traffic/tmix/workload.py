@@ -12,6 +12,7 @@ from traffic.tmix import batch as batches
 from traffic.tmix.arrange import LOAD_LIMIT, Schedule, Traffic, arrange
 from traffic.tmix.compile import write_plan_of
 from traffic.tmix.order import Order, Run, SourcePath, TooShort, WorkloadError
+from traffic.tmix.reverse import Reverse, meet
 from traffic.tmix.shuffle import bin_us, permutation
 from traffic.tmix.sources import Synthesised, mean_scale, read, synthesised
 
@@ -37,13 +38,18 @@ def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourceP
             run = replace(run, order=replace(order, scale=mean_scale(sources, run)))
         for margin in _TRACE_MARGINS:
             try:
-                traffic, schedule, attempts = _arranged(synthesised(sources, run, margin, report), run, report)
+                loaded = synthesised(sources, run, margin, report)
+                traffic, schedule, attempts = _arranged(loaded, run, report)
                 break
             except TooShort:
                 if margin == _TRACE_MARGINS[-1]:
                     raise
     else:
-        traffic, schedule, attempts = _arranged(read(sources, order.limits, report), run, report)
+        loaded = read(sources, order.limits, report)
+        traffic, schedule, attempts = _arranged(loaded, run, report)
+    factor, reverse = 1.0, Reverse.of(run)
+    if reverse and order.scale == "search":
+        traffic, schedule, factor = meet(reverse, loaded, schedule, run)
     if abs(schedule.load_error) > LOAD_LIMIT and order.scale == "search":
         raise WorkloadError(
             f"offered load is {100 * (1 + schedule.load_error):.1f} % of the target at scale "
@@ -61,6 +67,8 @@ def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourceP
         "balance": order.balance, "shuffle_attempts": attempts,
         "thirds_difference": schedule.thirds_difference, "thirds_chance": schedule.thirds_chance,
         "load_error": schedule.load_error, "load_chance": schedule.load_chance, "plans": plans,
+        **({"reverse_links": list(order.reverse), "reverse_load": order.reverse_load, "reverse_factor": factor}
+           if reverse else {}),
     }
 
 

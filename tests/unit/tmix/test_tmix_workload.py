@@ -3,6 +3,7 @@
 
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from traffic.tmix.batch import from_vectors
 from traffic.tmix.order import Order, SourcePath, WorkloadError
 from traffic.tmix.plan import read_plan
 from traffic.tmix.reader import Limits, VectorError, read_vectors
+from traffic.tmix.reverse import resized
 from traffic.tmix.sources import Synthesised, trace_files
 from traffic.tmix.synth import SynthParameters, decode, synthesise
 from traffic.tmix.vectors import SEQ, Adu, Vector
@@ -107,6 +109,60 @@ def test_weights_of_sources(tmp_path):
     assert np.array(counts) / sum(counts) == pytest.approx([1 / 8, 2 / 8, 5 / 8], rel=0.1)
     equal = build(Synthesised(3, weights=[7, 7, 7]), tmp_path / "b", RTTS_US[:3], load=0.6, seed=1, **QUICK)
     assert equal == build(Synthesised(3), tmp_path / "c", RTTS_US[:3], load=0.6, seed=1, **QUICK)
+
+
+@pytest.mark.parametrize("preset", ["web", "unc-like"])
+def test_the_reverse_load_is_met_beside_the_target(tmp_path, preset):
+    parameters = decode({"preset": preset})
+    made = build(Synthesised(9, parameters), tmp_path, load=0.6, seed=1, reverse=["left_to_right"], reverse_load=0.3,
+                 **QUICK)
+    assert made["offered_bps"]["right_to_left"] == pytest.approx(60e6, rel=0.05)
+    assert made["offered_bps"]["left_to_right"] == pytest.approx(30e6, rel=0.05)
+    assert made["reverse_links"] == ["left_to_right"] and made["reverse_load"] == 0.3
+    assert 0.3 < made["reverse_factor"] < 3
+    assert "reverse_load" not in build(Synthesised(9, parameters), tmp_path, load=0.6, seed=1, **QUICK)
+
+
+def test_the_reverse_of_requests_are_responses(tmp_path):
+    made = build(Synthesised(9), tmp_path, load=0.2, seed=1, targets=["left_to_right"], reverse=["right_to_left"],
+                 reverse_load=0.5, **QUICK)
+    assert made["offered_bps"] == pytest.approx({"left_to_right": 20e6, "right_to_left": 50e6}, rel=0.05)
+
+
+def test_a_scale_of_ones_own_leaves_the_reverse_load_to_chance(tmp_path):
+    made = build(Synthesised(9), tmp_path, load=0.6, seed=1, scale=1.0, reverse=["left_to_right"], reverse_load=0.3,
+                 **QUICK)
+    assert made["reverse_factor"] == 1
+    # requests of 5 MB at most: in 40 s their load varies by several per cent
+    assert made["offered_bps"]["left_to_right"] == pytest.approx(30e6, rel=0.25)
+
+
+def test_reverse_loads_that_cannot_be_are_named(tmp_path):
+    wanted = dict(load=0.6, seed=1, reverse=["left_to_right"], **QUICK)
+    with pytest.raises(WorkloadError, match=r"1 % is out of reach: the least .* is \d\.\d %") as problem:
+        build(Synthesised(), tmp_path, reverse_load=0.01, **wanted)
+    assert problem.value.field == "reverse_load"
+    small = replace(SynthParameters(), upload_min_bytes=600, upload_max_bytes=700,
+                    mean_initiator_bytes=1200)
+    with pytest.raises(WorkloadError, match=r"150 % is out of reach: the most .* is \d\.\d %"):
+        build(Synthesised(9, small), tmp_path, reverse_load=1.5, **wanted)
+    paths = [SourcePath(60_000, ["left_to_right"], ["right_to_left"]), SourcePath(60_000, ["right_to_left"],
+                                                                                  ["left_to_right"])]
+    with pytest.raises(WorkloadError, match="initiators are all on one side"):
+        build_workload(Synthesised(2), paths, Order(rates_bps=BOTH_WAYS, targets=["right_to_left"], begin_us=0,
+                                                    reverse_load=0.1, **wanted), tmp_path)
+
+
+def test_longer_adus():
+    batch = from_vectors([Vector(0, SEQ, (1, 1), (Adu(0, 0, 1), Adu(1, 5, 100), Adu(0, 7, 30), Adu(1, 9, 0)))])
+    assert resized(batch, 0, 1.5).size_bytes.tolist() == [2, 100, 45, 0]
+    assert resized(batch, 1, 0.001).size_bytes.tolist() == [1, 1, 30, 0]
+
+
+def test_synthesised_traffic_has_the_load_on_the_mean(tmp_path):
+    """The rate of connections follows from the distributions, not from a sample; sd of a seed's load: 5 %."""
+    loads = [build(Synthesised(), tmp_path, load=0.6, seed=seed, scale=1.0, **QUICK)["load_error"] for seed in range(9)]
+    assert np.mean(loads) == pytest.approx(0, abs=0.05)
 
 
 def test_several_links_are_offered_the_load_together(tmp_path):

@@ -24,7 +24,7 @@ RENO, CUBIC = variant("reno"), variant("cubic")
     ({"paths": ["n2->n4"]}, "search"), ({"synth": {"mean_acceptor_bytes": 18000}}, "search"),
     ({"synth": {"preset": "unc-like"}}, "search"), ({"weights": [3, 0.5, 1, 1]}, "search"),
     ({"weights": {"n2 -> n4": 3}}, "search"),
-    ({"mix": "connections"}, "search")])
+    ({"reverse_load_percent": 15}, "search"), ({"mix": "connections"}, "search")])
 def test_sections(network, changes, factor):
     traffic.validate([{**TMIX, **changes}], network, TIMING)
     assert fields.decode(Section, {k: v for k, v in {**TMIX, **changes}.items() if k != "kind"}).factor == factor
@@ -66,6 +66,12 @@ NAN, INFINITE = float("nan"), float("inf")
     ("weights", {"weights": {"n1->n9": 2}}, "no source sends on n1->n9; there are: n1->n3, n1->n4"),
     ("weights.n1->n3", {"weights": {"n1->n3": -1}}, "above 0"),
     ("weights.n1", {"weights": {"n1": 1}}, "names such as 'n1->n4' expected"),
+    ("reverse_load", {"reverse_load_percent": 0}, "above 0 %"), ("reverse_load", {"reverse_load": 1}, "with a unit"),
+    ("reverse_load", {"reverse_load_percent": 201}, "at most 200 %"),
+    ("reverse_load", {"reverse_load_percent": NAN}, "finite"),
+    ("reverse_load", {"reverse_load_percent": 9, "target": ["left_to_right", "right_to_left"]}, "both directions"),
+    ("reverse_load", {"reverse_load_percent": 9, "traces": "/tmp"}, "is for synthesised sources"),
+    ("weights", {"weights": [1, 1, 1, 1], "traces": "/tmp"}, "is for synthesised sources"),
     ("most_connections", {"most_connections": 0}, "at least 1")])
 def test_refused_sections(network, field, changes, words):
     with pytest.raises(FieldError, match=words) as problem:

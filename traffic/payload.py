@@ -16,6 +16,8 @@ LONGEST_BYTES = 1 << 20
 #: a prime of 60 bits, in whose reciprocal no eight bytes come twice within a period
 _DIVISOR = 10**18 + 9
 _SPREAD = 24593         # phases of neighbours are far from each other
+#: from the phase of a connection to that of the next one of its flow, and to that of what its receiver sends
+STEP, BACKWARDS = 2 * _SPREAD, _SPREAD
 
 _libc = ctypes.PyDLL(None)
 _memcmp = _libc.memcmp
@@ -54,8 +56,8 @@ class Pattern:
 class Tally:
     """What one end of a flow has found in what it received.
 
-    checked_bytes were compared, unchecked_bytes were not; wrong_pieces did not agree, the first of them at
-    position first_wrong = [connection, bytes before the piece].
+    checked_bytes were compared, unchecked_bytes, which came before them, were not; wrong_pieces did not agree, the
+    first of them at position first_wrong = [connection, bytes before the piece].
     """
 
     __slots__ = ("checked_bytes", "unchecked_bytes", "wrong_pieces", "first_wrong")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from errno import EAGAIN, EINPROGRESS, EPIPE
 
-from traffic.payload import PERIOD
+from traffic.payload import PERIOD, STEP
 from traffic.tmix.records import FINISHED, UNFINISHED
 from traffic.tmix.sockets import (EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, IPPROTO_TCP,
                                   SEND_BUFFER_BYTES, SO_RCVLOWAT, SO_REUSEADDR, SOL_SOCKET, TCP_MAXSEG, bind,
@@ -67,7 +67,8 @@ class Connection:
         self.closes = self.op < self.last_op and not end.own_bytes[self.last_op - 1]
         self.listens = IN_EVENTS
         # places in the payload's sequence: of the next byte to send, of the next to come
-        self.out_place, self.in_place = end.phases(index)
+        phase = end.phase + index * STEP
+        self.out_place, self.in_place = phase % PERIOD, (phase + end.backwards) % PERIOD
 
     def connect(self, now: int) -> None:
         """Initiator: open a socket of the connection's own port and begin to connect."""

@@ -78,6 +78,9 @@ class End:
         self.start_us = plan.start_us
         self._conn_ids = plan.conn_id
         self.tally = payload.Tally()
+        # of what connection 0 sends from here; and from there to that of what it receives
+        self.phase = payload.phase(self.flow, 0, not self.initiates)
+        self.backwards = payload.BACKWARDS if self.initiates else -payload.BACKWARDS
         self._ccas: dict[bytes, int] = {}
         self._mss_init, self._mss_acc = plan.mss_init, plan.mss_acc
         self.wraps = len(plan) > self.ports
@@ -110,14 +113,10 @@ class End:
         mss = min(given) if given else 0
         return mss if mss < ETHERNET_MSS else 0
 
-    def phases(self, index: int) -> tuple[int, int]:
-        """Where in the payload's sequence what this end of a connection sends begins, and what it receives."""
-        return (payload.phase(self.flow, index, not self.initiates), payload.phase(self.flow, index, self.initiates))
-
     def note_cca(self, fd: int) -> None:
         """Count the congestion control of a connection that is established."""
-        name = cca_of(fd)
-        self._ccas[name] = self._ccas.get(name, 0) + 1
+        name, ccas = cca_of(fd), self._ccas
+        ccas[name] = ccas.get(name, 0) + 1
 
     def account(self) -> dict[str, Any]:
         """Counts of this end for the account on stdout."""

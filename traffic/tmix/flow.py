@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from errno import EPIPE, EPROTO
 
-from traffic.payload import PERIOD
+from traffic.payload import PERIOD, STEP
+from traffic.tmix.buffers import KEPT_BYTES
 from traffic.tmix.records import FINISHED, NEVER, UNFINISHED
 from traffic.tmix.sockets import SEND_BUFFER_BYTES
 from traffic.tmix.uring import LINK, QUIET
@@ -56,9 +57,10 @@ class Flow:
         # May close when all is over: has a FIN of its own, or has seen the peer's
         self.closes = self.op < self.last_op and not end.own_bytes[self.last_op - 1]
         self.asked = 0          # bytes of the read under way; 0: it is for EOF
-        self.buffer = 0         # where they go; 0: where nobody looks
+        self.buffer = 0         # where the last of them go
         # places in the payload's sequence: of the next byte to send, of the next to come
-        self.out_place, self.in_place = end.phases(index)
+        phase = end.phase + index * STEP
+        self.out_place, self.in_place = phase % PERIOD, (phase + end.backwards) % PERIOD
 
     def established(self, now: int) -> None:
         """Connected or accepted: wait for data or EOF, begin the program."""
@@ -75,9 +77,13 @@ class Flow:
     def _receive(self) -> None:
         rest = self.mark - self.read
         self.asked = asked = rest if rest < SEND_BUFFER_BYTES else SEND_BUFFER_BYTES
-        self.buffer = self.loop.buffers.take(asked)
-        self.ring.make_room()
-        self.ring.receive(self.fd, self.buffer, asked, 0, self.number | RECEIVE)
+        self.buffer = buffer = self.loop.buffers.take()
+        ring = self.ring
+        ring.make_room()
+        if asked <= KEPT_BYTES:
+            ring.receive(self.fd, buffer, asked, 0, self.number | RECEIVE)
+        else:
+            ring.receive_last(self.fd, buffer, KEPT_BYTES, asked, 0, self.number | RECEIVE)
 
     def _await_eof(self) -> None:
         self.asked = 0
@@ -85,16 +91,17 @@ class Flow:
         self.ring.receive(self.fd, 0, 1, 0, self.number | RECEIVE)
 
     def take(self, n: int) -> None:
-        """Look at the `n` bytes of the read that is over, and count them."""
-        tally, buffer = self.end.tally, self.buffer
-        if buffer:
-            loop = self.loop
-            if loop.pattern.wrong(buffer, n, self.in_place):
-                tally.note_wrong(self.index, self.read)
-            tally.checked_bytes += n
-            loop.buffers.give(self.asked, buffer)
+        """Look at the last of the `n` bytes of the read that is over, and count them."""
+        loop, tally = self.loop, self.end.tally
+        before = max(0, self.asked - KEPT_BYTES)        # came first, and were not kept
+        if n > before:
+            if loop.pattern.wrong(self.buffer, n - before, (self.in_place + before) % PERIOD):
+                tally.note_wrong(self.index, self.read + before)
+            tally.checked_bytes += n - before
+            tally.unchecked_bytes += before
         else:
             tally.unchecked_bytes += n
+        loop.buffers.give(self.buffer)
         self.asked = 0
         self.in_place = (self.in_place + n) % PERIOD
         self.read += n

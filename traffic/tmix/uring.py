@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 # <linux/io_uring.h>
-_OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, _OP_CLOSE = 11, 13, 14, 16, 19
+_OP_RECVMSG, _OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, _OP_CLOSE = 10, 11, 13, 14, 16, 19
 _OP_SEND, _OP_RECV, _OP_SHUTDOWN, _OP_SOCKET, _OP_URING_CMD, _OP_BIND = 26, 27, 34, 45, 46, 56
-_NEEDED = (_OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, _OP_CLOSE, _OP_SEND, _OP_RECV,
+_NEEDED = (_OP_RECVMSG, _OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, _OP_CLOSE, _OP_SEND, _OP_RECV,
            _OP_SHUTDOWN, _OP_SOCKET, _OP_URING_CMD, _OP_BIND)
 LINK, QUIET = 4, 64         # IOSQE_*; QUIET: no completion after success
 _SETUP = 1 << 3 | 1 << 7 | 1 << 12 | 1 << 13    # CQSIZE SUBMIT_ALL SINGLE_ISSUER DEFER_TASKRUN
@@ -49,7 +49,10 @@ _PARAMS = struct.Struct("<7I12x8I8x8I8x")     # struct io_uring_params without t
 _WAIT = struct.Struct("<QIIQ")      # signals, size of the set, -, no time limit
 _WAIT_BYTES = _WAIT.size
 _TIMESPEC = struct.Struct("<qq")
-_ARGUMENT_BYTES = 32        # beside each entry: its timespec or socket address
+# struct msghdr with a struct iovec for what nobody looks at, and one for the rest
+_MESSAGE = struct.Struct("<8xi4xQQ24xQQQQ")
+_MSGHDR_BYTES = 56
+_ARGUMENT_BYTES = 96        # beside each entry: its timespec, socket address or message
 # What one link chain may need; it must not be cut by a submission
 LONGEST_CHAIN = 8
 
@@ -188,6 +191,13 @@ class Ring:
         address: where to; 0 if nobody looks at them, and they are no more than SEND_BUFFER_BYTES.
         """
         self._put(_OP_RECV, flags, _POLL_FIRST, fd, 0, address or self._sink_at, size, _MSG_WAITALL, number)
+
+    def receive_last(self, fd: int, address: int, last: int, size: int, flags: int, number: int) -> None:
+        """Read `size` bytes, at most SEND_BUFFER_BYTES, the `last` of them to an address; fewer only before EOF or an
+        error."""
+        place, at = self._argument()
+        _MESSAGE.pack_into(self._arguments, place, 0, at + _MSGHDR_BYTES, 2, self._sink_at, size - last, address, last)
+        self._put(_OP_RECVMSG, flags, _POLL_FIRST, fd, 0, at, 1, _MSG_WAITALL, number)
 
     def shutdown(self, fd: int, flags: int, number: int) -> None:
         """Send FIN, go on receiving."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from traffic import payload
-from traffic.tmix.buffers import Buffers
+from traffic.tmix.buffers import KEPT_BYTES, Buffers
 
 
 @pytest.fixture(scope="module")
@@ -64,18 +64,18 @@ def test_a_tally_names_the_first_wrong_piece():
     assert (tally.wrong_pieces, tally.first_wrong) == (2, [7, 1448])
 
 
-def test_buffers_are_used_again_and_apart():
-    buffers = Buffers(((100, 2), (1000, 1)), 10_000)
-    small = [buffers.take(size) for size in (1, 100, 50)]
-    large = buffers.take(101)
-    places = sorted([(at, 100) for at in small] + [(large, 1000)])
-    assert all(at + size <= after for (at, size), (after, _) in zip(places, places[1:]))
-    ctypes.memset(large, 1, 1000)
-    buffers.give(100, small[1])
-    assert buffers.take(3) == small[1]
+def test_phases_of_neighbours_are_a_step_apart():
+    for connection, backwards in ((0, False), (7, True), (40_000, False)):
+        found = payload.phase(3, connection, backwards)
+        assert found == (payload.phase(3) + connection * payload.STEP + backwards * payload.BACKWARDS) % payload.PERIOD
 
 
-def test_buffers_have_a_limit():
-    buffers = Buffers(((100, 2), (1000, 1)), 1_200)
-    assert buffers.take(1000) and buffers.take(100) and buffers.take(100)
-    assert buffers.take(100) == 0 == buffers.take(1000) == buffers.take(1001)
+def test_buffers_are_apart_and_used_again():
+    buffers = Buffers()
+    places = [buffers.take() for _ in range(200)]
+    for number, place in enumerate(places):
+        ctypes.memset(place, number, KEPT_BYTES)
+    assert all(ctypes.string_at(place, KEPT_BYTES) == bytes([number]) * KEPT_BYTES
+               for number, place in enumerate(places))
+    buffers.give(places[5])
+    assert buffers.take() == places[5]

@@ -43,6 +43,7 @@ def context(results: Results, comparisons: Comparisons, tables: Tables, margin: 
         "interval": run.interval if run else None,
         "many_rows": len(experiment.rows) > MOST_ROWS,
         "margin": f"{100 * margin:g}",
+        "sequential": "--precision" in experiment.command,
         "confidence": f"{100 * stats.CONFIDENCE:g}",
     }
 

@@ -132,6 +132,27 @@ def summarise(values: Sequence[float], ratio: bool = False) -> Summary:
     return Summary(n, _back(mean, ratio), sd, _back(mean - half, ratio), _back(mean + half, ratio), ratio)
 
 
+def seeds_needed(found: Summary, target: float) -> int | None:
+    """The smallest n at which this spread would give an interval of at most ± target of the mean.
+
+    The smallest n with t(n-1) s / sqrt(n) <= target * |mean|; of a ratio <= log(1 + target), s that of the
+    logarithms. None when the mean is 0 and the values are not all 0. ValueError without a spread.
+    """
+    if found.sd is None:
+        raise ValueError("one value says nothing about spread")
+    if not 0 < target < math.inf:
+        raise ValueError(f"a share above 0 expected, not {target:g}")
+    widest = math.log1p(target) if found.ratio else target * abs(found.mean)
+    if found.sd == 0:
+        return 2
+    if widest == 0:
+        return None
+    n = max(2, math.ceil((t_quantile(math.inf) * found.sd / widest) ** 2))
+    while t_quantile(n - 1) * found.sd / math.sqrt(n) > widest:
+        n += 1
+    return n
+
+
 def compare_paired(reference: Sequence[float], values: Sequence[float], ratio: bool = False,
                    margin: float = MARGIN) -> Comparison:
     """Compare values that belong together one by one, such as those of the same seed.

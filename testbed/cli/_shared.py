@@ -48,6 +48,13 @@ def share(text: str) -> float:
     return float(value) / 100
 
 
+def positive(text: str) -> int:
+    """'2' -> 2"""
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:6]) or len(text) > 5:
+        raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 to 99999 expected")
+    return int(text)
+
+
 def engine_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """What was said of the engine's options; `newest` becomes the version it is today, in `arguments` too."""
     options: dict[str, Any] = {}

@@ -7,6 +7,7 @@
   testbed run access-link --cca cubic,./tcp_mine.c  your own module: built, loaded, proven active
   testbed run access-link --set topology.central.queue.kind=codel --set topology.central.queue.limit=1000
   testbed run access-link --quick --sweep topology.central.queue.limit=85,170,850 --seeds 3
+  testbed run access-link --cca cubic,reno --precision 5%   as many seeds as it takes
 
 Runs that are already in the results folder are not repeated, whichever command made them: the same
 command after an interruption goes on where it was.
@@ -20,7 +21,7 @@ import sqlite3
 import sys
 
 from testbed import campaign, ccas, engines, executors, experiment, index, scenario
-from testbed.cli import _shared
+from testbed.cli import _precision, _shared
 from testbed.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.progress import print_error
 from testbed.store import Store, results_dir
@@ -40,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--choose", metavar="NAME=OPTION", action="append", default=[],
                         help="one of the scenario's other choices (see `testbed list scenarios`); may be repeated")
     parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds (1..N), or which; repetitions are seeds")
+    _precision.add_arguments(parser)
     parser.add_argument("--quick", action="store_true", help="the scenario's short version")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], dest="settings",
                         help="override a field of the scenario file, such as traffic.load=70%%; may be repeated")
@@ -51,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _shared.add_engine_arguments(parser)
     parser.add_argument("--executor", default=executors.DEFAULT,
                         help="who carries the runs out (default: local, on this machine)")
-    parser.add_argument("--jobs", type=_positive, metavar="N", help="runs at a time (default: one per CPU)")
+    parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
     parser.add_argument("--again", action="store_true", help="repeat runs that are already there")
     parser.add_argument("--keep-work", action="store_true", help="keep each run's intermediate files")
     parser.add_argument("--no-report", action="store_true", help="leave the report for later")
@@ -68,6 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
     first = points[0][1]
     subjects = ccas.parse(arguments.cca if arguments.cca is not None else ",".join(first.default_ccas))
     seeds = _seeds(arguments.seeds or str(first.default_seeds))
+    _precision.check(arguments, seeds)
     executor_class = executors.load(arguments.executor)
     engine = engines.load(arguments.engine, _shared.engine_options(arguments))
     campaign.check_probes(arguments.probe, engine)
@@ -87,15 +90,23 @@ def main(arguments: argparse.Namespace) -> int:
     base = scenario.load(*selected) if axes else first      # the scenario without what a sweep varies
     labels = base.labels()
     labels["parameters"] = {key: value for key, value in labels["parameters"].items() if key not in axes}
-    folder = experiment.add(store.results, experiment.Description(
+    described = experiment.Description(
         labels=labels, base=base.resolved(), engine=engine.name, kernel_spec=arguments.kernel, hz=arguments.hz,
-        kernel_key=engine.kernel_key(), command=_command(arguments), axes=axes), plans)
+        kernel_key=engine.kernel_key(), command=_command(arguments), axes=axes)
+    folder = experiment.add(store.results, described, plans)
     names = [subject.name for subject in ready.subjects]
     print(f"{first.title}: {', '.join(names)}; " + (f"{len(points)} points, " if axes else "")
           + f"{len(seeds)} seed{'s'[:len(seeds) > 1]}, {first.timing.duration_us / 1e6:.0f} s of virtual time each "
           f"-> {folder}", file=sys.stderr)
     executor = executor_class(engine, store, arguments.jobs)
     failures = campaign.carry_out(plans, executor, store, arguments.again, arguments.keep_work)
+    if arguments.precision is not None and not failures:
+        def more(added: list[int]) -> dict[str, str]:
+            new = campaign.make_plans(points, ready.subjects, added, engine, _shared.reporter())
+            experiment.add(store.results, described, new)
+            plans.extend(new)
+            return campaign.carry_out(new, executor, store, arguments.again, arguments.keep_work)
+        failures = _precision.refine(folder, arguments, plans, more)
     _index(store, folder)
     _tell(failures)
     damaged = {} if arguments.no_report else _report(folder, failures)
@@ -166,18 +177,13 @@ def _seeds(text: str) -> list[int]:
     return list(range(1, numbers[0] + 1))
 
 
-def _positive(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:6]) or len(text) > 5:
-        raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 to 99999 expected")
-    return int(text)
-
-
 def _command(arguments: argparse.Namespace) -> list[str]:
     """The command as it can be typed again, word by word."""
     words = ["bin/testbed", "run", arguments.scenario]
     for name in ("cca", "load", "seeds", "kernel", "hz"):
         if getattr(arguments, name):
             words += [f"--{name}", str(getattr(arguments, name))]
+    words += _precision.words(arguments)
     words += ["--quick"] if arguments.quick else []
     words += ["--engine", arguments.engine] if arguments.engine != engines.DEFAULT else []
     for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("sweep", arguments.sweeps),

@@ -47,6 +47,16 @@ CASES = [
              "report", "x", f"--margin={margin}")
       for name, margin in (("zero", "0%"), ("negative", "-5%"), ("whole", "100%"), ("bare", "5"), ("word", "some"),
                            ("nan", "nan%"), ("time", "5 ms"), ("huge", "1e999%"))],
+    *[_run(f"precision-{name}", "--precision.*a percentage above 0 and below 100 expected", f"--precision={text}")
+      for name, text in (("bare", "5"), ("zero", "0%"), ("negative", "-5%"), ("word", "good"), ("nan", "nan%"))],
+    _run("precision-empty", f"--precision: {_EMPTY}", "--precision="),
+    _run("precision-no-metrics", "--precision-metrics: names of metrics", "--precision", "5%",
+         "--precision-metrics", ",,"),
+    _run("precision-metrics-alone", "--precision-metrics: says nothing without --precision",
+         "--precision-metrics", "goodput"),
+    _run("precision-few-seeds", "--most-seeds 2: 4 seeds are asked for", "--precision", "5%", "--most-seeds", "2",
+         "--seeds", "4"),
+    _run("precision-most-seeds-word", "--most-seeds.*a number from 1 to", "--most-seeds", "many"),
     _words("compare-one", "arguments are required: other", "compare", "x"),
     _words("compare-unknown", "no experiment 'x' in ", "compare", "x", "y"),
     _words("compare-margin", "--margin.*a percentage above 0", "compare", "x", "y", "--margin", "5"),

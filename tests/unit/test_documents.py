@@ -62,5 +62,6 @@ def test_commands(page: pathlib.Path) -> None:
 
 
 def _options(command: str) -> set[str]:
-    source = "".join((PROJECT / "testbed/cli" / f"{name}.py").read_text() for name in (command, "_shared"))
+    folder = PROJECT / "testbed/cli"
+    source = "".join(path.read_text() for path in (folder / f"{command}.py", *folder.glob("_*.py")))
     return set(re.findall(r'"(--[\w-]+)"', source)) | {"--help"}

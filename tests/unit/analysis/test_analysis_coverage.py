@@ -7,7 +7,7 @@ Draws are seeded: the counts are the same every time. With 10,000 draws a share 
 import numpy as np
 import pytest
 
-from analysis import stats
+from analysis import precision, stats
 
 DRAWS = 10_000
 SEEDS = 5
@@ -101,3 +101,20 @@ def test_one_table_of_many_comparisons_is_wrong_in_one_case_of_twenty(rng):
     wrong = sum(any(one.different for one in stats.decide(family)) for family in families) / tables
     assert wrong == pytest.approx(0.05, abs=0.03)
     assert sum(any(one.distinguishable for one in family) for family in families) / tables > 0.8
+
+
+@pytest.mark.parametrize("spread, coverage", [(0.05, 0.94), (0.1, 0.92), (0.2, 0.945)])
+def test_adding_seeds_until_intervals_are_narrow_costs_coverage(rng, spread, coverage):
+    """docs/statistics.md says how much: stopping when the spread looks small favours spreads that look too small."""
+    draws = DRAWS // 5
+    held = 0
+    for values in rng.normal(1, spread, (draws, 400)):
+        count = precision.LEAST_SEEDS
+        while True:
+            found = stats.summarise(values[:count])
+            one = precision.Reached(None, "", "", count, found.relative_half_width, stats.seeds_needed(found, 0.05))
+            if one.enough() or count == 400:
+                break
+            count = precision.next_count([one], count, 400)
+        held += found.low <= 1 <= found.high
+    assert held / draws == pytest.approx(coverage, abs=0.015)

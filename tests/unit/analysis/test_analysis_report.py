@@ -100,6 +100,14 @@ def test_the_margin_is_said(tmp_path):
     assert "equal within 10&nbsp;%" in html and 'title="equal within 10 % (against reno)"' in html
 
 
+def test_seeds_added_for_precision_are_disclosed(tmp_path):
+    path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1, 2])
+    assert "somewhat less often" not in build_report(path).path.read_text()
+    content = json.loads((path / "experiment.json").read_text())
+    fixture.write_json(path / "experiment.json", {**content, "command": [*content["command"], "--precision", "5%"]})
+    assert "somewhat less often than 95&nbsp;%" in build_report(path).path.read_text()
+
+
 def test_long_flows_alone(tmp_path):
     html, _ = build(tmp_path, ccas=["reno"], seeds=[1, 2], tmix=False)
     assert "Jain" in html and "Transfer times by size" not in html

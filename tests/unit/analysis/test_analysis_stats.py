@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats as reference
 
-from analysis.stats import Comparison, compare_paired, compare_unpaired, decide, holm, summarise, t_quantile
+from analysis.stats import (Comparison, compare_paired, compare_unpaired, decide, holm, seeds_needed, summarise,
+                            t_quantile)
 
 
 @pytest.mark.parametrize("degrees, quantile", [(1, 12.7062), (2, 4.3027), (4, 2.7764),
@@ -23,6 +24,22 @@ def test_interval_by_hand():
     assert found.half_width == pytest.approx(4.9683, abs=1e-4)
     assert (found.low, found.high) == pytest.approx((-0.9683, 8.9683), abs=1e-4)
     assert found.relative_half_width == pytest.approx(4.9683 / 4, abs=1e-4)
+
+
+def test_seeds_needed_by_hand():
+    """8, 10, 12: mean 10, sd 2. Of 0.5, 1.999 * 2 / sqrt(63) = 0.504 is too wide, 1.998 * 2 / sqrt(64) = 0.4996 not."""
+    assert seeds_needed(summarise([8, 10, 12]), 0.05) == 64
+    assert seeds_needed(summarise([-8, -10, -12]), 0.05) == 64
+    assert seeds_needed(summarise([8, 10, 12]), 5) == 2
+    assert seeds_needed(summarise([7, 7]), 0.01) == 2 == seeds_needed(summarise([0, 0]), 0.01)
+    assert seeds_needed(summarise([-1, 1]), 0.05) is None
+    found = summarise([1, 4, 16], ratio=True)
+    n = seeds_needed(found, 0.5)
+    assert t_quantile(n - 1) * found.sd / n ** 0.5 <= math.log(1.5) < t_quantile(n - 2) * found.sd / (n - 1) ** 0.5
+    with pytest.raises(ValueError, match="nothing about spread"):
+        seeds_needed(summarise([1]), 0.05)
+    with pytest.raises(ValueError, match="above 0"):
+        seeds_needed(summarise([1, 2]), 0)
 
 
 def test_geometric_mean_by_hand():

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`testbed run --precision`: seeds are added until the intervals are narrow enough."""
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Callable, Sequence
+
+from testbed.cli import _shared
+from testbed.errors import UsageError
+from testbed.plan import Plan
+
+MOST_SEEDS = 30
+_MOST_TOLD = 6
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--precision", type=_shared.share, metavar="PERCENT",
+                        help="add seeds until the 95%% intervals of means are at most this wide to either side, or say "
+                        "how many seeds would be needed")
+    parser.add_argument("--precision-metrics", metavar="A,B",
+                        help="the metrics whose intervals these are, by name or name:scope (default: by the kind of "
+                        "traffic, docs/statistics.md)")
+    parser.add_argument("--most-seeds", type=_shared.positive, metavar="N",
+                        help=f"where --precision stops in any case (default: {MOST_SEEDS})")
+
+
+def check(arguments: argparse.Namespace, seeds: Sequence[int]) -> None:
+    """UsageError for options that make no sense together."""
+    for name in ("precision_metrics", "most_seeds"):
+        if getattr(arguments, name) is not None and arguments.precision is None:
+            raise UsageError(f"--{name.replace('_', '-')}: says nothing without --precision")
+    most = arguments.most_seeds or MOST_SEEDS
+    if arguments.precision is not None and most < len(seeds):
+        raise UsageError(f"--most-seeds {most}: {len(seeds)} seeds are asked for")
+    if arguments.precision_metrics is not None and not _names(arguments):
+        raise UsageError("--precision-metrics: names of metrics, separated by commas, expected")
+
+
+def words(arguments: argparse.Namespace) -> list[str]:
+    """The options as they can be typed again."""
+    found = []
+    if arguments.precision is not None:
+        found += ["--precision", f"{100 * arguments.precision:g}%"]
+    if arguments.precision_metrics is not None:
+        found += ["--precision-metrics", ",".join(_names(arguments))]
+    if arguments.most_seeds is not None:
+        found += ["--most-seeds", str(arguments.most_seeds)]
+    return found
+
+
+def refine(folder: pathlib.Path, arguments: argparse.Namespace, plans: Sequence[Plan],
+           more: Callable[[list[int]], dict[str, str]]) -> dict[str, str]:
+    """Add seeds until the intervals are narrow enough, a run fails, or there are as many as there may be.
+
+    plans: what was carried out; more(seeds): carries out these seeds as well, and returns {run: error} of those that
+    failed, as this does.
+    """
+    from analysis import precision
+    from analysis.experiment import Experiment
+    most, target = arguments.most_seeds or MOST_SEEDS, f"{100 * arguments.precision:g} %"
+    while True:
+        known = {plan.seed for plan in plans}
+        reached = precision.judge(Experiment(folder), arguments.precision, _names(arguments),
+                                  {plan.id for plan in plans})
+        if all(one.enough() for one in reached):
+            _say(f"precision {target} reached with {len(known)} seeds")
+            return {}
+        count = precision.next_count(reached, len(known), most)
+        short = [one for one in reached if not one.enough()]
+        if count == len(known):
+            _say(f"precision {target} not reached with {len(known)} seeds:")
+            _tell(short)
+            return {}
+        added = [max(known) + 1 + place for place in range(count - len(known))]
+        _say(f"precision {target}: {count - len(known)} more seed{'s' * (count - len(known) > 1)}, {added[0]}"
+             + (f" to {added[-1]}; " if len(added) > 1 else "; ") + f"{short[0]}")
+        failures = more(added)
+        if failures:
+            _say(f"precision {target}: no more seeds are added, as runs failed")
+            return failures
+
+
+def _names(arguments: argparse.Namespace) -> list[str]:
+    return [name.strip() for name in (arguments.precision_metrics or "").split(",") if name.strip()]
+
+
+def _tell(short: Sequence[object]) -> None:
+    for one in short[:_MOST_TOLD]:
+        _say(f"  {one}")
+    if len(short) > _MOST_TOLD:
+        _say(f"  and {len(short) - _MOST_TOLD} more")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -16,7 +16,8 @@ _Component = dict[str, Any]
 def check(evidence: Evidence) -> Iterator[Finding]:
     """Components whose account has `target_links`, `target_load`, `offered_bps` and `thirds_bps` of links.
 
-    Where chance has a part in a figure, its standard deviation is beside it (`load_chance`, `thirds_chance`).
+    `counted_bps`: the load where it is counted with other headers than those of layer 2. Where chance has a part in
+    a figure, its standard deviation is beside it (`load_chance`, `thirds_chance`).
     """
     workload = evidence.json("workload.json")
     loaded = [component for component in workload["components"] if "offered_bps" in component]
@@ -40,10 +41,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterator[Finding]:
     targets = component["target_links"]
     rate_bps = sum(links[name]["rate_bps"] for name in targets)
-    offered = sum(component["offered_bps"][name] for name in targets)
+    counted_bps = component.get("counted_bps", component["offered_bps"])
+    offered = sum(counted_bps[name] for name in targets)
     error = offered / (rate_bps * component["target_load"]) - 1
     each = "" if len(targets) == 1 else " (" + ", ".join(
-        f"{name} {component['offered_bps'][name] / links[name]['rate_bps']:.1%}" for name in targets) + ")"
+        f"{name} {counted_bps[name] / links[name]['rate_bps']:.1%}" for name in targets) + ")"
     chance = component.get("load_chance", 0.0)
     yield Finding("ok" if abs(error) <= max(_TARGET, steadiness.SIGMAS * chance) else "invalid",
                   f"{whose}offered load {offered / rate_bps:.2%} of {' + '.join(targets)}, target "

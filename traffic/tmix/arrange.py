@@ -16,8 +16,9 @@ from traffic.tmix import batch as batches
 from traffic.tmix.chance import Starts, load_chance, thirds_chance
 from traffic.tmix.load import Pieces, offered_bps, pieces, scale_starts, search_scale, thirds_bps
 from traffic.tmix.order import Run, TooShort
-from traffic.tmix.prefill import prefill
+from traffic.tmix.prefill import Candidates, at_flow_rate, flow_bps, prefill
 from traffic.tmix.shuffle import bin_us, shuffle_starts
+from traffic.tmix.wire import OVERHEADS
 
 LOAD_LIMIT = 0.05
 
@@ -27,7 +28,8 @@ class Traffic:
     """All sources' connections in one batch, in the order of the sources."""
     batch: batches.Batch        # start_us in trace time
     pieces: Pieces              # on the links
-    bits: Any                   # of each connection on the target links
+    counted: Pieces             # the same with the overhead by which the load is counted
+    bits: Any                   # of each connection on the target links, as counted
     source_first: Any           # offsets of the sources' connections
     length_us: int              # of the trace
 
@@ -43,8 +45,9 @@ class Traffic:
             raise TooShort(f"source {int(np.argmin(counts))} has no connections")
         batch = batches.concatenate(loaded).with_explicit_fins()
         wire = pieces(batch, np.repeat(run.rtts_us, counts), np.repeat(run.shares_bps, counts))
-        wire = wire.on_links(np.repeat(run.crossing, counts, axis=1))
-        return cls(batch, wire, 8 * (run.weights @ wire.connection_bytes),
+        crossing = np.repeat(run.crossing, counts, axis=1)
+        counted = wire.recounted(batch, OVERHEADS[run.order.overhead]).on_links(crossing)
+        return cls(batch, wire.on_links(crossing), counted, 8 * (run.weights @ counted.connection_bytes),
                    batches.offsets(counts), int(batch.start_us.max()) + 1)
 
 
@@ -56,11 +59,13 @@ class Schedule:
     moved: Any                  # bool: by the prefill rule
     window_us: int
     scale: float
+    flow_bps: float | None      # of a connection in the prefill, where its rule has one
     offered_bps: Any
+    counted_bps: Any            # the same with the overhead by which the load is counted
     thirds_bps: Any
     thirds_difference: float    # of the targets together, as testbed/thirds.py defines it
     thirds_chance: float        # its standard deviation by chance alone
-    load_error: float           # offered / target - 1
+    load_error: float           # counted / target - 1
     load_chance: float          # its standard deviation by chance alone; 0 if the scale was searched for it
 
 
@@ -111,13 +116,25 @@ def _shuffled(traffic: Traffic, bin_length_us: float, seed: int, attempt: int) -
     return starts
 
 
+def _flow_bps(traffic: Traffic, run: Run, scale: float) -> float | None:
+    """The rate of a connection by which the prefill rule judges, if it does by one."""
+    if run.order.prefill_rule != "suite":
+        return None
+    per_s = (run.order.connections_per_s * len(run.rtts_us) if run.order.connections_per_s
+             else len(traffic.batch) / (traffic.length_us / 1e6))
+    return flow_bps(run.rate_bps, per_s / scale, run.most_rtt_us)
+
+
 def _timed(traffic: Traffic, run: Run, trace_starts: Any, scale: float) -> tuple[Any, Any, int]:
     """(start_us, moved, window_us), from the component's beginning."""
     start_us = scale_starts(trace_starts, scale)
     start_us[start_us >= run.to_us] = -1
     taking_part = np.where(start_us < 0, run.to_us, start_us)   # beyond the prefill
-    placed, moved, window_us = prefill(taking_part, traffic.pieces.data_end_us, traffic.bits,
-                                       run.prefill_us, run.target_bps)
+    rate_bps = _flow_bps(traffic, run, scale)
+    candidates = (Candidates(traffic.pieces.data_end_us, traffic.bits) if rate_bps is None
+                  else at_flow_rate(taking_part, traffic.bits, rate_bps, run.prefill_us))
+    placed, moved, window_us = prefill(taking_part, candidates, run.prefill_us, run.target_bps,
+                                       run.order.prefill_window_us)
     placed[start_us < 0] = -1
     return placed, moved, window_us
 
@@ -125,7 +142,7 @@ def _timed(traffic: Traffic, run: Run, trace_starts: Any, scale: float) -> tuple
 def _offer(traffic: Traffic, run: Run, trace_starts: Any) -> Callable[[float], float]:
     def offered(scale: float) -> float:
         start_us, _, _ = _timed(traffic, run, trace_starts, scale)
-        return float(run.weights @ offered_bps(traffic.pieces, start_us, run.from_us,
+        return float(run.weights @ offered_bps(traffic.counted, start_us, run.from_us,
                                                run.to_us))
     return offered
 
@@ -133,12 +150,14 @@ def _offer(traffic: Traffic, run: Run, trace_starts: Any) -> Callable[[float], f
 def schedule_of(traffic: Traffic, run: Run, trace_starts: Any, scale: float) -> Schedule:
     """The schedule of an arrangement: trace_starts, start times of the connections in trace time."""
     start_us, moved, window_us = _timed(traffic, run, trace_starts, scale)
-    offered = offered_bps(traffic.pieces, start_us, run.from_us, run.to_us)
+    offered, counted = (offered_bps(one, start_us, run.from_us, run.to_us)
+                        for one in (traffic.pieces, traffic.counted))
     thirds = thirds_bps(traffic.pieces, start_us, run.prefill_us, run.to_us)
     starts = Starts(start_us, traffic.source, bin_us(run.rate_bps))
     return Schedule(
-        trace_starts, start_us, moved, window_us, scale, offered, thirds, steadiness.difference(run.weights @ thirds),
+        trace_starts, start_us, moved, window_us, scale, _flow_bps(traffic, run, scale), offered, counted, thirds,
+        steadiness.difference(run.weights @ thirds),
         thirds_chance(traffic.pieces, starts, run.prefill_us, run.to_us, run.weights),
-        float(run.weights @ offered) / run.target_bps - 1,
+        float(run.weights @ counted) / run.target_bps - 1,
         0.0 if run.order.scale == "search"
-        else load_chance(traffic.pieces, starts, run.from_us, run.to_us, run.weights))
+        else load_chance(traffic.counted, starts, run.from_us, run.to_us, run.weights))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What connections put on the wire, and when: the offered load.
 
-Sizes are those of layer 2 without frame check sequence, as a qdisc counts them. Times are
+Sizes are those of layer 2 without frame check sequence, as a qdisc counts them, unless said otherwise. Times are
 those of an uncongested path, so "offered" is demand: it can exceed the link's rate, and it
 has no retransmissions in it. docs/tmix.md derives the model.
 """
@@ -14,27 +14,10 @@ import numpy as np
 
 from traffic.tmix.batch import Batch
 from traffic.tmix.vectors import ACCEPTOR, INITIATOR, SEQ
+from traffic.tmix.wire import L2, Overhead, packets, wire_bytes
 
-# Ethernet 14 + IPv4 20 + TCP 20 + timestamp option 12
-HEADER_BYTES = 66
-TIMESTAMP_BYTES = 12
-# Ethernet 14 + IPv4 20 + TCP 20 + MSS, SACK permitted, timestamp, window scale 20
-SYN_BYTES = 74
-DEFAULT_MSS = 1460
 INITIAL_WINDOW_PACKETS = 10     # RFC 6928
-# data packets for one acknowledgement (RFC 1122 4.2.3.2)
-PACKETS_PER_ACK = 2
-
 DIRECTIONS = ("left_to_right", "right_to_left")     # index: side that sends data that way
-
-
-def packet_payload_bytes(mss: Any) -> Any:
-    """Payload of a full packet for pairs of `m` values (-1: none).
-
-    TCP_MAXSEG of a socket bounds what it announces and what it sends, so both directions
-    use the smaller one.
-    """
-    return np.where(mss > 0, mss, DEFAULT_MSS).min(axis=-1) - TIMESTAMP_BYTES
 
 
 @dataclass(frozen=True)
@@ -56,6 +39,10 @@ class Pieces:
         """Wire bytes of each connection in each direction (on each link), float64[2, n]."""
         return np.add.reduceat(self.wire_bytes, self.first[:-1], axis=1)
 
+    def recounted(self, batch: Batch, overhead: Overhead) -> "Pieces":
+        """The same with other headers counted; batch: what the pieces are of."""
+        return self if overhead == L2 else replace(self, wire_bytes=wire_bytes(batch, overhead))
+
     def on_links(self, crossing: Any) -> "Pieces":
         """The same with what crosses each link; crossing: float64[links, n, 2], 1 where a side's data do."""
         wire = np.empty((len(crossing), len(self.owner)))
@@ -75,13 +62,11 @@ def pieces(batch: Batch, rtt_us: Any, share_bps: Any) -> Pieces:
     rtt_us = np.broadcast_to(np.asarray(rtt_us, float), len(batch))[owner]
     share_bps = np.broadcast_to(np.asarray(share_bps, float), len(batch))[owner]
     is_fin = batch.size_bytes == 0
-    payload = packet_payload_bytes(batch.mss)[owner]
-    packets = -(-batch.size_bytes // payload)
-    wire = _wire_bytes(batch, packets, is_fin)
+    count = packets(batch)
     group, order = _dependency_chains(batch, counts)
     sent_before = np.zeros(len(owner))
     for side in (INITIATOR, ACCEPTOR):
-        by_side = np.where(batch.side == side, packets, 0)
+        by_side = np.where(batch.side == side, count, 0)
         total = np.cumsum(by_side) - by_side
         total -= np.repeat(total[batch.first[:-1]], counts)
         np.copyto(sent_before, total, where=batch.side == side)
@@ -89,13 +74,13 @@ def pieces(batch: Batch, rtt_us: Any, share_bps: Any) -> Pieces:
     # window * (2^j - 1) packets are out, so a transfer of one window takes no round trip
     # beside the path's own.
     window = INITIAL_WINDOW_PACKETS + sent_before
-    rounds = np.ceil(np.log2(packets / window + 1))
-    data_wire = batch.size_bytes + HEADER_BYTES * packets
+    rounds = np.ceil(np.log2(count / window + 1))
+    data_wire = batch.size_bytes + L2.header_bytes * count
     lasts_us = np.maximum(rounds - 1, 0) * rtt_us + data_wire * (8e6 / share_bps)
     begin_us = _begin_us(batch, group, order, owner, rtt_us, lasts_us)
     end_us = begin_us + lasts_us
     data_end_us = np.maximum.reduceat(np.where(is_fin, 0, end_us), batch.first[:-1])
-    return Pieces(batch.first, owner, begin_us, end_us, wire, data_end_us)
+    return Pieces(batch.first, owner, begin_us, end_us, wire_bytes(batch), data_end_us)
 
 
 def expected_share_bps(rate_bps: float, load: float) -> float:
@@ -105,27 +90,6 @@ def expected_share_bps(rate_bps: float, load: float) -> float:
     x / (C (1 - load)) on the mean; from 90 % on the transfer keeps a tenth of the link.
     """
     return rate_bps * max(1 - load, 0.1)
-
-
-def _wire_bytes(batch: Batch, packets: Any, is_fin: Any) -> Any:
-    """Bytes of every piece in each direction: data, its ACKs, handshake and closing."""
-    wire = np.zeros((2, len(packets)))
-    data = batch.size_bytes + HEADER_BYTES * packets
-    acks = HEADER_BYTES * -(-packets // PACKETS_PER_ACK)
-    for side in (INITIATOR, ACCEPTOR):
-        rows = batch.side == side
-        wire[side, rows] += data[rows]
-        wire[1 - side, rows] += acks[rows]
-    opening = batch.first[:-1]
-    wire[INITIATOR, opening] += SYN_BYTES + HEADER_BYTES        # SYN, ACK
-    wire[ACCEPTOR, opening] += SYN_BYTES                        # SYN-ACK
-    # who closes first sends FIN and the last ACK, the other side's FIN acknowledges the first
-    fins = np.flatnonzero(is_fin)
-    owners = np.searchsorted(batch.first, fins, "right") - 1
-    closing = fins[np.unique(owners, return_index=True)[1]]
-    wire[batch.side[closing], closing] += 2 * HEADER_BYTES
-    wire[1 - batch.side[closing], closing] += HEADER_BYTES
-    return wire
 
 
 def _dependency_chains(batch: Batch, counts: Any) -> tuple[Any, Any]:

@@ -27,10 +27,11 @@ class TooShort(WorkloadError):
 @dataclass(frozen=True)
 class SourcePath:
     """Where a source's connections go. there, back: names of the links that the initiator's and the
-    acceptor's data cross."""
+    acceptor's data cross. queues_us: what full queues of the bottlenecks add to a round trip."""
     rtt_us: int
     there: Sequence[str]
     back: Sequence[str]
+    queues_us: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,11 @@ class Order:
     sum, that these links are to be offered together from `from_us` to `to_us`. Connections start from begin_us to
     to_us, in the steady state from begin_us + prefill_us. scale: experiment start / trace start; "search" finds
     the one at which this seed's arrangement offers the load, "mean" takes the one at which the whole trace does.
-    balance: "thirds" tries arrangements until the thirds of the load agree. reverse, reverse_load: as targets and
-    load, of the links that run against the targets; None leaves their load to what the connections send. shares:
-    each source's connections are dealt out to so many plans.
+    balance: "thirds" tries arrangements until the thirds of the load agree. overhead: how the load is counted
+    (wire.OVERHEADS). prefill_rule: "uncongested" or "suite" (docs/tmix.md); connections_per_s: of each source for the
+    latter, at scale 1; by default as counted. prefill_window_us: if it is not to be computed. reverse, reverse_load:
+    as targets and load, of the links that run against the targets; None leaves their load to what the connections
+    send. shares: each source's connections are dealt out to so many plans.
     """
     rates_bps: Mapping[str, int]
     targets: Sequence[str]
@@ -55,6 +58,10 @@ class Order:
     to_us: int
     scale: float | str = "search"
     balance: str = "off"
+    overhead: str = "l2"
+    prefill_rule: str = "uncongested"
+    prefill_window_us: int | None = None
+    connections_per_s: float | None = None
     reverse: Sequence[str] = ()
     reverse_load: float | None = None
     shares: int = 1
@@ -69,6 +76,7 @@ class Run:
     rate_bps: float             # of the slowest target, which decides the length of the bins
     target_bps: float
     rtts_us: Sequence[int]
+    most_rtt_us: int            # with full queues
     shares_bps: Any             # float64[sources]: rate of a long transfer
     crossing: Any               # float64[links, sources, 2]: 1 where a side's data cross a link
     weights: Any                # float64[links]: 1 for a target
@@ -94,6 +102,7 @@ class Run:
             slowest.append(min(rates))
         return cls(order, min(order.rates_bps[name] for name in order.targets),
                    sum(order.rates_bps[name] for name in order.targets) * order.load, [path.rtt_us for path in paths],
+                   max(path.rtt_us + path.queues_us for path in paths),
                    np.array([expected_share_bps(rate_bps, order.load) for rate_bps in slowest]), crossing,
                    np.array([float(name in order.targets) for name in order.rates_bps]), order.prefill_us,
                    order.from_us - order.begin_us, order.to_us - order.begin_us)

@@ -13,10 +13,10 @@ import numpy as np
 
 from traffic.tmix.arrange import LOAD_LIMIT, Schedule, Traffic, schedule_of
 from traffic.tmix.batch import Batch
-from traffic.tmix.load import DEFAULT_MSS, HEADER_BYTES, PACKETS_PER_ACK, TIMESTAMP_BYTES
 from traffic.tmix.order import Run, WorkloadError
 from traffic.tmix.synth import SynthParameters
 from traffic.tmix.vectors import ACCEPTOR, INITIATOR, MAX_ADU_BYTES
+from traffic.tmix.wire import DEFAULT_MSS, OVERHEADS, Overhead
 
 _NAMES = {INITIATOR: "mean_initiator_bytes", ACCEPTOR: "mean_acceptor_bytes"}
 _TOLERANCE = 0.01
@@ -57,7 +57,8 @@ class Reverse:
         crossings, against: float64[2], how often a byte of each side crosses a target, a reverse link; wire_bytes:
         float64[2], mean of a connection with the parameters as they are. WorkloadError if there is no such mean.
         """
-        name, growth, ratio = _NAMES[self.side], wire_growth()[self.side], self.bps / run.target_bps
+        name, ratio = _NAMES[self.side], self.bps / run.target_bps
+        growth = wire_growth(OVERHEADS[run.order.overhead])[self.side]
         present = getattr(parameters, name)
         # wire bytes are linear in the mean, since the mean decides how many ADUs are of the tail
         change = float((ratio * crossings - against) @ wire_bytes / ((against - ratio * crossings) @ growth))
@@ -72,10 +73,10 @@ class Reverse:
         return replace(parameters, **{name: present + change})
 
 
-def wire_growth() -> Any:
+def wire_growth(overhead: Overhead) -> Any:
     """Wire bytes from each side for a byte more that a side sends in full packets, float64[2 senders, 2]."""
-    payload = DEFAULT_MSS - TIMESTAMP_BYTES
-    data, acks = 1 + HEADER_BYTES / payload, HEADER_BYTES / PACKETS_PER_ACK / payload
+    payload = DEFAULT_MSS - overhead.option_bytes
+    data, acks = 1 + overhead.header_bytes / payload, overhead.header_bytes / overhead.packets_per_ack / payload
     return np.array([[data, acks], [acks, data]])
 
 
@@ -94,7 +95,7 @@ def meet(reverse: Reverse, loaded: Sequence[Batch], schedule: Schedule, run: Run
     for _ in range(_MOST_ROUNDS):
         traffic = Traffic.of([resized(batch, reverse.side, factor) for batch in loaded], run)
         changed = schedule_of(traffic, run, schedule.trace_starts_us, schedule.scale)
-        error = float(reverse.links @ changed.offered_bps) / reverse.bps - 1
+        error = float(reverse.links @ changed.counted_bps) / reverse.bps - 1
         if best is not None and error * best[0] < 0:
             damping /= 2                # a long transfer that the prefill takes or leaves out made it jump
         if best is None or abs(error) < abs(best[0]):

@@ -10,7 +10,12 @@
     scale: search | mean | unc | 1.5    factor on the traces' start times: search one at which this seed
                                 offers the load (default), the one at which seeds offer it on the mean,
                                 the scenario's `unc_scale`, or a number
-    unc_scale: 5.276            the suite's factor for the UNC traces at this load
+    unc_scale: 5.276            the suite's factor for the UNC traces at this load; with `scale: unc` the next three
+                                are as the suite has them if nothing else is said
+    overhead: ip | l2 | wire | suite    headers that count for the load (default: l2)
+    prefill_rule: uncongested | suite   which connections are prefilled, and what of them (default: uncongested)
+    prefill_window: computed | published    in which time (default: computed, from the connections)
+    unc_prefill_window: 19.445 s    the suite's for the UNC traces at this load
     balance: off | thirds       try arrangements of the trace until the thirds of the load agree (default: off)
     synth: {preset: unc-like, mean_acceptor: 18 kB}     of the synthesiser: a preset (default: web), and parameters
                                 that differ from it (docs/tmix.md)
@@ -65,6 +70,10 @@ class Section:
         fields.either(fields.word(choices=("search", "mean", "unc")), fields.number(above=0, most=1e9)),
         default=("search",), least=1, most=1, single=True)
     unc_scale: float | None = fields.number(default=None, above=0, most=1e9)
+    unc_prefill_window_us: int | None = fields.time(default=None, least=1)
+    overhead: str | None = fields.word(choices=("ip", "l2", "wire", "suite"), default=None)
+    prefill_rule: str | None = fields.word(choices=("uncongested", "suite"), default=None)
+    prefill_window: str | None = fields.word(choices=("computed", "published"), default=None)
     balance: str = fields.word(choices=("off", "thirds"), default="off")
     synth: SynthParameters = fields.custom(decode, default={})
     reverse_load_percent: float | None = fields.percent(above=0, least=None, most=200, default=None)
@@ -79,13 +88,21 @@ class Section:
         for name, given in (("weights", self.weights), ("reverse_load", self.reverse_load_percent)):
             if self.traces and given:
                 raise FieldError(name, "is for synthesised sources; what traces offer is in the traces")
-        if self.scale[0] == "unc" and self.unc_scale is None:
+        if self.as_suite and self.unc_scale is None:
             raise FieldError("scale", "unc needs unc_scale, the suite's factor for the UNC traces at this load")
+        if self.prefill_window == "published" and self.unc_prefill_window_us is None:
+            raise FieldError("prefill_window", "published needs unc_prefill_window, the suite's for the UNC traces at "
+                                               "this load")
+
+    @property
+    def as_suite(self) -> bool:
+        """Whether rules that are not named are the evaluation suite's."""
+        return self.scale[0] == "unc"
 
     @property
     def factor(self) -> float | str:
         """The factor on start times, "search" or "mean"."""
-        return self.unc_scale if self.scale[0] == "unc" and self.unc_scale is not None else self.scale[0]
+        return self.unc_scale if self.as_suite and self.unc_scale is not None else self.scale[0]
 
     @property
     def folder(self) -> str:
@@ -256,17 +273,21 @@ def _build(section: Section, component: Component, context: Context, folder: pat
     from_us = max(measured_us, component.start_us)
     if from_us >= component.stop_us:
         from_us, prefill_us = component.start_us, 0
+    bottlenecks = routes.bottlenecks(context.network)
     order = Order(
-        rates_bps={name: link["rate_bps"] for name, link in routes.bottlenecks(context.network).items()},
+        rates_bps={name: link["rate_bps"] for name, link in bottlenecks.items()},
         targets=section.target, load=section.load_percent / 100, seed=component.seed, begin_us=component.start_us,
         prefill_us=prefill_us, from_us=from_us, to_us=component.stop_us, scale=section.factor,
         balance=section.balance, shares=_shares(section, component),
         reverse=[] if section.reverse_load_percent is None else _reverse(section, context.network),
         reverse_load=None if section.reverse_load_percent is None else section.reverse_load_percent / 100,
-        limits=Limits(section.most_size_bytes, section.most_connections, "most_size"))
+        limits=Limits(section.most_size_bytes, section.most_connections, "most_size"), **_rules(section))
+    paths = [SourcePath(route.base_rtt_us, route.hops, route.hops_back, sum(
+        bottlenecks[name]["capacity_us"] for name in (*route.hops, *route.hops_back) if name in bottlenecks))
+        for route in found]
     try:
-        made = build_workload(sources, [SourcePath(route.base_rtt_us, route.hops, route.hops_back) for route in found],
-                              order, folder, lambda text: context.report(f"{component.name}: {text}"))
+        made = build_workload(sources, paths, order, folder,
+                              lambda text: context.report(f"{component.name}: {text}"))
     except WorkloadError as problem:
         raise FieldError(problem.field, str(problem)) from None
     except VectorError as problem:
@@ -274,6 +295,17 @@ def _build(section: Section, component: Component, context: Context, folder: pat
     if files:
         made["traces"] = {f"{route.sender}->{route.receiver}": file.name for route, file in zip(found, files)}
     return made
+
+
+def _rules(section: Section) -> dict[str, Any]:
+    """How the load is counted and the link prefilled, as an `Order` has it."""
+    from traffic.tmix.prefill import UNC_CONNECTIONS_PER_S
+    usual = ("suite", "suite", "published") if section.as_suite else ("l2", "uncongested", "computed")
+    overhead, rule, window = (given or other for given, other in zip(
+        (section.overhead, section.prefill_rule, section.prefill_window), usual))
+    return {"overhead": overhead, "prefill_rule": rule,
+            "prefill_window_us": section.unc_prefill_window_us if window == "published" else None,
+            "connections_per_s": UNC_CONNECTIONS_PER_S if section.as_suite else None}
 
 
 def _link(source: pathlib.Path, target: pathlib.Path) -> None:

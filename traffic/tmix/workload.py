@@ -57,7 +57,7 @@ def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourceP
     report("writing the plans")
     out_dir.mkdir(parents=True, exist_ok=True)
     plans = _write_plans(traffic, schedule, run, out_dir)
-    return {
+    made = {
         "target_links": list(order.targets), "target_load": order.load, "scale": schedule.scale,
         "prefill_us": order.prefill_us, "prefill_window_us": schedule.window_us,
         "measured_us": [order.from_us, order.to_us],
@@ -67,9 +67,15 @@ def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourceP
         "balance": order.balance, "shuffle_attempts": attempts,
         "thirds_difference": schedule.thirds_difference, "thirds_chance": schedule.thirds_chance,
         "load_error": schedule.load_error, "load_chance": schedule.load_chance, "plans": plans,
+        "prefill_rule": order.prefill_rule, "overhead": order.overhead,
         **({"reverse_links": list(order.reverse), "reverse_load": order.reverse_load, "reverse_factor": factor}
            if reverse else {}),
     }
+    if schedule.flow_bps is not None:
+        made["prefill_flow_bps"] = round(schedule.flow_bps)
+    if order.overhead != "l2":
+        made["counted_bps"] = _by_link(run, schedule.counted_bps)
+    return made
 
 
 def _arranged(loaded: Sequence[batches.Batch], run: Run, report: Callable[[str], None]) \

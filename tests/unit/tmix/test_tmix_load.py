@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from traffic.tmix.batch import from_vectors
-from traffic.tmix.load import (expected_share_bps, offered_bps, packet_payload_bytes, pieces, scale_starts,
-                               search_scale, thirds_bps)
-from traffic.tmix.prefill import prefill
+from traffic.tmix.load import expected_share_bps, offered_bps, pieces, scale_starts, search_scale, thirds_bps
+from traffic.tmix.prefill import Candidates, at_flow_rate, flow_bps, prefill
 from traffic.tmix.shuffle import bin_us, permutation, shuffle_starts
 from traffic.tmix.vectors import ACCEPTOR, CONC, INITIATOR, SEQ, Adu, Vector
 
@@ -24,11 +23,6 @@ def wire_of(*vectors, rtt_us=100_000, share_bps=1e9):
 
 def vector(*adus, kind=SEQ, start_us=0, mss=None):
     return Vector(start_us, kind, (0, 0), tuple(Adu(*adu) for adu in adus), mss=mss)
-
-
-def test_packet_payload():
-    mss = np.array([[-1, -1], [1460, 1460], [496, 496], [496, 1460], [-1, 496]])
-    assert packet_payload_bytes(mss).tolist() == [1448, 1448, 484, 484, 484]
 
 
 def test_wire_bytes_of_a_request_and_a_response():
@@ -163,16 +157,40 @@ def test_prefill_by_hand():
     start = np.array([0, 10, 80, 100])
     end = np.array([50.0, 90.0, 1.0, 5.0])
     bits = np.array([7000.0, 30.0, 10.0, 9.0])
-    placed, moved, window_us = prefill(start, end, bits, 100, 2e6)
+    placed, moved, window_us = prefill(start, Candidates(end, bits), 100, 2e6)
     # 40 bits at 2 Mbit/s take 20 us, so the window is [80, 100)
     assert window_us == 20
     assert moved.tolist() == [False, True, True, False]
     assert placed.tolist() == [-1, 82, 96, 100]
+    # the same connections in a window that is given
+    placed, moved, window_us = prefill(start, Candidates(end, bits), 100, 2e6, published_us=50)
+    assert window_us == 50 and moved.tolist() == [False, True, True, False]
+    assert placed.tolist() == [-1, 55, 90, 100]
 
 
 def test_prefill_window_is_at_most_the_prefill_time_and_none_is_none():
-    placed, moved, window_us = prefill(np.array([0, 60]), np.array([90.0, 1.0]),
-                                       np.array([1e9, 1e9]), 100, 1e6)
-    assert window_us == 100 and placed.tolist() == [0, 60]
-    placed, moved, window_us = prefill(np.array([0, 60]), np.zeros(2), np.ones(2), 0, 1e6)
+    late = Candidates(np.array([90.0, 1.0]), np.array([1e9, 1e9]))
+    for published_us in (None, 101):
+        placed, moved, window_us = prefill(np.array([0, 60]), late, 100, 1e6, published_us)
+        assert window_us == 100 and placed.tolist() == [0, 60]
+    placed, moved, window_us = prefill(np.array([0, 60]), Candidates(np.zeros(2), np.ones(2)), 0, 1e6)
     assert window_us == 0 and placed.tolist() == [0, 60] and not moved.any()
+
+
+def test_the_rate_of_a_connection_is_the_suites():
+    """9 sources of 500 connections a second, scaled by 5.276, RTTs of 204 ms and two queues of 102 ms."""
+    assert flow_bps(100e6, 9 * 500 / 5.276, 204_000 + 2 * 102_000) == pytest.approx(0.287e6, rel=0.002)
+    assert flow_bps(8e6, 4, 500_000) == 4e6
+
+
+def test_prefill_at_a_flow_rate_by_hand():
+    # 1 bit a us. Of the first half: over at 50, at 51, far behind the prefill; of the second: short, long, later
+    start = np.array([0, 10, 40, 60, 90, 150])
+    bits = np.array([50.0, 41.0, 900.0, 5.0, 1000.0, 1000.0])
+    candidates = at_flow_rate(start, bits, 1e6, 100)
+    assert candidates.lasts_us.tolist() == bits.tolist()
+    assert candidates.bits.tolist() == [50, 41, 60, 5, 10, 0]           # what is sent by 100
+    placed, moved, window_us = prefill(start, candidates, 100, 2e6)
+    assert moved.tolist() == [False, True, True, True, True, False]
+    assert window_us == (41 + 60 + 5 + 10) / 2
+    assert placed.tolist() == [-1, 42 + 5, 42 + 23, 42 + 34, 42 + 52, 150]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Whole workloads, and the functions for users' own vector files."""
 
+import itertools
 import json
 import random
 from dataclasses import replace
@@ -74,6 +75,51 @@ def test_a_mean_scale_leaves_the_load_to_chance(tmp_path):
     errors, chances = ([one[f"load_{name}"] for one in made] for name in ("error", "chance"))
     assert np.std(errors) == pytest.approx(np.mean(chances), rel=0.5)
     assert max(abs(error) / chance for error, chance in zip(errors, chances)) < thirds.SIGMAS
+
+
+@pytest.mark.parametrize("overhead, share", [("ip", 1 + 14 / 1500), ("wire", 1 - 24 / 1538), ("suite", None)])
+def test_load_can_be_counted_with_other_headers(tmp_path, overhead, share):
+    made = build(Synthesised(), tmp_path, load=0.6, seed=1, overhead=overhead, **QUICK)
+    assert made["overhead"] == overhead
+    assert made["counted_bps"]["right_to_left"] == pytest.approx(60e6 * (1 + made["load_error"]), rel=1e-6)
+    assert abs(made["load_error"]) < 0.01
+    if share:       # most bytes are in full packets
+        assert made["offered_bps"]["right_to_left"] / made["counted_bps"]["right_to_left"] == pytest.approx(
+            share, abs=0.012)
+        assert (made["offered_bps"]["right_to_left"] > 60.1e6) == (overhead == "ip")
+    assert "counted_bps" not in build(Synthesised(), tmp_path, load=0.6, seed=1, **QUICK)
+
+
+def test_prefill_as_the_suite_does_it(tmp_path):
+    """Responses of 100 kB and 1 MB: at 0.4 Mbit/s they last 2 and 20 s."""
+    batch = from_vectors([Vector(start, SEQ, (1, start), (Adu(0, 0, 300), Adu(1, 5, size)))
+                          for start, size in zip(range(0, 60_000_000, 40_000), itertools.cycle([10**6] + 9 * [10**5]))])
+    paths = [SourcePath(200_000, ["left_to_right"], ["right_to_left"], 9_800_000)]
+    made = {}
+    for rule in ("uncongested", "suite"):
+        # 25 connections a second, 10 s: 250 of them share 100 Mbit/s
+        made[rule] = build_workload([batch], paths, Order(
+            rates_bps=BOTH_WAYS, targets=["right_to_left"], load=0.4, seed=1, begin_us=0, scale=1.0, prefill_rule=rule,
+            prefill_us=20_000_000, from_us=25_000_000, to_us=55_000_000), tmp_path / rule)
+        assert made[rule]["prefill_rule"] == rule
+    assert "prefill_flow_bps" not in made["uncongested"]
+    assert made["suite"]["prefill_flow_bps"] == pytest.approx(0.4e6, rel=0.002)
+    moved = {rule: {start for start, moved in zip(plan.conn_id, plan.prefill) if moved}
+             for rule in made for plan in [read_plan(tmp_path / rule / "source0.plan")]}
+    # uncongested, a connection lasts less than 2 s; at 0.4 Mbit/s those of 1 MB of the whole prefill are there
+    assert moved["uncongested"] < moved["suite"]
+    assert len([number for number in moved["suite"] if number % 10 == 0]) == 50
+    # those of 100 kB that begin before 10 s are over then, but for the last two seconds'
+    assert len(moved["suite"]) == pytest.approx(50 + 0.9 * 300, abs=3)
+    # bits until 20 s: 2.1 s of 0.9 x 12 s x 25/s connections, less those of the last two seconds, and the long ones
+    sent = 0.84e6 * 0.9 * 25 * 11 + 50 * 0.4e6 * 10
+    assert made["suite"]["prefill_window_us"] == pytest.approx(sent / 40e6 * 1e6, rel=0.05)
+
+
+def test_a_window_that_is_given(tmp_path):
+    made = build(Synthesised(2), tmp_path, RTTS_US[:2], load=0.3, seed=1, prefill_window_us=4_000_000, **QUICK)
+    assert made["prefill_window_us"] == 4_000_000
+    assert 6_000_000 <= min(read_plan(tmp_path / f"source{n}.plan").start_us[0] for n in range(2)) < 8_000_000
 
 
 def test_access_link_is_steady(tmp_path):

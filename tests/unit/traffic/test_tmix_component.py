@@ -9,7 +9,7 @@ import traffic
 from testbed import fields
 from testbed.fields import FieldError
 from traffic.tmix.plan import read_plan
-from traffic.tmix.scenario import Section
+from traffic.tmix.scenario import Section, _rules
 from traffic_setup import CENTRAL, EDGE, TIMING, variant
 
 TMIX = {"kind": "tmix", "target": "right_to_left", "load_percent": 60}
@@ -30,6 +30,20 @@ def test_sections(network, changes, factor):
     assert fields.decode(Section, {k: v for k, v in {**TMIX, **changes}.items() if k != "kind"}).factor == factor
 
 
+@pytest.mark.parametrize("changes, rules", [
+    ({}, ("l2", "uncongested", None, None)),
+    ({"prefill_rule": "suite", "overhead": "ip"}, ("ip", "suite", None, None)),
+    ({"prefill_window": "published", "unc_prefill_window_us": 5}, ("l2", "uncongested", 5, None)),
+    ({"unc_prefill_window_us": 5}, ("l2", "uncongested", None, None)),
+    ({"scale": "unc", "unc_scale": 5.276, "unc_prefill_window_us": 5}, ("suite", "suite", 5, 500)),
+    ({"scale": "unc", "unc_scale": 5.276}, ("suite", "suite", None, 500)),
+    ({"scale": "unc", "unc_scale": 5.276, "unc_prefill_window_us": 5, "prefill_window": "computed", "overhead": "l2"},
+     ("l2", "suite", None, 500))])
+def test_rules_of_the_suite(changes, rules):
+    section = fields.decode(Section, {k: v for k, v in {**TMIX, **changes}.items() if k != "kind"})
+    assert tuple(_rules(section).values()) == rules
+
+
 NAN, INFINITE = float("nan"), float("inf")
 
 
@@ -40,6 +54,12 @@ NAN, INFINITE = float("nan"), float("inf")
     ("load", {"load_percent": NAN}, "finite"), ("load", {"load": 60}, "a value with a unit such as '60 %'"),
     ("load", {"load_percent": None}, "is missing"), ("scale", {"scale": "unc"}, "unc needs unc_scale"),
     ("scale", {"scale": 0}, "above 0"), ("scale", {"scale": -1}, "above 0"),
+    ("prefill_rule", {"prefill_rule": "ours"}, "one of uncongested, suite"),
+    ("prefill_window", {"prefill_window": "published"}, "published needs unc_prefill_window"),
+    ("prefill_window", {"prefill_window": 5}, "one of computed, published"),
+    ("unc_prefill_window", {"unc_prefill_window_us": 0}, "at least"),
+    ("unc_prefill_window", {"unc_prefill_window": 19.445}, "a value with a unit"),
+    ("overhead", {"overhead": "l3"}, "one of ip, l2, wire, suite"),
     ("balance", {"balance": True}, "one of off, thirds"), ("balance", {"balance": "on"}, "one of off, thirds"),
     ("scale", {"scale": True}, "one of search, mean, unc"),
     ("scale", {"scale": "fast"}, "one of search, mean, unc"), ("scale", {"scale": INFINITE}, "finite"),

@@ -22,6 +22,8 @@ from testbed import units
 from testbed.errors import TestbedError
 
 MOST_DRAWN = 8  # rows of a sweep in a figure that shows single rows
+#: what numbers without a unit count: the limits of queues that count packets, the choice of scenarios with Tmix
+_COUNTED = {".queue.limit": "packets", ".load": "%"}
 _ID = re.compile(r"[0-9a-f]{8,64}")
 
 
@@ -250,6 +252,9 @@ def _axis(key: str, short: str, values: list[str]) -> Axis:
     if not values or len(kinds) > 1 or None in kinds:
         return Axis(key, short, values, None, "")
     numbers = [number for number, _ in found]
+    if kinds == {""}:
+        counted = next((unit for end, unit in _COUNTED.items() if f".{key}".endswith(end)), "")
+        return Axis(key, short, values, [number for number, _ in found if number is not None], counted)
     named = re.match(r"[-+\d.eE_]*\s*(\D*)$", values[0])
     unit = named[1].strip() if named else ""
     factor = (_number(f"1 {unit}")[0] or 1.0) if unit else 1.0

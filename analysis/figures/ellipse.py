@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Throughput against queueing delay: one covariance ellipse per row.
+"""Throughput against queueing delay: one covariance ellipse per row, over time and over seeds.
 
 The form of the figures in Winstein and Balakrishnan, "TCP ex Machina:
 Computer-Generated Congestion Control" (SIGCOMM 2013).
@@ -7,18 +7,25 @@ Computer-Generated Congestion Control" (SIGCOMM 2013).
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from analysis import gnuplot, labels, series, style
+from analysis.by_size import key_columns
 from analysis.experiment import Experiment
 from analysis.figures import Figure
 from analysis.runs import Array, Run
 
 ORDER = 10
 CORNERS = 72
+LEAST_POINTS = 3
+_BETTER = "Up and to the right is better: more throughput, less queueing delay (the delay axis grows to the left)."
+_SIGMA = "which would hold 39\u00a0% of normally distributed points."
+_CUT = "There is no delay below zero: ellipses end there."
 MOST_LINKS = 4
 WIDTH, HEIGHT = 1000, 520
 LEFT, RIGHT, BOTTOM, TOP = 80, 985, 66, 505  # edges of the plot, px
@@ -35,6 +42,23 @@ def covariance_ellipse(x: Array, y: Array) -> Array:
     # Rounding can make the smaller eigenvalue of perfectly correlated data negative.
     return (np.array([[x.mean()], [y.mean()]])
             + vectors @ (np.sqrt(np.clip(values, 0, None))[:, None] * circle)).T
+
+
+@dataclass(frozen=True)
+class Ellipses:
+    """Of each row: the outline, cut off at zero, the mean, and of how many points."""
+
+    outlines: dict[str, Array]
+    centres: dict[str, Array]
+    counts: dict[str, int]
+
+    @classmethod
+    def of(cls, points: dict[str, tuple[Array, ...]]) -> Ellipses:
+        """points: {label: (delays, throughputs)}; rows with fewer than LEAST_POINTS are left out."""
+        kept = {label: pair for label, pair in points.items() if len(pair[0]) >= LEAST_POINTS}
+        return cls({label: np.maximum(covariance_ellipse(*pair), 0) for label, pair in kept.items()},
+                   {label: np.array([pair[0].mean(), pair[1].mean()]) for label, pair in kept.items()},
+                   {label: len(pair[0]) for label, pair in kept.items()})
 
 
 def _bins(run: Run, link: str) -> tuple[Array, Array] | None:
@@ -58,25 +82,38 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
 
 
 def _draw_link(experiment: Experiment, folder: Path, link: str) -> list[Figure]:
-    outlines: dict[str, Array] = {}
-    centres: dict[str, Array] = {}
-    for row in experiment.drawn:
-        found = [bins for run in experiment.usable(row) if (bins := _bins(run, link))]
-        delay, throughput = (np.concatenate([pair[axis] for pair in found] or [[]])
-                             for axis in (0, 1))
-        if len(delay) > 2:
-            outlines[row.label] = covariance_ellipse(delay, throughput)
-            centres[row.label] = np.array([delay.mean(), throughput.mean()])
-    if not outlines:
-        return []
-    name = f"ellipse_{link}"
-    _script(experiment, folder, name, outlines, centres)
-    return [Figure(name, f"Throughput and queueing delay, {style.direction(link)}",
-                   "Up and to the right is better: more throughput, less queueing delay (the "
-                   "delay axis grows to the left). Each point is the mean of all bins of 1\u00a0s "
-                   "after warm-up of all seeds, each ellipse the 1-sigma contour of their "
-                   "covariance: a long ellipse varies much over time, a tilted one trades delay "
-                   "for throughput." + experiment.drawn_note)]
+    """The ellipse over time, and with three seeds or more the one over seeds."""
+    bins = {row.label: [found for run in experiment.usable(row) if (found := _bins(run, link))]
+            for row in experiment.drawn}
+    over_time = Ellipses.of({label: tuple(np.concatenate([pair[axis] for pair in found] or [[]]) for axis in (0, 1))
+                              for label, found in bins.items()})
+    over_seeds = Ellipses.of({label: tuple(np.array([pair[axis].mean() for pair in found if len(pair[axis])])
+                                            for axis in (0, 1)) for label, found in bins.items()})
+    figures = []
+    where = style.direction(link)
+    if over_time.outlines:
+        name = f"ellipse_{link}"
+        _script(experiment, folder, name, over_time)
+        figures.append(Figure(name, f"Throughput and queueing delay over time, {where}", (
+            f"{_BETTER} Each point is the mean of all bins of 1\u00a0s after warm-up of all seeds, each ellipse the "
+            f"1-sigma contour of their covariance, {_SIGMA} A long ellipse varies much over time. Where the traffic "
+            "demands less than the link gives, throughput and delay rise and fall together because demand does: the "
+            "tilt then tells of the traffic, which all share, and not of the congestion control. "
+            f"{_CUT}{experiment.drawn_note}")))
+    if over_seeds.outlines:
+        name = f"ellipse_seeds_{link}"
+        _script(experiment, folder, name, over_seeds)
+        figures.append(Figure(name, f"Throughput and queueing delay over seeds, {where}", (
+            f"{_BETTER} Each point is the mean of the means of single runs ({_counts(over_seeds)}), each ellipse the "
+            f"1-sigma contour of their covariance, {_SIGMA} All congestion controls of a seed have the same traffic, "
+            "and move together from seed to seed: ellipses that overlap may belong to clear differences. The tables "
+            f"say which are. {_CUT}{experiment.drawn_note}")))
+    return figures
+
+
+def _counts(ellipses: Ellipses) -> str:
+    counts = sorted(set(ellipses.counts.values()))
+    return f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
 
 
 def _limits(outlines: dict[str, Array], axis: int) -> tuple[float, float]:
@@ -90,8 +127,9 @@ def _limits(outlines: dict[str, Array], axis: int) -> tuple[float, float]:
     return max(0.0, low - margin), high + margin
 
 
-def _script(experiment: Experiment, folder: Path, name: str, outlines: dict[str, Array],
-            centres: dict[str, Array]) -> None:
+def _script(experiment: Experiment, folder: Path, name: str, ellipses: Ellipses) -> None:
+    """Rows are named beside their points, those of a sweep in a key: their names are long, and their points close."""
+    outlines, centres = ellipses.outlines, ellipses.centres
     (x_low, x_high), (y_low, y_high) = (_limits(outlines, axis) for axis in (0, 1))
     columns = {}
     for label, outline in outlines.items():
@@ -102,12 +140,14 @@ def _script(experiment: Experiment, folder: Path, name: str, outlines: dict[str,
         return np.stack([width * (x_high - at[:, 0]) / (x_high - x_low),
                          height * (at[:, 1] - y_low) / (y_high - y_low)], axis=1)
 
+    lines = math.ceil(len(outlines) / key_columns(list(outlines))) if experiment.axes else 0
     points = pixels(np.array(list(centres.values())))
     places = labels.place([(float(x), float(y)) for x, y in points], list(centres),
                           pixels(np.concatenate(list(outlines.values()))), width, height)
     looks = experiment.looks(experiment.drawn)
     body = [f"set lmargin at screen {LEFT / WIDTH:g}; set rmargin at screen {RIGHT / WIDTH:g}",
-            f"set bmargin at screen {BOTTOM / HEIGHT:g}; set tmargin at screen {TOP / HEIGHT:g}",
+            f"set bmargin at screen {BOTTOM / HEIGHT:g}; set tmargin at screen {TOP / HEIGHT - 0.04 * lines:g}",
+            f"set key above left maxcols {key_columns(list(outlines))} samplen 3",
             f"set xrange [{x_high:g}:{x_low:g}]", f"set yrange [{y_low:g}:{y_high:g}]",
             "set style textbox opaque margins 0.4,0.4 fillcolor 'white' noborder",
             "set xlabel 'queueing delay (ms), less is better →'",
@@ -116,12 +156,16 @@ def _script(experiment: Experiment, folder: Path, name: str, outlines: dict[str,
     for number, (label, (x, y)) in enumerate(zip(outlines, places), start=1):
         look = looks[label]
         at_x, at_y = centres[label]
-        body += [f"set label {2 * number} '' at {at_x:g},{at_y:g} point pointtype {look.point} "
-                 f"pointsize 1 linecolor '{look.colour}' front",
-                 f"set label {2 * number + 1} {gnuplot.quote(label)} at graph {x / width:.4f}, "
-                 f"graph {y / height:.4f} textcolor '{look.colour}' font ',13' front boxed"]
+        body.append(f"set label {2 * number} '' at {at_x:g},{at_y:g} point pointtype {look.point} "
+                    f"pointsize 1 linecolor '{look.colour}' front")
+        if not experiment.axes:
+            body.append(f"set label {2 * number + 1} {gnuplot.quote(label)} at graph {x / width:.4f}, "
+                        f"graph {y / height:.4f} textcolor '{look.colour}' font ',13' front boxed")
         curves.append(f"'{name}.csv' using {gnuplot.quote(f'{label} delay_ms')}:"
                       f"{gnuplot.quote(f'{label} throughput_mbps')} with lines linewidth 2 "
                       f"dashtype {look.dash} linecolor '{look.colour}'")
+        if experiment.axes:
+            curves.append(f"NaN with linespoints linewidth 2 dashtype {look.dash} pointtype {look.point} "
+                          f"linecolor '{look.colour}' title {gnuplot.quote(label)}")
     body.append(gnuplot.plot(*curves))
     gnuplot.draw(folder, name, pd.DataFrame(columns), body, width=WIDTH, height=HEIGHT)

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results of a sweep against what it varies: one line per subject, with 95 % confidence intervals."""
+"""Results of a sweep against what it varies: one line per subject, with 95 % confidence intervals.
+
+Bars and not bands: nothing is known of the spread between points.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +23,8 @@ ORDER = 3  # before what shows single points
 MOST_PANELS = 4  # side by side
 MOST_FLOWS = 4   # with a row of panels each
 MANY_VALUES = 3.0  # decades that the values of an axis span, from which on it is logarithmic
-WIDTH, ROW_PX, TOP_PX, BOTTOM_PX, GAP_PX = 1000, 190, 44, 64, 26
+WIDTH, ROW_PX, TOP_PX, BOTTOM_PX, GAP_PX = 1000, 190, 58, 64, 26
+BAR_STEP = 0.006  # between the bars of two subjects, of the width of a panel
 
 
 class Quantity(NamedTuple):
@@ -77,7 +82,8 @@ def _draw(experiment: Experiment, folder: Path, axis: Axis, name: str, title: st
     if panels:
         panels += f", the first {len(shown)} of {len(others)}." if len(others) > len(shown) else "."
     several = max(len(experiment.usable(row)) for row in experiment.rows) > 1
-    spread = "Lines are means over seeds, bands their 95 % confidence intervals." if several else \
+    spread = ("Points are means over seeds, bars their 95 % confidence intervals, cut off where they leave the panel."
+              ) if several else \
         "One seed at each point: nothing is known of the spread."
     return [Figure(name, f"{title}, against {axis.short}",
                    f"{axis.key} is what the sweep varies. {spread}{panels}")]
@@ -114,6 +120,10 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: 
     logarithmic = bool((xs > 0).all()) and np.log10(xs.max() / xs.min()) >= MANY_VALUES
     margin = 0.04 * (xs.max() - xs.min())
     ends = (xs.min() / 1.15, xs.max() * 1.15) if logarithmic else (xs.min() - margin, xs.max() + margin)
+
+    def beside(x: str, steps: float) -> str:
+        return f"{x} * {(ends[1] / ends[0]) ** (BAR_STEP * steps):g}" if logarithmic else \
+            f"{x} + {steps * BAR_STEP * (ends[1] - ends[0]):g}"
     body = ["set multiplot", f"set xrange [{ends[0]:g}:{ends[1]:g}]",
             "set logscale x" if logarithmic else "unset logscale x",
             f"set key horizontal left bottom at screen {70 / WIDTH:g}, screen {1 - 24 / height:g} samplen 2 "
@@ -131,9 +141,9 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: 
                      f"set ylabel {gnuplot.quote(quantity.label)} offset 1" if not column else "unset ylabel",
                      f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}; "
                      "set xtics format '%g'" if row == len(quantities) - 1 else "unset xlabel; set xtics format ''",
-                     f"set label 1 {gnuplot.quote(_panel(experiment, place, other))} at graph 0.02, graph 0.93 "
+                     f"set label 1 {gnuplot.quote(_panel(experiment, place, other))} at graph 0, graph 1.07 "
                      "textcolor '#444444'" if not row and len(shown) > 1 else "unset label 1"]
-            curves = _curves(experiment, name, quantity, other, data)
+            curves = _curves(experiment, name, quantity, other, data, beside)
             body += [gnuplot.plot(*curves), "unset key"] if curves else ["plot NaN"]
     gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], width=WIDTH, height=height)
 
@@ -152,18 +162,19 @@ def _panel(experiment: Experiment, place: int, other: tuple[str, ...]) -> str:
 
 
 def _curves(experiment: Experiment, name: str, quantity: Quantity, other: tuple[str, ...],
-            data: dict[str, pd.Series]) -> list[str]:
-    """Bands first, so that they hide no line."""
-    bands, lines = [], []
-    for subject, look in style.looks(experiment.subjects).items():
+            data: dict[str, pd.Series], beside: Callable[[str, float], str]) -> list[str]:
+    """Bars first, so that they hide no line; those of the subjects a little apart: beside(x, steps)."""
+    bars, lines = [], []
+    for place, (subject, look) in enumerate(style.looks(experiment.subjects).items()):
         key = _key(quantity, other, subject)
         if f"{key} x" not in data:
             continue
         x, mean, low, high = (gnuplot.quote(f"{key} {column}") for column in ("x", "mean", "ci95_low", "ci95_high"))
         if data[f"{key} ci95_low"].notna().any():
             bottom = f"(column({low}) < 0 ? 0 : column({low}))"
-            bands.append(f"'{name}.csv' using {x}:{bottom}:{high} with filledcurves "
-                         f"fillcolor '{look.colour}' fillstyle transparent solid 0.18 noborder")
+            at = beside(f"column({x})", place - (len(experiment.subjects) - 1) / 2)
+            bars.append(f"'{name}.csv' using ({at}):{bottom}:(0):(column({high}) - {bottom}) with vectors nohead "
+                        f"linewidth 1 linecolor '{look.colour}'")
         lines.append(f"'{name}.csv' using {x}:{mean} with linespoints linewidth 1.8 dashtype {look.dash} "
                      f"pointtype {look.point} pointsize 0.6 linecolor '{look.colour}' title {gnuplot.quote(subject)}")
-    return bands + lines
+    return bars + lines

@@ -11,8 +11,9 @@ import fixture
 from analysis import gnuplot, labels, style
 from analysis.experiment import Experiment
 from analysis.figures import draw_all
-from analysis.figures.ellipse import covariance_ellipse
+from analysis.figures.ellipse import Ellipses, covariance_ellipse
 from analysis.figures.sojourn import ccdf, thinned
+from analysis.metrics import load_metrics
 from analysis.runs import AnalysisError
 
 NOISY = fixture.Shape(noise=0.2)
@@ -92,6 +93,41 @@ def test_ellipse_is_at_distance_one():
     offset = covariance_ellipse(x, y) - [x.mean(), y.mean()]
     distance = np.einsum("ij,jk,ik->i", offset, np.linalg.inv(np.cov(x, y)), offset)
     assert distance == pytest.approx(np.ones(len(offset)))
+
+
+def test_ellipse_of_one_sigma_holds_39_percent():
+    """1 - exp(-1/2) = 0.3935 of normally distributed points in two dimensions: what the captions say."""
+    x, y = np.random.default_rng(2).multivariate_normal([5, 60], [[4, 3], [3, 9]], 40_000).T
+    offset = np.stack([x - x.mean(), y - y.mean()], axis=1)
+    distance = np.einsum("ij,jk,ik->i", offset, np.linalg.inv(np.cov(x, y)), offset)
+    outline = covariance_ellipse(x, y)
+    assert np.hypot(*(outline - [x.mean(), y.mean()]).T).max() > 2
+    assert (distance <= 1).mean() == pytest.approx(0.3935, abs=0.01)
+
+
+def test_ellipses_end_at_zero_delay():
+    delay, throughput = np.array([0, 0, 0, 20.0]), np.array([50, 52, 51, 54.0])
+    assert covariance_ellipse(delay, throughput)[:, 0].min() < -4
+    found = Ellipses.of({"reno": (delay, throughput), "few": (delay[:2], throughput[:2])})
+    assert found.outlines["reno"][:, 0].min() == 0 and found.centres["reno"].tolist() == [5, 51.75]
+    assert found.counts == {"reno": 4}
+
+
+def test_ellipse_over_seeds_needs_three(tmp_path):
+    noisy = {"reno": NOISY, "cubic": NOISY}
+    for seeds in (2, 3):
+        path = fixture.write_experiment(tmp_path / f"e{seeds}", seeds=range(1, seeds + 1), shapes=noisy)
+        figures, errors = draw_all(Experiment(path), tmp_path / f"figures{seeds}")
+        assert not errors
+        names = [figure.name for figure in figures]
+        assert ("ellipse_seeds_right_to_left" in names) == (seeds == 3)
+    over_seeds = next(figure for figure in figures if figure.name == "ellipse_seeds_right_to_left")
+    assert "(3 seeds)" in over_seeds.caption and "39\u00a0%" in over_seeds.caption
+    table = pd.read_csv(tmp_path / "figures3" / "ellipse_seeds_right_to_left.csv")
+    runs = Experiment(path).usable_runs[:3]
+    centre = np.mean([load_metrics(run).set_index(["metric", "scope"])["value"]["throughput_mean", "right_to_left"]
+                      for run in runs])
+    assert table["reno throughput_mbps"].iloc[:-1].mean() == pytest.approx(centre, rel=1e-3)
 
 
 def test_ccdf_by_hand():

@@ -39,7 +39,7 @@ def test_rows_are_points_and_subjects(experiment):
         "reno limit=85", "cubic limit=85", "reno limit=170", "cubic limit=170", "reno limit=1000", "cubic limit=1000"]
     assert [loaded.reference(row).label for row in loaded.rows[2:4]] == ["reno limit=170", "reno limit=170"]
     axis, = loaded.axes
-    assert (axis.short, axis.numbers) == ("limit", [85, 170, 1000])
+    assert (axis.short, axis.numbers, axis.unit) == ("limit", [85, 170, 1000], "packets")
 
 
 def test_tables_have_a_column_for_each_axis(experiment):
@@ -80,7 +80,7 @@ def test_figure_against_an_axis(experiment, tmp_path):
     key = f"throughput_mean {DOWN} cubic"
     assert data[f"{key} x"].tolist() == [85, 170, 1000]
     assert data[f"{key} mean"].tolist() == pytest.approx([60, 72, 60])
-    assert {"reno", "cubic", "limit",
+    assert {"reno", "cubic", "limit (packets)",
             "drop rate (%)"} <= set(re.findall(r"(?<=>)[^<>]+(?=<)", (tmp_path / "sweep.svg").read_text()))
 
 

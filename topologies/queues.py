@@ -131,7 +131,7 @@ class Red(InBytes):
         options = {"bandwidth": rate_bps, **given, "min": lowest, "max": highest, "burst": burst}
         if not lowest < highest <= limit:
             raise FieldError("max", f"min < max <= limit expected, not {lowest}, {highest} and {limit} B")
-        weight = _red_weight(lowest, burst, self.avpkt_bytes)
+        weight = red_weight(lowest, burst, self.avpkt_bytes)
         if weight is None:
             raise FieldError("burst", f"{burst} packets of {self.avpkt_bytes} B are too few for min = {lowest} B")
         if highest.bit_length() + weight >= 32:
@@ -208,7 +208,7 @@ def field() -> Any:
     return fields.tagged(QUEUES, default={}, usual="pfifo")
 
 
-def _red_weight(lowest: int, burst: int, avpkt: int) -> int | None:
+def red_weight(lowest: int, burst: int, avpkt: int) -> int | None:
     """The averaging weight 2**-n that tc computes for a RED queue, as n; None if there is none (tc_red.c)."""
     packets = burst + 1 - lowest / avpkt
     if packets < 1:

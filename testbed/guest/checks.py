@@ -16,8 +16,8 @@ from topologies.network import Network
 
 Json = dict[str, Any]
 
-_PING_PAYLOAD_BYTES = 56
-_FRAME_OVERHEAD_BYTES = 14 + 20 + 8
+PING_PAYLOAD_BYTES = 56
+FRAME_OVERHEAD_BYTES = 14 + 20 + 8
 _UDP_PAYLOAD_BYTES = 1472
 _BLAST_PORT = 9
 _SO_SNDBUFFORCE = 32
@@ -28,7 +28,7 @@ _MOST_PATHS = 100
 def measure(network: Network, description: Json) -> Json:
     """All measurements, as `raw/checks.json` holds them. Bottlenecks are measured one after the other."""
     return {
-        "paths": [_round_trip(network, path, description) for path in _covering(description["paths"])],
+        "paths": [_round_trip(network, path, description) for path in covering(description["paths"])],
         "bottlenecks": [_saturate(network, link, description)
                         for link in description["links"] if link["bottleneck"]],
         "offloads": network.offloads,
@@ -36,7 +36,7 @@ def measure(network: Network, description: Json) -> Json:
     }
 
 
-def _covering(paths: list[Json]) -> list[Json]:
+def covering(paths: list[Json]) -> list[Json]:
     """All paths, or of very many those that have a link which those before them have not."""
     if len(paths) <= _MOST_PATHS:
         return paths
@@ -53,7 +53,7 @@ def _covering(paths: list[Json]) -> list[Json]:
 def _round_trip(network: Network, path: Json, description: Json) -> Json:
     """Smallest of three idle round trips of an ICMP echo, and what it should be: up to jitter_us more than the rest."""
     links = _links_on(path, description)
-    bits = (_PING_PAYLOAD_BYTES + _FRAME_OVERHEAD_BYTES) * 8
+    bits = (PING_PAYLOAD_BYTES + FRAME_OVERHEAD_BYTES) * 8
     serialisation_us = sum(bits * 1e6 / link["rate_bps"] for link in links)
     hosts_us = sum(link["coalescing_us"] + link["packet_cost_us"] for link in links)
     jitter_us = sum(link["jitter_us"] for link in links)
@@ -88,7 +88,7 @@ def _links_on(path: Json, description: Json) -> list[Json]:
 def _echo(sock: socket.socket, address: str, sequence: int) -> int:
     """Send one echo request and wait for its reply; returns nanoseconds."""
     identifier = os.getpid() & 0xFFFF
-    message = struct.pack("!BBHHH", 8, 0, 0, identifier, sequence) + bytes(_PING_PAYLOAD_BYTES)
+    message = struct.pack("!BBHHH", 8, 0, 0, identifier, sequence) + bytes(PING_PAYLOAD_BYTES)
     total = sum(struct.unpack(f"!{len(message) // 2}H", message))
     total = (total >> 16) + (total & 0xFFFF)
     checksum = ~(total + (total >> 16)) & 0xFFFF

@@ -39,6 +39,15 @@ class Sampler(TraceSampler):
 
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
     import numpy as np
+    write_tables(_sojourns(work_dir, np), raw_dir, context)
+
+
+def write_tables(sojourns: Iterator[tuple[Any, Any, Any]], raw_dir: pathlib.Path, context: Json) -> None:
+    """Both tables from batches (when packets left, ns; how long they had been there, ns; ifindex of the queue).
+
+    context: settings, network, t0_ns (the clock's reading when traffic began) and the timing of the run.
+    """
+    import numpy as np
     import pandas as pd
 
     from testbed.raw_files import write_table
@@ -51,7 +60,7 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     # 1000 bins a decade, exact to 0.25 %, from 1 us to 1000 s; below 1 us is the first bin
     edges_us = np.concatenate([[0.0], 10 ** (np.arange(0, 9001) / 1000.0)])
     histogram = {index: np.zeros(edges_us.size - 1, dtype=np.int64) for index in names}
-    for t_ns, sojourn_ns, ifindex in _sojourns(work_dir, np):
+    for t_ns, sojourn_ns, ifindex in sojourns:
         t_ns = t_ns - context["t0_ns"]
         inside = (t_ns >= 0) & (t_ns < until_ns)
         for index in names:

@@ -212,8 +212,8 @@ def test_of_very_many_paths_those_are_measured_that_cover_every_link():
     described = topologies.resolve({
         "kind": "dumbbell", "central": {"rate_bps": 10**8}, "edge": {"rate_bps": 10**8},
         "left_delays_us": [0] * 30, "right_delays_us": [0] * 40})
-    chosen = checks._covering(described["paths"])
-    assert len(chosen) == 69 and checks._covering(described["paths"][:100]) == described["paths"][:100]
+    chosen = checks.covering(described["paths"])
+    assert len(chosen) == 69 and checks.covering(described["paths"][:100]) == described["paths"][:100]
     covered = {name for path in chosen for name in path["hops"] + path["hops_back"]}
     assert covered == {link["name"] for link in described["links"]}
 

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What engines that are simulators have in common: the traffic as they need it, the idle network, raw tables.
+
+workload    the programs of a workload -> sources, bulk flows, datagram flows
+idle        what is measured before traffic, and what becomes of it in raw/checks.json
+process     a simulator as a child: progress, its last words, no process left behind
+tables      what it left -> raw tables
+"""

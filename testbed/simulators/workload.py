@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The traffic of a run without programs: what each flow sends, for engines in which no program runs.
+
+What the kinds of traffic want started (workload["programs"]) and wrote for it says all there is to
+know. A program that is not known here is refused: a simulator must not leave out traffic.
+"""
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from testbed.errors import RunFailed
+from traffic.tmix.plan import MAGIC
+from traffic.tmix.records import ACCEPTOR, INITIATOR, records_name
+
+Json = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A Tmix source: flow record, plan file, and the two ends as the replay is told of them."""
+    flow: Json
+    plan: pathlib.Path
+    initiator: Json
+    acceptor: Json
+    #: of the plan: {connections, init_ops, acc_ops}, and where its columns begin
+    counts: dict[str, int]
+    offset: int
+
+    def headers(self) -> dict[str, Json]:
+        """{role: header} of the records that a replay of this source leaves."""
+        ops = self.counts["init_ops"], self.counts["acc_ops"]
+        found = {}
+        for role, end, node, (own, peer) in ((INITIATOR, self.initiator, self.flow["sender"], ops),
+                                             (ACCEPTOR, self.acceptor, self.flow["receiver"], ops[::-1])):
+            found[role] = {"source": end["source"], "role": role, "node": node, "local": end["local"],
+                           "peer": end["peer"], "port": end["port"], "ports": list(end["ports"]),
+                           "connections": self.counts["connections"], "own_ops": own, "peer_ops": peer}
+        return found
+
+    def records(self, folder: pathlib.Path, role: str) -> pathlib.Path:
+        """The file of the records of one end."""
+        return folder / records_name(self.plan.stem, role)
+
+
+@dataclasses.dataclass(frozen=True)
+class Datagrams:
+    """A flow of UDP packets of the same size at equal distances."""
+    flow: Json
+    gap_ns: int
+    payload_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """All traffic of a run. bulk: records of TCP flows that send all they can, or `bytes`."""
+    sources: list[Source]
+    bulk: list[Json]
+    datagrams: list[Datagrams]
+
+
+def read(workload: Mapping[str, Any], engine: str) -> Work:
+    """The traffic of a workload that was prepared for programs on this side. RunFailed if a part cannot be."""
+    flows = {flow["flow"]: flow for flow in workload["flows"]}
+    work = Work([], [], [])
+    ends: dict[str, dict[str, Json]] = {}
+    for program in workload["programs"]:
+        job = json.loads(pathlib.Path(program["arguments"][0]).read_text(encoding="utf-8"))
+        if program["module"] == "traffic.tmix.replay":
+            for end in job["endpoints"]:
+                ends.setdefault(end["plan"], {})[end["role"]] = end
+        elif program["module"] in ("traffic.greedy.flows", "traffic.greedy.iperf3"):
+            work.bulk.extend(flows[order["flow"]] for order in job["send"])
+        elif program["module"] == "traffic.cbr":
+            work.datagrams.extend(Datagrams(flows[order["flow"]], order["gap_ns"], order["payload_bytes"])
+                                  for order in job["send"])
+        else:
+            raise RunFailed(f"engine {engine} cannot send the traffic of component {program['component']}: it does not "
+                            f"know what {program['module']} does")
+    for plan, both in ends.items():
+        counts, offset = _plan_header(pathlib.Path(plan))
+        work.sources.append(Source(flows[both[INITIATOR]["flow"]], pathlib.Path(plan), both[INITIATOR],
+                                   both[ACCEPTOR], counts, offset))
+    work.bulk.sort(key=lambda flow: int(flow["flow"]))
+    work.datagrams.sort(key=lambda one: int(one.flow["flow"]))
+    return work
+
+
+def _plan_header(path: pathlib.Path) -> tuple[dict[str, int], int]:
+    """(counts, where the columns begin) of a plan file."""
+    with open(path, "rb") as file:
+        file.seek(len(MAGIC))
+        header = json.loads(file.readline())
+        return {name: header[name] for name in ("connections", "init_ops", "acc_ops")}, file.tell()

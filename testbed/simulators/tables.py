@@ -55,5 +55,3 @@ def datagram_counts(work_dir: pathlib.Path, workload: Json, counts: Iterable[Jso
             job = json.loads(pathlib.Path(program["arguments"][0]).read_text(encoding="utf-8"))
             mine = {str(order["flow"]) for order in [*job["send"], *job["receive"]]}
             pathlib.Path(job["output"]).write_text(json.dumps({flow: by_flow[flow] for flow in sorted(mine)}))
-
-

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import traffic
 from testbed import PROJECT_DIR, orders
-from testbed.engines.base import (Capabilities, EngineBase, OnProgress, Problem, Report, traffic_context,
-                                  write_workload)
+from testbed.engines.base import Capabilities, EngineBase, OnProgress, Problem, Report, traffic_context, write_workload
 from testbed.engines.ns3 import build, ccas, driver_orders
 from testbed.errors import EnvironmentProblem, RunFailed
 from testbed.files import write_json

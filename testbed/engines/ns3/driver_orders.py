@@ -16,7 +16,7 @@ Json = dict[str, Any]
 #: ns-3's generator takes a seed of 32 bits and a number of its stream
 _SEEDS = 2**31
 _QUEUES = ("pfifo", "bfifo", "red", "codel", "fq_codel", "pie")
-_PROBES = {"queue": {"interval_us": 10_000, "edge_interval_us": 1_000_000}, "sojourn": {},
+_PROBES: dict[str, dict[str, int]] = {"queue": {"interval_us": 10_000, "edge_interval_us": 1_000_000}, "sojourn": {},
            "tcp_info": {"interval_us": 1_000_000}, "tcp_probe": {}}
 
 
@@ -96,7 +96,7 @@ def _queue(link: Json) -> Json:
 
 def _traffic(work: Work) -> Iterator[str]:
     for source in work.sources:
-        flow, first, count = source.flow, *source.initiator["ports"]
+        flow, (first, count) = source.flow, source.initiator["ports"]
         yield _line("tmix", flow=flow["flow"], plan=source.plan, offset=source.offset, **source.counts,
                     initiator=flow["sender"], initiator_address=flow["src"], acceptor=flow["receiver"],
                     acceptor_address=flow["dst"], port=flow["dport"], first_port=first, ports=count, cca=flow["cca"],

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What simulators have in common, and what the ns-3 driver is told; nothing is simulated here."""
+import os
+import sys
+
+import pandas as pd
+import pytest
+
+from testbed import raw_tables
+from testbed.engines.ns3 import ccas, driver_orders
+from testbed.errors import RunFailed, UsageError
+from testbed.simulators import idle, process, tables, workload
+
+
+def test_parameters_become_attributes():
+    told = ccas.settings("cubic", {"hystart": "0", "hystart_delay_max_us": "16000", "quick_acks": "16", "prr": "0"},
+                         (3, 37))
+    assert told["type"] == "ns3::TcpCubic"
+    assert (told["+HyStart"], told["+HyStartDelayMax"]) == ("false", "16000us")
+    assert (told["quick_acks"], told["initial_window"], told["min_rto_us"]) == ("16", "10", "200000")
+    assert told["recovery"] == "ns3::TcpClassicRecovery"
+
+
+def test_libra_is_told_the_capacity_in_bit_per_s():
+    assert ccas.settings("libra", {"unit": "1000", "capacity": "100000"}, (3, 37))["+Capacity"] == "100000000"
+    assert ccas.settings("libra", {}, (3, 37))["+Capacity"] == "100000000"
+
+
+@pytest.mark.parametrize("version, name", [((3, 37), "ns3::TcpWestwood"), ((3, 43), "ns3::TcpWestwoodPlus")])
+def test_westwood_changed_its_name(version, name):
+    assert ccas.settings("westwood", {}, version)["type"] == name
+
+
+@pytest.mark.parametrize("given, message", [
+    ({"hystart_detect": "3"}, "engine ns3 has no parameter 'hystart_detect' of cubic; there are: hystart, "),
+    ({"hystart": "yes"}, "parameter hystart of cubic: a whole number expected, not 'yes'")])
+def test_parameters_that_there_are_not(given, message):
+    with pytest.raises(UsageError, match=message):
+        ccas.settings("cubic", given, (3, 37))
+
+
+def test_sysctls_that_can_be_honoured():
+    assert ccas.not_possible({"net.ipv4.tcp_sack": 0, "net.ipv4.tcp_recovery": 0, "net.ipv4.tcp_ecn": "1"}) == []
+    assert ccas.not_possible({"net.ipv4.tcp_recovery": 1, "net.ipv4.tcp_x": "a b"}) == [
+        "net.ipv4.tcp_recovery=1", "net.ipv4.tcp_x=a b"]
+
+
+def test_an_order_has_no_room_for_spaces():
+    assert driver_orders._line("link", "a_to_b", rate_bps=5, bottleneck=True) == "link a_to_b rate_bps=5 bottleneck=1\n"
+    for words in ({"x": "a b"}, {"x": "a\nquit"}):
+        with pytest.raises(RunFailed):
+            driver_orders._line("link", **words)
+
+
+def test_traffic_of_an_unknown_program_is_refused(tmp_path):
+    (tmp_path / "job.json").write_text("{}")
+    with pytest.raises(RunFailed, match="engine toy cannot send the traffic of component c: .* what traffic.video"):
+        workload.read({"flows": [], "programs": [{"module": "traffic.video", "component": "c",
+                                                  "arguments": [str(tmp_path / "job.json")]}]}, "toy")
+
+
+NETWORK = {
+    "nodes": [],
+    "links": [{"name": name, "rate_bps": rate, "bottleneck": rate == 10_000_000, "capacity_packets": 10,
+               "limit_packets": 10, "limit_bytes": None} for name, rate in
+              (("a_r", 100_000_000), ("r_b", 10_000_000), ("b_r", 10_000_000), ("r_a", 100_000_000))],
+    "paths": [{"initiator": "a", "acceptor": "b", "base_rtt_us": 1000, "hops": ["a_r", "r_b"],
+               "hops_back": ["b_r", "r_a"], "initiator_address": "10.0.1.1", "acceptor_address": "10.0.2.1"}],
+}
+
+
+def test_what_is_measured_before_traffic():
+    """An echo of 98 bytes takes 2 x (7.84 + 78.4) us; a sender that offers twice 10 Mbit/s sends every 605.6 us."""
+    echo, = idle.echoes(NETWORK)
+    assert echo.expected_us == pytest.approx(1000 + 2 * (7.84 + 78.4))
+    there, back = idle.overloads(NETWORK)
+    assert there.interval_ns == 605_600 and [s.host for s in there.plan.senders] == ["a"]
+    assert [s.host for s in back.plan.senders] == ["b"] and back.plan.senders[0].local
+    measured = {"measured_bps": 1e7, "window_packets": 4000, "longest_queue_packets": 10, "longest_queue_bytes": 15140,
+                "dropped_packets": 5}
+    checks = idle.checks(NETWORK, [1172.48], [measured, measured])
+    assert checks["paths"][0]["measured_rtt_us"] == 1172.48 and checks["bottlenecks"][1]["link"] == "b_r"
+    with pytest.raises(ValueError):
+        idle.checks(NETWORK, [1172.48], [measured])
+
+
+def test_columns_that_a_simulator_does_not_know_stay_empty(tmp_path):
+    (tmp_path / "tcp_info.csv").write_text("t_us,node,cwnd\n0,n1,10\n")
+    tables.from_csv(tmp_path, tmp_path, ["tcp_info", "queue"])
+    written = pd.read_csv(tmp_path / "tcp_info.csv.gz")
+    assert list(written.columns) == raw_tables.TABLES["tcp_info"].names()
+    assert written["cwnd"].tolist() == [10] and written["rttvar_us"].isna().all()
+    (tmp_path / "queue.csv").write_text("t_us,length\n0,1\n")
+    with pytest.raises(RunFailed, match="queue.csv: columns length are not in testbed/raw_tables.py"):
+        tables.from_csv(tmp_path, tmp_path, ["queue"])
+
+
+def test_progress_and_log_of_a_simulator(tmp_path):
+    seen = []
+    process.run("toy", [sys.executable, "-c", "print('phase checks\\nt 1000000\\nt x\\nhello')"], tmp_path,
+                tmp_path / "log.txt", lambda phase, t_us: seen.append((phase, t_us)))
+    assert seen == [("checks", 0), ("traffic", 1_000_000)]
+    assert (tmp_path / "log.txt").read_text() == "t x\nhello\n"
+
+
+def test_an_interrupted_run_leaves_no_simulator_behind(tmp_path):
+    pids = []
+
+    def interrupt(_phase, t_us):
+        pids.append(t_us)
+        raise KeyboardInterrupt
+
+    script = "import os, time; print('t', os.getpid(), flush=True); time.sleep(600)"
+    with pytest.raises(KeyboardInterrupt):
+        process.run("toy", [sys.executable, "-c", script], tmp_path, tmp_path / "log.txt", interrupt)
+    with pytest.raises(ProcessLookupError):
+
+        os.kill(pids[0], 0)

@@ -98,7 +98,6 @@ ReadSettings(const Order& order)
         Fail("this ns-3 has no " + type);
     }
     settings.quickAcks = order.Int("quick_acks");
-    settings.initialWindow = order.Int("initial_window");
     settings.minRtoUs = order.Int("min_rto_us");
     settings.varianceFloor = order.Int("rto_floor");
     settings.delayedAckUs = order.Int("delayed_ack_us");

@@ -17,7 +17,6 @@ struct SocketSettings
     TypeId congestionControl;
     std::map<std::string, std::string> algorithm; ///< its attributes
     int quickAcks = 0;                           ///< segments that are acknowledged one by one at first
-    int initialWindow = 10;
     int64_t minRtoUs = 200000;
     bool varianceFloor = true;                   ///< RTO = sRTT + max(minimum, 4 rttvar), as in Linux
     int64_t delayedAckUs = 40000;
@@ -29,6 +28,8 @@ struct HostSettings
 {
     bool sack = true;
     int ecn = 0;
+    int initialWindow = 10;
+    bool restartAfterIdle = true;
     uint32_t receiveBuffer = 6291456;
     uint32_t sendBuffer = 4194304;
 };
@@ -61,7 +62,8 @@ class Endpoint : public TcpSocketBase
 
     Endpoint(const Endpoint& other)
         : TcpSocketBase(other),
-          settings(other.settings)
+          settings(other.settings),
+          m_restartAfterIdle(other.m_restartAfterIdle)
     {
         Register();
     }
@@ -76,6 +78,7 @@ class Endpoint : public TcpSocketBase
         Ptr<Endpoint> socket = CreateObject<Endpoint>();
         Ptr<TcpL4Protocol> tcp = node->GetObject<TcpL4Protocol>();
         socket->settings = &settings;
+        socket->m_restartAfterIdle = host.restartAfterIdle;
         socket->SetNode(node);
         socket->SetTcp(tcp);
         socket->SetRtt(CreateObject<RttMeanDeviation>());
@@ -86,7 +89,7 @@ class Endpoint : public TcpSocketBase
             factory.Set(name, StringValue(value));
         }
         socket->SetAttribute("SegmentSize", UintegerValue(mss));
-        socket->SetAttribute("InitialCwnd", UintegerValue(settings.initialWindow));
+        socket->SetAttribute("InitialCwnd", UintegerValue(host.initialWindow));
         socket->SetAttribute("MinRto", TimeValue(MicroSeconds(settings.minRtoUs)));
         // ns-3: RTO = max(sRTT + max(granularity, 4 rttvar), MinRto)
         socket->SetAttribute("ClockGranularity",
@@ -116,6 +119,12 @@ class Endpoint : public TcpSocketBase
     {
         m_endPoint = m_tcp->Allocate(nullptr, here.GetIpv4(), here.GetPort(), there.GetIpv4(), there.GetPort());
         return m_endPoint && SetupCallback() == 0;
+    }
+
+    int Send(Ptr<Packet> packet, uint32_t flags) override
+    {
+        RestartAfterIdle();
+        return TcpSocketBase::Send(packet, flags);
     }
 
     /// The segment size of the next connection that this listener accepts.
@@ -243,6 +252,7 @@ class Endpoint : public TcpSocketBase
         const bool again = sequence < m_tcb->m_highTxMark;
         const uint32_t sent = TcpSocketBase::SendDataPacket(sequence, size, withAck);
         m_bytesSent += sent;
+        m_lastSent = Simulator::Now();
         if (again && sent)
         {
             m_retransmissions++;
@@ -256,6 +266,30 @@ class Endpoint : public TcpSocketBase
     }
 
   private:
+    /// As Linux does (tcp_cwnd_restart): the window halves for each timeout that passed with nothing to send.
+    void RestartAfterIdle()
+    {
+        if (!m_restartAfterIdle || m_txBuffer->Size() || m_state < ESTABLISHED || m_congestionControl->HasCongControl())
+        {
+            return;
+        }
+        const uint32_t least = std::min<uint32_t>(m_tcb->m_initialCWnd * m_tcb->m_segmentSize, m_tcb->m_cWnd);
+        uint32_t window = m_tcb->m_cWnd;
+        const Time rto = m_rto;
+        Time idle = Simulator::Now() - m_lastSent;
+        if (idle <= rto)
+        {
+            return;
+        }
+        m_tcb->m_ssThresh = std::max<uint32_t>(m_tcb->m_ssThresh, window / 4 * 3);
+        for (idle -= rto; idle.IsStrictlyPositive() && window > least; idle -= rto)
+        {
+            window /= 2;
+        }
+        m_tcb->m_cWnd = std::max(window, least);
+        m_tcb->m_cWndInfl = m_tcb->m_cWnd;
+    }
+
     void Register()
     {
         static uint64_t last = 0;
@@ -264,6 +298,8 @@ class Endpoint : public TcpSocketBase
     }
 
     uint64_t m_id = 0;
+    bool m_restartAfterIdle = true;
+    Time m_lastSent;
     uint32_t m_nextMss = 0;
     int m_quickAcked = 0;
     uint64_t m_retransmissions = 0, m_bytesSent = 0, m_bytesRetransmitted = 0, m_bytesReceived = 0;

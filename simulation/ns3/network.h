@@ -67,7 +67,8 @@ class Network
                 stack.Install(m_nodes[name]);
                 if (order.Int("host"))
                 {
-                    hosts[name] = {order.Int("sack") != 0, int(order.Int("ecn")), uint32_t(order.Int("rcvbuf")),
+                    hosts[name] = {order.Int("sack") != 0, int(order.Int("ecn")), int(order.Int("initcwnd")),
+                                   order.Int("restart_after_idle") != 0, uint32_t(order.Int("rcvbuf")),
                                    uint32_t(order.Int("sndbuf"))};
                 }
             }

@@ -9,10 +9,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from testbed import fields
 from testbed.errors import RunFailed
+from topologies.end_hosts import HostsSection
 from traffic.tmix.plan import MAGIC
 from traffic.tmix.records import ACCEPTOR, INITIATOR, records_name
 
@@ -87,6 +89,13 @@ def read(workload: Mapping[str, Any], engine: str) -> Work:
     work.bulk.sort(key=lambda flow: int(flow["flow"]))
     work.datagrams.sort(key=lambda one: int(one.flow["flow"]))
     return work
+
+
+def refuse_hosts(hosts: Json, possible: Collection[str], engine: str) -> None:
+    """RunFailed if the section `hosts` sets something that is not possible; its defaults are, everywhere."""
+    for name, usual in fields.encode(HostsSection()).items():
+        if name not in possible and hosts.get(name, usual) != usual:
+            raise RunFailed(f"hosts.{fields.plain(name)}: engine {engine} cannot set it; it has: {', '.join(possible)}")
 
 
 def _plan_header(path: pathlib.Path) -> tuple[dict[str, int], int]:

@@ -25,6 +25,8 @@ from testbed.simulators import idle, process, tables, workload
 Json = dict[str, Any]
 _LIBRA = PROJECT_DIR / "kernel-modules" / "tcp_libra"
 _TABLES = ("queue", "edge_queue", "tcp_info", "tcp_probe", "retransmissions")
+#: of a scenario's section `hosts`, what it can set
+_HOSTS = ("ecn", "sack", "slow_start_after_idle", "initcwnd", "sysctls")
 _BATCH = 3 * (1 << 20)
 
 
@@ -100,6 +102,7 @@ class Engine(EngineBase):
         wrong = ccas.not_possible(hosts["sysctls"])
         if wrong:
             raise RunFailed(f"hosts.sysctls: engine {self.name} cannot set {', '.join(wrong)}")
+        workload.refuse_hosts(hosts, _HOSTS, self.name)
         prepared = json.loads((work_dir / "workload.json").read_text(encoding="utf-8"))
         work = workload.read(prepared, self.name)
         parts = orders.job_parts(self, plan.variants, network, hosts, prepared, work_dir)

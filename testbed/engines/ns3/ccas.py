@@ -87,7 +87,6 @@ _WESTWOOD_PLUS_FROM = (3, 38)
 
 #: parameters that every congestion control takes here: {name: (default, what it is)}
 SOCKET: dict[str, tuple[int, str]] = {
-    "initial_window": (10, "segments that may be sent at first (10)"),
     "quick_acks": (0, "segments that a receiver acknowledges one by one at first (0; Linux: about 16)"),
     "delayed_ack_us": (40_000, "how long an acknowledgement waits for a second segment (40000)"),
     "min_rto_us": (200_000, "least retransmission timeout (200000)"),
@@ -98,7 +97,7 @@ SOCKET: dict[str, tuple[int, str]] = {
 
 #: sysctls that can be honoured, with the values that are possible; others cannot be set
 SYSCTLS: dict[str, tuple[int, ...]] = {
-    "net.ipv4.tcp_sack": (0, 1), "net.ipv4.tcp_ecn": (0, 1, 2),
+    "net.ipv4.tcp_sack": (0, 1), "net.ipv4.tcp_slow_start_after_idle": (0, 1), "net.ipv4.tcp_ecn": (0, 1, 2),
     # what ns-3 does not have is off
     "net.ipv4.tcp_dsack": (0,), "net.ipv4.tcp_frto": (0,), "net.ipv4.tcp_early_retrans": (0,),
     "net.ipv4.tcp_recovery": (0,),

@@ -17,7 +17,7 @@ Json = dict[str, Any]
 _SEEDS = 2**31
 _QUEUES = ("pfifo", "bfifo", "red", "codel", "fq_codel", "pie")
 _PROBES: dict[str, dict[str, int]] = {"queue": {"interval_us": 10_000, "edge_interval_us": 1_000_000}, "sojourn": {},
-           "tcp_info": {"interval_us": 1_000_000}, "tcp_probe": {}}
+                                      "tcp_info": {"interval_us": 1_000_000}, "tcp_probe": {}}
 
 
 def text(plan: Plan, work: Work, parts: Json, version: tuple[int, int]) -> str:
@@ -68,7 +68,8 @@ def _network(network: Json, sysctls: Mapping[str, Json]) -> Iterator[str]:
         settings = sysctls[node["name"]]
         yield _line("node", node["name"], host=node["role"] == "host", sack=settings["net.ipv4.tcp_sack"],
                     ecn=settings["net.ipv4.tcp_ecn"], rcvbuf=settings["net.ipv4.tcp_rmem"].split()[-1],
-                    sndbuf=settings["net.ipv4.tcp_wmem"].split()[-1])
+                    sndbuf=settings["net.ipv4.tcp_wmem"].split()[-1], initcwnd=node.get("initcwnd", 10),
+                    restart_after_idle=settings["net.ipv4.tcp_slow_start_after_idle"])
     for link in network["links"]:
         yield _line("link", link["name"], **{key: link[key] for key in (
             "from", "to", "device", "address", "rate_bps", "delay_us", "loss_percent", "bottleneck")}, **_queue(link))

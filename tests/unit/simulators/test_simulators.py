@@ -17,7 +17,7 @@ def test_parameters_become_attributes():
                          (3, 37))
     assert told["type"] == "ns3::TcpCubic"
     assert (told["+HyStart"], told["+HyStartDelayMax"]) == ("false", "16000us")
-    assert (told["quick_acks"], told["initial_window"], told["min_rto_us"]) == ("16", "10", "200000")
+    assert (told["quick_acks"], told["min_rto_us"]) == ("16", "200000")
     assert told["recovery"] == "ns3::TcpClassicRecovery"
 
 

@@ -3,21 +3,33 @@
 
   testbed tmix info trace.cvec.gz --json
   testbed tmix convert trace.cvec trace.alt --format alternate
-  testbed tmix synth new.cvec.gz --duration 600 --seed 7
+  testbed tmix synth new.cvec.gz --duration 600 --seed 7 --set preset=unc-like --set connections_per_second=170
   testbed tmix shuffle trace.cvec shuffled.cvec --bin 5 --seed 7
+  testbed tmix plot web unc-like ~/traces/r4s1.cvec -o page
 """
 import argparse
 import json
 import os
+import pathlib
+import shlex
 import stat
+import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from testbed import units
 from testbed.errors import TestbedError, UsageError
 
-HELP = "look at, convert, make and shuffle connection vector files"
+if TYPE_CHECKING:
+    from traffic.tmix.batch import Batch
+    from traffic.tmix.reader import Limits
+    from traffic.tmix.synth import SynthParameters
+
+HELP = "look at, convert, make, shuffle and plot connection vector files"
 #: shorter than a microsecond there is nothing, longer than that no trace
 _LEAST_S, _MOST_S = 1e-6, 1e6
+#: how often connections start in presets that are drawn: in ten minutes there are 100,000
+_DRAWN_PER_SECOND = 1e5 / 600
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shuffle = commands.add_parser("shuffle", help="put bins of a file in another order")
     for command in (convert, shuffle):
         command.add_argument("file")
-    for command in (info, convert, shuffle):
+    plot = commands.add_parser("plot", help="draw distributions and the load over time, side by side")
+    plot.add_argument("sources", nargs="+", metavar="SOURCE",
+                      help="a vector file, a folder of them, or a preset of the synthesiser (web, unc-like)")
+    plot.add_argument("-o", "--output-folder", type=pathlib.Path, required=True, metavar="FOLDER",
+                      help="where the page goes: index.html, figure as SVG and PNG, tables")
+    plot.add_argument("--rate", default="40 Mbit/s",
+                      help="at which transfers proceed (default: %(default)s, the share of a long one on 100 Mbit/s at "
+                           "60 %% load)")
+    for command in (info, convert, shuffle, plot):
         command.add_argument("--most-bytes", type=int, metavar="N",
                              help="read a file of more than 4 GB, or one that unpacks to far more than its size")
     for command in (convert, synth, shuffle):
@@ -38,8 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         command.add_argument("--format", choices=("original", "alternate"),
                              default="alternate" if command is convert else "original")
     synth.add_argument("--duration", type=float, required=True, metavar="SECONDS")
+    plot.add_argument("--duration", type=float, default=3600.0, metavar="SECONDS",
+                      help="of presets (default: %(default)g)")
+    synth.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
+                       help="a parameter, such as preset=unc-like or mean_acceptor='18 kB' (docs/tmix.md); may be "
+                            "repeated")
     shuffle.add_argument("--bin", type=float, required=True, metavar="SECONDS")
-    for command in (synth, shuffle):
+    for command in (synth, shuffle, plot):
         command.add_argument("--seed", type=int, default=1)
 
 
@@ -83,10 +108,80 @@ def _carry_out(arguments: argparse.Namespace) -> None:
     elif arguments.action == "convert":
         tools.convert(arguments.file, arguments.output, arguments.format, limits=limits)
     elif arguments.action == "synth":
-        tools.synth(arguments.output, arguments.duration, arguments.seed, text_format=arguments.format)
+        tools.synth(arguments.output, arguments.duration, arguments.seed, _parameters(arguments.settings),
+                    text_format=arguments.format)
+    elif arguments.action == "plot":
+        print(_plot(arguments, limits))
     else:
         tools.shuffle(arguments.file, arguments.output, arguments.bin, arguments.seed, text_format=arguments.format,
                       limits=limits)
+
+
+def _parameters(settings: list[str]) -> "SynthParameters":
+    """The synthesiser's parameters with what --set says. UsageError if they make no sense."""
+    from testbed.fields import FieldError
+    from testbed.yaml_file import parse_setting
+    from traffic.tmix.synth import decode
+    given: dict[str, Any] = {}
+    for setting in settings:
+        key, separator, text = setting.partition("=")
+        if not separator or not key.strip() or not text.strip():
+            raise UsageError(f"--set {setting}: key=value expected, such as preset=unc-like")
+        value = parse_setting(f"--set {key}", text)
+        try:
+            quantity = units.parse(value) if isinstance(value, str) else None
+        except ValueError as problem:
+            raise UsageError(f"--set {key}: {problem}") from None
+        given[f"{key.strip()}_{quantity[0]}" if quantity else key.strip()] = quantity[1] if quantity else value
+    try:
+        return decode(given)
+    except FieldError as problem:
+        raise UsageError(f"--set {problem.field}: {problem}") from None
+
+
+def _plot(arguments: argparse.Namespace, limits: "Limits") -> pathlib.Path:
+    """Make the page; its path."""
+    from analysis import vectors
+    try:
+        rate = units.parse(arguments.rate)
+    except ValueError as problem:
+        raise UsageError(f"--rate: {problem}") from None
+    if rate is None or rate[0] != "bps" or not rate[1] >= 1:
+        raise UsageError(f"--rate {arguments.rate}: a rate such as '40 Mbit/s' expected")
+    names = [pathlib.Path(source).name or source for source in arguments.sources]
+    labels = arguments.sources if len(set(names)) < len(names) else names
+    if len(set(labels)) < len(labels):
+        raise UsageError("the same source is named twice")
+    described = [vectors.describe(label, _source(source, arguments, limits), rate[1])
+                 for label, source in zip(labels, arguments.sources)]
+    words = ["bin/testbed", "tmix", "plot", *arguments.sources, "-o", str(arguments.output_folder),
+             "--rate", arguments.rate, "--duration", f"{arguments.duration:g}", "--seed", str(arguments.seed)]
+    return vectors.write(described, rate[1], arguments.output_folder, shlex.join(words))
+
+
+def _source(name: str, arguments: argparse.Namespace, limits: "Limits") -> "Batch":
+    """The connections of a file, of all files of a folder, or of a preset."""
+    from traffic.tmix import batch, reader, sources, synth
+    from traffic.tmix.presets import PRESETS
+    if name in PRESETS and not os.path.exists(name):
+        parameters = synth.decode({"preset": name, "connections_per_second": _DRAWN_PER_SECOND})
+        expected = synth.expected_connections(arguments.duration, parameters)
+        if expected > limits.connections:
+            raise UsageError(f"--duration: about {expected:.0f} connections; at most {limits.connections}")
+        print(f"{name}: about {expected:.0f} connections", file=sys.stderr)
+        return synth.synthesise(arguments.duration, arguments.seed, parameters)
+    if os.path.isdir(name):
+        files = sources.trace_files(name)
+    elif os.path.exists(name):
+        files = [pathlib.Path(name)]
+    else:
+        raise UsageError(f"{name}: no such file or folder, and no preset; presets are: {', '.join(PRESETS)}")
+    read = []
+    for path in files:
+        _check_input(str(path))
+        print(f"reading {path}", file=sys.stderr)
+        read.append(batch.from_vectors(reader.read_vectors(path, limits=limits)))
+    return batch.concatenate(read)
 
 
 def _check_input(path: str) -> None:

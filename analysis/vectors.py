@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,8 @@ def load_over_time(wire: Pieces, start_us: Array, side: int, from_us: float, to_
     end = np.maximum(starts + wire.end_us[sent], begin + 1)
     slope = wire.wire_bytes[side][sent] / (end - begin)
     edges = from_us + np.arange(count + 1) * BIN_S * 1e6
-    return np.diff(_ramp(begin, slope, edges) - _ramp(end, slope, edges)) * 8 / BIN_S
+    sent_bytes = np.diff(_ramp(begin, slope, edges) - _ramp(end, slope, edges))
+    return np.maximum(sent_bytes, 0) * 8 / BIN_S            # rounding may leave less than nothing
 
 
 def _ramp(times: Array, slopes: Array, at: Array) -> Array:
@@ -118,10 +120,10 @@ def table(described: Sequence[Described]) -> pd.DataFrame:
     """A row for each trace: marginals, load, H with its 95 % interval and the bins that it was fitted to."""
     return pd.DataFrame([{
         "name": one.label, "connections": len(one.adus), **one.marginals, "adus_per_connection": one.adus.mean(),
-        "load_bps": one.load_bps,
-        **({} if one.hurst is None else {
-            "hurst": one.hurst.value, "hurst_low": one.hurst.low, "hurst_high": one.hurst.high,
-            "hurst_from_s": one.hurst.from_s, "hurst_to_s": one.hurst.to_s})} for one in described])
+        "load_bps": one.load_bps, **{
+            column: math.nan if one.hurst is None else getattr(one.hurst, field) for column, field in (
+                ("hurst", "value"), ("hurst_low", "low"), ("hurst_high", "high"), ("hurst_from_s", "from_s"),
+                ("hurst_to_s", "to_s"))}} for one in described])
 
 
 def _cells(one: Described) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import os
 import pathlib
 import shlex
 import stat
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -168,7 +167,6 @@ def _source(name: str, arguments: argparse.Namespace, limits: "Limits") -> "Batc
         expected = synth.expected_connections(arguments.duration, parameters)
         if expected > limits.connections:
             raise UsageError(f"--duration: about {expected:.0f} connections; at most {limits.connections}")
-        print(f"{name}: about {expected:.0f} connections", file=sys.stderr)
         return synth.synthesise(arguments.duration, arguments.seed, parameters)
     if os.path.isdir(name):
         files = sources.trace_files(name)
@@ -179,7 +177,6 @@ def _source(name: str, arguments: argparse.Namespace, limits: "Limits") -> "Batc
     read = []
     for path in files:
         _check_input(str(path))
-        print(f"reading {path}", file=sys.stderr)
         read.append(batch.from_vectors(reader.read_vectors(path, limits=limits)))
     return batch.concatenate(read)
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import stat
 
+import pandas as pd
 import pytest
 
 import kernel
@@ -134,6 +135,22 @@ def test_doctor_elsewhere(engine, capsys, monkeypatch):
     (["synth", "OUT", "--duration", "nan"], "--duration nan: a number"),
     (["synth", "OUT", "--duration", "inf"], "--duration inf: a number"),
     (["synth", "OUT", "--duration", "1", "--seed", "-1"], "--seed -1: a number from 0 to 2^63 - 1 expected"),
+    (["synth", "OUT", "--duration", "1", "--set", "preset=heavy"], "--set preset: one of web, unc-like expected"),
+    (["synth", "OUT", "--duration", "1", "--set", "preset"], "--set preset: key=value expected"),
+    (["synth", "OUT", "--duration", "1", "--set", "mean_acceptor=18"], "--set mean_acceptor: a value with a unit"),
+    (["synth", "OUT", "--duration", "1", "--set", "mean_acceptor=18 pB"], "--set mean_acceptor: unknown unit 'pB'"),
+    (["synth", "OUT", "--duration", "1", "--set", "mean_acceptor=1 B"], "--set mean_acceptor: a mean ADU of"),
+    (["synth", "OUT", "--duration", "1", "--set", "colour=red"], "--set colour: unknown field"),
+    (["plot", "nosuch", "-o", "OUT"], "nosuch: no such file or folder, and no preset; presets are: web, unc-like"),
+    (["plot", "FIFO", "-o", "OUT"], "FIFO: a pipe or device; a regular file expected"),
+    (["plot", "FOLDER", "-o", "OUT"], "FOLDER: no vector files"),
+    (["plot", "VECTORS", "VECTORS", "-o", "OUT"], "the same source is named twice"),
+    (["plot", "web", "-o", "OUT", "--rate", "fast"], "--rate fast: a rate such as '40 Mbit/s' expected"),
+    (["plot", "web", "-o", "OUT", "--rate", "5 ms"], "--rate 5 ms: a rate such as"),
+    (["plot", "web", "-o", "OUT", "--rate", "0 bit/s"], "--rate 0 bit/s: a rate such as"),
+    (["plot", "web", "-o", "OUT", "--rate", "5 Tbit/s"], "--rate: unknown unit 'Tbit/s'"),
+    (["plot", "web", "-o", "OUT", "--duration", "nan"], "--duration nan: a number"),
+    (["plot", "web", "-o", "OUT", "--duration", "1e6"], "--duration: about 166666667 connections; at most 5000000"),
     (["shuffle", "VECTORS", "OUT", "--bin", "nan"], "--bin nan: a number"),
     (["shuffle", "VECTORS", "OUT", "--bin", "1e-9"], "--bin 1e-09: a number"),
     (["shuffle", "VECTORS", "OUT", "--bin", "1", "--seed", str(2**64)], f"--seed {2**64}: a number"),
@@ -156,6 +173,35 @@ def test_tmix(capsys, tmp_path):
     assert cli.main(["tmix", "shuffle", str(tmp_path / "b.gz"), str(tmp_path / "c"), "--bin", "0.5"]) == 0
     assert cli.main(["tmix", "info", str(tmp_path / "c")]) == 0
     assert "connections_per_second" in capsys.readouterr().out
+
+
+def test_tmix_synth_takes_parameters(capsys, tmp_path):
+    for name, words in (("plain", []), ("web", ["--set", "preset=web"]),
+                        ("unc", ["--set", "preset=unc-like", "--set", "mean_acceptor=18 kB"])):
+        assert cli.main(["tmix", "synth", str(tmp_path / name), "--duration", "3", *words]) == 0
+    plain, web, unc = ((tmp_path / name).read_bytes() for name in ("plain", "web", "unc"))
+    assert plain == web != unc
+
+
+def test_tmix_plot(capsys, tmp_path):
+    (tmp_path / "traces").mkdir()
+    for name in ("r4s1", "r4s2"):
+        assert cli.main(["tmix", "synth", str(tmp_path / "traces" / name), "--duration", "20"]) == 0
+    page = tmp_path / "page"
+    words = ["tmix", "plot", "unc-like", str(tmp_path / "traces"), str(_VECTORS), "-o", str(page), "--duration", "60"]
+    for _ in range(2):                              # a page of ours is replaced
+        assert cli.main(words) == 0
+        assert capsys.readouterr().out == f"{page}/index.html\n"
+    found = pd.read_csv(page / "marginals.csv").set_index("name")
+    assert list(found.index) == ["unc-like", "traces", _VECTORS.name]
+    # two of the same seed
+    assert found.loc["traces", "connections"] == 2 * sum(
+        line.startswith(("SEQ", "CONC")) for line in (tmp_path / "traces" / "r4s1").read_text().splitlines())
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    assert cli.main(["tmix", "plot", "web", "-o", str(tmp_path / "mine"), "--duration", "10"]) == 1
+    assert "is no page of connection vectors; name another place" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
 
 def test_plain_reports_are_not_repeated(capsys):

@@ -48,7 +48,8 @@ class Reverse:
         for side in (INITIATOR, ACCEPTOR):
             if crosses[:, side].all() and not crosses[:, 1 - side].any() and not towards[:, side].any():
                 return cls(side, links, order.reverse_load * sum(order.rates_bps[name] for name in order.reverse))
-        raise WorkloadError("needs sources whose initiators are all on one side of the target", "reverse_load")
+        raise WorkloadError("a reverse load needs sources whose initiators are all on one side of the target",
+                            "reverse_load")
 
     def parameters(self, parameters: SynthParameters, run: Run, crossings: Any, against: Any, wire_bytes: Any) \
             -> SynthParameters:
@@ -68,8 +69,9 @@ class Reverse:
                 limit = wire_bytes + (adus * bound - present) * growth
                 reached = self.load(run) * float(against @ limit / (crossings @ limit)) / ratio
                 raise WorkloadError(
-                    f"{100 * self.load(run):g} % is out of reach: the {words} that these distributions offer, with "
-                    f"handshakes and acknowledgements, is {100 * reached:.1f} %", "reverse_load")
+                    f"a reverse load of {100 * self.load(run):g} % is out of reach: the {words} that these "
+                    f"distributions offer, with handshakes and acknowledgements, is {100 * reached:.1f} %",
+                    "reverse_load")
         return replace(parameters, **{name: present + change})
 
 
@@ -105,5 +107,6 @@ def meet(reverse: Reverse, loaded: Sequence[Batch], schedule: Schedule, run: Run
         factor = best[3] / (1 + best[0]) ** damping
     assert best
     if abs(best[0]) > LOAD_LIMIT:
-        raise WorkloadError(f"{100 * (1 + best[0]):.1f} % of it is offered, the closest there is", "reverse_load")
+        raise WorkloadError(f"{100 * (1 + best[0]):.1f} % of the reverse load is offered, the closest there is",
+                            "reverse_load")
     return best[1:]

@@ -11,8 +11,8 @@ from traffic.tmix.plan import write_plan
 from traffic.tmix.vectors import ACCEPTOR, INITIATOR
 
 
-def compile_plan(batch: Batch, conn_id: Any = None, prefill: Any = None) -> dict[str, Any]:
-    """The plan columns of a batch: dict of int64 arrays as `plan.COLUMNS` names them.
+def compile_plan(batch: Batch, conn_id: Any = None, prefill: Any = None, windows: bool = False) -> dict[str, Any]:
+    """The plan columns of a batch: dict of int64 arrays as `plan.COLUMNS` names them; windows: WINDOW_COLUMNS, too.
 
     batch: connections with start_us in experiment time, in any order.
     conn_id: their numbers in their source (default: their positions).
@@ -29,6 +29,8 @@ def compile_plan(batch: Batch, conn_id: Any = None, prefill: Any = None) -> dict
     columns = {"start_us": batch.start_us, "conn_id": conn_id[order], "mss_init": mss[:, 0],
                "mss_acc": mss[:, 1], "prefill": prefill[order]}
     for side, name in ((INITIATOR, "init"), (ACCEPTOR, "acc")):
+        if windows:
+            columns[f"window_{name}"] = np.maximum(batch.windows[:, side], 0)
         rows = batch.side == side
         columns[f"{name}_first"] = offsets(np.bincount(owner[rows], minlength=n))
         columns[f"{name}_need"] = need_bytes[rows]
@@ -37,6 +39,7 @@ def compile_plan(batch: Batch, conn_id: Any = None, prefill: Any = None) -> dict
     return {name: np.ascontiguousarray(column, np.int64) for name, column in columns.items()}
 
 
-def write_plan_of(path: pathlib.Path, batch: Batch, conn_id: Any = None, prefill: Any = None, **metadata: Any) -> None:
+def write_plan_of(path: pathlib.Path, batch: Batch, conn_id: Any = None, prefill: Any = None,
+                  windows: bool = False, **metadata: Any) -> None:
     """Compile a batch and write it as a plan file; see `compile_plan`, `plan.write_plan`."""
-    write_plan(path, compile_plan(batch, conn_id, prefill), **metadata)
+    write_plan(path, compile_plan(batch, conn_id, prefill, windows), **metadata)

@@ -12,10 +12,9 @@ from errno import EAGAIN, EINPROGRESS, EPIPE
 
 from traffic.payload import PERIOD, STEP
 from traffic.tmix.records import FINISHED, UNFINISHED
-from traffic.tmix.sockets import (EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, IPPROTO_TCP,
-                                  SEND_BUFFER_BYTES, SO_RCVLOWAT, SO_REUSEADDR, SOL_SOCKET, TCP_MAXSEG, bind,
-                                  choose_cca, close, connect, receive, send, set_option, shutdown, socket_error,
-                                  tcp_socket)
+from traffic.tmix.sockets import (EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, SEND_BUFFER_BYTES,
+                                  SO_RCVLOWAT, SO_REUSEADDR, SOL_SOCKET, bind, choose_cca, close, connect, receive,
+                                  send, set_option, shutdown, socket_error, tcp_socket)
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -79,8 +78,7 @@ class Connection:
         fd = self.fd = tcp_socket()
         if fd < 0:
             return self.fail(-fd, now)
-        mss = end.mss_of(index)
-        error = set_option(fd, IPPROTO_TCP, TCP_MAXSEG, mss) if mss else 0
+        error = self.set_options()
         if not error and end.shares_ports:
             error = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1)
         if not error and end.cca:
@@ -92,10 +90,21 @@ class Connection:
             error = connect(fd, end.peer_ip, end.port)
             if error == -EINPROGRESS:
                 error = 0
+            late = end.options.after_syn(index)
+            if late and not error:
+                error = set_option(fd, *late)
         if error:
             return self.fail(-error, now)
         self.listens = IN_EVENTS | EPOLLOUT
         self.loop.epoll.add(fd, self.listens, self.number)
+
+    def set_options(self) -> int:
+        """Set what the vector asks for; 0 or a negative errno."""
+        for option in self.end.options.at_first(self.index):
+            error = set_option(self.fd, *option)
+            if error:
+                return error
+        return 0
 
     def accepted(self, fd: int, now: int) -> None:
         """Acceptor: take over the socket of an established connection."""
@@ -103,6 +112,9 @@ class Connection:
         self.fd = fd
         records.status[index] = UNFINISHED
         self.end.note_cca(fd)
+        error = self.set_options()
+        if error:
+            return self.fail(-error, now)
         if self.mark < NOWHERE:
             self.tune()
         # Without EPOLLOUT: it would be reported at once, and most programs never need it
@@ -179,6 +191,8 @@ class Connection:
 
     def tune(self) -> None:
         """Choose SO_RCVLOWAT for the rest of the peer's current ADU."""
+        if self.end.options.limits_window(self.index):
+            return      # more than the window never gathers
         rest = self.mark - self.read
         if rest > WHOLE_BYTES:
             rest = min(rest, max(PART_BYTES, min(self.read >> 3, MOST_BYTES)))

@@ -15,6 +15,7 @@ from bisect import bisect_right
 from pathlib import Path
 
 from traffic import payload
+from traffic.tmix.options import Options
 from traffic.tmix.plan import read_plan
 from traffic.tmix.records import INITIATOR, ROLES, Records, status_text
 from traffic.tmix.sockets import (SO_REUSEADDR, SOL_SOCKET, bind, cca_of, choose_cca, ip_bytes, listen, set_option,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 DEFAULT_PORTS = (1024, 60000)
 BACKLOG = 4096          # the kernel takes the smaller of this and net.core.somaxconn
-ETHERNET_MSS = 1460     # TCP_MAXSEG at or above this changes nothing
 
 
 class JobError(ValueError):
@@ -82,7 +82,7 @@ class End:
         self.phase = payload.phase(self.flow, 0, not self.initiates)
         self.backwards = payload.BACKWARDS if self.initiates else -payload.BACKWARDS
         self._ccas: dict[bytes, int] = {}
-        self._mss_init, self._mss_acc = plan.mss_init, plan.mss_acc
+        self.options = Options(plan, self.initiates)
         self.wraps = len(plan) > self.ports
         self.shares_ports = self.wraps  # several sockets to one port number
         self.records = Records.empty({
@@ -102,16 +102,6 @@ class End:
         if not 0 <= offset < self.ports or offset >= begun:
             return None
         return int(begun - 1 - (begun - 1 - offset) % self.ports)
-
-    def mss_of(self, index: int) -> int:
-        """Value for TCP_MAXSEG, 0 for none.
-
-        It bounds what a socket announces and what it sends, so that the smaller value of the two
-        sides, set by the initiator alone, holds for both.
-        """
-        given = [mss for mss in (self._mss_init[index], self._mss_acc[index]) if mss]
-        mss = min(given) if given else 0
-        return mss if mss < ETHERNET_MSS else 0
 
     def note_cca(self, fd: int) -> None:
         """Count the congestion control of a connection that is established."""

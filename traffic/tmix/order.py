@@ -46,7 +46,8 @@ class Order:
     (wire.OVERHEADS). prefill_rule: "uncongested" or "suite" (docs/tmix.md); connections_per_s: of each source for the
     latter, at scale 1; by default as counted. prefill_window_us: if it is not to be computed. reverse, reverse_load:
     as targets and load, of the links that run against the targets; None leaves their load to what the connections
-    send. shares: each source's connections are dealt out to so many plans.
+    send. shares: each source's connections are dealt out to so many plans. windows: the
+    sockets' receive windows are those of the vectors.
     """
     rates_bps: Mapping[str, int]
     targets: Sequence[str]
@@ -65,6 +66,7 @@ class Order:
     reverse: Sequence[str] = ()
     reverse_load: float | None = None
     shares: int = 1
+    windows: bool = False
     most_attempts: int = MOST_ATTEMPTS
     limits: Limits = Limits()
 

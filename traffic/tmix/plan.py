@@ -34,6 +34,8 @@ COLUMNS = (("start_us", "connections", 0), ("conn_id", "connections", 0),
            ("init_need", "init_ops", 0), ("init_wait_us", "init_ops", 0),
            ("init_bytes", "init_ops", 0),
            ("acc_need", "acc_ops", 0), ("acc_wait_us", "acc_ops", 0), ("acc_bytes", "acc_ops", 0))
+# behind them where the header has `windows`
+WINDOW_COLUMNS = (("window_init", "connections", 0), ("window_acc", "connections", 0))
 
 
 class PlanError(ValueError):
@@ -45,7 +47,8 @@ class Plan:
 
     start_us: experiment time at which to connect. conn_id: number of the connection in its
     source. mss_init, mss_acc: value for TCP_MAXSEG, 0 for none. prefill: 1 if the prefill
-    rule moved the connection.
+    rule moved the connection. window_init, window_acc: receive windows in bytes, 0 for none;
+    empty if the sockets are to have their own.
     """
 
     start_us: array[int]
@@ -55,10 +58,13 @@ class Plan:
     prefill: array[int]
     init_first: array[int]
     acc_first: array[int]
+    window_init: array[int]
+    window_acc: array[int]
 
     def __init__(self, header: dict[str, Any], columns: Sequence[array[int]]) -> None:
         self.header = header
-        for (name, _, _), values in zip(COLUMNS, columns):
+        self.window_init = self.window_acc = array("q")
+        for (name, _, _), values in zip((*COLUMNS, *WINDOW_COLUMNS), columns):
             setattr(self, name, values)
 
     def __len__(self) -> int:
@@ -68,12 +74,13 @@ class Plan:
 def write_plan(path: str | Path, columns: Mapping[str, Any], **metadata: Any) -> None:
     """Write a plan; it appears under its name only when complete.
 
-    columns: name -> buffer of native int64 (array('q') or numpy), as in COLUMNS.
+    columns: name -> buffer of native int64 (array('q') or numpy), as in COLUMNS, and WINDOW_COLUMNS if wanted.
     metadata: further JSON-able entries of the header.
     """
     counts = {"connections": len(columns["start_us"]), "init_ops": len(columns["init_need"]),
               "acc_ops": len(columns["acc_need"])}
-    header = json.dumps({**metadata, **counts}, sort_keys=True).encode("ascii") + b"\n"
+    has_windows = {"windows": True} if "window_init" in columns else {}
+    header = json.dumps({**metadata, **counts, **has_windows}, sort_keys=True).encode("ascii") + b"\n"
     if len(header) > MAX_HEADER_BYTES:
         raise PlanError(f"{path}: header of {len(header)} bytes; at most {MAX_HEADER_BYTES}")
     path = Path(path)
@@ -81,7 +88,7 @@ def write_plan(path: str | Path, columns: Mapping[str, Any], **metadata: Any) ->
     try:
         with open(part, "wb") as file:
             file.write(MAGIC + header)
-            for name, count, extra in COLUMNS:
+            for name, count, extra in (*COLUMNS, *(WINDOW_COLUMNS if has_windows else ())):
                 values = memoryview(columns[name]).cast("B")
                 rows = counts[count] + extra
                 if len(values) != 8 * rows:
@@ -110,11 +117,12 @@ def read_plan(path: str | Path) -> Plan:
         if not all(type(value) is int and 0 <= value < 1 << 40 for value in counts.values()):
             raise PlanError(f"{path}: counts {counts} are not sizes")
         size = os.fstat(file.fileno()).st_size
-        right = file.tell() + 8 * sum(counts[count] + extra for _, count, extra in COLUMNS)
+        wanted = (*COLUMNS, *(WINDOW_COLUMNS if header.get("windows") else ()))
+        right = file.tell() + 8 * sum(counts[count] + extra for _, count, extra in wanted)
         if size != right:
             raise PlanError(f"{path}: {size} bytes, its header says {right}")
         columns: list[array[int]] = []
-        for _, count, extra in COLUMNS:
+        for _, count, extra in wanted:
             values: array[int] = array("q")
             values.fromfile(file, counts[count] + extra)
             if sys.byteorder == "big":

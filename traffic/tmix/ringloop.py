@@ -22,13 +22,15 @@ from traffic.tmix.endpoint import End, listener
 from traffic.tmix.flow import (ACCEPT, AHEAD_OVER, CONNECT, CONNECTING, CUT, IGNORED, KIND_BITS, KIND_MASK, RECEIVE,
                                SEND, SHUTDOWN, SOCKET, Flow)
 from traffic.tmix.records import NEVER, NOT_STARTED, UNFINISHED
-from traffic.tmix.sockets import (IPPROTO_TCP, SEND_BUFFER_BYTES, SO_REUSEADDR, SOL_SOCKET, TCP_CONGESTION, TCP_MAXSEG,
-                                  close, tcp_socket)
+from traffic.tmix.sockets import (IPPROTO_TCP, SEND_BUFFER_BYTES, SO_REUSEADDR, SOL_SOCKET, TCP_CONGESTION, close,
+                                  set_option, tcp_socket)
 from traffic.tmix.uring import LINK, QUIET, Ring
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from typing import Any
+
+    from traffic.tmix.options import Option
 
 RING_ENTRIES = 4096
 # So many connections are handed to the ring ahead of their time, and so many sockets are kept for
@@ -37,6 +39,8 @@ AHEAD = 16
 # A chain that ends a connection is taken for successful if it has not failed so long after the
 # instant of its close
 CLOSED_NS = 1_000_000_000
+# An option that is for the time between SYN and SYN-ACK is set so long after the SYN; no network answers as fast
+AFTER_SYN_NS = 1000
 
 
 class RingLoop:
@@ -59,7 +63,7 @@ class RingLoop:
         self._starts: list[tuple[int, int]] = []        # (instant, end's number): the next start of each
         self._next = [0] * len(ends)
         self._one = ctypes.c_int(1)
-        self._mss: dict[int, ctypes.c_int] = {}         # value -> one that stays
+        self._values: dict[int, ctypes.c_int] = {}      # of socket options: value -> one that stays
         self._ccas = {number: ctypes.create_string_buffer(end.cca.encode())
                       for number, end in enumerate(ends) if end.cca}
         # end's number -> (descriptor, address of the peer, its size)
@@ -183,16 +187,23 @@ class RingLoop:
         end.records.start_us[index] = instant // 1000
         flow.due = instant
         number = flow.number | CONNECT
-        mss = end.mss_of(index)
-        if mss:
-            value = self._mss.setdefault(mss, ctypes.c_int(mss))
-            ring.set_option(fd, IPPROTO_TCP, TCP_MAXSEG, value, LINK | QUIET, number)
+        for option in end.options.at_first(index):
+            self._set_option(fd, option, LINK | QUIET, number)
         if end.cca:
             ring.set_option(fd, IPPROTO_TCP, TCP_CONGESTION, self._ccas[of], LINK | QUIET, number)
         if end.shares_ports:
             ring.set_option(fd, SOL_SOCKET, SO_REUSEADDR, self._one, LINK | QUIET, number)
         ring.bind(fd, end.local_ip, end.port_of(index), LINK | QUIET, number)
         ring.connect(fd, end.peer_ip, end.port, 0, number)
+        late = end.options.after_syn(index)
+        if late:
+            ring.make_room()
+            ring.at(self.t0_ns + instant + AFTER_SYN_NS, LINK | QUIET, IGNORED)
+            self._set_option(fd, late, QUIET, IGNORED)
+
+    def _set_option(self, fd: int, option: Option, flags: int, number: int) -> None:
+        level, name, value = option
+        self.ring.set_option(fd, level, name, self._values.setdefault(value, ctypes.c_int(value)), flags, number)
 
     # --- acceptors ----------------------------------------------------------------------------
 
@@ -215,7 +226,12 @@ class RingLoop:
             self.strays += 1
             self.ring.close_socket(fd, QUIET, IGNORED)
             return
-        self._new(end, index, fd).established(now)
+        flow = self._new(end, index, fd)
+        for option in end.options.at_first(index):
+            error = set_option(fd, *option)
+            if error:
+                return flow.fail(-error, now)
+        flow.established(now)
         self._forget_closed(now)
 
     # --- the end ------------------------------------------------------------------------------

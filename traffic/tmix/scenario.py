@@ -23,6 +23,7 @@
                                 the bytes that the two sides send); of synthesised sources
     weights: [1, 1, 2]          rate of connections of each synthesised source, relative to the others'; or of
                                 the paths named, {n1->n4: 2}, where the others have 1 (default: all equal)
+    windows: off | vector       receive windows of the sockets: the hosts' (default), or at most the vectors' (`w`)
     mix: sources | connections  with several congestion controls: sources take turns, or each source's
                                 connections are dealt out
     most_connections: 5000000   more are taken for a mistake
@@ -78,6 +79,7 @@ class Section:
     synth: SynthParameters = fields.custom(decode, default={})
     reverse_load_percent: float | None = fields.percent(above=0, least=None, most=200, default=None)
     weights: tuple[float, ...] | dict[str, float] = fields.custom(_weights, default=())
+    windows: str = fields.word(choices=("off", "vector"), default="off")
     mix: str = fields.word(choices=("sources", "connections"), default="sources")
     most_connections: int = fields.count(default=5_000_000, least=1)
     most_size_bytes: int | None = fields.size(default=None, least=1)
@@ -278,7 +280,7 @@ def _build(section: Section, component: Component, context: Context, folder: pat
         rates_bps={name: link["rate_bps"] for name, link in bottlenecks.items()},
         targets=section.target, load=section.load_percent / 100, seed=component.seed, begin_us=component.start_us,
         prefill_us=prefill_us, from_us=from_us, to_us=component.stop_us, scale=section.factor,
-        balance=section.balance, shares=_shares(section, component),
+        balance=section.balance, shares=_shares(section, component), windows=section.windows == "vector",
         reverse=[] if section.reverse_load_percent is None else _reverse(section, context.network),
         reverse_load=None if section.reverse_load_percent is None else section.reverse_load_percent / 100,
         limits=Limits(section.most_size_bytes, section.most_connections, "most_size"), **_rules(section))

@@ -68,6 +68,7 @@ def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourceP
         "thirds_difference": schedule.thirds_difference, "thirds_chance": schedule.thirds_chance,
         "load_error": schedule.load_error, "load_chance": schedule.load_chance, "plans": plans,
         "prefill_rule": order.prefill_rule, "overhead": order.overhead,
+        "windows": "vector" if order.windows else "off",
         **({"reverse_links": list(order.reverse), "reverse_load": order.reverse_load, "reverse_factor": factor}
            if reverse else {}),
     }
@@ -109,7 +110,7 @@ def _write_plans(traffic: Traffic, schedule: Schedule, run: Run, out_dir: pathli
             mine = chosen[shares == share]
             batch = traffic.batch.take(a + mine).with_starts(schedule.start_us[a + mine] + order.begin_us)
             write_plan_of(out_dir / plan_name(source, share, order.shares), batch, mine,
-                          schedule.moved[a + mine], source=source, duration_us=order.to_us,
+                          schedule.moved[a + mine], order.windows, source=source, duration_us=order.to_us,
                           seed=order.seed, scale=schedule.scale)
             counts[-1].append(len(mine))
     return counts

@@ -115,10 +115,6 @@ def test_truncated(ends, tmp_path):
         read_records(path)
 
 
-def test_maxseg_is_the_smaller_one_below_ethernets(ends):
-    assert [ends[0].mss_of(i) for i in range(3)] == [536, 0, 0]
-
-
 def test_ports(tmp_path):
     """The acceptor inverts the initiator's ports; with more connections than ports by time."""
     make_plan(tmp_path / "plan", [(1000 * i, [(0, 0, 1), (0, 0, 0)], []) for i in range(7)])

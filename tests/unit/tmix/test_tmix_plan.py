@@ -12,6 +12,7 @@ from traffic.tmix.batch import from_vectors
 from traffic.tmix.compile import compile_plan, write_plan_of
 from traffic.tmix.plan import MAGIC, PlanError, read_plan, write_plan
 from traffic.tmix.reader import read_vectors
+from traffic.tmix.vectors import SEQ, Adu, Vector
 
 
 @pytest.fixture
@@ -51,6 +52,20 @@ def test_layout_is_the_documented_one(batch, tmp_path):
     numbers = np.frombuffer(rest, "<i8")
     assert len(numbers) == 5 * 4 + 2 * 5 + 3 * 7 + 3 * 13
     assert numbers[:4].tolist() == [1000, 500000, 750000, 900000]
+
+
+def test_windows_are_there_if_wanted(tmp_path):
+    batch = from_vectors([Vector(0, SEQ, (0, 0), (Adu(0, 0, 1),), windows=(65535, 8000)),
+                          Vector(9, SEQ, (0, 1), (Adu(0, 0, 1),))])
+    write_plan_of(tmp_path / "with", batch, windows=True, source=1)
+    write_plan_of(tmp_path / "without", batch, source=1)
+    plan = read_plan(tmp_path / "with")
+    assert plan.window_init.tolist() == [65535, 0] and plan.window_acc.tolist() == [8000, 0]
+    assert plan.acc_bytes.tolist() == read_plan(tmp_path / "without").acc_bytes.tolist()
+    assert not read_plan(tmp_path / "without").window_init and plan.header["windows"]
+    (tmp_path / "with").write_bytes((tmp_path / "with").read_bytes()[:-16])
+    with pytest.raises(PlanError, match="its header says"):
+        read_plan(tmp_path / "with")
 
 
 def test_same_input_same_bytes(batch, tmp_path):

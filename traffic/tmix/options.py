@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Socket options that a connection's vector asks for: packet sizes (`m`) and receive windows (`w`).
+
+Packet sizes. The initiator alone can set both. What it announces in its SYN bounds what the acceptor sends: TCP_MAXSEG
+before connect() is the acceptor's `m`. What it sends itself is bounded by TCP_MAXSEG as it is when the SYN-ACK is
+read, so if the two differ the initiator's own `m` is set when the SYN is out. (An accepted socket's TCP_MAXSEG has no
+effect, and a listener's is that of all its connections.)
+
+Windows. TCP_WINDOW_CLAMP bounds the window that a socket announces, and SO_RCVBUF keeps the kernel from tuning buffer
+and clamp. An initiator sets them before connect(), an acceptor's socket when it is accepted; what its SYN-ACK
+announced, 64 KB at most, stays announced. Standard library only.
+"""
+from __future__ import annotations
+
+from traffic.tmix.sockets import IPPROTO_TCP, SO_RCVBUF, SOL_SOCKET, TCP_MAXSEG, TCP_WINDOW_CLAMP
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from array import array
+
+    from traffic.tmix.plan import Plan
+
+    Option = tuple[int, int, int]       # level, name, value
+
+ETHERNET_MSS = 1460     # TCP_MAXSEG at or above this changes nothing
+# of the window: what waits to be read takes more memory than it has bytes, and the window is to shrink by it only
+_BUFFER_WINDOWS = 4
+_MOST_BUFFER_BYTES = 1 << 30
+
+
+class Options:
+    """The options of the connections of a plan, as one of its ends sets them."""
+
+    def __init__(self, plan: Plan, initiates: bool) -> None:
+        self._mss: tuple[array[int], array[int]] | None = (plan.mss_init, plan.mss_acc) if initiates else None
+        self._windows = plan.window_init if initiates else plan.window_acc
+
+    def at_first(self, index: int) -> list[Option]:
+        """Before a connection is established, at the initiator; as soon as it is accepted, at the acceptor."""
+        options: list[Option] = []
+        if self._mss:
+            mss = _effective(self._mss[1][index])
+            if mss:
+                options.append((IPPROTO_TCP, TCP_MAXSEG, mss))
+        window = self._windows[index] if self._windows else 0
+        if window:
+            options += [(SOL_SOCKET, SO_RCVBUF, min(_BUFFER_WINDOWS * window, _MOST_BUFFER_BYTES)),
+                        (IPPROTO_TCP, TCP_WINDOW_CLAMP, min(window, _MOST_BUFFER_BYTES))]
+        return options
+
+    def after_syn(self, index: int) -> Option | None:
+        """What the initiator sets between its SYN and the SYN-ACK."""
+        if not self._mss:
+            return None
+        own, peer = _effective(self._mss[0][index]), _effective(self._mss[1][index])
+        return (IPPROTO_TCP, TCP_MAXSEG, own) if own != peer else None
+
+    def limits_window(self, index: int) -> bool:
+        """Whether a connection's receive window is that of its vector."""
+        return bool(self._windows and self._windows[index])
+
+
+def _effective(mss: int) -> int:
+    """0, none, for what bounds nothing."""
+    return mss if mss < ETHERNET_MSS else 0

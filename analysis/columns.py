@@ -111,12 +111,23 @@ def _connections(results: Results) -> list[Columns]:
 
 
 def _fairness(results: Results) -> list[Columns]:
-    """Fairness among few long flows; the bin width is part of its definition."""
+    """Fairness among few long flows (the bin width is part of its definition), and how losses are shared."""
     scope = next(iter(results.scopes("mean_jains_fairness_throughput_l4")), None)
     if scope is None:
         return []
-    return _known(results, f"Long flows, bins of {scope.removeprefix('bin_').replace('_', ' ')}",
-                  [Column(metric, scope, label) for metric, label in FAIRNESS_METRICS])
+    return [*_known(results, f"Long flows, bins of {scope.removeprefix('bin_').replace('_', ' ')}",
+                    [Column(metric, scope, label) for metric, label in FAIRNESS_METRICS]),
+            *(table for link in results.scopes("loss_episodes")
+              for table in _known(results, f"Loss episodes, {style.direction(link)}", _episode_columns(results, link)))]
+
+
+def _episode_columns(results: Results, link: str) -> list[Column]:
+    columns = [Column("loss_episodes", link, "episodes"), Column("loss_episodes_shared", link, "in all flows")]
+    for scope in results.scopes("reductions_per_loss_episode")[:MOST_FLOWS]:
+        flow = scope.replace("_", " ")
+        columns += [Column("reductions_per_loss_episode", scope, f"{flow}, reductions per episode"),
+                    Column("reduction_factor", scope, f"{flow}, reduced to")]
+    return columns
 
 
 def _flows(results: Results) -> list[Columns]:

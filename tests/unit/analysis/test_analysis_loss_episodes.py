@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Loss episodes and reductions, by hand. A round is 8 ms of base RTT and 103 ms of buffer; samples of TCP every 120 ms."""
+import numpy as np
+import pytest
+
+import fixture
+from analysis import loss_episodes
+from analysis.runs import Run
+
+LINK = "right_to_left"
+#: s: packets dropped. The second goes on within a round, the gap before 5.2 s is longer; 1 s is in the warm-up
+DROPS = {1.0: 9, 3.0: 1, 3.1: 1, 5.0: 1, 5.2: 1, 9.0: 3}
+
+
+@pytest.fixture
+def run(tmp_path, change):
+    """Function: (drops, {port: {s: (changed column, value)}}) -> run of two flows, n4 to n1."""
+    def of(drops, events):
+        path = fixture.write_run(tmp_path / "reno-seed1", tmix=False,
+                                 flows=[fixture.flow(1, 10_000, "reno"), fixture.flow(2, 10_001, "reno")])
+
+        def dropped(table):
+            mine = table["link"] == LINK
+            table.loc[mine, "drops"] = [sum(count for at, count in drops.items() if at * 1e6 <= t_us)
+                                        for t_us in table.loc[mine, "t_us"]]
+            return table
+
+        def sampled(table):
+            for port, changes in events.items():
+                mine = (table["sport"] == port) & (table["node"] == "n4")
+                for at, (column, value) in changes:
+                    later = mine & (table["t_us"] >= at * 1e6 - 1)
+                    if column == "total_retrans":
+                        table.loc[later, column] += value
+                    else:
+                        table.loc[later, column] = value
+            return table
+        change(path, "queue", dropped)
+        change(path, "tcp_info", sampled)
+        return path
+    return of
+
+
+def reduction(at, ssthresh):
+    return [(at, ("ssthresh", ssthresh)), (at, ("total_retrans", 1))]
+
+
+EVENTS = {
+    10_000: [*reduction(3.12, 20), (5.04, ("ca_state", 3)), (5.04, ("total_retrans", 2)), (5.16, ("ca_state", 0)),
+             *reduction(9.0, 18)],
+    10_001: [*reduction(3.12, 30), *reduction(5.28, 10), *reduction(6.0, 20),
+             (7.2, ("ssthresh", 15)),                   # the end of slow start, say: nothing is sent again
+             (8.04, ("total_retrans", 1))]}             # a probe: the window stays
+
+
+def test_metrics_by_hand(run, values):
+    found = values(run(DROPS, EVENTS))
+    assert found["loss_episodes", LINK] == pytest.approx(4 * 6)
+    assert found["drops_per_loss_episode", LINK] == pytest.approx((2 + 1 + 1 + 3) / 4)
+    # of four episodes, both flows reduced in that of 3 s
+    assert found["loss_episodes_shared", LINK] == pytest.approx(25)
+    assert found["reductions_per_loss_episode", "flow_1"] == pytest.approx(3 / 4)
+    assert found["reductions_per_loss_episode", "flow_2"] == pytest.approx(2 / 4)
+    assert found["reductions", "flow_1"] == found["reductions", "flow_2"] == pytest.approx(3 * 6)
+    assert found["reduction_factor", "flow_1"] == pytest.approx((20 / 40 * 20 / 40 * 18 / 40)**(1 / 3))
+    assert found["reduction_factor", "flow_2"] == pytest.approx((30 / 40 * 10 / 40 * 20 / 40)**(1 / 3))
+
+
+def test_episodes_and_who_reduced_in_them(run):
+    found = loss_episodes.of_link(Run(run(DROPS, EVENTS)), LINK)
+    assert found.start_us.tolist() == [2_990_000, 4_990_000, 5_190_000, 8_990_000]
+    assert found.end_us.tolist() == [3_100_000, 5_000_000, 5_200_000, 9_000_000]
+    assert found.drops.tolist() == [2, 1, 1, 3]
+    assert {flow: counts.tolist() for flow, counts in found.counts.items()} == {1: [1, 1, 0, 1], 2: [1, 0, 1, 0]}
+    assert found.reductions[2].t_us.tolist() == [3_120_000, 5_280_000, 6_000_000]
+
+
+def test_several_reductions_in_an_episode_count(run):
+    """One that lasts: drops every 100 ms from 4 to 5 s."""
+    drops = {round(at, 1): 1 for at in np.arange(4, 5.05, 0.1)}
+    found = loss_episodes.of_link(Run(run(drops, {10_000: [*reduction(4.2, 20), *reduction(4.8, 10)]})), LINK)
+    assert found.drops.tolist() == [11]
+    assert {flow: counts.tolist() for flow, counts in found.counts.items()} == {1: [2], 2: [0]}
+
+
+def test_without_drops_there_is_nothing_to_say(run, values):
+    found = values(run({}, EVENTS))
+    assert not [key for key in found if "episode" in key[0] or key[0].startswith("reduction")]
+
+
+def test_a_single_flow_cannot_share(tmp_path, values):
+    path = fixture.write_run(tmp_path / "reno-seed1", tmix=False, flows=[fixture.flow(1, 10_000, "reno")])
+    assert ("loss_episodes", LINK) not in values(path)
+
+
+def test_an_engine_that_does_not_know_windows(run, values, change):
+    path = run(DROPS, EVENTS)
+    change(path, "tcp_info", lambda table: table.assign(ssthresh=np.nan, ca_state=np.nan))
+    assert ("loss_episodes", LINK) not in values(path)

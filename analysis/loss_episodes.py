@@ -44,8 +44,7 @@ def of_link(run: Run, link: str) -> Episodes | None:
     """None without samples of the queue or of TCP, or where fewer than two listed flows cross the link."""
     flows = [flow for flow in tcp.listed_flows(run) if link in flow.get("hops", ()) and flow.get("base_rtt_us")]
     queue = series.queue_samples(run, link)
-    reductions = of_flows(run) if len(flows) > 1 and queue is not None else {}
-    if len(reductions) < 2:
+    if queue is None or len(flows) < 2 or len(reductions := of_flows(run)) < 2:
         return None
     round_us = max(flow["base_rtt_us"] for flow in flows) + run.bottlenecks[link].get("capacity_us", 0)
     times, drops = queue["t_us"].to_numpy(), np.diff(queue["drops"].to_numpy())

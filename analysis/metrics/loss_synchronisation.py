@@ -26,8 +26,8 @@ def compute(run: Run) -> list[Metric]:
                     Metric("drops_per_loss_episode", link, "packets", float(found.drops.mean()))]
         struck = counts.any(axis=0)
         if struck.any():
-            metrics.append(Metric("loss_episodes_shared", link, "%", 100 * float((counts > 0).all(axis=0).sum()
-                                                                                / struck.sum())))
+            share = float((counts > 0).all(axis=0).sum() / struck.sum())
+            metrics.append(Metric("loss_episodes_shared", link, "%", 100 * share))
         for flow, reductions in found.reductions.items():
             metrics += [Metric("reductions_per_loss_episode", f"flow_{flow}", "1", float(found.counts[flow].mean())),
                         Metric("reductions", f"flow_{flow}", "1/min", len(reductions.t_us) / minutes)]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Loss episodes and reductions, by hand. A round is 8 ms of base RTT and 103 ms of buffer; samples of TCP every 120 ms."""
+"""Loss episodes and reductions, by hand. A round is 8 ms of base RTT and 103 ms of buffer; TCP is sampled every 120 ms.
+"""
 import numpy as np
 import pytest
 

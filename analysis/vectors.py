@@ -145,6 +145,8 @@ def draw(described: Sequence[Described], folder: Path) -> None:
     def curve(name: str, one: Described, x: Array, y: Array, dash: int = 1, title: bool = False,
               way: str = "lines") -> str:
         """A curve of one trace, its points in two columns of the table."""
+        if not len(x):
+            return ""
         look = looks[one.label]
         data[f"{one.label} {name} x"], data[f"{one.label} {name} y"] = x, y
         legend = f" title {gnuplot.quote(one.label)}" if title else ""
@@ -176,7 +178,7 @@ def draw(described: Sequence[Described], folder: Path) -> None:
         data["slope -1 x"], data["slope -1 y"] = np.array([begin, end]), np.array([top, top * begin / end])
         panels[-1][2].append(f"'vectors.csv' using {len(data) - 1}:{len(data)} with lines linewidth 1.5 dashtype 3 "
                              f"linecolor '{style.GREY}' title 'slope -1: independent bins, H = 0.5'")
-    body = ["set multiplot layout 3,2 margins 0.08,0.98,0.05,0.985 spacing 0.1,0.075", "set logscale xy",
+    body = ["set multiplot layout 3,2 margins 0.08,0.98,0.065,0.985 spacing 0.1,0.085", "set logscale xy",
             "set key top right samplen 2"]
     for place, (x_label, x_tics, curves) in enumerate(panels):
         last = place == len(panels) - 1
@@ -184,13 +186,14 @@ def draw(described: Sequence[Described], folder: Path) -> None:
                  f"set ylabel '{'variance of the load / mean²' if last else 'share above'}'",
                  "set ytics ('1' 1, '0.1' .1, '0.01' .01, '0.001' 1e-3, '1e-4' 1e-4, '1e-5' 1e-5, '1e-6' 1e-6, "
                  "'10' 10, '100' 100, '1000' 1000, '1e4' 1e4)",
-                 gnuplot.plot(*curves)]
+                 # a trace of one connection has no time between starts
+                 gnuplot.plot(*filter(None, curves)) if any(curves) else "plot [1:10] [1:10] NaN"]
         if place == 0:
             body.append("unset key")
         elif place == len(panels) - 2:
             body.append("set key bottom left samplen 3")
     body.append("unset multiplot")
-    longest = max(map(len, data.values()))
+    longest = max(map(len, data.values()), default=0)
     padded = {name: np.concatenate([np.asarray(values, float), np.full(longest - len(values), np.nan)])
               for name, values in data.items()}
     gnuplot.draw(folder, "vectors", pd.DataFrame(padded), body, width=1000, height=1100)

@@ -71,3 +71,11 @@ def test_a_page(tmp_path):
         (tmp_path / "other").mkdir()
         (tmp_path / "other" / "file").touch()
         vectors.write(described, 1e6, tmp_path / "other", "")
+
+
+def test_a_single_connection_can_be_drawn(tmp_path):
+    """There is no time between starts, no share above, and no load over time."""
+    one = vectors.describe("one", trace(1), 1e6)
+    assert one.octaves == [] and one.hurst is None and len(one.gaps_s) == 0
+    vectors.write([one], 1e6, tmp_path / "page", "")
+    assert (tmp_path / "page" / "vectors.svg").stat().st_size > 1000

@@ -43,8 +43,10 @@ def draw(experiment: Experiment, folder: Path, name: str, metric: str, count: st
         curves.append(f"'{name}.csv' using ({size}):({middle}) with linespoints linewidth 1.5 "
                       f"dashtype {look.dash} pointtype {look.point} pointsize 0.7 "
                       f"linecolor '{look.colour}' title {gnuplot.quote(label)}")
-    sizes_drawn, times = _range(data, "size_bytes"), _range(data, "p25", "p75")
+    sizes_drawn, times = _range(data, "size_bytes"), _range(data, "p25", "p50", "p75")
     bottom, top = times[0] / 1.3, times[1] * 1.3
+    # a bar whose end was not reached leaves the plot; a median that was not reached is not drawn
+    data = {key: column.replace(np.inf, 100 * top if key.endswith("p75") else np.nan) for key, column in data.items()}
     body = ["set logscale xy", f"set ytics ({style.log_ticks(bottom, top)})",
             f"set xrange [{sizes_drawn[0] / 1.6:g}:{sizes_drawn[1] * 1.6:g}]",
             f"set yrange [{bottom:g}:{top:g}]",
@@ -62,10 +64,11 @@ def key_columns(labels: list[str]) -> int:
 
 
 def _range(data: dict[str, pd.Series], *endings: str) -> tuple[float, float]:
-    """Smallest and largest positive value of the columns with these endings."""
+    """Smallest and largest positive finite value of the columns with these endings; (1, 1) if there is none."""
     values = np.concatenate([column.to_numpy() for name, column in data.items()
                              if name.endswith(endings)])
-    return values[values > 0].min(), values[values > 0].max()
+    values = values[(values > 0) & np.isfinite(values)]
+    return (values.min(), values.max()) if len(values) else (1.0, 1.0)
 
 
 def _table(experiment: Experiment, row: Row, metric: str, count: str,

@@ -18,11 +18,12 @@ LINK_METRICS = (
     ("throughput_mean", "throughput"), ("throughput_sd", "throughput, sd"),
     ("utilisation", "utilisation"), ("queueing_delay_mean", "queueing delay, mean"),
     ("queueing_delay_p95", "queueing delay, p95"), ("drop_rate", "drop rate"),
-    ("goodput", "goodput"), ("retransmission_share", "retransmitted"),
+    ("goodput", "goodput"), ("tcp_goodput", "TCP goodput"), ("retransmission_share", "retransmitted"),
 )
 FLOW_METRICS = (
     ("connections_started", "connections"), ("connections_finished_share", "finished"),
-    ("connections_failed", "failed"), ("flow_completion_time_p50", "completion, median"),
+    ("connections_failed", "failed"), ("connections_unfinished", "unfinished"),
+    ("unfinished_bytes_share", "unfinished, of bytes"), ("flow_completion_time_p50", "completion, median"),
     ("flow_completion_time_mean", "completion, mean"),
     ("flow_completion_time_p95", "completion, p95"),
 )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
@@ -77,8 +78,8 @@ def _traffic(run: Run) -> str:
     """
     flows = [[flow.get(key) for key in _DEMAND] for flow in run.flows if not flow.get("both_ways")]
     digest = hashlib.sha256(json.dumps(sorted(flows, key=repr)).encode())
-    # a frame of its own: nobody else needs these columns, and they are large
-    connections = Run(run.path).frame("connections", "init_bytes_asked", "acc_bytes_asked")
+    # a Run of its own, so that the table is freed afterwards
+    connections = Run(run.path).frame("connections")
     if connections is not None:
         demand = connections[["source", "conn", "scheduled_us", "init_bytes_asked", "acc_bytes_asked"]]
         values = demand.fillna(-1).to_numpy(dtype=np.int64)
@@ -90,22 +91,29 @@ def compare(reference: Mapping[Key, float], values: Mapping[Key, float], ratio: 
             margin: float = stats.MARGIN) -> stats.Comparison:
     """Compare two samples {key: value}: paired where two keys or more are common (on these alone), else Welch.
 
-    ValueError when one is empty, or a ratio is not above zero.
+    ValueError when one is empty, a ratio is not above zero, or a value is infinite (see `comparable`).
     """
+    if not comparable(reference, values):
+        raise ValueError("samples of finite values expected")
     common = [key for key in reference if key in values]
     if len(common) >= _LEAST_PAIRS:
         return stats.compare_paired([reference[key] for key in common], [values[key] for key in common], ratio, margin)
     return stats.compare_unpaired(list(reference.values()), list(values.values()), ratio, margin)
 
 
+def comparable(reference: Mapping[Key, float], values: Mapping[Key, float]) -> bool:
+    """Whether both have values, and all are finite: percentiles that were not reached have no mean."""
+    return bool(reference and values) and all(map(math.isfinite, [*reference.values(), *values.values()]))
+
+
 def compare_runs(reference: Measurements, other: Measurements, wanted: Iterable[tuple[str, str]] | None = None,
                  margin: float = stats.MARGIN) -> dict[tuple[str, str], stats.Comparison]:
-    """{(metric, scope): Comparison} of what both lists of runs have; `wanted`: only these."""
+    """{(metric, scope): Comparison} of what both lists of runs have in finite values; `wanted`: only these."""
     found = {}
     ratios = metrics.ratios()
     for metric, scope in reference.units if wanted is None else wanted:
         first, second = reference.sample(metric, scope), other.sample(metric, scope)
-        if first and second:
+        if comparable(first, second):
             found[metric, scope] = compare(first, second, metric in ratios, margin)
     return found
 

@@ -95,7 +95,7 @@ class Comparisons:
 
     def _compare(self, family: str, row: Row, reference: Reference, metric: str, scope: str) -> Compared | None:
         first, second = reference.results.keyed(reference.row, metric, scope), self._results.keyed(row, metric, scope)
-        if not first or not second:
+        if not comparing.comparable(first, second):
             return None
         found = comparing.compare(first, second, self._results.is_ratio(metric), self._margin)
         seeds = sorted(key.seed for key in second if found.method != stats.PAIRED or key in first)

@@ -6,6 +6,7 @@ docs/statistics.md has the formula, and what adding seeds until the answer is ye
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -26,7 +27,8 @@ _ANY_KIND = ("throughput_mean", "queueing_delay_mean")
 class Reached(NamedTuple):
     """How narrow one interval is: half its width as a share of the mean (None: no interval).
 
-    needed: seeds that this spread needs for the target; None when no number is enough (a mean of 0).
+    needed: seeds that this spread needs for the target; None when no number is enough (a mean of 0, or a percentile
+    that was not reached).
     """
 
     row: Row
@@ -42,7 +44,7 @@ class Reached(NamedTuple):
     def __str__(self) -> str:
         width = "no interval" if self.share is None else f"± {100 * self.share:.2g} %"
         if self.needed is None:
-            needs = "its mean is 0: no number of seeds is enough"
+            needs = "no number of seeds is enough for a mean of 0, or a percentile that was not reached"
         else:
             needs = "enough" if self.enough() else f"about {self.needed} are needed"
         scope = "" if self.scope == "all" else f" of {style.direction(self.scope)}"
@@ -69,8 +71,11 @@ def judge(experiment: Experiment, target: float, wanted: Sequence[str] = (), ids
             sample = results.sample(row, metric, scope)
             if sample:
                 summary = stats.summarise(sample, results.is_ratio(metric))
-                # one run says nothing about spread
-                needed = LEAST_SEEDS if summary.sd is None else stats.seeds_needed(summary, target)
+                needed: int | None = LEAST_SEEDS        # one run says nothing about spread
+                if summary.sd is not None:
+                    needed = stats.seeds_needed(summary, target)
+                elif math.isinf(summary.mean):
+                    needed = None
                 found.append(Reached(row, metric, scope, summary.n, summary.relative_half_width,
                                      needed and max(LEAST_SEEDS, needed)))
     return sorted(found, key=lambda one: float("inf") if one.needed is None else one.needed, reverse=True)

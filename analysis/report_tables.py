@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -140,6 +141,10 @@ def _cell(results: Results, comparisons: Comparisons, row: Row, column: Column) 
     sample = results.sample(row, column.metric, column.scope)
     if not sample:
         return None
+    missed = sum(map(math.isinf, sample))
+    if missed:
+        some = "" if missed == len(sample) else f" in {missed} of {len(sample)}"
+        return Cell(f"not reached{some}", "", "", "more were unfinished at the end of the run than this leaves")
     mean, spread = _interval(stats.summarise(sample, results.is_ratio(column.metric)))
     compared = comparisons.of(row, column.metric, column.scope)
     if compared is None or compared.decision.p is None:

@@ -28,7 +28,7 @@ UNUSED = {
     "tcp_info": {"state", "ssthresh", "rttvar_us", "min_rtt_us", "rto_us", "delivered", "delivery_rate_bps",
                  "pacing_rate_bps", "app_limited"},
     "tcp_probe": {"mark", "rcv_wnd", "sock_cookie"},
-    "connections": {"init_bytes_asked", "acc_bytes_asked", "adus_asked", "adus_delivered"},
+    "connections": {"adus_asked", "adus_delivered"},
     "adus": {"index"},
 }
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from analysis.metrics import Metric
 from analysis.runs import Array
+from analysis.survival import kaplan_meier
 
 SCOPE = re.compile(r"(?:(?P<prefix>\w+)/)?bytes_(?P<low>\d+)_to_(?P<high>\d+)")
 
@@ -36,26 +37,36 @@ def bounds(text: str) -> tuple[str, int, int] | None:
     return (match["prefix"] or "", int(match["low"]), int(match["high"])) if match else None
 
 
-def describe(name: str, count_name: str, unit: str, scope_all: str, prefix: str,
-             times: Array, sizes_bytes: Array) -> list[Metric]:
-    """Count, mean and percentiles of transfer times, overall and by size class.
+class Transfers(NamedTuple):
+    """Times, whether they ended with the transfer or only with what was seen of it, and sizes (shape n each)."""
 
-    Quartiles interpolate linearly between order statistics.
+    times: Array
+    done: Array
+    sizes_bytes: Array
+
+    def of(self, mask: Array) -> Transfers:
+        return Transfers(self.times[mask], self.done[mask], self.sizes_bytes[mask])
+
+
+def describe(name: str, count_name: str, unit: str, scope_all: str, prefix: str, transfers: Transfers,
+             limit: float) -> list[Metric]:
+    """Count of those that ended, restricted mean and percentiles of transfer times, overall and by size class.
+
+    limit: above which a time counts as that in means, in the unit of the times.
     """
-    if not len(times):
+    if not len(transfers.times):
         return []
-    found = [Metric(count_name, scope_all, "1", float(len(times))),
-             Metric(f"{name}_mean", scope_all, unit, float(np.mean(times)))]
-    found += [Metric(f"{name}_p{percent}", scope_all, unit, float(np.percentile(times, percent)))
-              for percent in (50, 95, 99)]
-    sized = sizes_bytes >= 1
-    grouped = pd.Series(times[sized]).groupby(classes(sizes_bytes[sized]))
-    for index, group in grouped:
-        values = group.to_numpy()
-        low, middle, high = (float(np.percentile(values, percent)) for percent in (25, 50, 75))
-        for metric, metric_unit, value in (
-                (count_name, "1", len(values)), (f"{name}_mean", unit, values.mean()),
-                (f"{name}_p25", unit, low), (f"{name}_p50", unit, middle),
-                (f"{name}_p75", unit, high)):
-            found.append(Metric(metric, scope(index, prefix), metric_unit, float(value)))
+    found = _described(name, count_name, unit, scope_all, transfers, limit, (50, 95, 99))
+    sized = transfers.of(transfers.sizes_bytes >= 1)
+    place = classes(sized.sizes_bytes)
+    for index in np.unique(place):
+        found += _described(name, count_name, unit, scope(index, prefix), sized.of(place == index), limit, (25, 50, 75))
     return found
+
+
+def _described(name: str, count_name: str, unit: str, where: str, transfers: Transfers, limit: float,
+               percentiles: tuple[int, ...]) -> list[Metric]:
+    estimate = kaplan_meier(transfers.times, transfers.done)
+    return [Metric(count_name, where, "1", float(transfers.done.sum())),
+            Metric(f"{name}_mean", where, unit, estimate.restricted_mean(limit)),
+            *(Metric(f"{name}_p{percent}", where, unit, estimate.percentile(percent)) for percent in percentiles)]

@@ -118,6 +118,7 @@ def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
 def summarise(values: Sequence[float], ratio: bool = False) -> Summary:
     """Mean and Student's t interval of a sample; of ratios, the geometric mean and the interval of that.
 
+    Where a value is infinite (a percentile that was not reached), so is the mean, and there is no interval.
     ValueError when the sample is empty, or a ratio is not above zero.
     """
     sample = _scaled(values, ratio)
@@ -125,7 +126,7 @@ def summarise(values: Sequence[float], ratio: bool = False) -> Summary:
     if n == 0:
         raise ValueError("a summary needs at least one value")
     mean = float(sample.mean())
-    if n < 2:
+    if n < 2 or math.isinf(mean):
         return Summary(n, _back(mean, ratio), None, None, None, ratio)
     sd = float(sample.std(ddof=1))
     half = t_quantile(n - 1) * sd / math.sqrt(n)

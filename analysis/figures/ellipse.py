@@ -86,9 +86,9 @@ def _draw_link(experiment: Experiment, folder: Path, link: str) -> list[Figure]:
     bins = {row.label: [found for run in experiment.usable(row) if (found := _bins(run, link))]
             for row in experiment.drawn}
     over_time = Ellipses.of({label: tuple(np.concatenate([pair[axis] for pair in found] or [[]]) for axis in (0, 1))
-                              for label, found in bins.items()})
+                             for label, found in bins.items()})
     over_seeds = Ellipses.of({label: tuple(np.array([pair[axis].mean() for pair in found if len(pair[axis])])
-                                            for axis in (0, 1)) for label, found in bins.items()})
+                                           for axis in (0, 1)) for label, found in bins.items()})
     figures = []
     where = style.direction(link)
     if over_time.outlines:

@@ -18,9 +18,11 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
                         "flow completion time (s)"):
         return []
     return [Figure(name, "Flow completion time against size",
-                   "Connections that started after warm-up and finished, by the bytes that both "
-                   "ends delivered; think times of the applications are part of it. Points are "
+                   "Connections that started after warm-up, by the bytes that both ends were to send; think times of "
+                   "the applications are part of it. Those unfinished at the end count for as long as they lasted "
+                   "(Kaplan and Meier). Points are "
                    "medians, bars (with up to six controls, a little apart) reach from the "
-                   "lower to the upper quartile, both averaged over seeds. Lower is better; "
+                   "lower to the upper quartile, both averaged over seeds. A median that was not reached is not drawn, "
+                   "and a bar whose end was not reached leaves the figure. Lower is better; "
                    f"classes with fewer than {by_size.LEAST_TRANSFERS} flows a run are left "
                    "out." + experiment.drawn_note)]

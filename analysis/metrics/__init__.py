@@ -4,7 +4,9 @@
 A metric file has `compute(run) -> list[Metric]` and returns nothing for what
 the run did not record.  A file some of whose metrics are ratios, of which 2 is as
 far from 1 as 0.5 is, names them in `RATIOS`: they are averaged and compared on the
-logarithmic scale.  Definitions and sources: docs/metrics.md.
+logarithmic scale.  Times until something that may not happen are named in
+`CENSORED`: a percentile of theirs (NAME_p50) that was not reached is infinite.
+Definitions and sources: docs/metrics.md.
 
 A file that raises costs its own metrics only: the error is kept with its
 traceback in derived.json, and the verdict on the run is suspect at best.
@@ -68,6 +70,11 @@ def _ratios_of(name: str) -> frozenset[str]:
     return frozenset(getattr(module(name), "RATIOS", ()))
 
 
+def _may_not_be_reached(file: str, metric: str) -> bool:
+    name, _, percent = metric.rpartition("_p")
+    return percent.isdigit() and name in getattr(module(file), "CENSORED", ())
+
+
 def compute_metrics(run: Run) -> tuple[list[Metric], list[dict[str, str]]]:
     """All metrics of a run, and the errors of those that could not be computed."""
     importlib.invalidate_caches()
@@ -76,7 +83,8 @@ def compute_metrics(run: Run) -> tuple[list[Metric], list[dict[str, str]]]:
     for name in names():
         try:
             for metric in module(name).compute(run):
-                if not math.isfinite(metric.value):
+                if not math.isfinite(metric.value) and not (
+                        metric.value == math.inf and _may_not_be_reached(name, metric.metric)):
                     raise AnalysisError(f"{metric.metric} of {metric.scope} is {metric.value}")
                 if metric.value <= 0 and metric.metric in _ratios_of(name):
                     raise AnalysisError(f"{metric.metric} of {metric.scope} is a ratio and {metric.value:g}")

@@ -8,24 +8,33 @@ import pandas as pd
 from analysis import sizes
 from analysis.metrics import Metric
 from analysis.runs import Run
+from analysis.sizes import Transfers
+
+CENSORED = {"adu_response_time"}
 
 
 def compute(run: Run) -> list[Metric]:
-    """delivered_us - sent_us of ADUs sent in the measurement interval, per direction."""
+    """delivered_us - sent_us of ADUs sent in the measurement interval, per direction, by Kaplan and Meier."""
     adus = run.frame("adus")
     if adus is None:
         return []
     start, end = run.interval
-    rows = adus[(adus["sent_us"] >= start) & (adus["sent_us"] < end)
-                & adus["delivered_us"].notna()]
+    rows = adus[(adus["sent_us"] >= start) & (adus["sent_us"] < end)]
     found = []
     directions = run.directions()
     for direction in sorted({name for pair in directions.values() for name in pair}):
         mine = rows[_sent_towards(rows, directions, direction)]
         found += sizes.describe(
             "adu_response_time", "adus_delivered", "ms", direction, direction,
-            (mine["delivered_us"] - mine["sent_us"]).to_numpy() / 1e3, mine["bytes"].to_numpy())
+            _transfers(mine, end), 1e3 * run.interval.seconds)
     return found
+
+
+def _transfers(rows: pd.DataFrame, end_us: int) -> Transfers:
+    """Milliseconds until the unit was delivered, or until the end of the run."""
+    took_us = rows["delivered_us"].fillna(end_us) - rows["sent_us"]
+    return Transfers(took_us.to_numpy(dtype=float) / 1e3, rows["delivered_us"].notna().to_numpy(),
+                     rows["bytes"].to_numpy())
 
 
 def _sent_towards(rows: pd.DataFrame, directions: dict[int, tuple[str, str]], direction: str) -> pd.Series:

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
+
 from analysis.metrics import Metric
 from analysis.runs import Run
 
@@ -18,9 +21,22 @@ def compute(run: Run) -> list[Metric]:
     rows = connections[(begun_us >= start) & (begun_us < end)]
     found = [Metric("connections_started", "all", "1", float(len(rows)))]
     if len(rows):
+        left = rows["status"].astype(str) == "unfinished"
+        asked, missing = _bytes(rows), _bytes(rows[left], missing=True)
+        found += [Metric("connections_unfinished", "all", "1", float(left.sum())),
+                  Metric("unfinished_bytes", "all", "MB", missing / 1e6)]
+        if asked:
+            found.append(Metric("unfinished_bytes_share", "all", "%", 100 * missing / asked))
         status = rows["status"].astype(str)
         finished = int((status == "finished").sum())
         failed = int(status.str.startswith("failed").sum())
         found += [Metric("connections_finished_share", "all", "%", 100 * finished / len(rows)),
                   Metric("connections_failed", "all", "1", float(failed))]
     return found
+
+
+def _bytes(rows: pd.DataFrame, missing: bool = False) -> float:
+    """Bytes that both ends were asked to send; `missing`: those of them that had not arrived when the run ended."""
+    asked = rows[["init_bytes_asked", "acc_bytes_asked"]].to_numpy(dtype=float)
+    delivered = rows[["init_bytes_delivered", "acc_bytes_delivered"]].fillna(0).to_numpy(dtype=float)
+    return float(np.nansum(np.clip(asked - delivered, 0, None) if missing else asked))

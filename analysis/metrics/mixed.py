@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from analysis.metrics import Metric
-from analysis.metrics.flow_completion import completed
+from analysis.metrics.flow_completion import completion
 from analysis.metrics.goodput import bytes_inside
 from analysis.runs import Run
+from analysis.survival import kaplan_meier
+
+CENSORED = {"flow_completion_time"}
 
 
 def compute(run: Run) -> list[Metric]:
@@ -27,11 +29,12 @@ def compute(run: Run) -> list[Metric]:
         mine = connections[variant == name]
         scope = f"cca_{name}"
         found += [Metric("goodput", scope, "Mbit/s", rate) for rate in _goodput(run, mine)]
-        times, _ = completed(run, mine)
-        if len(times):
-            found += [Metric("flow_completion_time_mean", scope, "s", float(np.mean(times))),
-                      Metric("flow_completion_time_p50", scope, "s", float(np.median(times))),
-                      Metric("flows_completed", scope, "1", float(len(times)))]
+        transfers = completion(run, mine)
+        if len(transfers.times):
+            estimate = kaplan_meier(transfers.times, transfers.done)
+            found += [Metric("flow_completion_time_mean", scope, "s", estimate.restricted_mean(run.interval.seconds)),
+                      Metric("flow_completion_time_p50", scope, "s", estimate.percentile(50)),
+                      Metric("flows_completed", scope, "1", float(transfers.done.sum()))]
     return found
 
 

@@ -35,7 +35,7 @@ def test_every_figure_has_all_its_files(drawn):
     figures, folder = drawn
     assert [figure.name for figure in figures] == [
         "ellipse_right_to_left", "throughput", "queueing_delay", "sojourn", "drop_rate",
-        "flow_completion", "adu_response"]
+        "flow_completion", "flow_survival", "adu_response"]
     for figure in figures:
         assert (folder / f"{figure.name}.svg").read_text().rstrip().endswith("</svg>")
         assert (folder / f"{figure.name}.png").read_bytes().startswith(b"\x89PNG")

@@ -4,6 +4,7 @@
 import json
 import re
 
+import pandas as pd
 import pytest
 
 import fixture
@@ -150,3 +151,28 @@ def test_optional_descriptions_may_be_missing(tmp_path):
 def test_missing_experiment_is_a_clear_error(tmp_path):
     with pytest.raises(AnalysisError, match="experiment.json: file is missing"):
         build_report(tmp_path)
+
+
+def test_percentiles_that_were_not_reached_are_called_so(tmp_path, change):
+    path = fixture.write_experiment(tmp_path / "demo", seeds=[1, 2, 3])
+    for seed in (1, 2, 3):
+        for subject in ("reno", "cubic"):
+            if subject == "cubic" or seed == 1:
+                change(path / f"runs/{subject}-seed{seed}", "connections", lambda table: table.assign(
+                    status=table["status"].mask(table["conn"] % 2 > 0, "unfinished")))
+    html = build_report(path).path.read_text()
+    assert ">not reached</td>" in html and ">not reached in 1 of 3</td>" in html
+    table = pd.read_csv(path / "report" / "tables" / "summary.csv").set_index(["subject", "metric", "scope"])
+    assert table.loc[("cubic", "flow_completion_time_p95", "all"), "mean"] == float("inf")
+    compared = pd.read_csv(path / "report" / "tables" / "comparison.csv")
+    assert "flow_completion_time_p95" not in set(compared["metric"])
+
+
+def test_connections_that_do_not_finish_stay_in_the_figure(tmp_path, change):
+    path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1], shapes={"reno": NOISY})
+    change(path / "runs/reno-seed1", "connections", lambda table: table.assign(
+        status=table["status"].mask(table["conn"] % 2 > 0, "unfinished")))
+    build_report(path)
+    table = pd.read_csv(path / "report" / "figures" / "flow_survival.csv")
+    assert table["reno share"].iloc[-1] > 0.3
+    assert (table["reno ci95_low"] < table["reno share"])[5:].all()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Metrics of connections, data units and sockets against what was put into the files."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -48,11 +50,57 @@ def test_shares_of_connections(run_dir, values):
     assert found["connections_finished_share", "all"] == 98
 
 
-def test_no_finished_connection_gives_no_times(run_dir, values, change):
+def test_no_finished_connection_reaches_no_percentile(run_dir, values, change):
+    """Twenty connections a second that start in ten seconds, none of which ends: each counts with all ten."""
     change(run_dir, "connections", lambda table: table.assign(status="unfinished"))
     found = values(run_dir)
-    assert found["connections_finished_share", "all"] == 0
-    assert ("flow_completion_time_mean", "all") not in found
+    assert found["connections_finished_share", "all"] == 0 and found["flows_completed", "all"] == 0
+    assert found["flow_completion_time_p50", "all"] == math.inf
+    assert found["flow_completion_time_mean", "all"] == pytest.approx(10)
+
+
+def test_unfinished_connections_are_not_left_out(run_dir, values, change):
+    """Large responses do not end: a sixth of all, and the slowest of those that would have."""
+    def cut(table):
+        large = table["acc_bytes_asked"] > 300_000
+        return table.assign(status=table["status"].mask(large, "unfinished"), end_us=table["end_us"].mask(large),
+                            acc_bytes_delivered=table["acc_bytes_delivered"].mask(large, 100_000))
+    before = values(run_dir)
+    change(run_dir, "connections", cut)
+    found = values(run_dir)
+    assert found["flow_completion_time_p50", "all"] == before["flow_completion_time_p50", "all"]
+    assert found["flow_completion_time_mean", "all"] > 2 * before["flow_completion_time_mean", "all"]
+    assert found["flow_completion_time_p99", "all"] == math.inf
+    assert found["flow_completion_time_p50", "bytes_316228_to_1000000"] == math.inf
+    table = pd.read_csv(run_dir / "raw/connections.csv.gz")
+    rows = table[(table["scheduled_us"] >= 2_000_000) & (table["status"] == "unfinished")]
+    missing = (rows["acc_bytes_asked"] - rows["acc_bytes_delivered"]).sum()
+    assert found["connections_unfinished", "all"] == len(rows)
+    assert found["unfinished_bytes", "all"] == pytest.approx(missing / 1e6)
+    started = table[table["scheduled_us"] >= 2_000_000]
+    asked = started["init_bytes_asked"].sum() + started["acc_bytes_asked"].sum()
+    assert found["unfinished_bytes_share", "all"] == pytest.approx(100 * missing / asked)
+
+
+def test_what_failed_is_never_finished(run_dir, values, change):
+    """Two of three fail at once: no time at which half are done, however long one waits."""
+    change(run_dir, "connections", lambda table: table.assign(
+        status=table["status"].mask(table["conn"] % 3 > 0, "failed: ETIMEDOUT")))
+    assert values(run_dir)["flow_completion_time_p50", "all"] == math.inf
+
+
+def test_connections_that_could_not_start_wait_since_they_were_due(run_dir, values, change):
+    change(run_dir, "connections", lambda table: table.assign(
+        start_us=pd.NA, connected_us=pd.NA, end_us=pd.NA, status="unfinished"))
+    assert values(run_dir)["flow_completion_time_mean", "all"] == pytest.approx(10)
+
+
+def test_undelivered_units_count_until_the_end(run_dir, values, change):
+    """Responses are sent from 25 ms after the connection; none arrives."""
+    change(run_dir, "adus", lambda table: table.assign(delivered_us=table["delivered_us"].mask(table["side"] == "a")))
+    found = values(run_dir)
+    assert found["adus_delivered", DOWN] == 0 and found["adu_response_time_p50", DOWN] == math.inf
+    assert found["adu_response_time_mean", UP] == pytest.approx(20.5)
 
 
 def test_adu_response_per_direction(run_dir, values):
@@ -72,6 +120,25 @@ def test_goodput_shares_a_unit_that_straddles_the_start(run_dir, values, change)
     change(run_dir, "adus", lambda table: table.head(1).assign(
         side="a", bytes=4_000_000, sent_us=1_000_000, delivered_us=5_000_000))
     assert values(run_dir)["goodput", DOWN] == pytest.approx(3_000_000 * 8 / 1e7)
+
+
+def test_tcp_goodput_counts_what_has_arrived_of_unfinished_units(run_dir, values, change):
+    """One response of 4 MB, sent at 7 s, of which 1 MB has arrived at the end, at 12 s; and one of 1 MB before."""
+    def adus(table):
+        return pd.concat([table.head(1).assign(side="a", bytes=size, sent_us=sent_us, delivered_us=delivered_us)
+                          for size, sent_us, delivered_us in ((1_000_000, 3_000_000, 4_000_000),
+                                                              (4_000_000, 7_000_000, pd.NA))])
+    change(run_dir, "adus", adus)
+    change(run_dir, "connections", lambda table: table.assign(acc_bytes_delivered=table["acc_bytes_delivered"].where(
+        table["conn"] + table["source"] > 0, 2_000_000)))
+    found = values(run_dir)
+    assert found["goodput", DOWN] == pytest.approx(1_000_000 * 8 / 1e7)
+    assert found["tcp_goodput", DOWN] == pytest.approx(2_000_000 * 8 / 1e7)
+
+
+def test_tcp_goodput_is_goodput_where_all_is_delivered(run_dir, values):
+    found = values(run_dir)
+    assert found["tcp_goodput", UP] == pytest.approx(found["goodput", UP], rel=1e-3)
 
 
 def test_sockets_of_senders(run_dir, values):

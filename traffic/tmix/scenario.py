@@ -36,7 +36,7 @@ import json
 import os
 import pathlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from testbed import fields
@@ -48,6 +48,8 @@ from traffic.tmix.synth import SynthParameters, decode
 FIRST_PORT = 5000
 _MOST_SOURCES = 10_000
 _DESCRIPTION = "description.json"
+#: makes the plan files of a component: (folder with them, what workload.json says of them)
+Plans = Callable[[Any, Component, Context], tuple[pathlib.Path, dict[str, Any]]]
 
 
 def _weights(value: Any) -> tuple[float, ...] | dict[str, float]:
@@ -201,26 +203,28 @@ def validate(section: Section, _component: Component, network: Mapping[str, Any]
 
 def flows(section: Section, component: Component, context: Context) -> list[Flow]:
     """One for each source, or for each share of a source's connections."""
-    shares = _shares(section, component)
+    each = shares(section, component)
     return [Flow(**dataclasses.asdict(route), start_us=component.start_us, stop_us=component.stop_us, source=source,
                  both_ways=True, wants_source_range=True)
-            for source, route in enumerate(_routes(section, context.network)) for _ in range(shares)]
+            for source, route in enumerate(_routes(section, context.network)) for _ in range(each)]
 
 
-def _shares(section: Section, component: Component) -> int:
+def shares(section: Section, component: Component) -> int:
+    """How many plans each source's connections are dealt out to."""
     return max(len(component.variants), 1) if section.mix == "connections" else 1
 
 
-def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
-    """Vectors -> plans in context.work_dir, one job file per host."""
+def prepare(section: Section, component: Component, flows: list[Flow], context: Context,
+            made_by: Plans | None = None) -> Prepared:
+    """Vectors -> plans in context.work_dir, one job file per host; made_by: instead of `plans`."""
     from traffic.tmix.workload import plan_name
-    shares = _shares(section, component)
-    folder, description = _plans(section, component, context)
+    shares_of_each = shares(section, component)
+    folder, description = (made_by or plans)(section, component, context)
     endpoints: dict[str, list[dict[str, Any]]] = {}
     for place, flow in enumerate(flows):
-        source, share = divmod(place, shares)
-        plan = f"{component.name}-{plan_name(source, share, shares)}"
-        _link(folder / plan_name(source, share, shares), context.work_dir / plan)
+        source, share = divmod(place, shares_of_each)
+        plan = f"{component.name}-{plan_name(source, share, shares_of_each)}"
+        _link(folder / plan_name(source, share, shares_of_each), context.work_dir / plan)
         flow.connections = description["plans"][source][share]
         for role, node, local, peer, cca in (
                 ("acceptor", flow.receiver, flow.dst, flow.src, flow.receiver_cca),
@@ -239,14 +243,14 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
     return Prepared(programs, {"mix": section.mix, **{k: v for k, v in description.items() if k != "plans"}})
 
 
-def _plans(section: Section, component: Component, context: Context) -> tuple[pathlib.Path, dict[str, Any]]:
+def plans(section: Section, component: Component, context: Context) -> tuple[pathlib.Path, dict[str, Any]]:
     """(folder with the plans, what build_workload says of them), made once for all runs that share a folder.
 
     Which congestion controls there are decides nothing of them.
     """
     key = hashlib.sha256(json.dumps([
         fields.encode(section), component.name, component.start_us, component.stop_us, component.seed,
-        _shares(section, component), context.network, dict(context.timing)], sort_keys=True).encode()).hexdigest()
+        shares(section, component), context.network, dict(context.timing)], sort_keys=True).encode()).hexdigest()
     shared = (context.shared_dir or context.work_dir) / f"plans-{key[:16]}"
     shared.parent.mkdir(parents=True, exist_ok=True)
     with open(shared.with_name(shared.name + ".lock"), "w") as lock:
@@ -280,7 +284,7 @@ def _build(section: Section, component: Component, context: Context, folder: pat
         rates_bps={name: link["rate_bps"] for name, link in bottlenecks.items()},
         targets=section.target, load=section.load_percent / 100, seed=component.seed, begin_us=component.start_us,
         prefill_us=prefill_us, from_us=from_us, to_us=component.stop_us, scale=section.factor,
-        balance=section.balance, shares=_shares(section, component), windows=section.windows == "vector",
+        balance=section.balance, shares=shares(section, component), windows=section.windows == "vector",
         reverse=[] if section.reverse_load_percent is None else _reverse(section, context.network),
         reverse_load=None if section.reverse_load_percent is None else section.reverse_load_percent / 100,
         limits=Limits(section.most_size_bytes, section.most_connections, "most_size"), **_rules(section))

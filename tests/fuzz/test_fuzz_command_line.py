@@ -28,6 +28,8 @@ _COMMANDS = st.sampled_from([
     ["list"], ["list", "runs"], ["list", "topologies", "--json"], ["report"], ["verify"], ["judge"],
     ["tmix", "info"], ["tmix", "convert"], ["tmix", "convert", "file"], ["tmix", "synth", "out", "--duration"],
     ["tmix", "shuffle", "vectors", "out", "--bin"], ["tmix", "synth", "out", "--duration", "1", "--seed"],
+    ["tmix", "synth", "out", "--duration", "1", "--set"], ["tmix", "plot"], ["tmix", "plot", "vectors", "-o"],
+    ["tmix", "plot", "vectors", "-o", "page", "--rate"],
     ["run"], ["run", "access-link", "--seeds", "0", "--choose"], ["run", "access-link", "--engine"],
     [*_RUN, "--load"], [*_RUN, "--set"], [*_RUN, "--sweep"], [*_RUN, "--probe"],
     ["kernel", "--nosuch"], ["nosuch"], []])

@@ -12,7 +12,8 @@ _TIMES = ["busy_us", "rwnd_limited_us", "sndbuf_limited_us"]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    flows = [flow for flow in evidence.json("workload.json")["flows"] if flow["transport"] == "tcp"]
+    workload = evidence.json("workload.json")
+    flows = [flow for flow in workload["flows"] if flow["transport"] == "tcp"]
     samples = evidence.table("tcp_info", usecols=[*_SOCKET, *_TIMES]) if flows else None
     if samples is None:
         return
@@ -24,8 +25,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("suspect", "no sampled flow was busy: what limited the flows is not known")
         return
     components = list(dict.fromkeys(flow["component"] for flow in flows))
+    # whose receive windows are part of the traffic
+    given = {component["name"] for component in workload["components"] if component.get("windows") == "vector"}
     if len(components) < 2:
-        yield from _judge("sampled flows", last)
+        yield from _judge("sampled flows", last, components[0] in given)
         return
     sender, receiver = ends_of(last, flows)
     of = {flow["flow"]: flow["component"] for flow in flows}
@@ -33,14 +36,16 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for component in components:
         mine = owner[owner["component"] == component]
         if mine["busy_us"].sum():
-            yield from _judge(f"sampled flows of {component}", mine)
+            yield from _judge(f"sampled flows of {component}", mine, component in given)
         else:
             yield Finding("suspect", f"no sampled flow of {component} was busy: what limited its flows is not known")
 
 
-def _judge(whose: str, last: Any) -> Iterator[Finding]:
+def _judge(whose: str, last: Any, windows_given: bool) -> Iterator[Finding]:
     busy_us = last["busy_us"].sum()
     for column, what in (("rwnd_limited_us", "the receive window"), ("sndbuf_limited_us", "the send buffer")):
         share = last[column].sum() / busy_us
-        yield Finding("suspect" if share > _SHARE else "ok",
-                      f"{whose} were limited by {what} for {share:.2%} of their busy time")
+        meant = windows_given and column == "rwnd_limited_us"
+        yield Finding("suspect" if share > _SHARE and not meant else "ok",
+                      f"{whose} were limited by {what} for {share:.2%} of their busy time"
+                      f"{', as their vectors have it' * meant}")

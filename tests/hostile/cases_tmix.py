@@ -133,6 +133,8 @@ CASES = [
             {**_EIGHT, "traces/r7s3": _SEQ}),
     _traces("called-after-two-paths", "traffic.traces=traces", "r6s3r4s1 is called after 2 paths",
             {**_EIGHT, "traces/r6s3r4s1": _SEQ}),
+    _traces("windows-unknown", "traffic.windows=large", r"traffic\.windows: one of off, vector expected"),
+    _traces("windows-size", "traffic.windows=64 kB", r"traffic\.windows: "),
     _traces("overhead-unknown", "traffic.overhead=l3", r"traffic\.overhead: one of ip, l2, wire, suite expected"),
     _traces("overhead-number", "traffic.overhead=66", r"traffic\.overhead: one of ip, l2, wire, suite expected"),
     _traces("prefill-rule-unknown", "traffic.prefill_rule=none", r"traffic\.prefill_rule: one of uncongested, suite"),

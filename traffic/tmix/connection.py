@@ -153,6 +153,10 @@ class Connection:
         """Read all there is; note which ADUs are complete; go on if they were waited for."""
         if not self.receive_all(now):
             return
+        if self.end.options.limit_windows:
+            again = self.end.options.window_again(self.index)
+            if again:
+                set_option(self.fd, *again)
         read = self.read
         if read >= self.mark:
             end, op, mark = self.end, self.peer_op, self.mark
@@ -191,7 +195,7 @@ class Connection:
 
     def tune(self) -> None:
         """Choose SO_RCVLOWAT for the rest of the peer's current ADU."""
-        if self.end.options.limits_window(self.index):
+        if self.end.options.limit_windows:
             return      # more than the window never gathers
         rest = self.mark - self.read
         if rest > WHOLE_BYTES:

@@ -13,7 +13,7 @@ from errno import EPIPE, EPROTO
 from traffic.payload import PERIOD, STEP
 from traffic.tmix.buffers import KEPT_BYTES
 from traffic.tmix.records import FINISHED, NEVER, UNFINISHED
-from traffic.tmix.sockets import SEND_BUFFER_BYTES
+from traffic.tmix.sockets import SEND_BUFFER_BYTES, set_option
 from traffic.tmix.uring import LINK, QUIET
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
@@ -76,7 +76,10 @@ class Flow:
 
     def _receive(self) -> None:
         rest = self.mark - self.read
-        self.asked = asked = rest if rest < SEND_BUFFER_BYTES else SEND_BUFFER_BYTES
+        asked = rest if rest < SEND_BUFFER_BYTES else SEND_BUFFER_BYTES
+        if self.end.options.limit_windows and rest == self.end.peer_bytes[self.peer_op]:
+            asked = 1       # to set the window again
+        self.asked = asked
         self.buffer = buffer = self.loop.buffers.take()
         ring = self.ring
         ring.make_room()
@@ -115,6 +118,10 @@ class Flow:
             self.closes = True
             return self.close(now) if self.state == EOF else None
         self.take(n)
+        if self.end.options.limit_windows:
+            again = self.end.options.window_again(self.index)
+            if again:
+                set_option(self.fd, *again)
         if n < asked:       # closed before it had sent everything
             return self.fail(EPIPE, now)
         if self.read == self.mark:

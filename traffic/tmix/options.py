@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ETHERNET_MSS = 1460     # TCP_MAXSEG at or above this changes nothing
 # of the window: what waits to be read takes more memory than it has bytes, and the window is to shrink by it only
-_BUFFER_WINDOWS = 4
+_BUFFER_WINDOWS = 2
 _MOST_BUFFER_BYTES = 1 << 30
 
 
@@ -34,6 +34,7 @@ class Options:
     def __init__(self, plan: Plan, initiates: bool) -> None:
         self._mss: tuple[array[int], array[int]] | None = (plan.mss_init, plan.mss_acc) if initiates else None
         self._windows = plan.window_init if initiates else plan.window_acc
+        self.limit_windows = bool(self._windows)
 
     def at_first(self, index: int) -> list[Option]:
         """Before a connection is established, at the initiator; as soon as it is accepted, at the acceptor."""
@@ -55,9 +56,11 @@ class Options:
         own, peer = _effective(self._mss[0][index]), _effective(self._mss[1][index])
         return (IPPROTO_TCP, TCP_MAXSEG, own) if own != peer else None
 
-    def limits_window(self, index: int) -> bool:
-        """Whether a connection's receive window is that of its vector."""
-        return bool(self._windows and self._windows[index])
+    def window_again(self, index: int) -> Option | None:
+        """What is set when data begin to come: the kernel puts another clamp in its place when it sees how much memory
+        larger segments take (tcp_measure_rcv_mss)."""
+        window = self._windows[index] if self._windows else 0
+        return (IPPROTO_TCP, TCP_WINDOW_CLAMP, min(window, _MOST_BUFFER_BYTES)) if window else None
 
 
 def _effective(mss: int) -> int:

@@ -36,11 +36,11 @@ def test_windows_of_each_side():
     windows = [65535, 0, 1 << 32], [8000, 0, 1]
     for initiates, own in ((True, windows[0]), (False, windows[1])):
         found = options(initiates, [0] * 3, [0] * 3, windows)
-        assert found.at_first(0) == [(SOL_SOCKET, SO_RCVBUF, 4 * own[0]), (IPPROTO_TCP, TCP_WINDOW_CLAMP, own[0])]
-        assert found.at_first(1) == [] and [found.limits_window(n) for n in range(3)] == [True, False, True]
+        assert found.at_first(0) == [(SOL_SOCKET, SO_RCVBUF, 2 * own[0]), (IPPROTO_TCP, TCP_WINDOW_CLAMP, own[0])]
+        assert found.at_first(1) == [] and [bool(found.window_again(n)) for n in range(3)] == [True, False, True]
     # as much as an int and the kernel take
     assert [value for *_, value in options(True, [0] * 3, [0] * 3, windows).at_first(2)] == [1 << 30, 1 << 30]
-    assert options(True, [0], [0]).at_first(0) == [] and not options(True, [0], [0]).limits_window(0)
+    assert options(True, [0], [0]).at_first(0) == [] and not options(True, [0], [0]).limit_windows
 
 
 def test_the_second_packet_size_is_set_between_syn_and_answer(monkeypatch):

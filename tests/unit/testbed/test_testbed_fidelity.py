@@ -106,6 +106,18 @@ def test_a_load_is_judged_by_what_chance_does_to_it(findings, files, field, valu
     assert any("by chance alone 3.0%" in text for _, text in found) == (0.03 in chance.values())
 
 
+def test_windows_of_the_vectors_are_no_defect(findings, files):
+    def suspects():
+        return [text.partition(" for ")[0] for level, text in findings("windows", files) if level == "suspect"]
+    limit_windows(files["tcp_info"])
+    assert suspects() == ["sampled flows were limited by the receive window"]
+    files["workload.json"]["components"][0]["windows"] = "vector"
+    assert suspects() == []
+    assert any("10.00% of their busy time, as their vectors have it" in text for _, text in findings("windows", files))
+    limit_buffers(files["tcp_info"])
+    assert suspects() == ["sampled flows were limited by the send buffer"]
+
+
 def spoil_connections(table):
     table.loc[7, "acc_bytes_delivered"] = 8999
 

@@ -37,7 +37,7 @@ class CommandLine:
     def __call__(self, *arguments, **environment):
         """CompletedProcess of a command."""
         return subprocess.run([PROJECT / "bin/testbed", *arguments], capture_output=True, text=True,
-                              env={**self.environment, **environment}, timeout=300)
+                              env={**self.environment, **environment}, timeout=900)
 
     def start(self, *arguments):
         """Popen of a command; its standard error goes to a file."""

@@ -49,13 +49,16 @@ def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterat
     each = "" if len(targets) == 1 else " (" + ", ".join(
         f"{name} {counted_bps[name] / links[name]['rate_bps']:.1%}" for name in targets) + ")"
     chance = component.get("load_chance", 0.0)
+    searched = "; each seed has the scale at which it is met" if component.get("load_chance") == 0 else ""
     yield Finding("ok" if abs(error) <= max(_TARGET, steadiness.SIGMAS * chance) else "invalid",
                   f"{whose}offered load {offered / rate_bps:.2%} of {' + '.join(targets)}, target "
-                  f"{component['target_load']:.0%} ({error:+.2%}{_by_chance(chance)}){each}")
+                  f"{component['target_load']:.0%} ({error:+.2%}{searched or _by_chance(chance)}){each}")
     thirds = [sum(component["thirds_bps"][name][third] for name in targets) for third in range(3)]
     difference, chance = steadiness.difference(thirds), component.get("thirds_chance", 0.0)
+    chosen = f"; the arrangement was chosen for it, {component['shuffle_attempts']} tried" \
+        if component.get("balance") == "thirds" else ""
     yield Finding("ok" if difference <= steadiness.accepted(chance) else "suspect",
-                  f"{whose}second and last third of the offered load differ by {difference:.1%}{_by_chance(chance)}")
+                  f"{whose}second and last third of the offered load differ by {difference:.1%}{chosen}{_by_chance(chance)}")
 
 
 def _by_chance(deviation: float) -> str:

@@ -106,6 +106,15 @@ def test_a_load_is_judged_by_what_chance_does_to_it(findings, files, field, valu
     assert any("by chance alone 3.0%" in text for _, text in found) == (0.03 in chance.values())
 
 
+def test_what_seeds_have_in_common_is_said(findings, files):
+    def said():
+        return " ".join(text for _, text in findings("load", files))
+    assert "each seed has the scale" not in said() and "chosen" not in said()
+    files["workload.json"]["components"][0].update(load_chance=0.0, balance="thirds", shuffle_attempts=7)
+    assert "(+1.67%; each seed has the scale at which it is met)" in said()
+    assert "differ by 3.3%; the arrangement was chosen for it, 7 tried" in said()
+
+
 def test_windows_of_the_vectors_are_no_defect(findings, files):
     def suspects():
         return [text.partition(" for ")[0] for level, text in findings("windows", files) if level == "suspect"]

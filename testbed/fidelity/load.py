@@ -58,7 +58,8 @@ def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterat
     chosen = f"; the arrangement was chosen for it, {component['shuffle_attempts']} tried" \
         if component.get("balance") == "thirds" else ""
     yield Finding("ok" if difference <= steadiness.accepted(chance) else "suspect",
-                  f"{whose}second and last third of the offered load differ by {difference:.1%}{chosen}{_by_chance(chance)}")
+                  f"{whose}second and last third of the offered load differ by {difference:.1%}{chosen}"
+                  f"{_by_chance(chance)}")
 
 
 def _by_chance(deviation: float) -> str:

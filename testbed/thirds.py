@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 #: the most that the suite accepts
 LIMIT = 0.05
-#: How many standard deviations of chance are accepted. A sum of independent terms of random sign exceeds three times
-#: the root of their sum of squares with a probability of at most 2 exp(-3^2 / 2) = 2.2 %, however heavy their tail
-#: (Hoeffding's inequality), and of 0.3 % where no single term dominates.
-SIGMAS = 3.0
+#: How many standard deviations of chance are accepted. A sum of independent terms of random sign exceeds four times
+#: the root of their sum of squares with a probability of at most 2 exp(-4^2 / 2) = 0.07 %, however heavy their tail
+#: (Hoeffding's inequality).
+SIGMAS = 4.0
 
 
 def difference(thirds: Sequence[float]) -> float:

@@ -51,14 +51,14 @@ class FinishedRun:
         return {(row.metric, row.scope): row.value for row in table.itertuples()}
 
 
-def carry_out(points, engine, cca, seed, folder):
+def carry_out(points, engine, cca, seed, folder, keep_work=False):
     """The only point of a scenario in an engine -> FinishedRun."""
     subject = ccas.make_ready(ccas.parse(cca)[0], engine, print)
     plan, = campaign.make_plans(points, [subject], [seed], engine, print)
     store = Store(folder / "results")
     store.create()
     with store.shared_folder() as shared:
-        outcome = run.execute(run.Job(plan), engine, store, shared, min(os.sched_getaffinity(0)), lambda *_: None)
+        outcome = run.execute(run.Job(plan, keep_work=keep_work), engine, store, shared, min(os.sched_getaffinity(0)), lambda *_: None)
     return FinishedRun(store.run_dir(plan.id), outcome.error)
 
 

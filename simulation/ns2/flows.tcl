@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Single flows: TCP that sends all it can, or a number of bytes; UDP at a constant rate.
+#
+# A kind of agent that begins with FullTcp is two-way; others send one way, in whole packets, to a sink.
+
+Class Counted -superclass Application
+Counted instproc recv bytes {
+    $self instvar count bytes_seen
+    incr count
+    incr bytes_seen $bytes
+}
+
+proc begin_flows {orders} {
+    foreach order [orders_of $orders bulk] {
+        at_us [value $order start_us] [list start_bulk $order]
+    }
+    foreach order [orders_of $orders datagrams] {
+        begin_datagrams $order
+    }
+}
+
+proc start_bulk {order} {
+    global ns bulk bulk_kind
+    set flow [value $order flow]
+    set kind [value $order agent]
+    if {[string match FullTcp* $kind]} {
+        set sender [two_way_agent [value $order sender] $kind]
+        set receiver [two_way_agent [value $order receiver] $kind]
+        foreach agent [list $sender $receiver] {
+            counted $agent
+        }
+        $receiver listen
+    } else {
+        lassign [one_way_agents $order] sender receiver
+    }
+    $ns connect $sender $receiver
+    set bulk($flow) [list $order $sender $receiver]
+    set bytes [value $order bytes]
+    if {[string match FullTcp* $kind]} {
+        $sender advance-bytes [expr {$bytes ? $bytes : 1 << 30}]
+        if {!$bytes} {
+            refill $order $sender
+        }
+    } else {
+        $sender advanceby [expr {$bytes ? ($bytes + 1447) / 1448 : 1 << 30}]
+        if {!$bytes} {
+            # a one-way agent cannot be told to stop: its data end where they are
+            at_us [value $order stop_us] [list $sender set maxseq_ 0]
+        }
+    }
+}
+
+# Its count of bytes has 31 bits: more follows while the flow lasts.
+proc refill {order sender} {
+    if {[now_us] < [value $order stop_us]} {
+        $sender advance-bytes 100000000
+        at_us [expr {[now_us] + 1000000}] [list refill $order $sender]
+    }
+}
+
+proc counted {agent} {
+    global app_of
+    set app [new Counted]
+    $app set count 0
+    $app set bytes_seen 0
+    $app attach-agent $agent
+    $app start
+    set app_of($agent) $app
+}
+
+proc one_way_agents {order} {
+    global ns node_of host_of node_of_agent
+    set host [dict get $host_of [value $order sender]]
+    set kind [value $order agent]
+    set sender [new Agent/TCP/[lindex [split $kind :] 0]]
+    foreach {name setting} [list packetSize_ 1448 tcpip_base_hdr_size_ 66 windowInit_ [value $host initcwnd] \
+            windowInitOption_ 1 window_ [expr {[value $host rcvbuf] / 1448}] minrto_ 0.2 tcpTick_ 0.001 rtxcur_init_ 1 \
+            timestamps_ true partial_ack_ true] {
+        $sender set $name $setting
+    }
+    $ns attach-agent [dict get $node_of [value $order sender]] $sender
+    if {[string match *:* $kind]} {
+        at_s [expr {[$ns now]}] [list $sender select_ca [lindex [split $kind :] 1]]
+    }
+    set sink [new Agent/TCPSink/Sack1/DelAck]
+    $sink set interval_ 0.04
+    $sink set ts_echo_rfc1323_ true
+    $sink set packetSize_ 66
+    $ns attach-agent [dict get $node_of [value $order receiver]] $sink
+    counted $sink
+    set node_of_agent($sender) [value $order sender]
+    return [list $sender $sink]
+}
+
+# -- UDP: sizes are those of frames ------------------------------------------------------------------
+
+proc begin_datagrams {order} {
+    global ns node_of datagrams
+    set size [expr {[value $order payload_bytes] + 42}]
+    set sender [udp_agent [value $order sender] $size]
+    set receiver [sink_agent [value $order receiver]]
+    counted $receiver
+    $ns connect $sender $receiver
+    set gap_ns [value $order gap_ns]
+    set most [expr {(1000 * ([value $order stop_us] - [value $order start_us]) + $gap_ns - 1) / $gap_ns}]
+    set datagrams([value $order flow]) [list $order $sender $receiver]
+    at_us [value $order start_us] [list send_datagram [value $order flow] $sender $size $gap_ns [value $order start_us] 0 \
+        $most]
+}
+
+proc udp_agent {node size} {
+    global ns node_of
+    set agent [new Agent/UDP]
+    $agent set packetSize_ $size
+    $ns attach-agent [dict get $node_of $node] $agent
+    return $agent
+}
+
+# What UDP arrives at: a UDP agent itself knows only of packets with real data in them.
+proc sink_agent {node} {
+    global ns node_of
+    set agent [new Agent/Null]
+    $ns attach-agent [dict get $node_of $node] $agent
+    return $agent
+}
+
+proc send_datagram {flow sender size gap_ns start_us number most} {
+    global sent_datagrams
+    $sender send $size
+    incr number
+    set sent_datagrams($flow) $number
+    if {$number < $most} {
+        at_us [expr {$start_us + $number * $gap_ns / 1e3}] [list send_datagram $flow $sender $size $gap_ns $start_us \
+            $number $most]
+    }
+}
+
+proc write_flows {} {
+    global bulk datagrams app_of sent_datagrams
+    set lines {}
+    foreach flow [lsort -integer [array names bulk]] {
+        lassign $bulk($flow) order sender receiver
+        lappend lines "{\"flow\": $flow, \"received_bytes\": [$app_of($receiver) set bytes_seen]}"
+    }
+    set more {}
+    foreach flow [lsort -integer [array names datagrams]] {
+        lassign $datagrams($flow) order sender receiver
+        set packet [expr {[value $order payload_bytes] + 28}]
+        set count [$app_of($receiver) set count]
+        set sent [expr {[info exists sent_datagrams($flow)] ? $sent_datagrams($flow) : 0}]
+        lappend more "{\"flow\": $flow, \"sent_packets\": $sent, \"sent_bytes\": [expr {$sent * $packet}],\
+            \"received_packets\": $count, \"received_bytes\": [expr {$count * $packet}], \"reordered_packets\": 0,\
+            \"duplicate_packets\": 0, \"socket_dropped_packets\": 0}"
+    }
+    set file [open flows.json w]
+    puts $file "{\"bulk\": \[[join $lines ", "]\],\n\"datagrams\": \[[join $more ", "]\]}"
+    close $file
+}

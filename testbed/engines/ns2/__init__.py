@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""ns-2, the simulator of the evaluation suite's first implementation (docs/simulators.md).
+
+Its own interpreter, Debian's `ns`, runs one fixed script, simulation/ns2/driver.tcl, which reads its orders as data.
+"""
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+from testbed import PROJECT_DIR
+from testbed.engines.base import Capabilities, Problem, Report
+from testbed.errors import EnvironmentProblem, RunFailed
+from testbed.files import sha256_of
+from testbed.plan import Plan
+from testbed.simulators import driver_orders as orders
+from testbed.simulators.engine import SimulatorEngine
+from testbed.simulators.workload import Work
+
+Json = dict[str, Any]
+_SCRIPTS = PROJECT_DIR / "simulation" / "ns2"
+_PROGRAM = "/usr/bin/ns"
+_QUEUES = ("pfifo", "bfifo", "red")
+
+#: two-way agents (below Agent/TCP) by the kernel's name and whether SACK is on
+_TWO_WAY = {("reno", 1): "FullTcp/Sack", ("reno", 0): "FullTcp/Newreno", ("reno_classic", 0): "FullTcp",
+            ("tahoe", 0): "FullTcp/Tahoe", ("reno_classic", 1): "FullTcp", ("tahoe", 1): "FullTcp/Tahoe"}
+#: one-way agents, for greedy flows only: Linux's modules in ns-2's Agent/TCP/Linux
+_ONE_WAY = ("bic", "cubic", "highspeed", "htcp", "hybla", "illinois", "lp", "scalable", "vegas", "veno", "westwood")
+
+
+class Engine(SimulatorEngine):
+    """Runs the script in Debian's ns-2."""
+    capabilities = Capabilities(clock="simulated", kernel=False, modules=False, probes=("queue", "sojourn", "tcp_info"))
+    SYSCTLS = {"net.ipv4.tcp_sack": (0, 1), "net.ipv4.tcp_ecn": (0,), "net.ipv4.tcp_slow_start_after_idle": (0, 1),
+               # what ns-2 does not have is off
+               "net.ipv4.tcp_dsack": (0,), "net.ipv4.tcp_frto": (0,), "net.ipv4.tcp_early_retrans": (0,),
+               "net.ipv4.tcp_recovery": (0,)}
+    MODULES = {name: (_SCRIPTS / "replay.tcl",) for name in ("tcp_tahoe", "tcp_reno_classic")}
+    HOSTS = tuple(name for name in SimulatorEngine.HOSTS if name != "ecn")
+
+    def problems(self) -> list[Problem]:
+        missing = [(_PROGRAM, "ns-2", "ns2"), (shutil.which("setpriv"), "setpriv", "util-linux")]
+        return [Problem(f"{what} is missing", f"apt-get install {package}") for path, what, package in missing
+                if not path or not os.access(path, os.X_OK)]
+
+    def prepare(self, report: Report) -> None:
+        pass
+
+    def find(self) -> bool:
+        return not self.problems()
+
+    def kernel_key(self) -> str:
+        try:
+            return f"ns2-{hashlib.sha256(open(_PROGRAM, 'rb').read()).hexdigest()[:12]}"
+        except OSError:
+            raise EnvironmentProblem("ns-2 is missing (apt-get install ns2)") from None
+
+    def environment(self) -> Json:
+        return {"simulator": "ns-2", "kernel_key": self.kernel_key()}
+
+    def code_sha256(self) -> str:
+        scripts = [sha256_of(path) for path in sorted(_SCRIPTS.glob("*.tcl"))]
+        return hashlib.sha256(" ".join([super().code_sha256(), *scripts]).encode()).hexdigest()
+
+    def congestion_controls(self) -> Sequence[str]:
+        return ("reno", *_ONE_WAY)
+
+    def command(self) -> list[str]:
+        # ns-2 must not outlive who started it
+        return ["setpriv", "--pdeathsig", "KILL", _PROGRAM, str(_SCRIPTS / "driver.tcl")]
+
+    def order_text(self, plan: Plan, work: Work, parts: Json) -> str:
+        network = plan.scenario["network"]
+        lossy = [link["name"] for link in network["links"] if link["loss_percent"] or link["lose_segments"]]
+        if lossy:
+            raise RunFailed(f"{lossy[0]}: engine ns2 loses packets in queues only")
+        sack = {name: int(settings["net.ipv4.tcp_sack"]) for name, settings in parts["sysctls"].items()}
+        many = {flow["flow"] for flow in (source.flow for source in work.sources)}
+
+        def chosen(flow: Json) -> Json:
+            kind = _TWO_WAY.get((flow["cca"], sack[flow["sender"]]))
+            if kind is None and flow["flow"] in many:
+                raise RunFailed(f"{flow['component']}: {flow['cca']} sends one way in ns-2, and only a greedy flow can "
+                                f"have it; for Tmix there are reno, newreno, sack, tahoe, reno-classic")
+            return {"cca": flow["cca"], "agent": kind or f"Linux:{flow['cca']}"}
+
+        return "".join([orders.line("run", seed=plan.seed % (2**31 - 2) + 1, duration_us=plan.timing["duration_us"]),
+                        *orders.network(network, parts["sysctls"], _QUEUES, self.name),
+                        *orders.measurements(network), *orders.traffic(work, chosen), *orders.probes(plan)])

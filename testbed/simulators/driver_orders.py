@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the drivers in simulation/ read: one line of words for each thing, key=value where there is a key."""
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from testbed.errors import RunFailed
+from testbed.plan import Plan
+from testbed.simulators import idle
+from testbed.simulators.workload import Work
+from topologies import queues
+
+Json = dict[str, Any]
+#: of a flow record, what its congestion control is to the simulator: more words for its order
+Chosen = Callable[[Json], Mapping[str, Any]]
+_PROBES: dict[str, dict[str, int]] = {
+    "queue": {"interval_us": 10_000, "edge_interval_us": 1_000_000}, "sojourn": {"interval_us": 10_000},
+    "tcp_info": {"interval_us": 1_000_000}, "tcp_probe": {}}
+
+
+def line(what: str, *words: str, **values: Any) -> str:
+    """One order. Nothing in it has a space: names and numbers were checked when the scenario was read."""
+    found = [what, *words, *(f"{key}={value:d}" if isinstance(value, bool) else f"{key}={value}"
+                             for key, value in values.items())]
+    for word in found:
+        if not word or word.split() != [word]:
+            raise RunFailed(f"{word!r} cannot be said in an order for a simulator")
+    return " ".join(found) + "\n"
+
+
+def network(description: Json, sysctls: Mapping[str, Json], kinds: Collection[str], engine: str) -> Iterator[str]:
+    """Nodes, links, routes. sysctls: of each node, as in a kernel; kinds: of queues that there are."""
+    for node in description["nodes"]:
+        settings = sysctls[node["name"]]
+        yield line("node", node["name"], host=node["role"] == "host", sack=settings["net.ipv4.tcp_sack"],
+                   ecn=settings["net.ipv4.tcp_ecn"], rcvbuf=settings["net.ipv4.tcp_rmem"].split()[-1],
+                   sndbuf=settings["net.ipv4.tcp_wmem"].split()[-1], initcwnd=node.get("initcwnd", 10),
+                   restart_after_idle=settings["net.ipv4.tcp_slow_start_after_idle"])
+    for link in description["links"]:
+        yield line("link", link["name"], **{key: link[key] for key in (
+            "from", "to", "device", "address", "rate_bps", "delay_us", "loss_percent", "bottleneck")},
+            **_queue(link, kinds, engine))
+        for number in link["lose_segments"]:
+            yield line("lose", link["name"], sequence=(number - 1) * 1448, copies=link["lose_copies"])
+    for node in description["nodes"]:
+        for to, via, device in node["routes"]:
+            yield line("route", node["name"], to=to, via=via, device=device)
+
+
+def _queue(link: Json, kinds: Collection[str], engine: str) -> Json:
+    """A link's queue and its options, booleans as numbers."""
+    kind, options = link["queue"], link["queue_options"]
+    if kind not in kinds:
+        raise RunFailed(f"{link['name']}: engine {engine} has no queue {kind}; there are: {', '.join(kinds)}")
+    found = {"queue": kind, **{name: int(value) if isinstance(value, bool) else value
+                               for name, value in options.items()}}
+    if kind == "red":
+        # tc's burst is a weight of the average, 2**-n
+        weight = queues.red_weight(options["min"], options["burst"], options["avpkt"])
+        assert weight is not None               # checked when the scenario was read
+        found["weight"] = 0.5**weight
+    return found
+
+
+def measurements(description: Json) -> Iterator[str]:
+    """What is measured before traffic."""
+    for number, echo in enumerate(idle.echoes(description)):
+        yield line("echo", number=number, **{"from": echo.path["initiator"]}, to=echo.path["acceptor"],
+                   to_address=echo.path["acceptor_address"], expected_us=round(echo.expected_us))
+    for one in idle.overloads(description):
+        senders = (word for sender in one.plan.senders for word in (sender.host, sender.target, sender.address))
+        yield line("overload", one.link["name"], *senders, interval_ns=one.interval_ns, fill_s=one.plan.fill_s,
+                   window_s=one.plan.window_s, drain_s=one.plan.drain_s)
+
+
+def traffic(work: Work, chosen: Chosen) -> Iterator[str]:
+    """All flows of a run."""
+    for source in work.sources:
+        flow, (first, count) = source.flow, source.initiator["ports"]
+        yield line("tmix", flow=flow["flow"], plan=source.plan, offset=source.offset, **source.counts,
+                   initiator=flow["sender"], initiator_address=flow["src"], acceptor=flow["receiver"],
+                   acceptor_address=flow["dst"], port=flow["dport"], first_port=first, ports=count,
+                   base_rtt_us=flow["base_rtt_us"], output=source.plan.with_suffix(""), **chosen(flow))
+    for flow in work.bulk:
+        yield line("bulk", flow=flow["flow"], sender=flow["sender"], receiver=flow["receiver"], src=flow["src"],
+                   dst=flow["dst"], sport=flow["sport"] or 0, dport=flow["dport"], start_us=flow["start_us"],
+                   stop_us=flow["stop_us"], bytes=flow["bytes"] or 0, **chosen(flow))
+    for one in work.datagrams:
+        flow = one.flow
+        yield line("datagrams", flow=flow["flow"], sender=flow["sender"], receiver=flow["receiver"], dst=flow["dst"],
+                   dport=flow["dport"], start_us=flow["start_us"], stop_us=flow["stop_us"], gap_ns=one.gap_ns,
+                   payload_bytes=one.payload_bytes)
+
+
+def probes(plan: Plan) -> Iterator[str]:
+    """What is sampled, and how often."""
+    for name, usual in _PROBES.items():
+        if name in plan.scenario["probes"]:
+            given = plan.scenario["probes"][name]
+            yield line(name, **{key: given.get(key, default) for key, default in usual.items()})

@@ -52,7 +52,8 @@ proc start_bulk {order} {
 
 # Its count of bytes has 31 bits: more follows while the flow lasts.
 proc refill {order sender} {
-    if {[now_us] < [value $order stop_us]} {
+    global ended
+    if {!$ended && [now_us] < [value $order stop_us]} {
         $sender advance-bytes 100000000
         at_us [expr {[now_us] + 1000000}] [list refill $order $sender]
     }
@@ -80,7 +81,7 @@ proc one_way_agents {order} {
     }
     $ns attach-agent [dict get $node_of [value $order sender]] $sender
     if {[string match *:* $kind]} {
-        at_s [expr {[$ns now]}] [list $sender select_ca [lindex [split $kind :] 1]]
+        $sender select_ca [lindex [split $kind :] 1]
     }
     set sink [new Agent/TCPSink/Sack1/DelAck]
     $sink set interval_ 0.04

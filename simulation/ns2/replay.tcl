@@ -20,7 +20,8 @@ Agent/TCP/FullTcp instproc done {} {
 Agent/TCP/FullTcp instproc done_data {} {}
 
 set sources {}
-set connected_poll_s 0.0005
+# how often a connection is asked whether it is established: a share of the time that it has taken so far
+set poll_share 0.02
 
 proc begin_sources {orders} {
     foreach order [orders_of $orders tmix] {
@@ -55,7 +56,10 @@ proc next_start {source} {
 }
 
 proc start_connection {source} {
-    global ns column next_connection source_order tcp peer_of end_of app_of started status record segment active zero
+    global ns column next_connection source_order tcp peer_of end_of app_of record active ended early
+    if {$ended} {
+        return
+    }
     set index $next_connection($source)
     incr next_connection($source)
     next_start $source
@@ -75,14 +79,16 @@ proc start_connection {source} {
         $app_of($tcp($end)) set end $end
         $tcp($end) set segsize_ [expr {$mss - 12}]
         prepare_end $end $source $index $side
-        set segment($end) [expr {$mss - 12}]
         set active($end) 1
     }
     set record($a,start) [now_us]
     $ns connect $tcp($a) $tcp($b)
     $tcp($b) listen
-    # the SYN goes with the first byte that is to be sent, which may be none yet
-    $tcp($a) advance-bytes 0
+    # data that wait for nothing go as soon as the connection is established, which is found out a little later
+    lassign [lrange $column($source,i,first) $index $index+1] first last
+    set early($a) [expr {$first < $last && [lindex $column($source,i,need) $first] == 0 && [lindex $column($source,i,wait) $first] == 0
+        ? [lindex $column($source,i,bytes) $first] : 0}]
+    $tcp($a) advance-bytes $early($a)
     set handshake_s [expr {[value $order base_rtt_us] / 1e6}]
     at_s [expr {[$ns now] + $handshake_s}] [list wait_connected $a $record($a,start)]
 }
@@ -142,28 +148,30 @@ proc two_way_agent {node kind} {
 
 # Nothing tells that a connection is established but the number of the byte that was acknowledged.
 proc wait_connected {a started} {
-    global ns tcp peer_of record status connected_poll_s state
-    if {![info exists status($a)] || $record($a,start) != $started} {
+    global ns tcp peer_of record poll_share state ended
+    if {$ended} {
         return
     }
     if {[$tcp($a) set ack_] < 0} {
-        at_s [expr {[$ns now] + $connected_poll_s}] [list wait_connected $a $started]
+        set taken_s [expr {([now_us] - $started) / 1e6}]
+        at_s [expr {[$ns now] + max(0.0002, $poll_share * $taken_s)}] [list wait_connected $a $started]
         return
     }
     set record($a,connected) [now_us]
     set state($a) data
     go_on $a
     # the acceptor knows when the acknowledgement, or the data with it, has come
-    wait_accepted $peer_of($a) 0
+    wait_accepted $peer_of($a) [now_us]
 }
 
-proc wait_accepted {b tries} {
-    global ns tcp state got connected_poll_s
-    if {$state($b) ne "connecting"} {
+proc wait_accepted {b since} {
+    global ns tcp state got poll_share ended
+    if {$ended || $state($b) ne "connecting"} {
         return
     }
     if {[$tcp($b) set ack_] < 0 && $got($b) == 0} {
-        at_s [expr {[$ns now] + $connected_poll_s}] [list wait_accepted $b [incr tries]]
+        set taken_s [expr {([now_us] - $since) / 1e6}]
+        at_s [expr {[$ns now] + max(0.0002, $poll_share * $taken_s)}] [list wait_accepted $b $since]
         return
     }
     set state($b) data
@@ -201,11 +209,13 @@ proc time_is_up {end} {
 
 # ns-2's send buffer has no end: what is written is written at once.
 proc begin_op {end} {
-    global op column source_of tcp sent
+    global op column source_of tcp sent early
     lassign $source_of($end) source side index
     set sent($source,$side,$op($end)) [now_us]
     set bytes [lindex $column($source,$side,bytes) $op($end)]
-    if {$bytes} {
+    if {[info exists early($end)] && $early($end)} {
+        set early($end) 0
+    } elseif {$bytes} {
         $tcp($end) advance-bytes $bytes
     }
     incr op($end)
@@ -301,7 +311,6 @@ proc write_records {source} {
     global column source_order record status got sent delivered
     set n [llength $column($source,start_us)]
     foreach {side role peer} {i initiator a a acceptor i} {
-        set columns(start) {}
         foreach name {start connected ended status got} {
             set columns($name) {}
         }

@@ -78,10 +78,10 @@ def traffic(work: Work, chosen: Chosen) -> Iterator[str]:
     """All flows of a run."""
     for source in work.sources:
         flow, (first, count) = source.flow, source.initiator["ports"]
-        yield line("tmix", flow=flow["flow"], plan=source.plan, offset=source.offset, **source.counts,
+        yield line("tmix", flow=flow["flow"], plan=source.plan.name, offset=source.offset, **source.counts,
                    initiator=flow["sender"], initiator_address=flow["src"], acceptor=flow["receiver"],
                    acceptor_address=flow["dst"], port=flow["dport"], first_port=first, ports=count,
-                   base_rtt_us=flow["base_rtt_us"], output=source.plan.with_suffix(""), **chosen(flow))
+                   base_rtt_us=flow["base_rtt_us"], output=source.plan.stem, **chosen(flow))
     for flow in work.bulk:
         yield line("bulk", flow=flow["flow"], sender=flow["sender"], receiver=flow["receiver"], src=flow["src"],
                    dst=flow["dst"], sport=flow["sport"] or 0, dport=flow["dport"], start_us=flow["start_us"],

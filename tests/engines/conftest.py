@@ -58,7 +58,8 @@ def carry_out(points, engine, cca, seed, folder, keep_work=False):
     store = Store(folder / "results")
     store.create()
     with store.shared_folder() as shared:
-        outcome = run.execute(run.Job(plan, keep_work=keep_work), engine, store, shared, min(os.sched_getaffinity(0)), lambda *_: None)
+        outcome = run.execute(run.Job(plan, keep_work=keep_work), engine, store, shared,
+                              min(os.sched_getaffinity(0)), lambda *_: None)
     return FinishedRun(store.run_dir(plan.id), outcome.error)
 
 

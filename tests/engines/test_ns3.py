@@ -194,10 +194,10 @@ def fake_driver(cache, script):
 
 
 @pytest.mark.parametrize("script, message", [
-    ("echo 'assert failed. cond=\"x\"' >&2; kill -ABRT $$", r"the ns-3 driver crashed \(SIGABRT\): assert failed. .*"),
+    ("echo 'assert failed. cond=\"x\"' >&2; kill -ABRT $$", r"the ns3 driver crashed \(SIGABRT\): assert failed. .*"),
     ("echo 'queue.csv: No space left on device' >&2; exit 1",
-     "the ns-3 driver ended with exit status 1: queue.csv: No space left on device"),
-    ("exit 3", "the ns-3 driver ended with exit status 3: without a word")])
+     "the ns3 driver ended with exit status 1: queue.csv: No space left on device"),
+    ("exit 3", "the ns3 driver ended with exit status 3: without a word")])
 def test_a_simulator_that_fails(cache, tmp_path, script, message):
     fake_driver(cache, script)
     (tmp_path / "s.yaml").write_text(json.dumps(small_scenario()))
@@ -208,9 +208,9 @@ def test_a_simulator_that_fails(cache, tmp_path, script, message):
 
 
 @pytest.mark.parametrize("tree, message", [
-    (small_scenario(**{"topology.central.queue": {"kind": "sfq"}}), "ns-3 has no queue sfq; there are: pfifo, "),
+    (small_scenario(**{"topology.central.queue": {"kind": "sfq"}}), "engine ns3 has no queue sfq; there are: pfifo, "),
     (small_scenario(hosts={"sysctls": {"net.ipv4.tcp_fack": 1}}),
-     "hosts.sysctls: engine ns3 cannot set net.ipv4.tcp_fack=1"),
+     "engine ns3 cannot set net.ipv4.tcp_fack=1"),
     (small_scenario(hosts={"jitter": "1 ms"}), "hosts.jitter: engine ns3 cannot set it; it has: ecn, sack, ")])
 def test_what_it_does_not_have(tmp_path, tree, message):
     (tmp_path / "s.yaml").write_text(json.dumps(tree))

@@ -10,7 +10,7 @@ control takes what sets up its sockets (`SOCKET`), so that a difference to the k
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from testbed.errors import UsageError
 
@@ -113,12 +113,6 @@ def parameters(cca: str) -> dict[str, str]:
     """{parameter: description} of a CCA."""
     own = {name: attribute.what for name, attribute in ALGORITHMS[cca].parameters.items()}
     return {**own, **{name: what for name, (_, what) in SOCKET.items()}}
-
-
-def not_possible(sysctls: Mapping[str, Any]) -> list[str]:
-    """Those sysctls whose values ns-3 cannot have, as name=value."""
-    return [f"{name}={value}" for name, value in sysctls.items()
-            if not str(value).lstrip("-").isdigit() or int(value) not in SYSCTLS.get(name, ())]
 
 
 def settings(cca: str, given: Mapping[str, str], version: tuple[int, int]) -> dict[str, str]:

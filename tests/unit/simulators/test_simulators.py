@@ -6,10 +6,10 @@ import sys
 import pandas as pd
 import pytest
 
-from testbed import raw_tables
-from testbed.engines.ns3 import ccas, driver_orders
+from testbed import engines, raw_tables
+from testbed.engines.ns3 import ccas
 from testbed.errors import RunFailed, UsageError
-from testbed.simulators import idle, process, tables, workload
+from testbed.simulators import driver_orders, idle, process, tables, workload
 
 
 def test_parameters_become_attributes():
@@ -40,16 +40,17 @@ def test_parameters_that_there_are_not(given, message):
 
 
 def test_sysctls_that_can_be_honoured():
-    assert ccas.not_possible({"net.ipv4.tcp_sack": 0, "net.ipv4.tcp_recovery": 0, "net.ipv4.tcp_ecn": "1"}) == []
-    assert ccas.not_possible({"net.ipv4.tcp_recovery": 1, "net.ipv4.tcp_x": "a b"}) == [
+    engine = engines.load("ns3")
+    assert engine._not_possible({"net.ipv4.tcp_sack": 0, "net.ipv4.tcp_recovery": 0, "net.ipv4.tcp_ecn": "1"}) == []
+    assert engine._not_possible({"net.ipv4.tcp_recovery": 1, "net.ipv4.tcp_x": "a b"}) == [
         "net.ipv4.tcp_recovery=1", "net.ipv4.tcp_x=a b"]
 
 
 def test_an_order_has_no_room_for_spaces():
-    assert driver_orders._line("link", "a_to_b", rate_bps=5, bottleneck=True) == "link a_to_b rate_bps=5 bottleneck=1\n"
+    assert driver_orders.line("link", "a_to_b", rate_bps=5, bottleneck=True) == "link a_to_b rate_bps=5 bottleneck=1\n"
     for words in ({"x": "a b"}, {"x": "a\nquit"}):
         with pytest.raises(RunFailed):
-            driver_orders._line("link", **words)
+            driver_orders.line("link", **words)
 
 
 def test_traffic_of_an_unknown_program_is_refused(tmp_path):

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The ns-2 engine: its network to the nanosecond, its traffic, its verdict, what it refuses."""
+import json
+import re
+
+import pytest
+
+from conftest import carry_out, small_scenario
+from testbed import ccas, engines, scenario
+from testbed.engines import ns2
+from testbed.errors import RunFailed, UsageError
+
+
+@pytest.fixture(scope="module")
+def greedy(run_in):
+    return run_in("ns2", small_scenario())
+
+
+def failed(tree, folder, cca="reno"):
+    """The error of a run that cannot be."""
+    (folder / "s.yaml").write_text(json.dumps(tree))
+    error = carry_out(scenario.expand(str(folder / "s.yaml"), {}, False, []), engines.load("ns2"), cca, 1, folder).error
+    assert error and "\n" not in error
+    return error
+
+
+def test_the_idle_network_is_exact(greedy):
+    """98 bytes cross 100, 10 and 100 Mbit/s there and back: 2 x (7.84 + 78.4 + 7.84) us beside 20 ms."""
+    checks = greedy.json("raw/checks.json")
+    path, = checks["paths"]
+    assert path["measured_rtt_us"] == pytest.approx(20_000 + 2 * (7.84 + 78.4 + 7.84), abs=1e-3)
+    for link in checks["bottlenecks"]:
+        assert link["measured_bps"] == pytest.approx(10e6, rel=1e-4)
+        assert 49 <= link["longest_queue_packets"] <= 50 and link["dropped_packets"] > 0
+    assert greedy.json("verdict.json")["verdict"] == "valid"
+
+
+def test_a_greedy_flow_fills_the_link(greedy):
+    """10 Mbit/s in frames of 1514 bytes carry 1448 bytes of data each; a full buffer holds a packet 50 x 1.2112 ms."""
+    assert greedy.metrics()["mean_throughput_l4", "flow_1"] == pytest.approx(10 * 1448 / 1514, rel=0.01)
+    queue = greedy.table("queue").query("link == 'right_to_left'")
+    assert 49 <= queue["backlog_packets"].max() <= 50 and queue["drops"].iloc[-1] > 0
+    assert 20_000 < greedy.table("sojourn").query("link == 'right_to_left'")["mean_us"].max() <= 50 * 1211.2
+
+
+@pytest.mark.parametrize("cca", ["newreno", "tahoe", "reno-classic", "cubic", "vegas", "westwood"])
+def test_other_congestion_controls(run_in, cca):
+    """Two-way agents and Linux's modules in one-way agents."""
+    finished = run_in("ns2", small_scenario(), cca=cca)
+    assert finished.json("verdict.json")["verdict"] == "valid"
+    assert 5 < finished.metrics()["throughput_mean", "right_to_left"] <= 10.01
+
+
+def test_constant_bit_rate(run_in):
+    """1014 bytes on the link every 4.056 ms for five seconds."""
+    finished = run_in("ns2", small_scenario(traffic={"kind": "cbr", "rate": "2 Mbit/s", "paths": ["n1->n2"]}))
+    udp, = finished.json("raw/guest.json")["traffic"]["cbr"]["flows"]
+    assert (udp["sent_packets"], udp["lost_packets"]) == (1233, 0)
+    assert finished.json("verdict.json")["verdict"] == "valid"
+
+
+def test_what_it_does_not_have(tmp_path):
+    tmix = small_scenario(traffic={"kind": "tmix", "target": "right_to_left", "load": "30 %"})
+    assert "tmix: cubic sends one way in ns-2" in failed(tmix, tmp_path, "cubic")
+    for change, message in (({"topology.central.queue": {"kind": "codel"}}, "has no queue codel; there are: pfifo, "),
+                            ({"topology.central.loss": "1 %"}, "engine ns2 loses packets in queues only"),
+                            ({"hosts": {"ecn": 1}}, "hosts.ecn: engine ns2 cannot set it")):
+        assert message in failed(small_scenario(**change), tmp_path)
+    for name, message in (("bbr", "engine ns2 has no congestion control 'bbr'"),
+                          ("libra", "it has tahoe, reno_classic")):
+        with pytest.raises((UsageError, RunFailed), match=re.escape(message)):
+            ccas.make_ready(*ccas.parse(name), engines.load("ns2"), print)
+
+
+def test_a_script_that_fails(tmp_path, monkeypatch):
+    right = ns2.Engine.order_text
+    monkeypatch.setattr(ns2.Engine, "order_text", lambda *args: right(*args).replace("duration_us=", "duration="))
+    assert failed(small_scenario(), tmp_path).startswith(
+        "the ns2 driver ended with exit status 1: driver.tcl: orders: no duration_us: run ")
+
+
+def test_a_missing_program(monkeypatch):
+    monkeypatch.setattr(ns2, "_PROGRAM", "/nowhere/ns")
+    assert [(p.message, p.fix) for p in engines.load("ns2").problems()] == [("ns-2 is missing", "apt-get install ns2")]

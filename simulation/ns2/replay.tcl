@@ -66,18 +66,13 @@ proc start_connection {source} {
     set order $source_order($source)
     set a $source.$index.i
     set b $source.$index.a
-    set mss 1460
-    foreach given [list [lindex $column($source,mss_init) $index] [lindex $column($source,mss_acc) $index]] {
-        if {$given && $given < $mss} {
-            set mss $given
-        }
-    }
     lassign [agents [value $order initiator] [value $order acceptor] [value $order agent]] tcp($a) tcp($b)
-    foreach {end other side} [list $a $b i $b $a a] {
+    foreach {end other side sizes} [list $a $b i mss_init $b $a a mss_acc] {
+        set mss [lindex $column($source,$sizes) $index]
         set peer_of($end) $other
         set end_of($tcp($end)) $end
         $app_of($tcp($end)) set end $end
-        $tcp($end) set segsize_ [expr {$mss - 12}]
+        $tcp($end) set segsize_ [expr {($mss && $mss < 1460 ? $mss : 1460) - 12}]
         prepare_end $end $source $index $side
         set active($end) 1
     }

@@ -365,7 +365,7 @@ class Source
         m_listener->SetAcceptCallback(
             [this](Ptr<Socket>, const Address& from) {
                 const size_t index = IndexOf(from);
-                m_listener->AcceptWith(SegmentOf(index));
+                m_listener->AcceptWith(SegmentOf(m_mssAcc[index]));
                 return true;
             },
             [this](Ptr<Socket> socket, const Address& from) {
@@ -443,20 +443,16 @@ class Source
         }
         const size_t index = m_next++;
         m_connecting[index] = Create<Peer>(m_init, m_acc, index);
-        m_connecting[index]->Connect(Endpoint::Make(m_init.node, m_settings, *m_init.host, SegmentOf(index)),
+        m_connecting[index]->Connect(Endpoint::Make(m_init.node, m_settings, *m_init.host,
+                                                    SegmentOf(m_mssInit[index])),
                                      m_firstPort + index % m_ports, m_acc.address, m_port);
         ScheduleNext();
     }
 
-    /// Bytes of data in a full segment: the smaller of the two sides' sizes, without time stamps.
-    uint32_t SegmentOf(size_t index) const
+    /// Bytes of data in a full segment that a side sends: its size if it has one, without time stamps.
+    static uint32_t SegmentOf(int64_t mss)
     {
-        uint32_t mss = ETHERNET_MSS;
-        for (int64_t given : {m_mssInit[index], m_mssAcc[index]})
-        {
-            mss = given ? std::min<uint32_t>(mss, given) : mss;
-        }
-        return mss - TIMESTAMP_BYTES;
+        return std::min<int64_t>(mss ? mss : ETHERNET_MSS, ETHERNET_MSS) - TIMESTAMP_BYTES;
     }
 
     /// The connection that comes from a port: the latest with that port that was started.

@@ -83,7 +83,10 @@ def read(workload: Mapping[str, Any], engine: str) -> Work:
             raise RunFailed(f"engine {engine} cannot send the traffic of component {program['component']}: it does not "
                             f"know what {program['module']} does")
     for plan, both in ends.items():
-        counts, offset = _plan_header(pathlib.Path(plan))
+        header, offset = _plan_header(pathlib.Path(plan))
+        if header.get("windows"):
+            raise RunFailed(f"windows: engine {engine} does not limit the receive windows of connections")
+        counts = {name: header[name] for name in ("connections", "init_ops", "acc_ops")}
         work.sources.append(Source(flows[both[INITIATOR]["flow"]], pathlib.Path(plan), both[INITIATOR],
                                    both[ACCEPTOR], counts, offset))
     work.bulk.sort(key=lambda flow: int(flow["flow"]))
@@ -98,9 +101,9 @@ def refuse_hosts(hosts: Json, possible: Collection[str], engine: str) -> None:
             raise RunFailed(f"hosts.{fields.plain(name)}: engine {engine} cannot set it; it has: {', '.join(possible)}")
 
 
-def _plan_header(path: pathlib.Path) -> tuple[dict[str, int], int]:
-    """(counts, where the columns begin) of a plan file."""
+def _plan_header(path: pathlib.Path) -> tuple[Json, int]:
+    """(header, where the columns begin) of a plan file."""
     with open(path, "rb") as file:
         file.seek(len(MAGIC))
-        header = json.loads(file.readline())
-        return {name: header[name] for name in ("connections", "init_ops", "acc_ops")}, file.tell()
+        header: Json = json.loads(file.readline())
+        return header, file.tell()

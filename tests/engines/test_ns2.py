@@ -62,6 +62,8 @@ def test_constant_bit_rate(run_in):
 def test_what_it_does_not_have(tmp_path):
     tmix = small_scenario(traffic={"kind": "tmix", "target": "right_to_left", "load": "30 %"})
     assert "tmix: cubic sends one way in ns-2" in failed(tmix, tmp_path, "cubic")
+    tmix["traffic"]["windows"] = "vector"
+    assert "windows: engine ns2 does not limit the receive windows" in failed(tmix, tmp_path)
     for change, message in (({"topology.central.queue": {"kind": "codel"}}, "has no queue codel; there are: pfifo, "),
                             ({"topology.central.loss": "1 %"}, "engine ns2 loses packets in queues only"),
                             ({"hosts": {"ecn": 1}}, "hosts.ecn: engine ns2 cannot set it")):

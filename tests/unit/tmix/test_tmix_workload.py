@@ -298,6 +298,22 @@ def test_own_traces_are_scaled_to_the_target(tmp_path):
     assert abs(made["load_error"]) < 0.01 and made["thirds_difference"] < 0.02
 
 
+def test_a_mean_scale_of_traces_is_that_of_all_of_them(tmp_path):
+    files = small_traces(tmp_path)
+    made = [build(files, tmp_path / "plans", [10_000, 20_000], load=0.6, seed=seed, prefill_us=0, from_us=0,
+                  to_us=20_000_000, scale="mean") for seed in (1, 2)]
+    unscaled_bps = 2 * 500 * 8 * (10_000 + 7 * 66 + 74 + 66 + 132)
+    assert made[0]["scale"] == made[1]["scale"] == pytest.approx(unscaled_bps / 60e6, rel=1e-3)
+    assert all(0 < one["load_chance"] < 0.01 and abs(one["load_error"]) < 0.01 for one in made)
+
+
+def test_both_loads_are_counted_with_the_same_headers(tmp_path):
+    made = build(Synthesised(), tmp_path, load=0.6, seed=1, reverse=["left_to_right"], reverse_load=0.2,
+                 overhead="wire", **QUICK)
+    assert made["counted_bps"]["left_to_right"] == pytest.approx(20e6, rel=0.05)
+    assert made["offered_bps"]["left_to_right"] < 0.97 * made["counted_bps"]["left_to_right"]
+
+
 def test_fixed_scale_is_used_as_it_is(tmp_path):
     made = build(small_traces(tmp_path), tmp_path / "plans", [10_000, 20_000], load=0.6, seed=1, prefill_us=0,
                  from_us=0,

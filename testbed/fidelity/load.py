@@ -60,6 +60,19 @@ def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterat
     yield Finding("ok" if difference <= steadiness.accepted(chance) else "suspect",
                   f"{whose}second and last third of the offered load differ by {difference:.1%}{chosen}"
                   f"{_by_chance(chance)}")
+    if "reverse_load" in component:
+        yield _reverse(component, links, counted_bps, whose)
+
+
+def _reverse(component: _Component, links: dict[str, Any], counted_bps: dict[str, float], whose: str) -> Finding:
+    """What the links against the target are offered, where the scenario says what it is to be."""
+    names = component["reverse_links"]
+    share = sum(counted_bps[name] for name in names) / sum(links[name]["rate_bps"] for name in names)
+    error = share / component["reverse_load"] - 1
+    # nothing is fitted to the measured part unless the scale is
+    met = abs(error) <= _TARGET or component.get("load_chance", 0.0) > 0
+    return Finding("ok" if met else "invalid", f"{whose}offered load {share:.2%} of {' + '.join(names)}, against the "
+                                               f"target, {component['reverse_load']:.0%} wanted ({error:+.2%})")
 
 
 def _by_chance(deviation: float) -> str:

@@ -106,6 +106,17 @@ def test_a_load_is_judged_by_what_chance_does_to_it(findings, files, field, valu
     assert any("by chance alone 2.0%" in text for _, text in found) == (0.02 in chance.values())
 
 
+@pytest.mark.parametrize("changes, level, message", [
+    ({"reverse_load": 0.09}, "ok", "offered load 9.00% of left_to_right, against the target, 9% wanted (+0.00%)"),
+    ({"reverse_load": 0.10}, "invalid", "10% wanted (-10.00%)"), ({"reverse_load": 0.08}, "invalid", "(+12.50%)"),
+    # nothing was fitted to the measured part
+    ({"reverse_load": 0.10, "load_chance": 0.02}, "ok", "10% wanted"),
+    ({"reverse_load": 0.10, "counted_bps": {"right_to_left": 61e6, "left_to_right": 10e6}}, "ok", "(+0.00%)")])
+def test_the_load_against_the_target_is_judged(findings, files, changes, level, message):
+    files["workload.json"]["components"][0].update(reverse_links=["left_to_right"], **changes)
+    assert any(got == level and message in text for got, text in findings("load", files))
+
+
 def test_what_seeds_have_in_common_is_said(findings, files):
     def said():
         return " ".join(text for _, text in findings("load", files))

@@ -2,7 +2,8 @@
 """The fidelity verdict: can this run be trusted?
 
 Every file here is one check, found by listing: `check(evidence)` yields `Finding`s. The verdict is the
-worst of them. A check that cannot see its evidence says so as `suspect`; none may pass for want of data.
+worst of them. docs/verdict.md lists what each sees, and its tolerance. A check that cannot see its evidence says so
+as `suspect`; none may pass for want of data.
 
 A check may say what it needs: `NEEDS = ("kernel",)` are names of capabilities (testbed/engines/base.py),
 `NEEDS = ("counters.json",)` are raw files. A kernel's runs leave every raw file, so that a missing one is bad there;
@@ -111,7 +112,8 @@ def judge(evidence: Evidence) -> Json:
                     raise ValueError(f"level {finding.level!r} is none of {', '.join((*LEVELS, NOT_APPLICABLE))}")
                 checks.append(_entry(name, finding.level, finding.message))
         except Exception as problem:            # the fault of the check, or of what it was given to read
-            checks.append(_entry(name, "suspect", f"the check itself failed: {type(problem).__name__}: {problem}"))
+            words = " ".join(str(problem).split())
+            checks.append(_entry(name, "suspect", f"the check itself failed: {type(problem).__name__}: {words}"))
             errors.append({"where": f"check {name}", "traceback": traceback.format_exc()})
     worst = max((LEVELS.index(c["level"]) for c in checks if c["level"] in LEVELS), default=1)
     return {"verdict": VERDICTS[LEVELS[worst]], "reasons": [c for c in checks if c["level"] in LEVELS[1:]],

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Offered load against its target, its steadiness, and what the target links carried of it."""
+"""Offered load against its target, its steadiness, and what the target links carried of it, at every load."""
 from collections.abc import Iterator
 from typing import Any
 
 from testbed import thirds as steadiness
-from testbed.fidelity import Evidence, Finding
+from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 
 _TARGET, _CARRIED = 0.05, 0.10
-#: above this load a link cannot be expected to carry what is offered
-_CARRIED_UP_TO = 0.7
+#: of its rate: what a link carries at least that is offered as much as it can carry, or more
+_OVERLOADED = 0.85
+#: bytes on a link for each of payload, in full segments
+_FRAME, _SEGMENT = 1514, 1448
 
 _Component = dict[str, Any]
 
@@ -37,7 +39,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("suspect", "the bottleneck was not sampled: carried load unknown")
         return
     for name in dict.fromkeys(name for component in loaded for name in component["target_links"]):
-        yield _carried(name, links[name]["rate_bps"], loaded, workload["flows"], queue[queue["link"] == name])
+        yield _carried(name, links[name]["rate_bps"], loaded, workload["flows"], queue[queue["link"] == name],
+                       _waiting_bytes(evidence, name, workload["flows"]))
 
 
 def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterator[Finding]:
@@ -79,15 +82,16 @@ def _by_chance(deviation: float) -> str:
     return f"; by chance alone {deviation:.1%} (standard deviation)" if deviation else ""
 
 
-def _carried(name: str, rate_bps: int, loaded: list[_Component], flows: list[dict[str, Any]], queue: Any) -> Finding:
+def _carried(name: str, rate_bps: int, loaded: list[_Component], flows: list[dict[str, Any]], queue: Any,
+             waiting_bytes: float) -> Finding:
     """What a link carried, against all that was offered to it."""
     known = {component["name"] for component in loaded}
     here = [flow for flow in flows if name in [*flow["hops"], *flow["hops_back"]]]
     others = [flow for flow in here if flow["component"] not in known and name in flow["hops"]]
     if any(flow["rate_bps"] is None for flow in others):
         names = sorted({flow["component"] for flow in others if flow["rate_bps"] is None})
-        return Finding("ok", f"{name} also carries {', '.join(names)}, which take what they can get: "
-                             "carried load not compared")
+        return Finding(NOT_APPLICABLE, f"{name} also carries {', '.join(names)}, which take what they can get: "
+                                       "carried load not compared")
     offering = [component for component in loaded if component["name"] in {flow["component"] for flow in here}]
     from_us = min(component["measured_us"][0] for component in offering)
     to_us = max(component["measured_us"][1] for component in offering)
@@ -101,10 +105,23 @@ def _carried(name: str, rate_bps: int, loaded: list[_Component], flows: list[dic
         return Finding("suspect", f"{len(inside)} samples of {name} in the measured part: carried load unknown")
     seconds = (inside["t_us"].iloc[-1] - inside["t_us"].iloc[0]) / 1e6
     carried = (inside["sent_bytes"].iloc[-1] - inside["sent_bytes"].iloc[0]) * 8 / seconds
-    difference = carried / offered - 1
-    message = f"{name} carried {carried / 1e6:.2f} Mbit/s of {offered / 1e6:.2f} offered ({difference:+.1%})"
-    if offered <= _CARRIED_UP_TO * rate_bps:
-        return Finding("suspect" if abs(difference) > _CARRIED else "ok", message)
-    # more than it carries of a load that it can carry, or else the load was not there
-    least = (1 - _CARRIED) * _CARRIED_UP_TO * rate_bps
-    return Finding("suspect" if carried < least else "ok", message)
+    # what was asked for and had not arrived at the end cannot have been carried
+    waiting = waiting_bytes * _FRAME / _SEGMENT * 8 / seconds
+    message = (f"{name} carried {carried / 1e6:.2f} Mbit/s of {offered / 1e6:.2f} offered "
+               f"({carried / offered - 1:+.1%}); what waited at the end makes {waiting / 1e6:.2f}")
+    fits = offered * (1 - _CARRIED) - waiting <= carried <= offered * (1 + _CARRIED)
+    busy = offered < rate_bps or carried >= _OVERLOADED * rate_bps
+    return Finding("ok" if fits and busy else "suspect", message)
+
+
+def _waiting_bytes(evidence: Evidence, name: str, flows: list[dict[str, Any]]) -> float:
+    """Payload that connections asked for in the direction of a link and did not get."""
+    connections = evidence.table("connections", low_memory=False)
+    if connections is None:
+        return 0.0
+    total = 0.0
+    for side, hops in (("init", "hops"), ("acc", "hops_back")):
+        sources = {flow["source"] for flow in flows if flow["source"] is not None and name in flow[hops]}
+        mine = connections[connections["source"].isin(sources)]
+        total += (mine[f"{side}_bytes_asked"] - mine[f"{side}_bytes_delivered"].fillna(0)).sum()
+    return float(total)

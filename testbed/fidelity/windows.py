@@ -1,51 +1,99 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Flows limited by the receive window or the send buffer tell nothing of congestion control."""
+"""Flows limited by the receive window, the send buffer or their application tell nothing of congestion control."""
 from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
+from testbed.fidelity._measured import inside, interval_us
 from testbed.fidelity._sockets import ends_of
 
+#: of the time in which a flow has something to send (buffers), or of the samples (application)
 _SHARE = 0.05
 _SOCKET = ["node", "src", "sport", "dst", "dport"]
 _TIMES = ["busy_us", "rwnd_limited_us", "sndbuf_limited_us"]
+_LIMITS = (("rwnd_limited_us", "the receive window"), ("sndbuf_limited_us", "the send buffer"))
+#: what a program sends before its data (iperf3's cookie) marks the first windows: they do not count
+_FIRST_BYTES = 128 << 10
+_LEAST_SAMPLES = 20
+_MOST_NAMED = 5
+
+Json = dict[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    workload = evidence.json("workload.json")
-    flows = [flow for flow in workload["flows"] if flow["transport"] == "tcp"]
-    samples = evidence.table("tcp_info", usecols=[*_SOCKET, *_TIMES]) if flows else None
+    flows = [flow for flow in evidence.flows if flow["transport"] == "tcp"]
+    samples = evidence.table("tcp_info", usecols=lambda name: name in {
+        "t_us", *_SOCKET, *_TIMES, "app_limited", "bytes_acked"}) if flows else None
     if samples is None:
         return
-    last = samples.groupby(_SOCKET, sort=False, as_index=False)[_TIMES].max()
     if not evidence.can("kernel") and samples["busy_us"].isna().all():
         yield Finding(NOT_APPLICABLE, "the engine does not tell what limited the flows")
         return
+    last = _grown(samples, interval_us(evidence)[0])
     if not last["busy_us"].sum():
         yield Finding("suspect", "no sampled flow was busy: what limited the flows is not known")
         return
-    components = list(dict.fromkeys(flow["component"] for flow in flows))
-    # whose receive windows are part of the traffic
-    given = {component["name"] for component in workload["components"] if component.get("windows") == "vector"}
-    if len(components) < 2:
-        yield from _judge("sampled flows", last, components[0] in given)
-        return
     sender, receiver = ends_of(last, flows)
-    of = {flow["flow"]: flow["component"] for flow in flows}
-    owner = last.assign(component=[of.get(number, "") for number in sender + receiver])
-    for component in components:
-        mine = owner[owner["component"] == component]
-        if mine["busy_us"].sum():
-            yield from _judge(f"sampled flows of {component}", mine, component in given)
-        else:
+    last = last.assign(flow=sender + receiver)
+    # whose receive windows are part of the traffic
+    given = {component["name"] for component in evidence.workload["components"] if component.get("windows") == "vector"}
+    for component in dict.fromkeys(flow["component"] for flow in flows):
+        mine = [flow for flow in flows if flow["component"] == component]
+        own = last[last["flow"].isin([flow["flow"] for flow in mine])]
+        if not own["busy_us"].sum():
             yield Finding("suspect", f"no sampled flow of {component} was busy: what limited its flows is not known")
+            continue
+        yield from _buffers(component, own, component in given)
+        yield from _applications(component, mine, samples, evidence)
 
 
-def _judge(whose: str, last: Any, windows_given: bool) -> Iterator[Finding]:
-    busy_us = last["busy_us"].sum()
-    for column, what in (("rwnd_limited_us", "the receive window"), ("sndbuf_limited_us", "the send buffer")):
-        share = last[column].sum() / busy_us
-        meant = windows_given and column == "rwnd_limited_us"
-        yield Finding("suspect" if share > _SHARE and not meant else "ok",
-                      f"{whose} were limited by {what} for {share:.2%} of their busy time"
-                      f"{', as their vectors have it' * meant}")
+def _grown(samples: Any, from_us: int) -> Any:
+    """By how much the times of each socket have grown since its last sample before the measurement interval."""
+    last = samples.groupby(_SOCKET, sort=False)[_TIMES].max()
+    before = samples[samples["t_us"] <= from_us].groupby(_SOCKET, sort=False)[_TIMES].max()
+    # it shrinks where a new socket has the addresses and ports of an old one
+    return (last - before.reindex(last.index).fillna(0)).clip(lower=0).reset_index()
+
+
+def _buffers(component: str, last: Any, windows_given: bool) -> Iterator[Finding]:
+    """Each flow by itself; of a source all its sampled connections together."""
+    most = f"more than {_SHARE:.0%} of their busy time"
+    times = last.groupby("flow")[_TIMES].sum()
+    times = times[times["busy_us"] > 0]
+    for column, what in _LIMITS:
+        shares = times[column] / times["busy_us"]
+        over = shares[shares > _SHARE].sort_values(ascending=False)
+        total = times[column].sum() / times["busy_us"].sum()
+        if windows_given and column == "rwnd_limited_us":
+            yield Finding("ok", f"{len(times)} flows of {component} were limited by {what} for {total:.2%} of their "
+                                "busy time, as their vectors have it")
+        elif over.empty:
+            yield Finding("ok", f"{len(times)} flows of {component} were limited by {what} for {total:.2%} of their "
+                                f"busy time, none for more than {shares.max():.2%}")
+        else:
+            yield Finding("suspect", f"{len(over)} of {len(times)} flows of {component} were limited by {what} for "
+                                     f"{most}: {_named(over, 'for')}")
+
+
+def _applications(component: str, flows: list[Json], samples: Any, evidence: Evidence) -> Iterator[Finding]:
+    """Flows that are there to send all they can must never have had nothing to send."""
+    greedy = [flow for flow in flows if flow["bytes"] is None and flow["rate_bps"] is None and flow["source"] is None]
+    if not greedy or "app_limited" not in samples:
+        return
+    sender, _ = ends_of(samples, greedy)
+    mine = inside(samples.assign(flow=sender)[sender > 0], evidence)
+    stop_us = mine["flow"].map({flow["flow"]: flow["stop_us"] for flow in greedy})
+    mine = mine[(mine["bytes_acked"] >= _FIRST_BYTES) & (mine["t_us"] < stop_us)].groupby("flow")["app_limited"]
+    shares = mine.mean()[mine.size() >= _LEAST_SAMPLES]
+    over = shares[shares > _SHARE].sort_values(ascending=False)
+    if len(over):
+        yield Finding("suspect", f"{len(over)} of {len(greedy)} flows of {component} had nothing to send in more than "
+                                 f"{_SHARE:.0%} of their samples: {_named(over, 'in')}")
+    elif len(shares):
+        yield Finding("ok", f"{len(shares)} flows of {component} had something to send in all but "
+                            f"{shares.max():.1%} of the samples of each")
+
+
+def _named(shares: Any, preposition: str) -> str:
+    return ", ".join(f"flow {flow} {preposition} {share:.2%}" for flow, share in shares.iloc[:_MOST_NAMED].items()) \
+        + " ..." * (len(shares) > _MOST_NAMED)

@@ -5,7 +5,8 @@ import copy
 DUMBBELL = {
     "kind": "dumbbell",
     "central": {"rate": "100 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 850}},
-    "edge": {"rate": "100 Mbit/s", "queue": {"kind": "pfifo", "limit": 10000}},
+    # faster than the centre: else a single sender's interface would be the bottleneck
+    "edge": {"rate": "1 Gbit/s", "queue": {"kind": "pfifo", "limit": 10000}},
     "left_delays": ["0 ms", "12 ms", "25 ms"],
     "right_delays": ["2 ms", "37 ms", "75 ms"],
 }
@@ -29,7 +30,7 @@ def small_scenario(**changes):
         "name": "small", "topology": copy.deepcopy(DUMBBELL),
         "traffic": {"kind": "greedy", "paths": ["n4->n1"]},
         "timing": {"prefill": "0 s", "warmup": "1 s", "test": "4 s"},
-        "probes": {"queue": {"interval": "10 ms"}, "sojourn": {"interval": "10 ms"},
+        "probes": {"queue": {"interval": "10 ms", "edge_interval": "100 ms"}, "sojourn": {"interval": "10 ms"},
                    "tcp_info": {"interval": "100 ms"}},
     }
     for key, value in changes.items():

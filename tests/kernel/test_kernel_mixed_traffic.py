@@ -37,7 +37,7 @@ def test_constant_bit_rate_is_exact_and_every_loss_is_accounted_for(run_scenario
 def test_each_connection_uses_the_congestion_control_of_its_share(run_scenario):
     run = run_scenario(small_scenario(**{
         "traffic": {**TMIX, "mix": "connections"}, "timing.prefill": "2 s", "timing.test": "5 s"}), cca="reno+bic")
-    assert any("each of 18 flows used its own congestion control: bic, reno" in message for message in checks(run))
+    assert any("sockets of 18 flows said that they use bic, reno" in message for message in checks(run))
     flows, samples = run.json("raw/workload.json")["flows"], run.table("tcp_info")
     seen = 0
     for flow in flows:
@@ -59,7 +59,7 @@ def test_components_side_by_side(run_scenario):
         {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1"], "start": "2 s", "stop": "5 s"},
         {"kind": "cbr", "paths": ["n6->n3"], "rate": "1 Mbit/s"}]}))
     messages = checks(run)
-    assert any("each of 10 flows used its own congestion control: cubic, reno" in message for message in messages)
+    assert any("sockets of 10 flows said that they use cubic, reno" in message for message in messages)
     assert any("lost of 1 UDP flows" in message for message in messages)
     connections = run.table("connections")
     assert not connections["status"].str.startswith("failed").any() and len(connections) > 100

@@ -13,7 +13,7 @@ _ECHO_BITS = 98 * 8
 def test_idle_round_trips_are_the_drafts_plus_serialisation(greedy_run):
     paths = greedy_run.json("raw/checks.json")["paths"]
     assert [p["base_rtt_us"] for p in paths] == [8000, 78000, 154000, 32000, 102000, 178000, 58000, 128000, 204000]
-    serialisation_us = 6 * _ECHO_BITS / 100
+    serialisation_us = 2 * _ECHO_BITS / 100 + 4 * _ECHO_BITS / 1000
     for path in paths:
         # every reading of the clock, the kernel's own included, takes 256 ns of virtual time
         assert 0 <= path["measured_rtt_us"] - path["base_rtt_us"] - serialisation_us <= 4
@@ -58,9 +58,10 @@ def test_greedy_flow_fills_the_link(greedy_run):
 def test_verdict_is_valid(greedy_run):
     verdict = greedy_run.json("verdict.json")
     assert verdict["verdict"] == "valid", verdict["reasons"]
-    # every check looked at something
-    assert {c["check"] for c in verdict["checks"]} >= {"conservation", "idle_network", "sampling", "settings",
-                                                       "windows"}
+    # every check of one TCP flow looked at something
+    assert {c["check"] for c in verdict["checks"] if c["level"] == "ok"} == {
+        "ccas", "conservation", "delivered", "edges", "idle_network", "littles_law", "losses", "minimum", "payload",
+        "sampling", "settings", "stack", "stalled", "windows"}
 
 
 @pytest.fixture(scope="module")

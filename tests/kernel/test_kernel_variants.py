@@ -7,6 +7,9 @@ import pytest
 from small_runs import small_scenario
 
 TWO_FLOWS = {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1", "n5->n2"], "stagger": "100 ms"}
+#: without SACK the losses that a long queue leads to in slow start are repaired one by one, and meanwhile
+#: what came out of order fills the receive window: for longer than other tests of a second take
+SHORT = {"topology.central.queue": {"kind": "pfifo", "limit": 50}, "timing.warmup": "2 s"}
 #: 20 and 200 ms, each flow with hosts of its own; the buffer is 25 ms, so that losses are frequent
 RTT_20_AND_200 = {
     "topology.central": {"rate": "50 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 104}},
@@ -29,7 +32,7 @@ def senders(run):
 
 
 def test_settings_of_a_variant_are_in_force(run_scenario):
-    newreno = run_scenario(small_scenario(**{"timing.test": "1 s"}), cca="newreno")
+    newreno = run_scenario(small_scenario(**{"timing.test": "1 s", **SHORT}), cca="newreno")
     assert newreno.json("verdict.json")["verdict"] == "valid", newreno.json("verdict.json")["reasons"]
     sysctls = newreno.json("raw/checks.json")["sysctls"]
     assert all(values["net.ipv4.tcp_sack"] == values["net.ipv4.tcp_recovery"] == "0" for values in sysctls.values())
@@ -59,14 +62,14 @@ def test_odd_flows_libra_even_flows_bic(run_scenario, tool):
                        cca="libra+bic")
     verdict = run.json("verdict.json")
     assert verdict["verdict"] == "valid", verdict["reasons"]
-    assert any("each of 4 flows used its own congestion control: bic, libra" in c["message"] for c in verdict["checks"])
+    assert any("4 sockets of 4 flows said that they use bic, libra" in c["message"] for c in verdict["checks"])
     if tool == "sockets":
         assert {flow: set(rows["cca"]) for flow, rows in senders(run).items()} == {1: {"libra"}, 2: {"bic"},
                                                                                    3: {"libra"}, 4: {"bic"}}
 
 
 def test_variants_with_other_settings_take_turns_on_hosts_of_their_own(run_scenario):
-    run = run_scenario(small_scenario(**{"traffic": TWO_FLOWS, "timing.test": "1 s"}), cca="newreno+sack")
+    run = run_scenario(small_scenario(**{"traffic": TWO_FLOWS, "timing.test": "1 s", **SHORT}), cca="newreno+sack")
     assert run.json("verdict.json")["verdict"] == "valid", run.json("verdict.json")["reasons"]
     sysctls = run.json("raw/checks.json")["sysctls"]
     assert [sysctls[n]["net.ipv4.tcp_sack"] for n in ("n1", "n4", "n2", "n5")] == ["0", "0", "1", "1"]

@@ -164,8 +164,8 @@ def test_a_run_uses_them_all(checkout, run_dir):
     verdict = json.loads((run_dir / "verdict.json").read_text())
     assert verdict["verdict"] == "valid" and verdict["errors"] == [], verdict
     levels = {(check["check"], check["level"]) for check in verdict["checks"]}
-    assert {("bursts", "ok"), ("sampling", "ok"), ("settings", "not applicable"), ("conservation", "not applicable"),
-            ("idle_network", "not applicable")} <= levels
+    assert {("bursts", "ok"), ("sampling", "ok"), ("minimum", "ok"), ("settings", "not applicable"),
+            ("conservation", "not applicable"), ("idle_network", "not applicable")} <= levels
     metrics = (run_dir / "metrics.csv").read_text()
     assert "bursts,network,,3\n" in metrics and "throughput_mean,r1_to_r2,Mbit/s,10\n" in metrics
     page = (checkout.folder / "results/h-toy/report/index.html").read_text()
@@ -184,7 +184,7 @@ def test_commands_know_it(checkout, run_dir):
     assert "cannot set net.ipv4.tcp_sack" in states["newreno"] and "no modules" in states["libra"]
     assert "engine toy: ready (simulated time)" in checkout("doctor", "--engine", "toy").stdout
     verified = checkout("verify", str(run_dir))
-    assert verified.returncode == 0 and "identical: 3 raw files" in verified.stdout, verified.stderr
+    assert verified.returncode == 0 and "identical: 4 raw files" in verified.stdout, verified.stderr
 
 
 def test_an_edited_engine_makes_another_run(checkout, run_dir):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from testbed import raw_files
+from testbed import raw_files, raw_tables
 from testbed.engines.base import Capabilities, EngineBase, OnProgress, Problem, Report, write_workload
 from testbed.files import write_json
 from testbed.plan import Plan
@@ -42,7 +42,8 @@ class Engine(EngineBase):
         raw_dir = folder / "raw"
         raw_dir.mkdir()
         (folder / "log.txt").write_text("nothing happened\n")
-        write_workload(json.loads((workload_dir / "workload.json").read_text()), raw_dir)
+        workload = json.loads((workload_dir / "workload.json").read_text())
+        write_workload(workload, raw_dir)
         write_json(raw_dir / "network.json", plan.scenario["network"])
         raw_files.write_table(pd.DataFrame([
             {"t_us": t_us, "link": link["name"], "sent_bytes": link["rate_bps"] * t_us // 8_000_000,
@@ -50,3 +51,9 @@ class Engine(EngineBase):
              "backlog_packets": 0}
             for t_us in range(0, plan.timing["duration_us"] + 1, 100_000)
             for link in plan.scenario["network"]["links"] if link["bottleneck"]]), raw_dir, "queue")
+        # without a record of what flows delivered, no verdict is valid
+        raw_files.write_table(pd.DataFrame([
+            {**dict.fromkeys(raw_tables.TABLES["tcp_info"].names()), "t_us": flow["stop_us"], "node": flow["sender"],
+             "src": flow["src"], "sport": 1024, "dst": flow["dst"], "dport": flow["dport"], "state": "ESTAB",
+             "cca": flow["cca"], "unacked": 0, "bytes_acked": flow["stop_us"] - flow["start_us"]}
+            for flow in workload["flows"]]), raw_dir, "tcp_info")

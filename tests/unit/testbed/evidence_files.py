@@ -9,10 +9,15 @@ import topologies
 from testbed import fidelity
 from testbed.guest.tuning import node_sysctls
 
-PROBES = {"queue": {"interval_us": 10_000}, "tcp_info": {"interval_us": 1_000_000}}
+PROBES = {"queue": {"interval_us": 1_000_000, "edge_interval_us": 1_000_000}, "sojourn": {"interval_us": 1_000_000},
+          "tcp_info": {"interval_us": 1_000_000}}
+TIMING = {"prefill_us": 5_000_000, "warmup_us": 5_000_000, "test_us": 20_000_000, "duration_us": 30_000_000}
 HOSTS = {"ecn": 0, "sack": 1, "slow_start_after_idle": 1, "sysctls": {"net.ipv4.tcp_rmem": "4096  87380 6291456"}}
 SECTION = {"kind": "dumbbell", "central": {"rate_bps": 10**8, "delay_us": 2000, "queue": {"limit": 850}},
            "edge": {"rate_bps": 10**8}, "left_delays_us": [0], "right_delays_us": [2000]}
+T_US = range(0, 30_000_001, 1_000_000)
+#: payload of the segments that right_to_left carries, shared by the connections that finished
+ANSWER_BYTES = 9_900 * 1448 // 198
 
 
 def variant(kernel_cca, **sysctls):
@@ -35,18 +40,20 @@ def flow(number, sender="n1", receiver="n2", cca="cubic", **changes):
             **changes}
 
 
-def counters(source, target, into, dropped=0, queued=0):
+def counters(source, target, into, dropped=0, queued=0, **changes):
     """Counters of a link direction that got `into` packets."""
     sent = into - dropped - queued
     return {"from": source, "to": target, "sent_packets": sent, "sent_bytes": sent * 1514, "dropped_packets": dropped,
             "queued_packets": queued, "device_tx_packets": sent, "device_rx_packets": sent,
             "wire_delivered_packets": sent, "wire_dropped_packets": 0, "chosen_dropped_packets": 0,
-            "wire_queued_packets": 0}
+            "wire_queued_packets": 0, **changes}
 
 
 def drained():
-    """Counters of all links: 10,000 packets to the left, of which 100 are dropped, and 5,000 to the right."""
-    return {"left_to_right": counters("r1", "r2", 5_000), "right_to_left": counters("r2", "r1", 10_000, dropped=100),
+    """Counters of all links: 10,000 packets to the left, of which 100 are dropped, and 5,000 to the right, which have
+    the 100 kB of the requests as payload."""
+    return {"left_to_right": counters("r1", "r2", 5_000, sent_bytes=5_000 * 66 + 100_000),
+            "right_to_left": counters("r2", "r1", 10_000, dropped=100),
             "n1_to_r1": counters("n1", "r1", 5_000), "r1_to_n1": counters("r1", "n1", 9_900),
             "n2_to_r2": counters("n2", "r2", 10_000), "r2_to_n2": counters("r2", "n2", 5_000)}
 
@@ -58,46 +65,93 @@ def saturated(link, **changes):
             "longest_queue_bytes": 850 * 1514, "dropped_packets": 9000, "overloaded": True, "filled": True, **changes}
 
 
+def end(number, which, size, **changes):
+    """What a program says of its end of a flow, whose connections brought it `size` bytes."""
+    return {"flow": number, "end": which, "ccas": {"cubic": 199}, "checked_bytes": size, "unchecked_bytes": 0,
+            "wrong_pieces": 0, "first_wrong": None, **changes}
+
+
 def good_files():
     """{file name: content} of good evidence: JSON values and pandas tables."""
     network = topologies.resolve(SECTION)
     flows = [flow(1, dport=5000, component="tmix", kind="tmix", source=0, connections=200, both_ways=True)]
     wanted = node_sysctls(network, HOSTS, [variant("cubic")], flows)
-    t_us = range(0, 30_000_001, 1_000_000)
     return {
         "network.json": network,
         "counters.json": {"at_end": drained(), "drained": drained()},
-        "checks.json": {
-            "paths": [{"initiator": "n1", "acceptor": "n2", "base_rtt_us": 8000, "serialisation_us": 47.0,
-                       "measured_rtt_us": 8047.4}],
-            "bottlenecks": [saturated("left_to_right"), saturated("right_to_left")],
-            "offloads": {f"{link['from']}/{link['device']}": {"tso": False, "gso": False, "gro": False}
-                         for link in network["links"]},
-            "sysctls_wanted": wanted,
-            "sysctls": {node: {k: " ".join(str(v).split()) for k, v in settings.items()}
-                        for node, settings in wanted.items()}},
+        "checks.json": _checks(network, wanted),
         "workload.json": {
             "components": [{"name": "tmix", "kind": "tmix", "target_links": ["right_to_left"], "target_load": 0.6,
                             "offered_bps": {"right_to_left": 61e6, "left_to_right": 9e6},
                             "thirds_bps": {"right_to_left": [50e6, 60e6, 62e6], "left_to_right": [9e6, 9e6, 9e6]},
                             "measured_us": [10_000_000, 30_000_000]}],
             "flows": flows, "ccas": {"cubic": "cubic"}},
-        "guest.json": {"sampler_lateness_us": {"queue": 0, "tcp_info": 12},
-                       "probes": {"queue": {}, "sojourn": {"lost_events": 0}}, "traffic": {"tmix": {}}},
+        "guest.json": {"sampler_lateness_us": {"queue": 0, "sojourn": 1, "tcp_info": 12},
+                       "probes": {"queue": {}, "sojourn": {"lost_events": 0}}, "traffic": {"tmix": {}},
+                       "accounts": [{"node": "n2", "ends": [end(1, "receiver", 100_000)]},
+                                    {"node": "n1", "ends": [end(1, "sender", 198 * ANSWER_BYTES + 12)]}]},
+        "snmp.json": {"measure_from_us": 10_000_000, "readings": ["measure_from", "at_end", "drained"],
+                      "nodes": {"n1": {"TcpExtTCPOrigDataSent": [80, 200, 200], "TcpOutSegs": [2000, 5000, 5000]},
+                                "n2": {"TcpExtTCPOrigDataSent": [3000, 9800, 9800], "TcpOutSegs": [3000, 9800, 9800],
+                                       "TcpRetransSegs": [50, 100, 100]},
+                                "r1": {}, "r2": {}}},
+        **_tables(),
+    }
+
+
+def _checks(network, wanted):
+    machine = {"net.core.rmem_max": 4194304, "net.ipv4.tcp_mem": "1 2 3"}
+    return {
+        "paths": [{"initiator": "n1", "acceptor": "n2", "base_rtt_us": 8000, "serialisation_us": 47.0,
+                   "measured_rtt_us": 8047.4}],
+        "bottlenecks": [saturated("left_to_right"), saturated("right_to_left")],
+        "offloads": {f"{link['from']}/{link['device']}": {"tso": False, "gso": False, "gro": False}
+                     for link in network["links"]},
+        "sysctls_wanted": wanted,
+        "sysctls": {node: {k: " ".join(str(v).split()) for k, v in settings.items()}
+                    for node, settings in wanted.items()},
+        "machine_sysctls_wanted": machine, "machine_sysctls": {name: str(value) for name, value in machine.items()}}
+
+
+def queue_rows(link, rate_bps, backlog):
+    """Samples of a queue that sends at a rate and always holds as many packets."""
+    return pd.DataFrame({"t_us": T_US, "link": link, "sent_bytes": [t * rate_bps // 8_000_000 for t in T_US],
+                         "backlog_packets": backlog, "backlog_bytes": backlog * 1514})
+
+
+def sojourn_rows(link, rate_bps, backlog):
+    """What each packet of the same queue went through."""
+    packets = rate_bps // 8 // 1514
+    return pd.DataFrame({"t_us": T_US, "link": link, "packets": packets, "mean_us": backlog * 1e6 / packets})
+
+
+def _tables():
+    queues = [("right_to_left", 60_000_000, 850), ("left_to_right", 9_000_000, 3)]
+    edges = [("n1_to_r1", 9_000_000, 0), ("r1_to_n1", 60_000_000, 0), ("n2_to_r2", 60_000_000, 1),
+             ("r2_to_n2", 9_000_000, 0)]
+    scheduled_us = [number * 140_000 for number in range(200)]
+    return {
         "connections": pd.DataFrame({
-            "source": 0, "conn": range(200), "status": ["finished"] * 198 + ["failed: ECONNRESET", "unfinished"],
-            "init_bytes_asked": 500, "init_bytes_delivered": 500, "acc_bytes_asked": 9000,
-            "acc_bytes_delivered": [9000] * 198 + [0, 12], "adus_asked": 2, "adus_delivered": [2] * 198 + [0, 1]}),
-        "queue": pd.concat([pd.DataFrame({
-            "t_us": t_us, "link": link, "sent_bytes": [t * rate // 8_000_000 for t in t_us],
-            "backlog_packets": backlog, "backlog_bytes": backlog * 1514})
-            for link, rate, backlog in (("right_to_left", 60_000_000, 850), ("left_to_right", 9_000_000, 3))],
-            ignore_index=True),
+            "source": 0, "conn": range(200), "initiator": "n1", "acceptor": "n2",
+            "iport": range(1024, 1224), "aport": 5000, "scheduled_us": scheduled_us, "start_us": scheduled_us,
+            "connected_us": [None if number == 198 else t + 8000 for number, t in enumerate(scheduled_us)],
+            "status": ["finished"] * 198 + ["failed: ECONNRESET", "unfinished"],
+            "init_bytes_asked": 500, "init_bytes_delivered": 500, "acc_bytes_asked": ANSWER_BYTES,
+            "acc_bytes_delivered": [ANSWER_BYTES] * 198 + [0, 12], "adus_asked": 2,
+            "adus_delivered": [2] * 198 + [0, 1]}),
+        "adus": pd.DataFrame({
+            "source": 0, "conn": [197, 197, 199, 199], "side": ["i", "a", "i", "a"], "index": [0, 1, 0, 1],
+            "bytes": [500, ANSWER_BYTES] * 2, "sent_us": [27_588_000, 27_592_000, 27_868_000, 27_872_000],
+            "delivered_us": [27_592_000, 27_604_000, 27_872_000, None]}),
+        "queue": pd.concat([queue_rows(*one) for one in queues], ignore_index=True),
+        "sojourn": pd.concat([sojourn_rows(*one) for one in queues], ignore_index=True),
+        "edge_queue": pd.concat([queue_rows(*one) for one in edges], ignore_index=True),
         "tcp_info": pd.DataFrame([
             {"t_us": t, "node": node, "src": src, "sport": sport, "dst": dst, "dport": dport, "state": "ESTAB",
-             "cca": "cubic", "busy_us": t // 2, "rwnd_limited_us": t // 1000, "sndbuf_limited_us": 0}
-            for t in t_us for node, src, sport, dst, dport in (
-                ("n1", "10.0.2.1", 1024, "10.0.3.1", 5000), ("n2", "10.0.3.1", 5000, "10.0.2.1", 1024))]),
+             "cca": "cubic", "rto_us": 210_000, "unacked": 3 * (node == "n2"), "bytes_acked": 500 + t // 10,
+             "app_limited": int(node == "n1"), "busy_us": t // 2, "rwnd_limited_us": t // 1000, "sndbuf_limited_us": 0}
+            for t in T_US for node, src, sport, dst, dport in (
+                ("n1", "10.0.2.1", 1223, "10.0.3.1", 5000), ("n2", "10.0.3.1", 5000, "10.0.2.1", 1223))]),
     }
 
 
@@ -105,13 +159,15 @@ def write(folder, files, clock="virtual", variants=("cubic",), **more):
     """Evidence of a run folder with these files; variants: names of the kernel's congestion controls."""
     raw = folder / "raw"
     raw.mkdir(parents=True, exist_ok=True)
+    for old in raw.iterdir():
+        old.unlink()
     for name, content in files.items():
         if isinstance(content, pd.DataFrame):
             content.to_csv(raw / f"{name}.csv.gz", index=False)
         else:
             (raw / name).write_text(json.dumps(content))
-    return fidelity.Evidence(folder, {"hosts": HOSTS, "probes": PROBES}, clock, [variant(name) for name in variants],
-                             **more)
+    return fidelity.Evidence(folder, {"hosts": HOSTS, "probes": PROBES, "timing": TIMING}, clock,
+                             [variant(name) for name in variants], **more)
 
 
 def set_at(tree, path, value):
@@ -119,11 +175,12 @@ def set_at(tree, path, value):
     *sections, last = path.split("/")
     for section in sections:
         tree = tree[int(section) if section.isdigit() else section]
-    tree[last] = value
+    tree[int(last) if last.isdigit() and isinstance(tree, list) else last] = value
 
 
 def findings(folder, check, files, **evidence):
     """[(level, message)] of a check, the worst first."""
     module = importlib.import_module(f"testbed.fidelity.{check}")
     results = [(finding.level, finding.message) for finding in module.check(write(folder, files, **evidence))]
-    return sorted(results, key=lambda finding: -fidelity.LEVELS.index(finding[0]))
+    return sorted(results, key=lambda finding: (finding[0] == fidelity.NOT_APPLICABLE,
+                                                -(*fidelity.LEVELS, fidelity.NOT_APPLICABLE).index(finding[0])))

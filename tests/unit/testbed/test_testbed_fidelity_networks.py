@@ -40,8 +40,6 @@ def test_a_buffer_in_bytes(findings, files, longest, dropped, level):
                                                   longest_queue_bytes=longest, dropped_packets=dropped)
     found = findings("idle_network", files)
     assert found[0][0] == level and any(f"{longest} " in text and "150000" in text for _, text in found)
-    files["queue"].loc[files["queue"]["link"] == "left_to_right", "backlog_bytes"] = longest
-    assert findings("sampling", files)[0][0] == ("ok" if longest <= 150_000 else "invalid")
 
 
 def test_an_aqm_may_drop_before_it_is_full(findings, files):
@@ -79,33 +77,32 @@ def test_conservation_in_a_parking_lot(findings, files):
         "invalid", "r2: 2000 packets in but 1971 out + 30 dropped + 0 queued")
 
 
-def test_wrong_congestion_control_of_the_whole_run(findings, files):
-    files["workload.json"]["flows"][0]["cca"] = "bbr"
-    assert findings("settings", files)[0] == (
-        "invalid", "62 of 62 flow samples use another congestion control: cubic")
-
-
 # -- several congestion controls in one run ----------------------------------------------
 
-def in_turn(findings, files, change=lambda samples: None):
-    """Findings about the congestion control of two flows against each other."""
+def in_turn(findings, files, change=lambda samples: None, ccas=("cubic", "bic")):
+    """Findings about two flows against each other; ccas: what their senders say of themselves."""
     files["workload.json"]["flows"] = [evidence_files.flow(1, sport=7),
                                        evidence_files.flow(2, "n2", "n1", "bic", sport=8)]
+    files["guest.json"]["accounts"] = [{"ends": [evidence_files.end(number, "sender", 0, ccas={cca: 1})]}
+                                       for number, cca in enumerate(ccas, start=1)]
     samples = files["tcp_info"]
     mine = samples["node"] == "n1"
     samples.loc[mine, ["sport", "dport"]] = [7, 2]
     samples.loc[~mine, ["sport", "dport", "cca"]] = [8, 2, "bic"]
     change(samples)
-    return [found for found in findings("settings", files) if "kernel settings" not in found[1]]
+    return findings("ccas", files)
 
 
 def test_flows_that_take_turns(findings, files):
-    assert in_turn(findings, files) == [("ok", "each of 2 flows used its own congestion control: bic, cubic")]
+    assert in_turn(findings, files) == [("ok", "2 sockets of 2 flows said that they use bic, cubic"),
+                                        ("ok", "62 samples of 2 flows report bic, cubic, each its own")]
 
 
-def test_a_flow_that_used_anothers(findings, files):
-    found = in_turn(findings, files, lambda samples: samples.__setitem__("cca", "cubic"))
-    assert found == [("invalid", "flow 2 used cubic, not bic")]
+@pytest.mark.parametrize("ccas, change, message", [
+    (("cubic", "cubic"), lambda samples: None, "flow 2: 1 connections used cubic at the sender, not bic"),
+    (("cubic", "bic"), lambda samples: samples.__setitem__("cca", "cubic"), "flow 2 used cubic, not bic")])
+def test_a_flow_that_used_anothers(findings, files, ccas, change, message):
+    assert in_turn(findings, files, change, ccas)[0] == ("invalid", message)
 
 
 def test_other_sockets_between_the_same_hosts_do_not_count(findings, files):
@@ -114,9 +111,17 @@ def test_other_sockets_between_the_same_hosts_do_not_count(findings, files):
     assert in_turn(findings, files, add_control_connection)[0][0] == "ok"
 
 
-def test_a_flow_that_was_never_seen(findings, files):
+def test_a_flow_that_samples_missed_has_said_so_itself(findings, files):
     found = in_turn(findings, files, lambda samples: samples.drop(samples.index[samples["node"] == "n2"], inplace=True))
-    assert found == [("suspect", "1 of 2 flows were never sampled: which congestion control they used is not known")]
+    assert found == [("ok", "2 sockets of 2 flows said that they use bic, cubic"),
+                     ("ok", "31 samples of 1 flows report bic, cubic, each its own")]
+
+
+def test_what_a_receiver_uses_counts_where_data_go_both_ways_only(findings, files):
+    files["guest.json"]["accounts"][0]["ends"][0]["ccas"] = {"reno": 199}
+    assert findings("ccas", files)[0] == ("invalid", "flow 1: 199 connections used reno at the receiver, not cubic")
+    files["workload.json"]["flows"][0]["both_ways"] = False
+    assert {level for level, _ in findings("ccas", files)} == {"ok"}
 
 
 @pytest.mark.parametrize("check, file, path, value", [

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What programs received has crossed every bottleneck on its way, and what crossed it was received or sent twice.
+
+The counters of links know nothing of connections, and programs nothing of packets. Holds at every load.
+"""
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
+from testbed.fidelity._programs import ends, tcp_flows
+
+NEEDS = ("kernel", "counters.json", "guest.json", "snmp.json")
+
+_ETHERNET_IP_TCP_BYTES, _TIMESTAMP_BYTES = 54, 12
+_FRAME_BYTES = 1514
+#: of the bytes a link sent: options of SYNs and of acknowledgements that report losses
+_TOLERANCE = 0.01
+#: data that hosts hold which arrived out of order, in windows of a path, when the programs end
+_WINDOWS = 2
+
+Json = dict[str, Any]
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    flows = tcp_flows(evidence)
+    if not flows:
+        return
+    found, counters = ends(evidence), evidence.json("counters.json")
+    again = _sent_again(evidence)
+    for link in evidence.network["links"]:
+        if not link["bottleneck"]:
+            continue
+        name = link["name"]
+        if any(flow["transport"] != "tcp" and name in flow["hops"] for flow in evidence.flows):
+            yield Finding(NOT_APPLICABLE, f"{name} also carries UDP, whose headers are others")
+            continue
+        received, unknown = _received(name, flows, found)
+        if unknown:
+            yield Finding("suspect", f"{name}: no record of what {unknown} of its flows received")
+            continue
+        yield _judge(link, received, again, counters, evidence)
+
+
+def _received(name: str, flows: list[Json], found: dict[tuple[int, str], Json]) -> tuple[int, int]:
+    """(bytes that programs got over a link, flows that say nothing)"""
+    total = unknown = 0
+    for flow in flows:
+        for end, hops in (("receiver", flow["hops"]), ("sender", flow["hops_back"] if flow["both_ways"] else ())):
+            if name in hops:
+                one = found.get((flow["flow"], end))
+                total += one["checked_bytes"] + one["unchecked_bytes"] if one else 0
+                unknown += one is None
+    return total, unknown
+
+
+def _sent_again(evidence: Evidence) -> int:
+    """Segments that hosts sent again."""
+    nodes = evidence.json("snmp.json")["nodes"]
+    return sum(int(counters["TcpRetransSegs"][-1]) for counters in nodes.values() if "TcpRetransSegs" in counters)
+
+
+def _judge(link: Json, received: int, again: int, counters: Json, evidence: Evidence) -> Finding:
+    name = link["name"]
+    header = _ETHERNET_IP_TCP_BYTES + _TIMESTAMP_BYTES * _timestamps(evidence)
+    # programs end between the two readings
+    least, most = (counters[when][name]["sent_bytes"] - header * counters[when][name]["sent_packets"]
+                   for when in ("at_end", "drained"))
+    slack = _TOLERANCE * counters["drained"][name]["sent_bytes"] + _WINDOWS * _window_bytes(link, evidence)
+    message = f"{name} carried {most} bytes of TCP's payload, of which programs received {received}"
+    if received > most + slack:
+        return Finding("invalid", f"{message}: more than crossed it")
+    # what was lost before this link is sent again, too, and crosses it once
+    twice = max(0, again - counters["drained"][name]["dropped_packets"]) * _FRAME_BYTES
+    if least > received + twice + slack:
+        return Finding("suspect", f"{message}; retransmissions explain at most {twice} of the others")
+    return Finding("ok", message)
+
+
+def _timestamps(evidence: Evidence) -> bool:
+    wanted = evidence.json("checks.json").get("sysctls_wanted") or {}
+    return any(str(settings.get("net.ipv4.tcp_timestamps", 1)) != "0" for settings in wanted.values())
+
+
+def _window_bytes(link: Json, evidence: Evidence) -> float:
+    """What may be under way behind a link: its rate for the longest round trip, and its queue."""
+    rtt_us = max((path["base_rtt_us"] for path in evidence.network["paths"]
+                  if link["name"] in [*path["hops"], *path["hops_back"]]), default=0)
+    return float(link["rate_bps"] / 8e6 * rtt_us + link["capacity_bytes"])

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""No hidden bottleneck: packets do not wait at hosts and on links that the scenario does not call bottlenecks.
+
+Drops there are the business of the check `losses`.
+"""
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
+from testbed.fidelity._measured import inside, interval_us
+
+NEEDS = ("edge_queue.csv.gz",)
+
+#: mean wait, of the shortest base round-trip time over the link: bursts of slow start queue, too, for a moment ...
+_SHARE_OF_RTT = 0.1
+#: ... and a packet that is just being sent is no queue
+_PACKETS = 1.0
+#: of the link's rate; what is slower than the bottlenecks and carries more is one itself, whether packets wait or not
+_UTILISATION = 0.95
+#: fewer say nothing of a mean
+_LEAST_SAMPLES = 5
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    links = {link["name"]: link for link in evidence.network["links"] if not link["bottleneck"]}
+    if not links:
+        return
+    table = evidence.table("edge_queue")
+    if table is None:
+        yield Finding("suspect", "the queues of links that are no bottlenecks were not sampled")
+        return
+    table = inside(table, evidence)
+    from_us, to_us = interval_us(evidence)
+    if to_us - from_us < _LEAST_SAMPLES * _interval_us(evidence):
+        yield Finding(NOT_APPLICABLE, f"{(to_us - from_us) / 1e6:g} s are too short to judge the queues of links that "
+                                      "are no bottlenecks")
+        return
+    rows = table["link"].value_counts()
+    unseen = [name for name in links if rows.get(name, 0) < _LEAST_SAMPLES]
+    if unseen:
+        yield Finding("suspect", f"no samples of the queues of {len(unseen)} links that are no bottlenecks, such as "
+                                 f"{unseen[0]}")
+    bottlenecks = {link["name"]: link["rate_bps"] for link in evidence.network["links"] if link["bottleneck"]}
+    bad, longest, busiest = 0, 0.0, 0.0
+    for name, samples in table[table["link"].isin(set(links) - set(unseen))].groupby("link", sort=False):
+        ways = [way for path in evidence.network["paths"] for way in (path["hops"], path["hops_back"]) if name in way]
+        slower = any(links[name]["rate_bps"] < bottlenecks.get(other, 0) for way in ways for other in way)
+        wait_us, utilisation, finding = _link(links[name], samples, _shortest_rtt_us(name, evidence), slower)
+        longest, busiest = max(longest, wait_us), max(busiest, utilisation)
+        if finding:
+            bad += 1
+            yield finding
+    if not bad and not unseen:
+        yield Finding("ok", f"no hidden bottleneck: on {len(links)} other links packets waited for at most "
+                            f"{longest / 1000:.3f} ms on average, and none carried more than {busiest:.1%} of its rate")
+
+
+def _interval_us(evidence: Evidence) -> int:
+    """Time between two samples; where nothing is said of it, any number of samples is right."""
+    return int((evidence.scenario.get("probes", {}).get("queue") or {}).get("edge_interval_us", 0))
+
+
+def _link(link: dict[str, Any], samples: Any, rtt_us: float, slower: bool) -> tuple[float, float, Finding | None]:
+    """(mean wait in us, utilisation, what is wrong); slower: than a bottleneck on one of its paths."""
+    name, rate_bps = link["name"], link["rate_bps"]
+    packets = samples["backlog_packets"].mean()
+    wait_us = samples["backlog_bytes"].mean() * 8e6 / rate_bps
+    span_us = samples["t_us"].iloc[-1] - samples["t_us"].iloc[0]
+    utilisation = (samples["sent_bytes"].iloc[-1] - samples["sent_bytes"].iloc[0]) * 8e6 / span_us / rate_bps
+    finding = None
+    # a fair queue at a host paces: what waits there has been told to
+    if link["queue"] != "fq" and packets > _PACKETS and wait_us > _SHARE_OF_RTT * rtt_us:
+        finding = Finding("suspect", f"{name} is no bottleneck, but packets wait there for {wait_us / 1000:.2f} ms on "
+                                     f"average ({packets:.1f} packets; its shortest round trip has "
+                                     f"{rtt_us / 1000:g} ms)")
+    elif slower and utilisation > _UTILISATION:
+        finding = Finding("suspect", f"{name} is no bottleneck, but slower than one and carries {utilisation:.1%} of "
+                                     "its rate")
+    return wait_us, utilisation, finding
+
+
+def _shortest_rtt_us(name: str, evidence: Evidence) -> float:
+    return min((path["base_rtt_us"] for path in evidence.network["paths"]
+                if name in [*path["hops"], *path["hops_back"]]), default=0.0)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Little's law: packets that are queued = packets that leave per second x the time each was queued.
+
+The left side comes from the queue's own counters, the right side from the kernel's trace events: instruments that
+share nothing. If they agree, neither has missed anything.
+"""
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.fidelity import Evidence, Finding
+from testbed.fidelity._measured import inside, interval_us
+
+NEEDS = ("sojourn.csv.gz",)
+
+#: relative, beside the error of looking at the queue now and then
+_TOLERANCE = 0.02
+#: standard errors of the sampled mean: between two samples the queue changes as it does from one to the next
+_DEVIATIONS = 4
+_LEAST_SAMPLES = 20
+#: queues shorter than this on average say nothing: the packet that is being sent counts on one side only
+_LEAST_PACKETS = 1.0
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    queue, sojourn = evidence.table("queue"), evidence.table("sojourn")
+    if sojourn is None:
+        if "sojourn" in evidence.scenario.get("probes", {}):
+            yield Finding("suspect", "no record of the time that packets spent in queues")
+        return
+    if queue is None:
+        return                                  # of that another check complains
+    from_us, to_us = interval_us(evidence)
+    for link in evidence.network["links"]:
+        if link["bottleneck"]:
+            mine, times = (inside(table[table["link"] == link["name"]], evidence) for table in (queue, sojourn))
+            yield _link(link["name"], mine, times, to_us - from_us)
+
+
+def _link(name: str, queue: Any, sojourn: Any, span_us: int) -> Finding:
+    queued = queue["backlog_packets"].mean()
+    if len(queue) < _LEAST_SAMPLES or sojourn.empty and queued:
+        return Finding("suspect", f"{name}: {len(queue)} samples of its queue and {len(sojourn)} of the time in it are "
+                                  "too few to compare")
+    law = (sojourn["packets"] * sojourn["mean_us"]).sum() / span_us
+    backlog = queue["backlog_packets"]
+    # who is in the queue at the beginning has waited there before, who is in it at the end has not left it
+    across = max((backlog.iloc[end] * sojourn["mean_us"].iloc[end] / span_us for end in (0, -1) if len(sojourn)),
+                 default=0.0)
+    allowed = _TOLERANCE * queued + _DEVIATIONS * float(backlog.diff().std()) / math.sqrt(len(backlog)) + across
+    message = f"{name}: {queued:.2f} packets queued on average, {law:.2f} by the time that each was queued"
+    if max(queued, law) < _LEAST_PACKETS:
+        return Finding("ok", message)
+    return Finding("ok" if abs(law - queued) <= allowed else "suspect",
+                   f"{message} ({law - queued:+.2f}, {allowed:.2f} allowed)")

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""There is something to judge: an engine without a kernel has to say, too, what its flows delivered.
+
+With nothing but samples of queues hardly any check applies, and a verdict of those that do would be hollow.
+"""
+from collections.abc import Iterator
+
+from testbed.fidelity import Evidence, Finding
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    queue = evidence.table("queue", usecols=["link"], nrows=1)
+    if queue is None or queue.empty:
+        yield Finding("suspect", "no queue was sampled")
+    if not evidence.flows:
+        yield Finding("suspect", "no flow is on record")
+        return
+    sources = [flow for flow in evidence.flows if flow["source"] is not None]
+    others = [flow for flow in evidence.flows if flow["source"] is None]
+    silent = []
+    if sources and not _has_rows(evidence, "connections"):
+        silent.append(f"{len(sources)} sources (raw/connections.csv.gz)")
+    if others and not _has_rows(evidence, "tcp_info") and not _has_accounts(evidence):
+        silent.append(f"{len(others)} flows (raw/tcp_info.csv.gz, or accounts in raw/guest.json)")
+    if silent:
+        yield Finding("suspect", f"no record of what was delivered by {' and '.join(silent)}: most checks do not apply")
+    elif queue is not None and not queue.empty:
+        yield Finding("ok", "there are records of queues, and of what flows delivered")
+
+
+def _has_rows(evidence: Evidence, name: str) -> bool:
+    table = evidence.table(name, nrows=1)
+    return table is not None and not table.empty
+
+
+def _has_accounts(evidence: Evidence) -> bool:
+    if not evidence.can("guest.json"):
+        return False
+    guest = evidence.json("guest.json")
+    return bool(guest.get("accounts")) or any(guest.get("traffic", {}).values())

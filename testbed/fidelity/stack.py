@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The hosts' TCP/IP stacks were no bottleneck: what their counters say of limits that they met (raw/snmp.json).
+
+They count for whole namespaces, over the whole run: no connection, however short, escapes them.
+"""
+from collections.abc import Iterator
+
+from testbed.fidelity import Evidence, Finding
+
+NEEDS = ("snmp.json",)
+
+#: what must not happen at all: {what it means: counters of nstat}
+NEVER = {
+    "connections were refused for want of room in a listener's queue": (
+        "TcpExtListenOverflows", "TcpExtListenDrops", "TcpExtTCPReqQFullDrop", "TcpExtTCPReqQFullDoCookies",
+        "TcpExtSyncookiesSent"),
+    "closed connections were forgotten before their time (tcp_max_tw_buckets)": ("TcpExtTCPTimeWaitOverflow",),
+    "TCP met its limit of memory (tcp_mem)": (
+        "TcpExtTCPMemoryPressures", "TcpExtTCPAbortOnMemory", "TcpExtTCPWqueueTooBig"),
+    "receivers had too little buffer for what had come": (
+        "TcpExtPruneCalled", "TcpExtRcvPruned", "TcpExtOfoPruned", "TcpExtTCPRcvCollapsed", "TcpExtTCPOFODrop",
+        "TcpExtTCPRcvQDrop", "TcpExtTCPBacklogDrop", "TcpExtTCPZeroWindowDrop"),
+    "hosts threw packets away": (
+        "IpInDiscards", "IpOutDiscards", "IpInHdrErrors", "IpInAddrErrors", "IpOutNoRoutes", "IpInUnknownProtos",
+        "TcpInCsumErrors", "UdpInCsumErrors", "TcpExtPFMemallocDrop", "TcpExtTCPMinTTLDrop",
+        "TcpExtIPReversePathFilter"),
+    "packets were cut into fragments": ("IpReasmReqds", "IpFragCreates"),
+}
+#: segments that overtook others, as senders saw it: no link here lets them
+_REORDERING = ("TcpExtTCPSACKReorder", "TcpExtTCPRenoReorder", "TcpExtTCPTSReorder")
+#: of the segments sent, beside what receivers reported to have got twice: that looks as if it had overtaken others
+_REORDERED = 1e-4
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    record = evidence.json("snmp.json")
+    nodes = {node["name"] for node in evidence.network["nodes"]}
+    if nodes - record["nodes"].keys():
+        yield Finding("suspect", f"the stack of {', '.join(sorted(nodes - record['nodes'].keys()))} was not read")
+    totals: dict[str, int] = {}
+    for counters in record["nodes"].values():
+        for name, values in counters.items():
+            totals[name] = totals.get(name, 0) + values[-1]
+    bad = 0
+    for what, names in NEVER.items():
+        met = {name: totals[name] for name in names if totals.get(name)}
+        if met:
+            bad += 1
+            yield Finding("suspect", f"{what}: " + ", ".join(f"{name} {count}" for name, count in met.items()))
+    tcp = any(flow["transport"] == "tcp" for flow in evidence.flows)
+    sent = totals.get("TcpExtTCPOrigDataSent", 0)
+    if tcp and not sent:
+        yield Finding("suspect", "the hosts' TCP sent no data")
+        return
+    reordered = sum(totals.get(name, 0) for name in _REORDERING)
+    if reordered > _REORDERED * sent + totals.get("TcpExtTCPDSACKRecvSegs", 0):
+        bad += 1
+        yield Finding("suspect", f"senders saw {reordered} of {sent} segments overtake others, which no link here lets "
+                                 "them")
+    if not bad:
+        again = totals.get("TcpRetransSegs", 0)
+        yield Finding("ok", f"no host met a limit; TCP sent {sent} segments with new data and {again} again "
+                            f"({again / max(sent + again, 1):.3%})")

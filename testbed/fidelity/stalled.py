@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""No connection is stuck: those alive at the end went on, or waited for a timer of TCP or of their own program.
+
+TCP: a lost packet is sent again when its timer says so, and the timer doubles each time; whoever has waited for a
+multiple of it does not wait for the network. Program: what was sent and acknowledged has been read.
+"""
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
+
+#: without an acknowledgement for so long, and for so many of its retransmission timeouts
+_LONGEST_US, _TIMEOUTS = 5_000_000, 3
+_SOCKET = ["node", "src", "sport", "dst", "dport"]
+_COLUMNS = ["t_us", *_SOCKET, "rto_us", "unacked", "bytes_acked"]
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    if not any(flow["transport"] == "tcp" for flow in evidence.flows):
+        return
+    samples = evidence.table("tcp_info", usecols=_COLUMNS)
+    if not evidence.can("kernel") and (samples is None or samples["bytes_acked"].isna().all()):
+        yield Finding(NOT_APPLICABLE, "the engine does not tell what its flows were waiting for")
+        return
+    if samples is None or samples.empty:
+        yield Finding("suspect", "no flow was sampled: whether one is stuck is not known")
+        return
+    at_end = samples["t_us"].max()
+    last = samples[samples["t_us"] == at_end].set_index(_SOCKET)
+    yield from _transport(samples, last, at_end)
+    if any(flow["source"] is not None for flow in evidence.flows):
+        yield from _programs(evidence, samples, last, at_end)
+
+
+def _transport(samples: Any, last: Any, at_end: int) -> Iterator[Finding]:
+    sending = last[last["unacked"] > 0]
+    waited_us = _unchanged_us(samples, sending, at_end)
+    most_us = (sending["rto_us"] * _TIMEOUTS).clip(lower=_LONGEST_US).reindex(waited_us.index)
+    stuck = waited_us[waited_us > most_us]
+    if len(stuck):
+        socket = stuck.idxmax()
+        _, src, sport, dst, dport = socket
+        yield Finding("suspect", f"{len(stuck)} of {len(last)} sockets that were connected at the end are stuck: "
+                                 f"{src}:{sport} to {dst}:{dport} had nothing acknowledged for "
+                                 f"{stuck[socket] / 1e6:.1f} s, with a timeout of "
+                                 f"{sending['rto_us'][socket] / 1e6:.1f} s")
+    else:
+        longest_s = waited_us.max() / 1e6 if len(waited_us) else 0.0
+        yield Finding("ok", f"{len(last)} sockets were connected at the end; {len(sending)} waited for "
+                            f"acknowledgements, for at most {longest_s:.1f} s")
+
+
+def _unchanged_us(samples: Any, sockets: Any, at_end: int) -> Any:
+    """For how long sockets have been as they are at the end: waiting or not, and nothing more acknowledged."""
+    history = samples.set_index(_SOCKET)
+    history = history[history.index.isin(sockets.index)]
+    now = sockets.reindex(history.index)
+    same = (history["bytes_acked"] == now["bytes_acked"]) & ((history["unacked"] > 0) == (now["unacked"] > 0))
+    changed_us = history["t_us"].where(~same, -1).groupby(level=_SOCKET).max()
+    since = history[history["t_us"] > changed_us.reindex(history.index)]
+    return at_end - since.groupby(level=_SOCKET)["t_us"].min()
+
+
+def _programs(evidence: Evidence, samples: Any, last: Any, at_end: int) -> Iterator[Finding]:
+    """Units that were sent long ago, of which TCP has nothing left to deliver, and that nobody has got."""
+    units = evidence.table("adus", usecols=["source", "conn", "side", "sent_us", "delivered_us"])
+    connections = evidence.table("connections", low_memory=False)
+    if units is None or connections is None:
+        yield Finding("suspect" if evidence.can("kernel") else NOT_APPLICABLE,
+                      "no record of data units: whether a program is stuck is not known")
+        return
+    finished = int((connections["status"] == "finished").sum())
+    if finished and units["delivered_us"].isna().all():
+        yield Finding("suspect", f"{finished} connections finished, but no data unit was delivered")
+    units = units[units["delivered_us"].isna() & (units["sent_us"] < at_end - _LONGEST_US)]
+    alive = connections[connections["status"] == "unfinished"]
+    units = units.merge(alive, on=["source", "conn"])
+    begins = units["side"] == "i"
+    ends = [units["initiator"].where(begins, units["acceptor"]), units["iport"].where(begins, units["aport"]),
+            units["aport"].where(begins, units["iport"])]
+    idle_us = _unchanged_us(samples, last[last["unacked"] == 0], at_end)
+    done = {(node, sport, dport) for node, _, sport, _, dport in idle_us[idle_us > _LONGEST_US].index}
+    stuck = [one for one, key in zip(units.itertuples(), zip(*ends)) if key in done]
+    if stuck:
+        yield Finding("suspect", f"{len(stuck)} data units were sent and acknowledged more than "
+                                 f"{_LONGEST_US / 1e6:g} s before the end and never read, such as of connection "
+                                 f"{stuck[0].conn} of source {stuck[0].source}")

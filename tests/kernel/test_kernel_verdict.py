@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Real runs that are bad in one way, and the verdict on them (the others: tests/unit/testbed/bad_runs.py)."""
+import shutil
+
+import pytest
+
+from small_runs import small_scenario
+from testbed import bundle, fidelity
+from testbed.engines import uml
+
+
+def reasons(run, check):
+    """[(level, message)] of what a check has against a run."""
+    verdict = fidelity.judge_run(run.folder)
+    assert not verdict["errors"]
+    return [(reason["level"], reason["message"]) for reason in verdict["reasons"] if reason["check"] == check]
+
+
+def levels(run):
+    return {check["check"]: check["level"] for check in fidelity.judge_run(run.folder)["checks"]}
+
+
+def test_an_interface_that_takes_the_bottlenecks_place(run_scenario):
+    """It is as fast: the bottleneck's queue stays empty, and TCP small queues let ten packets wait at the sender."""
+    run = run_scenario(small_scenario(**{"topology.edge": {"rate": "100 Mbit/s", "queue": {"limit": 10000}}}))
+    assert run.table("queue")["backlog_packets"].max() == 0
+    (level, message), = reasons(run, "edges")
+    assert level == "suspect" and message.startswith("n4_to_r2 is no bottleneck, but packets wait there for 1.2")
+
+
+def test_a_hidden_bottleneck(run_scenario):
+    """The edges are slower than what is called the bottleneck: packets wait at r1 for n1's link."""
+    run = run_scenario(small_scenario(**{
+        "topology.central.rate": "60 Mbit/s", "topology.edge": {"rate": "50 Mbit/s", "queue": {"limit": 10000}},
+        "traffic": {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1", "n5->n1"]}}))
+    (level, message), *_ = reasons(run, "edges")
+    assert level == "suspect" and message.startswith("r1_to_n1 is no bottleneck, but packets wait there for ")
+
+
+def test_a_payload_that_was_tampered_with(run_scenario, tmp_path, monkeypatch):
+    """A sender that leaves a byte out after each write."""
+    code = tmp_path / "code"
+    shutil.copytree(bundle.ensure(), code)
+    program = code / "traffic/greedy/flows.py"
+    right = "place = (place + sent) % PERIOD"
+    assert program.read_text().count(right) == 1
+    program.write_text(program.read_text().replace(right, "place = (place + sent + 1) % PERIOD"))
+    shutil.rmtree(program.parent / "__pycache__")
+    monkeypatch.setattr(uml.bundle, "ensure", lambda: code)
+    traffic = {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1"]}
+    run = run_scenario(small_scenario(traffic=traffic))
+    (level, message), = reasons(run, "payload")
+    assert level == "invalid" and message.startswith("flow 1: ")
+    assert "that its receiver got are not what was sent, the first in connection 0 after " in message
+    # nothing else is the matter
+    assert fidelity.judge_run(run.folder)["verdict"] == "invalid"
+    assert {level for check, level in levels(run).items() if check != "payload"} <= {"ok", "not applicable"}
+
+
+@pytest.mark.parametrize("buckets", [10, 262144])
+def test_closed_connections_that_had_to_be_forgotten(run_scenario, buckets):
+    run = run_scenario(small_scenario(**{
+        "traffic": {"kind": "tmix", "target": "right_to_left", "load": "20 %"}, "timing.warmup": "1 s",
+        "hosts": {"sysctls": {"net.ipv4.tcp_max_tw_buckets": buckets}}}))
+    found = reasons(run, "stack")
+    if buckets > 1000:
+        assert not found
+    else:
+        (level, message), = found
+        assert level == "suspect" and "tcp_max_tw_buckets): TcpExtTCPTimeWaitOverflow " in message

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every check of the verdict fails where it should: each way it has of saying so is shown a run that is so."""
+import ast
+import importlib
+import re
+import sys
+
+import pytest
+
+import bad_runs
+import evidence_files
+from testbed import fidelity
+
+
+@pytest.mark.parametrize("bad", bad_runs.CHECKS, ids=lambda bad: f"{bad.check}: {bad.name}")
+def test_a_bad_run_is_found(tmp_path, bad):
+    files = evidence_files.good_files()
+    bad.spoil(files)
+    found = evidence_files.findings(tmp_path, bad.check, files, **bad.evidence)
+    assert any(level == bad.level and re.search(bad.message, text) for level, text in found), found
+
+
+def test_every_check_has_a_run_that_it_fails():
+    assert {bad.check for bad in bad_runs.CHECKS if bad.level in ("suspect", "invalid")} == set(fidelity.names())
+
+
+def places(check):
+    """(first, last line) of every Finding in a check's code that may be suspect or invalid."""
+    source = importlib.import_module(f"testbed.fidelity.{check}").__file__
+    with open(source, encoding="utf-8") as f:
+        tree = ast.parse(f.read())
+    calls = [node for node in ast.walk(tree)
+             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding"]
+    words = [{getattr(part, "value", getattr(part, "id", None)) for part in ast.walk(call.args[0])} for call in calls]
+    return [(call.lineno, call.end_lineno) for call, said in zip(calls, words)
+            if {"suspect", "invalid", "level"} & said]
+
+
+@pytest.mark.parametrize("check", fidelity.names())
+def test_every_bad_finding_of_a_check_is_made_by_one_of_them(tmp_path, monkeypatch, check):
+    module = importlib.import_module(f"testbed.fidelity.{check}")
+    lines = set()
+
+    def noting(level, message):
+        if level in ("suspect", "invalid"):
+            lines.add(sys._getframe(1).f_lineno)
+        return fidelity.Finding(level, message)
+    monkeypatch.setattr(module, "Finding", noting)
+    for bad in bad_runs.CHECKS:
+        if bad.check == check:
+            files = evidence_files.good_files()
+            bad.spoil(files)
+            evidence_files.findings(tmp_path, check, files, **bad.evidence)
+    assert places(check)
+    unseen = [first for first, last in places(check) if not any(first <= line <= last for line in lines)]
+    assert not unseen, f"testbed/fidelity/{check}.py, lines {unseen}: no bad run in bad_runs.py is found there"

@@ -4,7 +4,8 @@
 A *loss episode* begins with a packet that the queue drops and ends when it has dropped none for a *round*: the longest
 base round-trip time of the flows that cross it, plus the time that its buffer holds. Flows that lose in the same
 overflow cannot know earlier. A *reduction* is a new ssthresh, or the beginning of a recovery, together with a
-retransmission; it belongs to the episode that it began in or within a round after.
+retransmission. A sender learns of a drop when what was sent behind it has gone on to the receiver, and three ACKs have
+come back: a reduction belongs to the latest episode whose drops are that old.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ _OPEN, _DISORDER, _RECOVERY = 0, 1, 3
 
 
 class Reductions(NamedTuple):
-    """Reductions of a flow: when each was seen, and its ssthresh over the window before."""
+    """Reductions of a flow: when each was seen, when the sample before was, the window then, ssthresh over that."""
 
     t_us: Array
+    since_us: Array
+    cwnd: Array
     factor: Array
 
 
@@ -46,7 +49,8 @@ def of_link(run: Run, link: str) -> Episodes | None:
     queue = series.queue_samples(run, link)
     if queue is None or len(flows) < 2 or len(reductions := of_flows(run)) < 2:
         return None
-    round_us = max(flow["base_rtt_us"] for flow in flows) + run.bottlenecks[link].get("capacity_us", 0)
+    buffer_us = run.bottlenecks[link].get("capacity_us", 0)
+    round_us = max(flow["base_rtt_us"] for flow in flows) + buffer_us
     times, drops = queue["t_us"].to_numpy(), np.diff(queue["drops"].to_numpy())
     where = np.flatnonzero((drops > 0) & (times[1:] > run.interval.start_us) & (times[1:] <= run.interval.end_us))
     first = np.flatnonzero(np.diff(times[where + 1], prepend=-np.inf) > round_us)
@@ -56,11 +60,21 @@ def of_link(run: Run, link: str) -> Episodes | None:
     for flow in flows:
         mine = reductions.get(flow["flow"])
         if mine is not None:
-            place = np.searchsorted(start_us, mine.t_us, side="right") - 1
-            inside = (place >= 0) & (mine.t_us <= end_us[place] + round_us) if len(first) else place >= 0
+            back_us = flow["base_rtt_us"] - _before_us(run, flow, link)
+            # the queue that it had to pass, and three packets of its own
+            late_us = back_us + buffer_us + 3 * (flow["base_rtt_us"] + buffer_us) / np.maximum(mine.cwnd, 3)
+            place = np.searchsorted(start_us, mine.t_us - back_us, side="right") - 1
+            inside = (place >= 0) & (end_us[place] >= mine.since_us - late_us) if len(first) else place >= 0
             counts[flow["flow"]] = np.bincount(place[inside], minlength=len(first))
     return Episodes(start_us, end_us, np.add.reduceat(drops[where], first) if len(first) else first, counts,
                     {flow: reductions[flow] for flow in counts})
+
+
+def _before_us(run: Run, flow: dict[str, Any], link: str) -> int:
+    """Delay of the links that a flow's packets cross before they reach a queue."""
+    delays = {one["name"]: one.get("delay_us") or 0 for one in run.network["links"]}
+    hops = list(flow["hops"])
+    return sum(delays.get(name, 0) for name in hops[:hops.index(link)])
 
 
 def of_flows(run: Run) -> dict[int, Reductions]:
@@ -80,4 +94,5 @@ def _reductions(run: Run, samples: Any) -> Reductions:
     begun = (state[1:] >= _RECOVERY) & np.isin(state[:-1], (_OPEN, _DISORDER))
     found = (changed | begun) & (np.diff(sent_again) > 0) & (cwnd[:-1] > 0)
     found &= (t_us[1:] > run.interval.start_us) & (t_us[1:] <= run.interval.end_us)
-    return Reductions(t_us[1:][found], (ssthresh[1:] / np.maximum(cwnd[:-1], 1))[found])
+    return Reductions(t_us[1:][found], t_us[:-1][found], cwnd[:-1][found],
+                      (ssthresh[1:] / np.maximum(cwnd[:-1], 1))[found])

@@ -180,14 +180,14 @@ def differences(results: Results, comparisons: Comparisons, columns: Columns) ->
 def _difference(one: Compared, what: str, unit: str, point: list[tuple[str, int]]) -> Difference:
     """A comparison in words."""
     found, decision = one.comparison, one.decision
-    value, interval = _with_interval(found)
+    value, interval = with_interval(found)
     n = str(found.n) if found.n == found.n_reference else f"{found.n_reference}, {found.n}"
     return Difference(point, one.row.subject, what, unit, n, seed_list(one.seeds), style.number(found.reference),
                       style.number(found.mean), value, interval, found.method, p_value(decision.p),
                       mark(decision), decision.words)
 
 
-def _with_interval(found: stats.Comparison) -> tuple[str, str]:
+def with_interval(found: stats.Comparison) -> tuple[str, str]:
     """(difference with its sign, or factor; its interval), with two digits of half the interval's width."""
     if found.ratio:
         ends = "" if found.low is None or found.high is None else \

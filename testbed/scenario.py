@@ -71,11 +71,16 @@ class Scenario:
     default_ccas: list[str]
     default_seeds: int
     choices: dict[str, list[str]]           # {name: options}
+    listed: bool = False    # whether `traffic` is a list, even if of one
 
     def resolved(self) -> Json:
         """All that decides a run, JSON-able."""
         return {"topology": self.topology, "network": self.network, "traffic": self.traffic,
                 "timing": self.timing.record(), "hosts": self.hosts, "probes": self.probes}
+
+    def place_of(self, component: str) -> str:
+        """How settings address a component: traffic, or traffic.NAME."""
+        return f"traffic.{component}" if self.listed else "traffic"
 
     def labels(self) -> Json:
         """What people call it, JSON-able."""
@@ -279,7 +284,8 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
         name=name, title=_text(source, tree, "title") or name, source=_text(source, tree, "source"),
         description=_text(source, tree, "description"), topology=topology, network=network, traffic=components,
         timing=timing, hosts=fields.encode(hosts), probes=_probes(source, tree.get("probes")), parameters=parameters,
-        default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices)
+        default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices,
+        listed=isinstance(tree["traffic"], list))
 
 
 def _section(source: YamlFile, section: str, make: Callable[[], Any]) -> Any:

@@ -59,7 +59,7 @@ def _run(words: list[str]) -> int:
 def _parser(wanted: str) -> argparse.ArgumentParser:
     """The parser of all commands; only that of the wanted one knows its arguments."""
     parser = argparse.ArgumentParser(
-        prog="testbed", epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="testbed", epilog=_EPILOG, formatter_class=_Formatter,
         description="Evaluate TCP congestion control on the real Linux kernel, in emulated networks, in virtual time.")
     parser.add_argument("--version", action="version", version=f"testbed {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -73,6 +73,15 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
         command.add_arguments(sub)
         sub.set_defaults(main=command.main)
     return parser
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """With room for the longest name of a command: argparse forgets that they are indented."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        indented = 2 * self._indent_increment + max(map(len, command_names()))
+        self._action_max_length = max(self._action_max_length, indented)
 
 
 def _path(name: str) -> pathlib.Path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""List what there is: scenarios, congestion controls, engines, topologies, traffic, probes, runs.
+"""List what there is: scenarios, congestion controls, engines, topologies, traffic, probes, knobs, runs.
 
   testbed list                         scenarios, congestion controls, engines
   testbed list ccas probes
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from testbed.engines.base import EngineBase
 
 HELP = "list scenarios, congestion controls, engines ..."
-_KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "runs")
+_KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "knobs", "runs")
 #: columns for which a narrow terminal has no room, and from which width it has
 _DETAILS, _DETAILS_FROM = ("set to", "source", "parameters"), 140
 #: where there is no terminal to ask for its width
@@ -166,6 +166,13 @@ def _traffic() -> _Listing:
 def _probes() -> _Listing:
     from testbed import probes
     return "Probes", ("name", "what"), [(name, _summary(probes.load(name))) for name in probes.names()]
+
+
+def _knobs() -> _Listing:
+    from testbed import knobs
+    rows = [(knob.name, knob.title, ", ".join(value.name for value in knob.values))
+            for knob in map(knobs.load, knobs.names())]
+    return "Knobs", ("name", "what", "values"), rows
 
 
 def _runs() -> _Listing:

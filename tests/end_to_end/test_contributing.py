@@ -45,7 +45,7 @@ def _run(copy: pathlib.Path, line: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_block_is_an_example() -> None:
-    assert len(examples()) == len(re.findall(r"^```(?:python|yaml)$", _PAGE, re.MULTILINE)) == 10
+    assert len(examples()) == len(re.findall(r"^```(?:python|yaml)$", _PAGE, re.MULTILINE)) == 11
 
 
 def test_the_commands(copy: pathlib.Path) -> None:

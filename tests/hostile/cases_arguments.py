@@ -57,6 +57,21 @@ CASES = [
     _run("precision-few-seeds", "--most-seeds 2: 4 seeds are asked for", "--precision", "5%", "--most-seeds", "2",
          "--seeds", "4"),
     _run("precision-most-seeds-word", "--most-seeds.*a number from 1 to", "--most-seeds", "many"),
+    *[Case(f"sensitivity-{name}", ["sensitivity", "small.yaml", *words], 2, says, {"small.yaml": SMALL})
+      for name, says, words in (
+          ("one", "two congestion controls or more are needed", ["--cca", "reno"]),
+          ("unknown", "no knob 'x/../y'; there are: balance, ", ["--cca", "reno,cubic", "--only", "x/../y"]),
+          ("none", "--only: names of knobs expected", ["--cca", "reno,cubic", "--only", ",,"]),
+          ("only-empty", f"--only: {_EMPTY}", ["--cca", "reno,cubic", "--only="]),
+          ("margin", "--margin.*a percentage above 0", ["--cca", "reno,cubic", "--margin", "5"]),
+          ("seeds", "--seeds 0: ", ["--cca", "reno,cubic", "--seeds", "0"]),
+          ("no-quick", "--quick: scenario small has no quick version", ["--cca", "reno,cubic", "--quick"]),
+          ("set", "traffic.nosuch: unknown field", ["--cca", "reno,cubic", "--set", "traffic.nosuch=1"]))],
+    _words("sensitivity-nothing", "arguments are required: scenario", "sensitivity"),
+    _words("sensitivity-nowhere", "no scenario 'nowhere'", "sensitivity", "nowhere", "--cca", "reno,cubic"),
+    *[_run(f"hz-{name}", "--hz.*one of 100, 250, 300, 1000 expected", f"--hz={text}")
+      for name, text in (("zero", "0"), ("odd", "999"), ("word", "fast"), ("negative", "-250"), ("float", "250.0"))],
+    _run("hz-empty", f"--hz: {_EMPTY}", "--hz="),
     _words("compare-one", "arguments are required: other", "compare", "x"),
     _words("compare-unknown", "no experiment 'x' in ", "compare", "x", "y"),
     _words("compare-margin", "--margin.*a percentage above 0", "compare", "x", "y", "--margin", "5"),

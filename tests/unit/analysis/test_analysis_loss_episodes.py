@@ -16,9 +16,9 @@ DROPS = {1.0: 9, 3.0: 1, 3.1: 1, 5.0: 1, 5.2: 1, 9.0: 3}
 @pytest.fixture
 def run(tmp_path, change):
     """Function: (drops, {port: {s: (changed column, value)}}) -> run of two flows, n4 to n1."""
-    def of(drops, events):
-        path = fixture.write_run(tmp_path / "reno-seed1", tmix=False,
-                                 flows=[fixture.flow(1, 10_000, "reno"), fixture.flow(2, 10_001, "reno")])
+    def of(drops, events, second_rtt_us=8000):
+        path = fixture.write_run(tmp_path / "reno-seed1", tmix=False, flows=[
+            fixture.flow(1, 10_000, "reno"), fixture.flow(2, 10_001, "reno", base_rtt_us=second_rtt_us)])
 
         def dropped(table):
             mine = table["link"] == LINK
@@ -74,6 +74,14 @@ def test_episodes_and_who_reduced_in_them(run):
     assert found.drops.tolist() == [2, 1, 1, 3]
     assert {flow: counts.tolist() for flow, counts in found.counts.items()} == {1: [1, 1, 0, 1], 2: [1, 0, 1, 0]}
     assert found.reductions[2].t_us.tolist() == [3_120_000, 5_280_000, 6_000_000]
+
+
+def test_a_long_flow_reduces_for_what_it_lost_a_round_trip_ago(run):
+    """Its reduction is seen at 5.4 s, 200 ms after a drop at the earliest: not that of 5.32 s, but that of 5 s."""
+    found = loss_episodes.of_link(Run(run({5.0: 1, 5.32: 1}, {10_000: reduction(5.4, 20), 10_001: reduction(5.4, 20)},
+                                          second_rtt_us=200_000)), LINK)
+    assert found.start_us.tolist() == [4_990_000, 5_310_000]
+    assert {flow: counts.tolist() for flow, counts in found.counts.items()} == {1: [0, 1], 2: [1, 0]}
 
 
 def test_several_reductions_in_an_episode_count(run):

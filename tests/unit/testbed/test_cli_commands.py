@@ -14,7 +14,7 @@ from testbed.cli import _shared
 from testbed.engines.base import Problem
 
 _VECTORS = pathlib.Path(__file__).resolve().parents[2] / "data/tmix/original.txt"
-_KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "runs")
+_KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "knobs", "runs")
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,8 @@ def surroundings(monkeypatch, tmp_path):
 def test_list_fits_a_hundred_columns(capsys):
     assert cli.main(["list", *_KINDS]) == 0
     lines = capsys.readouterr().out.splitlines()
-    for words in ("access-link ", "cubic ", "uml ", "dumbbell ", "greedy ", "sojourn ", "not built", "results: none"):
+    for words in ("access-link ", "cubic ", "uml ", "dumbbell ", "greedy ", "sojourn ", "initcwnd ", "not built",
+                  "results: none"):
         assert any(words in line for line in lines), words
     assert [line for line in lines if len(line) > 100] == []
     assert [line for line in lines if line != line.rstrip()] == []

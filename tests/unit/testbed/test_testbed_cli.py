@@ -10,7 +10,7 @@ import pytest
 
 import kernel
 from testbed import campaign, cli, engines, errors, experiment, scenario
-from testbed.cli import _shared, run
+from testbed.cli import _runs, _shared, run
 from testbed.engines.base import Problem
 from testbed.files import hash_raw
 
@@ -54,7 +54,7 @@ def own_folder(tmp_path, monkeypatch):
     ],
 )
 def test_seeds(text, seeds):
-    assert run._seeds(text) == seeds
+    assert _runs.seeds(text) == seeds
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_seeds(text, seeds):
 )
 def test_refused_seeds(text):
     with pytest.raises(errors.UsageError, match="--seeds"):
-        run._seeds(text)
+        _runs.seeds(text)
 
 
 def parse(*words):

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What commands that make runs have in common: which scenario, which seeds, a ready engine, what failed."""
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sqlite3
+from collections.abc import Sequence
+
+from testbed import campaign, ccas, executors, index
+from testbed.cli import _shared
+from testbed.engines.base import EngineBase
+from testbed.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.progress import print_error
+from testbed.store import Store
+
+_MOST_SEEDS = 1000
+#: failures told one by one; the rest is counted
+_MOST_TOLD = 10
+
+
+def add_scenario_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("scenario", help="name of a scenario (see `testbed list`) or path of a .yaml file")
+    parser.add_argument("--cca", metavar="A,B",
+                        help="congestion controls, separated by commas: names (see `testbed list ccas`), modules "
+                        "(./tcp_mine.c or a folder), variant files (./mine.yaml); a+b: flows take turns")
+    parser.add_argument("--load", metavar="PERCENT", help="offered load, where the scenario has a choice of it")
+    parser.add_argument("--choose", metavar="NAME=OPTION", action="append", default=[],
+                        help="one of the scenario's other choices (see `testbed list scenarios`); may be repeated")
+    parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds (1..N), or which; repetitions are seeds")
+
+
+def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--quick", action="store_true", help="the scenario's short version")
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], dest="settings",
+                        help="override a field of the scenario file, such as traffic.load=70%%; may be repeated")
+
+
+def add_execution_arguments(parser: argparse.ArgumentParser) -> None:
+    _shared.add_engine_arguments(parser)
+    parser.add_argument("--executor", default=executors.DEFAULT,
+                        help="who carries the runs out (default: local, on this machine)")
+    parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
+    parser.add_argument("--again", action="store_true", help="repeat runs that are already there")
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """UsageError for what is empty."""
+    if arguments.cca is not None and not arguments.cca.strip():
+        raise UsageError("--cca: at least one congestion control is needed")
+    if arguments.seeds is not None and not arguments.seeds.strip():
+        raise UsageError("--seeds: a number, or numbers separated by commas, expected")
+
+
+def choices(arguments: argparse.Namespace) -> dict[str, str | None]:
+    """{choice: option} of --load and --choose."""
+    found: dict[str, str | None] = {}
+    if arguments.load is not None:
+        found["load"] = arguments.load
+    for text in arguments.choose:
+        name, separator, option = text.partition("=")
+        if not name or not separator or not option:
+            raise UsageError(f"--choose {text}: NAME=OPTION expected, such as load=85")
+        if found.get(name, option) != option:
+            raise UsageError(f"--choose {text}: {name} {found[name]} is asked for, too; which of them?")
+        found[name] = option
+    return found
+
+
+def seeds(text: str) -> list[int]:
+    """'3' -> [1, 2, 3]; '4,7' -> [4, 7]; '4,' -> [4]."""
+    try:
+        numbers = [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise UsageError(f"--seeds {text}: a number, or numbers separated by commas, expected") from None
+    if not numbers or min(numbers) < 1 or max(numbers) >= 2**63:
+        raise UsageError(f"--seeds {text}: numbers from 1 to 2^63 - 1 expected")
+    if "," in text:
+        return list(dict.fromkeys(numbers))
+    if numbers[0] > _MOST_SEEDS:
+        raise UsageError(f"--seeds {text}: that many repetitions? For the one seed {text}, write {text},")
+    return list(range(1, numbers[0] + 1))
+
+
+def prepare(engine: EngineBase, subjects: Sequence[ccas.Subject]) -> campaign.Ready:
+    """An engine ready for runs of these subjects; says which cannot be used. RunFailed if none can."""
+    problems = engine.problems()
+    if problems:
+        raise EnvironmentProblem("; ".join(f"{p.message} ({p.fix})" for p in problems) + "; see `testbed doctor`")
+    engine.prepare(_shared.reporter())
+    ready = campaign.make_ready(subjects, engine, _shared.reporter())
+    for name, reason in ready.broken.items():
+        print_error(f"{name}: {reason}")
+    if not ready.subjects:
+        raise RunFailed(f"not run: {', '.join(ready.broken)}")
+    return ready
+
+
+def note_experiment(store: Store, folder: pathlib.Path) -> None:
+    """Put an experiment into the index, which is only there for looking things up."""
+    try:
+        index.note_experiment(store.results, folder)
+    except (sqlite3.Error, OSError) as problem:
+        print_error(f"index.sqlite: {problem}")
+
+
+def tell(failures: dict[str, str]) -> None:
+    """Each distinct error once, with the runs that had it."""
+    by_error: dict[str, list[str]] = {}
+    for name, error in failures.items():
+        by_error.setdefault(error, []).append(name)
+    for error, names in list(by_error.items())[:_MOST_TOLD]:
+        print_error(f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}: {error}")
+    if len(by_error) > _MOST_TOLD:
+        print_error(f"and {len(by_error) - _MOST_TOLD} other errors")

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""testbed sensitivity: which runs it asks for."""
+import json
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "core"))
+
+from simple_plans import QuickEngine  # noqa: E402  (found through the path above)
+from testbed import campaign, cli, engines  # noqa: E402
+from testbed.cli import sensitivity  # noqa: E402
+
+SCENARIO = """\
+name: small
+topology:
+  kind: dumbbell
+  central: {rate: 20 Mbit/s, delay: 2 ms, queue: {limit: 50}}
+  edge: {rate: 100 Mbit/s}
+  left_delays: [0 ms]
+  right_delays: [2 ms]
+traffic: {kind: greedy, tool: sockets}
+timing: {warmup: 60 s, test: 120 s}
+quick: {timing.warmup: 20 s, timing.test: 60 s}
+defaults: {ccas: [reno, cubic, bbr]}
+"""
+
+
+class FakeEngine(QuickEngine):
+    """One that has a kernel of 1000 ticks ready, and others when they are asked for."""
+    name = "uml"
+
+    def __init__(self, options):
+        super().__init__(pathlib.Path("/dev/null"))
+        self.options = options
+
+    def problems(self):
+        return []
+
+    def prepare(self, report):
+        pass
+
+    def find(self):
+        return "hz" not in self.options
+
+    def state(self):
+        return "the guest kernel is not built yet"
+
+    def kernel_key(self):
+        return f"kernel-{self.options.get('hz', 1000)}"
+
+    def environment(self):
+        return {"kernel_release": "6.12.0-testbed"}
+
+    def congestion_controls(self):
+        return ("bbr", "cubic", "reno")
+
+
+@pytest.fixture
+def asked(monkeypatch, tmp_path):
+    """Function: words -> (plans in the order of the engines, labels that were left out with the reasons)."""
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setattr(engines, "load", lambda name, options=None: FakeEngine(dict(options or {})))
+    (tmp_path / "small.yaml").write_text(SCENARIO)
+    plans, left_out = [], {}
+    monkeypatch.setattr(campaign, "carry_out", lambda of_group, *_: plans.extend(of_group) or {})
+    monkeypatch.setattr(sensitivity, "_report", lambda _folder, _arguments, _titles, without: left_out.update(
+        (one.label, one.reason) for one in without))
+
+    def ask(*words):
+        assert cli.main(["sensitivity", str(tmp_path / "small.yaml"), *words]) == 0
+        return plans, left_out
+    return ask
+
+
+def test_every_point_has_all_seeds_and_congestion_controls(asked):
+    plans, _ = asked("--cca", "reno,cubic", "--seeds", "2", "--only", "initcwnd,jitter")
+    assert {plan.point["knob"] for plan in plans} == {"as-it-is", "initcwnd-2", "jitter"}
+    assert len({plan.id for plan in plans}) == len(plans) == 3 * 2 * 2
+    assert {(plan.subject, plan.seed) for plan in plans} == {
+        (name, seed) for name in ("reno", "cubic") for seed in (1, 2)}
+    hosts = {plan.point["knob"]: plan.scenario["hosts"] for plan in plans}
+    assert hosts["initcwnd-2"]["initcwnd"] == 2 and hosts["jitter"]["jitter_us"] == 606
+
+
+def test_five_seeds_of_the_scenarios_congestion_controls_by_default(asked):
+    plans, _ = asked("--only", "fq")
+    assert {plan.seed for plan in plans} == {1, 2, 3, 4, 5} and {plan.subject for plan in plans} == {
+        "reno", "cubic", "bbr"}
+
+
+def test_another_kernel_only_if_it_is_there_or_asked_for(asked):
+    plans, left_out = asked("--seeds", "1")
+    assert left_out["hz-250"] == "the guest kernel is not built yet; --only hz prepares it"
+    assert {plan.kernel_key for plan in plans} == {"kernel-1000"}
+    plans.clear()
+    asked("--seeds", "1", "--only", "hz,fq")
+    assert {(plan.point["knob"], plan.kernel_key) for plan in plans} == {
+        ("as-it-is", "kernel-1000"), ("fq", "kernel-1000"), ("hz-250", "kernel-250")}
+
+
+def test_quick_runs_are_short(asked):
+    plans, _ = asked("--quick", "--seeds", "1", "--only", "fq")
+    assert {(plan.timing["warmup_us"], plan.timing["test_us"]) for plan in plans} == {(5_000_000, 15_000_000)}
+    plans.clear()
+    asked("--quick", "--seeds", "1", "--only", "fq", "--set", "timing.test=90 s")
+    assert {(plan.timing["warmup_us"], plan.timing["test_us"]) for plan in plans} == {(20_000_000, 90_000_000)}
+
+
+def test_the_experiment_says_what_was_asked(asked, tmp_path):
+    asked("--quick", "--cca", "reno,cubic", "--seeds", "4,7", "--only", "fq", "--metric", "goodput")
+    folder = tmp_path / "results" / "small-quick-sweep-knob"
+    record = json.loads((folder / "experiment.json").read_text())
+    assert record["axes"] == {"knob": ["as-it-is", "fq"]} and record["seeds"] == [4, 7]
+    assert record["command"] == ["bin/testbed", "sensitivity", f"{tmp_path}/small.yaml", "--cca", "reno,cubic",
+                                 "--seeds", "4,7", "--only", "fq", "--quick", "--metric", "goodput"]

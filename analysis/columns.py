@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from analysis import sizes, style, tcp
+from analysis import sizes, slowdown, style, tcp
 from analysis.experiment import Experiment
 from analysis.figures.adu_response import load_directions
 from analysis.tables import Results
@@ -18,7 +18,7 @@ LINK_METRICS = (
     ("throughput_mean", "throughput"), ("throughput_sd", "throughput, sd"),
     ("utilisation", "utilisation"), ("queueing_delay_mean", "queueing delay, mean"),
     ("queueing_delay_p95", "queueing delay, p95"), ("drop_rate", "drop rate"),
-    ("goodput", "goodput"), ("tcp_goodput", "TCP goodput"), ("retransmission_share", "retransmitted"),
+    ("tcp_goodput", "TCP goodput"), ("retransmission_share", "retransmitted"),
 )
 FLOW_METRICS = (
     ("connections_started", "connections"), ("connections_finished_share", "finished"),
@@ -38,7 +38,7 @@ LOAD_METRICS = (
 )
 #: not compared: what the workload decides, and what is another column in another unit (that one is compared)
 NOT_COMPARED = {"offered_load", "offered_load_share", "offered_load_thirds_difference", "connections_started",
-                "utilisation"}
+                "utilisation", slowdown.COUNT}
 MOST_FLOWS = 6  # with a column each
 
 
@@ -65,6 +65,7 @@ class Tables(NamedTuple):
     flows: list[Columns]
     fairness: list[Columns]
     load: list[Columns]
+    slowdown: list[Columns]
     sizes: list[Columns]
 
     def all(self) -> list[Columns]:
@@ -74,7 +75,7 @@ class Tables(NamedTuple):
 def tables(results: Results) -> Tables:
     """The tables that the usable runs of an experiment fill, each (metric, scope) in one of them."""
     return Tables(_links(results, LINK_METRICS, "Bottleneck"), _connections(results), _flows(results),
-                  _fairness(results), _links(results, LOAD_METRICS, "Load"), _sizes(results))
+                  _fairness(results), _links(results, LOAD_METRICS, "Load"), _slowdown(results), _sizes(results))
 
 
 def _known(results: Results, title: str, columns: list[Column]) -> list[Columns]:
@@ -186,11 +187,20 @@ def _udp_columns(results: Results) -> list[Column]:
             for metric, label in (("udp_received_rate", "received"), ("udp_loss", "lost"))]
 
 
+def _slowdown(results: Results) -> list[Columns]:
+    """Completion times over those on the idle network, where there are companion runs."""
+    return _known(results, "Slowdown", [
+        Column(slowdown.COUNT, "all", "connections"),
+        *(Column(f"{slowdown.NAME}_p{percent}", "all", label)
+          for percent, label in ((50, "median"), (95, "p95"), (99, "p99")))])
+
+
 def _sizes(results: Results) -> list[Columns]:
     """Flow completion times and, per direction, ADU response times: a column for each size class."""
     run = next(iter(results.experiment.usable_runs), None)
     wanted = [("Flow completion time, median", "flow_completion_time_p50", ""),
-              ("Flow completion time, mean", "flow_completion_time_mean", "")]
+              ("Flow completion time, mean", "flow_completion_time_mean", ""),
+              ("Slowdown, median", f"{slowdown.NAME}_p50", "")]
     wanted += [(f"ADU response time, {style.direction(name)}, median", "adu_response_time_p50", name)
                for name in (load_directions(run) if run else [])]
     found = []

@@ -14,8 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis import shapes
-from analysis.metrics import measured
+import pandas as pd
+
+from analysis import shapes, slowdown
+from analysis.metrics import Metric, measured
 from analysis.runs import AnalysisError, Run, State, read_json
 from analysis.style import Look, looks
 from testbed import units
@@ -56,6 +58,9 @@ class Experiment:
         self.description = _read(self.path)
         runs = self.path.parent / "runs"
         self.runs = [Run(runs / listed["id"], listed) for listed in self.description["runs"]]
+        #: companion runs, with the same connections alone on the idle network; {name: what is wrong with it}
+        self.idle = [Run(runs / listed["id"], listed) for listed in self.description.get("idle", [])]
+        self.idle_problems: dict[str, str] = {}
 
     @property
     def scenario(self) -> str:
@@ -188,6 +193,42 @@ class Experiment:
             found.setdefault(self.row_of(run), []).append(run)
         return found
 
+    @property
+    def idle_subject(self) -> str:
+        """What the companion runs use; several where commands with other first subjects made them."""
+        return ", ".join(dict.fromkeys(run.subject for run in self.idle))
+
+    def values(self, run: Run) -> pd.DataFrame:
+        """The metrics of a run (metric, scope, unit, value), with those against its companion run.
+
+        A companion that is of no use is noted in idle_problems.
+        """
+        known: pd.DataFrame | None = run.__dict__.get("_values")
+        if known is None:
+            known = measured(run).values
+            idle = next((one for one in self.idle if (one.seed, one.point) == (run.seed, run.point)), None)
+            if idle is not None:
+                try:
+                    more = pd.DataFrame(slowdown.compute(run, self._usable_idle(idle)), columns=list(Metric._fields))
+                    known = pd.concat([known, more], ignore_index=True)
+                except TestbedError as error:
+                    self.idle_problems[idle.name] = str(error)
+            run.__dict__["_values"] = known
+        return known
+
+    def _usable_idle(self, idle: Run) -> Run:
+        """AnalysisError if a companion run cannot be used."""
+        from testbed.fidelity import read_verdict
+        if not idle.finished:
+            raise AnalysisError(f"{idle.name} is {idle.state.kind}: {idle.state.message}")
+        if "_verdict" not in idle.__dict__:
+            idle.__dict__["_verdict"] = read_verdict(idle.path, measured(idle).errors)
+        verdict = idle.__dict__["_verdict"]
+        if verdict["verdict"] == "invalid":
+            reasons = "; ".join(str(reason.get("message")) for reason in verdict["reasons"])
+            raise AnalysisError(f"{idle.name} is invalid: {reasons}")
+        return idle
+
     def discard(self, names: Collection[str]) -> None:
         """Take runs that turned out to be unreadable out of the usable ones."""
         self.usable_runs = [run for run in self.usable_runs if run.name not in names]
@@ -217,7 +258,7 @@ def _read(path: Path) -> dict[str, Any]:
     if wrong:
         raise AnalysisError(f"{file}: {wrong}")
     names: set[str] = set()
-    for listed in description["runs"]:
+    for listed in [*description["runs"], *description.get("idle", [])]:
         if not _ID.fullmatch(listed["id"]):
             raise AnalysisError(f"{file}: runs: {listed['id']!r} is not the id of a run")
         if listed["name"] in names:

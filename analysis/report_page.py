@@ -28,7 +28,7 @@ def context(results: Results, comparisons: Comparisons, tables: Tables, margin: 
         "sentence": _sentence(experiment, run),
         "verdicts": _verdicts(experiment),
         "result_tables": report_tables.shown(results, comparisons, [
-            *tables.links, *tables.connections, *tables.flows, *tables.fairness]),
+            *tables.links, *tables.connections, *tables.slowdown, *tables.flows, *tables.fairness]),
         "size_tables": report_tables.by_size(results, comparisons, tables.sizes),
         "load_tables": report_tables.shown(results, comparisons, tables.load),
         "controls": report_controls.controls(experiment),

@@ -7,12 +7,15 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from analysis import stats, style
+from analysis import slowdown, stats, style
 from analysis.columns import Column, Columns
 from analysis.comparisons import Compared, Comparisons
 from analysis.experiment import Row
 from analysis.tables import Results
 
+#: how many there are in a size class
+COUNTS = {"flow_completion_time": "flows_completed", "adu_response_time": "adus_delivered",
+          slowdown.NAME: slowdown.COUNT}
 ROWS_PER_TABLE = 6  # subjects (and points) side by side that fit the page
 SUBJECT = "congestion control"
 _MARKS = {(True, False): "different", (True, True): "slightly", (False, True): "equal", (False, False): "unknown"}
@@ -104,6 +107,7 @@ def by_size(results: Results, comparisons: Comparisons, tables: Sequence[Columns
     drawn = results.experiment.drawn
     for columns in tables:
         unit = _unit(results, columns.columns[0])
+        title = f"{columns.title} ({unit})" if unit else f"{columns.title}, geometric mean"
         chunks = []
         for at in range(0, len(drawn), ROWS_PER_TABLE):
             chosen = drawn[at:at + ROWS_PER_TABLE]
@@ -112,13 +116,13 @@ def by_size(results: Results, comparisons: Comparisons, tables: Sequence[Columns
                     for column in columns.columns]
             chunks.append(Table("", "size", [(row.label, unit) for row in chosen], rows, [], []))
         if chunks:
-            found.append((f"{columns.title} ({unit})", chunks))
+            found.append((title, chunks))
     return found
 
 
 def _transfers(results: Results, rows: Sequence[Row], column: Column) -> str:
     """Transfers of a size class in a run, on the mean."""
-    count = "flows_completed" if column.metric.startswith("flow_") else "adus_delivered"
+    count = next(of for name, of in COUNTS.items() if column.metric.startswith(name))
     counts = [value for row in rows for value in results.sample(row, count, column.scope)]
     return f"{sum(counts) / len(counts):.0f}" if counts else "0"
 

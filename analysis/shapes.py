@@ -124,6 +124,7 @@ WORKLOAD = Object({
 EXPERIMENT = Object({
     "schema": Number(2, 2), "runs": Each(Object({"id": TEXT, "name": TEXT, "subject": TEXT, "seed": COUNT,
                                                  "point": Values(TEXT)}), 1),
+    "idle?": Each(Object({"id": TEXT, "name": TEXT, "subject": TEXT, "seed": COUNT, "point": Values(TEXT)})),
     "scenario?": TEXT, "title?": TEXT, "source?": TEXT, "description?": TEXT, "parameters?": Values(ANYTHING),
     "subjects?": Each(TEXT), "axes?": Values(Each(TEXT)), "command?": Each(TEXT)})
 

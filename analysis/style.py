@@ -61,8 +61,8 @@ def plus_minus(mean: float, half_width: float) -> tuple[str, str]:
 
 
 def log_ticks(low: float, high: float) -> str:
-    """Tics of a logarithmic axis for gnuplot: 1, 2, 5 in each decade, or only 1."""
-    steps = (1, 2, 5) if high / low < 300 else (1,)
+    """Tics of a logarithmic axis for gnuplot: 1, 2, 5 in each decade, only 1, or more of them on a short one."""
+    steps = (1, 1.2, 1.5, 2, 3, 4, 5, 7) if high / low < 4 else (1, 2, 5) if high / low < 300 else (1,)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [step * 10.0 ** decade for decade in decades for step in steps]
     return ", ".join(f"'{tick:g}' {tick:g}" for tick in ticks if low <= tick <= high)

@@ -7,9 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import comparing, metrics, stats
+from analysis import comparing, metrics, slowdown, stats
 from analysis.experiment import Experiment, Row
-from analysis.metrics import load_metrics
 from analysis.runs import AnalysisError, State
 
 SUMMARY_COLUMNS = ["subject", "metric", "scope", "unit", "n", "seeds", "scale", "mean", "ci95_low", "ci95_high"]
@@ -57,7 +56,7 @@ class Results:
                 self.problems[run.name] = str(error)
                 run.state = State("damaged", str(error))
                 continue
-            frames.append(load_metrics(run).assign(
+            frames.append(experiment.values(run).assign(
                 run=run.name, label=experiment.row_of(run).label, usable=run in experiment.usable_runs))
         columns = ["metric", "scope", "unit", "value", "run", "label", "usable"]
         self.values = (pd.concat(frames, ignore_index=True) if frames
@@ -66,7 +65,7 @@ class Results:
         self._samples: dict[tuple[str, str, str], dict[comparing.PairingKey, float]] = {
             key: dict(zip(group["run"].map(keys), group["value"])) for key, group
             in used.groupby(["label", "metric", "scope"], sort=False)}
-        self._ratios = metrics.ratios()
+        self._ratios = metrics.ratios() | slowdown.RATIOS
         self._units: dict[tuple[str, str], str] = dict(zip(zip(used["metric"], used["scope"]), used["unit"]))
         self._scopes: dict[str, list[str]] = {}
         for metric, scope in self._units:

@@ -58,7 +58,7 @@ def _tables(versus: Versus, tables: Sequence[Columns]) -> Iterator[tuple[str, li
 def _results(versus: Versus) -> list[Columns]:
     """What is shown at once; times by size, and load, on demand."""
     tables = versus.tables
-    return [*tables.links, *tables.connections, *tables.flows, *tables.fairness]
+    return [*tables.links, *tables.connections, *tables.slowdown, *tables.flows, *tables.fairness]
 
 
 def sentence(versus: Versus) -> str:

@@ -78,14 +78,17 @@ def short_axes(axes: Iterable[str]) -> dict[str, str]:
 
 
 def run_name(plan: Plan) -> str:
-    """cubic-seed1, in a sweep cubic-limit85-seed1."""
+    """cubic-seed1, in a sweep cubic-limit85-seed1; idle-cubic-seed1 of a companion run."""
     short = short_axes(plan.point)
-    return "-".join([plan.subject, *(_path_word(f"{short[key]}{value}") for key, value in plan.point.items()),
+    idle = ["idle"] if plan.labels.get("parameters", {}).get("idle") else []
+    return "-".join([*idle, plan.subject, *(_path_word(f"{short[key]}{value}") for key, value in plan.point.items()),
                      f"seed{plan.seed}"])
 
 
-def add(results: pathlib.Path, described: Description, plans: list[Plan]) -> pathlib.Path:
+def add(results: pathlib.Path, described: Description, plans: list[Plan], idle: Iterable[Plan] = ()) -> pathlib.Path:
     """List `plans` in the experiment they belong to, which is made if there is none; returns its folder.
+
+    idle: companion runs (testbed/idle.py), listed apart.
 
     The experiment of another scenario, engine or kernel is never added to, though it have the same name: then
     this one gets a name with a hash. A run that takes the place of one that was made from something else
@@ -103,13 +106,15 @@ def add(results: pathlib.Path, described: Description, plans: list[Plan]) -> pat
     listed = {_place(run): run for run in before.get("runs", [])}
     superseded = list(before.get("superseded", []))
     for plan in plans:
-        run = {"id": plan.id, "name": run_name(plan), "subject": plan.subject, "seed": plan.seed, "point": plan.point}
+        run = _listed(plan)
         older = listed.get(_place(run))
         if older and older["id"] != plan.id:
             superseded.append({**older, "by": plan.id})
         listed[_place(run)] = run
     runs = _with_distinct_names(list(listed.values()))
     current = {run["id"] for run in runs}
+    companions = {_at(run): run for run in before.get("idle", [])}
+    companions.update({_at(run): run for run in map(_listed, idle)})
     axes = {axis: _merged(before.get("axes", {}).get(axis, []), values) for axis, values in described.axes.items()}
     write_json(folder / "experiment.json", {
         "schema": SCHEMA, "key": key, "name": folder.name, "scenario": described.labels["name"],
@@ -117,9 +122,18 @@ def add(results: pathlib.Path, described: Description, plans: list[Plan]) -> pat
         "engine": described.engine, "kernel_spec": described.kernel_spec, "command": described.command, "axes": axes,
         "subjects": list(dict.fromkeys(run["subject"] for run in runs)),
         "seeds": sorted({run["seed"] for run in runs}), "runs": runs,
+        **({"idle": list(companions.values())} if companions else {}),
         "superseded": [run for run in superseded if run["id"] not in current]})
-    _make_views(folder, runs)
+    _make_views(folder, [*runs, *companions.values()])
     return folder
+
+
+def _listed(plan: Plan) -> Json:
+    return {"id": plan.id, "name": run_name(plan), "subject": plan.subject, "seed": plan.seed, "point": plan.point}
+
+
+def _at(run: Json) -> tuple[int, str]:
+    return run["seed"], json.dumps(run["point"], sort_keys=True)
 
 
 def _merged(before: list[str], values: list[str]) -> list[str]:
@@ -160,7 +174,8 @@ def read(folder: pathlib.Path) -> Json:
     except (OSError, ValueError, RecursionError) as problem:
         raise UsageError(f"{path}: not readable: {problem}; remove the folder, its runs are kept") from None
     if not isinstance(value, dict) or value.get("schema") != SCHEMA or \
-            not all(_is_run(run) for run in [*_list(value.get("runs")), *_list(value.get("superseded", []))]):
+            not all(_is_run(run) for key in ("runs", "superseded", "idle")
+                    for run in _list(value.get(key, None if key == "runs" else []))):
         raise UsageError(f"{path}: not an experiment of this version of the testbed; move it away, or set "
                          "TESTBED_RESULTS to another folder")
     return value

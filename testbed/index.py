@@ -147,9 +147,10 @@ def _plain(value: object) -> object:
 
 
 def _put_experiment(database: sqlite3.Connection, folder: pathlib.Path) -> None:
-    listed = _object(folder / "experiment.json").get("runs")
+    described = _object(folder / "experiment.json")
+    listed = [run for key in ("runs", "idle") if isinstance(of := described.get(key), list) for run in of]
     database.execute("DELETE FROM listed WHERE experiment = ?", (folder.name,))
-    for run in listed if isinstance(listed, list) else ():
+    for run in listed:
         if isinstance(run, dict) and isinstance(run.get("id"), str):
             database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)",
                              (folder.name, str(run.get("name")), run["id"]))

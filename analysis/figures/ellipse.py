@@ -21,7 +21,7 @@ from analysis.figures import Figure
 from analysis.runs import Array, Run
 
 ORDER = 10
-CORNERS = 72
+CORNERS = 360
 LEAST_POINTS = 3
 _BETTER = "Up and to the right is better: more throughput, less queueing delay (the delay axis grows to the left)."
 _SIGMA = "which would hold 39\u00a0% of normally distributed points."

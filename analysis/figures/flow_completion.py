@@ -17,12 +17,10 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     if not by_size.draw(experiment, folder, name, "flow_completion_time", "flows_completed", "",
                         "flow completion time (s)"):
         return []
-    return [Figure(name, "Flow completion time against size",
-                   "Connections that started after warm-up, by the bytes that both ends were to send; think times of "
-                   "the applications are part of it. Those unfinished at the end count for as long as they lasted "
-                   "(Kaplan and Meier). Points are "
-                   "medians, bars (with up to six controls, a little apart) reach from the "
-                   "lower to the upper quartile, both averaged over seeds. A median that was not reached is not drawn, "
-                   "and a bar whose end was not reached leaves the figure. Lower is better; "
-                   f"classes with fewer than {by_size.LEAST_TRANSFERS} flows a run are left "
-                   "out." + experiment.drawn_note)]
+    return [Figure(name, "Flow completion time against size", (
+        "Connections that started after warm-up, by the bytes that both ends were to send; think times of the "
+        "applications are part of it. Those unfinished at the end count for as long as they lasted (Kaplan and Meier). "
+        "Points are medians, thin bars (with up to six controls, a little apart) reach from the lower to the upper "
+        "quartile, all averaged over seeds; thick bars are the 95 % intervals of the medians over seeds. A median that "
+        "was not reached is not drawn, and a bar whose end was not reached leaves the figure. Lower is better; classes "
+        f"with fewer than {by_size.LEAST_TRANSFERS} flows a run are left out.{experiment.drawn_note}"))]

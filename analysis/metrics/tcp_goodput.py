@@ -16,17 +16,27 @@ def compute(run: Run) -> list[Metric]:
 
     `goodput` counts whole data units only. Here the part of a unit that had arrived when the run ended counts as
     well, spread over the time since the unit was sent; nothing of it is known in between.
+    Where no data units were recorded, it is what receivers' TCP got in order, as `goodput`.
     """
     adus, connections = run.frame("adus"), run.frame("connections")
-    if adus is None or connections is None or adus.empty:
-        return []
     totals = tcp.received_bytes(run, single=True)
-    for (source, side), total in _read_bytes(run, adus, connections).items():
-        initiated, accepted = run.directions().get(source, ("all", "all"))
-        direction = initiated if side == "i" else accepted
+    if adus is None or connections is None or adus.empty:
+        others = tcp.received_bytes(run, single=False)
+    else:
+        others = _by_direction(run, _read_bytes(run, adus, connections))
+    for direction, total in others.items():
         totals[direction] = totals.get(direction, 0) + total
     return [Metric("tcp_goodput", direction, "Mbit/s", total * 8 / 1e6 / run.interval.seconds)
             for direction, total in sorted(totals.items())]
+
+
+def _by_direction(run: Run, read: dict[tuple[int, str], float]) -> dict[str, float]:
+    totals: dict[str, float] = {}
+    directions = run.directions()
+    for (source, side), total in read.items():
+        direction = directions.get(source, ("all", "all"))[side == "a"]
+        totals[direction] = totals.get(direction, 0) + total
+    return totals
 
 
 def _read_bytes(run: Run, adus: pd.DataFrame, connections: pd.DataFrame) -> dict[tuple[int, str], float]:

@@ -54,4 +54,5 @@ def _runs(what: str) -> list[pathlib.Path]:
         return [experiment.find_run(what)]
     except UsageError:
         folder = experiment.find(what)
-    return [folder.parent / RUNS / run["id"] for run in experiment.read(folder)["runs"]]
+    described = experiment.read(folder)
+    return [folder.parent / RUNS / run["id"] for run in [*described["runs"], *described.get("idle", [])]]

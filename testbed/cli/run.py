@@ -19,9 +19,10 @@ import pathlib
 import shlex
 import sys
 
-from testbed import campaign, ccas, engines, executors, experiment, scenario
+from testbed import campaign, ccas, engines, executors, experiment, idle, scenario
 from testbed.cli import _precision, _runs, _shared
 from testbed.errors import RunFailed
+from testbed.plan import Plan
 from testbed.progress import print_error
 from testbed.store import Store, results_dir
 
@@ -38,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--probe", metavar="NAME", action="append", default=[],
                         help="an extra probe, such as tcp_probe; may be repeated")
     _runs.add_execution_arguments(parser)
+    parser.add_argument("--slowdown", action="store_true",
+                        help="also replay the connections of each seed alone on the idle network: completion times are "
+                        "compared with those there")
     parser.add_argument("--keep-work", action="store_true", help="keep each run's intermediate files")
     parser.add_argument("--no-report", action="store_true", help="leave the report for later")
 
@@ -48,6 +52,7 @@ def main(arguments: argparse.Namespace) -> int:
     selected = arguments.scenario, choices, arguments.quick, arguments.settings, arguments.probe
     points = scenario.expand(*selected, arguments.sweeps)
     first = points[0][1]
+    alone = [(point, idle.scenario_of(loaded)) for point, loaded in points] if arguments.slowdown else []
     subjects = ccas.parse(arguments.cca if arguments.cca is not None else ",".join(first.default_ccas))
     seeds = _runs.seeds(arguments.seeds or str(first.default_seeds))
     _precision.check(arguments, seeds)
@@ -55,7 +60,12 @@ def main(arguments: argparse.Namespace) -> int:
     engine = engines.load(arguments.engine, _shared.engine_options(arguments))
     campaign.check_probes(arguments.probe, engine)
     ready = _runs.prepare(engine, subjects)
+
+    def idle_plans(seeds: list[int]) -> list[Plan]:
+        """Companion runs, under the first subject."""
+        return campaign.make_plans(alone, ready.subjects[:1], seeds, engine, _shared.reporter()) if alone else []
     plans = campaign.make_plans(points, ready.subjects, seeds, engine, _shared.reporter())
+    companions = idle_plans(seeds)
     store = Store(results_dir())
     store.create()
     axes = {key: list(dict.fromkeys(point[key] for point, _ in points)) for key in points[0][0]}
@@ -65,19 +75,20 @@ def main(arguments: argparse.Namespace) -> int:
     described = experiment.Description(
         labels=labels, base=base.resolved(), engine=engine.name, kernel_spec=arguments.kernel, hz=arguments.hz,
         kernel_key=engine.kernel_key(), command=_command(arguments), axes=axes)
-    folder = experiment.add(store.results, described, plans)
+    folder = experiment.add(store.results, described, plans, companions)
     names = [subject.name for subject in ready.subjects]
     print(f"{first.title}: {', '.join(names)}; " + (f"{len(points)} points, " if axes else "")
           + f"{len(seeds)} seed{'s'[:len(seeds) > 1]}, {first.timing.duration_us / 1e6:.0f} s of virtual time each "
           f"-> {folder}", file=sys.stderr)
     executor = executor_class(engine, store, arguments.jobs)
-    failures = campaign.carry_out(plans, executor, store, arguments.again, arguments.keep_work)
+    failures = campaign.carry_out([*plans, *companions], executor, store, arguments.again, arguments.keep_work)
     if arguments.precision is not None and not failures:
         def more(added: list[int]) -> dict[str, str]:
             new = campaign.make_plans(points, ready.subjects, added, engine, _shared.reporter())
-            experiment.add(store.results, described, new)
+            more_idle = idle_plans(added)
+            experiment.add(store.results, described, new, more_idle)
             plans.extend(new)
-            return campaign.carry_out(new, executor, store, arguments.again, arguments.keep_work)
+            return campaign.carry_out([*new, *more_idle], executor, store, arguments.again, arguments.keep_work)
         failures = _precision.refine(folder, arguments, plans, more)
     _runs.note_experiment(store, folder)
     _runs.tell(failures)
@@ -109,6 +120,7 @@ def _command(arguments: argparse.Namespace) -> list[str]:
             words += [f"--{name}", str(getattr(arguments, name))]
     words += _precision.words(arguments)
     words += ["--quick"] if arguments.quick else []
+    words += ["--slowdown"] if arguments.slowdown else []
     words += ["--engine", arguments.engine] if arguments.engine != engines.DEFAULT else []
     for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("sweep", arguments.sweeps),
                            ("probe", arguments.probe)):

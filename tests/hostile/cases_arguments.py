@@ -72,6 +72,7 @@ CASES = [
     *[_run(f"hz-{name}", "--hz.*one of 100, 250, 300, 1000 expected", f"--hz={text}")
       for name, text in (("zero", "0"), ("odd", "999"), ("word", "fast"), ("negative", "-250"), ("float", "250.0"))],
     _run("hz-empty", f"--hz: {_EMPTY}", "--hz="),
+    _run("slowdown-greedy", "--slowdown: small has no Tmix components; one is needed", "--slowdown"),
     _words("compare-one", "arguments are required: other", "compare", "x"),
     _words("compare-unknown", "no experiment 'x' in ", "compare", "x", "y"),
     _words("compare-margin", "--margin.*a percentage above 0", "compare", "x", "y", "--margin", "5"),

@@ -95,7 +95,7 @@ def test_comparisons_of_a_table_are_decided_together(tmp_path):
         "reno": noisy, "cubic": fixture.Shape(noise=0.2, test_s=4, packets=(55, 10)), "bbr": noisy})
     table = compared(path).reset_index()
     family = table[table["family"] == "Bottleneck, right to left"]
-    assert len(family) == 2 * 8                         # two subjects, utilisation is throughput
+    assert len(family) == 2 * 7                         # two subjects, utilisation is throughput
     assert (family["p_holm"] >= family["p"]).all()
     assert family["p_holm"].min() == pytest.approx(len(family) * family["p"].min())
     alone = table[table["family"] == "queue_length_mean"]

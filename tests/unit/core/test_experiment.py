@@ -54,6 +54,21 @@ def test_runs_are_listed_and_seen_by_name(tmp_path):
     )
 
 
+def test_companion_runs_are_listed_apart_and_replaced_by_newer_ones(tmp_path):
+    def companion(seed=1, **changes):
+        return plan("reno", seed, labels={**plan().labels, "parameters": {"idle": True}}, kernel_key="idle", **changes)
+    assert "idle" not in read(experiment.add(tmp_path, described(), [plan("cubic")]))
+    folder = experiment.add(tmp_path, described(), [plan("cubic", 2)], [companion(), companion(2)])
+    assert [run["name"] for run in read(folder)["idle"]] == ["idle-reno-seed1", "idle-reno-seed2"]
+    assert [run["name"] for run in read(folder)["runs"]] == ["cubic-seed1", "cubic-seed2"]
+    assert os.readlink(folder / "runs/idle-reno-seed2") == f"../../runs/{companion(2).id}"
+    newer = companion(guest_code="other")
+    experiment.add(tmp_path, described(), [plan("cubic")], [newer])
+    assert [run["id"] for run in read(folder)["idle"]] == [newer.id, companion(2).id]
+    assert [run["name"] for run in read(experiment.add(tmp_path, described(), [plan("cubic")]))["idle"]] == [
+        "idle-reno-seed1", "idle-reno-seed2"]
+
+
 @pytest.mark.parametrize("change", [{"base": {"a": 2}}, {"kernel_key": "kernel-2"}])
 def test_the_same_name_for_something_else_is_another_experiment(tmp_path, change):
     """Two scenario files of one name, two trees called linux."""

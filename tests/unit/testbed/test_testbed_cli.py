@@ -80,6 +80,7 @@ def parse(*words):
         ["--choose", "load=85", "--choose", "colour=red"],
         ["--load", "85", "--quick"],
         ["--seeds", "4,7", "--kernel", "/src/my linux"],
+        ["--slowdown", "--cca", "reno"],
         ["--precision", "2.5%", "--precision-metrics", "goodput,drops:x", "--most-seeds", "12"],
         ["--set", "traffic.load=70 %", "--set", "hosts.ecn=1", "--probe", "tcp_probe", "--engine", "host"],
     ],

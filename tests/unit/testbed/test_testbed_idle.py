@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Companion runs of `--slowdown`: their scenario, and that their connections are those of the run."""
+import pytest
+
+import traffic
+from testbed import idle, scenario
+from testbed.errors import UsageError
+
+SMALL = """\
+name: small
+topology:
+  kind: dumbbell
+  central: {rate: 20 Mbit/s, delay: 2 ms, queue: {kind: pfifo, limit: 50}}
+  edge: {rate: 100 Mbit/s}
+  left_delays: [0 ms, 5 ms]
+  right_delays: [2 ms]
+traffic: TRAFFIC
+timing: {prefill: 1 s, warmup: 1 s, test: 8 s}
+probes: {queue: {interval: 10 ms}, tcp_info: {interval: 100 ms}, tcp_probe: {}}
+"""
+TMIX = "{kind: tmix, target: right_to_left, load: 60 %}"
+
+
+@pytest.fixture
+def load(tmp_path):
+    """load(traffic as YAML) -> Scenario"""
+    def of(text):
+        (tmp_path / "small.yaml").write_text(SMALL.replace("TRAFFIC", text))
+        return scenario.load(str(tmp_path / "small.yaml"))
+    return of
+
+
+@pytest.mark.parametrize("text", [
+    TMIX, "[{kind: tmix, target: right_to_left, load: 60 %, name: background, start: 1 s, stop: 9 s, mix: connections},"
+    " {kind: greedy, tool: sockets}]"])
+def test_the_scenario_is_one_that_could_have_been_written(load, text):
+    made = idle.scenario_of(load(text))
+    traffic.validate(made.traffic, made.network, made.timing.record())
+    assert [component["kind"] for component in made.traffic] == ["tmix-alone"]
+    assert made.timing.record() == {"prefill_us": 0, "warmup_us": 0, "test_us": idle.TEST_US,
+                                    "duration_us": idle.TEST_US}
+    assert set(made.probes) == {"queue", "tcp_info"}
+    assert all(settings["interval_us"] >= 10_000_000 for settings in made.probes.values())
+
+
+def test_its_connections_are_those_of_the_run(load, tmp_path):
+    from traffic.tmix.plan import read_plan
+    loaded = load("{kind: tmix, name: background, target: right_to_left, load: 60 %, start: 1 s}")
+    variants = [{"name": "reno", "kernel_cca": "reno", "under_test": True, "sysctls": {}, "parameters": {},
+                 "module_sha256": None}]
+    numbers = []
+    for number, one in enumerate((loaded, idle.scenario_of(loaded))):
+        context = traffic.Context(tmp_path / str(number), "/x", one.network, 5, one.timing.record())
+        traffic.prepare(one.traffic, variants, context)
+        plans = [read_plan(path) for path in sorted(context.work_dir.glob("*source*.plan"))]
+        numbers.append({(source, conn): start_us for source, plan in enumerate(plans)
+                        for conn, start_us in zip(plan.conn_id, plan.start_us)})
+    run, alone = numbers
+    assert 20 < len(alone) <= len(run) and set(alone) <= set(run)
+    assert {key for key, start_us in run.items() if start_us >= 2_000_000} == set(alone)    # fewer than 2000
+
+
+@pytest.mark.parametrize("text, count", [
+    ("{kind: greedy, tool: sockets}", "no"),
+    (f"[{TMIX}, {{kind: tmix, target: left_to_right, load: 60 %}}]", "2")])
+def test_one_tmix_component_is_needed(load, text, count):
+    with pytest.raises(UsageError, match=f"--slowdown: small has {count} Tmix components"):
+        idle.scenario_of(load(text))

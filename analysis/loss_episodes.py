@@ -22,12 +22,16 @@ _OPEN, _DISORDER, _RECOVERY = 0, 1, 3
 
 
 class Reductions(NamedTuple):
-    """Reductions of a flow: when each was seen, when the sample before was, the window then, ssthresh over that."""
+    """Reductions of a flow: when each was seen, when the sample before was, the window then, ssthresh over that.
+
+    growth: segments per second by which the window grew between samples in which it was not recovering.
+    """
 
     t_us: Array
     since_us: Array
     cwnd: Array
     factor: Array
+    growth: float | None
 
 
 class Episodes(NamedTuple):
@@ -92,7 +96,10 @@ def _reductions(run: Run, samples: Any) -> Reductions:
         "t_us", "cwnd", "ssthresh", "ca_state", "total_retrans"))
     changed = np.diff(ssthresh) != 0
     begun = (state[1:] >= _RECOVERY) & np.isin(state[:-1], (_OPEN, _DISORDER))
-    found = (changed | begun) & (np.diff(sent_again) > 0) & (cwnd[:-1] > 0)
-    found &= (t_us[1:] > run.interval.start_us) & (t_us[1:] <= run.interval.end_us)
+    inside = (t_us[1:] > run.interval.start_us) & (t_us[1:] <= run.interval.end_us)
+    found = inside & (changed | begun) & (np.diff(sent_again) > 0) & (cwnd[:-1] > 0)
+    calm = inside & (state[1:] == _OPEN) & (state[:-1] == _OPEN) & (np.diff(cwnd) >= 0)
+    seconds = np.diff(t_us)[calm].sum() / 1e6
     return Reductions(t_us[1:][found], t_us[:-1][found], cwnd[:-1][found],
-                      (ssthresh[1:] / np.maximum(cwnd[:-1], 1))[found])
+                      (ssthresh[1:] / np.maximum(cwnd[:-1], 1))[found],
+                      float(np.diff(cwnd)[calm].sum() / seconds) if seconds else None)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Loss episodes and reductions, by hand. A round is 8 ms of base RTT and 103 ms of buffer; TCP is sampled every 120 ms.
 """
+import json
+
 import numpy as np
 import pytest
 
@@ -65,6 +67,7 @@ def test_metrics_by_hand(run, values):
     assert found["reductions", "flow_1"] == found["reductions", "flow_2"] == pytest.approx(3 * 6)
     assert found["reduction_factor", "flow_1"] == pytest.approx((20 / 40 * 20 / 40 * 18 / 40)**(1 / 3))
     assert found["reduction_factor", "flow_2"] == pytest.approx((30 / 40 * 10 / 40 * 20 / 40)**(1 / 3))
+    assert found["window_at_reduction", "flow_1"] == 40
 
 
 def test_episodes_and_who_reduced_in_them(run):
@@ -92,9 +95,32 @@ def test_several_reductions_in_an_episode_count(run):
     assert {flow: counts.tolist() for flow, counts in found.counts.items()} == {1: [2], 2: [0]}
 
 
-def test_without_drops_there_is_nothing_to_say(run, values):
+def test_without_drops_of_the_queue_there_are_only_the_flows(run, values):
+    """Losses on the wire, say."""
     found = values(run({}, EVENTS))
-    assert not [key for key in found if "episode" in key[0] or key[0].startswith("reduction")]
+    assert not [key for key in found if "episode" in key[0]]
+    assert found["reductions", "flow_1"] == pytest.approx(18)
+
+
+def test_growth_is_that_of_calm_times(run, values):
+    """From 40 segments at 4.8 s to 52 at 6 s, another 8 while it recovers, and what a reduction takes does not count;
+    samples every 120 ms from 2.04 s to 12 s: of 84 steps one goes down, and two into and out of recovery."""
+    grown = [(at, ("cwnd", window)) for at, window in ((4.92, 46), (6.0, 52), (7.08, 60), (8.04, 30))]
+    found = values(run({}, {10_000: [*grown, (7.08, ("ca_state", 3)), (7.2, ("ca_state", 0))], 10_001: []}))
+    assert found["window_growth", "flow_1"] == pytest.approx(12 / (81 * 0.12))
+    assert found["window_growth", "flow_2"] == 0
+
+
+def test_several_bottlenecks_are_told_apart(run, values, change):
+    path = run(DROPS, EVENTS)
+    workload = json.loads((path / "raw" / "workload.json").read_text())
+    for flow in workload["flows"]:
+        flow["hops"] = ["left_to_right", "right_to_left"]
+    (path / "raw" / "workload.json").write_text(json.dumps(workload))
+    change(path, "queue", lambda table: table)
+    found = values(path)
+    assert ("reductions_per_loss_episode", f"{LINK}/flow_1") in found and ("reductions", "flow_1") in found
+    assert ("reductions_per_loss_episode", "flow_1") not in found
 
 
 def test_a_single_flow_cannot_share(tmp_path, values):

@@ -7,7 +7,7 @@
 
 Congestion controls are compared with the first one. What is changed are the knobs, files in knobs/: jitter of hosts,
 initial window, offloads, costs of the CPU, timer ticks, headers that count, ...; what does not concern the scenario's
-traffic is left out. With --quick, runs are the scenario's short version, shortened to 20 s of virtual time. Another
+traffic is left out. With --quick, runs are the scenario's short version, shortened to 15 s of virtual time. Another
 kernel (hz) is used if it is built, or if --only asks for it. The same command after an interruption goes on where it
 was. docs/sensitivity.md says what is computed.
 """
@@ -29,7 +29,7 @@ from testbed.store import Store, results_dir
 
 HELP = "say which conclusions survive other settings of hosts, traffic and kernel"
 SEEDS = 5
-QUICK_S = 20
+QUICK_S = 15
 _PARTS = ("prefill", "warmup", "test")
 #: as the analysis calls the axis and the scenario that is not changed
 _AXIS, _AS_IT_IS = "knob", "as-it-is"

@@ -6,6 +6,9 @@
     tmix        the access link at 60 %, quick version (60 s), or with --full the whole 600 s
     parallel    two tmix runs at a time against one
 
+With `--engines A,B`, runs of the engines take turns, and ratios of the whole run to the first engine's are printed;
+`--cca` says which congestion control (with ns-2 and tmix: reno).
+
 Each run takes place in a process of its own, pinned to one CPU. Medians are printed: wall time
 of the traffic phase, its ratio to real time, CPU time per packet that crossed the
 bottleneck (whole run, all processes of the guest), and the largest resident process.
@@ -43,28 +46,40 @@ def main() -> None:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3, help="runs of each case (default 3)")
     parser.add_argument("--full", action="store_true", help="the whole access-link scenario, not its quick version")
+    parser.add_argument("--engines", default=engines.DEFAULT, metavar="A,B", help="which to measure in turn")
+    parser.add_argument("--cca", default="cubic", help="congestion control (default: cubic)")
     parser.add_argument("--kernel", help="guest kernel, as for `testbed run`")
     parser.add_argument("--json", type=pathlib.Path, help="also write all figures to this file")
     arguments = parser.parse_args()
-    engine = engines.load(engines.DEFAULT, {"kernel": arguments.kernel})
-    engine.prepare(reporter())
+    several = {name: engines.load(name, {"kernel": arguments.kernel} if arguments.kernel and name == engines.DEFAULT
+                                  else {}) for name in arguments.engines.split(",")}
+    for engine in several.values():
+        engine.prepare(reporter())
     greedy = str(_HERE / "greedy.yaml")
     cases = {"greedy": scenario.load(greedy), "sockets": scenario.load(greedy, settings=["traffic.tool=sockets"]),
              "tmix": scenario.load("access-link", quick=not arguments.full)}
     cpus = sorted(os.sched_getaffinity(0))
     results: dict[str, Any] = {}
-    print(f"{engine.environment()['kernel_release']}, {os.cpu_count()} CPUs, medians of {arguments.runs} runs")
-    print("case      " + "".join(f"{head:>{len(head) + 3}}" for head, _, _ in _COLUMNS))
+    print(f"{', '.join(engine.kernel_release() or engine.state() for engine in several.values())}, {os.cpu_count()} "
+          f"CPUs, medians of {arguments.runs} runs")
+    print("case      engine  " + "".join(f"{head:>{len(head) + 3}}" for head, _, _ in _COLUMNS) + "   ratio")
     for name, case in cases.items():
-        figures = [_measure(case, engine, [cpus[0]])[0] for _ in range(arguments.runs)]
+        figures: dict[str, list[Figures]] = {engine_name: [] for engine_name in several}
+        for _ in range(arguments.runs):         # in turn, so that what else the machine does meets all of them
+            for engine_name, engine in several.items():
+                figures[engine_name].append(_measure(case, engine, [cpus[0]], arguments.cca)[0])
         results[name] = figures
-        middle = {key: statistics.median(one[key] for one in figures) for key in figures[0]}
-        print(f"{name:10}" + "".join(f"{middle[key]:{len(head) + 3}{form}}" for head, key, form in _COLUMNS))
-    if len(cpus) > 1:
+        first = next(iter(figures.values()))
+        for engine_name, mine in figures.items():
+            middle = {key: statistics.median(one[key] for one in mine) for key in mine[0]}
+            ratio = statistics.median(one["whole_s"] / other["whole_s"] for one, other in zip(mine, first))
+            print(f"{name:10}{engine_name:8}" + "".join(f"{middle[key]:{len(head) + 3}{form}}"
+                                                        for head, key, form in _COLUMNS) + f"{ratio:8.2f}")
+    if len(cpus) > 1 and len(several) == 1:
         pairs = []
         for _ in range(arguments.runs):
-            one_s = _measure(cases["tmix"], engine, cpus[:1])[0]["whole_s"]
-            two_s = max(figures["whole_s"] for figures in _measure(cases["tmix"], engine, cpus[:2]))
+            one_s = _measure(cases["tmix"], engine, cpus[:1], arguments.cca)[0]["whole_s"]
+            two_s = max(one["whole_s"] for one in _measure(cases["tmix"], engine, cpus[:2], arguments.cca))
             pairs.append(2 * one_s / two_s)
         results["parallel"] = pairs
         print(f"two runs at a time: {statistics.median(pairs):.2f} times the throughput of one")
@@ -72,20 +87,20 @@ def main() -> None:
         arguments.json.write_text(json.dumps(results, indent=1) + "\n")
 
 
-def _measure(case: scenario.Scenario, engine: EngineBase, cpus: list[int]) -> list[Figures]:
+def _measure(case: scenario.Scenario, engine: EngineBase, cpus: list[int], cca: str) -> list[Figures]:
     """Figures of one run on each of `cpus`, at the same time."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="testbed-bench-"))
     try:
         with multiprocessing.get_context("fork").Pool(len(cpus), maxtasksperchild=1) as pool:
-            return pool.starmap(_one, [(case, engine, folder, cpu) for cpu in cpus], chunksize=1)
+            return pool.starmap(_one, [(case, engine, folder, cpu, cca) for cpu in cpus], chunksize=1)
     finally:
         shutil.rmtree(folder)
 
 
-def _one(case: scenario.Scenario, engine: EngineBase, folder: pathlib.Path, cpu: int) -> Figures:
+def _one(case: scenario.Scenario, engine: EngineBase, folder: pathlib.Path, cpu: int, cca: str) -> Figures:
     store = Store(folder / f"cpu{cpu}")
     store.create()
-    subject = ccas.make_ready(ccas.parse("cubic")[0], engine, reporter())
+    subject = ccas.make_ready(ccas.parse(cca)[0], engine, reporter())
     plan, = campaign.make_plans([({}, case)], [subject], [1], engine, reporter())
     os.sched_setaffinity(0, {cpu})
     started = time.monotonic()

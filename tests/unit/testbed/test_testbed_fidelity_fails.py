@@ -9,7 +9,7 @@ import pytest
 
 import bad_runs
 import evidence_files
-from testbed import fidelity
+from testbed import PROJECT_DIR, fidelity
 
 
 @pytest.mark.parametrize("bad", bad_runs.CHECKS, ids=lambda bad: f"{bad.check}: {bad.name}")
@@ -22,6 +22,11 @@ def test_a_bad_run_is_found(tmp_path, bad):
 
 def test_every_check_has_a_run_that_it_fails():
     assert {bad.check for bad in bad_runs.CHECKS if bad.level in ("suspect", "invalid")} == set(fidelity.names())
+
+
+def test_every_check_is_in_the_document():
+    text = (PROJECT_DIR / "docs/verdict.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == fidelity.names()
 
 
 def places(check):

@@ -125,8 +125,8 @@ def test_refused_queues(field, section, message):
 
 def test_the_weight_is_the_one_of_tc():
     """tc-red(8): with min 30000, avpkt 1000 and burst 55 tc says ewma 5."""
-    assert queues._red_weight(30_000, 55, 1000) == 5
-    assert queues._red_weight(30_000, 28, 1000) is None is queues._red_weight(1, 1, 1000)
+    assert queues.red_weight(30_000, 55, 1000) == 5
+    assert queues.red_weight(30_000, 28, 1000) is None is queues.red_weight(1, 1, 1000)
 
 
 def test_every_queue_says_what_it_is():

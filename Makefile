@@ -13,13 +13,14 @@ FUZZ  ?= 30
 RUN_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(LOAD),--load '$(LOAD)') $(if $(SEEDS),--seeds '$(SEEDS)') \
 	$(if $(QUICK),--quick) $(if $(JOBS),--jobs '$(JOBS)') $(if $(KERNEL),--kernel '$(KERNEL)')
 
-.PHONY: help setup kernel test test-kernels unit fuzz bench clean scenario-%
+.PHONY: help setup kernel test test-kernels test-engines unit fuzz bench clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
 	@echo "                     CCA=reno,cubic LOAD=85 SEEDS=3 QUICK=1 JOBS=2 KERNEL=path-or-version"
 	@echo "make test            set up, build the guest kernel, run all tests"
 	@echo "make test-kernels    the same questions to kernel 6.1 and to the newest that Debian has (TESTBED_KERNELS=...)"
+	@echo "make test-engines    the same connections in the kernel, in ns-3 and in ns-2 (minutes)"
 	@echo "make unit            the tests that need no guest kernel"
 	@echo "make fuzz            tests of properties with thirty times the examples (FUZZ=100 for a hundred)"
 	@echo "make bench           speed and scale: ratios to real time, CPU per packet"
@@ -42,6 +43,9 @@ test: kernel
 
 test-kernels: kernel
 	/usr/bin/python3 -m pytest tests/kernels
+
+test-engines: kernel
+	/usr/bin/python3 -m pytest tests/engines
 
 unit:
 	./setup.sh

@@ -253,8 +253,9 @@ class _Samples:
     def welch(self) -> _Estimate:
         parts = [self._sd(sample) ** 2 / len(sample) for sample in (self.first, self.second)]
         variance = sum(parts)
-        degrees = variance ** 2 / sum(part ** 2 / (len(sample) - 1) for part, sample
-                                      in zip(parts, (self.first, self.second))) if variance else math.inf
+        # of shares, not of squares of variances: these can be too small to be numbers
+        degrees = 1 / sum((part / variance) ** 2 / (len(sample) - 1) for part, sample
+                          in zip(parts, (self.first, self.second))) if variance else math.inf
         return _Estimate(self.difference(), math.sqrt(variance), degrees)
 
     def widest(self, margin: float) -> float:

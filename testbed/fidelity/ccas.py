@@ -57,7 +57,7 @@ def _missing(evidence: Evidence, flows: list[Json], found: dict[tuple[int, str],
         if any(flow["source"] is not None for flow in flows) else None
     if connections is None:
         return
-    established = connections[connections["connected_us"].notna()].groupby("source").size()
+    established = connections[connections["connected_us"].notna()].groupby("source").size().to_dict()
     asked: dict[int, int] = {}
     for flow in flows:
         if flow["source"] is not None:

@@ -49,7 +49,7 @@ def build(kernel: Kernel, source: str | pathlib.Path, report: Callable[[str], No
 
     Raises ModuleError, with paths as the user knows them.
     """
-    source = pathlib.Path(source).resolve()
+    source = pathlib.Path(os.path.realpath(source))
     files = _files(source)
     digest = _digest(source, files)
     folder = cache_dir() / "modules" / f"{_safe(source.stem)}-{_key(kernel.key, digest)}"
@@ -101,7 +101,7 @@ def find(kernel_key: str, sha256: str) -> Module | None:
 
 def digest_of(source: str | pathlib.Path) -> str:
     """SHA-256 of the sources of a module, as `Module.sha256`. Raises ModuleError."""
-    source = pathlib.Path(source).resolve()
+    source = pathlib.Path(os.path.realpath(source))
     return _digest(source, _files(source))
 
 

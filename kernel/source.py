@@ -52,7 +52,7 @@ def identify(spec: str | None) -> tuple[str, str]:
     if _is_version(spec):
         version = _debian_version(spec)
         return f"Debian linux-source-{spec} {version}", f"debian-{spec}-{version}"
-    path = pathlib.Path(spec).resolve()
+    path = pathlib.Path(os.path.realpath(spec))
     if path.is_file():
         digest = hashlib.sha256()
         with open(path, "rb") as f:

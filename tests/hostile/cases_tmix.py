@@ -51,6 +51,8 @@ def _old_is_there(work: pathlib.Path) -> None:
 
 CASES = [
     _tmix("convert-to-full", ["convert", "a.cvec", "out"], "No space left on device", 1, **_link("/dev/full")),
+    _tmix("convert-to-a-loop", ["convert", "a.cvec", "out"], "out: Too many levels of symbolic links", 1,
+          prepare=lambda work: (work / "out").symlink_to("out")),
     _tmix("convert-to-null", ["convert", "a.cvec", "out"], "", 0, **_link("/dev/null")),
     Case("tmix-convert-to-stdout", '"$TESTBED" tmix convert a.cvec /proc/self/fd/1', 0, "S 1000 1 1 1",
          {"a.cvec": _SEQ}),

@@ -66,7 +66,7 @@ def _output(path: Path) -> Iterator[BinaryIO]:
     """A file that takes its name when all went well; or what has that name, if it is no file."""
     try:
         # a link stays a link: what it points to is replaced
-        path = path.resolve() if path.is_symlink() else path
+        path = Path(os.path.realpath(path)) if path.is_symlink() else path
         is_file = stat.S_ISREG(path.stat().st_mode)
     except FileNotFoundError:
         is_file = True

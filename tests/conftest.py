@@ -8,10 +8,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # time limits of single examples only say how busy the machine is
-settings.register_profile("testbed", deadline=None, suppress_health_check=[
+_TIMES = "TESTBED_FUZZ"
+# `make test` draws the same examples everywhere; `make fuzz` draws others each time
+settings.register_profile("testbed", deadline=None, derandomize=_TIMES not in os.environ, suppress_health_check=[
     HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 settings.load_profile("testbed")
-_TIMES = "TESTBED_FUZZ"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -38,8 +38,11 @@ scenario-%:
 	./setup.sh run kernel
 	bin/testbed run '$*' $(RUN_OPTIONS)
 
+# a worker per CPU; tests that share a run of their file stay together
+PARALLEL = -n "$$(nproc)" --dist loadgroup
+
 test: kernel
-	/usr/bin/python3 -m pytest
+	/usr/bin/python3 -m pytest $(PARALLEL)
 
 test-kernels: kernel
 	/usr/bin/python3 -m pytest tests/kernels

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How long properties are tested: as each test says in `make test`, many times that in `make fuzz`."""
+"""How tests share the machine, and how long properties are tested: as each test says in `make test`, many times that
+in `make fuzz`."""
 from __future__ import annotations
 
 import os
@@ -15,7 +16,25 @@ settings.register_profile("testbed", deadline=None, derandomize=_TIMES not in os
 settings.load_profile("testbed")
 
 
+def pytest_configure() -> None:
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    cpus = sorted(os.sched_getaffinity(0))
+    if worker and int(os.environ["PYTEST_XDIST_WORKER_COUNT"]) <= len(cpus):
+        # each on a CPU of its own: runs take the first that is allowed, which would be the same for all
+        os.sched_setaffinity(0, {cpus[int(worker.removeprefix("gw"))]})
+
+
+def _shares_a_fixture(item: pytest.Item) -> bool:
+    """Whether a fixture that is made once for the tests of a file is used, often a run of some seconds."""
+    about = getattr(item, "_fixtureinfo", None)
+    return about is not None and any(definitions[-1].scope == "module" for definitions in
+                                     about.name2fixturedefs.values())
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
     times = int(os.environ.get(_TIMES, "1"))
     if times == 1:
         return

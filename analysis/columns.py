@@ -39,6 +39,11 @@ LOAD_METRICS = (
 #: not compared: what the workload decides, and what is another column in another unit (that one is compared)
 NOT_COMPARED = {"offered_load", "offered_load_share", "offered_load_thirds_difference", "connections_started",
                 "utilisation", slowdown.COUNT}
+RECOVERY_METRICS = (
+    ("fast_recoveries", "fast recoveries"), ("timeouts", "timeouts"), ("segments_sent_again", "sent again"),
+    ("ssthresh_lowest", "lowest threshold"), ("repair_time", "repaired after"),
+    ("segments_acknowledged", "acknowledged"),
+)
 MOST_FLOWS = 6  # with a column each
 
 
@@ -137,7 +142,10 @@ def _flows(results: Results) -> list[Columns]:
     return [*_known(results, "Throughput of long flows", _flow_columns(results)),
             *_known(results, "Congestion controls side by side, mean per flow", _cca_columns(results)),
             *_known(results, "Congestion controls side by side, connections", _mixed_columns(results)),
-            *_known(results, "UDP flows", _udp_columns(results))]
+            *_known(results, "UDP flows", _udp_columns(results)),
+            *_known(results, "Repair of the chosen losses", [
+                Column(metric, scope, label) for scope in results.scopes("segments_sent_again")
+                for metric, label in RECOVERY_METRICS])]
 
 
 def _flow_columns(results: Results) -> list[Column]:

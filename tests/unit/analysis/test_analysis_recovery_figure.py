@@ -8,9 +8,12 @@ import pandas as pd
 import pytest
 
 import fixture
+from analysis import columns, recovery
 from analysis.experiment import Experiment
-from analysis.figures import recovery
+from analysis.figures import recovery as figure_file
+from analysis.metrics import recovery as metrics_file
 from analysis.runs import Run
+from analysis.tables import Results
 
 MSS = 1448
 SRC, DST = "10.0.4.2:10000", "10.0.1.2:20000"
@@ -115,7 +118,7 @@ def experiment(tmp_path):
 
 
 def test_one_row_for_every_control_that_lost_something(experiment, tmp_path):
-    figure, = recovery.draw(Experiment(experiment), tmp_path)
+    figure, = figure_file.draw(Experiment(experiment), tmp_path)
     assert figure.name == "recovery" and figure.caption.endswith("Seed 1 only.")
     text = (tmp_path / "recovery.svg").read_text()
     assert all(word in text for word in ("tahoe", "reno's", "threshold", "duplicate ACK",
@@ -124,6 +127,26 @@ def test_one_row_for_every_control_that_lost_something(experiment, tmp_path):
     assert data["tahoe losses segment"].dropna().tolist() == [4]
     assert data["tahoe retransmissions t"].dropna().tolist() == [0.10502, 0.5]
     assert data["tahoe window cwnd"].max() == 6 and data["tahoe threshold ssthresh"].dropna().iloc[0] == 3
+
+
+def test_the_numbers_of_the_report(experiment):
+    """Segment 4 is acknowledged 495 ms after it was first sent again; the timer struck once."""
+    found = {metric.metric: (metric.scope, metric.value)
+             for metric in metrics_file.compute(Run(experiment / "runs" / "tahoe-seed1"))}
+    assert found == {"fast_recoveries": ("flow_1", 1), "timeouts": ("flow_1", 1), "segments_sent_again": ("flow_1", 2),
+                     "segments_acknowledged": ("flow_1", 9), "ssthresh_lowest": ("flow_1", 2),
+                     "repair_time": ("flow_1", pytest.approx(494.98))}
+    assert metrics_file.compute(Run(experiment / "runs" / "plain-seed1")) == []
+    results = Results(Experiment(experiment))
+    table, = [table for table in columns.tables(results).flows if table.title == "Repair of the chosen losses"]
+    assert [column.label for column in table.columns] == ["fast recoveries", "timeouts", "sent again",
+                                                          "lowest threshold", "repaired after", "acknowledged"]
+
+
+def test_a_retransmission_that_an_ack_brought_about_is_no_timeout():
+    assert flow(*ROWS).timeouts == 1
+    assert flow(*ROWS, again=(105_020, 106_020)).timeouts == 0      # right after an ACK
+    assert flow(*ROWS, again=(105_020,)).timeouts == 0              # the window stayed above one
 
 
 def test_times_of_repair(experiment):
@@ -149,4 +172,4 @@ def test_nothing_to_draw(experiment, tmp_path, spoil):
     for run in (experiment / "runs").iterdir():
         spoil(run / "raw")
         fixture.seal(run)
-    assert recovery.draw(Experiment(experiment), tmp_path) == []
+    assert figure_file.draw(Experiment(experiment), tmp_path) == []

@@ -24,9 +24,9 @@ def context(results: Results, comparisons: Comparisons, tables: Tables, margin: 
                                                if run.name not in results.problems]), None)
     return {
         "experiment": experiment,
-        "title": _title(experiment, run),
+        "title": title(experiment, run),
         "sentence": _sentence(experiment, run),
-        "verdicts": _verdicts(experiment),
+        "verdicts": verdicts(experiment),
         "result_tables": report_tables.shown(results, comparisons, [
             *tables.links, *tables.connections, *tables.slowdown, *tables.flows, *tables.fairness]),
         "size_tables": report_tables.by_size(results, comparisons, tables.sizes),
@@ -48,7 +48,8 @@ def context(results: Results, comparisons: Comparisons, tables: Tables, margin: 
     }
 
 
-def _title(experiment: Experiment, run: Run | None) -> str:
+def title(experiment: Experiment, run: Run | None) -> str:
+    """What an experiment is called; run: one of it, if there is one."""
     named = experiment.description.get("title")
     if not named and run is not None:
         named = run.labels.get("title")
@@ -75,7 +76,7 @@ def _values(values: list[str]) -> str:
     return ", ".join(values) if len(values) <= 8 else f"{', '.join(values[:3])} ... {values[-1]}"
 
 
-def _verdicts(experiment: Experiment) -> dict[str, Any]:
+def verdicts(experiment: Experiment) -> dict[str, Any]:
     """Counts per verdict, and the worst one that decides the banner's colour."""
     counts = Counter(experiment.verdict(run) for run in experiment.runs)
     order = ("damaged", "failed", "invalid", "missing", "suspect", "valid")

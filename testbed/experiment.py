@@ -46,8 +46,8 @@ class Description:
         """access-link-load60-quick: what a reader would call it."""
         parts = [self.labels["name"]]
         for key, value in self.labels["parameters"].items():
-            if key == "quick":
-                parts.append("quick")
+            if value is True:           # quick, smoke
+                parts.append(key)
             elif key == "set":
                 parts.append("set" + digest(value)[:8])
             else:

@@ -113,8 +113,8 @@ def _texts(file: YamlFile, field: str, given: Any) -> dict[str, str]:
 class Base:
     """A scenario as it is, from which knobs are turned: the arguments of scenario.load."""
 
-    def __init__(self, name_or_path: str, choices: Mapping[str, str | None], quick: bool, settings: Sequence[str],
-                 probes: Sequence[str], engine: Mapping[str, Any]) -> None:
+    def __init__(self, name_or_path: str, choices: Mapping[str, str | None], quick: bool | str,
+                 settings: Sequence[str], probes: Sequence[str], engine: Mapping[str, Any]) -> None:
         self._selected = name_or_path, choices, quick
         self._settings, self._probes = list(settings), probes
         self._engine = dict(engine)

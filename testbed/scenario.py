@@ -24,7 +24,9 @@ NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
 OPTION_PATTERN = NAME_PATTERN + r"([.+][a-z0-9_-]+)*"
 _LONGEST_NAME = 60
 _SETTABLE = {"name", "title", "source", "description", "topology", "traffic", "timing", "hosts", "probes", "defaults"}
-_SECTIONS = _SETTABLE | {"choices", "quick", "sweep"}
+#: short versions that a scenario may have: sections of fields and values
+VERSIONS = ("quick", "smoke")
+_SECTIONS = _SETTABLE | {"choices", *VERSIONS, "sweep"}
 _YEAR_US = 366 * 24 * 3600 * 10**6
 
 Json = dict[str, Any]
@@ -106,18 +108,23 @@ def find(name_or_path: str) -> pathlib.Path:
     return SCENARIO_DIR / f"{name_or_path}.yaml"
 
 
-def load(name_or_path: str, choices: Choices = None, quick: bool = False, settings: Sequence[str] = (),
+def versions(name_or_path: str) -> list[str]:
+    """Which short versions a scenario has."""
+    return [name for name in VERSIONS if name in YamlFile(find(name_or_path), _SECTIONS).tree]
+
+
+def load(name_or_path: str, choices: Choices = None, quick: bool | str = False, settings: Sequence[str] = (),
          probes: Sequence[str] = ()) -> Scenario:
     """Read a scenario and make its choices; a sweep of its own is left out.
 
-    choices: {name: option}, e.g. {"load": "60"}; quick: apply its `quick` section;
+    choices: {name: option}, e.g. {"load": "60"}; quick: apply its `quick` section, or the one of VERSIONS so called;
     settings: "key=value" strings, keys as in the file, dotted; probes: names of extra probes.
     Raises ScenarioError (file:line: field: ...) or UsageError.
     """
     return _Selection(find(name_or_path), choices or {}, quick, settings, probes).build({})
 
 
-def expand(name_or_path: str, choices: Choices = None, quick: bool = False, settings: Sequence[str] = (),
+def expand(name_or_path: str, choices: Choices = None, quick: bool | str = False, settings: Sequence[str] = (),
            probes: Sequence[str] = (), sweeps: Sequence[str] = ()) -> list[tuple[axes.Point, Scenario]]:
     """The scenario at every point of its sweep: [({key: value}, Scenario)], one entry ({}, ...) without a sweep.
 
@@ -137,8 +144,8 @@ def expand(name_or_path: str, choices: Choices = None, quick: bool = False, sett
 class _Selection:
     """A scenario file and what was asked of it."""
 
-    def __init__(self, path: pathlib.Path, choices: Mapping[str, str | None], quick: bool, settings: Sequence[str],
-                 extra_probes: Sequence[str]) -> None:
+    def __init__(self, path: pathlib.Path, choices: Mapping[str, str | None], quick: bool | str,
+                 settings: Sequence[str], extra_probes: Sequence[str]) -> None:
         self.source = YamlFile(path, _SECTIONS)
         for key in ("name", "topology", "traffic", "timing"):
             if key not in self.source.tree:
@@ -147,7 +154,7 @@ class _Selection:
                 _shape(self.source, key)
         self._name = str(self.source.tree["name"])
         self._chosen = {name: option for name, option in choices.items() if option is not None}
-        self._quick = quick
+        self._version = "quick" if quick is True else quick or ""
         self._extra_probes = extra_probes
         self._settings = [_setting(setting) for setting in settings]
         self.choices = _choices(self.source)
@@ -155,8 +162,8 @@ class _Selection:
             if name not in self.choices:
                 raise UsageError(f"{name} {option}: scenario {self._name} has no choice of {name}; its choices: "
                                  f"{', '.join(self.choices) or 'none at all'}")
-        if quick and "quick" not in self.source.tree:
-            raise UsageError(f"--quick: scenario {self._name} has no quick version")
+        if self._version and self._version not in self.source.tree:
+            raise UsageError(f"--{self._version}: scenario {self._name} has no {self._version} version")
 
     def fixed(self) -> set[str]:
         """Fields and choices that options decide, whatever a sweep of the file says."""
@@ -178,11 +185,13 @@ class _Selection:
             parameters[name] = wanted
             owned[name] = [self._put(source, key, value, f"choices.{name}.options.{written}.{key}")
                            for written, fields_of in [choice.options[wanted]] for key, value in fields_of.items()]
-        if self._quick:
-            parameters["quick"] = True
-            for key, value in source.mapping("quick").items():
-                self._put(source, key, value, f"quick.{key}")
         changed = []
+        if self._version:
+            parameters[self._version] = True
+            for key, value in source.mapping(self._version).items():
+                written = self._put(source, key, value, f"{self._version}.{key}")
+                if not _overlap("timing", written):     # that a short version is shorter needs no saying
+                    changed.append(written)
         for key, text in self._settings:
             changed.append(self._put(source, key, parse_setting(f"--set {key}", text), f"--set {key}"))
             parameters.setdefault("set", {})[key] = text
@@ -267,7 +276,7 @@ def _overlap(one: str, other: str) -> bool:
 # -- sections -> Scenario -----------------------------------------------------------------------
 
 def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) -> Scenario:
-    tree = source.with_units(leave_out=("choices", "quick", "sweep"))
+    tree = source.with_units(leave_out=("choices", *VERSIONS, "sweep"))
     name = tree["name"]
     if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > _LONGEST_NAME:
         raise source.error("name", f"at most {_LONGEST_NAME} lower-case letters, digits, _ and - expected")

@@ -48,46 +48,52 @@ def guarded(command: Callable[[], int], resumes: bool) -> int:
             _give_up_output()
             code = 1
         except Exception as problem:
-            code = _say(problem)
+            code, message = _explain(problem)
+            print_error(message)
     return code
 
 
-def _say(problem: Exception) -> int:
-    """Print one line; returns the exit code."""
+def contained(command: Callable[[], int]) -> tuple[int, str]:
+    """(exit code, '' or the error) of one of several commands, which the others survive; the error is printed."""
+    try:
+        return command(), ""
+    except BrokenPipeError:
+        raise
+    except Exception as problem:
+        code, message = _explain(problem)
+        print_error(message)
+        return code, message
+
+
+def _explain(problem: Exception) -> tuple[int, str]:
+    """The exit code, and one line that says what is wrong."""
     if isinstance(problem, TestbedError):
-        print_error(str(problem))
-        return problem.exit_code
+        return problem.exit_code, str(problem)
     for module, name, code in _FOREIGN:
         kind = getattr(sys.modules.get(module), name, None)
         if kind and isinstance(problem, kind):
-            print_error(str(problem))
-            return code
+            return code, str(problem)
     if isinstance(problem, OSError):            # a full disk, a folder without permission
-        print_error(f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror or str(problem))
-        return 1
+        return 1, f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror or str(problem)
     if isinstance(problem, MemoryError):
-        print_error("not enough memory")
-        return 3
+        return 3, "not enough memory"
     if isinstance(problem, RecursionError):
-        print_error("the input is nested too deeply")
-        return 2
+        return 2, "the input is nested too deeply"
     if isinstance(problem, UnicodeError):
-        print_error(f"a name or text that cannot be encoded: {problem}")
-        return 2
-    return _bug(problem)
+        return 2, f"a name or text that cannot be encoded: {problem}"
+    return BUG, _bug(problem)
 
 
-def _bug(problem: Exception) -> int:
+def _bug(problem: Exception) -> str:
     what = traceback.format_exception_only(type(problem), problem)[-1].strip().replace("\n", " ")
     text = "".join(traceback.format_exception(problem))
     try:
         with tempfile.NamedTemporaryFile("w", prefix="testbed-bug-", suffix=".txt", delete=False, encoding="utf-8",
                                          errors="backslashreplace") as file:
             file.write(text)
-        print_error(f"a bug in the testbed: {what}; please report it with {file.name}")
+        return f"a bug in the testbed: {what}; please report it with {file.name}"
     except OSError:
-        print_error(f"a bug in the testbed: {what}; please report it with all of this:\n{text}")
-    return BUG
+        return f"a bug in the testbed: {what}; please report it with all of this:\n{text}"
 
 
 @contextlib.contextmanager

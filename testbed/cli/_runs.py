@@ -31,7 +31,10 @@ def add_scenario_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help="the scenario's short version")
+    versions = parser.add_mutually_exclusive_group()
+    versions.add_argument("--quick", action="store_true", help="the scenario's short version")
+    versions.add_argument("--smoke", action="store_const", const="smoke", dest="quick",
+                          help="its smallest version, slow enough for a virtual machine without KVM, where it has one")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], dest="settings",
                         help="override a field of the scenario file, such as traffic.load=70%%; may be repeated")
 
@@ -65,6 +68,11 @@ def choices(arguments: argparse.Namespace) -> dict[str, str | None]:
             raise UsageError(f"--choose {text}: {name} {found[name]} is asked for, too; which of them?")
         found[name] = option
     return found
+
+
+def version_words(arguments: argparse.Namespace) -> list[str]:
+    """--quick or --smoke as they were given."""
+    return [f"--{'quick' if arguments.quick is True else arguments.quick}"] if arguments.quick else []
 
 
 def seeds(text: str) -> list[int]:

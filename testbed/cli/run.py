@@ -119,7 +119,7 @@ def _command(arguments: argparse.Namespace) -> list[str]:
         if getattr(arguments, name):
             words += [f"--{name}", str(getattr(arguments, name))]
     words += _precision.words(arguments)
-    words += ["--quick"] if arguments.quick else []
+    words += _runs.version_words(arguments)
     words += ["--slowdown"] if arguments.slowdown else []
     words += ["--engine", arguments.engine] if arguments.engine != engines.DEFAULT else []
     for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("sweep", arguments.sweeps),

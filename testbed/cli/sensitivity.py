@@ -158,7 +158,7 @@ def _command(arguments: argparse.Namespace) -> list[str]:
     for name in ("cca", "load", "seeds", "only", "kernel", "hz"):
         if getattr(arguments, name):
             words += [f"--{name}", getattr(arguments, name)]
-    words += ["--quick"] if arguments.quick else []
+    words += _runs.version_words(arguments)
     words += ["--engine", arguments.engine] if arguments.engine != engines.DEFAULT else []
     for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("metric", arguments.metric)):
         for value in values:

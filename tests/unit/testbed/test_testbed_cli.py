@@ -79,6 +79,7 @@ def parse(*words):
         ["--sweep", "load=60,85", "--sweep", "a.b=1..2/1"],
         ["--choose", "load=85", "--choose", "colour=red"],
         ["--load", "85", "--quick"],
+        ["--smoke", "--cca", "libra"],
         ["--seeds", "4,7", "--kernel", "/src/my linux"],
         ["--slowdown", "--cca", "reno"],
         ["--precision", "2.5%", "--precision-metrics", "goodput,drops:x", "--most-seeds", "12"],

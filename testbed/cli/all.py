@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Run every scenario of scenarios/ with its own congestion controls and seeds, then make one page of all reports.
+
+  testbed all                    the short version of each that has one
+  testbed all --full             as published: hours
+  testbed all --smoke            the smallest versions, for a slow virtual machine
+  testbed all --list             what would be run
+
+A scenario that fails does not keep the others from running. The same command after an interruption goes on where it
+was.
+"""
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+
+from testbed import engines, scenario
+from testbed.cli import _process, _shared, run
+from testbed.errors import RunFailed
+from testbed.store import Store, results_dir
+
+HELP = "run every scenario, and make one page of all reports"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    versions = parser.add_mutually_exclusive_group()
+    versions.add_argument("--quick", action="store_const", const="quick", dest="version", default="quick",
+                          help="short versions (the default)")
+    versions.add_argument("--full", action="store_const", const="", dest="version", help="the scenarios as they are")
+    versions.add_argument("--smoke", action="store_const", const="smoke", dest="version",
+                          help="the smallest versions, of the scenarios that have one")
+    parser.add_argument("--list", action="store_true", help="only say what would be run")
+    parser.add_argument("--engine", default=engines.DEFAULT, help="where runs take place (default: %(default)s)")
+    parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Exit code 0, or 4 if a scenario could not be run."""
+    commands = {name: command(name, arguments.version, arguments.engine, arguments.jobs)
+                for name in chosen(arguments.version)}
+    if arguments.list:
+        for words in commands.values():
+            print(shlex.join(["bin/testbed", *words]))
+        return 0
+    engines.load(arguments.engine)          # of a name that does not exist there is no need to hear so often
+    failed: dict[str, str] = {}
+    for number, (name, words) in enumerate(commands.items(), start=1):
+        print(f"== {number} of {len(commands)}: {shlex.join(['bin/testbed', *words])}", file=sys.stderr, flush=True)
+        code, message = _carry_out(words)
+        if code:
+            failed[name] = message
+    from analysis.overview import build_overview
+    store = Store(results_dir())
+    store.create()
+    print(f"all reports: {build_overview(store.results, failed)}")
+    if failed:
+        raise RunFailed(f"{len(failed)} of {len(commands)} scenarios failed: {', '.join(failed)}")
+    return 0
+
+
+def chosen(version: str) -> list[str]:
+    """Names of the scenarios to run: only those of the smallest versions are left out where there is none."""
+    return [name for name in scenario.names() if version != "smoke" or "smoke" in scenario.versions(name)]
+
+
+def command(name: str, version: str, engine: str, jobs: int | None) -> list[str]:
+    """Arguments of `testbed` that run a scenario; without a version of that kind it is run as it is."""
+    words = ["run", name]
+    words += [f"--{version}"] if version in scenario.versions(name) else []
+    words += ["--engine", engine] if engine != engines.DEFAULT else []
+    return words + (["--jobs", str(jobs)] if jobs else [])
+
+
+def _carry_out(words: Sequence[str]) -> tuple[int, str]:
+    """(exit code, last error) of a command. What interrupts it ends all of them."""
+    parser = argparse.ArgumentParser(prog="testbed run")
+    run.add_arguments(parser)
+    return _process.contained(lambda: run.main(parser.parse_args(words[1:])))

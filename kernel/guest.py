@@ -33,11 +33,13 @@ _EPOCH_NS = 1_700_000_000_000_000_000
 
 
 def command(program: pathlib.Path, folder: pathlib.Path, init: Sequence[str], work_dir: pathlib.Path, memory: str, *,
-            memory_mb: int, cpu: int | None = None, confine: bool = True, options: Iterable[str] = ()) -> list[str]:
+            memory_mb: int, cpu: int | None = None, confine: bool = True, options: Iterable[str] = (),
+            virtual_time: bool = True) -> list[str]:
     """The command that boots `program`, to be started in `work_dir` with environment(memory).
 
     init: path of process 1's file inside `folder`, and its arguments; memory: memory_dir(); confine: let the
-    guest read only the system's folders, `folder`, `work_dir` and its own program.
+    guest read only the system's folders, `folder`, `work_dir` and its own program; virtual_time: else the guest's
+    clock is the host's.
     """
     launcher = [sys.executable, "-I", "-S", str(_LAUNCH), "--fixed", "--folder", f"{_FOLDER_FD}={folder}"]
     if cpu is not None:
@@ -48,8 +50,8 @@ def command(program: pathlib.Path, folder: pathlib.Path, init: Sequence[str], wo
         for path in (*SYSTEM, str(program.parent), str(folder)):
             launcher += ["--read", path]
     return [*launcher, "--", str(program), f"mem={memory_mb}M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
-            "time-travel=inf-cpu", f"time-travel-start={_EPOCH_NS}", "norandmaps", "loglevel=8",
-            "con=null", "con0=null,fd:2", "uml_dir=uml/", "umid=guest", *options,
+            *(["time-travel=inf-cpu", f"time-travel-start={_EPOCH_NS}"] if virtual_time else []), "norandmaps",
+            "loglevel=8", "con=null", "con0=null,fd:2", "uml_dir=uml/", "umid=guest", *options,
             "init=/usr/bin/python3", "--", "-I", "-S", f"{FOLDER}/{init[0]}", *init[1:]]
 
 

@@ -68,7 +68,7 @@ class Display:
             return f"traffic {virtual_s:.0f} of {self.duration_s:.0f} s"
         speed = virtual_s / wall_s
         left_s = (self.duration_s - virtual_s) / speed
-        return (f"traffic {virtual_s:.0f} of {self.duration_s:.0f} s virtual, {speed:.1f}x real time, "
+        return (f"traffic {virtual_s:.0f} of {self.duration_s:.0f} s, {speed:.1f}x real time, "
                 f"{show_duration(left_s)} left")
 
 

@@ -21,14 +21,20 @@ _Finding = tuple[bool, str, str, str]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", help="only this engine (default: all)")
+    parser.add_argument("--repair", action="store_true",
+                        help="first put back what runs of engine host that were killed have left (as root)")
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Exit code 0 if the default engine (or the one asked for) can run, 3 otherwise."""
     if arguments.engine and arguments.engine not in engines.names():
         raise UsageError(f"no engine {arguments.engine!r}; there are: {', '.join(engines.names())}")
+    chosen = [arguments.engine] if arguments.engine else engines.names()
+    if arguments.repair:
+        for name in chosen:
+            _repair(name)
     good = _show("Debian packages", _packages)
-    for name in [arguments.engine] if arguments.engine else engines.names():
+    for name in chosen:
         usable = _show(f"engine {name}", lambda: _engine(name))
         if name in (arguments.engine, engines.DEFAULT):
             good = good and usable
@@ -69,8 +75,21 @@ def _packages() -> Iterator[_Finding]:
                                         f"all there but for `make test`, which installs {', '.join(missing)}"), ""
 
 
+def _repair(name: str) -> None:
+    """TestbedError if something cannot be put back."""
+    engine = engines.load(name)
+    left = engine.leftovers()
+    if left:
+        engine.repair()
+        print(f"  ok      engine {name}: {left}: put back")
+
+
 def _engine(name: str) -> Iterator[_Finding]:
     engine = engines.load(name)
+    left = engine.leftovers()
+    if left:                                    # to look further would put it back
+        yield False, f"engine {name}", left, "testbed doctor --repair, or the next run, puts everything back"
+        return
     problems = engine.problems()
     for problem in problems:
         yield False, f"engine {name}", problem.message, problem.fix

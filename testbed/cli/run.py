@@ -78,8 +78,8 @@ def main(arguments: argparse.Namespace) -> int:
     folder = experiment.add(store.results, described, plans, companions)
     names = [subject.name for subject in ready.subjects]
     print(f"{first.title}: {', '.join(names)}; " + (f"{len(points)} points, " if axes else "")
-          + f"{len(seeds)} seed{'s'[:len(seeds) > 1]}, {first.timing.duration_us / 1e6:.0f} s of virtual time each "
-          f"-> {folder}", file=sys.stderr)
+          + f"{len(seeds)} seed{'s'[:len(seeds) > 1]}, {first.timing.duration_us / 1e6:.0f} s of "
+          f"{engine.capabilities.clock} time each -> {folder}", file=sys.stderr)
     executor = executor_class(engine, store, arguments.jobs)
     failures = campaign.carry_out([*plans, *companions], executor, store, arguments.again, arguments.keep_work)
     if arguments.precision is not None and not failures:

@@ -132,6 +132,13 @@ class EngineBase(abc.ABC):
     def clean_up(self, pid: int) -> None:
         """Remove what process `pid`, killed while it carried out a run, left outside of the results folder."""
 
+    def leftovers(self) -> str:
+        """What runs that were killed have left outside of the results folder, in words; '' if nothing."""
+        return ""
+
+    def repair(self) -> None:
+        """Put that back. Raises RunFailed or EnvironmentProblem with what cannot be."""
+
     def guest_dir(self, work_dir: pathlib.Path) -> str:
         """`work_dir` as programs inside see it."""
         return str(work_dir)

@@ -57,6 +57,25 @@ class KernelEngine(EngineBase):
         _collect(plan, workload, workload_dir, raw_dir, self.guest_dir(workload_dir))
 
 
+def read_progress(work_dir: pathlib.Path) -> dict[str, Any] | None:
+    """{"phase", "t_us"} that the guest last said, None before its first word."""
+    return _read(work_dir / "progress.json")
+
+
+def read_status(work_dir: pathlib.Path) -> dict[str, Any] | None:
+    """{"ok", "error"} as the guest's last word, None if it had none."""
+    status = _read(work_dir / "status.json")
+    return status if status and "ok" in status else None
+
+
+def _read(path: pathlib.Path) -> dict[str, Any] | None:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def _collect(plan: Plan, workload: dict[str, Any], work_dir: pathlib.Path, raw_dir: pathlib.Path,
              guest_dir: str) -> None:
     """Turn what the guest left into the raw files of docs/run-folder.md."""

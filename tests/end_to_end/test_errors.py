@@ -45,7 +45,7 @@ def test_interrupt_keeps_finished_runs_and_the_same_command_goes_on(testbed):
     # long enough to be caught half way: two hours of virtual time
     endless = testbed.scenario(test="2 h")
     process = testbed.start("run", endless, "--cca", "vegas")
-    testbed.wait_for("s virtual", process)
+    testbed.wait_for("x real time", process)
     os.kill(process.pid, signal.SIGINT)
     assert process.wait(timeout=30) == 130
     assert "interrupted; finished runs are kept" in testbed.stderr()
@@ -62,7 +62,7 @@ def test_interrupt_keeps_finished_runs_and_the_same_command_goes_on(testbed):
 @pytest.mark.parametrize("victim", ["kernel", "testbed"])
 def test_kill_nine(testbed, victim):
     process = testbed.start("run", testbed.scenario(test="2 h"), "--cca", "vegas")
-    testbed.wait_for("s virtual", process)
+    testbed.wait_for("x real time", process)
     if victim == "testbed":
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=30)

@@ -2,12 +2,12 @@
 """How a guest ended: UML's own exit code is 0 either way."""
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import signal
 
 from kernel import crash, host
+from testbed.engines.kernel_engine import read_status
 from testbed.errors import RunFailed
 
 
@@ -15,7 +15,7 @@ def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memor
     """RunFailed unless the guest said that all went well."""
     log = log_path.read_bytes().decode("utf-8", "replace")
     trouble = crash.describe(log)
-    status = _status(work_dir)
+    status = read_status(work_dir)
     if status and not (trouble and "Kernel panic" in trouble):
         if status["ok"]:
             return
@@ -38,11 +38,3 @@ def last_words(log_path: pathlib.Path) -> str:
     """Where the kernel was when it was made to stop, as lines to add to a message."""
     trouble = crash.describe(log_path.read_bytes().decode("utf-8", "replace"))
     return ":\n  " + "\n  ".join(trouble.splitlines()[1:]) if trouble else ""
-
-
-def _status(work_dir: pathlib.Path) -> dict[str, object] | None:
-    try:
-        status = json.loads((work_dir / "status.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return status if isinstance(status, dict) and "ok" in status else None

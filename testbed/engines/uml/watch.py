@@ -2,16 +2,15 @@
 """Watching a guest kernel from outside: its progress, its virtual clock, and whether it stands still."""
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import re
 import signal
 import subprocess
 import time
-from typing import Any
 
 from testbed.engines.base import OnProgress
+from testbed.engines.kernel_engine import read_progress
 from testbed.errors import RunFailed
 
 #: CPU seconds that a guest may compute without its clock moving by a nanosecond: a loop that looks at the
@@ -48,7 +47,7 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
             return
         except subprocess.TimeoutExpired:
             pass
-        now = _progress(work_dir)
+        now = read_progress(work_dir)
         cpu_s = _cpu_s(process.pid)
         if now is not None and now != progress:
             progress, since, since_cpu_s = now, time.monotonic(), cpu_s
@@ -69,14 +68,6 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
         if trouble:
             _ask_for_stack(process)
             raise Stalled(trouble)
-
-
-def _progress(work_dir: pathlib.Path) -> dict[str, Any] | None:
-    try:
-        progress = json.loads((work_dir / "progress.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return progress if isinstance(progress, dict) else None
 
 
 def _cpu_s(pid: int) -> float:

@@ -32,8 +32,8 @@ def test_plain_progress_is_one_line_per_phase_and_now_and_then(clock, capsys):
         display.end("reno-seed1", "finished, valid")
     assert capsys.readouterr().err.splitlines() == [
         "reno-seed1: start", "reno-seed1: traffic 0 of 600 s",
-        "reno-seed1: traffic 50 of 600 s virtual, 5.0x real time, 1:50 left",
-        "reno-seed1: traffic 100 of 600 s virtual, 5.0x real time, 1:40 left",
+        "reno-seed1: traffic 50 of 600 s, 5.0x real time, 1:50 left",
+        "reno-seed1: traffic 100 of 600 s, 5.0x real time, 1:40 left",
         "reno-seed1: collect", "reno-seed1: finished, valid (30.0 s of wall time; run 1 of 2)"]
 
 
@@ -52,8 +52,8 @@ def test_speed_is_that_of_each_run(clock):
     clock.now += 10
     assert display.describe("b", "traffic", 0) == "traffic 0 of 100 s"
     clock.now += 10
-    assert display.describe("a", "traffic", 40_000_000) == "traffic 40 of 100 s virtual, 2.0x real time, 30.0 s left"
-    assert display.describe("b", "traffic", 40_000_000) == "traffic 40 of 100 s virtual, 4.0x real time, 15.0 s left"
+    assert display.describe("a", "traffic", 40_000_000) == "traffic 40 of 100 s, 2.0x real time, 30.0 s left"
+    assert display.describe("b", "traffic", 40_000_000) == "traffic 40 of 100 s, 4.0x real time, 15.0 s left"
 
 
 def test_errors_are_one_line_on_standard_error(capsys):

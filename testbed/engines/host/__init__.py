@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The running kernel, on the wall clock: what virtual time is compared with.
+
+Needs root. Nodes are network namespaces of processes in a namespace of their own, which end together; what a run
+changes besides (settings, modules, tracing) is in a journal (journal.py) and put back however the run ends.
+"""
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from testbed import PROJECT_DIR, bundle
+from testbed.engines.base import Capabilities, OnProgress, Problem, Report
+from testbed.engines.host import modules, needs, timers
+from testbed.engines.host.journal import Busy, Journal
+from testbed.engines.kernel_engine import KernelEngine, read_progress, read_status
+from testbed.errors import RunFailed
+from testbed.guest.tuning import machine_sysctls
+
+_HERE = pathlib.Path(__file__).parent
+_LAUNCH = PROJECT_DIR / "kernel" / "launch.py"
+#: wall seconds without a word from the run: a phase without traffic takes a minute at most
+_STALL_S = 600
+_LOOK_EVERY_S = 0.2
+#: what probes change for the whole kernel (testbed/probes/_ring.py)
+_TRACE_OPTIONS = ("/sys/kernel/tracing/options/record-cmd",)
+
+
+class Engine(KernelEngine):
+    """Carries out runs one at a time, on all CPUs that the command may use."""
+    capabilities = Capabilities(clock="real", parallel=False)
+    DECISIVE = (*KernelEngine.DECISIVE, *(f"testbed/engines/host/{path.name}" for path in sorted(_HERE.glob("*.py"))))
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        super().__init__(options)
+        self._journal = Journal()
+        # a worker is tied to one CPU, which would be too little for a whole network
+        self._cpus = os.sched_getaffinity(0)
+
+    @functools.cached_property
+    def timer_lateness_us(self) -> list[int]:
+        """Of the timers of this kernel, measured."""
+        return timers.lateness_us()
+
+    @property
+    def timer_period_us(self) -> int:                       # type: ignore[override]
+        return timers.period_us(self.timer_lateness_us)
+
+    def problems(self) -> list[Problem]:
+        found = needs.rights()
+        if found:
+            return found
+        try:
+            with self._journal.exclusive(waiting=None):
+                self._journal.begin()
+                try:
+                    return needs.kernel_lacks()
+                finally:
+                    self._put_back()
+        except Busy:
+            return []                               # the other run shows that all is there
+
+    def prepare(self, report: Report) -> None:
+        """The running kernel is as ready as it ever gets."""
+
+    def find(self) -> bool:
+        return not needs.rights()
+
+    def kernel_key(self) -> str:
+        return _kernel_key()
+
+    def kernel_release(self) -> str:
+        return os.uname().release
+
+    def state(self) -> str:
+        return f"ready, {self.kernel_release()}"
+
+    def environment(self) -> dict[str, Any]:
+        late = self.timer_lateness_us
+        return {"kernel_release": self.kernel_release(), "kernel_spec": None, "kernel_key": self.kernel_key(),
+                "kernel_version": os.uname().version, "cpus_used": len(self._cpus),
+                "timer_period_us": self.timer_period_us,
+                "timer_lateness_us": {"median": late[len(late) // 2], "most": late[-1], "timers": len(late)}}
+
+    def congestion_controls(self) -> Sequence[str]:
+        return modules.congestion_controls()
+
+    def clean_up(self, pid: int) -> None:
+        # whoever has the lock has put it back before
+        with contextlib.suppress(Busy), self._journal.exclusive(waiting=None):
+            pass
+
+    def leftovers(self) -> str:
+        return "" if needs.rights() else self._journal.left_by_dead()
+
+    def repair(self) -> None:
+        if not needs.rights():
+            self.clean_up(0)
+
+    def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
+        job = json.loads((work_dir / "job.json").read_text(encoding="utf-8"))
+        code = bundle.ensure()
+        os.sched_setaffinity(0, self._cpus)
+        with self._journal.exclusive(lambda: on_progress("waiting for another run on this kernel", 0)):
+            self._journal.begin(_settings(job), list(job["probes"]))
+            try:
+                self._journal.add(extra_modules=[module["name"] for module in job["modules"]])
+                for variant in job["variants"]:
+                    if not variant["module_sha256"]:
+                        modules.load_congestion_control(variant["kernel_cca"])
+                self._carry_out(work_dir, code, log_path, on_progress)
+            finally:
+                self._put_back()
+        status = read_status(work_dir)
+        if status is None:
+            words = log_path.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-10:]
+            raise RunFailed("the run ended before its job was done" + "".join(f"\n  {line}" for line in words))
+        if not status["ok"]:
+            raise RunFailed(f"inside the run: {status['error']}")
+
+    def _carry_out(self, work_dir: pathlib.Path, code: pathlib.Path, log_path: pathlib.Path,
+                   on_progress: OnProgress) -> None:
+        """Start the run's first process, wait until it ends; it and all that it started are gone afterwards."""
+        command = [sys.executable, "-I", "-S", str(_LAUNCH), "--", "/usr/bin/unshare", "--mount", "--pid",
+                   "--fork", "--kill-child=KILL", "--", bundle.PYTHON, "-I", "-S", str(_HERE / "enter.py"),
+                   str(work_dir), str(code)]
+        with open(log_path, "wb") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd="/",
+                                       start_new_session=True)
+        try:
+            self._watch(process, work_dir, on_progress)
+        finally:
+            first = _pid_in(work_dir)
+            if process.poll() is None:
+                os.kill(first or process.pid, signal.SIGKILL)
+            process.wait()                              # which waits for the first process, and that for all others
+
+    def _watch(self, process: subprocess.Popen[bytes], work_dir: pathlib.Path, on_progress: OnProgress) -> None:
+        noted, progress, since = False, None, time.monotonic()
+        while True:
+            try:
+                process.wait(timeout=_LOOK_EVERY_S)
+                return
+            except subprocess.TimeoutExpired:
+                pass
+            if not noted and (pid := _pid_in(work_dir)):
+                self._journal.note_process(pid)
+                noted = True
+            now = read_progress(work_dir)
+            if now is not None and now != progress:
+                progress, since = now, time.monotonic()
+                on_progress(progress["phase"], progress["t_us"])
+            if time.monotonic() - since > _STALL_S:
+                raise RunFailed(f"no progress for {_STALL_S} s ({progress['phase'] if progress else 'start'})")
+
+    def _put_back(self) -> None:
+        problems = self._journal.put_back()
+        if problems:
+            raise RunFailed(f"not as before: {'; '.join(problems)} (testbed doctor --repair tries again)")
+
+
+def _settings(job: dict[str, Any]) -> list[str]:
+    """Paths of all settings of the whole kernel that a job changes."""
+    names = [*machine_sysctls(job["network"]), "net.ipv4.tcp_allowed_congestion_control"]
+    parameters = [f"/sys/module/{module}/parameters/{name}" for module, values in job["builtin_parameters"].items()
+                  for name in values]
+    return ["/proc/sys/" + name.replace(".", "/") for name in names] + parameters + list(_TRACE_OPTIONS)
+
+
+def _pid_in(work_dir: pathlib.Path) -> int | None:
+    """The id of the run's first process, once it has said it."""
+    try:
+        return int((work_dir / "process.pid").read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+@functools.cache
+def _kernel_key() -> str:
+    """The release, and a hash of what tells two builds of it apart: version and, where there is one, build id."""
+    what = os.uname().version.encode()
+    try:
+        what += pathlib.Path("/sys/kernel/notes").read_bytes()
+    except OSError:
+        pass
+    return f"{os.uname().release}-{hashlib.sha256(what).hexdigest()[:12]}"

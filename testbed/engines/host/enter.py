@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""First process of a run on the running kernel: do the job in namespaces of processes and mounts of its own.
+
+    enter.py WORK_DIR CODE_DIR
+
+It is process 1 of its namespace of processes: when it ends, or is killed, the kernel ends everything that the run
+has started, and with that go the nodes' network namespaces, interfaces, and queues.
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import traceback
+
+
+def main(work_dir: str, code_dir: str) -> None:
+    # this /proc is still the outer one's: its `self` says what we are called there
+    pathlib.Path(work_dir, "process.pid").write_text(os.readlink("/proc/self"), encoding="ascii")
+    subprocess.run(["/usr/bin/mount", "-t", "proc", "proc", "/proc"], check=True)
+    os.umask(0o022)
+    os.environ.clear()
+    os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/tmp", LANG="C.UTF-8", PYTHONHASHSEED="0",
+                      PYTHONDONTWRITEBYTECODE="1")
+    # Mininet's node shells must not stop us when they go
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    sys.path[:0] = [code_dir, "/usr/lib/python3/dist-packages"]
+    from testbed.guest.main import Output, run
+    output = Output(work_dir)
+    try:
+        job = json.loads(pathlib.Path(work_dir, "job.json").read_text(encoding="utf-8"))
+        run({**job, "project_dir": code_dir}, work_dir)
+        status: dict[str, object] = {"ok": True}
+    except Exception as problem:
+        traceback.print_exc()
+        status = {"ok": False, "error": f"{type(problem).__name__}: {problem}"}
+    output.json("status.json", status)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A machine looks at itself, runs a scenario on its own kernel, looks again."""
+import inside
+
+SCENARIO = "/run/project/tests/host/small.yaml"
+
+
+def main(out_dir):
+    doctor = inside.command(inside.TESTBED, "doctor", "--engine", "host")
+    before = inside.look()
+    run = inside.command(inside.TESTBED, "run", SCENARIO, "--engine", "host", "--cca", "reno", "--no-report")
+    after = inside.look()
+    inside.keep(out_dir, doctor=doctor, run=run, difference=inside.difference(before, after),
+                looked_at={what: len(lines) for what, lines in before.items()})

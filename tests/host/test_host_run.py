@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A run on the running kernel, from the command line to the verdict, and what is left of it: nothing."""
+import pytest
+
+#: what a slow machine may spoil; nothing else may be wrong
+OF_TIME = {"idle_network", "sampling", "littles_law"}
+
+
+@pytest.fixture(scope="module")
+def machine(visit):
+    return visit("inside_run.py")
+
+
+def test_the_doctor_says_ready(machine):
+    assert "ok      engine host: ready" in machine.findings["doctor"]["said"]
+    assert machine.findings["doctor"]["code"] == 0
+
+
+def test_the_run_finishes(machine):
+    assert machine.findings["run"]["code"] == 0, machine.log
+    record = machine.run_json("run.json")
+    assert record["status"] == "finished"
+    assert "queue.csv.gz" in record["raw_files_sha256"] and "sojourn.csv.gz" in record["raw_files_sha256"]
+
+
+def test_it_says_where_it_was(machine):
+    environment = machine.run_json("environment.json")
+    assert environment["engine"] == "host" and environment["clock"] == "real"
+    assert environment["timer_period_us"] > 0
+    assert environment["timer_period_us"] <= environment["timer_lateness_us"]["most"]
+
+
+def test_only_time_can_spoil_it(machine):
+    verdict = machine.run_json("verdict.json")
+    assert {reason["check"] for reason in verdict["reasons"]} <= OF_TIME, verdict["reasons"]
+    fine = {check["check"] for check in verdict["checks"] if check["level"] == "ok"}
+    assert {"ccas", "conservation", "delivered", "losses", "payload", "settings"} <= fine
+    assert not verdict["errors"]
+
+
+def test_nothing_is_left(machine):
+    assert machine.findings["difference"] == {}
+    # they did look at something
+    assert machine.findings["looked_at"]["sysctl"] > 100 and machine.findings["looked_at"]["ip link"] > 0

@@ -5,6 +5,7 @@
     find(spec)             the same if it is already there, else None
     prune(keep)            remove builds and sources that nobody uses any more
     build_module(...)      an out-of-tree module against it, loaded once on trial (kernel/modules.py)
+    build_module_for(...)  the same against any kernel, such as the running one (kernel/headers.py)
 
 Kernels have 1000 jiffies per second unless `ensure` and `find` are told otherwise (`hz`).
 
@@ -13,9 +14,12 @@ linux-source package of, `newest` (resolve() says which that is today), or the p
 tree or tarball.
 """
 from kernel.build import HZ, USUAL_HZ, Kernel, ensure, find
-from kernel.modules import Module, ModuleError, build as build_module, find as find_module
+from kernel.headers import Headers
+from kernel.modules import (Module, ModuleError, build as build_module, build_for as build_module_for,
+                            find as find_module)
 from kernel.pruning import prune
 from kernel.source import KernelError, missing_tools, resolve
+from kernel.trial import TrialError
 
-__all__ = ["HZ", "USUAL_HZ", "Kernel", "KernelError", "Module", "ModuleError", "build_module", "ensure", "find",
-           "find_module", "missing_tools", "prune", "resolve"]
+__all__ = ["HZ", "USUAL_HZ", "Headers", "Kernel", "KernelError", "Module", "ModuleError", "TrialError", "build_module",
+           "build_module_for", "ensure", "find", "find_module", "missing_tools", "prune", "resolve"]

@@ -51,6 +51,14 @@ class Kernel:
     features: frozenset[str] = frozenset()     # "seccomp": it can run its user space without ptrace
     hz: int = USUAL_HZ
 
+    def make_command(self) -> list[str]:
+        """make for this kernel, to be followed by its target."""
+        return make_command(self.source_dir, self.build_dir)
+
+    def make_reads(self) -> list[pathlib.Path]:
+        """Folders that a build of a module has to read."""
+        return [self.source_dir, self.build_dir]
+
 
 def find(spec: str | None = None, hz: int = USUAL_HZ) -> Kernel | None:
     """The built kernel for `spec` with so many jiffies per second if it is in the cache, else None."""

@@ -12,9 +12,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Protocol
 
 from kernel import guest
-from kernel.build import Kernel, make_command, make_environment
+from kernel.build import make_environment
 
 _LAUNCH = pathlib.Path(__file__).with_name("launch.py")
 #: for each of the processes: seconds of CPU time, bytes of memory, bytes of a file
@@ -24,20 +25,32 @@ _LONGEST_S = 300
 _MOST_LINES = 200
 
 
+class Target(Protocol):
+    """A kernel that modules are built for: what it is known by, how to build for it."""
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def release(self) -> str: ...
+
+    def make_command(self) -> list[str]: ...
+
+    def make_reads(self) -> list[pathlib.Path]: ...
+
+
 class CompileError(Exception):
     """The compiler's words, to be put behind the name of the source."""
 
 
-def make_module(kernel: Kernel, folder: pathlib.Path, readable: Callable[[str], str]) -> tuple[pathlib.Path, str]:
+def make_module(kernel: Target, folder: pathlib.Path, readable: Callable[[str], str]) -> tuple[pathlib.Path, str]:
     """The .ko that is built of the sources in `folder`, and the compiler's warnings, as `readable` shows them."""
     (folder / ".tmp").mkdir()
     launcher = [sys.executable, "-I", "-S", str(_LAUNCH), "--write", str(folder)]
-    for path in (*guest.SYSTEM, str(kernel.source_dir), str(kernel.build_dir)):
-        launcher += ["--read", path]
+    for path in (*guest.SYSTEM, *kernel.make_reads()):
+        launcher += ["--read", str(path)]
     for name, most in _LIMITS.items():
         launcher += ["--limit", f"{name}={most}"]
-    command = [*launcher, "--", "/usr/bin/env", *make_command(kernel.source_dir, kernel.build_dir),
-               f"M={folder}", "modules"]
+    command = [*launcher, "--", "/usr/bin/env", *kernel.make_command(), f"M={folder}", "modules"]
     log_path = folder / ".tmp" / "errors"
     with open(log_path, "wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, stdin=subprocess.DEVNULL, cwd=folder,
@@ -75,7 +88,7 @@ def _bound_hit(text: str) -> str:
 
 def _words(text: str) -> str:
     """What the compiler said, without make's own words."""
-    noise = r"make(\[\d+\])?: (Entering|Leaving|\*\*\*)|WARNING: Module.symvers|\s*Symbol info of vmlinux"
+    noise = r"make(\[\d+\])?: (Entering|Leaving|\*\*\*)|WARNING: Module.symvers|\s*Symbol info of vmlinux|Skipping BTF"
     lines = [line for line in text.splitlines() if not re.match(noise, line)]
     if any("modpost" in line and "undefined!" in line for line in lines):
         lines.append("(a kernel exports to modules only what is marked EXPORT_SYMBOL)")

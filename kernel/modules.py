@@ -45,7 +45,16 @@ class Module:
 
 
 def build(kernel: Kernel, source: str | pathlib.Path, report: Callable[[str], None] = print) -> Module:
-    """The module of `source` for `kernel`: a .c file, or a folder with a Kbuild or Makefile.
+    """The module of `source` for a guest kernel: a .c file, or a folder with a Kbuild or Makefile.
+
+    Raises ModuleError, with paths as the user knows them.
+    """
+    return build_for(kernel, source, report, lambda built: trial.load(kernel, built))
+
+
+def build_for(kernel: compiling.Target, source: str | pathlib.Path, report: Callable[[str], None],
+              load: Callable[[pathlib.Path], list[str]]) -> Module:
+    """The same for any kernel; load(file): loads a module on trial -> names that it registers, or TrialError.
 
     Raises ModuleError, with paths as the user knows them.
     """
@@ -71,7 +80,7 @@ def build(kernel: Kernel, source: str | pathlib.Path, report: Callable[[str], No
             report(f"compiling {source.name} for {kernel.release}, loading it once")
             try:
                 built, warnings = compiling.make_module(kernel, partial, _readable(source, partial))
-                names = trial.load(kernel, built)
+                names = load(built)
             except (compiling.CompileError, trial.TrialError) as problem:
                 raise ModuleError(f"{source}{problem}") from None
             for name in names:

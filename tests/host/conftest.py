@@ -41,8 +41,9 @@ def visit(tmp_path_factory):
     def boot(script):
         out = tmp_path_factory.mktemp("machine")
         memory = guest.memory_dir(_MEMORY_MB)
-        command = guest.command(built.program, PROJECT, ["tests/host/guest_init.py", script], out, memory,
-                                memory_mb=_MEMORY_MB, confine=False, virtual_time=False)
+        init = ["tests/host/guest_init.py", script, str(built.source_dir), str(built.build_dir)]
+        command = guest.command(built.program, PROJECT, init, out, memory, memory_mb=_MEMORY_MB, confine=False,
+                                virtual_time=False)
         with open(out / "log", "w+b") as log:
             process = subprocess.Popen(command, cwd=out, env=guest.environment(memory), stdin=subprocess.DEVNULL,
                                        stdout=log, stderr=subprocess.STDOUT, start_new_session=True)

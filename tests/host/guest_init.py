@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Process 1 of a guest on the wall clock: a machine whose root runs commands, then switches off.
 
-    guest_init.py SCRIPT.py
+    guest_init.py SCRIPT.py SOURCE_DIR BUILD_DIR
 
-SCRIPT.py is in this folder; its main(out_dir) may do what root may. out_dir is the one folder that outlives the guest.
+SCRIPT.py is in this folder; its main(out_dir) may do what root may. out_dir is the one folder that outlives the guest;
+the other two are those that this kernel was built from and in.
 """
 import ctypes
 import os

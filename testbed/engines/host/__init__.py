@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import kernel
 from testbed import PROJECT_DIR, bundle
 from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.host import modules, needs, timers
@@ -94,6 +95,32 @@ class Engine(KernelEngine):
 
     def congestion_controls(self) -> Sequence[str]:
         return modules.congestion_controls()
+
+    def build_module(self, source: str, report: Report) -> kernel.Module:
+        return kernel.build_module_for(kernel.Headers.of_running(self.kernel_key()), source, report, self._try_module)
+
+    def find_module(self, sha256: str) -> kernel.Module | None:
+        return kernel.find_module(self.kernel_key(), sha256)
+
+    def _try_module(self, file: pathlib.Path) -> list[str]:
+        """Load a module for a moment, for what it registers. TrialError if it does nothing of the kind."""
+        with self._journal.exclusive(lambda: None):
+            self._journal.begin()
+            self._journal.add(extra_modules=[file.stem])
+            try:
+                before = modules.available()
+                modules.load(file)
+                names = [name for name in modules.available() if name not in before]
+            except FileExistsError:
+                raise kernel.TrialError(f": a module {file.stem} is loaded already: rmmod {file.stem} first") from None
+            except OSError as problem:
+                raise kernel.TrialError(f": {file.name} cannot be loaded: {problem.strerror} (dmesg says more)"
+                                        ) from None
+            finally:
+                self._put_back()
+        if not names:
+            raise kernel.TrialError(f": {file.name} loads, but registers no congestion control")
+        return names
 
     def clean_up(self, pid: int) -> None:
         # whoever has the lock has put it back before

@@ -16,6 +16,7 @@ from testbed.errors import EnvironmentProblem
 _BY_RUNS = re.compile(r"veth|ifb|(sch|cls|act|tcp)_\w+|(inet|tcp|udp|packet|raw)_diag")
 #: what is in the CCAs' folder and is none
 _NO_CCA = {"diag", "probe"}
+_INIT_MODULE = {"x86_64": 175, "aarch64": 105}
 _DELETE_MODULE = {"x86_64": 176, "aarch64": 106}
 _AVAILABLE = pathlib.Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
@@ -61,15 +62,25 @@ def load_congestion_control(name: str) -> None:
         raise EnvironmentProblem(f"congestion control {name} cannot be loaded" + (f": {words}" if words else ""))
 
 
+def load(file: pathlib.Path) -> None:
+    """Load a module. OSError with the kernel's reason if it refuses."""
+    image = file.read_bytes()
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(_INIT_MODULE[os.uname().machine], image, ctypes.c_ulong(len(image)), b""):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(file))
+
+
 def remove_new(before: set[str], extra: set[str], patient: Callable[[Callable[[], bool]], bool]) -> list[str]:
     """Unload what runs bring and was not there `before`, and all that needs nothing else; what cannot be is said.
 
     extra: names of modules from outside of the kernel. Modules that have nothing to do with runs stay, whoever
     loaded them meanwhile.
     """
+    by_name = {name.replace("-", "_") for name in extra}         # as the kernel spells them
+
     def ours() -> list[str]:
         there = loaded()
-        new = {name for name in there if name not in before and (_BY_RUNS.fullmatch(name) or name in extra)}
+        new = {name for name in there if name not in before and (_BY_RUNS.fullmatch(name) or name in by_name)}
         while more := {name for name, users in there.items()
                        if name not in before and name not in new and users and users <= new}:
             new |= more

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import pathlib
+import resource
 import shutil
 import time
 import traceback
@@ -81,7 +82,9 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
             shutil.rmtree(work_dir, ignore_errors=True)
         stopwatch("end", 0)
         record.update(phase=stopwatch.last_phase, phases_wall_s=stopwatch.phases_wall_s, ended_at=round(time.time(), 3),
-                      wall_s=round(sum(stopwatch.phases_wall_s.values()), 3))
+                      wall_s=round(sum(stopwatch.phases_wall_s.values()), 3),
+                      # Linux gives kilobytes of 1024
+                      largest_process_bytes=1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
         sealed = store.seal(folder, plan.id, record)
     if record["error"]:
         return Outcome(plan.id, error=record["error"])

@@ -116,6 +116,10 @@ class EngineBase(abc.ABC):
         settings = [] if self.capabilities.kernel else [*variant["sysctls"], *variant["parameters"]]
         return f"engine {self.name} cannot set {', '.join(settings)}" if settings else ""
 
+    def cannot(self, plan: Plan) -> str:
+        """Why it cannot carry out a plan though it has its congestion controls, as far as the plan tells; '' if it can."""
+        return ""
+
     def parameters(self, kernel_cca: str) -> dict[str, str]:
         """{parameter: description} of one of its own CCAs."""
         return {}

@@ -82,6 +82,8 @@ class SimulatorEngine(EngineBase):
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
             on_progress: OnProgress) -> None:
         network, hosts = plan.scenario["network"], plan.scenario["hosts"]
+        if reason := self.cannot(plan):
+            raise RunFailed(reason)
         workload.refuse_hosts(hosts, self.HOSTS, self.name)
         wrong = self._not_possible({**hosts["sysctls"], **{name: value for variant in plan.variants
                                                            for name, value in variant["sysctls"].items()}})

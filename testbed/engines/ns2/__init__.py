@@ -13,7 +13,7 @@ from typing import Any
 
 from testbed import PROJECT_DIR
 from testbed.engines.base import Capabilities, Problem, Report
-from testbed.errors import EnvironmentProblem, RunFailed
+from testbed.errors import EnvironmentProblem
 from testbed.files import sha256_of
 from testbed.plan import Plan
 from testbed.simulators import driver_orders as orders
@@ -73,19 +73,26 @@ class Engine(SimulatorEngine):
         # ns-2 must not outlive who started it
         return ["setpriv", "--pdeathsig", "KILL", _PROGRAM, str(_SCRIPTS / "driver.tcl")]
 
+    def cannot(self, plan: Plan) -> str:
+        lossy = [link["name"] for link in plan.scenario["network"]["links"]
+                 if link["loss_percent"] or link["lose_segments"]]
+        if lossy:
+            return f"{lossy[0]}: engine ns2 loses packets in queues only"
+        for component in plan.scenario["traffic"]:
+            names = component.get("cca")
+            for variant in plan.variants if component["kind"].startswith("tmix") else ():
+                if variant["kernel_cca"] in _ONE_WAY and (
+                        variant["name"] in names if names else variant["under_test"]):
+                    return (f"{component['name']}: {variant['kernel_cca']} sends one way in ns-2, and only a greedy flow "
+                            "can have it; for Tmix there are reno, newreno, sack, tahoe, reno-classic")
+        return ""
+
     def order_text(self, plan: Plan, work: Work, parts: Json) -> str:
         network = plan.scenario["network"]
-        lossy = [link["name"] for link in network["links"] if link["loss_percent"] or link["lose_segments"]]
-        if lossy:
-            raise RunFailed(f"{lossy[0]}: engine ns2 loses packets in queues only")
         sack = {name: int(settings["net.ipv4.tcp_sack"]) for name, settings in parts["sysctls"].items()}
-        many = {flow["flow"] for flow in (source.flow for source in work.sources)}
 
         def chosen(flow: Json) -> Json:
             kind = _TWO_WAY.get((flow["cca"], sack[flow["sender"]]))
-            if kind is None and flow["flow"] in many:
-                raise RunFailed(f"{flow['component']}: {flow['cca']} sends one way in ns-2, and only a greedy flow can "
-                                f"have it; for Tmix there are reno, newreno, sack, tahoe, reno-classic")
             return {"cca": flow["cca"], "agent": kind or f"Linux:{flow['cca']}"}
 
         return "".join([orders.line("run", seed=plan.seed % (2**31 - 2) + 1, duration_us=plan.timing["duration_us"]),

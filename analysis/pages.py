@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import shutil
@@ -50,3 +51,8 @@ def put_in_place(building: Path, target: Path) -> None:
         os.rename(target, old)
     os.rename(building, target)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def inline(svg: Path) -> str:
+    """An SVG file as a data URI: images do not share their ids as inline SVGs would."""
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.read_bytes()).decode("ascii")

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis import columns, figures, report_network, report_page, stats
 from analysis.comparisons import Comparisons
 from analysis.experiment import Experiment
-from analysis.pages import put_in_place, scratch, templates
+from analysis.pages import inline, put_in_place, scratch, templates
 from analysis.runs import AnalysisError
 from analysis.tables import Results, flatten
 
@@ -71,14 +70,9 @@ def _render(experiment: Experiment, page: dict[str, Any], drawn: list[figures.Fi
     return str(templates().get_template("report.html.j2").render(
         **page,
         network_tables=report_network.tables(experiment),
-        figures=[{**figure._asdict(), "data": _inline(folder / "figures" / f"{figure.name}.svg")}
+        figures=[{**figure._asdict(), "data": inline(folder / "figures" / f"{figure.name}.svg")}
                  for figure in drawn],
         figure_errors=errors,
         tables=[(name, TABLES[name]) for name in tables],
         parameters=flatten(experiment.parameters),
     ))
-
-
-def _inline(svg: Path) -> str:
-    """An SVG file as a data URI: images do not share their ids as inline SVGs would."""
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.read_bytes()).decode("ascii")

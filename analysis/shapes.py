@@ -99,7 +99,8 @@ _VARIANT = Object({"name": TEXT, "kernel_cca": TEXT, "title?": Maybe(TEXT), "sou
 PLAN = Object({"schema": Number(2, 2), "id": TEXT, "subject": TEXT, "seed": COUNT, "engine": TEXT,
                "scenario": Object({"timing": _TIMING}), "labels": Values(ANYTHING), "variants": Each(_VARIANT)})
 RUN = Object({"schema": Number(2, 2), "id": TEXT, "status": TEXT, "error": Maybe(TEXT),
-              "virtual_s?": Maybe(AMOUNT), "wall_s?": Maybe(AMOUNT), "largest_process_bytes?": Maybe(AMOUNT), "raw_sha256?": Maybe(SHA256),
+              "virtual_s?": Maybe(AMOUNT), "wall_s?": Maybe(AMOUNT), "largest_process_bytes?": Maybe(AMOUNT),
+              "raw_sha256?": Maybe(SHA256),
               "raw_files_sha256?": Maybe(Values(SHA256))})
 ENVIRONMENT = Object({"engine": TEXT, "clock": TEXT})
 NETWORK = Object({

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two experiments against each other: another kernel, another engine, another setting, another version of the code.
+"""Experiments against a reference: another kernel, another engine, another setting, another version of the code.
 
-Rows of both that have the same subject and point belong together, and of these the runs with the same pairing key.
+Rows of two that have the same subject and point belong together, and of these the runs with the same pairing key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from analysis import columns, stats
+from analysis import columns, comparing, stats
 from analysis.comparisons import Comparisons, Reference
 from analysis.experiment import Experiment, Row
 from analysis.runs import AnalysisError, Run
@@ -104,6 +104,62 @@ class Versus:
                 yield from ((first[seed], second[seed]) for seed in common)
             else:
                 yield next(iter(first.values())), next(iter(second.values()))
+
+
+class Group:
+    """Experiments against the first of them. AnalysisError if none has a row in common with it.
+
+    labels: {path of an experiment: what it is called here}: its engine where each has another one, else its name.
+    """
+
+    def __init__(self, experiments: Sequence[Experiment], margin: float = stats.MARGIN) -> None:
+        self.reference, *others = experiments
+        self.margin = margin
+        self.versus: list[Versus] = []
+        self.left_out: list[str] = []   # why others are not compared
+        for other in others:
+            try:
+                self.versus.append(Versus(self.reference, other, margin))
+            except AnalysisError as problem:
+                self.left_out.append(str(problem))
+        if not self.versus:
+            raise AnalysisError("; ".join(self.left_out))
+        self.experiments = [self.reference, *(one.other for one in self.versus)]
+        engines = [one.engine for one in self.experiments]
+        distinct = len(set(engines)) == len(engines) and all(engines)
+        self.labels = {one.path: one.engine if distinct else one.path.name for one in self.experiments}
+
+    @property
+    def rows(self) -> list[Row]:
+        """Rows of the reference that another experiment has, too."""
+        paired = {row for one in self.versus for row in one.pairs.values()}
+        return [row for row in self.reference.rows if row in paired]
+
+    def runs(self, row: Row) -> dict[str, list[Run]]:
+        """{label: usable runs} of a row of the reference, of every experiment that has it."""
+        found = {self.labels[self.reference.path]: self.reference.usable(row)}
+        for one in self.versus:
+            found.update({self.labels[one.other.path]: one.other.usable(theirs)
+                          for theirs, mine in one.pairs.items() if mine == row})
+        return found
+
+    def pairs(self, row: Row) -> dict[str, list[tuple[Run, Run]]]:
+        """{label of another: [(run of the reference, its run)]} with the same seed and the same traffic."""
+        (_, mine), *others = self.runs(row).items()
+        known = {comparing.pairing_key(run): run for run in mine}
+        return {label: [(known[key], run) for run in runs if (key := comparing.pairing_key(run)) in known]
+                for label, runs in others}
+
+    def one_seed(self, row: Row) -> dict[str, Run]:
+        """{label: run} with the same traffic, as many experiments as have one like the reference's; {} if none."""
+        pairs = self.pairs(row)
+        first = next((mine for run_pairs in pairs.values() for mine, _ in run_pairs), None)
+        if first is None:
+            return {}
+        found = {self.labels[self.reference.path]: first}
+        for label, of_label in pairs.items():
+            found.update({label: run for mine, run in of_label if mine is first})
+        return found
 
 
 def _comparable(table: columns.Columns) -> columns.Columns:

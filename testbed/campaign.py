@@ -30,14 +30,19 @@ class Ready:
     broken: dict[str, str]
 
 
-def make_ready(subjects: Sequence[ccas.Subject], engine: EngineBase, report: Report) -> Ready:
-    """Build and try the modules of all subjects. A bad one does not keep the others from running."""
+def make_ready(subjects: Sequence[ccas.Subject], engine: EngineBase, report: Report, lenient: bool = False) -> Ready:
+    """Build and try the modules of all subjects. A bad one does not keep the others from running.
+
+    lenient: nor does one that the engine does not have.
+    """
     ready: dict[str, ccas.Subject] = {}
     broken: dict[str, str] = {}
     for subject in subjects:
         try:
             made = ccas.make_ready(subject, engine, report)
-        except RunFailed as problem:
+        except (RunFailed, UsageError) as problem:
+            if isinstance(problem, UsageError) and not lenient:
+                raise
             broken[subject.name] = str(problem)
             continue
         if made.name in ready:
@@ -77,6 +82,16 @@ def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas
                     engine=engine.name, kernel_key=kernel_key, guest_code=guest_code,
                     inputs=inputs.of(scenario.traffic)))
     return plans
+
+
+def possible(plans: Sequence[Plan], engine: EngineBase) -> tuple[list[Plan], dict[str, str]]:
+    """The plans that an engine can carry out, and {subject: why} of those of which it can do none."""
+    reasons = [(plan, engine.cannot(plan)) for plan in plans]
+    can = [plan for plan, reason in reasons if not reason]
+    some = {plan.subject for plan in can}
+    # of a subject that can be had at some points of a sweep the others fail, each by itself
+    return ([plan for plan in plans if plan.subject in some],
+            {plan.subject: reason for plan, reason in reasons if plan.subject not in some})
 
 
 def _fixed_variants(scenarios: Sequence[Scenario], engine: EngineBase, report: Report) -> dict[str, ccas.Variant]:

@@ -28,7 +28,8 @@ _SIGMA = "which would hold 39\u00a0% of normally distributed points."
 _CUT = "There is no delay below zero: ellipses end there."
 MOST_LINKS = 4
 WIDTH, HEIGHT = 1000, 520
-LEFT, RIGHT, BOTTOM, TOP = 80, 985, 66, 505  # edges of the plot, px
+# edges of the plot, px; the other two this far from the others of the picture
+LEFT, BOTTOM, MARGIN = 80, 66, 15
 
 
 def covariance_ellipse(x: Array, y: Array) -> Array:
@@ -61,7 +62,7 @@ class Ellipses:
                    {label: len(pair[0]) for label, pair in kept.items()})
 
 
-def _bins(run: Run, link: str) -> tuple[Array, Array] | None:
+def bins(run: Run, link: str) -> tuple[Array, Array] | None:
     """Queueing delay (ms) and throughput (Mbit/s) of the bins of 1 s."""
     samples = series.queue_samples(run, link)
     if samples is None:
@@ -83,17 +84,17 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
 
 def _draw_link(experiment: Experiment, folder: Path, link: str) -> list[Figure]:
     """The ellipse over time, and with three seeds or more the one over seeds."""
-    bins = {row.label: [found for run in experiment.usable(row) if (found := _bins(run, link))]
-            for row in experiment.drawn}
+    found_bins = {row.label: [found for run in experiment.usable(row) if (found := bins(run, link))]
+                  for row in experiment.drawn}
     over_time = Ellipses.of({label: tuple(np.concatenate([pair[axis] for pair in found] or [[]]) for axis in (0, 1))
-                             for label, found in bins.items()})
+                             for label, found in found_bins.items()})
     over_seeds = Ellipses.of({label: tuple(np.array([pair[axis].mean() for pair in found if len(pair[axis])])
-                                           for axis in (0, 1)) for label, found in bins.items()})
+                                           for axis in (0, 1)) for label, found in found_bins.items()})
     figures = []
-    where = style.direction(link)
+    where, looks = style.direction(link), experiment.looks(experiment.drawn)
     if over_time.outlines:
         name = f"ellipse_{link}"
-        _script(experiment, folder, name, over_time)
+        script(folder, name, over_time, looks, bool(experiment.axes))
         figures.append(Figure(name, f"Throughput and queueing delay over time, {where}", (
             f"{_BETTER} Each point is the mean of all bins of 1\u00a0s after warm-up of all seeds, each ellipse the "
             f"1-sigma contour of their covariance, {_SIGMA} A long ellipse varies much over time. Where the traffic "
@@ -102,7 +103,7 @@ def _draw_link(experiment: Experiment, folder: Path, link: str) -> list[Figure]:
             f"{_CUT}{experiment.drawn_note}")))
     if over_seeds.outlines:
         name = f"ellipse_seeds_{link}"
-        _script(experiment, folder, name, over_seeds)
+        script(folder, name, over_seeds, looks, bool(experiment.axes))
         figures.append(Figure(name, f"Throughput and queueing delay over seeds, {where}", (
             f"{_BETTER} Each point is the mean of the means of single runs ({_counts(over_seeds)}), each ellipse the "
             f"1-sigma contour of their covariance, {_SIGMA} All congestion controls of a seed have the same traffic, "
@@ -127,26 +128,30 @@ def _limits(outlines: dict[str, Array], axis: int) -> tuple[float, float]:
     return max(0.0, low - margin), high + margin
 
 
-def _script(experiment: Experiment, folder: Path, name: str, ellipses: Ellipses) -> None:
-    """Rows are named beside their points, those of a sweep in a key: their names are long, and their points close."""
+def script(folder: Path, name: str, ellipses: Ellipses, looks: dict[str, style.Look], key: bool, size: tuple[int, int] =
+           (WIDTH, HEIGHT)) -> None:
+    """Rows are named beside their points, or in a key (those of a sweep: names are long, and points close).
+
+    size: width and height, px.
+    """
     outlines, centres = ellipses.outlines, ellipses.centres
     (x_low, x_high), (y_low, y_high) = (_limits(outlines, axis) for axis in (0, 1))
     columns = {}
     for label, outline in outlines.items():
         columns[f"{label} delay_ms"], columns[f"{label} throughput_mbps"] = outline.T
-    width, height = RIGHT - LEFT, TOP - BOTTOM
+    right, top = size[0] - MARGIN, size[1] - MARGIN
+    width, height = right - LEFT, top - BOTTOM
 
     def pixels(at: Array) -> Array:
         return np.stack([width * (x_high - at[:, 0]) / (x_high - x_low),
                          height * (at[:, 1] - y_low) / (y_high - y_low)], axis=1)
 
-    lines = math.ceil(len(outlines) / key_columns(list(outlines))) if experiment.axes else 0
+    lines = math.ceil(len(outlines) / key_columns(list(outlines))) if key else 0
     points = pixels(np.array(list(centres.values())))
     places = labels.place([(float(x), float(y)) for x, y in points], list(centres),
                           pixels(np.concatenate(list(outlines.values()))), width, height)
-    looks = experiment.looks(experiment.drawn)
-    body = [f"set lmargin at screen {LEFT / WIDTH:g}; set rmargin at screen {RIGHT / WIDTH:g}",
-            f"set bmargin at screen {BOTTOM / HEIGHT:g}; set tmargin at screen {TOP / HEIGHT - 0.04 * lines:g}",
+    body = [f"set lmargin at screen {LEFT / size[0]:g}; set rmargin at screen {right / size[0]:g}",
+            f"set bmargin at screen {BOTTOM / size[1]:g}; set tmargin at screen {top / size[1] - 0.04 * lines:g}",
             f"set key above left maxcols {key_columns(list(outlines))} samplen 3",
             f"set xrange [{x_high:g}:{x_low:g}]", f"set yrange [{y_low:g}:{y_high:g}]",
             "set style textbox opaque margins 0.4,0.4 fillcolor 'white' noborder",
@@ -158,14 +163,14 @@ def _script(experiment: Experiment, folder: Path, name: str, ellipses: Ellipses)
         at_x, at_y = centres[label]
         body.append(f"set label {2 * number} '' at {at_x:g},{at_y:g} point pointtype {look.point} "
                     f"pointsize 1 linecolor '{look.colour}' front")
-        if not experiment.axes:
+        if not key:
             body.append(f"set label {2 * number + 1} {gnuplot.quote(label)} at graph {x / width:.4f}, "
                         f"graph {y / height:.4f} textcolor '{look.colour}' font ',13' front boxed")
         curves.append(f"'{name}.csv' using {gnuplot.quote(f'{label} delay_ms')}:"
                       f"{gnuplot.quote(f'{label} throughput_mbps')} with lines linewidth 2 "
                       f"dashtype {look.dash} linecolor '{look.colour}'")
-        if experiment.axes:
+        if key:
             curves.append(f"NaN with linespoints linewidth 2 dashtype {look.dash} pointtype {look.point} "
                           f"linecolor '{look.colour}' title {gnuplot.quote(label)}")
     body.append(gnuplot.plot(*curves))
-    gnuplot.draw(folder, name, pd.DataFrame(columns), body, width=WIDTH, height=HEIGHT)
+    gnuplot.draw(folder, name, pd.DataFrame(columns), body, width=size[0], height=size[1])

@@ -90,13 +90,16 @@ def seeds(text: str) -> list[int]:
     return list(range(1, numbers[0] + 1))
 
 
-def prepare(engine: EngineBase, subjects: Sequence[ccas.Subject]) -> campaign.Ready:
-    """An engine ready for runs of these subjects; says which cannot be used. RunFailed if none can."""
+def prepare(engine: EngineBase, subjects: Sequence[ccas.Subject], lenient: bool = False) -> campaign.Ready:
+    """An engine ready for runs of these subjects; says which cannot be used. RunFailed if none can.
+
+    lenient: what the engine does not have is no error.
+    """
     problems = engine.problems()
     if problems:
         raise EnvironmentProblem("; ".join(f"{p.message} ({p.fix})" for p in problems) + "; see `testbed doctor`")
     engine.prepare(_shared.reporter())
-    ready = campaign.make_ready(subjects, engine, _shared.reporter())
+    ready = campaign.make_ready(subjects, engine, _shared.reporter(), lenient)
     for name, reason in ready.broken.items():
         print_error(f"{name}: {reason}")
     if not ready.subjects:

@@ -26,7 +26,8 @@ def _hz(text: str) -> int:
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", default=engines.DEFAULT,
-                        help="where runs take place (default: %(default)s; see `testbed list engines`)")
+                        help="where runs take place (default: %(default)s; see `testbed list engines`); `run` takes "
+                        "several, separated by commas, and compares them")
     add_kernel_argument(parser)
     parser.add_argument("--no-confine", action="store_true",
                         help="let guests read all files that you may read, and not only the system's")

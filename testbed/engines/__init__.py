@@ -24,6 +24,21 @@ def names() -> list[str]:
     return sorted(files - _SUPPORT)
 
 
+def load_several(text: str, options: dict[str, Any]) -> list[EngineBase]:
+    """The engines of a comma-separated list, each with those options that it has; one of them must have each."""
+    wanted = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not wanted:
+        raise UsageError(f"--engine: a name expected; there are: {', '.join(names())}")
+    if len(wanted) == 1:
+        return [load(wanted[0], options)]
+    known = {name: load(name).OPTIONS for name in wanted}
+    for option in options:
+        if not any(option in of_engine for of_engine in known.values()):
+            raise UsageError(f"engines {', '.join(wanted)} have no option {option!r}")
+    return [load(name, {option: value for option, value in options.items() if option in of_engine})
+            for name, of_engine in known.items()]
+
+
 def load(name: str, options: dict[str, Any] | None = None) -> EngineBase:
     """An engine by its name; UsageError if there is none, or it has no such option."""
     if name not in names():

@@ -117,7 +117,7 @@ class EngineBase(abc.ABC):
         return f"engine {self.name} cannot set {', '.join(settings)}" if settings else ""
 
     def cannot(self, plan: Plan) -> str:
-        """Why it cannot carry out a plan though it has its congestion controls, as far as the plan tells; '' if it can."""
+        """Why it cannot carry out a plan though it has its congestion controls, as the plan tells; '' if it can."""
         return ""
 
     def parameters(self, kernel_cca: str) -> dict[str, str]:

@@ -9,8 +9,8 @@ import pytest
 import fixture
 from analysis.experiment import Experiment
 from analysis.runs import AnalysisError
-from analysis.versus import Fact, Versus
-from analysis.versus_report import lines, sentence
+from analysis.versus import Fact, Group, Versus
+from analysis.versus_report import find, lines, sentence
 from testbed import cli
 
 SHORT = fixture.Shape(test_s=4)
@@ -57,7 +57,8 @@ def test_rows_are_compared_with_their_own(both):
 
 def test_nothing_differs_but_the_results(both):
     assert versus(*both).facts() == []
-    assert "  nothing differs in scenario, engine, kernel and code" in lines(versus(*both))
+    group = Group(list(map(Experiment, both)))
+    assert "  nothing differs in scenario, engine, kernel and code" in lines(group, find(group))
 
 
 def test_what_differs_is_said(both):

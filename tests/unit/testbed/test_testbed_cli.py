@@ -10,7 +10,7 @@ import pytest
 
 import kernel
 from testbed import campaign, cli, engines, errors, experiment, scenario
-from testbed.cli import _runs, _shared, run
+from testbed.cli import _experiment, _runs, _shared, run
 from testbed.engines.base import Problem
 from testbed.files import hash_raw
 
@@ -88,7 +88,7 @@ def parse(*words):
 )
 def test_the_command_noted_in_the_experiment_gives_the_same_run_again(words):
     arguments = parse("small", *words, "--jobs", "3", "--again")
-    typed = run._command(arguments)
+    typed = _experiment.command(arguments, arguments.engine, arguments.probe, ["kernel", "hz"])
     assert typed[:2] == ["bin/testbed", "run"]
     again = vars(parse(*typed[2:]))
     assert again == {**vars(arguments), "jobs": None, "again": False}

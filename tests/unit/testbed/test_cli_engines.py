@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`testbed run --engine a,b`: an experiment in each, what one lacks, what goes wrong in one."""
+import json
+import pathlib
+import sys
+
+import pytest
+
+from testbed import campaign, cli, engines
+from testbed.cli import _comparison
+from testbed.engines.base import Capabilities, Problem
+from testbed.errors import RunFailed
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
+from simple_plans import QuickEngine  # noqa: E402 isort:skip
+
+SMALL = """\
+name: small
+topology: {kind: dumbbell, central: {rate: 10 Mbit/s, delay: 2 ms, queue: {limit: 50}}, edge: {rate: 100 Mbit/s},
+           left_delays: [0 ms], right_delays: [0 ms]}
+traffic: {kind: greedy, tool: sockets}
+timing: {prefill: 0 s, warmup: 1 s, test: 2 s}
+probes: {queue: {}}
+"""
+
+
+class Fake(QuickEngine):
+    """An engine with options of its own; `lacks`: subjects that it refuses when it sees the plan."""
+    lacks: tuple = ()
+    trouble: list = []
+    has: tuple = ("reno", "cubic")
+
+    def __init__(self, options):
+        super().__init__(None)
+        self.options = options
+
+    def problems(self):
+        return self.trouble
+
+    def congestion_controls(self):
+        return self.has
+
+    def parameters(self, kernel_cca):
+        return {}
+
+    def cannot(self, plan):
+        return f"{plan.subject} goes one way here" if plan.subject in self.lacks else ""
+
+
+class Kernel(Fake):
+    OPTIONS = ("kernel", "hz")
+
+
+class Simulator(Fake):
+    capabilities = Capabilities(clock="simulated", kernel=False, modules=False, probes=("queue",))
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """run(*words) -> exit code; .plans: [(engine, names of runs)], .compared: names of experiments, .failures: what
+    comes of runs."""
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
+    (tmp_path / "small.yaml").write_text(SMALL)
+    kinds = {"uml": type("Uml", (Kernel,), {}), "ns3": type("Ns3", (Simulator,), {}),
+             "ns2": type("Ns2", (Simulator,), {"has": ("reno",)})}
+
+    real = engines.load
+
+    def load(name, options=None):
+        if name not in kinds:
+            return real(name, options)
+        engine = kinds[name](options or {})
+        engine.name = name
+        return engine
+
+    def carry_out(plans, *_):
+        call.plans.append((plans[0].engine, [f"{plan.subject}-seed{plan.seed}" for plan in plans]))
+        return call.failures.get(plans[0].engine, {})
+
+    def call(*words):
+        return cli.main(["run", str(tmp_path / "small.yaml"), "--no-report", *words])
+
+    def compare(folders, *_):
+        call.compared = [folder.name for folder in folders]
+    call.plans, call.failures, call.compared, call.kinds, call.results = [], {}, None, kinds, tmp_path / "results"
+    monkeypatch.setattr(engines, "load", load)
+    monkeypatch.setattr(campaign, "carry_out", carry_out)
+    monkeypatch.setattr(_comparison, "make", compare)
+    monkeypatch.setattr("testbed.cli.run._report", lambda arguments, done: {})
+    return call
+
+
+def listed(run, name):
+    return json.loads((run.results / name / "experiment.json").read_text())
+
+
+def with_reports(run, monkeypatch):
+    """Reports are wanted, and are made of nothing."""
+    main = cli.main
+    monkeypatch.setattr(cli, "main", lambda words: main([word for word in words if word != "--no-report"]))
+
+
+def test_an_experiment_in_each_engine_and_their_comparison(run, monkeypatch):
+    with_reports(run, monkeypatch)
+    assert run("--engine", "uml, ns3,uml", "--cca", "reno,cubic", "--seeds", "2") == 0
+    names = ["reno-seed1", "cubic-seed1", "reno-seed2", "cubic-seed2"]
+    assert run.plans == [("uml", names), ("ns3", names)]
+    assert run.compared == ["small", "small-ns3"]
+    assert listed(run, "small")["command"][3:] == ["--cca", "reno,cubic", "--seeds", "2"]
+    assert listed(run, "small-ns3")["command"][3:] == ["--cca", "reno,cubic", "--seeds", "2", "--engine", "ns3"]
+
+
+def test_what_an_engine_lacks_is_told_and_left_out(run, monkeypatch, capsys):
+    with_reports(run, monkeypatch)
+    run.kinds["ns3"].lacks = ("cubic",)
+    words = ("--cca", "reno,cubic", "--seeds", "1", "--probe", "tcp_probe", "--kernel", "6.1")
+    assert run("--engine", "uml,ns3,ns2", *words) == 0
+    assert run.plans == [("uml", ["reno-seed1", "cubic-seed1"]), ("ns3", ["reno-seed1"]), ("ns2", ["reno-seed1"])]
+    assert run.compared == ["small-kernel6.1", "small-ns3", "small-ns2"]
+    said = capsys.readouterr().err
+    for words in ("engine ns3 has no probe tcp_probe", "cubic: cubic goes one way here",
+                  "engine ns2 has no congestion control 'cubic'; it has: reno"):
+        assert words in said
+    assert listed(run, "small-kernel6.1")["command"][-4:] == ["--kernel", "6.1", "--probe", "tcp_probe"]
+    assert listed(run, "small-ns3")["command"][-2:] == ["--engine", "ns3"]
+
+
+@pytest.mark.parametrize("words, message", [
+    (("--engine", "uml,nothing"), "no engine 'nothing'"), (("--engine", " ,"), "--engine: a name expected"),
+    (("--engine", "ns3,ns2", "--hz", "100"), "engines ns3, ns2 have no option 'hz'"),
+    (("--engine", "uml,ns3", "--cca", ","), "--cca: at least one")])
+def test_what_makes_no_sense_in_any_engine_is_refused_at_once(run, capsys, words, message):
+    assert run(*words) == 2
+    assert message in capsys.readouterr().err and run.plans == []
+
+
+def test_one_engine_that_cannot_start_keeps_nothing_from_the_others(run, monkeypatch, capsys):
+    with_reports(run, monkeypatch)
+    run.kinds["ns3"].trouble = [Problem("ns-3's library is missing", "apt-get install libns3-dev")]
+    assert run("--engine", "uml,ns3,ns2", "--cca", "reno", "--seeds", "1") == RunFailed.exit_code
+    assert [engine for engine, _ in run.plans] == ["uml", "ns2"] and run.compared == ["small", "small-ns2"]
+    said = capsys.readouterr().err
+    assert "engine ns3: ns-3's library is missing (apt-get install libns3-dev)" in said
+    assert said.splitlines()[-1].endswith("engine ns3; the others are kept")
+
+
+def test_runs_that_fail_in_one_engine_keep_nothing_from_the_others(run, monkeypatch, capsys):
+    with_reports(run, monkeypatch)
+    run.failures = {"ns3": {"reno-seed1": "the ns3 driver crashed (SIGSEGV)"}}
+    assert run("--engine", "ns3,ns2", "--cca", "reno", "--seeds", "1") == RunFailed.exit_code
+    assert run.compared == ["small-ns3", "small-ns2"]
+    said = capsys.readouterr().err
+    assert "reno-seed1: the ns3 driver crashed (SIGSEGV)" in said and "1 of 1 runs of ns3 failed" in said
+
+
+def test_a_congestion_control_of_no_engine_is_an_error(run, capsys):
+    assert run("--engine", "ns3,ns2", "--cca", "reno,bbr", "--seeds", "1") == RunFailed.exit_code
+    assert "bbr ran in no engine" in capsys.readouterr().err
+    assert [names for _, names in run.plans] == [["reno-seed1"]] * 2
+
+
+def test_with_one_engine_what_it_lacks_is_an_error(run, capsys):
+    run.kinds["ns3"].lacks = ("cubic",)
+    assert run("--engine", "ns3", "--cca", "reno,cubic", "--seeds", "1") == RunFailed.exit_code
+    assert "not run: cubic; the others are in" in capsys.readouterr().err
+    assert run("--engine", "ns3", "--cca", "cubic", "--seeds", "1") == RunFailed.exit_code
+    assert run("--engine", "ns2", "--cca", "cubic", "--seeds", "1") == 2
+    assert run("--engine", "ns3", "--probe", "tcp_probe") == 2

@@ -7,7 +7,7 @@
 
 The first one is the reference. Runs of the same congestion control, point of a sweep, seed and traffic are compared one
 by one, and so are their connections; where seeds or traffic differ, means are. What differs in scenario, engine, kernel
-and code is said first. `testbed run --engine uml,ns3` makes the experiments of several engines and this comparison.
+and code is said first. `testbed run --engine host,ns3` makes the experiments of several engines and this comparison.
 docs/statistics.md says what is computed.
 """
 from __future__ import annotations

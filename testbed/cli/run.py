@@ -8,7 +8,7 @@
   testbed run access-link --set topology.central.queue.kind=codel --set topology.central.queue.limit=1000
   testbed run access-link --quick --sweep topology.central.queue.limit=85,170,850 --seeds 3
   testbed run access-link --cca cubic,reno --precision 5%   as many seeds as it takes
-  testbed run access-link --quick --cca cubic,reno --seeds 5 --engine uml,ns3   in several engines, compared
+  testbed run access-link --quick --cca cubic,reno --seeds 5 --engine host,ns3   in several engines, compared
 
 Runs that are already in the results folder are not repeated, whichever command made them: the same
 command after an interruption goes on where it was.

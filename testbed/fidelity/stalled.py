@@ -2,7 +2,8 @@
 """No connection is stuck: those alive at the end went on, or waited for a timer of TCP or of their own program.
 
 TCP: a lost packet is sent again when its timer says so, and the timer doubles each time; whoever has waited for a
-multiple of it does not wait for the network. Program: what was sent and acknowledged has been read.
+multiple of it does not wait for the network. Program: what was sent and acknowledged has been read, and what was due
+has been sent.
 """
 from collections.abc import Iterator
 from typing import Any
@@ -72,6 +73,7 @@ def _programs(evidence: Evidence, samples: Any, last: Any, at_end: int) -> Itera
     finished = int((connections["status"] == "finished").sum())
     if finished and units["delivered_us"].isna().all():
         yield Finding("suspect", f"{finished} connections finished, but no data unit was delivered")
+    yield from _overdue(evidence)
     units = units[units["delivered_us"].isna() & (units["sent_us"] < at_end - _LONGEST_US)]
     alive = connections[connections["status"] == "unfinished"]
     units = units.merge(alive, on=["source", "conn"])
@@ -85,3 +87,14 @@ def _programs(evidence: Evidence, samples: Any, last: Any, at_end: int) -> Itera
         yield Finding("suspect", f"{len(stuck)} data units were sent and acknowledged more than "
                                  f"{_LONGEST_US / 1e6:g} s before the end and never read, such as of connection "
                                  f"{stuck[0].conn} of source {stuck[0].source}")
+
+
+def _overdue(evidence: Evidence) -> Iterator[Finding]:
+    """Units that were due long ago and never sent, as the traffic accounts for them (traffic/tmix/overdue.py)."""
+    if not evidence.can("guest.json"):
+        return
+    accounts = evidence.json("guest.json").get("traffic", {})
+    late = [message for account in accounts.values() for message in account.get("overdue", [])]
+    if late:
+        yield Finding("suspect", f"{len(late)} programs should have sent something more than {_LONGEST_US / 1e6:g} s "
+                                 f"before the end and did not, such as {late[0]}")

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any
 
-from testbed.guest import overload
+from testbed.guest import devices, overload
 from testbed.probes._netlink import Qdisc
 from topologies.network import Network
 
@@ -33,6 +33,7 @@ def measure(network: Network, description: Json) -> Json:
                         for link in description["links"] if link["bottleneck"]],
         "offloads": network.offloads,
         "sysctls": network.observed_sysctls,
+        **devices.read(network),
     }
 
 

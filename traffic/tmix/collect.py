@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from testbed import raw_tables
+from traffic.tmix.overdue import overdue
 from traffic.tmix.plan import read_plan
 from traffic.tmix.records import (ACCEPTOR, COLUMNS, FINISHED, INITIATOR, NEVER, UNFINISHED, read_header, records_name,
                                   status_text)
@@ -36,14 +37,15 @@ def read_records(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
                         for name, count, _ in COLUMNS}
 
 
-def account_of(parts: Iterable["Replayed"]) -> dict[str, Any]:
+def account_of(parts: Iterable["Replayed"], end_us: int) -> dict[str, Any]:
     """{"connections", "status": {status: count}, "adus_asked", "adus_delivered", "bytes_asked",
-    "bytes_delivered", "mismatches": [messages]}; a mismatch is a finished connection of which not
-    every byte asked was delivered."""
+    "bytes_delivered", "mismatches": [messages], "overdue": [messages]}; a mismatch is a finished connection of which
+    not every byte asked was delivered, overdue is one whose program should have sent something long before end_us."""
     account: dict[str, Any] = {"connections": 0, "status": {}, "adus_asked": 0, "adus_delivered": 0,
-                               "bytes_asked": 0, "bytes_delivered": 0, "mismatches": []}
+                               "bytes_asked": 0, "bytes_delivered": 0, "mismatches": [], "overdue": []}
     for one in parts:
         one.add_to(account)
+        account["overdue"] += one.overdue(end_us)
     return account
 
 
@@ -146,6 +148,22 @@ class Replayed:
                     f"source {self.source}, connection {self.plan['conn_id'][i]}: "
                     f"{self.delivered[side][i]} of {self.asked[side][i]} bytes of the "
                     f"{'initiator' if side == 'init' else 'acceptor'} delivered")
+
+    def overdue(self, end_us: int) -> list[str]:
+        """A message for each end of a connection whose program should have sent something long before the end."""
+        messages = []
+        began_us = np.where(self.init["connected_us"] == NEVER, NEVER, np.maximum(
+            self.init["connected_us"], self.init["start_us"]))
+        for (side, own), (other, peer), word in (
+                (("init", self.init), ("acc", self.acc), "initiator"),
+                (("acc", self.acc), ("init", self.init), "acceptor")):
+            late = overdue(self.plan[f"{side}_first"], {name: self.plan[f"{side}_{name}"] for name in (
+                "need", "wait_us", "bytes")}, own["sent_us"], peer["delivered_us"], self.plan[f"{other}_first"],
+                self.plan[f"{other}_bytes"], own["delivered_us"], began_us, self.status == status_text(UNFINISHED),
+                end_us)
+            messages += [f"the {word} of connection {self.plan['conn_id'][one]} of source {self.source}"
+                         for one in late]
+        return messages
 
 
 def write_table(path: str, columns: Sequence[str], parts: Sequence[list[Any]]) -> None:

@@ -338,4 +338,4 @@ def collect(component: Mapping[str, Any], workload: Mapping[str, Any], context: 
                                   for flow, plan in zip(mine, plans)]
     if next(iter(parts)) == component["name"]:
         write_tables([part for of_one in parts.values() for part in of_one], raw_dir)
-    return account_of(parts[component["name"]])
+    return account_of(parts[component["name"]], context.duration_us)

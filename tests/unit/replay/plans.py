@@ -37,11 +37,11 @@ def make_plan(path, connections):
     write_plan(path, columns, source=0)
 
 
-def collect(source, folder):
+def collect(source, folder, end_us=1 << 40):
     """The account of the plan of a source, whose records are beside it; the tables are written there, too."""
     parts = [Replayed(source, folder / "plan", folder)]
     write_tables(parts, folder)
-    return account_of(parts)
+    return account_of(parts, end_us)
 
 
 class Replay:

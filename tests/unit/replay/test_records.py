@@ -68,7 +68,7 @@ def test_collect(ends, tmp_path):
     assert account == {
         "connections": 3, "status": {"finished": 1, "unfinished": 1, "failed: ECONNREFUSED": 1},
         "adus_asked": 6, "adus_delivered": 4, "bytes_asked": 871, "bytes_delivered": 857,
-        "mismatches": []}
+        "mismatches": [], "overdue": []}
     packed = (tmp_path / "connections.csv.gz").read_bytes()
     assert gzip.decompress(packed).decode() == """\
 source,conn,initiator,acceptor,iport,aport,prefill,scheduled_us,start_us,connected_us,end_us,\

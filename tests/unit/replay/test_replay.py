@@ -37,7 +37,7 @@ def test_request_and_response(replay):
     assert init["end_us"][0] < 150_000      # and not at the end of the experiment
     assert replay.collect() == {
         "connections": 1, "status": {"finished": 1}, "adus_asked": 2, "adus_delivered": 2,
-        "bytes_asked": 5300, "bytes_delivered": 5300, "mismatches": []}
+        "bytes_asked": 5300, "bytes_delivered": 5300, "mismatches": [], "overdue": []}
 
 
 def test_epochs(replay):
@@ -109,7 +109,7 @@ def test_many_connections(replay):
             answer += acc_ops[-1][2]
         acc_ops.append((ask, 100_000, 0))
         connections.append((i * 200, init_ops, acc_ops, rng.choice((0, 536))))
-    init, acc = replay.run(connections, MB)
+    init, acc = replay.run(connections, 4 * MB)
     assert finished(init, acc)
     account = replay.collect()
     assert account["mismatches"] == [] and account["status"] == {"finished": 500}

@@ -8,6 +8,7 @@ import pandas as pd
 import topologies
 from testbed import fidelity
 from testbed.guest.tuning import node_sysctls
+from topologies import end_hosts
 
 PROBES = {"queue": {"interval_us": 1_000_000, "edge_interval_us": 1_000_000}, "sojourn": {"interval_us": 1_000_000},
           "tcp_info": {"interval_us": 1_000_000}}
@@ -73,7 +74,7 @@ def end(number, which, size, **changes):
 
 def good_files():
     """{file name: content} of good evidence: JSON values and pandas tables."""
-    network = topologies.resolve(SECTION)
+    network = end_hosts.apply(end_hosts.HostsSection(), topologies.resolve(SECTION))
     flows = [flow(1, dport=5000, component="tmix", kind="tmix", source=0, connections=200, both_ways=True)]
     wanted = node_sysctls(network, HOSTS, [variant("cubic")], flows)
     return {
@@ -107,6 +108,10 @@ def _checks(network, wanted):
         "bottlenecks": [saturated("left_to_right"), saturated("right_to_left")],
         "offloads": {f"{link['from']}/{link['device']}": {"tso": False, "gso": False, "gro": False}
                      for link in network["links"]},
+        "devices": {f"{link['from']}/{link['device']}": {
+            "gso_max_segs": 1 if link["from"] in ("n1", "n2") else 65535, "qdiscs": ["tbf", "pfifo", "ingress"]}
+                    for link in network["links"]},
+        "initcwnd": {"n1": [10], "n2": [10], "r1": [0], "r2": [0]},
         "sysctls_wanted": wanted,
         "sysctls": {node: {k: " ".join(str(v).split()) for k, v in settings.items()}
                     for node, settings in wanted.items()},

@@ -5,8 +5,8 @@ Bad evidence: test_testbed_fidelity_fails.py.
 """
 import pytest
 
-import bad_runs
 import evidence_files
+import spoils
 from testbed import fidelity
 from testbed.fidelity import edges
 
@@ -27,7 +27,7 @@ def findings(tmp_path):
 @pytest.mark.parametrize("check", fidelity.names())
 def test_every_check_passes_on_good_evidence(findings, files, check):
     if check == "datagrams":
-        bad_runs.udp()(files)
+        spoils.udp()(files)
     found = findings(check, files)
     assert found and {level for level, _ in found} == {"ok"}, found
 
@@ -70,12 +70,12 @@ def test_what_seeds_have_in_common_is_said(findings, files):
 def test_windows_of_the_vectors_are_no_defect(findings, files):
     def suspects():
         return [text.partition(" for ")[0] for level, text in findings("windows", files) if level == "suspect"]
-    bad_runs.share("rwnd_limited_us")(files)
+    spoils.share("rwnd_limited_us")(files)
     assert suspects() == ["1 of 1 flows of tmix were limited by the receive window"]
     files["workload.json"]["components"][0]["windows"] = "vector"
     assert suspects() == []
     assert any("10.00% of their busy time, as their vectors have it" in text for _, text in findings("windows", files))
-    bad_runs.share("sndbuf_limited_us")(files)
+    spoils.share("sndbuf_limited_us")(files)
     assert suspects() == ["1 of 1 flows of tmix were limited by the send buffer"]
 
 
@@ -181,14 +181,14 @@ def test_a_connection_whose_timer_has_grown_is_not_stuck(findings, files):
 # -- UDP --------------------------------------------------------------------------------
 
 def test_packets_that_were_dropped_on_the_way(findings, files):
-    bad_runs.udp()(files)
+    spoils.udp()(files)
     assert findings("datagrams", files) == [
         ("ok", "1000 packets sent = 900 received + 100 lost of 2 UDP flows (100 dropped on their links)")]
 
 
 def test_beside_other_traffic_fewer_may_be_lost_than_dropped(findings, files):
     tmix = files["workload.json"]["flows"]
-    bad_runs.udp(received_packets=451)(files)
+    spoils.udp(received_packets=451)(files)
     files["workload.json"]["flows"] = tmix + files["workload.json"]["flows"]
     assert {level for level, _ in findings("datagrams", files)} == {"ok"}
 

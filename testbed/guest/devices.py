@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the kernel says of devices and routes once the network stands: read back, not remembered.
+
+rtnetlink(7): three dumps per node, decoded by hand for the reason testbed/probes/_netlink.py gives.
+"""
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.probes._netlink import (HEADER, NETLINK_ROUTE, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR,
+                                     attributes, raise_error)
+from topologies.network import Network
+
+Json = dict[str, Any]
+
+_RTM_GETLINK, _RTM_GETROUTE, _RTM_GETQDISC = 18, 26, 38
+# sizes of struct ifinfomsg, rtmsg, tcmsg
+_IFINFOMSG, _RTMSG, _TCMSG = 16, 12, 20
+_IFLA_IFNAME, _IFLA_GSO_MAX_SEGS = 3, 40
+_RTA_GATEWAY, _RTA_METRICS, _RTAX_INITCWND = 5, 8, 11
+_TCA_KIND = 1
+
+
+def read(network: Network) -> Json:
+    """{"devices": {"node/device": {"gso_max_segs", "qdiscs": [kinds]}}, "initcwnd": {node: [window of each route]}}
+
+    initcwnd: of the routes with a gateway, in order and each value once; 0 where a route has none of its own.
+    """
+    devices: Json = {}
+    windows: Json = {}
+    for node in network.node_names():
+        with network.in_namespace(node):
+            asking = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_ROUTE)
+        with asking:
+            asking.bind((0, 0))
+            names = {}
+            for index, name, most in _links(asking):
+                names[index] = f"{node}/{name}"
+                devices[names[index]] = {"gso_max_segs": most, "qdiscs": []}
+            for index, kind in _qdiscs(asking):
+                devices[names[index]]["qdiscs"].append(kind)
+            windows[node] = sorted(set(_windows(asking)))
+    return {"devices": devices, "initcwnd": windows}
+
+
+def _links(asking: socket.socket) -> Iterator[tuple[int, str, int]]:
+    """(ifindex, name, gso_max_segs)"""
+    for body in _dump(asking, _RTM_GETLINK, struct.pack("=B15x", socket.AF_UNSPEC)):
+        index, = struct.unpack_from("=i", body, 4)
+        found = {kind: body[at:at + size] for kind, at, size in attributes(body, _IFINFOMSG, len(body))}
+        yield index, found[_IFLA_IFNAME].rstrip(b"\0").decode(), int.from_bytes(found[_IFLA_GSO_MAX_SEGS], "little")
+
+
+def _qdiscs(asking: socket.socket) -> Iterator[tuple[int, str]]:
+    """(ifindex, kind)"""
+    for body in _dump(asking, _RTM_GETQDISC, struct.pack("=B19x", socket.AF_UNSPEC)):
+        index, = struct.unpack_from("=i", body, 4)
+        for kind, at, size in attributes(body, _TCMSG, len(body)):
+            if kind == _TCA_KIND:
+                yield index, body[at:at + size].rstrip(b"\0").decode()
+
+
+def _windows(asking: socket.socket) -> Iterator[int]:
+    """Initial congestion windows of the routes with a gateway."""
+    for body in _dump(asking, _RTM_GETROUTE, struct.pack("=B11x", socket.AF_INET)):
+        found = {kind: (at, size) for kind, at, size in attributes(body, _RTMSG, len(body))}
+        if _RTA_GATEWAY in found:
+            at, size = found.get(_RTA_METRICS, (0, 0))
+            metrics = {kind: body[where:where + 4] for kind, where, _ in attributes(body, at, at + size)}
+            yield int.from_bytes(metrics.get(_RTAX_INITCWND, b""), "little")
+
+
+def _dump(asking: socket.socket, kind: int, body: bytes) -> Iterator[bytes]:
+    """Bodies of the messages that a dump consists of. OSError if the kernel refuses."""
+    asking.send(HEADER.pack(HEADER.size + len(body), kind, NLM_F_REQUEST | NLM_F_DUMP, 1, 0) + body)
+    while True:
+        data, at = asking.recv(1 << 17), 0
+        while at < len(data):
+            length, answer, *_ = HEADER.unpack_from(data, at)
+            if answer == NLMSG_DONE:
+                return
+            if answer == NLMSG_ERROR:
+                raise_error(data[at:])
+            yield data[at + HEADER.size:at + length]
+            at += (length + 3) & ~3

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Ways to spoil good evidence: each takes the files of a run (evidence_files.good_files) and changes them."""
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+import evidence_files
+
+Files = dict[str, Any]
+
+
+def put(file: str, path: str, value: Any) -> Callable[[Files], None]:
+    """Change a value in a JSON file."""
+    return lambda files: evidence_files.set_at(files[file], path, value)
+
+
+def at(file: str, *path: Any) -> Callable[[Files], None]:
+    """Change a value whose keys may contain slashes; the last of `path` is the new one."""
+    def spoil(files: Files) -> None:
+        *keys, last, value = path
+        place = files[file]
+        for key in keys:
+            place = place[key]
+        assert last in place
+        place[last] = value
+    return spoil
+
+
+def without_key(file: str, key: str) -> Callable[[Files], None]:
+    return lambda files: files[file].pop(key)
+
+
+def cell(table: str, column: str, value: Any, rows: Any = slice(None)) -> Callable[[Files], None]:
+    """Change a column of a table, in some rows (positions)."""
+    def spoil(files: Files) -> None:
+        frame = files[table] = files[table].astype({column: object})
+        frame.loc[frame.index[rows], column] = value
+    return spoil
+
+
+def without(name: str) -> Callable[[Files], Any]:
+    """Leave a file out."""
+    return lambda files: files.pop(name)
+
+
+def empty(table: str) -> Callable[[Files], None]:
+    """Leave all rows of a table out."""
+    return lambda files: files.update({table: files[table][:0]})
+
+
+def no_link(table: str, link: str) -> Callable[[Files], None]:
+    """Leave the rows of a link out."""
+    return lambda files: files.update({table: files[table][files[table]["link"] != link]})
+
+
+def scaled(table: str, column: str, factor: float, link: str = "right_to_left") -> Callable[[Files], None]:
+    """Multiply a column of a link's rows."""
+    def spoil(files: Files) -> None:
+        files[table] = files[table].astype({column: float})
+        files[table].loc[files[table]["link"] == link, column] *= factor
+    return spoil
+
+
+def both(*spoils: Callable[[Files], object]) -> Callable[[Files], None]:
+    """One after the other."""
+    def spoil(files: Files) -> None:
+        for one in spoils:
+            one(files)
+    return spoil
+
+
+def greedy(**changes: Any) -> Callable[[Files], None]:
+    """One greedy flow from n2 to n1 in place of the Tmix source; its sender is sampled."""
+    def spoil(files: Files) -> None:
+        files["workload.json"] = {"components": [{"name": "greedy", "kind": "greedy"}], "flows": [
+            evidence_files.flow(1, "n2", "n1", sport=5000, dport=1223, **changes)]}
+        files["guest.json"]["accounts"] = [{"node": "n2", "ends": [evidence_files.end(1, "sender", 0)]},
+                                           {"node": "n1", "ends": [evidence_files.end(1, "receiver", 14_335_200)]}]
+        del files["connections"], files["adus"]
+    return spoil
+
+
+def udp(**counts: Any) -> Callable[[Files], None]:
+    """Two UDP flows to the left in place of everything else, where 100 packets are dropped; counts: of the second."""
+    def spoil(files: Files) -> None:
+        flows = [evidence_files.flow(number, "n2", "n1", None, transport="udp", rate_bps=10**6) for number in (8, 9)]
+        files["workload.json"] = {"components": [{"name": "greedy", "kind": "cbr"}], "flows": flows}
+        good = {"sent_packets": 500, "received_packets": 450, "socket_dropped_packets": 0}
+        files["guest.json"]["traffic"] = {"greedy": {"flows": [{"flow": 8, **good}, {"flow": 9, **good, **counts}]}}
+    return spoil
+
+
+def offloads(files: Files) -> None:
+    files["checks.json"]["offloads"]["r1/r1-eth0"]["gso"] = True
+
+
+def stuck_socket(files: Files) -> None:
+    """Nothing is acknowledged in the last 6 s."""
+    table = files["tcp_info"]
+    table.loc[(table["node"] == "n2") & (table["t_us"] >= 24_000_000), "bytes_acked"] = 7
+
+
+def stuck_program(files: Files) -> None:
+    """What was sent at 20 s is acknowledged, and nobody has read it."""
+    stuck_socket(files)
+    files["tcp_info"]["unacked"] = 0
+    files["adus"].loc[3, "sent_us"] = 20_000_000
+
+
+def lose_links(part: str, key: str) -> Callable[[Files], None]:
+    def spoil(files: Files) -> None:
+        whole = files["checks.json"][part]
+        files["checks.json"][part] = ([one for one in whole if one["link"] != key] if isinstance(whole, list)
+                                      else {name: one for name, one in whole.items() if name != key})
+    return spoil
+
+
+def no_answer_expected(files: Files) -> None:
+    files["network.json"]["paths"].append({"initiator": "n1", "acceptor": "n3", "base_rtt_us": 8000,
+                                           "hops": ["r2_to_n3"], "hops_back": []})
+
+
+def lossy(lost: int) -> Callable[[Files], None]:
+    """1 % of 5,000: 50, give or take 36."""
+    def spoil(files: Files) -> None:
+        next(link for link in files["network.json"]["links"] if link["name"] == "n1_to_r1")["loss_percent"] = 1.0
+        files["counters.json"]["drained"]["n1_to_r1"]["wire_dropped_packets"] = lost
+    return spoil
+
+
+def chosen_loss(files: Files) -> None:
+    next(link for link in files["network.json"]["links"] if link["name"] == "n1_to_r1").update(
+        lose_segments=[14], lose_copies=1)
+
+
+def nothing_moved(files: Files) -> None:
+    for link in files["counters.json"]["drained"].values():
+        link.update({key: 0 for key, value in link.items() if isinstance(value, int)})
+
+
+def other_flow(files: Files) -> None:
+    """A second flow with a congestion control of its own, whose samples name the first one's."""
+    greedy()(files)
+    files["workload.json"]["flows"].append(evidence_files.flow(2, "n1", "n2", "bic", sport=1223, dport=5000))
+    files["guest.json"]["accounts"][0]["ends"].append(evidence_files.end(2, "sender", 0, ccas={"bic": 1}))
+
+
+def overload(files: Files) -> None:
+    """110 % are offered, and 60 % carried, though a lot waits."""
+    files["workload.json"]["components"][0].update(target_load=1.1, offered_bps={"right_to_left": 110e6})
+    files["connections"]["acc_bytes_asked"] = 2_000_000
+
+
+def hidden_bottleneck(files: Files) -> None:
+    """20 packets wait at the edge that n2's answers arrive on: 2.4 ms of the round trip's 8."""
+    edges = files["edge_queue"]
+    edges.loc[edges["link"] == "r1_to_n1", ["backlog_packets", "backlog_bytes"]] = [20, 20 * 1514]
+
+
+def full_edge(files: Files) -> None:
+    """An edge of 62.5 Mbit/s that carries 60."""
+    next(link for link in files["network.json"]["links"] if link["name"] == "n2_to_r2")["rate_bps"] = 62_500_000
+
+
+def drop(table: str, rows: Any) -> Callable[[Files], None]:
+    """Leave some rows of a table out, by position."""
+    def spoil(files: Files) -> None:
+        files[table] = files[table].drop(files[table].index[rows])
+    return spoil
+
+
+def few(table: str) -> Callable[[Files], None]:
+    """Samples at 10 s and later are too few."""
+    return lambda files: files.update({table: files[table][files[table]["t_us"] < 11_000_000]})
+
+
+def idle(files: Files) -> None:
+    files["tcp_info"]["busy_us"] = 0
+
+
+def idle_component(files: Files) -> None:
+    """A second component, whose flow is never seen."""
+    files["workload.json"]["flows"].append(evidence_files.flow(2, sport=9))
+
+
+def share(column: str) -> Callable[[Files], None]:
+    return lambda files: files["tcp_info"].update(pd.DataFrame({column: files["tcp_info"]["busy_us"] // 10}))

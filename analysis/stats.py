@@ -6,14 +6,15 @@ compared on the logarithmic scale: means are geometric, differences are factors.
 
 Sources: Student's and Welch's t intervals with Satterthwaite's degrees of freedom: Montgomery & Runger, "Applied
 Statistics and Probability for Engineers". Two one-sided tests: Schuirmann, J. Pharmacokinetics and
-Biopharmaceutics 15 (1987). Holm, Scandinavian J. Statistics 6 (1979). When which of them is used: docs/statistics.md.
+Biopharmaceutics 15 (1987); against a share of a mean that is measured itself: Fieller, J. Royal Statistical Society
+B 16 (1954). Holm, Scandinavian J. Statistics 6 (1979). When which of them is used: docs/statistics.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,8 @@ class Comparison:
     n_reference, n: values of each side that were used (equal when paired). reference, mean: means of these.
     difference: mean - reference (ratio: mean / reference), with its 95 % interval.
     p: of the hypothesis that there is no difference (two-sided).
-    p_equal: of the hypothesis that the means differ by `margin` of the reference's mean, as measured, or more (two
-    one-sided tests); of a ratio, by a factor of 1 + margin or more.
+    p_equal: of the hypothesis that the means differ by `margin` of the reference's mean or more (two one-sided tests,
+    which know of that mean no more than the runs say); of a ratio, by a factor of 1 + margin or more.
     """
 
     method: str
@@ -163,7 +164,7 @@ def compare_paired(reference: Sequence[float], values: Sequence[float], ratio: b
     both = _Samples.of(reference, values, ratio)
     if len(both.first) != len(both.second):
         raise ValueError(f"pairs need as many values on both sides, not {len(both.first)} and {len(both.second)}")
-    return _comparison(PAIRED, both, both.paired, margin)
+    return _comparison(PAIRED, both, _Samples.paired, margin)
 
 
 def compare_unpaired(reference: Sequence[float], values: Sequence[float], ratio: bool = False,
@@ -173,7 +174,7 @@ def compare_unpaired(reference: Sequence[float], values: Sequence[float], ratio:
     ValueError when one is empty or a ratio is not above zero.
     """
     both = _Samples.of(reference, values, ratio)
-    return _comparison(WELCH, both, both.welch, margin)
+    return _comparison(WELCH, both, _Samples.welch, margin)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -215,15 +216,15 @@ class _Estimate:
     error: float
     degrees: float
 
-    def not_below(self, bound: float) -> float:
-        """p of the hypothesis that the true difference is `bound` or more."""
+    def not_below_zero(self) -> float:
+        """p of the hypothesis that the true difference is 0 or more."""
         if self.error == 0:
-            return 0.0 if self.value < bound else 1.0
-        return float(stdtr(self.degrees, (self.value - bound) / self.error))
+            return 0.0 if self.value < 0 else 1.0
+        return float(stdtr(self.degrees, self.value / self.error))
 
-    def not_above(self, bound: float) -> float:
-        """p of the hypothesis that it is `bound` or less."""
-        return _Estimate(-self.value, self.error, self.degrees).not_below(-bound)
+    def not_above_zero(self) -> float:
+        """p of the hypothesis that it is 0 or less."""
+        return _Estimate(-self.value, self.error, self.degrees).not_below_zero()
 
 
 @dataclass(frozen=True)
@@ -258,16 +259,24 @@ class _Samples:
                           in zip(parts, (self.first, self.second))) if variance else math.inf
         return _Estimate(self.difference(), math.sqrt(variance), degrees)
 
-    def widest(self, margin: float) -> float:
-        """The difference from which on means do not count as equal."""
-        return math.log1p(margin) if self.ratio else margin * abs(float(self.first.mean()))
+    def at_the_margin(self, margin: float) -> tuple[_Samples, _Samples]:
+        """The reference moved to the lower and to the upper end of what counts as equal to it.
+
+        Each of its values is, so that the ends have the spread that it has: a share of the mean as measured, taken for
+        the true one, would call means equal too often.
+        """
+        if self.ratio:
+            shift = math.log1p(margin)
+            return replace(self, first=self.first - shift), replace(self, first=self.first + shift)
+        share = math.copysign(margin, self.first.mean())
+        return replace(self, first=self.first * (1 - share)), replace(self, first=self.first * (1 + share))
 
     def _sd(self, sample: Any) -> float:
         sd = float(sample.std(ddof=1))
         return 0.0 if sd <= _ROUNDING * self.size else sd
 
 
-def _comparison(method: str, both: _Samples, estimate: Callable[[], _Estimate], margin: float) -> Comparison:
+def _comparison(method: str, both: _Samples, estimate: Callable[[_Samples], _Estimate], margin: float) -> Comparison:
     if not 0 < margin < 1:
         raise ValueError(f"a margin between 0 and 1 expected, not {margin:g}")
     n_reference, n, ratio = len(both.first), len(both.second), both.ratio
@@ -275,12 +284,13 @@ def _comparison(method: str, both: _Samples, estimate: Callable[[], _Estimate], 
     if min(n_reference, n) < 2:
         return Comparison(NO_TEST, ratio, n_reference, n, *means, _back(both.difference(), ratio),
                           None, None, None, None, margin)
-    found = estimate()
+    found = estimate(both)
     half = t_quantile(found.degrees) * found.error
-    p = min(1.0, 2 * min(found.not_below(0), found.not_above(0)))
-    widest = both.widest(margin)
+    p = min(1.0, 2 * min(found.not_below_zero(), found.not_above_zero()))
+    lower, upper = both.at_the_margin(margin)
     # without spread and without difference they are equal, also where 5 % of the reference is 0
-    p_equal = 0.0 if found.error == 0 == found.value else max(found.not_below(widest), found.not_above(-widest))
+    p_equal = 0.0 if found.error == 0 == found.value else max(estimate(upper).not_below_zero(),
+                                                              estimate(lower).not_above_zero())
     return Comparison(method, ratio, n_reference, n, *means, _back(found.value, ratio),
                       _back(found.value - half, ratio), _back(found.value + half, ratio), p, p_equal, margin)
 

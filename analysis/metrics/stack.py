@@ -8,9 +8,11 @@ from analysis.runs import Run, read_json
 from analysis.shapes import COUNT, TEXT, Each, Object, Values
 
 _SHAPE = Object({"readings": Each(TEXT), "nodes": Values(Values(Each(COUNT)))})
-_SENT, _AGAIN = "TcpExtTCPOrigDataSent", "TcpRetransSegs"
-_COUNTS = (("timeouts", "TcpExtTCPTimeouts"), ("spurious_timeouts", "TcpExtTCPSpuriousRTOs"),
-           ("fast_retransmissions", "TcpExtTCPFastRetrans"), ("duplicates_reported", "TcpExtTCPDSACKRecv"))
+# RetransSegs counts repeated SYNs and SYN-ACKs, OrigDataSent counts no handshake; both count FINs
+_SENT, _AGAIN, _HANDSHAKES = "TcpExtTCPOrigDataSent", "TcpRetransSegs", "TcpExtTCPSynRetrans"
+_COUNTS = (("handshake_retransmissions", _HANDSHAKES), ("timeouts", "TcpExtTCPTimeouts"),
+           ("spurious_timeouts", "TcpExtTCPSpuriousRTOs"), ("fast_retransmissions", "TcpExtTCPFastRetrans"),
+           ("duplicates_reported", "TcpExtTCPDSACKRecv"))
 
 
 def compute(run: Run) -> list[Metric]:
@@ -30,7 +32,7 @@ def compute(run: Run) -> list[Metric]:
         for name in names:
             for counter, values in record["nodes"].get(name, {}).items():
                 total[counter] = total.get(counter, 0) + values[end] - values[begin]
-        sent, again = total.get(_SENT, 0), total.get(_AGAIN, 0)
+        sent, again = total.get(_SENT, 0), total.get(_AGAIN, 0) - total.get(_HANDSHAKES, 0)
         if sent + again:
             metrics.append(Metric("retransmission_rate", scope, "%", 100 * again / (sent + again)))
             metrics += [Metric(name, scope, "1", total.get(counter, 0)) for name, counter in _COUNTS]

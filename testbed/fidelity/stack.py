@@ -58,6 +58,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("suspect", f"senders saw {reordered} of {sent} segments overtake others, which no link here lets "
                                  "them")
     if not bad:
-        again = totals.get("TcpRetransSegs", 0)
+        again = totals.get("TcpRetransSegs", 0) - totals.get("TcpExtTCPSynRetrans", 0)
         yield Finding("ok", f"no host met a limit; TCP sent {sent} segments with new data and {again} again "
                             f"({again / max(sent + again, 1):.3%})")

@@ -25,14 +25,16 @@ def hosts(run_dir):
 
 
 def test_of_all_segments_of_the_interval(run_dir, values):
-    """1,000 - 200 = 800 segments of new data, and 23 - 7 = 16 again: 16 of 816 are retransmissions."""
+    """1,000 - 200 = 800 segments of new data, and 23 - 7 = 16 again, 6 - 2 = 4 of them SYN-ACKs: 12 of 812."""
     initiator, acceptor = hosts(run_dir)
     count(run_dir, **{acceptor: {"TcpExtTCPOrigDataSent": [200, 1000, 1100], "TcpRetransSegs": [7, 23, 40],
-                                 "TcpExtTCPTimeouts": [1, 4, 4]},
-                      initiator: {"TcpExtTCPOrigDataSent": [10, 30, 30]}})
+                                 "TcpExtTCPSynRetrans": [2, 6, 9], "TcpExtTCPTimeouts": [1, 4, 4]},
+                      initiator: {"TcpExtTCPOrigDataSent": [10, 30, 30], "TcpRetransSegs": [0, 5, 5],
+                                  "TcpExtTCPSynRetrans": [0, 5, 5]}})
     found = values(run_dir)
-    assert found["retransmission_rate", DOWN] == pytest.approx(100 * 16 / 816)
+    assert found["retransmission_rate", DOWN] == pytest.approx(100 * 12 / 812)
     assert found["retransmission_rate", UP] == 0
+    assert (found["handshake_retransmissions", DOWN], found["handshake_retransmissions", UP]) == (4, 5)
     assert (found["timeouts", DOWN], found["spurious_timeouts", DOWN]) == (3, 0)
 
 

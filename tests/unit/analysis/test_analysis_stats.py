@@ -129,21 +129,33 @@ def test_equivalence_by_hand():
     assert compare_paired([100, 100, 100], [101, 102, 103], margin=0.01).p_equal > 0.5
 
 
+def test_equivalence_against_a_mean_that_is_measured_by_hand():
+    """90, 100, 110 against 91, 100, 109, margin 5 %.
+
+    Less 1.05 of the reference: -3.5, -5, -6.5, mean -5, sd 1.5, t = -5 sqrt(3) / 1.5 = -5.7735. Less 0.95 of it:
+    5.5, 5, 4.5, mean 5, sd 0.5, a larger t. 2 degrees of freedom: p = 0.01436. With 5 for 5 % of a mean that is known,
+    the differences 1, 0, -1 would have sd 1, and p = 0.0065.
+    """
+    found = compare_paired([90, 100, 110], [91, 100, 109])
+    assert found.p_equal == pytest.approx(0.01436, abs=1e-5)
+    assert (found.difference, found.p) == (0, 1)
+
+
 def test_equivalence_is_that_of_two_tests():
-    """Against 5 % of the reference as measured, 101.25."""
+    """Against each value of the reference and 5 % of it."""
     first, second = [90.0, 100, 110, 105], [91.0, 99, 112, 105]
-    rest, widest = [b - a for a, b in zip(first, second)], 0.05 * 101.25
+    most, least = [1.05 * a for a in first], [0.95 * a for a in first]
     assert compare_paired(first, second).p_equal == pytest.approx(max(
-        reference.ttest_1samp(rest, widest, alternative="less").pvalue,
-        reference.ttest_1samp(rest, -widest, alternative="greater").pvalue))
+        reference.ttest_rel(second, most, alternative="less").pvalue,
+        reference.ttest_rel(second, least, alternative="greater").pvalue))
     assert compare_unpaired(first, second).p_equal == pytest.approx(max(
-        reference.ttest_ind(second, [a + widest for a in first], equal_var=False, alternative="less").pvalue,
-        reference.ttest_ind(second, [a - widest for a in first], equal_var=False, alternative="greater").pvalue))
+        reference.ttest_ind(second, most, equal_var=False, alternative="less").pvalue,
+        reference.ttest_ind(second, least, equal_var=False, alternative="greater").pvalue))
 
 
-def test_seeds_that_differ_widely_do_not_hide_equality():
-    """The same in every seed but for a hundredth, whatever the seeds are like."""
-    assert compare_paired([1, 10, 100], [1.01, 10, 99.99]).p_equal < 0.001
+def test_seeds_that_differ_do_not_hide_equality():
+    """The same in every seed but for a hundredth, on seeds that differ widely: t = -1.5 sqrt(3) / 0.51."""
+    assert compare_paired([20, 30, 40], [20.01, 30, 39.99]).p_equal == pytest.approx(0.01822, abs=1e-5)
 
 
 def test_ratios_are_equal_between_one_over_and_one_times_the_margin():

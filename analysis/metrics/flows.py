@@ -17,7 +17,7 @@ from analysis import tcp
 from analysis.metrics import Metric
 from analysis.runs import Array, Run
 
-LEAST_BIN_US = 20_000
+SECOND_US = 1_000_000
 
 
 def compute(run: Run) -> list[Metric]:
@@ -88,21 +88,30 @@ def _fairness(run: Run, samples: pd.DataFrame, steps: pd.DataFrame, number: Arra
               flows: list[int]) -> list[Metric]:
     """Jain's index and entropy of the throughputs per bin, averaged over the bins.
 
-    A bin has the flows with throughput > 0 in it; bins with none are left out.
+    A bin has the flows that are under way in it, also those that get nothing through: to leave these out would
+    call a link fair that one flow has for itself. Bins in which nothing gets through are left out.
     """
-    times = np.unique(samples["t_us"].to_numpy())
-    if len(times) < 2:
+    start_us, end_us = run.interval
+    sampled = np.unique(samples["t_us"].to_numpy())
+    if len(sampled) < 2:
         return []
-    step_us = float(np.median(np.diff(times)))
-    bin_us = step_us * math.ceil(LEAST_BIN_US / step_us - 1e-6)
-    # A sample's growth belongs to the time before it.
-    place = ((samples["t_us"] - run.interval.start_us - 1) // bin_us).rename("bin")
-    table = (steps["bytes_acked"].groupby([place, number]).sum().unstack(fill_value=0)
-             .reindex(columns=flows, fill_value=0).to_numpy())
-    table = table[table.sum(axis=1) > 0]
-    share = table / table.sum(axis=1, keepdims=True)
-    active = (table > 0).sum(axis=1)
-    jain = 1 / (active * (share ** 2).sum(axis=1))
+    # shorter ones would tell whose acknowledgements come in bursts
+    bin_us = SECOND_US * max(1, math.ceil(float(np.median(np.diff(sampled))) / SECOND_US - 1e-6))
+    edges = np.arange(start_us, end_us + 1, bin_us)
+    through = np.zeros((len(edges) - 1, len(flows)))
+    under_way = np.zeros(through.shape, dtype=bool)
+    for place, flow in enumerate(flows):
+        mine = number == flow
+        times = np.clip(np.append(steps["since_us"][mine].iloc[0], samples["t_us"][mine]), start_us, end_us)
+        acked = np.append(0, steps["bytes_acked"][mine].cumsum())
+        through[:, place] = np.diff(np.interp(edges, times, acked))
+        under_way[:, place] = (times[0] < edges[1:]) & (times[-1] > edges[:-1])
+    used = through.sum(axis=1) > 0
+    through, under_way = through[used], under_way[used]
+    if not len(through):
+        return []
+    share = through / through.sum(axis=1, keepdims=True)
+    jain = 1 / (under_way.sum(axis=1) * (share ** 2).sum(axis=1))
     logs = np.log2(share, out=np.zeros_like(share), where=share > 0)
     scope = f"bin_{bin_us / 1e3:g}_ms"
     return [Metric("mean_jains_fairness_throughput_l4", scope, "1", float(jain.mean())),

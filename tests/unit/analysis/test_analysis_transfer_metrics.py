@@ -166,8 +166,8 @@ def test_long_flows(tmp_path, values):
     found = values(path)
     assert found["mean_throughput_l4", "flow_3"] == pytest.approx(1, rel=1e-4)
     assert found["mean_agg_throughput_l4", "all"] == pytest.approx(10, rel=1e-4)
-    assert found["mean_jains_fairness_throughput_l4", "bin_120_ms"] == pytest.approx(1)
-    assert found["mean_entropy_fairness_throughput_l4", "bin_120_ms"] == pytest.approx(
+    assert found["mean_jains_fairness_throughput_l4", "bin_1000_ms"] == pytest.approx(1)
+    assert found["mean_entropy_fairness_throughput_l4", "bin_1000_ms"] == pytest.approx(
         np.log2(10))
     assert found["mean_est_qdelay_l4", "flow_1"] == pytest.approx(30 - 8)
     assert found["goodput", DOWN] == pytest.approx(10, rel=1e-4)
@@ -183,9 +183,30 @@ def test_fairness_of_unequal_flows(tmp_path, values, change):
         return table.assign(bytes_acked=table["bytes_acked"] // 3 * heavy)
     change(path, "tcp_info", unequal)
     found = values(path)
-    assert found["mean_jains_fairness_throughput_l4", "bin_120_ms"] == pytest.approx(0.8)
-    assert found["mean_entropy_fairness_throughput_l4", "bin_120_ms"] == pytest.approx(
+    assert found["mean_jains_fairness_throughput_l4", "bin_1000_ms"] == pytest.approx(0.8)
+    assert found["mean_entropy_fairness_throughput_l4", "bin_1000_ms"] == pytest.approx(
         0.25 * 2 + 0.75 * np.log2(4 / 3))
+
+
+@pytest.mark.parametrize("lights, jain, entropy", [
+    # one unit a second beside 121, acknowledged all at once in the middle of it: 122^2 / (2 (121^2 + 1))
+    (lambda t: np.floor(t + 0.5), 0.50826, 0.06859),
+    # nothing at all, for as long as it is there
+    (lambda t: 0 * t, 0.5, 0),
+    # as much as the other until 7 s, and then it is gone: it is counted for five bins of ten, with half of all
+    (lambda t: np.where(t <= 7, 121 * t, np.nan), 1, 0.5)], ids=["bursts", "starved", "gone"])
+def test_fairness_counts_all_flows_under_way(tmp_path, values, change, lights, jain, entropy):
+    path = fixture.write_run(tmp_path / "reno-seed1", tmix=False)
+
+    def two(table):
+        table = table[table["sport"].isin([10_000, 10_001])]
+        seconds = table["t_us"] / 1e6
+        acked = (1e4 * np.where(table["sport"] == 10_001, 121 * seconds, lights(seconds))).round()
+        return table.assign(bytes_acked=acked)[~np.isnan(acked)].astype({"bytes_acked": "int64"})
+    change(path, "tcp_info", two)
+    found = values(path)
+    assert found["mean_jains_fairness_throughput_l4", "bin_1000_ms"] == pytest.approx(jain, abs=1e-4)
+    assert found["mean_entropy_fairness_throughput_l4", "bin_1000_ms"] == pytest.approx(entropy, abs=1e-4)
 
 
 def test_many_flows_have_no_flow_metrics(tmp_path, values):

@@ -9,15 +9,18 @@ QUICK ?=
 JOBS  ?=
 KERNEL ?=
 FUZZ  ?= 30
+ENGINES ?= uml,ns3,ns2
 
-RUN_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(LOAD),--load '$(LOAD)') $(if $(SEEDS),--seeds '$(SEEDS)') \
-	$(if $(QUICK),--quick) $(if $(JOBS),--jobs '$(JOBS)') $(if $(KERNEL),--kernel '$(KERNEL)')
+COMMON_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(JOBS),--jobs '$(JOBS)') \
+	$(if $(KERNEL),--kernel '$(KERNEL)')
+RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--quick)
 
-.PHONY: help setup kernel test test-kernels test-engines unit fuzz bench clean scenario-%
+.PHONY: help setup kernel compare test test-kernels test-engines unit fuzz bench clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
 	@echo "                     CCA=reno,cubic LOAD=85 SEEDS=3 QUICK=1 JOBS=2 KERNEL=path-or-version"
+	@echo "make compare         the access link and long flows in the kernel and in simulators (ENGINES=uml,ns3,ns2), compared"
 	@echo "make test            set up, build the guest kernel, run all tests"
 	@echo "make test-kernels    the same questions to kernel 6.1 and to the newest that Debian has (TESTBED_KERNELS=...)"
 	@echo "make test-engines    the same connections in the kernel, in ns-3 and in ns-2 (minutes)"
@@ -37,6 +40,11 @@ kernel: setup
 scenario-%:
 	./setup.sh run kernel
 	bin/testbed run '$*' $(RUN_OPTIONS)
+
+compare:
+	./setup.sh run kernel test
+	bin/testbed run long-flows --quick --engine '$(ENGINES)' --probe tcp_probe $(COMMON_OPTIONS)
+	bin/testbed run access-link --quick --engine '$(ENGINES)' --seeds 5 $(COMMON_OPTIONS)
 
 # a worker per CPU; tests that share a run of their file stay together
 PARALLEL = -n "$$(nproc)" --dist loadgroup

@@ -143,10 +143,15 @@ def _list(seeds: set[int]) -> str:
 def _frame(panels: list[tuple[str, Curves]]) -> tuple[list[tuple[str, Curves]], pd.DataFrame, str]:
     """The panels that are drawn, their data in columns, and a sentence of what is left out."""
     drawn = panels[:MOST_DRAWN]
-    data = {f"{title} {label} {axis}": pd.Series(values) for title, curves in drawn
+    data = {_column(title, label, axis): pd.Series(values) for title, curves in drawn
             for label, pair in curves.items() for axis, values in zip("xy", pair)}
     rest = len(panels) - len(drawn)
     return drawn, pd.DataFrame(data), f" {rest} more are not drawn." if rest else ""
+
+
+def _column(title: str, label: str, axis: str) -> str:
+    """The name of a column: gnuplot takes a comma for its end."""
+    return f"{title} {label} {axis}".replace(",", "")
 
 
 def _multiplot(folder: Path, name: str, panels: list[tuple[str, Curves]], data: pd.DataFrame, settings: list[str],
@@ -181,7 +186,7 @@ def _overlay(folder: Path, name: str, y_label: str, panels: list[tuple[str, Curv
     top = max(np.nanmax(y) for _, curves in drawn for _, y in curves.values())
 
     def curve(title: str, label: str, look: style.Look) -> str:
-        x, y = (gnuplot.quote(f"{title} {label} {axis}") for axis in "xy")
+        x, y = (gnuplot.quote(_column(title, label, axis)) for axis in "xy")
         return f"'{name}.csv' using {x}:{y} with lines linewidth 1.4 linecolor '{look.colour}'"
     _multiplot(folder, name, drawn, data, [
         f"set xrange [0:{end_s:g}]", f"set yrange [0:{1.06 * top or 1:g}]",
@@ -197,7 +202,7 @@ def _scatter(folder: Path, name: str, panels: list[tuple[str, Curves]], looks: d
     low, high = min(ys.min() / 1.1, 0.8), max(ys.max() * 1.1, 1.25)
 
     def curve(title: str, label: str, look: style.Look) -> str:
-        x, y = (gnuplot.quote(f"{title} {label} {axis}") for axis in "xy")
+        x, y = (gnuplot.quote(_column(title, label, axis)) for axis in "xy")
         return f"'{name}.csv' using {x}:{y} with points pointtype {look.point} pointsize 0.25 linecolor '{look.colour}'"
     _multiplot(folder, name, drawn, data, [
         "set logscale xy", f"set xrange [{xs.min() / 1.5:g}:{xs.max() * 1.5:g}]", f"set yrange [{low:g}:{high:g}]",

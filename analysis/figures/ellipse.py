@@ -29,7 +29,7 @@ _CUT = "There is no delay below zero: ellipses end there."
 MOST_LINKS = 4
 WIDTH, HEIGHT = 1000, 520
 # edges of the plot, px; the other two this far from the others of the picture
-LEFT, BOTTOM, MARGIN = 80, 66, 15
+LEFT, BOTTOM, MARGIN = 92, 66, 15
 
 
 def covariance_ellipse(x: Array, y: Array) -> Array:

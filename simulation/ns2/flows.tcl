@@ -79,6 +79,8 @@ proc one_way_agents {order} {
             timestamps_ true partial_ack_ true] {
         $sender set $name $setting
     }
+    # the window and threshold of an agent are those of its settings when it was made
+    $sender reset
     $ns attach-agent [dict get $node_of [value $order sender]] $sender
     if {[string match *:* $kind]} {
         $sender select_ca [lindex [split $kind :] 1]

@@ -51,6 +51,17 @@ def test_other_congestion_controls(run_in, cca):
     assert 5 < finished.metrics()["throughput_mean", "right_to_left"] <= 10.01
 
 
+def test_the_initial_window_is_the_scenarios(run_in):
+    """After a round trip of 20 ms, 10 segments were acknowledged two by two, and the window grew by one for each; the
+    threshold is the whole receive window until something is lost."""
+    probes = {"queue": {}, "tcp_info": {"interval": "10 ms"}}
+    finished = run_in("ns2", small_scenario(probes=probes), cca="scalable")
+    sender = finished.table("tcp_info").query("node == 'n2'")
+    assert sender.query("10000 <= t_us <= 20000")["cwnd"].unique().tolist() == [10]
+    assert sender.query("t_us == 40000")["cwnd"].tolist() == [15]
+    assert sender["ssthresh"].iloc[0] > 1000
+
+
 def test_constant_bit_rate(run_in):
     """1014 bytes on the link every 4.056 ms for five seconds."""
     finished = run_in("ns2", small_scenario(traffic={"kind": "cbr", "rate": "2 Mbit/s", "paths": ["n1->n2"]}))

@@ -2,6 +2,7 @@
 """The same traffic in several engines: connections one by one, windows, costs, the page."""
 
 import json
+import re
 
 import pandas as pd
 import pytest
@@ -193,7 +194,10 @@ def test_windows_of_long_flows_are_laid_over_each_other(tmp_path, monkeypatch):
     folders = [write(tmp_path, f"flows-{engine}", engine, ccas=["reno"], tmix=False) for engine in ("uml", "ns3")]
     assert cli.main(["compare", *map(str, folders)]) == 0
     page = tmp_path / "compare-flows-uml-flows-ns3"
-    assert (page / "figures" / "windows.svg").exists()
+    drawn = (page / "figures" / "windows.svg").read_text()
+    assert "reno, flow 1" in drawn and "reno, flow 2" in drawn      # of ten
+    # a polyline for each engine in each panel, with many points
+    assert sum(len(path.split("L")) > 50 for path in re.findall(r"<path[^>]* d='([^']*)'", drawn)) == 4
     table = pd.read_csv(page / "tables" / "partings.csv")
     assert len(table) == 10 and set(table["by"]) == {"time"}
     assert "not apart by then" in (page / "index.html").read_text()

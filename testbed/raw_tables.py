@@ -79,6 +79,11 @@ TABLES = {
                        "sock_cookie")),
     "retransmissions": Table("a row for each segment that src sends again; src and dst are address:port",
                              _columns("t_us", texts="src dst")),
+    "cpu": Table(
+        "what each CPU of the machine did since t_us = 0, sampled; run_delay_us: how long tasks waited for it; "
+        "packets_dropped: it had no time for them; time_squeezes: it left packets for later",
+        _columns("t_us cpu user_us system_us irq_us softirq_us steal_us idle_us packets_dropped time_squeezes",
+                 "run_delay_us")),
     "connections": Table(
         "a row for each connection of a workload of many; status is finished, unfinished (alive at the end) or "
         "failed: NAME OF THE ERROR",

@@ -28,6 +28,8 @@ class KernelEngine(EngineBase):
 
     #: how late timers may fire, for the depth of token buckets (0 where they are exact)
     timer_period_us = 4000
+    #: probes that all its runs have, whatever the scenario says: {name: settings}
+    OWN_PROBES: dict[str, dict[str, Any]] = {}
     #: files outside of the guest that decide what its runs are told
     DECISIVE: tuple[str, ...] = ("testbed/engines/kernel_engine.py", "testbed/orders.py")
 
@@ -42,9 +44,9 @@ class KernelEngine(EngineBase):
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
             on_progress: OnProgress) -> None:
         workload = json.loads((workload_dir / "workload.json").read_text(encoding="utf-8"))
-        scenario = plan.scenario
+        scenario, wanted = plan.scenario, {**self.OWN_PROBES, **plan.scenario["probes"]}
         write_json(workload_dir / "job.json", {
-            "network": scenario["network"], "probes": scenario["probes"], "programs": workload["programs"],
+            "network": scenario["network"], "probes": wanted, "programs": workload["programs"],
             "seed": plan.seed, "duration_us": plan.timing["duration_us"],
             "measure_from_us": plan.timing["prefill_us"] + plan.timing["warmup_us"],
             "timer_period_us": self.timer_period_us,
@@ -54,7 +56,7 @@ class KernelEngine(EngineBase):
         on_progress("collect", 0)
         raw_dir = folder / "raw"
         raw_dir.mkdir()
-        _collect(plan, workload, workload_dir, raw_dir, self.guest_dir(workload_dir))
+        _collect(plan, wanted, workload, workload_dir, raw_dir, self.guest_dir(workload_dir))
 
 
 def read_progress(work_dir: pathlib.Path) -> dict[str, Any] | None:
@@ -76,14 +78,14 @@ def _read(path: pathlib.Path) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _collect(plan: Plan, workload: dict[str, Any], work_dir: pathlib.Path, raw_dir: pathlib.Path,
-             guest_dir: str) -> None:
+def _collect(plan: Plan, wanted: dict[str, Any], workload: dict[str, Any], work_dir: pathlib.Path,
+             raw_dir: pathlib.Path, guest_dir: str) -> None:
     """Turn what the guest left into the raw files of docs/run-folder.md."""
     for name in _PLAIN:
         shutil.copyfile(work_dir / name, raw_dir / name)
     write_workload(workload, raw_dir)
     guest = json.loads((work_dir / "guest.json").read_text(encoding="utf-8"))
-    for name, settings in plan.scenario["probes"].items():
+    for name, settings in wanted.items():
         probes.load(name).collect(work_dir, raw_dir, {
             "settings": settings, "network": plan.scenario["network"], "t0_ns": guest["t0_ns"], **plan.timing})
     guest["traffic"] = traffic.collect(workload, traffic_context(plan, work_dir, guest_dir), raw_dir)

@@ -8,24 +8,27 @@ from testbed.fidelity import Evidence, Finding
 
 NEEDS = ("checks.json",)
 
-#: relative error allowed, by clock
-_TOLERANCE = {"virtual": 0.001, "simulated": 0.001, "real": 0.05}
+#: relative error allowed, by clock; on a wall clock more than that is suspect at first
+_TOLERANCE = {"virtual": 0.001, "simulated": 0.001, "real": 0.02}
+_INVALID = {**_TOLERANCE, "real": 0.05}
+#: what scheduling adds to a round trip on a wall clock, however short that is: (suspect, invalid)
+_LATE_US = {"real": (500, 2000)}
 _FRAME_BYTES = 1514
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     measured = evidence.json("checks.json")
-    tolerance = _TOLERANCE[evidence.clock]
+    clock = evidence.clock
     offloads = measured["offloads"] if evidence.can("kernel") else {}
     for what in ("paths", "bottlenecks", *(["offloads"] if evidence.can("kernel") else [])):
         if not measured[what]:
             yield Finding("suspect", f"no {what} were measured before the run")
-    yield from _round_trips(measured["paths"], tolerance)
+    yield from _round_trips(measured["paths"], clock)
     network = evidence.json("network.json")
     links = {link["name"]: link for link in network["links"]}
     yield from _left_out(measured, network)
     for bottleneck in measured["bottlenecks"]:
-        yield from _saturated(bottleneck, links[bottleneck["link"]], tolerance)
+        yield from _saturated(bottleneck, links[bottleneck["link"]], clock)
     yield from _offloads(offloads, network["links"])
 
 
@@ -55,8 +58,9 @@ def _left_out(measured: dict[str, Any], network: dict[str, Any]) -> Iterator[Fin
             yield Finding("suspect", f"{what} {', '.join(sorted(wanted - seen))} not measured")
 
 
-def _round_trips(paths: list[dict[str, Any]], tolerance: float) -> Iterator[Finding]:
+def _round_trips(paths: list[dict[str, Any]], clock: str) -> Iterator[Finding]:
     worst, wrong = 0.0, 0
+    late_us = _LATE_US.get(clock, (0, 0))
     for path in paths:
         if path["measured_rtt_us"] is None:
             wrong += 1
@@ -67,9 +71,10 @@ def _round_trips(paths: list[dict[str, Any]], tolerance: float) -> Iterator[Find
         # reading the clock costs a microsecond at most
         error_us = max(0.0, abs(path["measured_rtt_us"] - expected_us) - 1)
         worst = max(worst, error_us / expected_us)
-        if error_us > tolerance * expected_us:
+        if error_us > max(_TOLERANCE[clock] * expected_us, late_us[0]):
             wrong += 1
-            yield Finding("invalid", f"idle RTT {path['initiator']}-{path['acceptor']}: "
+            bad = error_us > max(_INVALID[clock] * expected_us, late_us[1])
+            yield Finding("invalid" if bad else "suspect", f"idle RTT {path['initiator']}-{path['acceptor']}: "
                           f"{path['measured_rtt_us'] / 1000:.3f} ms instead of {expected_us / 1000:.3f} ms")
     if paths and not wrong:
         jitter_us = max(path.get("jitter_us", 0) for path in paths)
@@ -77,8 +82,8 @@ def _round_trips(paths: list[dict[str, Any]], tolerance: float) -> Iterator[Find
                             "plus serialisation" + f" and up to {jitter_us} us of jitter" * bool(jitter_us))
 
 
-def _saturated(measured: dict[str, Any], link: dict[str, Any], tolerance: float) -> Iterator[Finding]:
-    name, packets = link["name"], measured["window_packets"]
+def _saturated(measured: dict[str, Any], link: dict[str, Any], clock: str) -> Iterator[Finding]:
+    name, packets, tolerance = link["name"], measured["window_packets"], _TOLERANCE[clock]
     if not measured["overloaded"]:
         yield Finding("suspect",
                       f"{name}: the hosts behind it cannot overload it, its rate and buffer were not measured")
@@ -86,7 +91,8 @@ def _saturated(measured: dict[str, Any], link: dict[str, Any], tolerance: float)
     # a packet more or less within the window is no error
     shows = 1 / max(packets, 1)
     error = measured["measured_bps"] / link["rate_bps"] - 1
-    level = "ok" if abs(error) <= max(tolerance, shows) and packets else "invalid"
+    level = "invalid" if abs(error) > max(_INVALID[clock], shows) or not packets else \
+        "ok" if abs(error) <= max(tolerance, shows) else "suspect"
     limits = f", which can show {shows:.1%}" if shows > tolerance else ""
     yield Finding(level, f"{name} saturated carries {_rate(measured['measured_bps'])} at layer 2 "
                          f"({error:+.4%}, over {packets} packets{limits})")

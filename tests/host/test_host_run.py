@@ -3,7 +3,7 @@
 import pytest
 
 #: what a slow machine may spoil; nothing else may be wrong
-OF_TIME = {"idle_network", "sampling", "littles_law"}
+OF_TIME = {"cpu", "idle_network", "sampling", "littles_law"}
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +36,14 @@ def test_only_time_can_spoil_it(machine):
     fine = {check["check"] for check in verdict["checks"] if check["level"] == "ok"}
     assert {"ccas", "conservation", "delivered", "losses", "payload", "settings"} <= fine
     assert not verdict["errors"]
+
+
+def test_the_cpus_were_sampled(machine):
+    assert "cpu.csv.gz" in machine.run_json("run.json")["raw_files_sha256"]
+    notes = machine.run_json("raw/guest.json")["probes"]["cpu"]
+    assert notes["timer_period_us"] == machine.run_json("environment.json")["timer_period_us"]
+    assert any(check["check"] == "cpu" and "CPU 0 was" in check["message"]
+               for check in machine.run_json("verdict.json")["checks"])
 
 
 def test_nothing_is_left(machine):

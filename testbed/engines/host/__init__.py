@@ -40,6 +40,7 @@ _TRACE_OPTIONS = ("/sys/kernel/tracing/options/record-cmd",)
 class Engine(KernelEngine):
     """Carries out runs one at a time, on all CPUs that the command may use."""
     capabilities = Capabilities(clock="real", parallel=False)
+    OWN_PROBES = {"cpu": {}}
     DECISIVE = (*KernelEngine.DECISIVE, *(f"testbed/engines/host/{path.name}" for path in sorted(_HERE.glob("*.py"))))
 
     def __init__(self, options: dict[str, Any]) -> None:

@@ -29,7 +29,8 @@ def test_every_check_passes_on_good_evidence(findings, files, check):
     if check == "datagrams":
         spoils.udp()(files)
     found = findings(check, files)
-    assert found and {level for level, _ in found} == {"ok"}, found
+    # these files are of a run in virtual time
+    assert found and {level for level, _ in found} == ({fidelity.NOT_APPLICABLE} if check == "cpu" else {"ok"}), found
 
 
 @pytest.mark.parametrize("field, value, chance, level", [

@@ -7,12 +7,15 @@ import sys
 
 import pytest
 
+import bad_real_time
 import bad_runs
 import evidence_files
 from testbed import PROJECT_DIR, fidelity
 
+CHECKS = [*bad_runs.CHECKS, *bad_real_time.CHECKS]
 
-@pytest.mark.parametrize("bad", bad_runs.CHECKS, ids=lambda bad: f"{bad.check}: {bad.name}")
+
+@pytest.mark.parametrize("bad", CHECKS, ids=lambda bad: f"{bad.check}: {bad.name}")
 def test_a_bad_run_is_found(tmp_path, bad):
     files = evidence_files.good_files()
     bad.spoil(files)
@@ -20,8 +23,17 @@ def test_a_bad_run_is_found(tmp_path, bad):
     assert any(level == bad.level and re.search(bad.message, text) for level, text in found), found
 
 
+@pytest.mark.parametrize("number", range(len(bad_real_time.FINE)))
+def test_what_a_wall_clock_may_do_is_fine(tmp_path, number):
+    check, change = bad_real_time.FINE[number]
+    files = evidence_files.good_files()
+    change(files)
+    found = evidence_files.findings(tmp_path, check, files, clock="real")
+    assert found and {level for level, _ in found} == {"ok"}, found
+
+
 def test_every_check_has_a_run_that_it_fails():
-    assert {bad.check for bad in bad_runs.CHECKS if bad.level in ("suspect", "invalid")} == set(fidelity.names())
+    assert {bad.check for bad in CHECKS if bad.level in ("suspect", "invalid")} == set(fidelity.names())
 
 
 def test_every_check_is_in_the_document():
@@ -51,7 +63,7 @@ def test_every_bad_finding_of_a_check_is_made_by_one_of_them(tmp_path, monkeypat
             lines.add(sys._getframe(1).f_lineno)
         return fidelity.Finding(level, message)
     monkeypatch.setattr(module, "Finding", noting)
-    for bad in bad_runs.CHECKS:
+    for bad in CHECKS:
         if bad.check == check:
             files = evidence_files.good_files()
             bad.spoil(files)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from topologies.base import EmulatedTopo
 
-_SUPPORT = {"__init__", "base", "end_hosts", "link", "losses", "namespace", "network", "queues", "tc"}
+_SUPPORT = {"__init__", "base", "end_hosts", "link", "losses", "mn", "namespace", "network", "queues", "tc"}
 
 
 def names() -> list[str]:

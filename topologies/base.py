@@ -107,8 +107,13 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         for one, other in ((ends[0], ends[1]), (ends[1], ends[0])):
             self._ports.setdefault(one.node, []).append((one, other))
         self._routing.clear()
-        self.addLink(a, b, port1=int(ends[0].device.rsplit("eth", 1)[1]),
-                     port2=int(ends[1].device.rsplit("eth", 1)[1]))
+        known_to_mininet: dict[str, Any] = {}
+        for number, (port, peer) in enumerate(((ends[0], ends[1]), (ends[1], ends[0])), start=1):
+            known_to_mininet |= {
+                f"port{number}": int(port.device.rsplit("eth", 1)[1]), f"addr{number}": port.mac,
+                f"params{number}": {"ip": f"{port.address}/24", "out": describe_link(port, peer),
+                                    "back": describe_link(peer, port)}}
+        self.addLink(a, b, **known_to_mininet)
 
     def path(self, initiator: str, acceptor: str) -> None:
         """Declare that traffic runs between two hosts; its base RTT follows from the links."""
@@ -161,13 +166,19 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
                        "addresses": [port.address for port, _ in self.ports_of(name)],
                        "routes": [list(route) for route in self.routes_of(name)]}
                       for name, (role, side) in self._roles.items()],
-            "links": [_describe_link(port, peer) for pair in self.port_pairs for port, peer in (pair, pair[::-1])],
+            "links": [describe_link(port, peer) for pair in self.port_pairs for port, peer in (pair, pair[::-1])],
             "paths": [{"source": number, "initiator": path.initiator, "acceptor": path.acceptor,
                        "initiator_address": self.address_of(path.initiator),
                        "acceptor_address": self.address_of(path.acceptor),
                        "base_rtt_us": path.base_rtt_us, "hops": path.hops, "hops_back": path.hops_back}
                       for number, path in enumerate(self.paths)],
         }
+
+    def nodeInfo(self, name: str) -> dict[str, Any]:
+        """What Mininet makes a node of when it builds the network itself (topologies/mn.py)."""
+        from topologies import mn
+        return {"cls": mn.RoutedNode, "ip": f"{self.address_of(name)}/24", "routes": self.routes_of(name),
+                "forwards": self.role(name) == "router"}
 
     # -- routing -------------------------------------------------------------------
 
@@ -200,7 +211,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         return hops
 
 
-def _describe_link(port: Port, peer: Port) -> dict[str, Any]:
+def describe_link(port: Port, peer: Port) -> dict[str, Any]:
     link = {name: value for name, value in fields.encode(port.link).items() if name != "queue"}
     return {"name": port.name, "from": port.node, "to": peer.node, "direction": port.direction,
             "device": port.device, "peer_device": peer.device, "address": port.address, "mac": port.mac,

@@ -10,10 +10,16 @@ Left hosts initiate connections, right hosts accept them, so that the heavier
 direction is `right_to_left`.
 """
 import dataclasses
+import os
+import sys
+
+if "__file__" not in globals():         # read by Mininet's `mn --custom`, which finds no module of ours by itself
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
 from testbed import fields
+from topologies import mn, queues
 from topologies.base import EmulatedTopo
-from topologies.link import MOST_DELAY_US, Access, BothWays, both_ways
+from topologies.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,3 +52,11 @@ class Dumbbell(EmulatedTopo):
         for initiator in left:
             for acceptor in right:
                 self.path(initiator, acceptor)
+
+
+_CENTRAL = Link(rate_bps=10**8, delay_us=2000, queue=queues.Pfifo(kind="pfifo", limit=850))
+# the suite's access link
+topos, LINKS = mn.offer("dumbbell", Dumbbell, DumbbellSection(
+    central=BothWays(left_to_right=_CENTRAL, right_to_left=_CENTRAL),
+    edge=Access(rate_bps=10**8, queue=queues.Pfifo(kind="pfifo", limit=10_000)),
+    left_delays_us=(0, 12_000, 25_000), right_delays_us=(2000, 37_000, 75_000)))

@@ -22,6 +22,8 @@ from topologies import tc
 from topologies.namespace import netns_of, set_offloads, write_sysctl
 
 Json = dict[str, Any]
+#: what every node's namespace has: packets may come back on another way, and nobody is told of a better one
+ROUTING = {f"net.ipv4.conf.{key}.{name}": 0 for key in ("all", "default") for name in ("rp_filter", "send_redirects")}
 
 
 class _Node(Node):                  # type: ignore[misc]
@@ -148,7 +150,7 @@ class Network:
             index = f"index {link['ifindex']} " if link["ifindex"] else ""
             return (f"name {link['device']} {index}address {link['mac']} "
                     f"numtxqueues 1 numrxqueues 1 netns {self.pid(link['from'])}")
-        _batch("ip", [f"link add {end(a)} type veth peer {end(b)}" for a, b in self.pairs])
+        batch("ip", [f"link add {end(a)} type veth peer {end(b)}" for a, b in self.pairs])
 
     def ip_lines(self, node: Json) -> list[str]:
         """What `ip -batch` is told in a node's namespace."""
@@ -157,14 +159,12 @@ class Network:
             device = out["device"]
             lines += [
                 *_wire(back, device, out["mac"]),
-                f"link set {wire_device(device)} up",
                 f"addr add {out['address']}/24 dev {device}",
                 f"link set {device} up",
-                f"neigh add {back['address']} lladdr {back['mac']} nud permanent dev {device}",
+                _neighbour(back, device),
             ]
             if not node.get("gso", True):
-                # TCP makes packets of many segments whatever the device's features are
-                lines.append(f"link set {device} gso_max_segs 1")
+                lines.append(_single_segments(device))
         window = f" initcwnd {node['initcwnd']}" if "initcwnd" in node else ""
         return lines + [f"route add {network} via {gateway} dev {device}{window}"
                         for network, gateway, device in node["routes"]]
@@ -173,22 +173,49 @@ class Network:
         name = node["name"]
         tc_lines = []
         for out, back in self.ends_at(name):
-            tc_lines += tc.egress(out, self.timer_period_us)
-            tc_lines += tc.ingress(back, wire_device(out["device"]))
+            tc_lines += _tc_lines(out, back, self.timer_period_us)
         with self.in_namespace(name):
             sysctls = dict(self.sysctls[name])
             if node["role"] == "router":
                 sysctls["net.ipv4.ip_forward"] = 1
-            for key in ("all", "default"):
-                sysctls[f"net.ipv4.conf.{key}.rp_filter"] = 0
-                sysctls[f"net.ipv4.conf.{key}.send_redirects"] = 0
+            sysctls.update(ROUTING)
             self.observed_sysctls[name] = {k: write_sysctl(k, v) for k, v in sysctls.items()}
-            _batch("ip", self.ip_lines(node))
-            _batch("tc", tc_lines)
+            batch("ip", self.ip_lines(node))
+            batch("tc", tc_lines)
             for out, back in self.ends_at(name):
-                merged = {_merged_device(out["device"])} if back["gro"] else set()
-                for device in (out["device"], wire_device(out["device"]), *merged):
-                    self.offloads[f"{name}/{device}"] = set_offloads(device, {"gro"} if device in merged else set())
+                for device, found in _offloads(out, back).items():
+                    self.offloads[f"{name}/{device}"] = found
+
+
+def emulate_end(out: Json, back: Json, timer_period_us: int) -> None:
+    """Make one end of a link that others have set up, addresses and all, an end of the emulated link.
+
+    In the node's namespace; out, back: the directions of the link from there and to there.
+    """
+    device = out["device"]
+    batch("ip", [*_wire(back, device, out["mac"]), _neighbour(back, device), _single_segments(device)])
+    batch("tc", _tc_lines(out, back, timer_period_us))
+    _offloads(out, back)
+
+
+def _tc_lines(out: Json, back: Json, timer_period_us: int) -> list[str]:
+    return [*tc.egress(out, timer_period_us), *tc.ingress(back, wire_device(out["device"]))]
+
+
+def _neighbour(back: Json, device: str) -> str:
+    return f"neigh add {back['address']} lladdr {back['mac']} nud permanent dev {device}"
+
+
+def _single_segments(device: str) -> str:
+    """TCP makes packets of many segments whatever the device's features are."""
+    return f"link set {device} gso_max_segs 1"
+
+
+def _offloads(out: Json, back: Json) -> dict[str, dict[str, bool]]:
+    """Turn off what the devices at one end of a link offload; {device: {feature: on?}}."""
+    merged = {_merged_device(out["device"])} if back["gro"] else set()
+    return {device: set_offloads(device, {"gro"} if device in merged else set())
+            for device in (out["device"], wire_device(out["device"]), *merged)}
 
 
 def _wire(link: Json, device: str, mac: str) -> list[str]:
@@ -198,13 +225,14 @@ def _wire(link: Json, device: str, mac: str) -> list[str]:
     NAPI and thus GRO: that is where the host then receives them, under the same address.
     """
     wire = f"link add {wire_device(device)} numtxqueues 1 numrxqueues 1 type"
+    up = f"link set {wire_device(device)} up"
     if not link["gro"]:
-        return [f"{wire} ifb"]
+        return [f"{wire} ifb", up]
     merged = _merged_device(device)
-    return [f"{wire} veth peer name {merged} address {mac} numtxqueues 1 numrxqueues 1", f"link set {merged} up"]
+    return [f"{wire} veth peer name {merged} address {mac} numtxqueues 1 numrxqueues 1", f"link set {merged} up", up]
 
 
-def _batch(program: str, lines: list[str]) -> None:
+def batch(program: str, lines: list[str]) -> None:
     """Feed lines to `ip -batch` or `tc -batch`; RuntimeError with the failing line."""
     done = subprocess.run([program, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True)
     if done.returncode:

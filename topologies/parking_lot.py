@@ -11,11 +11,17 @@ fairness. A path is an initiator and an acceptor; where the initiator is left of
 direction of the acceptor's data is `right_to_left`. Links are called r1_to_r2, r2_to_r1, ...
 """
 import dataclasses
+import os
+import sys
+
+if "__file__" not in globals():         # read by Mininet's `mn --custom`, which finds no module of ours by itself
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
 from testbed import fields
 from testbed.fields import FieldError
+from topologies import mn, queues
 from topologies.base import EmulatedTopo
-from topologies.link import MOST_DELAY_US, Access, BothWays, both_ways
+from topologies.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,3 +70,13 @@ class ParkingLot(EmulatedTopo):
         for path in section.paths:
             initiator, acceptor = path.split("-")
             self.path(initiator, acceptor)
+
+
+_BETWEEN = Link(rate_bps=10**8, delay_us=10_000, queue=queues.Pfifo(kind="pfifo", limit_us=50_000))
+# the suite's multiple bottlenecks: all round trips take 60 ms
+topos, LINKS = mn.offer("parking-lot", ParkingLot, ParkingLotSection(
+    links=(BothWays(left_to_right=_BETWEEN, right_to_left=_BETWEEN),) * 3,
+    access=Access(rate_bps=10**9, queue=queues.Pfifo(kind="pfifo", limit=10_000)),
+    hosts=tuple(Host(router=router, delay_us=10_000 * (host not in (1, 8)))
+                for host, router in enumerate((1, 1, 2, 2, 3, 3, 4, 4), start=1)),
+    paths=("n1-n8", "n2-n3", "n4-n5", "n6-n7")))

@@ -20,6 +20,11 @@ _MOST_TOLD = 10
 
 
 def add_scenario_arguments(parser: argparse.ArgumentParser) -> None:
+    add_choice_arguments(parser)
+    parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds (1..N), or which; repetitions are seeds")
+
+
+def add_choice_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenario", help="name of a scenario (see `testbed list`) or path of a .yaml file")
     parser.add_argument("--cca", metavar="A,B",
                         help="congestion controls, separated by commas: names (see `testbed list ccas`), modules "
@@ -27,7 +32,6 @@ def add_scenario_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--load", metavar="PERCENT", help="offered load, where the scenario has a choice of it")
     parser.add_argument("--choose", metavar="NAME=OPTION", action="append", default=[],
                         help="one of the scenario's other choices (see `testbed list scenarios`); may be repeated")
-    parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds (1..N), or which; repetitions are seeds")
 
 
 def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +55,8 @@ def check(arguments: argparse.Namespace) -> None:
     """UsageError for what is empty."""
     if arguments.cca is not None and not arguments.cca.strip():
         raise UsageError("--cca: at least one congestion control is needed")
-    if arguments.seeds is not None and not arguments.seeds.strip():
+    seeds_given = getattr(arguments, "seeds", None)         # not every command has seeds
+    if seeds_given is not None and not seeds_given.strip():
         raise UsageError("--seeds: a number, or numbers separated by commas, expected")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import traffic
 from testbed import PROJECT_DIR, derived
-from testbed.errors import RunFailed
+from testbed.errors import RunFailed, UsageError
 from testbed.files import write_json
 from testbed.plan import Plan
 
@@ -155,6 +155,15 @@ class EngineBase(abc.ABC):
         workload_dir: what traffic.prepare made, workload.json and the files it speaks of. on_progress(phase, t_us)
         is called now and then. Raises RunFailed with one clear message; leaves no process behind, however it ends.
         """
+
+    def shell(self, scenario: Mapping[str, Any], variants: Sequence[dict[str, Any]], session: Mapping[str, Any]) \
+            -> bool:
+        """Open Mininet's command line on a scenario's network, in real time; True if all that was asked for was there.
+
+        scenario: as resolved; variants: records of testbed/ccas.py, the first is what hosts use; session: as
+        testbed/guest/shell.py takes it. Leaves nothing behind, however it ends. UsageError if it has none.
+        """
+        raise UsageError(f"engine {self.name} has no shell: --engine uml has one")
 
 
 def traffic_context(plan: Plan, work_dir: pathlib.Path, guest_dir: str, **more: Any) -> traffic.Context:

@@ -11,14 +11,18 @@ import hashlib
 import json
 import pathlib
 import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import traffic
-from testbed import PROJECT_DIR, bundle, orders, probes
+from testbed import PROJECT_DIR, bundle, orders, probes, terminal
 from testbed.engines.base import EngineBase, OnProgress, traffic_context, write_workload
+from testbed.errors import UsageError
 from testbed.files import write_json
 from testbed.plan import Plan
 
+Json = dict[str, Any]
 #: guest files that go to raw/ as they are
 _PLAIN = ("network.json", "checks.json", "counters.json", "snmp.json")
 
@@ -57,6 +61,36 @@ class KernelEngine(EngineBase):
         raw_dir = folder / "raw"
         raw_dir.mkdir()
         _collect(plan, wanted, workload, workload_dir, raw_dir, self.guest_dir(workload_dir))
+
+    def shell(self, scenario: Mapping[str, Any], variants: Sequence[Json], session: Mapping[str, Any]) -> bool:
+        nothing: Json = {"flows": [], "components": []}
+        work_dir = pathlib.Path(tempfile.mkdtemp(prefix="testbed-shell-", dir=self.session_dir()))
+        with terminal.afterwards(work_dir):
+            write_json(work_dir / "job.json", {
+                "network": scenario["network"], "session": session, "timer_period_us": self.session_timer_period_us,
+                **orders.job_parts(self, variants, scenario["network"], scenario["hosts"], nothing, work_dir)})
+            try:
+                self.converse(work_dir, work_dir / "log.txt", terminal.reading(session))
+            except terminal.Ended:
+                return True
+            status = read_status(work_dir) or {}
+            return not status["failed"]
+
+    @property
+    def session_timer_period_us(self) -> int:
+        """timer_period_us in real time."""
+        return KernelEngine.timer_period_us
+
+    def session_dir(self) -> str:
+        """Where a session's work folder is made: where writing its log does not wait for a disk, and never fails."""
+        return tempfile.gettempdir()
+
+    def converse(self, work_dir: pathlib.Path, log_path: pathlib.Path, reading: str) -> None:
+        """Let a kernel carry out the session of work_dir/job.json, connected with our standard files.
+
+        reading: as testbed/terminal.py takes it. RunFailed unless it left a status that all went well.
+        """
+        raise UsageError(f"engine {self.name} has no shell: --engine uml has one")
 
 
 def read_progress(work_dir: pathlib.Path) -> dict[str, Any] | None:

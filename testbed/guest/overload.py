@@ -23,6 +23,8 @@ _LARGEST_FILL_S, _LARGEST_FILL_PACKETS = 15.0, 50_000
 #: more packets than this are not sent as fast as the hosts can
 _MOST_UNPACED_PACKETS = 200_000
 _ENOUGH = 1.5
+#: packets that a socket has on their way before it makes its program wait, and some more
+_SOCKET_PACKETS = 200
 
 
 @dataclasses.dataclass
@@ -57,7 +59,10 @@ def plan(link: Json, network: Json) -> Plan:
     window = max(_LEAST_PACKETS, min(_WINDOW_PACKETS, int(_LONGEST_S / frame_s)))
     window_s = window * _FRAME_BITS / link["rate_bps"]
     interval_s = 0.0
-    if not fills or (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * _FRAME_BITS:
+    # a host whose own queue drops what its socket sends would send forever without a moment passing
+    hosts = {sender.host for sender in senders if not sender.local}
+    shallow = any(other["from"] in hosts and other["capacity_packets"] < _SOCKET_PACKETS for other in network["links"])
+    if not fills or shallow or (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * _FRAME_BITS:
         interval_s = len(senders) * frame_s / 2         # twice what the link carries
     drain_s = (fill_s if fills else fill_s + window_s) + rtt_s
     return Plan(senders, arriving_bps > link["rate_bps"], fills, interval_s, fill_s, window_s, drain_s)

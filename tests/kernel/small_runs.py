@@ -23,6 +23,12 @@ PARKING_LOT = {
     "paths": ["n1-n6", "n2-n3", "n4-n5"],
 }
 
+#: every link as the studies have it, and the hosts that stand in for the routers
+H_SHAPE = {
+    "kind": "h-shape", "central": {"rate": "10 Mbit/s", "delay": "10 ms", "queue": {"limit": 20}},
+    "edge": {"rate": "10 Mbit/s", "delay": "10 ms", "queue": {"limit": 20}}, "cross": {"rate": "1 Gbit/s"},
+}
+
 
 def small_scenario(**changes):
     """A scenario of a few seconds with one greedy flow; `changes` override dotted fields."""

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from small_runs import PARKING_LOT, small_scenario
+from small_runs import H_SHAPE, PARKING_LOT, small_scenario
 
 #: ICMP echo of 56 bytes: Ethernet + IP + ICMP headers
 _ECHO_BITS = 98 * 8
@@ -164,6 +164,23 @@ def test_round_trips_of_a_parking_lot(parking_lot_run):
 
 def test_the_network_is_what_the_plan_says(parking_lot_run):
     assert parking_lot_run.json("raw/network.json") == parking_lot_run.json("plan.json")["scenario"]["network"]
+
+
+def test_the_idle_h_and_a_constant_bit_rate_against_a_flow(run_scenario):
+    """Idle round trips, rate and buffer; then a flow takes what a constant bit rate leaves of the crossbar."""
+    run = run_scenario(small_scenario(topology=H_SHAPE, traffic=[
+        {"name": "tcp", "kind": "greedy", "tool": "sockets", "paths": ["n1->n4"]},
+        {"name": "udp", "kind": "cbr", "paths": ["n7->n8"], "rate": "4 Mbit/s"}]), cca="reno")
+    checks = run.json("raw/checks.json")
+    assert [path["base_rtt_us"] for path in checks["paths"]] == [60_000, 60_000, 20_000]
+    for path in checks["paths"]:
+        assert 0 <= path["measured_rtt_us"] - path["base_rtt_us"] - path["serialisation_us"] <= 6
+    for link in checks["bottlenecks"]:
+        assert link["measured_bps"] == pytest.approx(10e6, rel=1e-3) and link["longest_queue_packets"] == 20
+    verdict = run.json("verdict.json")
+    assert verdict["verdict"] == "valid", verdict["reasons"]
+    link = run.json("raw/counters.json")["drained"]["left_to_right"]
+    assert link["sent_packets"] == link["wire_delivered_packets"] and link["queued_packets"] == 0
 
 
 def test_idle_checks_of_a_slow_link_are_short_and_say_what_they_can_show(run_scenario):

@@ -15,11 +15,12 @@ from typing import Any
 
 import kernel
 from kernel import guest, host, modinfo
-from testbed import bundle
+from testbed import bundle, terminal
 from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.kernel_engine import KernelEngine
 from testbed.engines.uml import ending, init, inventory, watch
 from testbed.errors import EnvironmentProblem
+from testbed.guest.session import READY
 
 #: memory of the guest; what it does not touch is never allocated
 GUEST_MEMORY_MB = 1024
@@ -108,18 +109,8 @@ class Engine(KernelEngine):
 
     def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
         seed = json.loads((work_dir / "job.json").read_text(encoding="utf-8"))["seed"]
-        code = bundle.ensure()
-        try:
-            memory = guest.memory_dir(GUEST_MEMORY_MB)
-        except kernel.KernelError as problem:
-            raise EnvironmentProblem(str(problem)) from None
-        # tens of thousands in TIME_WAIT want a larger table than this little memory gets, but every dump walks it
-        options = ["thash_entries=16384"]
-        if "seccomp" in self._kernel.features:
-            # 13 to 27 % less CPU time per packet where kernel and host can, the same bytes (docs/kernels.md)
-            options.append("seccomp=auto")
-        command = guest.command(self._kernel.program, code, [_INIT], work_dir, memory, memory_mb=GUEST_MEMORY_MB,
-                                cpu=cpu, confine=self._confine, options=options)
+        memory = _memory()
+        command = self._command(work_dir, memory, cpu=cpu)
         process = None
         try:
             with open(log_path, "wb") as log:
@@ -133,3 +124,39 @@ class Engine(KernelEngine):
             if process:
                 guest.kill_session(process)
         ending.check(process.returncode, work_dir, log_path, memory)
+
+    def session_dir(self) -> str:
+        return _memory()
+
+    def converse(self, work_dir: pathlib.Path, log_path: pathlib.Path, reading: str) -> None:
+        memory = _memory()
+        command = self._command(work_dir, memory, virtual_time=False, options=["con1=fd:0"])
+        started: list[subprocess.Popen[bytes]] = []
+
+        def start(fd: int) -> subprocess.Popen[bytes]:
+            with open(log_path, "wb") as log:
+                started.append(subprocess.Popen(command, cwd=work_dir, env=guest.environment(memory), stdin=fd,
+                                                stdout=log, stderr=subprocess.STDOUT, start_new_session=True))
+            return started[0]
+        try:
+            terminal.connect(start, READY, reading)
+        finally:
+            for process in started:
+                guest.kill_session(process)
+        ending.check(started[0].returncode, work_dir, log_path, memory)
+
+    def _command(self, work_dir: pathlib.Path, memory: str, *, options: Sequence[str] = (), **more: Any) -> list[str]:
+        # tens of thousands in TIME_WAIT want a larger table than this little memory gets, but every dump walks it
+        words = ["thash_entries=16384", *options]
+        if "seccomp" in self._kernel.features:
+            # 13 to 27 % less CPU time per packet where kernel and host can, the same bytes (docs/kernels.md)
+            words.append("seccomp=auto")
+        return guest.command(self._kernel.program, bundle.ensure(), [_INIT], work_dir, memory,
+                             memory_mb=GUEST_MEMORY_MB, confine=self._confine, options=words, **more)
+
+
+def _memory() -> str:
+    try:
+        return guest.memory_dir(GUEST_MEMORY_MB)
+    except kernel.KernelError as problem:
+        raise EnvironmentProblem(str(problem)) from None

@@ -11,14 +11,14 @@ from testbed.engines.kernel_engine import read_status
 from testbed.errors import RunFailed
 
 
-def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memory: str) -> None:
-    """RunFailed unless the guest said that all went well."""
+def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memory: str) -> dict[str, object]:
+    """What the guest said at its end; RunFailed unless that was that all went well."""
     log = log_path.read_bytes().decode("utf-8", "replace")
     trouble = crash.describe(log)
     status = read_status(work_dir)
     if status and not (trouble and "Kernel panic" in trouble):
         if status["ok"]:
-            return
+            return status
         raise RunFailed(f"inside the guest: {status['error']}")
     for folder in (memory, str(work_dir)):              # then neither pages nor status nor log could be written
         room = os.statvfs(folder)

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import traceback
+from typing import Any
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _MS_RDONLY = 1
@@ -20,7 +21,8 @@ _POWER_OFF = 0x4321FEDC
 
 WORK_DIR = "/run/testbed"
 PROJECT_DIR = "/run/project"
-
+#: where somebody talks to the guest, if anybody does
+TERMINAL = "/dev/tty1"
 
 #: as the host sees them
 _HOST_PROJECT_DIR, _HOST_WORK_DIR = "/proc/self/fd/9", "/proc/self/cwd"
@@ -53,6 +55,15 @@ def _note_status(status: dict[str, object]) -> None:
     os.replace(path + ".part", path)
 
 
+def _note_failure(problem: BaseException) -> None:
+    traceback.print_exc()
+    sys.stderr.flush()
+    try:
+        _note_status({"ok": False, "error": f"{type(problem).__name__}: {problem}"})
+    except OSError as second:
+        print("status.json:", second, file=sys.stderr)
+
+
 def main() -> None:
     os.umask(0o022)
     os.environ.clear()
@@ -62,24 +73,38 @@ def main() -> None:
     # Mininet's node shells must not stop us when they go
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     sys.path[:0] = [PROJECT_DIR, "/usr/lib/python3/dist-packages"]
-    from testbed.guest.main import run
     with open(os.path.join(WORK_DIR, "job.json"), encoding="utf-8") as f:
         job = json.load(f)
     job["project_dir"] = PROJECT_DIR
+    if "session" in job:
+        _in_session(job)
+        return
+    from testbed.guest.main import run
     run(job, WORK_DIR)
     _note_status({"ok": True})
+
+
+def _in_session(job: dict[str, Any]) -> None:
+    """Let a process of its own talk to the user: process 1 hears of no signal."""
+    pid = os.fork()
+    if not pid:
+        try:
+            from testbed.guest import session
+            _note_status({"ok": True, "failed": session.serve(job, WORK_DIR, TERMINAL)})
+        except BaseException as problem:
+            _note_failure(problem)
+        finally:
+            os._exit(0)
+    _, ended = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(ended):
+        raise RuntimeError(f"the shell was killed by {signal.Signals(os.WTERMSIG(ended)).name}")
 
 
 if __name__ == "__main__":
     try:
         main()
     except BaseException as problem:        # process 1 must not end: the kernel would panic
-        traceback.print_exc()
-        sys.stderr.flush()
-        try:
-            _note_status({"ok": False, "error": f"{type(problem).__name__}: {problem}"})
-        except OSError as second:
-            print("status.json:", second, file=sys.stderr)
+        _note_failure(problem)
     finally:
         sys.stdout.flush()
         os.sync()

@@ -201,6 +201,16 @@ def test_paths_that_share_a_link_before_bring_no_more_than_it_carries():
     assert not plan.overloaded and [s.host for s in plan.senders] == ["n1"]
 
 
+def test_hosts_with_short_queues_of_their_own_are_held_back():
+    """Twice what the link carries, in packets of both: their own queues would not make them wait."""
+    link = {"rate_bps": 10**7, "delay_us": 10_000, "queue": {"limit": 20}}
+    described = topologies.resolve({"kind": "h-shape", "central": link, "edge": link, "cross": {"rate_bps": 10**9}})
+    plan = overload_of(described)
+    assert [s.host for s in plan.senders] == ["n1", "n5"] and plan.overloaded and plan.fills
+    assert plan.interval_s == 12112 / 1e7
+    assert overload_of(network(edge_bps=10**9)).interval_s == 0
+
+
 def test_a_host_whose_own_link_is_the_bottleneck():
     described = network()
     link = next(link for link in described["links"] if link["name"] == "n1_to_r1")

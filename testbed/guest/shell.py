@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Mininet's command line on a scenario's network: what `testbed shell` opens, on this process's terminal."""
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mininet.cli import CLI
+from mininet.log import error
+
+from testbed.guest import congestion_controls, tuning
+from testbed.guest.settings import MachineSettings
+from topologies.network import Network
+
+
+def run(job: dict[str, Any], work_dir: str, ready: Callable[[], object]) -> bool:
+    """Build the network of `job` and obey whoever is at the terminal; True if a given command named no node.
+
+    job: as for a run, without traffic, and "session": {"interactive", "commands": what to do instead of asking, or
+    None, "terminal": its type, "welcome"}. ready(): called when the network stands.
+    """
+    session = job["session"]
+    os.environ["TERM"] = session["terminal"]
+    with MachineSettings() as machine:
+        for name, value in tuning.machine_sysctls(job["network"]).items():
+            machine.sysctl(name, value)
+        congestion_controls.make_available(job, work_dir, machine)
+        with Network(job["network"], job["sysctls"], job["timer_period_us"]) as network:
+            ready()
+            if session["interactive"]:
+                print(session["welcome"], flush=True)
+                _Shell(network.net)         # a slip of the user's is none of the session's
+                return False
+            return _Script(network.net, _lines(session["commands"])).failed
+
+
+def _lines(commands: list[str] | None) -> Iterable[str]:
+    """The commands given, or those that come in; the commands' own programs have nothing to read."""
+    lines = os.fdopen(os.dup(0), encoding="utf-8", errors="replace")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return commands if commands is not None else lines
+
+
+class _Shell(CLI):                  # type: ignore[misc]
+    """Mininet's command line; it says which nodes there are to whoever names another."""
+
+    failed = False
+
+    def default(self, line: str) -> None:
+        first, arguments, _ = self.parseline(line)
+        if first in self.mn and arguments:
+            super().default(line)
+            return
+        self.failed = True
+        if first in self.mn:
+            error(f"*** {first}: a command expected, such as: {first} ip address\n")
+        else:
+            error(f"*** {line.split(None, 1)[0]}: neither a node nor a command; nodes: {' '.join(self.mn.keys())}; "
+                  "commands: help\n")
+
+
+class _Script(_Shell):
+    """The same for commands that nobody types."""
+
+    def __init__(self, net: Any, lines: Iterable[str]) -> None:
+        self._lines = lines
+        self._silence = os.pipe()           # a standard input in which never anything is
+        super().__init__(net, stdin=os.fdopen(self._silence[0]))
+
+    def run(self) -> None:
+        for line in self._lines:
+            if self.onecmd(self.precmd(line.rstrip("\n"))):
+                break
+            sys.stdout.flush()

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Lines on their way to a terminal that must take them for what they are."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+from testbed import terminal
+from testbed.errors import RunFailed, UsageError
+
+
+def test_lines_are_whole_and_have_no_commands_for_the_terminal():
+    lines = terminal._Lines()
+    assert lines.take(b"n1 ec") == b""
+    assert lines.take(b"ho a\tb\n\x03\x04\x7f\nla") == b"n1 echo a\x16\tb\n\x16\x03\x16\x04\x16\x7f\n"
+    assert lines.end() == b"la\n\x04"
+    assert terminal._Lines().end() == b"\x04"
+
+
+def test_a_line_that_no_terminal_takes():
+    with pytest.raises(UsageError, match="a line of at most 4000 bytes expected"):
+        terminal._Lines().take(b"x" * 4001)
+
+
+def test_the_escape_counts_only_by_itself():
+    assert terminal._Keys().take(b"a\x1db") == b"a\x1db"
+    with pytest.raises(terminal.Ended):
+        terminal._Keys().take(terminal.ESCAPE)
+
+
+def started(program):
+    def start(fd):
+        return subprocess.Popen([sys.executable, "-c", program], stdin=fd, stdout=fd)
+    return start
+
+
+def test_what_is_said_after_the_mark_is_shown(capfd):
+    process = terminal.connect(started("print('!hello', end='')"), b"!", "nothing")
+    assert process.wait() == 0
+    assert capfd.readouterr().out == "hello"
+
+
+def test_a_program_that_ends_before_it_is_ready():
+    assert terminal.connect(started("raise SystemExit(3)"), b"!", "nothing").wait() == 3
+
+
+def test_a_program_that_does_not_get_ready(monkeypatch):
+    monkeypatch.setattr(terminal, "_READY_S", 0)
+    with pytest.raises(RunFailed, match="did not get ready within 0 s"):
+        terminal.connect(started("import time; time.sleep(1)"), b"!", "nothing")
+
+
+def test_the_folder_goes_with_the_block(tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "file").write_text("")
+    with pytest.raises(KeyError), terminal.afterwards(folder):
+        raise KeyError
+    assert not folder.exists()
+
+
+def test_the_folder_goes_with_a_killed_process(tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    program = ("import os, pathlib, signal, sys; from testbed import terminal\n"
+               "with terminal.afterwards(pathlib.Path(sys.argv[1])): os.kill(os.getpid(), signal.SIGKILL)")
+    reading, writing = os.pipe()
+    subprocess.run([sys.executable, "-c", program, folder], pass_fds=[writing], check=False)
+    os.close(writing)
+    assert os.read(reading, 1) == b""           # until the process that looks after it has ended, too
+    assert not folder.exists()

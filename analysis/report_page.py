@@ -66,6 +66,8 @@ def _sentence(experiment: Experiment, run: Run | None) -> str:
              f"run{'s' * (len(experiment.runs) != 1)}")
     if run is None:
         return text + ", none of which finished."
+    if simulator := run.environment.get("simulator"):
+        text += f", simulated by {simulator}"
     interval = run.interval
     each = " each" * (len(experiment.runs) > 1)
     return (f"{text} of {interval.end_us / 1e6:g} s{each}; metrics are taken from "

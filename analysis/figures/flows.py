@@ -91,7 +91,7 @@ def _draw(experiment: Experiment, folder: Path,
     gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], height=height)
     seeds = sorted({flows[label][0].seed for label in labels})
     how = (f"Payload acknowledged in the {_window_us(flows[labels[0]][0]) / 1e6:g} s before"
-           if column == "throughput_mbps" else "As the kernel reports it in tcp_info")
+           if column == "throughput_mbps" else "As tcp_info has it")
     return Figure(name, title, f"{how}, one line per flow (at most "
                   f"{MOST_DRAWN}), one panel per congestion control; here colours tell flows "
                   f"apart. Seed {', '.join(map(str, seeds))} only, from the begin of the run, "

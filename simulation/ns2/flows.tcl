@@ -37,10 +37,13 @@ proc start_bulk {order} {
     set bulk($flow) [list $order $sender $receiver]
     set bytes [value $order bytes]
     if {[string match FullTcp* $kind]} {
-        $sender advance-bytes [expr {$bytes ? $bytes : 1 << 30}]
-        if {!$bytes} {
-            refill $order $sender
+        if {$bytes > $::most_bytes} {
+            give_up "flow $flow: $bytes bytes; ns-2 sends no more than $::most_bytes in one connection"
         }
+        set total [expr {$bytes ? $bytes : $::most_bytes}]
+        $sender advance-bytes $total
+        # what it has not sent by then is taken back
+        at_us [value $order stop_us] [list stop_bulk $flow $sender $total $bytes]
     } else {
         $sender advanceby [expr {$bytes ? ($bytes + 1447) / 1448 : 1 << 30}]
         if {!$bytes} {
@@ -50,12 +53,15 @@ proc start_bulk {order} {
     }
 }
 
-# Its count of bytes has 31 bits: more follows while the flow lasts.
-proc refill {order sender} {
-    global ended
-    if {!$ended && [now_us] < [value $order stop_us]} {
-        $sender advance-bytes 100000000
-        at_us [expr {[now_us] + 1000000}] [list refill $order $sender]
+# A two-way agent counts what it was given in 31 bits, and stops for good when that runs over.
+set most_bytes 2147000000
+
+proc stop_bulk {flow sender total bytes} {
+    set sent [$sender set t_seqno_]
+    if {$sent < $total} {
+        $sender advance-bytes [expr {$sent - $total}]
+    } elseif {!$bytes} {
+        give_up "flow $flow: ns-2 sends no more than $total bytes in one connection"
     }
 }
 

@@ -2,6 +2,7 @@
 """The ns-2 engine: its network to the nanosecond, its traffic, its verdict, what it refuses."""
 import json
 import re
+import shutil
 
 import pytest
 
@@ -60,6 +61,29 @@ def test_the_initial_window_is_the_scenarios(run_in):
     assert sender.query("10000 <= t_us <= 20000")["cwnd"].unique().tolist() == [10]
     assert sender.query("t_us == 40000")["cwnd"].tolist() == [15]
     assert sender["ssthresh"].iloc[0] > 1000
+
+
+def test_a_long_flow_never_pauses(run_in):
+    """Of 25 s every one after the first is full: 826 frames of 1514 bytes."""
+    finished = run_in("ns2", small_scenario(**{"timing.test": "24 s"}))
+    sent = finished.table("queue").query("link == 'right_to_left' and t_us % 1000000 == 0")["sent_packets"].diff()
+    assert len(sent) == 26 and (sent.iloc[2:] >= 824).all()
+
+
+def test_a_flow_that_stops(run_in):
+    """After its last second, and what was in flight then, nothing is sent."""
+    finished = run_in("ns2", small_scenario(**{"traffic.stop": "3 s", "timing.test": "5 s"}))
+    sent = finished.table("queue").query("link == 'right_to_left'").set_index("t_us")["sent_packets"]
+    assert sent[3_000_000] - sent[2_000_000] > 800 and sent[6_000_000] == sent[3_500_000] < sent[3_000_000] + 200
+
+
+def test_a_flow_longer_than_ns2_can_count_is_an_error(tmp_path, monkeypatch):
+    scripts = tmp_path / "ns2"
+    shutil.copytree(ns2._SCRIPTS, scripts)
+    (scripts / "flows.tcl").write_text((scripts / "flows.tcl").read_text().replace("most_bytes 2147000000",
+                                                                                   "most_bytes 2000000"))
+    monkeypatch.setattr(ns2, "_SCRIPTS", scripts)
+    assert "flow 1: ns-2 sends no more than 2000000 bytes in one connection" in failed(small_scenario(), tmp_path)
 
 
 def test_constant_bit_rate(run_in):

@@ -58,7 +58,9 @@ def title(experiment: Experiment, run: Run | None) -> str:
 
 def _sentence(experiment: Experiment, run: Run | None) -> str:
     seeds = sorted({one.seed for one in experiment.runs})
-    text = f"Scenario {experiment.scenario} with {', '.join(experiment.subjects)}"
+    simulator = run.environment.get("simulator") if run else None
+    text = (f"Scenario {experiment.scenario}{f' in {simulator}' if simulator else ''} with "
+            f"{', '.join(experiment.subjects)}")
     if experiment.axes:
         axes = " and ".join(f"{axis.key} ({_values(axis.values)})" for axis in experiment.axes)
         text += f", {len(experiment.points)} points of a sweep over {axes}"
@@ -66,8 +68,6 @@ def _sentence(experiment: Experiment, run: Run | None) -> str:
              f"run{'s' * (len(experiment.runs) != 1)}")
     if run is None:
         return text + ", none of which finished."
-    if simulator := run.environment.get("simulator"):
-        text += f", simulated by {simulator}"
     interval = run.interval
     each = " each" * (len(experiment.runs) > 1)
     return (f"{text} of {interval.end_us / 1e6:g} s{each}; metrics are taken from "

@@ -10,6 +10,7 @@ import pytest
 import fixture
 from analysis import per_connection, windows
 from analysis.experiment import Experiment
+from analysis.report import build_report
 from analysis.runs import AnalysisError, Run
 from analysis.versus import Group
 from analysis.versus_report import find, lines, where
@@ -201,6 +202,14 @@ def test_windows_of_long_flows_are_laid_over_each_other(tmp_path, monkeypatch):
     table = pd.read_csv(page / "tables" / "partings.csv")
     assert len(table) == 10 and set(table["by"]) == {"time"}
     assert "not apart by then" in (page / "index.html").read_text()
+
+
+def test_the_report_of_a_simulator_says_so(tmp_path):
+    folder = write(tmp_path, "small-ns3", "ns3", ccas=["reno"], seeds=[1])
+    run, = (tmp_path / "runs").iterdir()
+    environment = json.loads((run / "environment.json").read_text())
+    fixture.write_json(run / "environment.json", {**environment, "simulator": "ns-3.37"})
+    assert "Scenario access-link in ns-3.37 with reno and 1 seed" in build_report(folder).path.read_text()
 
 
 def test_an_experiment_is_not_named_twice(three, capsys):

@@ -6,6 +6,7 @@
   testbed shell parking-lot --set topology.access.rate=10Mbit/s
   testbed shell access-link --exec "n1 ping -c3 n4" --exec "r1 tc -s qdisc"
   testbed shell access-link < commands.txt
+  sudo bin/testbed shell access-link --engine host    on this machine's own kernel
 
 exit or Ctrl-D ends it, Ctrl-] also when nothing else does.
 """

@@ -18,7 +18,6 @@ from typing import Any
 import traffic
 from testbed import PROJECT_DIR, bundle, orders, probes, terminal
 from testbed.engines.base import EngineBase, OnProgress, traffic_context, write_workload
-from testbed.errors import UsageError
 from testbed.files import write_json
 from testbed.plan import Plan
 
@@ -85,12 +84,12 @@ class KernelEngine(EngineBase):
         """Where a session's work folder is made: where writing its log does not wait for a disk, and never fails."""
         return tempfile.gettempdir()
 
+    @abc.abstractmethod
     def converse(self, work_dir: pathlib.Path, log_path: pathlib.Path, reading: str) -> None:
         """Let a kernel carry out the session of work_dir/job.json, connected with our standard files.
 
         reading: as testbed/terminal.py takes it. RunFailed unless it left a status that all went well.
         """
-        raise UsageError(f"engine {self.name} has no shell: --engine uml has one")
 
 
 def read_progress(work_dir: pathlib.Path) -> dict[str, Any] | None:

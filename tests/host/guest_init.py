@@ -34,7 +34,7 @@ try:
                       TESTBED_CACHE="/tmp/cache", TESTBED_RESULTS="/tmp/results")
     os.chdir("/tmp")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    sys.path[:0] = [_PROJECT, f"{_PROJECT}/tests/host"]
+    sys.path[:0] = [_PROJECT, f"{_PROJECT}/tests/host", "/usr/lib/python3/dist-packages"]
     script = os.fork()
     if script == 0:
         __import__(sys.argv[1].removesuffix(".py")).main(_OUT)

@@ -16,16 +16,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import kernel
-from testbed import PROJECT_DIR, bundle
+from testbed import PROJECT_DIR, bundle, terminal
 from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.host import modules, needs, timers
 from testbed.engines.host.journal import Busy, Journal
 from testbed.engines.kernel_engine import KernelEngine, read_progress, read_status
 from testbed.errors import RunFailed
+from testbed.guest.session import READY
 from testbed.guest.tuning import machine_sysctls
 
 _HERE = pathlib.Path(__file__).parent
@@ -33,6 +34,9 @@ _LAUNCH = PROJECT_DIR / "kernel" / "launch.py"
 #: wall seconds without a word from the run: a phase without traffic takes a minute at most
 _STALL_S = 600
 _LOOK_EVERY_S = 0.2
+#: how long a session may take to take its network down
+_END_S = 60
+_WAITING = "waiting for another run on this kernel"
 #: what probes change for the whole kernel (testbed/probes/_ring.py)
 _TRACE_OPTIONS = ("/sys/kernel/tracing/options/record-cmd",)
 
@@ -136,17 +140,52 @@ class Engine(KernelEngine):
             self.clean_up(0)
 
     def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
+        def carry_out(command: list[str]) -> None:
+            with open(log_path, "wb") as log:
+                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                                           cwd="/", start_new_session=True)
+            with _ended(process, work_dir):
+                self._watch(process, work_dir, on_progress)
+        self._do(work_dir, log_path, carry_out, lambda: on_progress(_WAITING, 0))
+
+    @property
+    def session_timer_period_us(self) -> int:
+        return self.timer_period_us
+
+    def converse(self, work_dir: pathlib.Path, log_path: pathlib.Path, reading: str) -> None:
+        def carry_out(command: list[str]) -> None:
+            with contextlib.ExitStack() as ending:
+                def start(fd: int) -> subprocess.Popen[bytes]:
+                    with open(log_path, "wb") as log:
+                        process = subprocess.Popen(command, stdin=fd, stdout=log, stderr=subprocess.STDOUT, cwd="/",
+                                                   start_new_session=True)
+                    ending.enter_context(_ended(process, work_dir))
+                    while not (pid := _pid_in(work_dir)) and process.poll() is None:
+                        time.sleep(0.01)
+                    if pid:
+                        self._journal.note_process(pid)
+                    return process
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    terminal.connect(start, READY, reading).wait(timeout=_END_S)
+        self._do(work_dir, log_path, carry_out, lambda: print(_WAITING, file=sys.stderr))
+
+    def _do(self, work_dir: pathlib.Path, log_path: pathlib.Path, carry_out: Callable[[list[str]], None],
+            waiting: Callable[[], None]) -> None:
+        """Carry out work_dir/job.json and put everything of the kernel back. RunFailed if it went wrong."""
         job = json.loads((work_dir / "job.json").read_text(encoding="utf-8"))
         code = bundle.ensure()
         os.sched_setaffinity(0, self._cpus)
-        with self._journal.exclusive(lambda: on_progress("waiting for another run on this kernel", 0)):
-            self._journal.begin(_settings(job), list(job["probes"]))
+        with self._journal.exclusive(waiting):
+            self._journal.begin(_settings(job), list(job.get("probes", ())))
             try:
                 self._journal.add(extra_modules=[module["name"] for module in job["modules"]])
                 for variant in job["variants"]:
                     if not variant["module_sha256"]:
                         modules.load_congestion_control(variant["kernel_cca"])
-                self._carry_out(work_dir, code, log_path, on_progress)
+                # its first process, and what that starts, are gone when it has ended
+                carry_out([sys.executable, "-I", "-S", str(_LAUNCH), "--", "/usr/bin/unshare", "--mount", "--pid",
+                           "--fork", "--kill-child=KILL", "--", bundle.PYTHON, "-I", "-S", str(_HERE / "enter.py"),
+                           str(work_dir), str(code)])
             finally:
                 self._put_back()
         status = read_status(work_dir)
@@ -155,23 +194,6 @@ class Engine(KernelEngine):
             raise RunFailed("the run ended before its job was done" + "".join(f"\n  {line}" for line in words))
         if not status["ok"]:
             raise RunFailed(f"inside the run: {status['error']}")
-
-    def _carry_out(self, work_dir: pathlib.Path, code: pathlib.Path, log_path: pathlib.Path,
-                   on_progress: OnProgress) -> None:
-        """Start the run's first process, wait until it ends; it and all that it started are gone afterwards."""
-        command = [sys.executable, "-I", "-S", str(_LAUNCH), "--", "/usr/bin/unshare", "--mount", "--pid",
-                   "--fork", "--kill-child=KILL", "--", bundle.PYTHON, "-I", "-S", str(_HERE / "enter.py"),
-                   str(work_dir), str(code)]
-        with open(log_path, "wb") as log:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd="/",
-                                       start_new_session=True)
-        try:
-            self._watch(process, work_dir, on_progress)
-        finally:
-            first = _pid_in(work_dir)
-            if process.poll() is None:
-                os.kill(first or process.pid, signal.SIGKILL)
-            process.wait()                              # which waits for the first process, and that for all others
 
     def _watch(self, process: subprocess.Popen[bytes], work_dir: pathlib.Path, on_progress: OnProgress) -> None:
         noted, progress, since = False, None, time.monotonic()
@@ -203,6 +225,18 @@ def _settings(job: dict[str, Any]) -> list[str]:
     parameters = [f"/sys/module/{module}/parameters/{name}" for module, values in job["builtin_parameters"].items()
                   for name in values]
     return ["/proc/sys/" + name.replace(".", "/") for name in names] + parameters + list(_TRACE_OPTIONS)
+
+
+@contextlib.contextmanager
+def _ended(process: subprocess.Popen[bytes], work_dir: pathlib.Path) -> Iterator[None]:
+    """A run's process is gone after the block, and all that it started."""
+    try:
+        yield
+    finally:
+        first = _pid_in(work_dir)
+        if process.poll() is None:
+            os.kill(first or process.pid, signal.SIGKILL)
+        process.wait()                              # which waits for the first process, and that for all others
 
 
 def _pid_in(work_dir: pathlib.Path) -> int | None:

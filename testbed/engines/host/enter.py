@@ -30,8 +30,12 @@ def main(work_dir: str, code_dir: str) -> None:
     output = Output(work_dir)
     try:
         job = json.loads(pathlib.Path(work_dir, "job.json").read_text(encoding="utf-8"))
-        run({**job, "project_dir": code_dir}, work_dir)
         status: dict[str, object] = {"ok": True}
+        if "session" in job:
+            from testbed.guest import session
+            status["failed"] = session.serve(job, work_dir, os.ttyname(0))
+        else:
+            run({**job, "project_dir": code_dir}, work_dir)
     except Exception as problem:
         traceback.print_exc()
         status = {"ok": False, "error": f"{type(problem).__name__}: {problem}"}

@@ -50,11 +50,6 @@ def test_topology_files_offer_themselves_to_mn(file, name, hosts, links, monkeyp
         found["topos"][name](3)
 
 
-def test_no_topology_file_is_without_an_offer():
-    for name in topologies.names():
-        assert custom(f"{topologies.__path__[0]}/{name.replace('-', '_')}.py")["topos"].keys() == {name}
-
-
 def test_our_links_need_our_topologies():
     with pytest.raises(TopologyError, match="--link emulated: only for topologies of the testbed"):
         mn.EmulatedInterface("h1-eth0")

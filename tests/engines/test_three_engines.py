@@ -3,7 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
+from analysis import windows
+from analysis.runs import Run
 from conftest import small_scenario
 
 KEYS = ["source", "conn"]
@@ -49,21 +52,6 @@ def test_the_same_connections_in_three_engines(small):
         assert (both[name] / both["uml"]).median() == pytest.approx(1, abs=0.05)
 
 
-@pytest.mark.parametrize("cca", ["reno", "cubic"])
-def test_the_quick_access_link_in_the_kernel_and_in_ns3(run_in, cca):
-    """12,000 connections: throughput within 2 %, median completion of Reno's connections by size within 3 %."""
-    runs = {name: run_in(name, "access-link", cca) for name in ("uml", "ns3")}
-    tables, finished = compared(runs)
-    rates = {name: run.metrics()["throughput_mean", "right_to_left"] for name, run in runs.items()}
-    assert rates["ns3"] == pytest.approx(rates["uml"], rel=0.02)
-    if cca == "reno":
-        bytes_ = tables["uml"].loc[finished, ["init_bytes_asked", "acc_bytes_asked"]].sum(axis=1)
-        classes = pd.cut(bytes_, [0, 10_000, 100_000, 1_000_000, np.inf])
-        medians = {name: (table["end_us"] - table["start_us"])[finished].groupby(classes, observed=True).median()
-                   for name, table in tables.items()}
-        assert (medians["ns3"] / medians["uml"]).between(0.97, 1.03).all()
-
-
 def test_slow_start_is_the_kernels_segment_by_segment(run_in):
     """After every acknowledgement, until one tells of a loss, the window is 10 segments more than were acknowledged."""
     windows = {}
@@ -80,3 +68,23 @@ def test_slow_start_is_the_kernels_segment_by_segment(run_in):
     assert len(both) > 30 and all(windows["uml"][n] == windows["ns3"][n] == 10 + n for n in both)
     # they also lose their first segment at the same window
     assert max(windows["uml"]) == pytest.approx(max(windows["ns3"]), abs=2)
+
+
+def test_what_makes_cubic_differ_in_slow_start(run_in, tmp_path):
+    """With Linux's HyStart threshold at this round-trip time and with its acknowledgements, ns-3's CUBIC has the
+    kernel's window through slow start and the first losses; with one of both alone it parts in slow start."""
+    def run(name, parameters=None):
+        cca = "cubic"
+        if parameters is not None:
+            cca = str(tmp_path / f"cubic-{len(parameters)}.yaml")
+            (tmp_path / f"cubic-{len(parameters)}.yaml").write_text(yaml.safe_dump(
+                {"kernel_cca": "cubic", "parameters": parameters}))
+        finished = run_in(name, small_scenario(**{"probes": {"queue": {}, "tcp_info": {"interval": "100 ms"},
+                                                             "tcp_probe": {}}}), cca)
+        return Run(finished.folder)
+    kernel = run("uml")
+    for parameters in ({}, {"hystart_delay_max_us": 4000}, {"quick_acks": 1_000_000}):
+        parting, = windows.partings(kernel, run("ns3", parameters))
+        assert 10_000 < parting.until < 100_000 and parting.state == "the reference left slow start without a loss"
+    parting, = windows.partings(kernel, run("ns3", {"hystart_delay_max_us": 4000, "quick_acks": 1_000_000}))
+    assert parting.until > 2_000_000 and parting.state in ("after losses in both", "")

@@ -8,6 +8,7 @@ used as they are, and what it would have typed goes to `ip -batch` and `tc -batc
 call per node.
 """
 import contextlib
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -179,6 +180,9 @@ class Network:
             if node["role"] == "router":
                 sysctls["net.ipv4.ip_forward"] = 1
             sysctls.update(ROUTING)
+            if os.path.isdir("/proc/sys/net/ipv6"):
+                # interfaces that come up would look for neighbours and routers: packets that nobody sent
+                sysctls.update({f"net.ipv6.conf.{key}.disable_ipv6": 1 for key in ("all", "default")})
             self.observed_sysctls[name] = {k: write_sysctl(k, v) for k, v in sysctls.items()}
             batch("ip", self.ip_lines(node))
             batch("tc", tc_lines)

@@ -43,6 +43,9 @@ def main(arguments: argparse.Namespace) -> int:
         arguments.hz = before["kernel_hz"]
     arguments.engine = was.engine
     engine = engines.load(was.engine, _shared.engine_options(arguments))
+    if engine.capabilities.clock == "real":
+        raise UsageError(f"{run_dir}: a run of engine {engine.name} cannot be repeated to the byte, since it took "
+                         "place on a wall clock: compare seeds instead")
     engine.prepare(_shared.reporter())
     # with today's code, or a repetition could not be told from the run itself
     now = dataclasses.replace(was, guest_code=engine.code_sha256(), kernel_key=engine.kernel_key())

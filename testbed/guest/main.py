@@ -17,6 +17,8 @@ from topologies.network import Network
 _PR_SET_TIMERSLACK = 29
 #: how long the network may take to run empty after the last program ended
 _DRAIN_S = 10
+#: how long connections may take to end whose programs were killed
+_CLOSE_S = 2
 
 
 class Output:
@@ -80,6 +82,12 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
             at_end = counters.read_all(network)
             snmp.take("at_end")
             accounts = programs.finish()
+        except BaseException:
+            programs.kill()
+            # connections of killed programs reset each other; without a network they would keep their namespaces
+            # for minutes
+            time.sleep(_CLOSE_S)
+            raise
         finally:
             programs.kill()
         time.sleep(_DRAIN_S)

@@ -11,6 +11,8 @@ from typing import Any, BinaryIO, Protocol
 
 _Program = dict[str, Any]
 _Process = subprocess.Popen[bytes]
+#: how long a program may take to end what it has started
+_PATIENCE_S = 5
 
 
 class ProgramFailed(Exception):
@@ -85,11 +87,17 @@ class Programs:
         return accounts
 
     def kill(self) -> None:
-        """End whatever still runs."""
-        for _, process, log in self._running:
-            if process.poll() is None:
+        """End whatever still runs: by SIGTERM, so that programs end what they have started."""
+        alive = [process for _, process, _ in self._running if process.poll() is None]
+        for process in alive:
+            process.terminate()
+        for process in alive:
+            try:
+                process.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        for _, _, log in self._running:
             log.close()
 
     @staticmethod

@@ -50,14 +50,14 @@ def command(*words, **options):
     """Run a command to its end: {"words", "code", "said"}."""
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
     print(f"$ {' '.join(map(str, words))}\n{done.stdout}[{done.returncode}]", flush=True)
-    return {"words": words, "code": done.returncode, "said": done.stdout}
+    return {"words": list(map(str, words)), "code": done.returncode, "said": done.stdout}
 
 
 def start_run(*words):
     """Start a run in a session of its own and return when its traffic flows."""
     before = set(RESULTS.glob("runs/.partial-*"))           # of runs that were killed
     process = subprocess.Popen([TESTBED, "run", *words], start_new_session=True)
-    until = time.monotonic() + 120
+    until = time.monotonic() + 600
     while not any('"traffic"' in path.read_text() for path in RESULTS.glob("runs/.partial-*/work/progress.json")
                   if path.parents[1] not in before):
         if process.poll() is not None or time.monotonic() > until:
@@ -70,6 +70,21 @@ def session_of(process):
     """Ids of all processes of the session that a process leads."""
     lines = subprocess.run(["ps", "-e", "-o", "pid=,sess="], capture_output=True, text=True).stdout.split("\n")
     return [int(line.split()[0]) for line in lines if line.split()[1:] == [str(process.pid)]]
+
+
+def processes(word):
+    """Ids of all processes with this word in their command."""
+    lines = subprocess.run(["ps", "-e", "-o", "pid=,args="], capture_output=True, text=True).stdout.splitlines()
+    return [int(line.split()[0]) for line in lines if word in line]
+
+
+def wait_for(condition):
+    """Return when it is so."""
+    until = time.monotonic() + 120
+    while not condition():
+        if time.monotonic() > until:
+            raise RuntimeError("it did not come to pass")
+        time.sleep(0.2)
 
 
 def keep(out_dir, **findings):

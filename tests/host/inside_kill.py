@@ -14,15 +14,25 @@ def main(out_dir):
     findings = {}
     process = inside.start_run(*RUN)
     during = inside.look()
-    for pid in inside.session_of(process):
+    for pid in [*inside.session_of(process), *inside.processes("enter.py")]:
         os.kill(pid, signal.SIGKILL)
     process.wait()
+    inside.wait_for(lambda: not inside.processes("enter.py"))
     killed = inside.look()
     findings["doctor"] = inside.command(inside.TESTBED, "doctor", "--engine", "host")
     findings["repair"] = inside.command(inside.TESTBED, "doctor", "--engine", "host", "--repair")
     findings["repaired"] = inside.difference(before, inside.look())
     findings["again"] = inside.command(inside.TESTBED, "doctor", "--engine", "host", "--repair")
     findings["during"], findings["killed"] = inside.difference(before, during), inside.difference(before, killed)
+
+    process = inside.start_run(*RUN)
+    for pid in inside.session_of(process):
+        os.kill(pid, signal.SIGKILL)                    # what it started notices
+    process.wait()
+    inside.wait_for(lambda: not inside.processes("enter.py"))
+    findings["alone"] = inside.difference(before, inside.look())
+    inside.command(inside.TESTBED, "doctor", "--engine", "host", "--repair")
+    findings["alone_repaired"] = inside.difference(before, inside.look())
 
     process = inside.start_run(*RUN)
     os.killpg(process.pid, signal.SIGINT)               # as Ctrl-C does

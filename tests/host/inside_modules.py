@@ -2,6 +2,7 @@
 """A machine builds a module for its own kernel, loads it for a run, and has no trace of it afterwards."""
 import os
 import pathlib
+import signal
 import sys
 
 import inside
@@ -21,7 +22,15 @@ def main(out_dir):
     before = inside.look()
     run = inside.command(inside.TESTBED, "run", SCENARIO, "--engine", "host", "--cca", "libra", "--no-report")
     after = inside.look()
+    process = inside.start_run(SCENARIO, "--engine", "host", "--cca", "libra", "--set", "timing.test=60 s")
+    for pid in inside.session_of(process):
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    killed = inside.look()["lsmod"]
+    inside.command(inside.TESTBED, "doctor", "--engine", "host", "--repair")
+    repaired = inside.look()["lsmod"]
     idle = inside.command(inside.TESTBED, "run", SCENARIO, "--engine", "host", "--cca", "/tmp/tcp_idle.c")
     os.environ["KDIR"] = "/tmp/nowhere"
     nowhere = inside.command(inside.TESTBED, "run", SCENARIO, "--engine", "host", "--cca", "/tmp/tcp_idle.c")
-    inside.keep(out_dir, run=run, idle=idle, nowhere=nowhere, difference=inside.difference(before, after))
+    inside.keep(out_dir, run=run, killed=killed, repaired=repaired, idle=idle, nowhere=nowhere,
+                difference=inside.difference(before, after))

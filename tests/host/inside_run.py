@@ -10,5 +10,7 @@ def main(out_dir):
     before = inside.look()
     run = inside.command(inside.TESTBED, "run", SCENARIO, "--engine", "host", "--cca", "reno", "--no-report")
     after = inside.look()
-    inside.keep(out_dir, doctor=doctor, run=run, difference=inside.difference(before, after),
+    run_dir, = inside.RESULTS.glob("runs/*/run.json")
+    verify = inside.command(inside.TESTBED, "verify", run_dir.parent)
+    inside.keep(out_dir, doctor=doctor, run=run, verify=verify, difference=inside.difference(before, after),
                 looked_at={what: len(lines) for what, lines in before.items()})

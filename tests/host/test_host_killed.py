@@ -18,6 +18,11 @@ def test_kill_9_ends_all_its_processes_and_leaves_settings(findings):
     assert {"sysctl", "tracing", "tracing options"} <= findings["killed"].keys()
 
 
+def test_what_a_killed_command_has_started_ends_by_itself(findings):
+    assert "ps" not in findings["alone"] and "ip link" not in findings["alone"]
+    assert findings["alone_repaired"] == {}
+
+
 def test_the_doctor_notices(findings):
     assert findings["doctor"]["code"] == 3
     assert "a run that was killed left" in findings["doctor"]["said"]

@@ -22,6 +22,11 @@ def test_it_is_gone_afterwards(machine):
     assert difference == {}
 
 
+def test_kill_9_leaves_it_and_repair_removes_it(machine):
+    assert [line.split()[0] for line in machine.findings["killed"]] == ["tcp_libra"]
+    assert machine.findings["repaired"] == []
+
+
 def test_a_module_without_a_congestion_control_is_one_clear_line(machine):
     assert machine.findings["idle"]["code"] == 4
     assert "tcp_idle.ko loads, but registers no congestion control" in machine.findings["idle"]["said"]

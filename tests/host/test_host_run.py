@@ -46,6 +46,10 @@ def test_the_cpus_were_sampled(machine):
                for check in machine.run_json("verdict.json")["checks"])
 
 
+def test_nobody_can_repeat_it(machine):
+    assert machine.findings["verify"]["code"] == 2 and "on a wall clock" in machine.findings["verify"]["said"]
+
+
 def test_nothing_is_left(machine):
     assert machine.findings["difference"] == {}
     # they did look at something

@@ -23,7 +23,7 @@ import kernel
 from testbed import PROJECT_DIR, bundle, terminal
 from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.host import modules, needs, timers
-from testbed.engines.host.journal import Busy, Journal
+from testbed.engines.host.journal import PATIENCE_S, Busy, Journal
 from testbed.engines.kernel_engine import KernelEngine, read_progress, read_status
 from testbed.errors import RunFailed
 from testbed.guest.session import READY
@@ -142,7 +142,7 @@ class Engine(KernelEngine):
     def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
         def carry_out(command: list[str]) -> None:
             with open(log_path, "wb") as log:
-                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
                                            cwd="/", start_new_session=True)
             with _ended(process, work_dir):
                 self._watch(process, work_dir, on_progress)
@@ -184,7 +184,7 @@ class Engine(KernelEngine):
                         modules.load_congestion_control(variant["kernel_cca"])
                 # its first process, and what that starts, are gone when it has ended
                 carry_out([sys.executable, "-I", "-S", str(_LAUNCH), "--", "/usr/bin/unshare", "--mount", "--pid",
-                           "--fork", "--kill-child=KILL", "--", bundle.PYTHON, "-I", "-S", str(_HERE / "enter.py"),
+                           "--fork", "--kill-child=TERM", "--", bundle.PYTHON, "-I", "-S", str(_HERE / "enter.py"),
                            str(work_dir), str(code)])
             finally:
                 self._put_back()
@@ -229,14 +229,21 @@ def _settings(job: dict[str, Any]) -> list[str]:
 
 @contextlib.contextmanager
 def _ended(process: subprocess.Popen[bytes], work_dir: pathlib.Path) -> Iterator[None]:
-    """A run's process is gone after the block, and all that it started."""
+    """A run's process is gone after the block, and all that it started: ended in order, where that is possible."""
     try:
         yield
     finally:
         first = _pid_in(work_dir)
-        if process.poll() is None:
-            os.kill(first or process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            if first is not None and process.poll() is None:
+                os.kill(first, signal.SIGTERM)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(PATIENCE_S)
+            if process.poll() is None:
+                os.kill(first or process.pid, signal.SIGKILL)
         process.wait()                              # which waits for the first process, and that for all others
+        if process.stdin:
+            process.stdin.close()
 
 
 def _pid_in(work_dir: pathlib.Path) -> int | None:

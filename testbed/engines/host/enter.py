@@ -4,11 +4,14 @@
     enter.py WORK_DIR CODE_DIR
 
 It is process 1 of its namespace of processes: when it ends, or is killed, the kernel ends everything that the run
-has started, and with that go the nodes' network namespaces, interfaces, and queues.
+has started, and with that go the nodes' network namespaces, interfaces, and queues. SIGTERM, which it also gets when
+whoever started it is gone, ends it in order: programs first, so that their connections are closed while there is a
+network. Standard input is the terminal of a session, or else a pipe out of which nothing comes but its end.
 """
 import json
 import os
 import pathlib
+import select
 import signal
 import subprocess
 import sys
@@ -16,6 +19,9 @@ import traceback
 
 
 def main(work_dir: str, code_dir: str) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
+    if not os.isatty(0) and select.select([0], [], [], 0)[0]:       # before anybody could hear the signal
+        sys.exit("whoever started this is gone")
     # this /proc is still the outer one's: its `self` says what we are called there
     pathlib.Path(work_dir, "process.pid").write_text(os.readlink("/proc/self"), encoding="ascii")
     subprocess.run(["/usr/bin/mount", "-t", "proc", "proc", "/proc"], check=True)

@@ -24,7 +24,7 @@ from testbed.files import write_json
 FOLDER = pathlib.Path("/run/tcp-testbed")
 TRACE_INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
 #: how long the kernel may take to let go of namespaces, modules and trace buffers of processes that have ended
-_PATIENCE_S = 20.0
+PATIENCE_S = 30.0
 _PAUSE_S = 0.1
 
 Json = dict[str, Any]
@@ -122,7 +122,7 @@ class Journal:
 
 def patient(attempt: Callable[[], bool]) -> bool:
     """Try until it works, for as long as the kernel may need; whether it did."""
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + PATIENCE_S
     while not attempt():
         if time.monotonic() > until:
             return False
@@ -164,14 +164,19 @@ def _started(pid: int) -> str | None:
 
 
 def _end(process: Json | None) -> list[str]:
-    """Kill the first process of a run and wait until it, and with it all others, are gone."""
+    """Wait until the first process of a run, and with it all others, are gone: of itself, or else killed."""
+    if process is None or process["started"] is None:
+        return []
+    pid, started = int(process["pid"]), str(process["started"])
+
     def gone() -> bool:
-        if process is None or process["started"] is None or _started(process["pid"]) != process["started"]:
-            return True
+        return _started(pid) != started
+
+    # it knows that whoever started it is gone, and ends in order
+    if not patient(gone):
         with contextlib.suppress(ProcessLookupError):
-            os.kill(process["pid"], signal.SIGKILL)
-        return False
-    return [] if patient(gone) else [f"process {process and process['pid']} does not end"]
+            os.kill(pid, signal.SIGKILL)
+    return [] if patient(gone) else [f"process {pid} does not end"]
 
 
 def _trace_instances() -> list[str]:

@@ -13,7 +13,7 @@ from testbed.errors import EnvironmentProblem
 @pytest.fixture
 def of_machine(tmp_path, monkeypatch):
     """A journal in a folder of its own, on a machine whose waits are short."""
-    monkeypatch.setattr(journal, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(journal, "PATIENCE_S", 0.1)
     monkeypatch.setattr(journal, "_PAUSE_S", 0.01)
     monkeypatch.setattr(journal, "TRACE_INSTANCES", tmp_path / "instances")
     (tmp_path / "instances").mkdir()

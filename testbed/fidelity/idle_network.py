@@ -14,6 +14,10 @@ _INVALID = {**_TOLERANCE, "real": 0.05}
 #: what scheduling adds to a round trip on a wall clock, however short that is: (suspect, invalid)
 _LATE_US = {"real": (500, 2000)}
 _FRAME_BYTES = 1514
+#: reading the clock costs at most
+_CLOCK_US = 1
+#: jitter of less than this need not show in the shortest of three round trips
+_JITTER_US = 20
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -61,6 +65,7 @@ def _left_out(measured: dict[str, Any], network: dict[str, Any]) -> Iterator[Fin
 def _round_trips(paths: list[dict[str, Any]], clock: str) -> Iterator[Finding]:
     worst, wrong = 0.0, 0
     late_us = _LATE_US.get(clock, (0, 0))
+    yield from _jitter(paths)
     for path in paths:
         if path["measured_rtt_us"] is None:
             wrong += 1
@@ -68,8 +73,7 @@ def _round_trips(paths: list[dict[str, Any]], clock: str) -> Iterator[Finding]:
             continue
         least_us = path["base_rtt_us"] + path["serialisation_us"] + path.get("hosts_us", 0)
         expected_us = min(max(path["measured_rtt_us"], least_us), least_us + path.get("jitter_us", 0))
-        # reading the clock costs a microsecond at most
-        error_us = max(0.0, abs(path["measured_rtt_us"] - expected_us) - 1)
+        error_us = max(0.0, abs(path["measured_rtt_us"] - expected_us) - _CLOCK_US)
         worst = max(worst, error_us / expected_us)
         if error_us > max(_TOLERANCE[clock] * expected_us, late_us[0]):
             wrong += 1
@@ -80,6 +84,17 @@ def _round_trips(paths: list[dict[str, Any]], clock: str) -> Iterator[Finding]:
         jitter_us = max(path.get("jitter_us", 0) for path in paths)
         yield Finding("ok", f"idle RTTs of {len(paths)} paths within {worst:.4%} of the specification "
                             "plus serialisation" + f" and up to {jitter_us} us of jitter" * bool(jitter_us))
+
+
+def _jitter(paths: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Where there is to be jitter a round trip without any is rare; several of them, or the only one, are no chance."""
+    jittery = [path for path in paths if path.get("jitter_us", 0) > _JITTER_US and path["measured_rtt_us"] is not None]
+    without = [path for path in jittery if path["measured_rtt_us"] <= path["base_rtt_us"] + path["serialisation_us"]
+               + path.get("hosts_us", 0) + _CLOCK_US]
+    if without and (len(without) > 1 or len(jittery) == 1):
+        yield Finding("invalid", f"idle RTT {without[0]['initiator']}-{without[0]['acceptor']}: "
+                                 f"{without[0]['measured_rtt_us'] / 1000:.3f} ms have no jitter, up to "
+                                 f"{without[0]['jitter_us']} us wanted ({len(without)} of {len(jittery)} paths)")
 
 
 def _saturated(measured: dict[str, Any], link: dict[str, Any], clock: str) -> Iterator[Finding]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Offered load against its target, its steadiness, and what the target links carried of it, at every load."""
+"""Offered load against its target, its steadiness, and what the bottlenecks carried of it, in both directions."""
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +11,8 @@ _TARGET, _CARRIED = 0.05, 0.10
 _OVERLOADED = 0.85
 #: bytes on a link for each of payload, in full segments
 _FRAME, _SEGMENT = 1514, 1448
+#: bytes of an acknowledgement on a link, with a time stamp
+_ACKNOWLEDGEMENT = 66
 
 _Component = dict[str, Any]
 
@@ -38,9 +40,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if queue is None:
         yield Finding("suspect", "the bottleneck was not sampled: carried load unknown")
         return
-    for name in dict.fromkeys(name for component in loaded for name in component["target_links"]):
-        yield _carried(name, links[name]["rate_bps"], loaded, workload["flows"], queue[queue["link"] == name],
-                       _waiting_bytes(evidence, name, workload["flows"]))
+    targets = {name for component in loaded for name in component["target_links"]}
+    offered = dict.fromkeys(name for component in loaded for name, bps in component["offered_bps"].items() if bps)
+    for name in dict.fromkeys([*offered, *targets]):
+        if links[name]["bottleneck"]:
+            samples = queue[queue["link"] == name]
+            more_bps = 0.0 if name in targets else _acknowledgements_bps(links[name], links, loaded, queue)
+            yield _carried(name, links[name]["rate_bps"], loaded, workload["flows"], samples,
+                           _waiting_bytes(evidence, name, workload["flows"]), more_bps)
 
 
 def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterator[Finding]:
@@ -60,9 +67,12 @@ def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterat
     difference, chance = steadiness.difference(thirds), component.get("thirds_chance", 0.0)
     chosen = f"; the arrangement was chosen for it, {component['shuffle_attempts']} tried" \
         if component.get("balance") == "thirds" else ""
-    yield Finding("ok" if difference <= steadiness.accepted(chance) else "suspect",
+    steady = difference <= steadiness.accepted(chance)
+    unknown = "" if not steady or steadiness.can_be_judged(chance) else (
+        f": whether the load is steady cannot be judged, for up to {steadiness.accepted(chance):.0%} can be chance")
+    yield Finding("ok" if steady else "suspect",
                   f"{whose}second and last third of the offered load differ by {difference:.1%}{chosen}"
-                  f"{_by_chance(chance)}")
+                  f"{_by_chance(chance)}{unknown}")
     if "reverse_load" in component:
         yield _reverse(component, links, counted_bps, whose)
 
@@ -83,11 +93,12 @@ def _by_chance(deviation: float) -> str:
 
 
 def _carried(name: str, rate_bps: int, loaded: list[_Component], flows: list[dict[str, Any]], queue: Any,
-             waiting_bytes: float) -> Finding:
-    """What a link carried, against all that was offered to it."""
+             waiting_bytes: float, more_bps: float) -> Finding:
+    """What a link carried, against all that was offered to it; more_bps: what may come beside that."""
     known = {component["name"] for component in loaded}
     here = [flow for flow in flows if name in [*flow["hops"], *flow["hops_back"]]]
-    others = [flow for flow in here if flow["component"] not in known and name in flow["hops"]]
+    others = [flow for flow in here if flow["component"] not in known
+              and (name in flow["hops"] or flow["transport"] == "tcp")]
     if any(flow["rate_bps"] is None for flow in others):
         names = sorted({flow["component"] for flow in others if flow["rate_bps"] is None})
         return Finding(NOT_APPLICABLE, f"{name} also carries {', '.join(names)}, which take what they can get: "
@@ -108,10 +119,23 @@ def _carried(name: str, rate_bps: int, loaded: list[_Component], flows: list[dic
     # what was asked for and had not arrived at the end cannot have been carried
     waiting = waiting_bytes * _FRAME / _SEGMENT * 8 / seconds
     message = (f"{name} carried {carried / 1e6:.2f} Mbit/s of {offered / 1e6:.2f} offered "
-               f"({carried / offered - 1:+.1%}); what waited at the end makes {waiting / 1e6:.2f}")
-    fits = offered * (1 - _CARRIED) - waiting <= carried <= offered * (1 + _CARRIED)
+               f"({carried / offered - 1:+.1%}); what waited at the end makes {waiting / 1e6:.2f}"
+               + f", and more acknowledgements than one for two packets at most {more_bps / 1e6:.2f}" * (more_bps > 0))
+    fits = offered * (1 - _CARRIED) - waiting <= carried <= offered * (1 + _CARRIED) + more_bps
     busy = offered < rate_bps or carried >= _OVERLOADED * rate_bps
     return Finding("ok" if fits and busy else "suspect", message)
+
+
+def _acknowledgements_bps(link: dict[str, Any], links: dict[str, Any], loaded: list[_Component], queue: Any) -> float:
+    """What the load has not counted where data go the other way: it takes one acknowledgement for two packets there."""
+    from_us = min(component["measured_us"][0] for component in loaded)
+    to_us = max(component["measured_us"][1] for component in loaded)
+    packets = 0
+    for name in (name for name, other in links.items() if (other["from"], other["to"]) == (link["to"], link["from"])):
+        sent = queue.loc[(queue["link"] == name) & (queue["t_us"] >= from_us) & (queue["t_us"] <= to_us),
+                         "sent_packets"]
+        packets += sent.max() - sent.min() if len(sent) else 0
+    return float(packets / 2 * _ACKNOWLEDGEMENT * 8e6 / max(to_us - from_us, 1))
 
 
 def _waiting_bytes(evidence: Evidence, name: str, flows: list[dict[str, Any]]) -> float:

@@ -31,8 +31,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if not compared and not left_out and mine:
         yield Finding("suspect", "no byte arrived")
     elif compared and not any(end["wrong_pieces"] for end in mine.values()):
-        yield Finding("ok", f"{compared} of {compared + left_out} bytes that arrived were compared, with what comes at "
-                            "their positions: none was wrong")
+        yield Finding("ok", f"{compared} of {compared + left_out} bytes that arrived "
+                            f"({compared / (compared + left_out):.1%}) were compared, with what comes at their "
+                            "positions: none was wrong")
     yield from _delivered(evidence, mine)
 
 

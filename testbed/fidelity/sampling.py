@@ -14,6 +14,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if evidence.can("kernel"):
         yield from _samplers(evidence)
     yield from _queues(evidence)
+    yield from _times(evidence)
 
 
 def _samplers(evidence: Evidence) -> Iterator[Finding]:
@@ -26,9 +27,7 @@ def _samplers(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("suspect", f"probe {probe} left no table")
     for probe, lateness_us in guest["sampler_lateness_us"].items():
         interval_us = (evidence.scenario.get("probes", {}).get(probe) or {}).get("interval_us")
-        most_us = _LATE_US[evidence.clock]
-        if interval_us:
-            most_us = min(most_us, _LATE_SHARE[evidence.clock] * interval_us)
+        most_us = _late_us(evidence, interval_us) if interval_us else _LATE_US[evidence.clock]
         if lateness_us > most_us:
             yield Finding("suspect", f"probe {probe} was up to {lateness_us} us late")
     for probe, notes in guest["probes"].items():
@@ -56,3 +55,32 @@ def _queues(evidence: Evidence) -> Iterator[Finding]:
             due = f", {wanted} were due" if wanted > 1 else ""
             yield Finding("ok" if counts[name] >= wanted else "suspect",
                           f"{name}: {counts[name]} samples of its queue{due}")
+
+
+def _times(evidence: Evidence) -> Iterator[Finding]:
+    """Of every link, bottleneck or not, a row for each time at which it was due: neither a gap nor an early end."""
+    if not evidence.can("kernel"):
+        return
+    settings = evidence.scenario.get("probes", {}).get("queue") or {}
+    duration_us = evidence.scenario["timing"]["duration_us"]
+    for table, key, bottleneck in (("queue", "interval_us", True), ("edge_queue", "edge_interval_us", False)):
+        rows = evidence.table(table, usecols=["t_us", "link"]) if settings.get(key) else None
+        if rows is None or not settings["interval_us"]:
+            continue                            # of a table that is missing other checks complain
+        # edges are read with the bottlenecks, at the first of these times that is not before theirs
+        step_us = settings["interval_us"]
+        apart_us = -(-settings[key] // step_us) * step_us
+        most_us = apart_us + step_us * (not bottleneck) + _late_us(evidence, step_us)
+        for link in evidence.network["links"]:
+            times_us = rows.loc[rows["link"] == link["name"], "t_us"]
+            if link["bottleneck"] != bottleneck or times_us.empty:
+                continue
+            gaps_us = [*times_us.diff().iloc[1:], times_us.iloc[0], duration_us - times_us.iloc[-1]]
+            if max(gaps_us) > most_us:
+                yield Finding("suspect", f"{link['name']}: {max(gaps_us) / 1e6:g} s without a sample of its queue in "
+                                         f"{table}, one was due every {apart_us / 1e6:g} s")
+
+
+def _late_us(evidence: Evidence, interval_us: int) -> float:
+    """How late a sample may be."""
+    return min(_LATE_US[evidence.clock], _LATE_SHARE[evidence.clock] * interval_us)

@@ -32,6 +32,19 @@ _REORDERING = ("TcpExtTCPSACKReorder", "TcpExtTCPRenoReorder", "TcpExtTCPTSReord
 _REORDERED = 1e-4
 
 
+Counters = dict[str, list[int]]
+
+
+def _large(counters: dict[str, Counters], evidence: Evidence) -> Iterator[Finding]:
+    """Each segment of TCP is a packet of IP, unless the host hands several over at once for its device to cut."""
+    wanted = {node["name"] for node in evidence.network["nodes"] if node.get("gso")}
+    for node, values in counters.items():
+        segments, packets = values.get("TcpOutSegs"), values.get("IpOutRequests")
+        if node not in wanted and segments and packets and segments[-1] > packets[-1]:
+            yield Finding("suspect", f"{node} handed over large packets: TCP sent {segments[-1]} segments in "
+                                     f"{packets[-1]} packets")
+
+
 def check(evidence: Evidence) -> Iterator[Finding]:
     record = evidence.json("snmp.json")
     nodes = {node["name"] for node in evidence.network["nodes"]}
@@ -47,6 +60,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if met:
             bad += 1
             yield Finding("suspect", f"{what}: " + ", ".join(f"{name} {count}" for name, count in met.items()))
+    for finding in _large(record["nodes"], evidence):
+        bad += 1
+        yield finding
     tcp = any(flow["transport"] == "tcp" for flow in evidence.flows)
     sent = totals.get("TcpExtTCPOrigDataSent", 0)
     if tcp and not sent:

@@ -11,6 +11,10 @@ from testbed.fidelity._sockets import ends_of
 _SHARE = 0.05
 _SOCKET = ["node", "src", "sport", "dst", "dport"]
 _TIMES = ["busy_us", "rwnd_limited_us", "sndbuf_limited_us"]
+#: Connections of a source that are judged by themselves: those with so many bytes acknowledged, or sampled for so long.
+#: A few of them wait for a receive buffer that is just growing; more than these and than the share have other reasons.
+_LONG_BYTES, _LONG_US = 1_000_000, 5_000_000
+_FEW = 2
 _LIMITS = (("rwnd_limited_us", "the receive window"), ("sndbuf_limited_us", "the send buffer"))
 #: what a program sends before its data (iperf3's cookie) marks the first windows: they do not count
 _FIRST_BYTES = 128 << 10
@@ -44,15 +48,21 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("suspect", f"no sampled flow of {component} was busy: what limited its flows is not known")
             continue
         yield from _buffers(component, own, component in given)
+        if any(flow["source"] is not None for flow in mine):
+            yield from _long_connections(component, own, component in given)
         yield from _applications(component, mine, samples, evidence)
 
 
 def _grown(samples: Any, from_us: int) -> Any:
     """By how much the times of each socket have grown since its last sample before the measurement interval."""
-    last = samples.groupby(_SOCKET, sort=False)[_TIMES].max()
-    before = samples[samples["t_us"] <= from_us].groupby(_SOCKET, sort=False)[_TIMES].max()
+    columns = [*_TIMES, "bytes_acked"]
+    sockets = samples.groupby(_SOCKET, sort=False)
+    last = sockets[columns].max()
+    before = samples[samples["t_us"] <= from_us].groupby(_SOCKET, sort=False)[columns].max()
     # it shrinks where a new socket has the addresses and ports of an old one
-    return (last - before.reindex(last.index).fillna(0)).clip(lower=0).reset_index()
+    grown = (last - before.reindex(last.index).fillna(0)).clip(lower=0)
+    since_us = sockets["t_us"].min().clip(lower=from_us)
+    return grown.assign(sampled_us=(sockets["t_us"].max() - since_us).clip(lower=0)).reset_index()
 
 
 def _buffers(component: str, last: Any, windows_given: bool) -> Iterator[Finding]:
@@ -73,6 +83,20 @@ def _buffers(component: str, last: Any, windows_given: bool) -> Iterator[Finding
         else:
             yield Finding("suspect", f"{len(over)} of {len(times)} flows of {component} were limited by {what} for "
                                      f"{most}: {_named(over, 'for')}")
+
+
+def _long_connections(component: str, last: Any, windows_given: bool) -> Iterator[Finding]:
+    """Long connections of a source, each by itself."""
+    long = last[((last["bytes_acked"] > _LONG_BYTES) | (last["sampled_us"] > _LONG_US)) & (last["busy_us"] > 0)]
+    for column, what in _LIMITS:
+        if len(long) and not (windows_given and column == "rwnd_limited_us"):
+            shares = long[column] / long["busy_us"]
+            over = int((shares > _SHARE).sum())
+            worst = long.loc[shares.idxmax()]
+            yield Finding("suspect" if over > max(_FEW, _SHARE * len(long)) else "ok",
+                          f"{over} of {len(long)} long connections of {component} were limited by {what} for more than "
+                          f"{_SHARE:.0%} of their busy time, {worst['src']}:{worst['sport']} to {worst['dst']}:"
+                          f"{worst['dport']} for {shares.max():.2%}")
 
 
 def _applications(component: str, flows: list[Json], samples: Any, evidence: Evidence) -> Iterator[Finding]:

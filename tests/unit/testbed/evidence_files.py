@@ -17,8 +17,14 @@ HOSTS = {"ecn": 0, "sack": 1, "slow_start_after_idle": 1, "sysctls": {"net.ipv4.
 SECTION = {"kind": "dumbbell", "central": {"rate_bps": 10**8, "delay_us": 2000, "queue": {"limit": 850}},
            "edge": {"rate_bps": 10**8}, "left_delays_us": [0], "right_delays_us": [2000]}
 T_US = range(0, 30_000_001, 1_000_000)
+#: what comes to right_to_left, what it drops of that, and what left_to_right carries
+TO_LEFT, DROPPED, TO_RIGHT = 148_720, 100, 75_000
 #: payload of the segments that right_to_left carries, shared by the connections that finished
-ANSWER_BYTES = 9_900 * 1448 // 198
+ANSWER_BYTES = (TO_LEFT - DROPPED) * 1448 // 198
+REQUEST_BYTES = 144_000
+#: payload that crosses left_to_right, and all of its bytes
+REQUESTS_BYTES = 200 * REQUEST_BYTES
+RIGHT_BYTES = TO_RIGHT * 66 + REQUESTS_BYTES
 
 
 def variant(kernel_cca, **sysctls):
@@ -51,12 +57,13 @@ def counters(source, target, into, dropped=0, queued=0, **changes):
 
 
 def drained():
-    """Counters of all links: 10,000 packets to the left, of which 100 are dropped, and 5,000 to the right, which have
-    the 100 kB of the requests as payload."""
-    return {"left_to_right": counters("r1", "r2", 5_000, sent_bytes=5_000 * 66 + 100_000),
-            "right_to_left": counters("r2", "r1", 10_000, dropped=100),
-            "n1_to_r1": counters("n1", "r1", 5_000), "r1_to_n1": counters("r1", "n1", 9_900),
-            "n2_to_r2": counters("n2", "r2", 10_000), "r2_to_n2": counters("r2", "n2", 5_000)}
+    """Counters of all links: 60 Mbit/s to the left, where 100 packets are dropped, and 9 Mbit/s to the right, of which
+    the requests are the payload."""
+    right = {"sent_bytes": RIGHT_BYTES}
+    return {"left_to_right": counters("r1", "r2", TO_RIGHT, **right),
+            "right_to_left": counters("r2", "r1", TO_LEFT, dropped=DROPPED),
+            "n1_to_r1": counters("n1", "r1", TO_RIGHT, **right), "r1_to_n1": counters("r1", "n1", TO_LEFT - DROPPED),
+            "n2_to_r2": counters("n2", "r2", TO_LEFT), "r2_to_n2": counters("r2", "n2", TO_RIGHT, **right)}
 
 
 def saturated(link, **changes):
@@ -89,10 +96,13 @@ def good_files():
             "flows": flows, "ccas": {"cubic": "cubic"}},
         "guest.json": {"sampler_lateness_us": {"queue": 0, "sojourn": 1, "tcp_info": 12},
                        "probes": {"queue": {}, "sojourn": {"lost_events": 0}}, "traffic": {"tmix": {}},
-                       "accounts": [{"node": "n2", "ends": [end(1, "receiver", 100_000)]},
-                                    {"node": "n1", "ends": [end(1, "sender", 198 * ANSWER_BYTES + 12)]}]},
+                       "accounts": [
+                           {"node": "n2", "ends": [end(1, "receiver", REQUESTS_BYTES, **_replay("acceptor"))]},
+                           {"node": "n1", "ends": [end(1, "sender", 198 * ANSWER_BYTES + 12,
+                                                       **_replay("initiator"))]}]},
         "snmp.json": {"measure_from_us": 10_000_000, "readings": ["measure_from", "at_end", "drained"],
-                      "nodes": {"n1": {"TcpExtTCPOrigDataSent": [80, 200, 200], "TcpOutSegs": [2000, 5000, 5000]},
+                      "nodes": {"n1": {"TcpExtTCPOrigDataSent": [80, 200, 200], "TcpOutSegs": [2000, 5000, 5000],
+                                       "IpOutRequests": [2000, 5000, 5000]},
                                 "n2": {"TcpExtTCPOrigDataSent": [3000, 9800, 9800], "TcpOutSegs": [3000, 9800, 9800],
                                        "TcpRetransSegs": [50, 100, 100]},
                                 "r1": {}, "r2": {}}},
@@ -118,38 +128,67 @@ def _checks(network, wanted):
         "machine_sysctls_wanted": machine, "machine_sysctls": {name: str(value) for name, value in machine.items()}}
 
 
-def queue_rows(link, rate_bps, backlog):
-    """Samples of a queue that sends at a rate and always holds as many packets."""
-    return pd.DataFrame({"t_us": T_US, "link": link, "sent_bytes": [t * rate_bps // 8_000_000 for t in T_US],
+def _replay(role):
+    """What a program of Tmix says beside that."""
+    return {"source": 0, "role": role, "status": {"finished": 198, "unfinished": 1}}
+
+
+def queue_rows(link, backlog):
+    """Samples of a queue that sends evenly what its counters have, and always holds as many packets."""
+    total = drained()[link]
+
+    def until(value):
+        return [value * t // T_US[-1] for t in T_US]
+    return pd.DataFrame({"t_us": T_US, "link": link, "sent_bytes": until(total["sent_bytes"]),
+                         "sent_packets": until(total["sent_packets"]), "drops": until(total["dropped_packets"]),
                          "backlog_packets": backlog, "backlog_bytes": backlog * 1514})
 
 
-def sojourn_rows(link, rate_bps, backlog):
-    """What each packet of the same queue went through."""
-    packets = rate_bps // 8 // 1514
-    return pd.DataFrame({"t_us": T_US, "link": link, "packets": packets, "mean_us": backlog * 1e6 / packets})
+def sojourn_rows(link, backlog):
+    """What each packet of the same queue went through, second by second."""
+    packets = drained()[link]["sent_packets"] // 30
+    return pd.DataFrame({"t_us": T_US[:-1], "link": link, "packets": packets, "mean_us": backlog * 1e6 / packets})
+
+
+def spread_rows(link, backlog):
+    """How the times of the packets of the last 20 s are distributed: all of them are the same."""
+    packets = drained()[link]["sent_packets"] // 30
+    return pd.DataFrame({"link": [link], "low_us": backlog * 1e6 // packets, "high_us": backlog * 1e6 // packets + 1,
+                         "packets": packets * 20})
+
+
+def _units(scheduled_us):
+    """A request and an answer of each connection; the last two of them get none."""
+    rows = []
+    for number, t_us in enumerate(scheduled_us):
+        times = [(t_us + 8_000, t_us + 12_000), (t_us + 12_000, t_us + 19_000)]
+        if number == 198:
+            times = [(None, None)] * 2
+        elif number == 199:
+            times[1] = (t_us + 12_000, None)
+        rows += [(0, number, side, index, size, *unit) for index, (side, size, unit) in enumerate(
+            zip("ia", (REQUEST_BYTES, ANSWER_BYTES), times))]
+    return pd.DataFrame(rows, columns=["source", "conn", "side", "index", "bytes", "sent_us", "delivered_us"])
 
 
 def _tables():
-    queues = [("right_to_left", 60_000_000, 850), ("left_to_right", 9_000_000, 3)]
-    edges = [("n1_to_r1", 9_000_000, 0), ("r1_to_n1", 60_000_000, 0), ("n2_to_r2", 60_000_000, 1),
-             ("r2_to_n2", 9_000_000, 0)]
+    queues = [("right_to_left", 850), ("left_to_right", 3)]
+    edges = [("n1_to_r1", 0), ("r1_to_n1", 0), ("n2_to_r2", 1), ("r2_to_n2", 0)]
     scheduled_us = [number * 140_000 for number in range(200)]
     return {
         "connections": pd.DataFrame({
             "source": 0, "conn": range(200), "initiator": "n1", "acceptor": "n2",
             "iport": range(1024, 1224), "aport": 5000, "scheduled_us": scheduled_us, "start_us": scheduled_us,
             "connected_us": [None if number == 198 else t + 8000 for number, t in enumerate(scheduled_us)],
+            "end_us": [t + 20_000 if number < 198 else None for number, t in enumerate(scheduled_us)],
             "status": ["finished"] * 198 + ["failed: ECONNRESET", "unfinished"],
-            "init_bytes_asked": 500, "init_bytes_delivered": 500, "acc_bytes_asked": ANSWER_BYTES,
+            "init_bytes_asked": REQUEST_BYTES, "init_bytes_delivered": REQUEST_BYTES, "acc_bytes_asked": ANSWER_BYTES,
             "acc_bytes_delivered": [ANSWER_BYTES] * 198 + [0, 12], "adus_asked": 2,
             "adus_delivered": [2] * 198 + [0, 1]}),
-        "adus": pd.DataFrame({
-            "source": 0, "conn": [197, 197, 199, 199], "side": ["i", "a", "i", "a"], "index": [0, 1, 0, 1],
-            "bytes": [500, ANSWER_BYTES] * 2, "sent_us": [27_588_000, 27_592_000, 27_868_000, 27_872_000],
-            "delivered_us": [27_592_000, 27_604_000, 27_872_000, None]}),
+        "adus": _units(scheduled_us),
         "queue": pd.concat([queue_rows(*one) for one in queues], ignore_index=True),
         "sojourn": pd.concat([sojourn_rows(*one) for one in queues], ignore_index=True),
+        "sojourn_hist": pd.concat([spread_rows(*one) for one in queues], ignore_index=True),
         "edge_queue": pd.concat([queue_rows(*one) for one in edges], ignore_index=True),
         "tcp_info": pd.DataFrame([
             {"t_us": t, "node": node, "src": src, "sport": sport, "dst": dst, "dport": dport, "state": "ESTAB",
@@ -160,7 +199,7 @@ def _tables():
     }
 
 
-def write(folder, files, clock="virtual", variants=("cubic",), **more):
+def write(folder, files, clock="virtual", variants=("cubic",), timing=None, probes=None, **more):
     """Evidence of a run folder with these files; variants: names of the kernel's congestion controls."""
     raw = folder / "raw"
     raw.mkdir(parents=True, exist_ok=True)
@@ -171,7 +210,7 @@ def write(folder, files, clock="virtual", variants=("cubic",), **more):
             content.to_csv(raw / f"{name}.csv.gz", index=False)
         else:
             (raw / name).write_text(json.dumps(content))
-    return fidelity.Evidence(folder, {"hosts": HOSTS, "probes": PROBES, "timing": TIMING}, clock,
+    return fidelity.Evidence(folder, {"hosts": HOSTS, "probes": probes or PROBES, "timing": timing or TIMING}, clock,
                              [variant(name) for name in variants], **more)
 
 

@@ -76,7 +76,7 @@ def greedy(**changes: Any) -> Callable[[Files], None]:
         files["workload.json"] = {"components": [{"name": "greedy", "kind": "greedy"}], "flows": [
             evidence_files.flow(1, "n2", "n1", sport=5000, dport=1223, **changes)]}
         files["guest.json"]["accounts"] = [{"node": "n2", "ends": [evidence_files.end(1, "sender", 0)]},
-                                           {"node": "n1", "ends": [evidence_files.end(1, "receiver", 14_335_200)]}]
+                                           {"node": "n1", "ends": [evidence_files.end(1, "receiver", 148_620 * 1448)]}]
         del files["connections"], files["adus"]
     return spoil
 
@@ -105,7 +105,7 @@ def stuck_program(files: Files) -> None:
     """What was sent at 20 s is acknowledged, and nobody has read it."""
     stuck_socket(files)
     files["tcp_info"]["unacked"] = 0
-    files["adus"].loc[3, "sent_us"] = 20_000_000
+    files["adus"].loc[399, "sent_us"] = 20_000_000
 
 
 def lose_links(part: str, key: str) -> Callable[[Files], None]:
@@ -122,7 +122,7 @@ def no_answer_expected(files: Files) -> None:
 
 
 def lossy(lost: int) -> Callable[[Files], None]:
-    """1 % of 5,000: 50, give or take 36."""
+    """1 % of 75,000: 750, give or take 137."""
     def spoil(files: Files) -> None:
         next(link for link in files["network.json"]["links"] if link["name"] == "n1_to_r1")["loss_percent"] = 1.0
         files["counters.json"]["drained"]["n1_to_r1"]["wire_dropped_packets"] = lost
@@ -159,8 +159,8 @@ def hidden_bottleneck(files: Files) -> None:
 
 
 def full_edge(files: Files) -> None:
-    """An edge of 62.5 Mbit/s that carries 60."""
-    next(link for link in files["network.json"]["links"] if link["name"] == "n2_to_r2")["rate_bps"] = 62_500_000
+    """An edge of 62.55 Mbit/s that carries 60."""
+    next(link for link in files["network.json"]["links"] if link["name"] == "n2_to_r2")["rate_bps"] = 62_550_000
 
 
 def drop(table: str, rows: Any) -> Callable[[Files], None]:
@@ -186,3 +186,78 @@ def idle_component(files: Files) -> None:
 
 def share(column: str) -> Callable[[Files], None]:
     return lambda files: files["tcp_info"].update(pd.DataFrame({column: files["tcp_info"]["busy_us"] // 10}))
+
+
+def more(table: str, column: str, value: Any, rows: Any = slice(None)) -> Callable[[Files], None]:
+    """Add to a column of a table, in some rows (positions)."""
+    def spoil(files: Files) -> None:
+        frame = files[table] = files[table].astype({column: float})
+        frame.loc[frame.index[rows], column] += value
+    return spoil
+
+
+def until(table: str, end_us: int) -> Callable[[Files], None]:
+    """Leave out what was sampled later."""
+    return lambda files: files.update({table: files[table][files[table]["t_us"] <= end_us]})
+
+
+def every(table: str, interval_us: int) -> Callable[[Files], None]:
+    """Leave out what was sampled between."""
+    return lambda files: files.update({table: files[table][files[table]["t_us"] % interval_us == 0]})
+
+
+def nothing_finished(files: Files) -> None:
+    """Every connection of the measured part is unfinished."""
+    table = files["connections"]
+    table.loc[(table["start_us"] >= 10_000_000) & (table["status"] == "finished"), ["status", "end_us"]] = [
+        "unfinished", None]
+
+
+def never_delivered(files: Files) -> None:
+    """Answers of ten connections that began at 12.6 s and later have been under way since then."""
+    nothing_finished(files)
+    files["adus"].loc[181:200:2, "delivered_us"] = None
+
+
+def never_connected(files: Files) -> None:
+    """Three connections that began at 14 s are still connecting."""
+    table = files["connections"]
+    table.loc[100:102, ["status", "connected_us", "end_us"]] = ["unfinished", None, None]
+
+
+def jitter(*paths: float) -> Callable[[Files], None]:
+    """Up to 242 us of it are wanted; so much is measured beyond the least round trip of each path."""
+    def spoil(files: Files) -> None:
+        path, = files["checks.json"]["paths"]
+        files["checks.json"]["paths"] = [{**path, "jitter_us": 242, "measured_rtt_us": 8047.0 + one} for one in paths]
+    return spoil
+
+
+def long_connections(column: str, limited: int, total: int = 100) -> Callable[[Files], None]:
+    """Long connections of the source, so many of which are limited for a tenth of their time; all of them for less."""
+    def spoil(files: Files) -> None:
+        samples = files["tcp_info"]
+        sender = samples[samples["node"] == "n2"]
+        files["tcp_info"] = pd.concat([samples, *(
+            sender.assign(dport=2000 + number, bytes_acked=sender["t_us"] // 10, rwnd_limited_us=0,
+                          sndbuf_limited_us=0).assign(**{column: sender["busy_us"] // 10 * (number < limited)})
+            for number in range(total))], ignore_index=True)
+        files["workload.json"]["flows"][0]["sport"] = None
+    return spoil
+
+
+def large_packets(files: Files) -> None:
+    """What n2 sends is in larger packets than its segments."""
+    files["snmp.json"]["nodes"]["n2"]["IpOutRequests"] = [1500, 4900, 4900]
+
+
+def half_of_the_sockets(files: Files) -> None:
+    """Those of acceptors are missing, one of which began to send at 29.5 s."""
+    files["adus"].loc[399, "sent_us"] = 29_500_000
+    files["tcp_info"] = files["tcp_info"][files["tcp_info"]["sport"] != 5000]
+
+
+def short_completions(files: Files) -> None:
+    """Every connection that finished did so after 1 us."""
+    table = files["connections"]
+    table["end_us"] = table["end_us"].where(table["end_us"].isna(), table["start_us"] + 1)

@@ -95,9 +95,9 @@ def test_traffic_without_a_target_load_needs_no_record_of_connections(findings, 
 
 def test_what_is_lost_on_the_wire_is_accounted_for(findings, files):
     drained = files["counters.json"]["drained"]
-    drained["n1_to_r1"].update(wire_delivered_packets=4_950, wire_dropped_packets=50)
+    drained["n1_to_r1"].update(wire_delivered_packets=74_950, wire_dropped_packets=50)
     for link in ("left_to_right", "r2_to_n2"):
-        drained[link] = evidence_files.counters(drained[link]["from"], drained[link]["to"], 4_950)
+        drained[link] = evidence_files.counters(drained[link]["from"], drained[link]["to"], 74_950)
     assert {level for level, _ in findings("conservation", files)} == {"ok"}
 
 
@@ -129,14 +129,14 @@ def test_load_that_nobody_recorded(findings, files):
     assert findings("load", files) == [("suspect", "tmix: no record of the load that was offered")]
 
 
-@pytest.mark.parametrize("lost, level", [(0, "suspect"), (1, "suspect"), (25, "ok"), (50, "ok"), (80, "ok"),
-                                         (100, "suspect")])
+@pytest.mark.parametrize("lost, level", [(0, "suspect"), (600, "suspect"), (620, "ok"), (750, "ok"), (880, "ok"),
+                                         (900, "suspect")])
 def test_random_losses_are_as_many_as_the_link_says(findings, files, lost, level):
-    """1 % of 5,000: 50, give or take 36."""
+    """1 % of 75,000: 750, give or take 137."""
     files["network.json"]["links"][2]["loss_percent"] = 1.0
     assert files["network.json"]["links"][2]["name"] == "n1_to_r1"
     files["counters.json"]["drained"]["n1_to_r1"]["wire_dropped_packets"] = lost
-    assert (level, f"n1_to_r1 lost {lost} of 5000 packets at random, 50 expected (1 %)") in findings("losses", files)
+    assert (level, f"n1_to_r1 lost {lost} of 75000 packets at random, 750 expected (1 %)") in findings("losses", files)
 
 
 def test_chosen_losses_are_not_random(findings, files):

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What two instruments counted is the same: samples and counters of queues, trace events, their distribution.
+
+Counters of links are read once more when the traffic has ended (raw/counters.json), and the kernel's trace events
+(`sojourn`) know nothing of the queues' own counters. So rows that are missing or wrong in one of them show.
+"""
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
+from testbed.fidelity._measured import interval_us
+
+#: how much later one may be read than the other, in us; in virtual time nothing happens between them
+_LATER_US = {"virtual": 0, "simulated": 0, "real": 250_000}
+#: what may leave a queue within a time: bytes of the smallest packet, and packets that are just leaving
+_LEAST_BYTES, _LEAVING = 60, 2
+#: of the sum of times: figures of the tables are rounded to 1 ns
+_ROUNDED = 1e-4
+_COUNTERS = (("sent_packets", "sent_packets"), ("sent_bytes", "sent_bytes"), ("drops", "dropped_packets"))
+
+Json = dict[str, Any]
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    tables = {name: evidence.table(name) for name in ("queue", "edge_queue", "sojourn", "sojourn_hist")}
+    problems: list[str] = []
+    compared = []
+    if evidence.can("counters.json"):
+        at_end = evidence.json("counters.json")["at_end"]
+        for name in ("queue", "edge_queue"):
+            if tables[name] is not None:
+                problems += _counters(name, tables[name], at_end, evidence)
+                compared.append(name)
+    sojourn, spread = tables["sojourn"], tables["sojourn_hist"]
+    if sojourn is not None and tables["queue"] is not None and "sent_packets" in tables["queue"]:
+        problems += _sojourns(sojourn, tables["queue"], evidence)
+        compared.append("sojourn")
+    if sojourn is not None and spread is not None:
+        problems += _distributions(sojourn, spread, evidence)
+        compared.append("sojourn_hist")
+    elif sojourn is not None and evidence.can("kernel"):
+        problems.append("there is no distribution of the time that packets spent in queues (sojourn_hist)")
+    for problem in problems:
+        yield Finding("invalid", problem)
+    if not compared:
+        yield Finding(NOT_APPLICABLE, "nothing was counted twice")
+    elif not problems:
+        yield Finding("ok", f"{', '.join(compared)} agree with what other instruments counted on "
+                            f"{len(evidence.network['links'])} link directions")
+
+
+def _links(table: Any, evidence: Evidence) -> Iterator[tuple[str, int, Any]]:
+    """(name, rate in bit/s, rows of the link) of every link that the table is about."""
+    for link in evidence.network["links"]:
+        mine = table[table["link"] == link["name"]]
+        if len(mine):                           # of links that are missing others complain
+            yield link["name"], link["rate_bps"], mine
+
+
+def _counters(table: str, samples: Any, at_end: Json, evidence: Evidence) -> Iterator[str]:
+    """The last sample of each queue, with what has left it until the counters were read."""
+    duration_us = evidence.scenario["timing"]["duration_us"]
+    for name, rate_bps, mine in _links(samples, evidence):
+        last = mine.iloc[-1]
+        later_us = max(0, duration_us - last["t_us"]) + _LATER_US[evidence.clock]
+        more_bytes = rate_bps * later_us / 8e6 + _LEAVING * 1514 * (later_us > 0)
+        for column, counter in _COUNTERS:
+            most = more_bytes if column == "sent_bytes" else more_bytes / _LEAST_BYTES
+            if not 0 <= at_end[name][counter] - last[column] <= most:
+                yield (f"{name}: {last[column]:.0f} {column} in the last row of {table}, {at_end[name][counter]} by "
+                       "its counters at the end")
+        steps = mine[[column for column, _ in _COUNTERS]].diff()
+        if (steps < 0).any(axis=None):
+            yield f"{name}: counters go down in {table}, at {mine['t_us'][(steps < 0).any(axis=1)].iloc[0] / 1e6:g} s"
+
+
+def _sojourns(sojourn: Any, queue: Any, evidence: Evidence) -> Iterator[str]:
+    """As many packets have been timed as the queue has sent."""
+    for name, rate_bps, mine in _links(queue, evidence):
+        sent = mine["sent_packets"].iloc[-1]
+        timed = sojourn.loc[sojourn["link"] == name, "packets"].sum()
+        later_us = max(0, evidence.scenario["timing"]["duration_us"] - mine["t_us"].iloc[-1]) \
+            + _LATER_US[evidence.clock]
+        more = (rate_bps * later_us / 8e6) / _LEAST_BYTES + _LEAVING * (later_us > 0)
+        if abs(timed - sent) > more:
+            yield f"{name}: {sent:.0f} packets were sent, of which {timed:.0f} are in sojourn"
+
+
+def _distributions(sojourn: Any, spread: Any, evidence: Evidence) -> Iterator[str]:
+    """After warm-up as many packets as the series has, and times that sum up to the same."""
+    from_us, _ = interval_us(evidence)
+    settings = evidence.scenario.get("probes", {}).get("sojourn") or {}
+    for name, _, mine in _links(sojourn, evidence):
+        late, bins = mine[mine["t_us"] >= from_us], spread[spread["link"] == name]
+        # the interval in which the warm-up ends has packets of both parts
+        split = mine[(mine["t_us"] < from_us) & (mine["t_us"] + settings.get("interval_us", 0) > from_us)]
+        counted, timed = bins["packets"].sum(), late["packets"].sum()
+        if not timed <= counted <= timed + split["packets"].sum():
+            yield f"{name}: {timed:.0f} packets after warm-up in sojourn, {counted:.0f} in sojourn_hist"
+            continue
+        total_us = (late["packets"] * late["mean_us"]).sum()
+        more_us = (split["packets"] * split["mean_us"]).sum()
+        least_us, most_us = ((bins["packets"] * bins[edge]).sum() for edge in ("low_us", "high_us"))
+        slack_us = _ROUNDED * total_us + counted * 1e-3
+        if not bins["high_us"].isna().any() and not (
+                least_us - slack_us <= total_us + more_us and total_us <= most_us + slack_us):
+            yield (f"{name}: packets spent {total_us / 1e6:.3f} s in the queue by sojourn, {least_us / 1e6:.3f} to "
+                   f"{most_us / 1e6:.3f} s by sojourn_hist")

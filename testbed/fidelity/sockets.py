@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""tcp_info was sampled when it was due, with every socket that was there, and with none that had gone.
+
+When a connection is alive is known from the programs' own records, of which the kernel's dump of its sockets knows
+nothing.
+"""
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.fidelity import Evidence, Finding
+from testbed.fidelity._sockets import ends_of
+
+NEEDS = ("kernel",)
+
+#: how far the programs' clock may be from the dump's, in us
+_EXACT_US = {"virtual": 1000, "real": 100_000}
+#: a flow is connected by then, though a SYN is lost twice (timeouts of 1 and 2 s)
+_CONNECTING_US = 4_000_000
+#: of the interval: a sample may be so much before the time at which it was due
+_EARLY = 0.1
+_SOCKET = ["node", "sport", "dport"]
+_CONNECTED = ("ESTAB", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT", "LAST-ACK", "CLOSING")
+_COLUMNS = ["t_us", "node", "sport", "dst", "dport", "state"]
+
+Json = dict[str, Any]
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    settings = evidence.scenario.get("probes", {}).get("tcp_info") or {}
+    interval_us = int(settings.get("interval_us", 0))
+    samples = evidence.table("tcp_info", usecols=_COLUMNS) if interval_us else None
+    if samples is None or samples.empty or not any(flow["transport"] == "tcp" for flow in evidence.flows):
+        return                                  # of a table that is missing, or of nothing in it, other checks complain
+    samples = samples.assign(due=((samples["t_us"] + _EARLY * interval_us) // interval_us).astype("int64"))
+    connections = evidence.table("connections", low_memory=False)
+    problems: list[str] = []
+    seen = 0
+    if connections is not None and len(connections):
+        alive = _lives(evidence, connections)
+        missing, seen = _missing(samples, alive, interval_us, _EXACT_US[evidence.clock], evidence)
+        problems += missing
+        problems += _gone(samples, connections, _EXACT_US[evidence.clock])
+    long = [flow for flow in evidence.flows if flow["transport"] == "tcp" and flow["source"] is None
+            and flow["bytes"] is None]
+    problems += _flows(samples, long, interval_us, evidence)
+    for problem in problems:
+        yield Finding("suspect", problem)
+    if not problems:
+        yield Finding("ok", f"tcp_info has {len(samples)} samples: all {seen} of ends of connections that were alive "
+                            f"when they were due, and {len(long)} flows from their beginning to their end")
+
+
+def _lives(evidence: Evidence, connections: Any) -> Any:
+    """Ends of connections: node, sport, dport; that the connection is alive from from_us to to_us, and this end of it
+    surely from first_us to last_us.
+
+    An acceptor gets its socket with the third packet, and an end may close before the other does: surely there is who
+    sends a data unit, or has got one.
+    """
+    import pandas as pd
+    connections = connections[connections["connected_us"].notna()
+                              & connections["status"].isin(["finished", "unfinished"])]
+    units = evidence.table("adus", usecols=["source", "conn", "side", "sent_us", "delivered_us"])
+    ends = []
+    for side, node, sport, dport in (("i", "initiator", "iport", "aport"), ("a", "acceptor", "aport", "iport")):
+        mine = pd.DataFrame({"source": connections["source"], "conn": connections["conn"], "node": connections[node],
+                             "sport": connections[sport], "dport": connections[dport],
+                             "from_us": connections["connected_us"], "to_us": connections["end_us"]})
+        if units is None:
+            mine = mine.assign(first_us=float("nan"), last_us=float("nan"))
+        else:
+            busy_us = units["sent_us"].where(units["side"] == side, units["delivered_us"])
+            span = busy_us.groupby([units["source"], units["conn"]]).agg(["min", "max"])
+            mine = mine.join(span.set_axis(["first_us", "last_us"], axis=1), on=["source", "conn"])
+        ends.append(mine)
+    return pd.concat(ends, ignore_index=True)
+
+
+def _missing(samples: Any, ends: Any, interval_us: int, exact_us: int, evidence: Evidence) -> tuple[list[str], int]:
+    """(what is wrong, samples of ends that were due and are there)"""
+    import numpy as np
+    duration_us = evidence.scenario["timing"]["duration_us"]
+    # a connection that is unfinished is alive in the last sample, too
+    to_us = ends["to_us"].fillna(duration_us + exact_us + 1).to_numpy()
+    first = np.floor((ends["from_us"].to_numpy() + exact_us) / interval_us).astype("int64") + 1
+    last = np.minimum(np.ceil((to_us - exact_us) / interval_us).astype("int64") - 1, duration_us // interval_us)
+    count = np.maximum(last - first + 1, 0)
+    row = np.repeat(np.arange(len(ends)), count)
+    due = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    wanted = ends.iloc[row].assign(due=due)
+    there = samples.loc[samples["state"].isin(_CONNECTED), [*_SOCKET, "due"]].drop_duplicates().assign(there=True)
+    wanted = wanted.merge(there, on=[*_SOCKET, "due"], how="left")
+    found = wanted["there"].notna()
+    due_us = wanted["due"] * interval_us
+    both = (due_us > wanted["first_us"] + exact_us) & (due_us < wanted["last_us"] - exact_us)
+    either = found.groupby([wanted["source"], wanted["conn"], wanted["due"]]).transform("any")
+    lacking = wanted[~found & both | ~either]
+    if lacking.empty:
+        return [], int(found.sum())
+    one = lacking.iloc[0]
+    return [f"{len(lacking)} of {len(wanted)} samples of ends of connections that were alive are not in tcp_info, such "
+            f"as {one['node']}:{one['sport']} of connection {one['conn']} of source {one['source']} at "
+            f"{one['due'] * interval_us / 1e6:g} s"], int(found.sum())
+
+
+def _gone(samples: Any, connections: Any, exact_us: int) -> Iterator[str]:
+    """Established sockets of connections that had ended: the latest that began from that port."""
+    import pandas as pd
+    began = connections[connections["start_us"].notna() & (connections["status"] != "unfinished")]
+    established = samples[samples["state"] == "ESTAB"].sort_values("t_us", kind="stable")
+    for node, sport, dport in (("initiator", "iport", "aport"), ("acceptor", "aport", "iport")):
+        names = {node: "node", sport: "sport", dport: "dport"}
+        latest = connections[[node, sport, dport, "source", "conn", "start_us"]].dropna().rename(columns=names)
+        latest = latest.astype({"start_us": "int64"}).sort_values("start_us", kind="stable")
+        found = pd.merge_asof(established, latest, left_on="t_us", right_on="start_us", by=_SOCKET)
+        found = found.merge(began[["source", "conn", "end_us"]], on=["source", "conn"])
+        gone = found[found["t_us"] > found["end_us"] + exact_us]
+        if len(gone):
+            one = gone.iloc[0]
+            yield (f"{len(gone)} samples of tcp_info are of established connections that had ended, such as "
+                   f"{one['node']}:{one['sport']} of connection {one['conn']:.0f} of source {one['source']:.0f} at "
+                   f"{one['t_us'] / 1e6:g} s")
+
+
+def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence) -> Iterator[str]:
+    """The senders of flows that last until they are stopped: no gap between the first sample and the end."""
+    if not flows:
+        return
+    connected = samples[samples["state"].isin(_CONNECTED)]
+    sender, _ = ends_of(connected, flows)
+    duration_us = evidence.scenario["timing"]["duration_us"]
+    lacking = []
+    for flow in flows:
+        seen = sorted(set(connected["due"][sender == flow["flow"]]))
+        stop_us = min(flow["stop_us"], duration_us + 1)
+        last_due = (stop_us - 1 - _EXACT_US[evidence.clock]) // interval_us
+        first_due = (flow["start_us"] + _CONNECTING_US) // interval_us + 1
+        first = min([first_due, *seen])
+        if last_due >= first and set(range(first, last_due + 1)) - set(seen):
+            lacking.append((flow["flow"], len(set(range(first, last_due + 1)) - set(seen))))
+    if lacking:
+        yield (f"tcp_info lacks samples of the senders of {len(lacking)} of {len(flows)} flows, such as "
+               f"{lacking[0][1]} of flow {lacking[0][0]}")

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Connections that are unfinished are so for a reason: as many as the programs say, and with what they wait for.
+
+How long a data unit may take follows from its size, the round trip and its fair share of the links: what the load
+leaves free of them. Where the links are offered more than they carry there is no such limit.
+"""
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.fidelity import Evidence, Finding
+
+#: times what a data unit takes at its fair share, and retransmission timeouts beside that (1 + 2 s)
+_TIMES, _TIMEOUTS_US = 10, 3_000_000
+#: of a link's rate: with less to spare than that it is overloaded
+_LEAST_FREE = 0.02
+#: of the connections may be slower: those that were unlucky several times
+_SHARE = 0.01
+#: a SYN that is lost is sent again after 1, 2 and 4 s
+_CONNECTING_US = 7_000_000
+_INITIAL_WINDOW_BYTES = 10 * 1448
+_KEY = ["source", "conn"]
+
+Json = dict[str, Any]
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    flows = {flow["source"]: flow for flow in evidence.flows if flow["source"] is not None}
+    connections = evidence.table("connections", low_memory=False) if flows else None
+    if connections is None or connections.empty:
+        return                                  # of that other checks complain
+    connections = connections[connections["source"].isin(flows)]
+    bad = 0
+    for problem in _accounts(connections, evidence):
+        bad += 1
+        yield Finding("invalid", problem)
+    for problem in _none_of_the_measured(connections, evidence):
+        bad += 1
+        yield Finding("suspect", problem)
+    slow, unlimited = _slow(connections, flows, evidence)
+    message = f"{slow} of {len(connections)} connections had been waiting for longer at the end than size, round " \
+              f"trip and fair share explain ({_TIMES} times, and {_TIMEOUTS_US / 1e6:g} s for timeouts)"
+    if unlimited:
+        message += f"; {unlimited} more cross overloaded links, where nothing limits it"
+    if slow > _SHARE * len(connections):
+        yield Finding("suspect", message)
+    elif not bad:
+        yield Finding("ok", message)
+
+
+def _accounts(connections: Any, evidence: Evidence) -> Iterator[str]:
+    """The programs of both ends count those that they have not finished."""
+    if not evidence.can("guest.json"):
+        return
+    counted: dict[int, dict[str, int]] = {}
+    for account in evidence.json("guest.json").get("accounts") or []:
+        for end in account.get("ends") or ():
+            if "status" in end and end.get("source") is not None:
+                ends = counted.setdefault(end["source"], {})
+                ends[end["role"]] = ends.get(end["role"], 0) + end["status"].get("unfinished", 0)
+    status = connections["status"].astype(str)
+    for source, ends in counted.items():
+        mine = status[connections["source"] == source]
+        found, failed = int((mine == "unfinished").sum()), int(mine.str.startswith("failed").sum())
+        # one end may have finished when the other has not
+        if not max(ends.values()) - failed <= found <= sum(ends.values()):
+            named = ", ".join(f"{count} by its {role}" for role, count in sorted(ends.items()))
+            yield f"source {source}: {found} connections are unfinished, but {named}"
+
+
+def _none_of_the_measured(connections: Any, evidence: Evidence) -> Iterator[str]:
+    """A measured part in which nothing finishes measures no completion."""
+    timing = evidence.scenario["timing"]
+    began = connections[connections["start_us"] >= timing["prefill_us"] + timing["warmup_us"]]
+    if len(began) and not (began["status"] == "finished").any():
+        yield f"none of {len(began)} connections that began in the measured part finished"
+
+
+def _slow(connections: Any, flows: dict[int, Json], evidence: Evidence) -> tuple[int, int]:
+    """(connections that waited too long at the end, those for which there is no limit)"""
+    import numpy as np
+    end_us = evidence.scenario["timing"]["duration_us"]
+    waiting = connections[connections["status"] == "unfinished"]
+    connecting = waiting[waiting["connected_us"].isna() & waiting["start_us"].notna()]
+    rtt_us = connecting["source"].map({source: flow["base_rtt_us"] for source, flow in flows.items()})
+    late = connecting[end_us - connecting["start_us"] > _CONNECTING_US + _TIMES * rtt_us]
+    slow = set(late[_KEY].itertuples(index=False, name=None))
+    units = evidence.table("adus", usecols=[*_KEY, "side", "bytes", "sent_us", "delivered_us"])
+    if units is None:
+        return len(slow), 0
+    units = units[units["delivered_us"].isna() & units["sent_us"].notna()].merge(waiting[_KEY], on=_KEY)
+    free_bps = _free_bps(flows, evidence)
+    share_bps = np.array([free_bps[side, source] for side, source in zip(units["side"], units["source"])], dtype=float)
+    rounds = 2 + np.log2(1 + units["bytes"] / _INITIAL_WINDOW_BYTES)
+    rtt_us = units["source"].map({source: flow["base_rtt_us"] for source, flow in flows.items()})
+    limited = units[share_bps > 0]
+    takes_us = (rounds * rtt_us)[share_bps > 0] + limited["bytes"] * 8e6 / share_bps[share_bps > 0]
+    late = limited[end_us - limited["sent_us"] > _TIMES * takes_us + _TIMEOUTS_US]
+    slow |= set(late[_KEY].itertuples(index=False, name=None))
+    return len(slow), len(units[share_bps <= 0][_KEY].drop_duplicates())
+
+
+def _free_bps(flows: dict[int, Json], evidence: Evidence) -> dict[tuple[str, int], float]:
+    """{(side, source): what the load leaves free on the bottlenecks of the way}; 0 where one is overloaded.
+
+    Flows that take what they can get share it with one that comes.
+    """
+    links = {link["name"]: link for link in evidence.network["links"] if link["bottleneck"]}
+    free = {}
+    for name, link in links.items():
+        load_bps = sum(component.get("offered_bps", {}).get(name, 0) for component in evidence.workload["components"])
+        others = [flow for flow in evidence.flows if flow["source"] is None and name in flow["hops"]]
+        load_bps += sum(flow["rate_bps"] for flow in others if flow["rate_bps"] is not None)
+        left_bps = link["rate_bps"] - load_bps
+        greedy = sum(flow["rate_bps"] is None for flow in others)
+        free[name] = left_bps / (1 + greedy) if left_bps >= _LEAST_FREE * link["rate_bps"] else 0.0
+    return {(side, source): min((free[name] for name in flow[hops] if name in free), default=float("inf"))
+            for source, flow in flows.items() for side, hops in (("i", "hops"), ("a", "hops_back"))}

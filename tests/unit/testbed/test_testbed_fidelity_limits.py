@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What checks that compare instruments, times and connections still accept: limits, other clocks, other engines."""
+import pandas as pd
+import pytest
+
+import evidence_files
+import spoils
+from testbed import thirds
+
+SIMULATOR = {"clock": "simulated", "capabilities": {"kernel": False}}
+
+
+@pytest.fixture
+def files():
+    return evidence_files.good_files()
+
+
+@pytest.fixture
+def findings(tmp_path):
+    """findings(check, files) -> [(level, message)], the worst first."""
+    def found(check, files, **evidence):
+        return evidence_files.findings(tmp_path, check, files, **evidence)
+    return found
+
+
+# -- several instruments ----------------------------------------------------------------
+
+@pytest.mark.parametrize("missing, level", [(0, "ok"), (99, "ok"), (4_000, "ok"), (60_000, "invalid")])
+def test_on_a_wall_clock_packets_leave_between_two_readings(findings, files, missing, level):
+    """100 Mbit/s for 0.25 s are 52,000 packets of the smallest size."""
+    spoils.more("queue", "sent_packets", -missing, slice(30, 31))(files)
+    assert findings("instruments", files, clock="real")[0][0] == level
+    assert findings("instruments", files)[0][0] == ("invalid" if missing else "ok")
+
+
+def test_a_warm_up_that_ends_within_an_interval(findings, files):
+    """At 10.5 s: half of the packets of that second are in the distribution, and no more than all of them."""
+    files["sojourn_hist"]["packets"] = files["sojourn_hist"]["packets"] // 20 * 19
+    assert findings("instruments", files)[0][0] == "invalid"
+    timing = {**evidence_files.TIMING, "warmup_us": 5_500_000}
+    assert findings("instruments", files, timing=timing)[0][0] == "ok"
+    files["sojourn_hist"]["packets"] = files["sojourn_hist"]["packets"] // 19 * 21
+    assert findings("instruments", files, timing=timing)[0][0] == "invalid"
+
+
+def test_an_engine_that_counts_once(findings, files):
+    for name in ("counters.json", "sojourn", "sojourn_hist"):
+        del files[name]
+    assert findings("instruments", files, **SIMULATOR) == [("not applicable", "nothing was counted twice")]
+
+
+def test_an_engine_without_a_distribution(findings, files):
+    del files["sojourn_hist"]
+    assert findings("instruments", files, **SIMULATOR)[0][0] == "ok"
+
+
+# -- times and sockets ------------------------------------------------------------------
+
+@pytest.mark.parametrize("early_us, clock, level", [
+    (1, "virtual", "ok"), (2, "virtual", "invalid"), (1000, "real", "ok"), (1001, "real", "invalid"),
+    (1000, "simulated", "ok"), (1001, "simulated", "invalid")])
+def test_how_exact_times_are(findings, files, early_us, clock, level):
+    spoils.more("connections", "connected_us", -early_us, 7)(files)
+    assert findings("times", files, clock=clock)[0][0] == level
+
+
+def test_some_data_units_of_a_simulator_may_have_no_exact_time(findings, files):
+    spoils.more("adus", "delivered_us", -5_000, slice(0, 7))(files)
+    assert findings("times", files)[0][0] == "invalid"
+    assert findings("times", files, **SIMULATOR)[0][0] == "ok"
+    spoils.more("adus", "delivered_us", -5_000, slice(7, 9))(files)
+    assert findings("times", files, **SIMULATOR)[0][0] == "invalid"
+
+
+def test_an_engine_without_data_units(findings, files):
+    del files["adus"]
+    assert findings("times", files, **SIMULATOR) == [
+        ("ok", "the times of 200 connections are possible, and fit each other")]
+    assert findings("unfinished", files, **SIMULATOR)[0][0] == "ok"
+
+
+def test_an_end_that_has_closed_is_not_missing(findings, files):
+    """The initiator of a connection that goes on for the other has nothing more to do."""
+    gone = (files["tcp_info"]["node"] == "n1") & (files["tcp_info"]["t_us"] > 27_900_000)
+    files["tcp_info"] = files["tcp_info"][~gone]
+    assert findings("sockets", files)[0][0] == "ok"
+    files["tcp_info"] = files["tcp_info"][files["tcp_info"]["t_us"] < 27_900_000]
+    assert findings("sockets", files)[0][0] == "suspect"
+
+
+def test_a_port_that_was_used_before(findings, files):
+    """Connection 3 had the port of 199 and has ended long ago: established is the later one."""
+    files["connections"].loc[3, "iport"] = 1223
+    files["tcp_info"] = files["tcp_info"][files["tcp_info"]["t_us"] >= 28_000_000]
+    assert findings("sockets", files)[0][0] == "ok"
+
+
+def test_a_flow_that_ends_when_it_has_sent_all(findings, files):
+    spoils.greedy(bytes=10**6)(files)
+    files["tcp_info"] = files["tcp_info"][files["tcp_info"]["t_us"] < 5_000_000]
+    assert findings("sockets", files)[0][0] == "ok"
+
+
+# -- unfinished connections -------------------------------------------------------------
+
+def test_a_few_connections_may_be_slow(findings, files):
+    spoils.never_connected(files)
+    files["connections"].loc[100, "status"] = "failed: ETIMEDOUT"
+    files["guest.json"]["accounts"] = []
+    (level, text), = findings("unfinished", files)
+    assert level == "ok" and text.startswith("2 of 200 connections had been waiting")
+
+
+def test_a_large_unit_takes_its_time(findings, files):
+    """1 GB at what 61 % of 100 Mbit/s leave free takes 205 s; an overloaded link has no limit at all."""
+    spoils.never_delivered(files)
+    files["guest.json"]["accounts"] = []
+
+    def slow():
+        return [(level, text[:3]) for level, text in findings("unfinished", files) if "fair share" in text]
+    assert slow() == [("suspect", "10 ")]
+    files["adus"].loc[181:200:2, "bytes"] = 10**9
+    assert slow() == []                         # of the other findings it says nothing more
+    files["adus"]["bytes"] = 1000
+    files["workload.json"]["components"][0]["offered_bps"]["right_to_left"] = 110e6
+    assert slow() == []
+
+
+# -- loads, windows, hosts --------------------------------------------------------------
+
+@pytest.mark.parametrize("chance, judged", [(0.0, True), (thirds.MOST_CHANCE, True), (0.051, False), (0.2, False)])
+def test_a_load_that_chance_leaves_open(findings, files, chance, judged):
+    files["workload.json"]["components"][0]["thirds_chance"] = chance
+    text, = [text for level, text in findings("load", files) if "last third" in text and level == "ok"]
+    assert ("whether the load is steady cannot be judged" in text) != judged
+    if chance == 0.2:
+        assert text.endswith("for up to 80% can be chance")
+
+
+def test_more_acknowledgements_than_counted(findings, files):
+    """One for each of 4,954 packets a second in place of every other one: 1.3 Mbit/s."""
+    left = files["queue"]["link"] == "left_to_right"
+    files["queue"].loc[left, "sent_bytes"] = files["queue"]["sent_bytes"] * 111 // 90
+    assert any(level == "ok" and "left_to_right carried 11.10 Mbit/s of 9.00" in text and "at most 1.31" in text
+               for level, text in findings("load", files))
+    files["queue"].loc[left, "sent_bytes"] = files["queue"]["sent_bytes"] * 114 // 111
+    assert findings("load", files)[0][0] == "suspect"
+
+
+def test_a_few_long_connections_may_wait_for_a_buffer(findings, files):
+    spoils.long_connections("rwnd_limited_us", 2, 20)(files)
+    assert findings("windows", files)[0][0] == "ok"
+    spoils.long_connections("rwnd_limited_us", 3, 20)(files)
+    assert findings("windows", files)[0][0] == "suspect"
+
+
+def test_hosts_that_are_to_send_large_packets(findings, files):
+    spoils.large_packets(files)
+    assert findings("stack", files)[0][0] == "suspect"
+    next(node for node in files["network.json"]["nodes"] if node["name"] == "n2")["gso"] = True
+    assert findings("stack", files)[0][0] == "ok"
+
+
+@pytest.mark.parametrize("jitter, level", [((1.1,), "ok"), ((0.9,), "invalid"), ((0.5, 90, 3), "ok"),
+                                           ((0.5, 90, 0.1), "invalid")])
+def test_jitter_that_does_not_show(findings, files, jitter, level):
+    spoils.jitter(*jitter)(files)
+    assert findings("idle_network", files)[0][0] == level
+
+
+def test_how_much_was_compared(findings, files):
+    for account in files["guest.json"]["accounts"]:
+        one, = account["ends"]
+        one.update(checked_bytes=one["checked_bytes"] // 10,
+                   unchecked_bytes=one["checked_bytes"] - one["checked_bytes"] // 10)
+    assert any("(10.0%) were compared" in text for _, text in findings("payload", files))
+
+
+def test_edges_are_read_with_the_bottlenecks(findings, files):
+    """Every 3 s, if every second is a reading: 2.5 s apart are 3."""
+    files["edge_queue"] = files["edge_queue"][files["edge_queue"]["t_us"] % 3_000_000 == 0]
+    probes = {**evidence_files.PROBES, "queue": {"interval_us": 1_000_000, "edge_interval_us": 2_500_000}}
+    assert findings("sampling", files, probes=probes)[0][0] == "ok"
+    assert findings("sampling", files)[0][0] == "suspect"
+
+
+def test_no_rows_are_no_crash(findings, files):
+    for check in ("sockets", "times", "unfinished", "instruments"):
+        for name in ("connections", "adus", "tcp_info", "queue", "edge_queue", "sojourn", "sojourn_hist"):
+            spoilt = {**files, name: files[name][:0]}
+            assert isinstance(files[name], pd.DataFrame)
+            findings(check, spoilt)

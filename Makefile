@@ -15,7 +15,7 @@ COMMON_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(SEEDS),--seeds '$(SEEDS)') $
 	$(if $(KERNEL),--kernel '$(KERNEL)')
 RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--quick)
 
-.PHONY: help setup kernel compare test test-kernels test-engines unit fuzz bench clean scenario-%
+.PHONY: help setup kernel compare test test-kernels test-engines test-vagrant unit fuzz bench clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
@@ -24,6 +24,7 @@ help:
 	@echo "make test            set up, build the guest kernel, run all tests"
 	@echo "make test-kernels    the same questions to kernel 6.1 and to the newest that Debian has (TESTBED_KERNELS=...)"
 	@echo "make test-engines    the same connections in the kernel, in ns-3 and in ns-2 (minutes)"
+	@echo "make test-vagrant    a virtual machine by Vagrant and libvirt, and ./run_all.sh --smoke in it (long without KVM)"
 	@echo "make unit            the tests that need no guest kernel"
 	@echo "make fuzz            tests of properties with thirty times the examples (FUZZ=100 for a hundred)"
 	@echo "make bench           speed and scale: ratios to real time, CPU per packet"
@@ -57,6 +58,10 @@ test-kernels: kernel
 
 test-engines: kernel
 	/usr/bin/python3 -m pytest tests/engines
+
+test-vagrant:
+	./setup.sh run test vagrant
+	tests/vagrant/private_libvirt.sh /usr/bin/python3 -m pytest tests/vagrant
 
 unit:
 	./setup.sh

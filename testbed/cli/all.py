@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
         for words in commands.values():
             print(shlex.join(["bin/testbed", *words]))
         return 0
-    engines.load(arguments.engine)          # of a name that does not exist there is no need to hear so often
+    engines.load_several(arguments.engine, {})      # of a name that does not exist there is no need to hear so often
     failed: dict[str, str] = {}
     for number, (name, words) in enumerate(commands.items(), start=1):
         print(f"== {number} of {len(commands)}: {shlex.join(['bin/testbed', *words])}", file=sys.stderr, flush=True)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Engine `host` in the virtual machine of Vagrantfile, driven over ssh.
+
+The first command creates the machine (`vagrant up`); every command brings the project's present code into it. A run's
+plan and workload go in, its raw tables come out; sealing, verdict and report are made here as for all engines.
+"""
+from __future__ import annotations
+
+import functools
+import hashlib
+import pathlib
+import shutil
+import tempfile
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from testbed import PROJECT_DIR, engines
+from testbed.engines.base import Capabilities, EngineBase, OnProgress, Problem, Report
+from testbed.engines.vagrant.inside import RUN
+from testbed.engines.vagrant.machine import INSIDE, Machine
+from testbed.errors import EnvironmentProblem, RunFailed
+from testbed.plan import Plan
+
+_HERE = pathlib.Path(__file__).parent
+
+
+class Engine(EngineBase):
+    """What it says of kernel and CCAs it has asked the machine for, once per command."""
+    capabilities = Capabilities(clock="real", parallel=False)
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        super().__init__(options)
+        self._machine = Machine()
+        self._facts: dict[str, Any] = {}
+
+    def problems(self) -> list[Problem]:
+        return self._machine.problems()
+
+    def prepare(self, report: Report) -> None:
+        self._machine.bring_up(report)
+        report("bringing the project into the virtual machine (vagrant rsync)")
+        self._machine.synchronise()
+        self._describe()
+        if self._facts["problems"]:
+            raise EnvironmentProblem("in the virtual machine: " + "; ".join(self._facts["problems"]))
+        if self._facts["code"] != self._inner.code_sha256():
+            raise EnvironmentProblem(f"the project in the virtual machine is not this one: does {PROJECT_DIR} reach "
+                                     f"{INSIDE} there? (vagrant rsync)")
+
+    def find(self) -> bool:
+        if not self._facts and self._machine.running():
+            self._describe()
+        return bool(self._facts)
+
+    def _describe(self) -> None:
+        self._facts = self._machine.ask({"do": "describe"})
+
+    @functools.cached_property
+    def _inner(self) -> EngineBase:
+        """The engine that runs inside, here only for what it knows of its code."""
+        return engines.load("host")
+
+    def state(self) -> str:
+        if not self._machine.created():
+            return "the first run creates the virtual machine (minutes)"
+        return "the virtual machine is there" + ("" if self._machine.running() else ", halted; the next run starts it")
+
+    def kernel_key(self) -> str:
+        return str(self._facts["kernel_key"])
+
+    def kernel_release(self) -> str:
+        return str(self._facts.get("kernel_release", ""))
+
+    def environment(self) -> dict[str, Any]:
+        return {**self._facts["environment"], "virtual_machine": self._facts["machine"]}
+
+    def code_sha256(self) -> str:
+        own = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(_HERE.glob("*.py"))]
+        return hashlib.sha256("\n".join([self._inner.code_sha256(), *own]).encode()).hexdigest()
+
+    def congestion_controls(self) -> Sequence[str]:
+        return [str(name) for name in self._facts["congestion_controls"]]
+
+    def build_module(self, source: str, report: Report) -> Any:
+        path = pathlib.Path(source).resolve()
+        if path.is_relative_to(PROJECT_DIR):                # is inside already
+            answer = self._machine.ask({"do": "build", "source": f"{INSIDE}/{path.relative_to(PROJECT_DIR)}"},
+                                       on_report=report)
+        else:
+            with tempfile.TemporaryDirectory(prefix="testbed-source-") as name:
+                (pathlib.Path(name) / path.name).symlink_to(path)
+                answer = self._machine.ask({"do": "build", "source": f"sent/{path.name}"}, send=pathlib.Path(name),
+                                           on_report=report)
+        return types.SimpleNamespace(**answer["module"])
+
+    def guest_dir(self, work_dir: pathlib.Path) -> str:
+        return str(self._facts["guest_dir"]).replace(RUN, self._place(work_dir))
+
+    @staticmethod
+    def _place(work_dir: pathlib.Path) -> str:
+        """The name of a run's folder inside, which no other run of any command has."""
+        return hashlib.sha256(str(work_dir.absolute()).encode()).hexdigest()[:16]
+
+    def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
+            on_progress: OnProgress) -> None:
+        on_progress("send", 0)
+        received = folder / "received"
+        with tempfile.TemporaryDirectory(prefix="testbed-vagrant-") as name:
+            sent = pathlib.Path(name)
+            (sent / "work").symlink_to(workload_dir.absolute())
+            plan.write(sent)
+            try:
+                self._machine.ask({"do": "run", "place": self._place(workload_dir)}, send=sent, receive=received,
+                                  on_progress=on_progress)
+                if not (received / "raw").is_dir():
+                    raise RunFailed("the virtual machine sent no raw data")
+            finally:
+                for part in ("log.txt", "raw"):
+                    if (received / part).exists():
+                        shutil.move(received / part, folder / part)
+                shutil.rmtree(received, ignore_errors=True)

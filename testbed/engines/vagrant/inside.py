@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The half in the virtual machine: one request of machine.py, carried out by engine `host`.
+
+Standard input: a JSON line {"do": ..., "bytes": n}, n bytes of an archive, then nothing until the other side goes away.
+Standard output: JSON lines {"progress": [phase, t_us]} and {"report": text}; last {"answer": ..., "bytes": n} or
+{"error": text, "bytes": n}, and n bytes of an archive.
+"""
+from __future__ import annotations
+
+import io
+import json
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import IO, Any
+
+#: what stands for a run's own folder in the path that `describe` gives
+RUN = "RUN"
+_ROOT = pathlib.Path("/var/tmp/tcp-testbed")
+_OLD_S = 24 * 3600
+_Send = Callable[[dict[str, Any]], None]
+
+
+def main() -> None:
+    """Carry out the one request that comes."""
+    from testbed.engines.vagrant import archive
+    from testbed.errors import TestbedError
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)                                   # what anything else prints is no part of the conversation
+    ears = os.fdopen(os.dup(0), "rb", buffering=0)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)
+    request = json.loads(_line(ears))
+    _ROOT.mkdir(mode=0o700, exist_ok=True)
+    place = _ROOT / str(request.get("place") or f"request-{os.getpid()}")
+    answer: dict[str, Any] = {}
+    try:
+        place.mkdir(mode=0o700)
+        if request["bytes"]:
+            archive.unpack(io.BytesIO(_exactly(ears, request["bytes"])), place / "sent")
+        threading.Thread(target=_watch, args=(ears,), daemon=True).start()
+        try:
+            answer = {"answer": _DO[request["do"]](request, place, lambda message: _send(out, message))}
+        except TestbedError as problem:
+            answer = {"error": str(problem)}
+        except OSError as problem:
+            answer = {"error": f"{problem.strerror}: {problem.filename}"}
+        except Exception:
+            answer = {"error": "a bug in the testbed:\n" + traceback.format_exc()}
+        _reply(out, answer, place / "reply")
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _describe(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict[str, Any]:
+    from testbed import engines, environment
+    for left in _ROOT.iterdir():                    # of a machine that was switched off in the middle
+        if left.stat().st_mtime < time.time() - _OLD_S:
+            shutil.rmtree(left, ignore_errors=True)
+    engine = engines.load("host")
+    problems = [f"{problem.message} ({problem.fix})" for problem in engine.problems()]
+    if problems:
+        return {"problems": problems, "code": engine.code_sha256()}
+    engine.prepare(lambda text: send({"report": text}))
+    return {"problems": [], "code": engine.code_sha256(), "kernel_key": engine.kernel_key(),
+            "kernel_release": engine.kernel_release(), "environment": engine.environment(),
+            "congestion_controls": list(engine.congestion_controls()), "machine": environment.this_machine(),
+            "guest_dir": engine.guest_dir(_ROOT / RUN / "sent" / "work")}
+
+
+def _build(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict[str, Any]:
+    from kernel import KernelError
+    from testbed import engines
+    from testbed.errors import RunFailed
+    source = request["source"] if os.path.isabs(request["source"]) else str(place / request["source"])
+    try:
+        module = engines.load("host").build_module(source, lambda text: send({"report": text}))
+    except (KernelError, RunFailed) as problem:
+        raise RunFailed(str(problem).replace(f"{place}/sent/", "")) from None
+    return {"module": {"name": module.name, "sha256": module.sha256, "warnings": module.warnings,
+                       "congestion_controls": list(module.congestion_controls), "file": None}}
+
+
+def _run(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict[str, Any]:
+    from testbed import engines, plan
+    reply = place / "reply"
+    reply.mkdir()
+    engines.load("host").run(plan.read(place / "sent"), place / "sent" / "work", reply, 0,
+                             lambda phase, t_us: send({"progress": [phase, t_us]}))
+    return {}
+
+
+_DO: dict[str, Callable[[dict[str, Any], pathlib.Path, _Send], dict[str, Any]]] = {
+    "describe": _describe, "build": _build, "run": _run}
+
+
+def _reply(out: IO[bytes], answer: dict[str, Any], folder: pathlib.Path) -> None:
+    from testbed.engines.vagrant import archive
+    with tempfile.TemporaryFile(dir=_ROOT) as file:
+        if folder.is_dir():
+            archive.pack(folder, file)
+        _send(out, {**answer, "bytes": file.tell()})
+        file.seek(0)
+        shutil.copyfileobj(file, out)
+        out.flush()
+
+
+def _send(out: IO[bytes], message: dict[str, Any]) -> None:
+    out.write(json.dumps(message).encode() + b"\n")
+    out.flush()
+
+
+def _line(stream: IO[bytes]) -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        line += _exactly(stream, 1)
+    return line
+
+
+def _exactly(stream: IO[bytes], count: int) -> bytes:
+    parts = []
+    while count:
+        part = stream.read(min(count, 1 << 20))
+        if not part:
+            raise SystemExit("the other side went away")
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def _watch(ears: IO[bytes]) -> None:
+    """End this process, with all cleaning up, when the other side goes away."""
+    while ears.read(1 << 10):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _end(*_signal: object) -> None:
+    sys.exit(143)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))
+    main()

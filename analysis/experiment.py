@@ -209,7 +209,9 @@ class Experiment:
             idle = next((one for one in self.idle if (one.seed, one.point) == (run.seed, run.point)), None)
             if idle is not None:
                 try:
-                    more = pd.DataFrame(slowdown.compute(run, self._usable_idle(idle)), columns=list(Metric._fields))
+                    # a Run of its own, so that the tables are freed afterwards
+                    more = pd.DataFrame(slowdown.compute(Run(run.path), self._usable_idle(idle)),
+                                        columns=list(Metric._fields))
                     known = pd.concat([known, more], ignore_index=True)
                 except TestbedError as error:
                     self.idle_problems[idle.name] = str(error)

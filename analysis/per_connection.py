@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import stats, style
+from analysis.completion import last_byte_us
 from analysis.runs import Run
 
 #: edges of the size classes, bytes
@@ -54,15 +55,17 @@ class Ratios(NamedTuple):
 
 def _connections(run: Run) -> pd.DataFrame | None:
     # a Run of its own, so that the table is freed afterwards
-    table = Run(run.path).frame("connections")
-    if table is None:
+    run = Run(run.path)
+    table = run.frame("connections")
+    last_us = None if table is None else last_byte_us(run, table)
+    if table is None or last_us is None:
         return None
     start, end = run.interval
     table = table[(table["scheduled_us"] >= start) & (table["scheduled_us"] < end)]
-    finished = table["status"].astype(str) == "finished"
+    failed = table["status"].astype(str).str.startswith("failed")
     return pd.DataFrame({**{name: table[name] for name in ("source", "conn")},
                          "bytes": table[["init_bytes_asked", "acc_bytes_asked"]].fillna(0).sum(axis=1),
-                         "time_us": (table["end_us"] - table["start_us"]).where(finished)})
+                         "time_us": (last_us[table.index] - table["start_us"]).mask(failed)})
 
 
 def _exchanges(run: Run) -> pd.DataFrame | None:
@@ -76,7 +79,7 @@ def _exchanges(run: Run) -> pd.DataFrame | None:
                          "bytes": table["bytes"], "time_us": table["delivered_us"] - table["sent_us"]})
 
 
-KINDS = (Kind("connections", "completion time of a connection, from its start to its end, with the waits of the "
+KINDS = (Kind("connections", "completion time of a connection, from its start to its last byte, with the waits of the "
               "applications; by bytes of both directions", ("source", "conn"), _connections),
          Kind("exchanges", "time of an exchange, from the write of a data unit to the moment when its last byte was "
               "read; by its bytes", ("source", "conn", "side", "index"), _exchanges))

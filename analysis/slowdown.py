@@ -2,8 +2,8 @@
 """Slowdown: a connection's completion time over that of the same connection alone on the idle network.
 
 The idle time is that of a companion run (testbed/idle.py) with the same seed: same sizes, waits, path and settings of
-hosts, under the experiment's first subject whatever the connection itself used. It contains the think times of
-the applications, as the completion time does.
+hosts, under the experiment's first subject whatever the connection itself used. Both end with the last byte
+(analysis/completion.py), and contain the think times of the applications before it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from analysis import sizes
+from analysis.completion import completion, last_byte_us
 from analysis.metrics import Metric
-from analysis.metrics.flow_completion import completion
 from analysis.runs import AnalysisError, Array, Run
 from analysis.sizes import Transfers
 from analysis.survival import kaplan_meier, mixture
@@ -39,6 +39,8 @@ def compute(run: Run, idle: Run) -> list[Metric]:
         if not (joined[name] == joined[f"{name}_idle"]).all():
             raise AnalysisError(f"{idle.path}: its connections are not those of {run.path}")
     transfers, idle_s = _with_idle(run, joined)
+    if transfers is None:
+        return []
     if not len(transfers.times):
         raise AnalysisError(f"{idle.path}: none of its connections begins in the measurement interval of {run.path}")
     factors = transfers._replace(times=transfers.times / idle_s)
@@ -48,24 +50,33 @@ def compute(run: Run, idle: Run) -> list[Metric]:
 def idle_times(idle: Run) -> pd.DataFrame:
     """Finished connections of a companion run that were alone: source, conn, bytes asked, idle_s.
 
-    AnalysisError when too many were not.
+    Alone: not open at the same time as another one. AnalysisError when too many were not.
     """
-    table = idle.frame("connections")
-    if table is None:
-        raise AnalysisError(f"{idle.path / 'raw/connections.csv.gz'}: file is missing")
-    table = table.sort_values("start_us", kind="stable", ignore_index=True)
+    table, last_us = _recorded(idle)
     start = table["start_us"].to_numpy(dtype=float)
     end = table["end_us"].where(table["status"].astype(str) == "finished", np.inf).to_numpy(dtype=float)
     before = np.concatenate([[-np.inf], np.maximum.accumulate(end)[:-1]])
     after = np.concatenate([start[1:], [np.inf]])
-    alone = np.isfinite(end) & (before <= start) & (end <= after)
+    alone = np.isfinite(end) & (before <= start) & (end <= after) & last_us.notna().to_numpy()
     if not len(table) or alone.mean() < _LEAST_ALONE:
         raise AnalysisError(f"{idle.path}: {int((~alone).sum())} of its {len(table)} connections were not alone on the "
                             "network, or did not finish")
-    return table[alone].assign(idle_s=(end - start)[alone] / 1e6)[[*_KEY, *_ASKED, "idle_s"]]
+    return table[alone].assign(idle_s=(last_us - start)[alone] / 1e6)[[*_KEY, *_ASKED, "idle_s"]]
 
 
-def _with_idle(run: Run, joined: pd.DataFrame) -> tuple[Transfers, Array]:
+def _recorded(idle: Run) -> tuple[pd.DataFrame, pd.Series]:
+    """(connections in the order of their starts, when the last byte of each was delivered)"""
+    table = idle.frame("connections")
+    if table is None:
+        raise AnalysisError(f"{idle.path / 'raw/connections.csv.gz'}: file is missing")
+    table = table.sort_values("start_us", kind="stable", ignore_index=True)
+    last_us = last_byte_us(idle, table)
+    if last_us is None:
+        raise AnalysisError(f"{idle.path / 'raw/adus.csv.gz'}: file is missing")
+    return table, last_us
+
+
+def _with_idle(run: Run, joined: pd.DataFrame) -> tuple[Transfers | None, Array]:
     """(transfers that begin in the measurement interval, the idle time of each)"""
     start, end = run.interval
     began_us = joined["start_us"].fillna(joined["scheduled_us"])

@@ -18,8 +18,9 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
                         "flow completion time (s)"):
         return []
     return [Figure(name, "Flow completion time against size", (
-        "Connections that started after warm-up, by the bytes that both ends were to send; think times of the "
-        "applications are part of it. Those unfinished at the end count for as long as they lasted (Kaplan and Meier). "
+        "From the start of a connection to its last byte, of those that started after warm-up, by the bytes that both "
+        "ends were to send; think times of the applications between these bytes are part of it. Those unfinished at "
+        "the end count for as long as they lasted (Kaplan and Meier). "
         "Points are medians, thin bars (with up to six controls, a little apart) reach from the lower to the upper "
         "quartile, all averaged over seeds; thick bars are the 95 % intervals of the medians over seeds. A median that "
         "was not reached is not drawn, and a bar whose end was not reached leaves the figure. Lower is better; classes "

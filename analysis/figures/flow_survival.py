@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The share of connections that are not finished yet, against the time since their start."""
+"""The share of connections whose last byte is not delivered yet, against the time since their start."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pandas as pd
 
 from analysis import gnuplot, stats, style
 from analysis.by_size import key_columns
+from analysis.completion import completion
 from analysis.experiment import Experiment, Row
 from analysis.figures import Figure
-from analysis.metrics.flow_completion import completion
-from analysis.runs import Array
+from analysis.runs import Array, Run
 from analysis.survival import Survival, kaplan_meier
 
 ORDER = 41
@@ -41,17 +41,19 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     several = max(len(found) for found in curves.values()) > 1
     spread = "means over seeds with their 95 % intervals" if several else \
         "of one run, with the 95 % interval (Greenwood) of connections that are independent of each other"
-    return [Figure(name, "Connections not finished yet",
-                   "Share of the connections that began after warm-up and are not finished a given time after their "
-                   "start, by Kaplan and Meier: those unfinished at the end of the run count for as long as they "
-                   f"lasted, failed ones for ever. Curves are {spread}. Lower is better. Where a curve is "
-                   f"flat at its end, what is left did not finish while it was seen.{experiment.drawn_note}")]
+    return [Figure(name, "Connections not completed yet",
+                   "Share of the connections that began after warm-up and whose last byte is not delivered a given "
+                   "time after their start, by Kaplan and Meier: those with bytes on the way at the end of the run "
+                   f"count for as long as they lasted, failed ones for ever. Curves are {spread}. Lower is better. "
+                   "Where a curve is flat at its end, what is left was not completed while it was seen."
+                   f"{experiment.drawn_note}")]
 
 
 def _curves(experiment: Experiment, row: Row) -> list[Survival]:
-    """Of each run in which some connection finished."""
+    """Of each run in which some connection was completed."""
     found = []
     for run in experiment.usable(row):
+        run = Run(run.path)     # of its own: its tables are large, and freed afterwards
         connections = run.frame("connections")
         transfers = None if connections is None else completion(run, connections)
         if transfers is not None and transfers.done.any():
@@ -85,5 +87,5 @@ def _script(experiment: Experiment, folder: Path, name: str, data: pd.DataFrame,
             f"set xtics ({style.log_ticks(low, high)})",
             "set ytics ('0.1 %%' 0.001, '1 %%' 0.01, '10 %%' 0.1, '100 %%' 1)",
             f"set key above left maxcols {key_columns(list(looks))} samplen 2",
-            "set xlabel 'time since the start (s)'", "set ylabel 'not finished'", gnuplot.plot(*bands, *lines)]
+            "set xlabel 'time since the start (s)'", "set ylabel 'not completed'", gnuplot.plot(*bands, *lines)]
     gnuplot.draw(folder, name, data, body)

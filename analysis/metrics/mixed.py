@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pandas as pd
 
+from analysis.completion import completion
 from analysis.metrics import Metric
-from analysis.metrics.flow_completion import completion
 from analysis.metrics.goodput import bytes_inside
 from analysis.runs import Run
 from analysis.survival import kaplan_meier
@@ -30,7 +30,7 @@ def compute(run: Run) -> list[Metric]:
         scope = f"cca_{name}"
         found += [Metric("goodput", scope, "Mbit/s", rate) for rate in _goodput(run, mine)]
         transfers = completion(run, mine)
-        if len(transfers.times):
+        if transfers is not None and len(transfers.times):
             estimate = kaplan_meier(transfers.times, transfers.done)
             found += [Metric("flow_completion_time_mean", scope, "s", estimate.restricted_mean(run.interval.seconds)),
                       Metric("flow_completion_time_p50", scope, "s", estimate.percentile(50)),

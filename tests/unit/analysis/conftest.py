@@ -44,3 +44,19 @@ def change():
         fixture.save(file, function(pd.read_csv(file)))
         fixture.seal(path)
     return rewrite
+
+
+@pytest.fixture
+def undelivered(change):
+    """Function: undelivered(run_dir, mask): the answers do not arrive in connections that `mask` of the table marks."""
+    import pandas as pd
+
+    def rewrite(path, mask):
+        table = pd.read_csv(path / "raw" / "connections.csv.gz")
+        mine = mask(table)
+        change(path, "connections", lambda table: table.assign(
+            status=table["status"].mask(mine, "unfinished"), end_us=table["end_us"].mask(mine)))
+        whose = pd.MultiIndex.from_frame(table[mine][["source", "conn"]])
+        change(path, "adus", lambda adus: adus.assign(delivered_us=adus["delivered_us"].mask(
+            (adus["side"] == "a") & pd.MultiIndex.from_frame(adus[["source", "conn"]]).isin(whose))))
+    return rewrite

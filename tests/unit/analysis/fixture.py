@@ -263,19 +263,23 @@ def _connections(shape, rng):
 
 
 def _adus(shape, connections):
-    """A request and a response per connection; more ADUs repeat the response's share."""
+    """A request and a response per connection; more ADUs repeat the response's share. The last arrives at the end."""
     parts = []
     for index in range(shape.adus_per_connection):
         side = "i" if index == 0 else "a"
         size = (connections["init_bytes_asked"] if index == 0 else
                 connections["acc_bytes_asked"] // (shape.adus_per_connection - 1))
-        sent = connections["connected_us"] + index * 25_000
+        sent = connections["connected_us"] + index * 22_500
         took = 20_000 + (size / shape.rate_bytes_per_us).round().astype(int)
-        delivered = (sent + took).astype("Int64")
-        delivered[delivered >= shape.duration_s * 1e6] = pd.NA
         parts.append(pd.DataFrame({
             "source": connections["source"], "conn": connections["conn"], "side": side,
-            "index": index, "bytes": size, "sent_us": sent, "delivered_us": delivered}))
+            "index": index, "bytes": size, "sent_us": sent, "delivered_us": sent + took}))
+    last = parts[-1]
+    last["delivered_us"] = connections["end_us"].astype("Int64").fillna(last["delivered_us"]).clip(
+        lower=last["sent_us"] + 1)
+    for part in parts:
+        part["delivered_us"] = part["delivered_us"].astype("Int64")
+        part.loc[part["delivered_us"] >= shape.duration_s * 1e6, "delivered_us"] = pd.NA
     return pd.concat(parts)
 
 

@@ -153,13 +153,12 @@ def test_missing_experiment_is_a_clear_error(tmp_path):
         build_report(tmp_path)
 
 
-def test_percentiles_that_were_not_reached_are_called_so(tmp_path, change):
+def test_percentiles_that_were_not_reached_are_called_so(tmp_path, undelivered):
     path = fixture.write_experiment(tmp_path / "demo", seeds=[1, 2, 3])
     for seed in (1, 2, 3):
         for subject in ("reno", "cubic"):
             if subject == "cubic" or seed == 1:
-                change(path / f"runs/{subject}-seed{seed}", "connections", lambda table: table.assign(
-                    status=table["status"].mask(table["conn"] % 2 > 0, "unfinished")))
+                undelivered(path / f"runs/{subject}-seed{seed}", lambda table: table["conn"] % 2 > 0)
     html = build_report(path).path.read_text()
     assert ">not reached</td>" in html and ">not reached in 1 of 3</td>" in html
     table = pd.read_csv(path / "report" / "tables" / "summary.csv").set_index(["subject", "metric", "scope"])
@@ -168,10 +167,9 @@ def test_percentiles_that_were_not_reached_are_called_so(tmp_path, change):
     assert "flow_completion_time_p95" not in set(compared["metric"])
 
 
-def test_connections_that_do_not_finish_stay_in_the_figure(tmp_path, change):
+def test_connections_that_do_not_finish_stay_in_the_figure(tmp_path, undelivered):
     path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1], shapes={"reno": NOISY})
-    change(path / "runs/reno-seed1", "connections", lambda table: table.assign(
-        status=table["status"].mask(table["conn"] % 2 > 0, "unfinished")))
+    undelivered(path / "runs/reno-seed1", lambda table: table["conn"] % 2 > 0)
     build_report(path)
     table = pd.read_csv(path / "report" / "figures" / "flow_survival.csv")
     assert table["reno share"].iloc[-1] > 0.3

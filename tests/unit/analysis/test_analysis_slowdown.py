@@ -17,19 +17,27 @@ from analysis.runs import AnalysisError, Run
 PAUSE_US = 20_000_000
 
 
-def alone(table):
-    """Every third connection of the interval, one after the other, each in half of its time."""
+def alone(change, path):
+    """Leave every third connection of the interval, one after the other, each in half of its time; closed 2 s later."""
+    table = pd.read_csv(path / "raw" / "connections.csv.gz")
     rows = table[(table["scheduled_us"] >= 2_000_000) & (table["status"] == "finished")][::3]
     took_us = (rows["end_us"] - rows["start_us"]) // 2
     start_us = pd.Series(range(len(rows)), index=rows.index) * PAUSE_US
-    return rows.assign(scheduled_us=start_us, start_us=start_us, connected_us=start_us, end_us=start_us + took_us)
+    rows = rows.assign(scheduled_us=start_us, start_us=start_us, connected_us=start_us,
+                       end_us=start_us + took_us + 2_000_000)
+    last_us = (rows["end_us"] - 2_000_000).to_numpy()
+    change(path, "connections", lambda _: rows)
+    change(path, "adus", lambda table: pd.concat([
+        rows[["source", "conn"]].assign(side=side, index=index, bytes=1, sent_us=last_us - 1000,
+                                        delivered_us=last_us - 500 * (1 - index))
+        for index, side in enumerate("ia")])[list(table)])
 
 
 @pytest.fixture
 def pair(tmp_path, change):
     """(run, companion): everything takes twice as long in the run."""
     run, idle = (fixture.write_run(tmp_path / name, subject="cubic") for name in ("cubic-seed1", "idle-cubic-seed1"))
-    change(idle, "connections", alone)
+    alone(change, idle)
     return run, idle
 
 
@@ -46,11 +54,10 @@ def test_twice_as_long_is_a_slowdown_of_two(pair):
     assert found["slowdown_connections", "all"] == len(table) > 50
 
 
-def test_unfinished_connections_count(pair, change):
+def test_unfinished_connections_count(pair, undelivered):
     """The largest of those that were drawn are still there at the end."""
     run, idle = pair
-    change(run, "connections", lambda table: table.assign(
-        status=table["status"].mask(table["acc_bytes_asked"] > 100_000, "unfinished")))
+    undelivered(run, lambda table: table["acc_bytes_asked"] > 100_000)
     found = computed(run, idle)
     assert found["slowdown_p50", "all"] == pytest.approx(2, rel=1e-4) and found["slowdown_p95", "all"] == math.inf
     assert found["slowdown_p50", "bytes_316228_to_1000000"] == math.inf
@@ -67,6 +74,12 @@ def test_strata_by_hand():
     found = {one.metric: one.value for one in slowdown._described(
         "all", factors, pd.Series([0.1] * 4 + [10.0] * 4).to_numpy(), (50, 51))}
     assert found["slowdown_p50"] == 2 and found["slowdown_p51"] == math.inf
+
+
+def test_companions_without_data_units_are_of_no_use(pair):
+    (pair[1] / "raw" / "adus.csv.gz").unlink()
+    with pytest.raises(AnalysisError, match="adus.csv.gz: file is missing"):
+        computed(*pair)
 
 
 def test_connections_that_were_not_alone_are_left_out(pair, change):
@@ -88,6 +101,8 @@ def test_connections_that_were_not_alone_are_left_out(pair, change):
     (lambda table: table.assign(conn=table["conn"] + 10**6), "none of its connections begins in")])
 def test_companions_of_no_use(pair, change, damage, says):
     change(pair[1], "connections", damage)
+    if says.startswith("none of"):
+        change(pair[1], "adus", damage)
     with pytest.raises(AnalysisError, match=says):
         computed(*pair)
 
@@ -100,7 +115,7 @@ def experiment(tmp_path, change, **options):
     for seed in (1, 2):
         identity = fixture.run_id("idle", seed)
         folder = fixture.write_run(tmp_path / "runs" / identity, seed, subject="reno")
-        change(folder, "connections", alone)
+        alone(change, folder)
         described["idle"].append({"id": identity, "name": f"idle-reno-seed{seed}", "subject": "reno", "seed": seed,
                                   "point": {}})
     fixture.write_json(path / "experiment.json", described)

@@ -37,9 +37,57 @@ def test_flow_completion_by_size(run_dir, values):
     assert found["flows_completed", "all"] == 200 - 2 - 2  # failed, still alive at the end
 
 
-def test_only_connections_started_after_warm_up_count(run_dir, values, change):
+def test_completion_ends_with_the_last_byte_and_lifetime_with_the_connection(run_dir, values, change):
+    """Connections that are closed a second after their last byte, one of a hundred failed.
+
+    Responses are of 10^2.6, 10^3.1, ... 10^5.6 bytes, as many of each: half of the connections are done with 10^4.1.
+    """
+    before = values(run_dir)
+    change(run_dir, "connections", lambda table: table.assign(end_us=table["end_us"] + 1_000_000))
+    found = values(run_dir)
+    median_s = (50_500 + round(10 ** 4.1)) / 1e6
+    assert all(found[key] == value for key, value in before.items() if key[0].startswith(("flow_c", "flows_c")))
+    assert found["flow_completion_time_p50", "all"] == pytest.approx(median_s)
+    assert before["connection_lifetime_p50", "all"] == pytest.approx(median_s)
+    assert found["connection_lifetime_p50", "all"] == pytest.approx(1 + median_s)
+    assert ("connection_lifetime_p95", "all") in found
+
+
+def test_what_is_open_but_delivered_is_completed(run_dir, values, change):
+    """None is closed; all but those that failed or still have bytes on the way are completed."""
+    before = values(run_dir)
     change(run_dir, "connections", lambda table: table.assign(
-        end_us=table["end_us"].where(table["start_us"] >= 2_000_000, 10**12)))
+        end_us=pd.NA, status=table["status"].where(table["status"].str.startswith("failed"), "unfinished")))
+    found = values(run_dir)
+    assert found["connections_finished_share", "all"] == 0 and found["connection_lifetime_p50", "all"] == math.inf
+    assert found["flow_completion_time_p50", "all"] == before["flow_completion_time_p50", "all"]
+    assert found["flows_completed", "all"] == before["flows_completed", "all"]
+
+
+def test_completion_by_hand(run_dir, values, change):
+    """Started at 3 s: the answer comes at 3.4 s, the last request at 3.9 s; closed at 5 s. The other lacks a unit."""
+    change(run_dir, "connections", lambda table: table.head(2).assign(
+        source=0, conn=[0, 1], scheduled_us=3_000_000, start_us=3_000_000, end_us=5_000_000, status="finished"))
+    change(run_dir, "adus", lambda table: table.head(5).assign(
+        source=0, conn=[0, 0, 0, 1, 1], side=["i", "a", "i", "i", "a"], sent_us=3_000_000,
+        delivered_us=[3_100_000, 3_400_000, 3_900_000, 3_100_000, pd.NA]))
+    found = values(run_dir)
+    assert found["flow_completion_time_p50", "all"] == pytest.approx(0.9)
+    assert found["flow_completion_time_p95", "all"] == math.inf and found["flows_completed", "all"] == 1
+    assert found["connection_lifetime_p95", "all"] == 2
+
+
+def test_runs_without_data_units_have_lifetimes_only(run_dir, values):
+    (run_dir / "raw" / "adus.csv.gz").unlink()
+    fixture.seal(run_dir)
+    found = values(run_dir)
+    assert found["connection_lifetime_p50", "all"] > 0
+    assert not [key for key in found if key[0].startswith(("flow_completion", "flows_completed"))]
+
+
+def test_only_connections_started_after_warm_up_count(run_dir, values, change):
+    change(run_dir, "adus", lambda table: table.assign(
+        delivered_us=table["delivered_us"].where(table["sent_us"] >= 2_000_000, 10**12)))
     assert values(run_dir)["flow_completion_time_mean", "all"] < 1
 
 
@@ -50,23 +98,21 @@ def test_shares_of_connections(run_dir, values):
     assert found["connections_finished_share", "all"] == 98
 
 
-def test_no_finished_connection_reaches_no_percentile(run_dir, values, change):
+def test_no_finished_connection_reaches_no_percentile(run_dir, values, undelivered):
     """Twenty connections a second that start in ten seconds, none of which ends: each counts with all ten."""
-    change(run_dir, "connections", lambda table: table.assign(status="unfinished"))
+    undelivered(run_dir, lambda table: table["conn"] >= 0)
     found = values(run_dir)
     assert found["connections_finished_share", "all"] == 0 and found["flows_completed", "all"] == 0
     assert found["flow_completion_time_p50", "all"] == math.inf
     assert found["flow_completion_time_mean", "all"] == pytest.approx(10)
 
 
-def test_unfinished_connections_are_not_left_out(run_dir, values, change):
+def test_unfinished_connections_are_not_left_out(run_dir, values, change, undelivered):
     """Large responses do not end: a sixth of all, and the slowest of those that would have."""
-    def cut(table):
-        large = table["acc_bytes_asked"] > 300_000
-        return table.assign(status=table["status"].mask(large, "unfinished"), end_us=table["end_us"].mask(large),
-                            acc_bytes_delivered=table["acc_bytes_delivered"].mask(large, 100_000))
     before = values(run_dir)
-    change(run_dir, "connections", cut)
+    undelivered(run_dir, lambda table: table["acc_bytes_asked"] > 300_000)
+    change(run_dir, "connections", lambda table: table.assign(acc_bytes_delivered=table["acc_bytes_delivered"].mask(
+        table["acc_bytes_asked"] > 300_000, 100_000)))
     found = values(run_dir)
     assert found["flow_completion_time_p50", "all"] == before["flow_completion_time_p50", "all"]
     assert found["flow_completion_time_mean", "all"] > 2 * before["flow_completion_time_mean", "all"]
@@ -92,6 +138,7 @@ def test_what_failed_is_never_finished(run_dir, values, change):
 def test_connections_that_could_not_start_wait_since_they_were_due(run_dir, values, change):
     change(run_dir, "connections", lambda table: table.assign(
         start_us=pd.NA, connected_us=pd.NA, end_us=pd.NA, status="unfinished"))
+    change(run_dir, "adus", lambda table: table.assign(sent_us=pd.NA, delivered_us=pd.NA))
     assert values(run_dir)["flow_completion_time_mean", "all"] == pytest.approx(10)
 
 

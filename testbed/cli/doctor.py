@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 from testbed import PROJECT_DIR, engines, store
@@ -80,6 +81,7 @@ def _repair(name: str) -> None:
     engine = engines.load(name)
     left = engine.leftovers()
     if left:
+        print(f"engine {name}: {left}; putting that back may take some minutes", file=sys.stderr, flush=True)
         engine.repair()
         print(f"  ok      engine {name}: {left}: put back")
 

@@ -120,9 +120,9 @@ class Journal:
         return problems
 
 
-def patient(attempt: Callable[[], bool]) -> bool:
-    """Try until it works, for as long as the kernel may need; whether it did."""
-    until = time.monotonic() + PATIENCE_S
+def patient(attempt: Callable[[], bool], longest_s: float | None = None) -> bool:
+    """Try until it works, for as long as the kernel may need (or so long); whether it did."""
+    until = time.monotonic() + (PATIENCE_S if longest_s is None else longest_s)
     while not attempt():
         if time.monotonic() > until:
             return False

@@ -14,6 +14,9 @@ from testbed.errors import EnvironmentProblem
 
 #: what the kernel loads by itself when a run asks for an interface, a qdisc, a filter, a dump of sockets or a CCA
 _BY_RUNS = re.compile(r"veth|ifb|(sch|cls|act|tcp)_\w+|(inet|tcp|udp|packet|raw)_diag")
+_CCA = re.compile(r"tcp_(?!diag|probe)\w+")
+#: how long connections last that were killed together with their network: their namespaces use a CCA as long
+_ORPHANS_S = 240.0
 #: what is in the CCAs' folder and is none
 _NO_CCA = {"diag", "probe"}
 _INIT_MODULE = {"x86_64": 175, "aarch64": 105}
@@ -70,11 +73,11 @@ def load(file: pathlib.Path) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(file))
 
 
-def remove_new(before: set[str], extra: set[str], patient: Callable[[Callable[[], bool]], bool]) -> list[str]:
+def remove_new(before: set[str], extra: set[str], patient: Callable[..., bool]) -> list[str]:
     """Unload what runs bring and was not there `before`, and all that needs nothing else; what cannot be is said.
 
     extra: names of modules from outside of the kernel. Modules that have nothing to do with runs stay, whoever
-    loaded them meanwhile.
+    loaded them meanwhile. patient(attempt[, seconds]): journal.patient.
     """
     by_name = {name.replace("-", "_") for name in extra}         # as the kernel spells them
 
@@ -95,6 +98,9 @@ def remove_new(before: set[str], extra: set[str], patient: Callable[[Callable[[]
         return not known & loaded().keys()
 
     if patient(removed):
+        return []
+    if all(_CCA.fullmatch(name) or name in by_name for name in known & loaded().keys()) \
+            and patient(removed, _ORPHANS_S):
         return []
     return [f"module {name} is in use" for name in sorted(known & loaded().keys())]
 

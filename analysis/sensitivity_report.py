@@ -35,19 +35,20 @@ class Cell(NamedTuple):
     changed: str
 
 
-def write(found: Sensitivity, titles: Mapping[str, str], left_out: Sequence[tuple[str, str]], command: str) -> Path:
+def write(found: Sensitivity, titles: Mapping[str, str], left_out: Sequence[tuple[str, str]], command: str,
+          quick: bool = False) -> Path:
     """Write experiment/sensitivity/ with index.html, tables/ and figures/; returns the path of the page.
 
-    titles: {label of a variation: what it is, in words}; left_out: (label, reason). AnalysisError when it cannot be
-    written.
+    titles: {label of a variation: what it is, in words}; left_out: (label, reason); quick: runs are shortened, and the
+    page says so. AnalysisError when it cannot be written.
     """
     folder = found.experiment.path / FIGURE
     with scratch(folder) as building:
         (building / "tables").mkdir()
         frame(found).to_csv(building / "tables" / "sensitivity.csv", index=False, float_format="%.10g")
         svg = _draw(found, building / "figures")
-        (building / "index.html").write_text(_page(found, titles, left_out, command, svg), encoding="utf-8",
-                                             errors="replace")
+        (building / "index.html").write_text(_page(found, titles, left_out, command, svg, quick),
+                                             encoding="utf-8", errors="replace")
         put_in_place(building, folder)
     return folder / "index.html"
 
@@ -113,7 +114,7 @@ def _aligned(rows: list[list[str]]) -> Iterator[str]:
 
 
 def _page(found: Sensitivity, titles: Mapping[str, str], left_out: Sequence[tuple[str, str]], command: str,
-          svg: bytes) -> str:
+          svg: bytes, quick: bool) -> str:
     tables = []
     for subject in found.experiment.subjects[1:]:
         base = [one for one in found.base if one.subject == subject]
@@ -123,7 +124,7 @@ def _page(found: Sensitivity, titles: Mapping[str, str], left_out: Sequence[tupl
     seeds = sorted({run.seed for run in found.experiment.usable_runs})
     return str(templates().get_template("sensitivity.html.j2").render(
         experiment=found.experiment, reference=found.reference, tables=tables, summary=summary(found),
-        left_out=left_out, command=command, figure=base64.b64encode(svg).decode(), name=FIGURE,
+        left_out=left_out, command=command, quick=quick, figure=base64.b64encode(svg).decode(), name=FIGURE,
         seeds=report_tables.seed_list(seeds), margin=f"{100 * found.margin:g}",
         confidence=f"{100 * stats.CONFIDENCE:g}"))
 

@@ -8,8 +8,8 @@
 Congestion controls are compared with the first one. What is changed are the knobs, files in knobs/: jitter of hosts,
 initial window, offloads, costs of the CPU, timer ticks, headers that count, ...; what does not concern the scenario's
 traffic is left out. With --quick, runs are the scenario's short version, shortened to 15 s of virtual time. Another
-kernel (hz) is used if it is built, or if --only asks for it. The same command after an interruption goes on where it
-was. docs/sensitivity.md says what is computed.
+kernel (hz) is used if it is built, or if --only asks for it. Default are five seeds, with --quick three. The same
+command after an interruption goes on where it was. docs/sensitivity.md says what is computed.
 """
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from testbed.store import Store, results_dir
 
 HELP = "say which conclusions survive other settings of hosts, traffic and kernel"
 SEEDS = 5
-QUICK_S = 15
+#: with --quick, of runs shortened to so many seconds: a dozen knobs stay within ten minutes on two CPUs
+QUICK_SEEDS, QUICK_S = 3, 15
 _PARTS = ("prefill", "warmup", "test")
 #: as the analysis calls the axis and the scenario that is not changed
 _AXIS, _AS_IT_IS = "knob", "as-it-is"
@@ -55,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
     subjects = ccas.parse(arguments.cca if arguments.cca is not None else ",".join(base.scenario.default_ccas))
     if len(subjects) < 2:
         raise UsageError("--cca: two congestion controls or more are needed to compare")
-    seeds = _runs.seeds(arguments.seeds or str(SEEDS))
+    seeds = _runs.seeds(arguments.seeds or str(QUICK_SEEDS if arguments.quick else SEEDS))
     executor_class = executors.load(arguments.executor)
     engine = engines.load(arguments.engine, options)
     variations, left_out = base.variations(chosen)
@@ -144,7 +145,7 @@ def _report(folder: pathlib.Path, arguments: argparse.Namespace, titles: dict[st
     from analysis.sensitivity import Sensitivity
     found = Sensitivity(Experiment(folder), arguments.margin, tuple(arguments.metric))
     path = sensitivity_report.write(found, titles, [(one.label, one.reason) for one in left_out],
-                                    shlex.join(_command(arguments)))
+                                    shlex.join(_command(arguments)), arguments.quick)
     for line in sensitivity_report.lines(found):
         print(line)
     for one in left_out:

@@ -116,9 +116,10 @@ def test_factors_have_their_own_neutral_value():
 
 def test_page_table_and_figure(found):
     page = sensitivity_report.write(found, {"jitter": "jitter of <hosts>"}, [("hz-100", "not built & not asked for")],
-                                    "bin/testbed sensitivity x")
+                                    "bin/testbed sensitivity x", quick=True)
     html = page.read_text()
-    for words in ("jitter of &lt;hosts&gt;", "not built &amp; not asked for", "flips", "cubic against reno"):
+    for words in ("Made with <code>--quick</code>", "jitter of &lt;hosts&gt;", "not built &amp; not asked for", "flips",
+                  "cubic against reno"):
         assert words in html
     for name in ("sensitivity.svg", "sensitivity.png", "sensitivity.gp", "sensitivity.csv"):
         assert (page.parent / "figures" / name).stat().st_size > 0

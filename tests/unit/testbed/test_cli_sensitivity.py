@@ -90,6 +90,12 @@ def test_five_seeds_of_the_scenarios_congestion_controls_by_default(asked):
         "reno", "cubic", "bbr"}
 
 
+@pytest.mark.parametrize("words, seeds", [([], {1, 2, 3}), (["--seeds", "2"], {1, 2})])
+def test_quick_takes_three_seeds_unless_others_are_asked_for(asked, words, seeds):
+    plans, _ = asked("--quick", "--only", "fq", *words)
+    assert {plan.seed for plan in plans} == seeds
+
+
 def test_another_kernel_only_if_it_is_there_or_asked_for(asked):
     plans, left_out = asked("--seeds", "1")
     assert left_out["hz-250"] == "the guest kernel is not built yet; --only hz prepares it"

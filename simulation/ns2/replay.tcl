@@ -143,8 +143,8 @@ proc two_way_agent {node kind} {
 
 # Nothing tells that a connection is established but the number of the byte that was acknowledged.
 proc wait_connected {a started} {
-    global ns tcp peer_of record poll_share state ended
-    if {$ended} {
+    global ns tcp poll_share state ended
+    if {$ended || $state($a) ne "connecting"} {
         return
     }
     if {[$tcp($a) set ack_] < 0} {
@@ -152,11 +152,29 @@ proc wait_connected {a started} {
         at_s [expr {[$ns now] + max(0.0002, $poll_share * $taken_s)}] [list wait_connected $a $started]
         return
     }
-    set record($a,connected) [now_us]
+    established $a [now_us]
+}
+
+proc established {a when_us} {
+    global record state peer_of
+    set record($a,connected) $when_us
     set state($a) data
     go_on $a
     # the acceptor knows when the acknowledgement, or the data with it, has come
     wait_accepted $peer_of($a) [now_us]
+}
+
+# First data of an initiator have come: it was established, and had sent them, half a round trip ago at the latest.
+proc established_before {a} {
+    global record state sent column source_of source_order
+    lassign $source_of($a) source side index
+    set latest_us [expr {[now_us] - [value $source_order($source) base_rtt_us] / 2}]
+    if {$state($a) eq "connecting"} {
+        established $a $latest_us
+    }
+    set first $source,$side,[lindex $column($source,$side,first) $index]
+    set record($a,connected) [expr {min($record($a,connected), $latest_us)}]
+    set sent($first) [expr {min($sent($first), $latest_us)}]
 }
 
 proc wait_accepted {b since} {
@@ -217,7 +235,7 @@ proc begin_op {end} {
 }
 
 proc received {end bytes} {
-    global got mark expected peer_op peer_last delivered column source_of state ended
+    global got mark expected peer_op peer_last delivered column source_of peer_of state ended
     if {$ended} {
         return
     }
@@ -225,6 +243,9 @@ proc received {end bytes} {
         set state($end) data
     }
     lassign $source_of($end) source side index
+    if {$side eq "a" && $got($end) == 0} {
+        established_before $peer_of($end)
+    }
     set peer [expr {$side eq "i" ? "a" : "i"}]
     set got($end) [expr {min($got($end) + $bytes, $expected($end))}]
     while {$mark($end) >= 0 && $got($end) >= $mark($end)} {

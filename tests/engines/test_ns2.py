@@ -119,3 +119,15 @@ def test_a_script_that_fails(tmp_path, monkeypatch):
 def test_a_missing_program(monkeypatch):
     monkeypatch.setattr(ns2, "_PROGRAM", "/nowhere/ns")
     assert [(p.message, p.fix) for p in engines.load("ns2").problems()] == [("ns-2 is missing", "apt-get install ns2")]
+
+
+def test_nothing_is_delivered_before_it_is_sent(run_in):
+    """Where a SYN is lost, the driver finds out late that a connection is established: not after its data arrive."""
+    finished = run_in("ns2", small_scenario(
+        traffic={"kind": "tmix", "target": "right_to_left", "load": "80 %", "reverse_load": "60 %"},
+        **{"topology.central.queue": {"kind": "pfifo", "limit": 8}, "timing.test": "7 s"}))
+    connections = finished.table("connections").query("connected_us.notna()")
+    late = connections.query("connected_us - start_us > 1000000")
+    assert len(late) > 3                # their SYN was lost
+    units = finished.table("adus").query("delivered_us.notna()")
+    assert (units["delivered_us"] - units["sent_us"]).min() >= 10_000

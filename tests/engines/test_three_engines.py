@@ -28,7 +28,9 @@ def compared(runs):
     adus = [run.table("adus")[["source", "conn", "side", "index", "bytes"]] for run in runs.values()]
     for other in adus[1:]:
         pd.testing.assert_frame_equal(adus[0], other)
-    assert {name: run.json("verdict.json")["verdict"] for name, run in runs.items()} == dict.fromkeys(runs, "valid")
+    # of one connection in ns-3 the acceptor, which speaks first, never does (docs/simulators.md)
+    reasons = {name: {reason["check"] for reason in run.json("verdict.json")["reasons"]} for name, run in runs.items()}
+    assert reasons.pop("ns3") <= {"stalled"} and not any(reasons.values()), reasons
     return tables, finished
 
 

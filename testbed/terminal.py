@@ -13,6 +13,7 @@ import pathlib
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import termios
 import time
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from testbed.errors import RunFailed, UsageError
+from testbed.files import write_text
 
 #: Ctrl-], as telnet has it: ends a session whose guest does not listen any more
 ESCAPE = b"\x1d"
@@ -54,7 +56,8 @@ def afterwards(folder: pathlib.Path) -> Iterator[None]:
             os.setsid()
             os.read(waiting, 1)             # nothing ever comes: until nobody holds the other end
             if before:
-                termios.tcsetattr(0, termios.TCSADRAIN, before)
+                with contextlib.suppress(termios.error):        # it may be that which went away
+                    termios.tcsetattr(0, termios.TCSADRAIN, before)
             _remove(folder)
         finally:
             os._exit(0)
@@ -83,44 +86,49 @@ def _remove(folder: pathlib.Path) -> None:
         time.sleep(0.1)
 
 
-def connect(start: Callable[[int], Process], mark: bytes, source: str) -> Process:
+def connect(start: Callable[[int, int], Process], mark: bytes, source: str, size_file: pathlib.Path | None = None
+            ) -> Process:
     """Relay between our standard files and a process until it ends; returns it, ended or about to.
 
-    start(fd): starts it with a terminal; mark: what it says there when it is ready; source: "keys" of the user's
-    terminal, "lines" or "nothing". Raises Ended on ESCAPE, RunFailed if it does not get ready.
+    start(fd, out): starts it with a terminal, and where what it says goes; mark: what it says when it is ready;
+    source: "keys" of the user's terminal, "lines" or "nothing"; size_file: for who can only read from terminals, and
+    does not hear of their size: out is then a pipe, and in this file are the numbers of rows and columns. Raises
+    Ended on ESCAPE, RunFailed if it does not get ready.
     """
     master, slave = os.openpty()
+    said, out = os.pipe() if size_file else (master, slave)
     try:
         tty.setraw(slave)
-        try:
-            process = start(slave)
-        finally:
-            os.close(slave)
-        os.set_blocking(master, False)
-        if not _wait_until_ready(master, process, mark):
-            return process
-        if source != "keys":
-            _Relay(master, process, _Lines() if source == "lines" else None).run()
-            return process
-        with _window_size(master):
-            tty.setraw(0, termios.TCSADRAIN)
-            _Relay(master, process, _Keys()).run()
-        return process
+        with _window_size(master, size_file) if source == "keys" else contextlib.nullcontext():
+            try:
+                process = start(slave, out)
+            finally:
+                for fd in {slave, out}:
+                    os.close(fd)
+            for fd in (master, said):
+                os.set_blocking(fd, False)
+            if _wait_until_ready(said, process, mark):
+                if source == "keys":
+                    tty.setraw(0, termios.TCSADRAIN)
+                reader = _Keys() if source == "keys" else _Lines() if source == "lines" else None
+                _Relay(master, said, process, reader).run()
     finally:
-        os.close(master)
+        for fd in {master, said}:
+            os.close(fd)
+    return process
 
 
-def _wait_until_ready(master: int, process: Process, mark: bytes) -> bool:
+def _wait_until_ready(said: int, process: Process, mark: bytes) -> bool:
     """False if it ended before it was ready."""
     end = time.monotonic() + _READY_S
     while time.monotonic() < end:
-        readable, _, _ = select.select([master], [], [], 0.2)
-        said = _read(master, len(mark)) if readable else None
-        if said == mark:
+        readable, _, _ = select.select([said], [], [], 0.2)
+        heard = _read(said, len(mark)) if readable else None
+        if heard == mark:
             return True
         if process.poll() is not None:
             return False
-        if said == b"":
+        if heard == b"":
             time.sleep(0.05)                # it has closed the terminal, and is about to end
     raise RunFailed(f"the guest did not get ready within {_READY_S} s")
 
@@ -136,11 +144,14 @@ def _read(fd: int, most: int) -> bytes | None:
 
 
 @contextlib.contextmanager
-def _window_size(master: int) -> Iterator[None]:
+def _window_size(master: int, size_file: pathlib.Path | None) -> Iterator[None]:
     """The guest's terminal is as large as ours, all the time."""
     def copy(_number: int = 0, _frame: types.FrameType | None = None) -> None:
         with contextlib.suppress(OSError):
-            fcntl.ioctl(master, termios.TIOCSWINSZ, fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8)))
+            size = fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8))
+            fcntl.ioctl(master, termios.TIOCSWINSZ, size)
+            if size_file:
+                write_text(size_file, "{} {}".format(*struct.unpack("HH", size[:4])))
     before = signal.signal(signal.SIGWINCH, copy)
     try:
         copy()
@@ -185,16 +196,16 @@ class _Lines:
 class _Relay:
     """Bytes both ways. What the guest has not taken yet keeps us from reading more."""
 
-    def __init__(self, master: int, process: Process, input_: _Keys | _Lines | None) -> None:
-        self._master, self._process, self._input = master, process, input_
+    def __init__(self, master: int, said: int, process: Process, input_: _Keys | _Lines | None) -> None:
+        self._master, self._said, self._process, self._input = master, said, process, input_
         self._pending = b""
 
     def run(self) -> None:
         """Until the process ends."""
         while True:
-            reads = [self._master, *([0] if self._input and not self._pending else [])]
+            reads = [self._said, *([0] if self._input and not self._pending else [])]
             readable, writable, _ = select.select(reads, [self._master] if self._pending else [], [], 0.2)
-            if self._master in readable and self._show() == b"" and self._ended():
+            if self._said in readable and self._show() == b"" and self._ended():
                 return
             if 0 in readable:
                 self._take()
@@ -209,7 +220,7 @@ class _Relay:
         return self._process.returncode is not None
 
     def _show(self) -> bytes | None:
-        said = _read(self._master, 1 << 16)
+        said = _read(self._said, 1 << 16)
         rest = memoryview(said or b"")
         while rest:
             rest = rest[os.write(1, rest):]

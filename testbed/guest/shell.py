@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Mininet's command line on a scenario's network: what `testbed shell` opens, on this process's terminal."""
+import codecs
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -26,6 +27,9 @@ def run(job: dict[str, Any], work_dir: str, ready: Callable[[], object]) -> bool
             machine.sysctl(name, value)
         congestion_controls.make_available(job, work_dir, machine)
         with Network(job["network"], job["sysctls"], job["timer_period_us"]) as network:
+            for node in network.net.hosts:
+                # Mininet's would end everything at the first byte that is no text
+                node.decoder = codecs.getincrementaldecoder("utf-8")("replace")
             ready()
             if session["interactive"]:
                 print(session["welcome"], flush=True)

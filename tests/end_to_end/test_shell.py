@@ -37,10 +37,10 @@ class Shell:
 
     def run(self, *arguments, given="", closed=False):
         """Without a terminal: (exit code, output, errors)."""
-        done = subprocess.run([PROJECT / "bin/testbed", "shell", *arguments], env=self.environment, text=True,
+        done = subprocess.run([PROJECT / "bin/testbed", "shell", *arguments], env=self.environment,
                               capture_output=True, timeout=_TIMEOUT_S,
-                              **({"stdin": subprocess.DEVNULL} if closed else {"input": given}))
-        return done.returncode, done.stdout, done.stderr
+                              **({"stdin": subprocess.DEVNULL} if closed else {"input": given.encode()}))
+        return done.returncode, done.stdout.decode().replace("\r\n", "\n"), done.stderr.decode()
 
     def processes(self):
         """Of guests, and of what looks after them: those with our folder in their environment."""
@@ -96,7 +96,7 @@ def test_a_session_on_the_access_link(shell):
     assert "qdisc tbf 1: dev r1-eth0 root" in queues and "limit 850p" in queues
     assert "net.ipv4.tcp_congestion_control = mine" in answer(child, "n4 sysctl net.ipv4.tcp_congestion_control")
 
-    answer(child, "n4 iperf3 -s -D")
+    answer(child, "n4 iperf3 -s &")
     assert "iperf Done." in answer(child, "n1 iperf3 -c n4 -n 200K")
     assert "iperf Done." in answer(child, "n1 iperf3 -C cubic -c n4 -n 200K")
 
@@ -111,6 +111,9 @@ def test_a_session_on_the_access_link(shell):
     child.setwinsize(41, 123)
     child.expect_exact(PROMPT)                  # readline draws it again in the new width
     assert "41 123" in answer(child, "sh stty size")
+
+    # more than any buffer on the way holds
+    assert len(answer(child, "n1 seq 1 30000").split("\n")) == 30_002
 
     # cursor left, inserted in between, and the line again from the history
     assert "abcd\n" in answer(child, "n1 echo abd\x1b[Dc").replace("\x08", "")
@@ -134,6 +137,14 @@ def test_kill_nine_leaves_nothing_and_the_terminal_as_it_was(shell):
     child.wait()
     shell.assert_nothing_left()
     assert termios.tcgetattr(child.child_fd) == settings
+
+
+def test_a_terminal_that_goes_away(shell):
+    child = shell.open("access-link")
+    child.expect_exact(PROMPT)
+    child.close(force=False)
+    assert child.exitstatus == 129
+    shell.assert_nothing_left()
 
 
 def test_a_guest_that_is_killed(shell):
@@ -179,9 +190,9 @@ def test_interrupted_while_it_starts(shell):
 def test_commands_from_a_pipe(shell):
     """A command does not read what comes after it, and what a terminal would take for a command is just a byte."""
     code, output, errors = shell.run("access-link", given="n1 echo 'a\tb' | od -An -c\n\n# nothing\n"
-                                                          "sh cat; echo two\nn2 echo last")
+                                                          "sh cat; echo two\nn2 printf '\\377\\n'\nn2 echo last")
     assert (code, errors) == (0, "")
-    assert output == "   a  \\t   b  \\n\ntwo\nlast\n"
+    assert output == "   a  \\t   b  \\n\ntwo\n\N{REPLACEMENT CHARACTER}\nlast\n"
     shell.assert_nothing_left()
 
 

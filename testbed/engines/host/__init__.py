@@ -155,7 +155,7 @@ class Engine(KernelEngine):
     def converse(self, work_dir: pathlib.Path, log_path: pathlib.Path, reading: str) -> None:
         def carry_out(command: list[str]) -> None:
             with contextlib.ExitStack() as ending:
-                def start(fd: int) -> subprocess.Popen[bytes]:
+                def start(fd: int, out: int) -> subprocess.Popen[bytes]:
                     with open(log_path, "wb") as log:
                         process = subprocess.Popen(command, stdin=fd, stdout=log, stderr=subprocess.STDOUT, cwd="/",
                                                    start_new_session=True)

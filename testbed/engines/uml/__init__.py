@@ -130,16 +130,17 @@ class Engine(KernelEngine):
 
     def converse(self, work_dir: pathlib.Path, log_path: pathlib.Path, reading: str) -> None:
         memory = _memory()
-        command = self._command(work_dir, memory, virtual_time=False, options=["con1=fd:0"])
+        command = self._command(work_dir, memory, virtual_time=False, options=["con1=fd:0,fd:1"])
         started: list[subprocess.Popen[bytes]] = []
 
-        def start(fd: int) -> subprocess.Popen[bytes]:
+        def start(fd: int, out: int) -> subprocess.Popen[bytes]:
             with open(log_path, "wb") as log:
                 started.append(subprocess.Popen(command, cwd=work_dir, env=guest.environment(memory), stdin=fd,
-                                                stdout=log, stderr=subprocess.STDOUT, start_new_session=True))
+                                                stdout=out, stderr=log, start_new_session=True))
             return started[0]
         try:
-            terminal.connect(start, READY, reading)
+            # a guest does not always hear of it when a full terminal takes more, but of pipes it does
+            terminal.connect(start, READY, reading, size_file=work_dir / init.SIZE)
         finally:
             for process in started:
                 guest.kill_session(process)

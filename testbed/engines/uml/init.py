@@ -8,10 +8,14 @@ reached through the host's /proc/self, so that no path of the host's is seen her
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import signal
+import struct
 import sys
+import termios
+import time
 import traceback
 from typing import Any
 
@@ -23,6 +27,9 @@ WORK_DIR = "/run/testbed"
 PROJECT_DIR = "/run/project"
 #: where somebody talks to the guest, if anybody does
 TERMINAL = "/dev/tty1"
+#: file in the work folder: rows and columns of it
+SIZE = "terminal-size"
+_LOOK_EVERY_S = 0.2
 
 #: as the host sees them
 _HOST_PROJECT_DIR, _HOST_WORK_DIR = "/proc/self/fd/9", "/proc/self/cwd"
@@ -95,9 +102,27 @@ def _in_session(job: dict[str, Any]) -> None:
             _note_failure(problem)
         finally:
             os._exit(0)
-    _, ended = os.waitpid(pid, 0)
+    terminal, size = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY), ""
+    while True:
+        there, ended = os.waitpid(pid, os.WNOHANG)
+        if there:
+            break
+        now = _read(SIZE)
+        if now != size:
+            size, (rows, columns) = now, map(int, now.split())
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        time.sleep(_LOOK_EVERY_S)
     if os.WIFSIGNALED(ended):
         raise RuntimeError(f"the shell was killed by {signal.Signals(os.WTERMSIG(ended)).name}")
+
+
+def _read(name: str) -> str:
+    """What a file in the work folder says; nothing if it is not there."""
+    try:
+        with open(os.path.join(WORK_DIR, name), encoding="ascii") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
 
 
 if __name__ == "__main__":

@@ -30,13 +30,14 @@ def test_the_escape_counts_only_by_itself():
 
 
 def started(program):
-    def start(fd):
-        return subprocess.Popen([sys.executable, "-c", program], stdin=fd, stdout=fd)
+    def start(fd, out):
+        return subprocess.Popen([sys.executable, "-c", program], stdin=fd, stdout=out)
     return start
 
 
-def test_what_is_said_after_the_mark_is_shown(capfd):
-    process = terminal.connect(started("print('!hello', end='')"), b"!", "nothing")
+@pytest.mark.parametrize("pipe", [False, True])
+def test_what_is_said_after_the_mark_is_shown(capfd, tmp_path, pipe):
+    process = terminal.connect(started("print('!hello', end='')"), b"!", "nothing", tmp_path / "size" if pipe else None)
     assert process.wait() == 0
     assert capfd.readouterr().out == "hello"
 

@@ -22,7 +22,7 @@ if [ "${1:-}" != --inside ]; then
     # when the command ends, its process namespace ends: libvirtd, dnsmasq and QEMU with it
     unshare --net --mount --pid --fork --kill-child --mount-proc "$0" --inside "$work" "$@" &
     inside=$!
-    trap 'kill "$inside" 2>/dev/null || true; wait "$inside" || true; rm -rf "$work"' EXIT
+    trap 'kill -KILL "$inside" 2>/dev/null || true; wait "$inside" || true; rm -rf "$work"' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
     until child=$(pgrep -P "$inside") && [ -e "$work/inside" ]; do sleep 0.1; done

@@ -87,6 +87,7 @@ def test_half_written_gzip_names_the_file(run_dir, name):
 HEADER = ",".join(raw_tables.TABLES["queue"].names()).encode()
 
 
+# without ids the names would have the time in them, as gzip's header does
 @pytest.mark.parametrize("content, message", [
     (b"plain text", "gzip"),
     (gzip.compress(b""), "no header"),
@@ -94,7 +95,7 @@ HEADER = ",".join(raw_tables.TABLES["queue"].names()).encode()
     (gzip.compress(HEADER + b"\n0,right_to_left,0,0,0,0,0\n10,right_to_left,15"), "queue.csv.gz"),
     (gzip.compress(HEADER + b"\nzero,right_to_left,0,0,0,0,0\n"), "zero"),
     (gzip.compress(HEADER + b"\n" + b"9" * 40 + b",right_to_left,0,0,0,0,0\n"), "queue.csv.gz"),
-])
+], ids=["no gzip", "empty", "other columns", "half a row", "no number", "too large a number"])
 def test_other_damage_names_the_file(run_dir, content, message):
     (run_dir / "raw" / "queue.csv.gz").write_bytes(content)
     with pytest.raises(AnalysisError, match="queue.csv.gz") as caught:

@@ -20,8 +20,8 @@ _SUPPORT = {"__init__", "base", "end_hosts", "link", "losses", "mn", "namespace"
 
 def names() -> list[str]:
     """Names of all topologies, as scenarios spell them."""
-    folder = pathlib.Path(__file__).parent
-    return sorted(f.stem.replace("_", "-") for f in folder.glob("[a-z]*.py") if f.stem not in _SUPPORT)
+    files = [file for folder in __path__ for file in pathlib.Path(folder).glob("[a-z]*.py")]
+    return sorted({file.stem.replace("_", "-") for file in files if file.stem not in _SUPPORT})
 
 
 def load(name: object) -> "type[EmulatedTopo]":

@@ -60,8 +60,8 @@ def test_verdict_is_valid(greedy_run):
     assert verdict["verdict"] == "valid", verdict["reasons"]
     # every check of one TCP flow looked at something
     assert {c["check"] for c in verdict["checks"] if c["level"] == "ok"} == {
-        "ccas", "conservation", "delivered", "edges", "idle_network", "littles_law", "losses", "minimum", "payload",
-        "sampling", "settings", "stack", "stalled", "windows"}
+        "ccas", "conservation", "delivered", "devices", "edges", "idle_network", "instruments", "littles_law", "losses",
+        "minimum", "payload", "sampling", "settings", "sockets", "stack", "stalled", "windows"}
 
 
 @pytest.fixture(scope="module")

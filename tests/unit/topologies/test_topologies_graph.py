@@ -3,7 +3,6 @@
 import importlib
 import ipaddress
 import json
-import pathlib
 import sys
 
 import pytest
@@ -195,9 +194,10 @@ class Star(EmulatedTopo):
 '''
 
 
-def test_a_topology_is_one_file():
-    """Written into the folder it is there, with its own fields; removed it is gone."""
-    file = pathlib.Path(topologies.__file__).with_name("wheel_of_a_test.py")
+def test_a_topology_is_one_file(tmp_path, monkeypatch):
+    """Written into a folder of topologies it is there, with its own fields; removed it is gone."""
+    monkeypatch.setattr(topologies, "__path__", [*topologies.__path__, str(tmp_path)])
+    file = tmp_path / "wheel_of_a_test.py"
     try:
         file.write_text(STAR)
         importlib.invalidate_caches()

@@ -3,6 +3,7 @@
 
 rich is imported when something is shown, not before: errors need nothing but this file.
 """
+import abc
 import os
 import sys
 import time
@@ -21,7 +22,7 @@ def open_display(total_runs: int, duration_s: float) -> "Display":
     return (_Live if console.is_terminal else _Plain)(console, total_runs, duration_s)
 
 
-class Display:
+class Display(abc.ABC):
     """A context manager that shows runs. Both kinds know which run began when, how fast it goes, what is left."""
 
     def __init__(self, console: Any, total_runs: int, duration_s: float) -> None:
@@ -37,17 +38,17 @@ class Display:
     def __exit__(self, *_exc: object) -> None:
         pass
 
+    @abc.abstractmethod
     def note(self, text: str) -> None:
         """Show a line that stays."""
-        raise NotImplementedError
 
     def start(self, run: str) -> None:
         """A run begins."""
         self._began[run] = time.monotonic()
 
+    @abc.abstractmethod
     def update(self, run: str, phase: str, t_us: int) -> None:
         """A run has got to `t_us` of virtual time in a phase."""
-        raise NotImplementedError
 
     def end(self, run: str, text: str) -> None:
         """A run has ended, with the result `text`."""

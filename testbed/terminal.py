@@ -212,6 +212,8 @@ class _Relay:
             if writable:
                 self._pending = self._pending[self._write():]
             if not readable and self._ended():
+                while self._show():         # what it said between our looking and its end
+                    pass
                 return
 
     def _ended(self) -> bool:

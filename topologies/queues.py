@@ -8,6 +8,7 @@
 Options have tc's names. An option that is not given has the kernel's default, for red the one that tc's
 manual page recommends.
 """
+import abc
 import dataclasses
 import math
 from typing import Any, ClassVar
@@ -35,16 +36,16 @@ def bytes_for_time(rate_bps: int, buffer_us: int) -> int:
 
 
 @dataclasses.dataclass(frozen=True)
-class Queue:
+class Queue(abc.ABC):
     """Any queue; an option that is not given is None. `limit_us`: the limit as a time."""
     kind: str = fields.word()
     limit_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
 
     in_bytes: ClassVar[bool] = False
 
+    @abc.abstractmethod
     def hard_limit(self, rate_bps: int) -> int:
         """The limit as the qdisc counts it; FieldError if it cannot be."""
-        raise NotImplementedError
 
     def options(self, rate_bps: int) -> dict[str, Any]:
         """What tc is told: {option: value}; times in microseconds, rates in bit/s."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The part of a run over which it is measured."""
+"""What of a run is measured: over which part of it, and the connections of its flows."""
 from typing import Any
 
 from testbed.fidelity import Evidence
@@ -15,3 +15,15 @@ def inside(table: Any, evidence: Evidence) -> Any:
     """The rows of a table with t_us in the measurement interval, its end left out."""
     from_us, to_us = interval_us(evidence)
     return table[(table["t_us"] >= from_us) & (table["t_us"] < to_us)]
+
+
+def replayed(evidence: Evidence) -> tuple[Any, dict[int, dict[str, Any]]]:
+    """(rows of connections, {source: flow}) of the flows that replay connections; None for rows if there are none.
+
+    Other checks complain of connections that are missing.
+    """
+    flows = {flow["source"]: flow for flow in evidence.flows if flow["source"] is not None}
+    connections = evidence.table("connections", low_memory=False) if flows else None
+    if connections is not None:
+        connections = connections[connections["source"].isin(flows)]
+    return (None if connections is None or connections.empty else connections), flows

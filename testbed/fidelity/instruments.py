@@ -10,10 +10,10 @@ from typing import Any
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 from testbed.fidelity._measured import interval_us
 
-#: how much later one may be read than the other, in us; in virtual time at the same instant
+#: how much later one may be read than the other, in us; in virtual time nothing happens between them
 _LATER_US = {"virtual": 0, "simulated": 0, "real": 250_000}
-#: what may leave a queue within a time: bytes of the smallest packet, and packets that leave at the instant of reading.
-#: A simulator may count a packet when it begins to leave in one place, and when it has left in the other.
+#: what may leave a queue within a time: bytes of the smallest packet, and packets that are just leaving. A simulator
+#: may count a packet when it begins to leave in one place, and when it has left in the other.
 _LEAST_BYTES, _LEAVING = 60, 2
 #: of the sum of times: figures of the tables are rounded to 1 ns
 _ROUNDED = 1e-4
@@ -65,8 +65,9 @@ def _counters(table: str, samples: Any, at_end: Json, evidence: Evidence) -> Ite
         last = mine.iloc[-1]
         later_us = max(0, duration_us - last["t_us"]) + _LATER_US[evidence.clock]
         more_bytes = rate_bps * later_us / 8e6
+        leaving = _LEAVING * (later_us > 0 or evidence.clock == "simulated")
         for column, counter in _COUNTERS:
-            most = more_bytes + _LEAVING * 1514 if column == "sent_bytes" else more_bytes / _LEAST_BYTES + _LEAVING
+            most = more_bytes + leaving * 1514 if column == "sent_bytes" else more_bytes / _LEAST_BYTES + leaving
             if not 0 <= at_end[name][counter] - last[column] <= most:
                 yield (f"{name}: {last[column]:.0f} {column} in the last row of {table}, {at_end[name][counter]} by "
                        "its counters at the end")
@@ -82,7 +83,8 @@ def _sojourns(sojourn: Any, queue: Any, evidence: Evidence) -> Iterator[str]:
         timed = sojourn.loc[sojourn["link"] == name, "packets"].sum()
         later_us = max(0, evidence.scenario["timing"]["duration_us"] - mine["t_us"].iloc[-1]) \
             + _LATER_US[evidence.clock]
-        more = rate_bps * later_us / 8e6 / _LEAST_BYTES + _LEAVING
+        leaving = _LEAVING * (later_us > 0 or evidence.clock == "simulated")
+        more = rate_bps * later_us / 8e6 / _LEAST_BYTES + leaving
         if abs(timed - sent) > more:
             yield f"{name}: {sent:.0f} packets were sent, of which {timed:.0f} are in sojourn"
 

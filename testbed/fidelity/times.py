@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
+from testbed.fidelity._measured import replayed
 
 #: how exact the times are, in us. Some simulators know only to within a packet when a connection was connected
 _EXACT_US = {"virtual": 1.0, "simulated": 1000.0, "real": 1000.0}
@@ -19,11 +20,9 @@ Json = dict[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    flows = {flow["source"]: flow for flow in evidence.flows if flow["source"] is not None}
-    connections = evidence.table("connections", low_memory=False) if flows else None
-    if connections is None or connections.empty:
-        return                                  # of that other checks complain
-    connections = connections[connections["source"].isin(flows)]
+    connections, flows = replayed(evidence)
+    if connections is None:
+        return
     units = evidence.table("adus", usecols=[*_KEY, "side", "sent_us", "delivered_us"])
     problems = [*_connections(connections, flows, evidence), *_finished(connections),
                 *(_units(units, connections, flows, evidence) if units is not None else ())]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
+from testbed.fidelity._measured import replayed
 
 #: times what a data unit takes at its fair share, and retransmission timeouts beside that (1 + 2 s)
 _TIMES, _TIMEOUTS_US = 10, 3_000_000
@@ -24,11 +25,9 @@ Json = dict[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    flows = {flow["source"]: flow for flow in evidence.flows if flow["source"] is not None}
-    connections = evidence.table("connections", low_memory=False) if flows else None
-    if connections is None or connections.empty:
-        return                                  # of that other checks complain
-    connections = connections[connections["source"].isin(flows)]
+    connections, flows = replayed(evidence)
+    if connections is None:
+        return
     bad = 0
     for problem in _accounts(connections, evidence):
         bad += 1

@@ -61,9 +61,10 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
                                     "machine_sysctls_wanted": wanted, "machine_sysctls": found,
                                     "congestion_controls": controls})
         phase("programs")
-        samplers = {}
-        for name, section in job["probes"].items():
-            samplers[name] = probes.load(name).Sampler(section, network, description, work_dir)
+        modules = {name: probes.load(name) for name in job["probes"]}
+        # what is sampled at one instant, counters at the end of the traffic included, is the state at that instant
+        samplers = {name: modules[name].Sampler(job["probes"][name], network, description, work_dir)
+                    for name in sorted(modules, key=lambda name: not getattr(modules[name], "STARTS_PROCESSES", False))}
         programs = Programs(network, job["programs"], job["project_dir"], work_dir)
         try:
             programs.wait_until_ready()

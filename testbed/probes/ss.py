@@ -15,6 +15,8 @@ from testbed import fields
 
 Json = dict[str, Any]
 
+#: meanwhile packets of the same instant move on: such a probe is sampled before the others
+STARTS_PROCESSES = True
 _COMMAND = ("ss", "-tinH")                  # TCP, internal information, numbers, no header line
 
 

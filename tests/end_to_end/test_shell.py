@@ -187,7 +187,6 @@ def test_interrupted_while_it_starts(shell):
     shell.assert_nothing_left()
 
 
-@pytest.mark.xfail(strict=False, reason="the last line was once missing on a busy machine: docs/limitations.md")
 def test_commands_from_a_pipe(shell):
     """A command does not read what comes after it, and what a terminal would take for a command is just a byte."""
     code, output, errors = shell.run("access-link", given="n1 echo 'a\tb' | od -An -c\n\n# nothing\n"

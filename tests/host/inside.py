@@ -58,12 +58,16 @@ def start_run(*words):
     before = set(RESULTS.glob("runs/.partial-*"))           # of runs that were killed
     process = subprocess.Popen([TESTBED, "run", *words], start_new_session=True)
     until = time.monotonic() + 600
-    while not any('"traffic"' in path.read_text() for path in RESULTS.glob("runs/.partial-*/work/progress.json")
-                  if path.parents[1] not in before):
+    while not any(_has_traffic(run) for run in set(RESULTS.glob("runs/.partial-*")) - before):
         if process.poll() is not None or time.monotonic() > until:
             raise RuntimeError(f"no traffic, status {process.poll()}")
         time.sleep(0.2)
     return process
+
+
+def _has_traffic(run):
+    progress = run.joinpath("work", "progress.json")
+    return progress.exists() and '"traffic"' in progress.read_text()
 
 
 def session_of(process):

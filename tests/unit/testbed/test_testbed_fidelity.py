@@ -11,19 +11,6 @@ from testbed import fidelity
 from testbed.fidelity import edges
 
 
-@pytest.fixture
-def files():
-    return evidence_files.good_files()
-
-
-@pytest.fixture
-def findings(tmp_path):
-    """findings(check, files) -> [(level, message)], the worst first."""
-    def found(check, files, **evidence):
-        return evidence_files.findings(tmp_path, check, files, **evidence)
-    return found
-
-
 @pytest.mark.parametrize("check", fidelity.names())
 def test_every_check_passes_on_good_evidence(findings, files, check):
     if check == "datagrams":

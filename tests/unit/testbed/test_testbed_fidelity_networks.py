@@ -1,25 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Fidelity checks on other networks, on several congestion controls in one run, and on other engines."""
-
 import pytest
 
 import evidence_files
 
-
-@pytest.fixture
-def files():
-    return evidence_files.good_files()
-
-
-@pytest.fixture
-def findings(tmp_path):
-    """findings(check, files) -> [(level, message)], the worst first."""
-    def found(check, files, **evidence):
-        return evidence_files.findings(tmp_path, check, files, **evidence)
-    return found
-
-
 # -- other networks ---------------------------------------------------------------------
+
 
 def test_few_packets_show_little(findings, files):
     """64 kbit/s for half a minute: a packet more or less is 0.6 %."""

@@ -42,6 +42,27 @@ def test_what_is_said_after_the_mark_is_shown(capfd, tmp_path, pipe):
     assert capfd.readouterr().out == "hello"
 
 
+class SaysItsLastWhileSomebodyWaits:
+    """A process that says its last word, and ends, after the other side has found nothing to read."""
+
+    def __init__(self, fd):
+        self._fd, self.returncode = fd, None
+
+    def wait(self, timeout):
+        os.write(self._fd, b"last")
+        os.close(self._fd)
+        self.returncode = 0
+
+
+@pytest.mark.parametrize("ends", [os.pipe, os.openpty])
+def test_the_last_that_is_said_is_shown(capfd, ends):
+    said, fd = ends()
+    os.set_blocking(said, False)
+    terminal._Relay(said, said, SaysItsLastWhileSomebodyWaits(fd), None).run()
+    os.close(said)
+    assert capfd.readouterr().out == "last"
+
+
 def test_a_program_that_ends_before_it_is_ready():
     assert terminal.connect(started("raise SystemExit(3)"), b"!", "nothing").wait() == 3
 

@@ -16,7 +16,7 @@ DEFAULT = "local"
 
 def names() -> list[str]:
     """Names of all executors."""
-    return sorted({path.stem for path in pathlib.Path(__file__).parent.glob("*.py")} - {"__init__", "base"})
+    return sorted({path.stem for path in pathlib.Path(__file__).parent.glob("[a-z]*.py")} - {"base"})
 
 
 def load(name: str) -> type[ExecutorBase]:

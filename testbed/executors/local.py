@@ -16,6 +16,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
 from testbed.engines.base import EngineBase
+from testbed.executors import _cpus
 from testbed.executors.base import ExecutorBase, Listener
 from testbed.run import Job, Outcome, execute
 from testbed.store import Store
@@ -35,34 +36,31 @@ class Executor(ExecutorBase):
 
     def __init__(self, engine: EngineBase, store: Store, jobs_at_a_time: int | None) -> None:
         self._engine, self._store = engine, store
-        available = sorted(os.sched_getaffinity(0))
-        count = jobs_at_a_time or len(available)
-        if not engine.capabilities.parallel:
-            count = 1
-        self._cpus = [available[i % len(available)] for i in range(count)]
+        self._most = (jobs_at_a_time or len(os.sched_getaffinity(0))) if engine.capabilities.parallel else 1
         self._processes = multiprocessing.get_context("fork")
 
     def run(self, jobs: Sequence[Job], listener: Listener) -> None:
         active: dict[Any, _Worker] = {}
-        free, waiting = list(self._cpus), list(range(len(jobs)))
+        waiting = list(range(len(jobs)))
         with self._store.shared_folder() as shared_dir:
             try:
                 while waiting or active:
-                    while waiting and free:
-                        number, cpu = waiting.pop(0), free.pop(0)
+                    while waiting and len(active) < self._most:
+                        number = waiting.pop(0)
+                        cpu, mark = _cpus.claim(worker.cpu for worker in active.values())
                         # a pipe each: in a shared queue, a worker that is killed may take the lock with it
                         ear, mouth = self._processes.Pipe(duplex=False)
                         process = self._processes.Process(target=self._work,
                                                           args=(jobs[number], shared_dir, cpu, mouth))
                         process.start()
                         mouth.close()
+                        mark.close()                    # the worker has it
                         active[ear] = _Worker(process, cpu, number)
                         listener.started(number)
                     for ready in connection.wait(list(active), timeout=0.5):
                         outcome = self._listen(ready, jobs, active[ready], listener)
                         if outcome:
                             worker = active.pop(ready)
-                            free.append(worker.cpu)
                             listener.ended(worker.number, outcome)
             finally:
                 for worker in active.values():

@@ -11,7 +11,7 @@ import testbed.run
 from simple_plans import QuickEngine, plan
 from testbed import campaign, experiment, index
 from testbed.errors import RunFailed
-from testbed.executors import local
+from testbed.executors import _cpus, local
 from testbed.store import Store, read_record
 
 
@@ -137,16 +137,44 @@ def test_a_defect_in_what_comes_after_keeps_the_run(carry_out, monkeypatch):
     assert carry_out({}, plans_of("reno"))[1] == []  # the simulation is not repeated
 
 
-def test_one_cpu_per_job_and_one_job_where_runs_disturb_each_other(monkeypatch):
+def test_as_many_jobs_as_cpus_and_one_where_runs_disturb_each_other(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {7, 3, 5})
 
-    def cpus(jobs, parallel=True):
+    def most(jobs, parallel=True):
         engine = types.SimpleNamespace(capabilities=types.SimpleNamespace(parallel=parallel))
-        return local.Executor(engine, None, jobs)._cpus
+        return local.Executor(engine, None, jobs)._most
 
-    assert (
-        cpus(None) == [3, 5, 7] and cpus(1) == [3] and cpus(5) == [3, 5, 7, 3, 5] and cpus(5, parallel=False) == [3]
-    )
+    assert (most(None), most(1), most(5), most(5, parallel=False)) == (3, 1, 5, 1)
+
+
+def test_a_cpu_that_no_other_command_has_claimed(monkeypatch):
+    """Numbers that no machine has: claims of this machine's commands do not matter."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {7007, 7003, 7005})
+    first, mark = _cpus.claim([])
+    second, other = _cpus.claim([])
+    assert (first, second) == (7003, 7005)
+    # our own runs count first, then what others claim, then numbers
+    assert [_cpus.claim(in_use)[0] for in_use in ([7007], [7003, 7005], [7005, 7007], [7003, 7003, 7005, 7007])] \
+        == [7003, 7007, 7003, 7007]
+    with mark, other:
+        pass
+    assert _cpus.claim([])[0] == 7003
+
+
+def test_a_claim_ends_with_the_last_process_that_has_it(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {7013, 7015})
+    _, mark = _cpus.claim([])
+    waiting, held = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(held)
+        os.read(waiting, 1)
+        os._exit(0)
+    mark.close()
+    assert _cpus.claim([])[0] == 7015
+    os.close(held)
+    os.waitpid(child, 0)
+    assert _cpus.claim([])[0] == 7013
 
 
 def test_names_of_runs():

@@ -79,6 +79,7 @@ def _lives(evidence: Evidence, connections: Any) -> Any:
 def _missing(samples: Any, ends: Any, interval_us: int, exact_us: int, evidence: Evidence) -> tuple[list[str], int]:
     """(what is wrong, samples of ends that were due and are there)"""
     import numpy as np
+    import pandas as pd
     duration_us = evidence.scenario["timing"]["duration_us"]
     # a connection that is unfinished is alive in the last sample, too
     to_us = ends["to_us"].fillna(duration_us + exact_us + 1).to_numpy()
@@ -87,12 +88,15 @@ def _missing(samples: Any, ends: Any, interval_us: int, exact_us: int, evidence:
     count = np.maximum(last - first + 1, 0)
     row = np.repeat(np.arange(len(ends)), count)
     due = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-    wanted = ends.iloc[row].assign(due=due)
+    # on a wall clock a dump is late, and what was there when it was due may have gone
+    taken_us = samples.groupby("due")["t_us"].first()
+    wanted = ends.iloc[row].assign(due=due, at_us=pd.Series(due).map(taken_us).fillna(
+        pd.Series(due * interval_us)).to_numpy())
+    wanted = wanted[wanted["at_us"] < to_us[row] - exact_us]
     there = samples.loc[samples["state"].isin(_CONNECTED), [*_SOCKET, "due"]].drop_duplicates().assign(there=True)
     wanted = wanted.merge(there, on=[*_SOCKET, "due"], how="left")
     found = wanted["there"].notna()
-    due_us = wanted["due"] * interval_us
-    both = (due_us > wanted["first_us"] + exact_us) & (due_us < wanted["last_us"] - exact_us)
+    both = (wanted["at_us"] > wanted["first_us"] + exact_us) & (wanted["at_us"] < wanted["last_us"] - exact_us)
     either = found.groupby([wanted["source"], wanted["conn"], wanted["due"]]).transform("any")
     lacking = wanted[~found & both | ~either]
     if lacking.empty:
@@ -100,7 +104,7 @@ def _missing(samples: Any, ends: Any, interval_us: int, exact_us: int, evidence:
     one = lacking.iloc[0]
     return [f"{len(lacking)} of {len(wanted)} samples of ends of connections that were alive are not in tcp_info, such "
             f"as {one['node']}:{one['sport']} of connection {one['conn']} of source {one['source']} at "
-            f"{one['due'] * interval_us / 1e6:g} s"], int(found.sum())
+            f"{one['at_us'] / 1e6:g} s"], int(found.sum())
 
 
 def _gone(samples: Any, connections: Any, exact_us: int) -> Iterator[str]:

@@ -86,6 +86,18 @@ def test_an_end_that_has_closed_is_not_missing(findings, files):
     assert findings("sockets", files)[0][0] == "suspect"
 
 
+@pytest.mark.parametrize("late_us, level", [(0, "suspect"), (300_000, "ok")])
+def test_a_dump_that_was_late_lacks_what_had_gone_meanwhile(findings, files, late_us, level):
+    """All of the connections end 0.2 s after the last dump but two was due."""
+    files["connections"].loc[files["connections"]["end_us"].isna() | (files["connections"]["end_us"] > 27_000_000),
+                             ["end_us", "status"]] = [28_200_000, "finished"]
+    table = files["tcp_info"][files["tcp_info"]["t_us"] < 27_900_000]
+    late = files["tcp_info"][files["tcp_info"]["t_us"] == 28_000_000].iloc[:1].assign(
+        t_us=28_000_000 + late_us, node="n1", sport=1, dport=1)
+    files["tcp_info"] = pd.concat([table, late])
+    assert findings("sockets", files, clock="real")[0][0] == level
+
+
 def test_a_port_that_was_used_before(findings, files):
     """Connection 3 had the port of 199 and has ended long ago: established is the later one."""
     files["connections"].loc[3, "iport"] = 1223

@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -54,8 +55,9 @@ class VirtualMachine:
 def virtual_machine(tmp_path_factory):
     """A machine of our own, created and provisioned; gone afterwards, with its box. The checkout's own stays."""
     # not below /tmp, which may be a tmpfs: disks of machines are large
-    folder = pathlib.Path(os.environ.get("TESTBED_VM_FOLDER") or "/var/tmp") / f"tcp-testbed-vagrant-{os.getpid()}"
-    folder.mkdir(mode=0o755)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tcp-testbed-vagrant-",
+                                           dir=os.environ.get("TESTBED_VM_FOLDER") or "/var/tmp"))
+    folder.chmod(0o755)
     environment = {**os.environ, "VAGRANT_DOTFILE_PATH": str(folder / "dot"), "VAGRANT_CHECKPOINT_DISABLE": "1",
                    "VAGRANT_NO_COLOR": "1", "TESTBED_RESULTS": str(tmp_path_factory.mktemp("vagrant") / "results")}
     machine = VirtualMachine(environment)

@@ -72,7 +72,7 @@ def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas
     plans = []
     for point, scenario in points:
         resolved, labels = scenario.resolved(), {**scenario.labels(), "point": point}
-        names = {name for component in scenario.traffic for name in component.get("cca", ())}
+        names = set(traffic.component_ccas(scenario.traffic))
         others = [fixed[name] for name in sorted(names)]
         for seed in seeds:
             for subject in subjects:
@@ -97,7 +97,7 @@ def possible(plans: Sequence[Plan], engine: EngineBase) -> tuple[list[Plan], dic
 def _fixed_variants(scenarios: Sequence[Scenario], engine: EngineBase, report: Report) -> dict[str, ccas.Variant]:
     """The variants that components ask for by name, whatever is under test: {name as written: Variant}."""
     found: dict[str, ccas.Variant] = {}
-    for name in {name for scenario in scenarios for component in scenario.traffic for name in component.get("cca", ())}:
+    for name in {name for scenario in scenarios for name in traffic.component_ccas(scenario.traffic)}:
         subject = ccas.make_ready(ccas.Subject(name, (ccas.find(name),)), engine, report)
         found[name] = subject.variants[0]
     return found

@@ -2,9 +2,10 @@
 """What is decided for all flows of a run in one place: numbers, congestion controls, ports.
 
 Flows are numbered from 1 in the order of the components. In a component they take turns with its
-variants: those under test, or those that its `cca` names. A host is set to the first of the
+variants: those under test, or those that its `cca` names; a flow may name its own. A host is set to the first of the
 variants that have flows there; programs choose a congestion control only where that is not the flow's.
 """
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,12 +34,13 @@ def variants_of(names: Sequence[str], variants: Sequence[Variant]) -> tuple[Vari
     return tuple(known[name] for name in names)
 
 
-def take_turns(flows: Sequence["Flow"], variants: Sequence[Variant]) -> None:
-    """Give the TCP flows of a component its variants in turn."""
-    if variants:
-        for place, flow in enumerate(flow for flow in flows if flow.transport == "tcp"):
-            variant = variants[place % len(variants)]
-            flow.variant, flow.cca = variant["name"], variant["kernel_cca"]
+def take_turns(flows: Sequence["Flow"], variants: Sequence[Variant], known: Sequence[Variant]) -> None:
+    """Give the TCP flows of a component its variants in turn, but those that name one of the known ones this one."""
+    tcp = [flow for flow in flows if flow.transport == "tcp"]
+    turns = itertools.cycle(variants)
+    for flow in tcp if variants else ():
+        variant = next(turns) if flow.own_variant is None else variants_of([flow.own_variant], known)[0]
+        flow.variant, flow.cca = variant["name"], variant["kernel_cca"]
 
 
 def host_variants(nodes: Iterable[str], flows: Iterable[Mapping[str, Any]], variants: Sequence[Variant]) \

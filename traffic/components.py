@@ -12,8 +12,8 @@ A kind is a module `traffic/<kind>.py` or `traffic/<kind>/scenario.py` with
     collect(component, workload, context, raw_dir)      turns what the programs wrote into raw files
                                             and returns an account (dict) for the fidelity checks
 
-and, if need be, FIRST_PORT and FIRST_SOURCE_PORT of its flows, and inputs(section) -> {path: sha256} of
-the user's files that it reads.
+and, if need be, FIRST_PORT and FIRST_SOURCE_PORT of its flows, inputs(section) -> {path: sha256} of the
+user's files that it reads, and ccas(given) -> names of the variants that single flows of it ask for.
 """
 import dataclasses
 import hashlib
@@ -76,6 +76,7 @@ class Flow:
     both_ways: bool = False             # data go both ways; sender is the initiator, receiver the acceptor
     wants_source_port: bool = False     # else the kernel chooses one
     wants_source_range: bool = False    # for a flow of many connections: a source port for each
+    own_variant: str | None = None      # the variant that it names itself
     # decided in traffic/assign.py
     flow: int = 0
     component: str = ""
@@ -241,9 +242,14 @@ def validate(components: Sequence[Mapping[str, Any]], network: Mapping[str, Any]
 
 
 def component_ccas(components: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The variants that components name themselves, each once."""
-    named = [given.get("cca") or [] for given in components]
-    return list(dict.fromkeys(name for one in named for name in ([one] if isinstance(one, str) else one)))
+    """The variants that components, and their flows, name themselves, each once."""
+    named: list[str] = []
+    for given in components:
+        named += given.get("cca") or ()
+        of_flows = getattr(kind(given["kind"]), "ccas", None)
+        if of_flows:
+            named += of_flows(given)
+    return list(dict.fromkeys(named))
 
 
 def inputs(components: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -272,7 +278,7 @@ def prepare(components: Sequence[Mapping[str, Any]], variants: Sequence[assign.V
             flows = of.flows(section, component, context)
             for flow in flows:
                 flow.component, flow.kind = component.name, component.kind
-            assign.take_turns(flows, component.variants)
+            assign.take_turns(flows, component.variants, variants)
         except fields.FieldError as problem:
             raise _inside(components, given, problem) from None
         made.append((component, section, of, flows))

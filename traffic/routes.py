@@ -9,9 +9,19 @@ from testbed import fields
 
 #: how sections spell a path
 PATH_PATTERN = r"\s*[A-Za-z0-9_-]+\s*->\s*[A-Za-z0-9_-]+\s*"
-PATH_EXAMPLE = "n4->n1"
+_EXAMPLE = "n4->n1"
 
 Network = Mapping[str, Any]
+
+
+def path_field(default: Any = None) -> Any:
+    """A section's field that names a path."""
+    return fields.word(pattern=PATH_PATTERN, example=_EXAMPLE, default=default)
+
+
+def paths_field() -> Any:
+    """A section's field `paths`: by default the first one, in the direction of the acceptor's data."""
+    return fields.listing(path_field(), default=(), single=True)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,12 +10,13 @@ from analysis.metrics import Metric
 from analysis.runs import Run, read_json
 
 _COUNTS = shapes.Object({"flow": shapes.COUNT, "sent_packets?": shapes.COUNT, "received_packets?": shapes.COUNT,
-                         "received_bytes?": shapes.COUNT, "lost_packets?": shapes.COUNT})
+                         "received_bytes?": shapes.COUNT, "lost_packets?": shapes.COUNT,
+                         **{f"delay_{name}_us?": shapes.AMOUNT for name in ("mean", "p50", "p95", "p99")}})
 _GUEST = shapes.Object({"traffic?": shapes.Values(shapes.Values(shapes.ANYTHING))})
 
 
 def compute(run: Run) -> list[Metric]:
-    """Rate received over the time that the flow sends (IP packets), and share of its packets that were lost.
+    """Rate received over the time that the flow sends (IP packets), share of its packets that were lost, delays.
 
     Counts are of the whole flow: there are none of the measurement interval alone.
     """
@@ -35,6 +36,8 @@ def compute(run: Run) -> list[Metric]:
             found.append(Metric("udp_received_rate", scope, "Mbit/s", counts["received_bytes"] * 8 / sends_us))
         if counts.get("sent_packets") and "lost_packets" in counts:
             found.append(Metric("udp_loss", scope, "%", 100 * counts["lost_packets"] / counts["sent_packets"]))
+        found += [Metric(f"udp_one_way_delay_{name}", scope, "ms", counts[f"delay_{name}_us"] / 1e3)
+                  for name in ("mean", "p50", "p95", "p99") if f"delay_{name}_us" in counts]
     return found
 
 

@@ -100,8 +100,9 @@ def _long_connections(component: str, last: Any, windows_given: bool) -> Iterato
 
 
 def _applications(component: str, flows: list[Json], samples: Any, evidence: Evidence) -> Iterator[Finding]:
-    """Flows that are there to send all they can must never have had nothing to send."""
-    greedy = [flow for flow in flows if flow["bytes"] is None and flow["rate_bps"] is None and flow["source"] is None]
+    """Flows that are there to send all they can, all the time, must never have had nothing to send."""
+    greedy = [flow for flow in flows if flow["bytes"] is None and flow["rate_bps"] is None and flow["source"] is None
+              and flow["kind"] != "on-off"]
     if not greedy or "app_limited" not in samples:
         return
     sender, _ = ends_of(samples, greedy)

@@ -39,6 +39,8 @@ class SimulatorEngine(EngineBase):
 
     #: of a scenario's section `hosts`, what can be set
     HOSTS: ClassVar[tuple[str, ...]] = ("ecn", "sack", "slow_start_after_idle", "initcwnd", "sysctls")
+    #: kinds of traffic that it can send
+    TRAFFIC: ClassVar[tuple[str, ...]] = ("cbr", "flows", "greedy", "tmix", "tmix-alone")
     #: sysctls that can be honoured, with the values that are possible; others cannot be set
     SYSCTLS: ClassVar[Mapping[str, Collection[int]]]
     #: modules that come with the testbed of which it has the like: {folder: files that decide what that is}
@@ -51,6 +53,15 @@ class SimulatorEngine(EngineBase):
     @abc.abstractmethod
     def order_text(self, plan: Plan, work: workload.Work, parts: Json) -> str:
         """The orders of a run. parts: what testbed.orders.job_parts says of kernel settings and parameters."""
+
+    def cannot(self, plan: Plan) -> str:
+        for component in plan.scenario["traffic"]:
+            if component["kind"] not in self.TRAFFIC:
+                return (f"{component['name']}: engine {self.name} cannot send traffic of kind "
+                        f"{component['kind']}; it has: {', '.join(self.TRAFFIC)}")
+            if component.get("gap_spread_percent"):
+                return f"{component['name']}.gap_spread: engine {self.name} has equal gaps only"
+        return ""
 
     def refusal(self, variant: Mapping[str, Any]) -> str:
         wrong = self._not_possible(variant["sysctls"])

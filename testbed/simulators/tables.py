@@ -51,7 +51,7 @@ def datagram_counts(work_dir: pathlib.Path, workload: Json, counts: Iterable[Jso
     """What the programs of constant bit rates would have left, from {flow, sent_packets, ...} of each flow."""
     by_flow = {str(one["flow"]): {key: value for key, value in one.items() if key != "flow"} for one in counts}
     for program in workload["programs"]:
-        if program["module"] == "traffic.cbr":
+        if program["module"] == "traffic.datagrams.program":
             job = json.loads(pathlib.Path(program["arguments"][0]).read_text(encoding="utf-8"))
             mine = {str(order["flow"]) for order in [*job["send"], *job["receive"]]}
             pathlib.Path(job["output"]).write_text(json.dumps({flow: by_flow[flow] for flow in sorted(mine)}))

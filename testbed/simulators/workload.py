@@ -76,7 +76,7 @@ def read(workload: Mapping[str, Any], engine: str) -> Work:
                 ends.setdefault(end["plan"], {})[end["role"]] = end
         elif program["module"] in ("traffic.greedy.flows", "traffic.greedy.iperf3"):
             work.bulk.extend(flows[order["flow"]] for order in job["send"])
-        elif program["module"] == "traffic.cbr":
+        elif program["module"] == "traffic.datagrams.program":
             work.datagrams.extend(Datagrams(flows[order["flow"]], order["gap_ns"], order["payload_bytes"])
                                   for order in job["send"])
         else:

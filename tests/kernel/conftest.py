@@ -35,10 +35,10 @@ def engine():
 
 @pytest.fixture(scope="session")
 def run_scenario(engine, tmp_path_factory):
-    """run_scenario(tree, cca, seed) -> FinishedRun; cca: anything that --cca takes. A run that fails is an error."""
+    """run_scenario(tree or YAML, cca, seed) -> FinishedRun; cca: as --cca takes it. A run that fails is an error."""
     def carry_out(tree, cca="cubic", seed=1) -> FinishedRun:
         folder = tmp_path_factory.mktemp("run")
-        (folder / "small.yaml").write_text(yaml.safe_dump(tree))
+        (folder / "small.yaml").write_text(tree if isinstance(tree, str) else yaml.safe_dump(tree))
         points = scenario.expand(str(folder / "small.yaml"), {}, False, [])
         subject = ccas.make_ready(ccas.parse(cca)[0], engine, print)
         plan, = campaign.make_plans(points, [subject], [seed], engine, print)

@@ -4,9 +4,9 @@
     python -m traffic.greedy.flows JOB.json
 
 job: {"send": [{flow, address, port, start_us, stop_us, cca}], "receive": [{flow, address, port, cca}],
-"duration_us"}; a flow may have `bytes` (to send exactly that many), and at the sender `sequence_start`.
-`cca` is null where the host's default is right. With "wakeup_cost_us" every read and write that returns
-costs that much time before the program goes on.
+"duration_us"}; a flow may have `bytes` (to send exactly that many), and at the sender `sequence_start` and
+`bursts_us` [[from, to], ...]: it sends then only, over the same connection. `cca` is null where the host's default is
+right. With "wakeup_cost_us" every read and write that returns costs that much time before the program goes on.
 Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}". The account's `ends` say of
 each flow which congestion control the socket here uses and, at the receiver, what it found in the payload.
 """
@@ -31,9 +31,11 @@ _Account = dict[str, Any]
 _LOW_WATER_BYTES, _WINDOW_SHARE = 1 << 19, 32
 _READS_BETWEEN = 8                              # looks at the window, which grows in slow start
 _RECEIVE_WINDOW = struct.Struct("=64xI")        # tcpi_rcv_ssthresh in struct tcp_info
+#: what a flow that rests now and then may have written ahead: it goes on until that is sent
+_MOST_UNSENT_BYTES = 1 << 17
 _END = {"send": "sender", "receive": "receiver"}
 # include/uapi/linux/tcp.h
-_TCP_CONGESTION = 13
+_TCP_CONGESTION, _TCP_NOTSENT_LOWAT = 13, 25
 _TCP_REPAIR, _TCP_REPAIR_QUEUE, _TCP_QUEUE_SEQ = 19, 20, 21
 _TCP_SEND_QUEUE, _REPAIR_OFF_WITHOUT_PROBE = 2, -1
 
@@ -142,28 +144,36 @@ def _share_of_window(connection: socket.socket) -> int:
 
 def _send(end: _End, t0_ns: int, account: _Account, pattern: Pattern) -> None:
     flow, place = end.flow, phase(end.flow["flow"])
-    end_ns = t0_ns + flow["stop_us"] * 1000
-    program.sleep_until(t0_ns + flow["start_us"] * 1000)
+    stop_ns = t0_ns + flow["stop_us"] * 1000
+    bursts_ns = [(t0_ns + begin_us * 1000, t0_ns + end_us * 1000)
+                 for begin_us, end_us in flow.get("bursts_us") or [(flow["start_us"], flow["stop_us"])]]
+    program.sleep_until(bursts_ns[0][0])
     left = flow.get("bytes")
     with socket.socket() as connection:
         _set_cca(connection, flow)
         if "sequence_start" in flow:
             _choose_sequence(connection, flow["sequence_start"])
+        if "bursts_us" in flow:
+            connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _MOST_UNSENT_BYTES)
         connection.connect((flow["address"], flow["port"]))
         end.note_cca(connection)
-        while left != 0 and (left_ns := end_ns - now_ns()) > 0:
-            connection.settimeout(left_ns / 1e9)
-            try:
-                sent = connection.send(pattern.view[place:place + min(left or LONGEST_BYTES, LONGEST_BYTES)])
-            except TimeoutError:
-                return
-            end.woken()
-            place = (place + sent) % PERIOD
-            account["sent_bytes"][flow["flow"]] += sent
-            if left:
-                left -= sent
+        for begin_ns, end_ns in bursts_ns:
+            program.sleep_until(begin_ns)
+            while left != 0 and (left_ns := end_ns - now_ns()) > 0:
+                connection.settimeout(left_ns / 1e9)
+                try:
+                    sent = connection.send(pattern.view[place:place + min(left or LONGEST_BYTES, LONGEST_BYTES)])
+                except TimeoutError:
+                    break
+                end.woken()
+                place = (place + sent) % PERIOD
+                account["sent_bytes"][flow["flow"]] += sent
+                if left:
+                    left -= sent
         if left == 0:
-            _wait_for_close(connection, end_ns)
+            _wait_for_close(connection, stop_ns)
+        else:
+            program.sleep_until(stop_ns)
 
 
 def _wait_for_close(connection: socket.socket, end_ns: int) -> None:

@@ -12,7 +12,6 @@
     bytes: 200 kB               sockets only: what each flow sends (default: until the end)
 """
 import dataclasses
-import json
 import os
 import pathlib
 import shutil
@@ -25,8 +24,9 @@ import numpy as np
 from testbed import fields
 from testbed.fields import FieldError
 from traffic import routes
-from traffic.components import Component, Context, Flow, Prepared, Program, Timing
+from traffic.components import Component, Context, Flow, Prepared, Timing
 from traffic.greedy.iperf3 import PROGRAM, output_name
+from traffic.greedy.orders import program, socket_programs, tcp_jobs
 
 FIRST_PORT, FIRST_SOURCE_PORT = 6000, 30000
 _MOST = {"iperf3": FIRST_SOURCE_PORT - FIRST_PORT, "sockets": 65536 - FIRST_PORT}
@@ -39,8 +39,7 @@ _SOURCE = pathlib.Path(__file__).parent / "iperf3_preload.c"
 @dataclasses.dataclass(frozen=True)
 class Section:
     """The fields of a greedy component."""
-    paths: tuple[str, ...] = fields.listing(
-        fields.word(pattern=routes.PATH_PATTERN, example=routes.PATH_EXAMPLE), default=(), single=True)
+    paths: tuple[str, ...] = routes.paths_field()
     flows: int = fields.count(default=1, least=1, most=10_000)
     tool: str = fields.word(choices=("iperf3", "sockets"), default="iperf3")
     stagger_us: int = fields.time(default=0)
@@ -87,36 +86,16 @@ def flows(section: Section, component: Component, context: Context) -> list[Flow
 
 def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
     """One job file per host that sends or receives."""
-    iperf3 = section.tool == "iperf3"
-    common: dict[str, Any] = {}
-    if iperf3:
-        _require_iperf3()
-        preload = _compile(context.work_dir) if section.preload is not False else None
-        common.update(folder=context.guest_dir, preload=preload and f"{context.guest_dir}/{preload}")
-    else:
-        common["duration_us"] = context.duration_us
-    jobs: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for flow in flows:
-        order: dict[str, Any] = {"flow": flow.flow, "address": flow.dst, "port": flow.dport}
-        if flow.bytes is not None:
-            order["bytes"] = flow.bytes
-        jobs.setdefault(flow.receiver, {"receive": [], "send": []})["receive"].append(
-            {**order, "cca": flow.receiver_cca})
-        order.update(start_us=flow.start_us, stop_us=flow.stop_us, cca=flow.sender_cca)
-        if iperf3:
-            order["source_port"] = flow.sport
-        if section.sequence_start is not None:
-            order["sequence_start"] = section.sequence_start
-        jobs.setdefault(flow.sender, {"receive": [], "send": []})["send"].append(order)
-    programs = []
-    for node, job in sorted(jobs.items()):
-        name = f"{component.name}-{node}.json"
-        if not iperf3:
-            common["wakeup_cost_us"] = routes.wakeup_cost_us(context.network, node)
-        (context.work_dir / name).write_text(json.dumps({**job, **common}))
-        programs.append(Program(node, "traffic.greedy.iperf3" if iperf3 else "traffic.greedy.flows",
-                                [f"{context.guest_dir}/{name}"]))
-    return Prepared(programs, {"tool": section.tool})
+    description = {"tool": section.tool}
+    if section.tool == "sockets":
+        more = {} if section.sequence_start is None else {"sequence_start": section.sequence_start}
+        return Prepared(socket_programs(component, flows, context, {flow.flow: more for flow in flows}), description)
+    _require_iperf3()
+    preload = _compile(context.work_dir) if section.preload is not False else None
+    jobs = tcp_jobs(flows, {flow.flow: {"source_port": flow.sport} for flow in flows})
+    common = {"folder": context.guest_dir, "preload": preload and f"{context.guest_dir}/{preload}"}
+    return Prepared([program(component, node, {**job, **common}, "traffic.greedy.iperf3", context)
+                     for node, job in sorted(jobs.items())], description)
 
 
 def _require_iperf3() -> None:

@@ -74,6 +74,8 @@ class Engine(SimulatorEngine):
         return ["setpriv", "--pdeathsig", "KILL", _PROGRAM, str(_SCRIPTS / "driver.tcl")]
 
     def cannot(self, plan: Plan) -> str:
+        if reason := super().cannot(plan):
+            return reason
         lossy = [link["name"] for link in plan.scenario["network"]["links"]
                  if link["loss_percent"] or link["lose_segments"]]
         if lossy:

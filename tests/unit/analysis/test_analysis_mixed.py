@@ -108,9 +108,12 @@ def test_load_of_a_component_that_is_there_for_a_part_of_the_interval(run_dir, v
 def test_udp_flows(tmp_path, values):
     path = fixture.write_run(tmp_path / "reno-seed1", flows=[*sources("reno"), udp(10), udp(11, stop_us=None)])
     counts = {"sent_packets": 1000, "received_packets": 900, "received_bytes": 1_000_000, "lost_packets": 100}
-    account(path, {"flow": 10, **counts}, {"flow": 11, **counts}, {"flow": 99, **counts}, {"flow": "x"}, 7)
+    account(path, {"flow": 10, **counts, "delay_mean_us": 1234.5, "delay_p99_us": 9000},
+            {"flow": 11, **counts}, {"flow": 99, **counts}, {"flow": "x"}, 7)
     found = values(path)
     assert found["udp_received_rate", "flow_10"] == 1 and found["udp_received_rate", "flow_11"] == pytest.approx(0.8)
+    assert found["udp_one_way_delay_mean", "flow_10"] == 1.2345 and found["udp_one_way_delay_p99", "flow_10"] == 9
+    assert ("udp_one_way_delay_p50", "flow_10") not in found and ("udp_one_way_delay_mean", "flow_11") not in found
     assert found["udp_loss", "flow_10"] == 10 and ("udp_loss", "flow_99") not in found
     # no congestion window, no listed TCP flow
     assert not [scope for name, scope in found if name == "mean_throughput_l4"]

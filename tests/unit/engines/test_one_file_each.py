@@ -120,13 +120,13 @@ class Executor(ExecutorBase):
 SCENARIO = '''name: h
 title: The H
 topology: {kind: y-shape, central: {rate: 10 Mbit/s, delay: 10 ms, queue: {limit: 50}}, access: {rate: 100 Mbit/s}}
-traffic: {kind: on-off, on: 1 s, off: 1 s}
+traffic: {kind: now-and-then, on: 1 s, off: 1 s}
 timing: {warmup: 1 s, test: 5 s}
 probes: {queue: {interval: 100 ms}}
 defaults: {ccas: [reno], seeds: 1}
 '''
 ADDED = {"testbed/engines/toy.py": (pathlib.Path(__file__).parent / "toy_engine.py").read_text(),
-         "topologies/y_shape.py": HEADER + TOPOLOGY, "traffic/on_off.py": HEADER + TRAFFIC,
+         "topologies/y_shape.py": HEADER + TOPOLOGY, "traffic/now_and_then.py": HEADER + TRAFFIC,
          "testbed/probes/nothing.py": HEADER + PROBE, "testbed/fidelity/bursts.py": HEADER + CHECK,
          "analysis/metrics/bursts.py": HEADER + METRIC, "analysis/figures/bursts.py": HEADER + FIGURE,
          "testbed/executors/here.py": HEADER + EXECUTOR, "scenarios/h.yaml": SCENARIO}
@@ -177,7 +177,8 @@ def test_a_run_uses_them_all(checkout, run_dir):
 def test_commands_know_it(checkout, run_dir):
     listed = json.loads(checkout("list", "engines", "topologies", "traffic", "probes", "ccas", "--engine", "toy",
                                  "--json").stdout)
-    for kind, name in (("engines", "toy"), ("topologies", "y-shape"), ("traffic", "on-off"), ("probes", "nothing")):
+    for kind, name in (("engines", "toy"), ("topologies", "y-shape"), ("traffic", "now-and-then"),
+                       ("probes", "nothing")):
         assert name in {next(iter(row.values())) for row in listed[kind]}
     states = {row["name"]: row["here"] for row in listed["ccas"]}
     assert states["reno"] == "ready" and states["cubic"] == "not in this engine"

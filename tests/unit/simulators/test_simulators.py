@@ -2,6 +2,7 @@
 """What simulators have in common, and what the ns-3 driver is told; nothing is simulated here."""
 import os
 import sys
+import types
 
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ from testbed import engines, raw_tables
 from testbed.engines.ns3 import ccas
 from testbed.errors import RunFailed, UsageError
 from testbed.simulators import driver_orders, idle, process, tables, workload
+from testbed.simulators.engine import SimulatorEngine
 
 
 def test_parameters_become_attributes():
@@ -117,3 +119,14 @@ def test_an_interrupted_run_leaves_no_simulator_behind(tmp_path):
     with pytest.raises(ProcessLookupError):
 
         os.kill(pids[0], 0)
+
+
+@pytest.mark.parametrize("component, words", [
+    ({"name": "x", "kind": "on-off"}, "x: engine toy cannot send traffic of kind on-off; it has: cbr, flows, greedy, "),
+    ({"name": "x", "kind": "cbr", "gap_spread_percent": 50}, "x.gap_spread: engine toy has equal gaps only"),
+    ({"name": "x", "kind": "cbr", "gap_spread_percent": 0}, ""), ({"name": "x", "kind": "greedy"}, "")])
+def test_traffic_that_is_not_known_is_refused_before_the_run(component, words):
+    toy = types.SimpleNamespace(name="toy", TRAFFIC=SimulatorEngine.TRAFFIC)
+    plan = types.SimpleNamespace(scenario={"traffic": [component]})
+    assert SimulatorEngine.cannot(toy, plan).startswith(words)
+    assert bool(words) == bool(SimulatorEngine.cannot(toy, plan))

@@ -24,13 +24,14 @@ def keys(records, *names):
 
 
 def test_kinds_are_found_by_listing():
-    assert {"cbr", "greedy", "tmix"} <= set(traffic.names()) and "clock" not in traffic.names()
+    assert {"cbr", "flows", "greedy", "on-off", "poisson", "tmix"} <= set(traffic.names())
+    assert not {"clock", "datagrams"} & set(traffic.names())
     for name in traffic.names():
         module = traffic.kind(name)
         assert dataclasses.is_dataclass(module.Section) and module.__doc__
         assert all(callable(getattr(module, function)) for function in ("validate", "flows", "prepare", "collect"))
     for name in ("voip", None, "", ["tmix"]):
-        with pytest.raises(FieldError, match="there are: cbr, greedy, tmix") as problem:
+        with pytest.raises(FieldError, match="there are: cbr, .*greedy, .*tmix") as problem:
             traffic.kind(name)
         assert problem.value.field == "kind"
 
@@ -164,7 +165,8 @@ def test_a_component_may_say_which(context):
     assert keys(workload["flows"], "component", "variant", "cca") == [
         ["greedy", "cubic", "cubic"]] * 2 + [["b", "newreno", "reno"]] * 2 + [
         ["c", "cubic", "cubic"], ["c", "newreno", "reno"], ["c", "cubic", "cubic"]]
-    assert traffic.component_ccas([{"cca": "a"}, {}, {"cca": ["b", "a"]}]) == ["a", "b"]
+    assert traffic.component_ccas([{**GREEDY, "cca": ["a"]}, TMIX, {**CBR, "cca": ["b", "a"]}, {
+        "kind": "flows", "flows": [{}, {"cca": "c"}, {"cca": "a"}]}]) == ["a", "b", "c"]
     with pytest.raises(FieldError, match="vegas is not one of this run's variants: cubic, newreno") as problem:
         traffic.prepare([{**GREEDY, "cca": "vegas"}], [CUBIC, old], context)
     assert problem.value.field == "cca"

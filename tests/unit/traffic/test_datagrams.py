@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""UDP flows: when packets leave, and the program that sends and counts them, over loopback."""
+import itertools
+import json
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+
+from testbed import PROJECT_DIR
+from traffic.datagrams.departures import departures_ns
+
+ORDER = {"start_us": 1000, "stop_us": 3000, "gap_ns": 300_000}
+
+
+def test_equal_gaps_are_counted_from_the_beginning_of_each_burst():
+    assert list(departures_ns(ORDER)) == [1_000_000 + i * 300_000 for i in range(7)]
+    assert list(departures_ns({**ORDER, "bursts_us": [[0, 1], [1000, 1600], [2000, 2601]]})) == [
+        0, 1_000_000, 1_300_000, 2_000_000, 2_300_000, 2_600_000]
+
+
+def test_gaps_of_a_poisson_process_are_exponential_and_a_matter_of_the_seed():
+    order = {"start_us": 0, "stop_us": 100_000_000, "gap_ns": 1_000_000, "gaps": "exponential", "seed": "3/0"}
+    found = list(departures_ns(order))
+    assert found == list(departures_ns(order)) != list(departures_ns({**order, "seed": "3/1"}))
+    gaps = [b - a for a, b in itertools.pairwise([0, *found])]
+    # of 100,000 with mean and standard deviation 1 ms: within four standard errors
+    assert len(gaps) == pytest.approx(100_000, abs=4 * 316)
+    assert statistics.mean(gaps) == pytest.approx(1e6, rel=4 / 316)
+    assert statistics.stdev(gaps) == pytest.approx(1e6, rel=0.02)
+    assert found[-1] < 100_000_000_000
+
+
+def test_gaps_with_a_spread_are_even_around_their_mean():
+    found = list(departures_ns({"start_us": 0, "stop_us": 10_000_000, "gap_ns": 1_000_000, "gaps": "uniform",
+                                "spread": 0.5, "seed": "1"}))
+    gaps = [b - a for a, b in itertools.pairwise(found)]
+    assert found[0] == 0 and len(found) == pytest.approx(10_000, abs=4 * 29)
+    assert 500_000 <= min(gaps) < 501_000 and 1_499_000 < max(gaps) <= 1_500_001
+
+
+def run(folder, job, between=lambda: None):
+    (folder / "job.json").write_text(json.dumps({**job, "output": str(folder / "out.json")}))
+    started = subprocess.Popen([sys.executable, "-S", "-m", "traffic.datagrams.program", str(folder / "job.json")],
+                               cwd=PROJECT_DIR, text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert started.stdout.readline() == "ready\n"
+    started.stdin.write(f"start {time.monotonic_ns()}\n")
+    started.stdin.flush()
+    between()
+    output, words = started.communicate(timeout=30)
+    assert started.returncode == 0, words
+    assert json.loads(output.removeprefix("done "))["packets"] == json.loads((folder / "out.json").read_text())
+    return json.loads((folder / "out.json").read_text())
+
+
+def delays(counts):
+    """Takes the delays out of the counts of a flow: they are those of this machine. In their order."""
+    return [counts.pop(f"delay_{name}_us") for name in ("min", "p50", "p95", "p99", "max", "mean")]
+
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unused:
+        unused.bind(("127.0.0.1", 0))
+        return unused.getsockname()[1]
+
+
+def test_packets_are_sent_at_their_time_and_counted(tmp_path):
+    flow = {"flow": 7, "address": "127.0.0.1", "port": free_port(), "payload_bytes": 972}
+    counts = run(tmp_path, {"send": [{**flow, "start_us": 100_000, "stop_us": 600_000, "gap_ns": 1_000_001}],
+                            "receive": [{**flow, "packets_per_s": 1000}], "drained_us": 700_000})
+    *increasing, mean = delays(counts["7"])
+    assert 0 <= increasing[0] and increasing == sorted(increasing) and increasing[0] <= mean <= increasing[-1] + 1
+    assert counts == {"7": {"sent_packets": 500, "sent_bytes": 500_000, "received_packets": 500,
+                            "received_bytes": 500_000,
+                            "reordered_packets": 0, "duplicate_packets": 0, "socket_dropped_packets": 0}}
+
+
+def test_losses_duplicates_and_late_packets_are_told_apart(tmp_path):
+    port = free_port()
+
+    def send():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for number in (0, 1, 1, 4, 3, 3, 700):
+                sender.sendto(number.to_bytes(8, "big") + bytes(92), ("127.0.0.1", port))
+    flow = {"flow": 1, "address": "127.0.0.1", "port": port, "payload_bytes": 100, "packets_per_s": 1000}
+    counts = run(tmp_path, {"send": [], "receive": [flow], "drained_us": 300_000}, send)
+    delays(counts["1"])
+    assert counts == {"1": {"received_packets": 5, "received_bytes": 5 * 128, "reordered_packets": 1,
+                            "duplicate_packets": 2, "socket_dropped_packets": 0}}
+
+
+def test_packets_that_find_no_room_are_counted(tmp_path):
+    port = free_port()
+
+    def send():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for number in range(2000):
+                sender.sendto(number.to_bytes(8, "big") + bytes(992), ("127.0.0.1", port))
+    flow = {"flow": 1, "address": "127.0.0.1", "port": port, "payload_bytes": 1000, "packets_per_s": 1}
+    counts = run(tmp_path, {"send": [], "receive": [flow], "drained_us": 300_000}, send)["1"]
+    assert counts["socket_dropped_packets"] > 0
+    assert counts["received_packets"] + counts["socket_dropped_packets"] == 2000

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""When the packets of a UDP flow leave.
+
+An order says: "gap_ns" from packet to packet; "bursts_us" [[from, to], ...] in which the flow sends (default: from
+"start_us" to "stop_us"); "gaps" how gaps differ (default: not at all) and "seed" of their draws.
+"""
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+#: an order's "gaps"
+EXPONENTIAL, UNIFORM = "exponential", "uniform"
+
+
+def departures_ns(order: Mapping[str, Any]) -> Iterator[int]:
+    """Instants in ns of experiment time, in their order.
+
+    Equal gaps are counted from the beginning of each burst, of which the first packet leaves at once. In a Poisson
+    process (exponential gaps) the first one has a gap before it, too.
+    """
+    gap_ns = order["gap_ns"]
+    draw = _draw(order)
+    for begin_us, end_us in order.get("bursts_us") or [(order["start_us"], order["stop_us"])]:
+        begin_ns, end_ns = begin_us * 1000, end_us * 1000
+        if draw is None:
+            yield from range(begin_ns, end_ns, gap_ns)
+            continue
+        at_ns = float(begin_ns) + (draw() * gap_ns if order["gaps"] == EXPONENTIAL else 0)
+        while at_ns < end_ns:
+            yield int(at_ns)
+            at_ns += draw() * gap_ns
+
+
+def _draw(order: Mapping[str, Any]) -> Callable[[], float] | None:
+    """Draws gaps with mean 1; None: all are equal."""
+    kind = order.get("gaps")
+    if kind is None:
+        return None
+    chance = random.Random(order["seed"]).random
+    if kind == EXPONENTIAL:
+        return lambda: -math.log(1 - chance())
+    if kind != UNIFORM:
+        raise ValueError(f"no gaps {kind!r}")
+    spread = float(order["spread"])
+    return lambda: 1 + spread * (2 * chance() - 1)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Orders to the programs of UDP flows, and the account of what these counted. What kinds of UDP traffic share."""
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from testbed import fields
+from testbed.fields import FieldError
+from traffic import routes
+from traffic.components import Component, Context, Flow, Program, Timing
+from traffic.datagrams.batch import HEADER
+from traffic.datagrams.program import IP_UDP_BYTES
+
+FIRST_PORT = 7000
+_ETHERNET_BYTES = 14
+
+
+def packet_field(default: Any = 1000) -> Any:
+    """The field `packet` of a section: size of an IP packet."""
+    return fields.size(default=default, least=IP_UDP_BYTES + HEADER.size, most=1500)
+
+
+@dataclasses.dataclass(frozen=True)
+class RateSection:
+    """The fields of a component of UDP flows that have a rate."""
+    rate_bps: int = fields.rate()
+    packet_bytes: int = packet_field()
+    paths: tuple[str, ...] = routes.paths_field()
+    flows: int = fields.count(default=1, least=1, most=10_000)
+    start_within_us: int = fields.time(default=0)
+
+    def __post_init__(self) -> None:
+        gap_ns(self.rate_bps, self.packet_bytes)
+
+
+def gap_ns(rate_bps: int, packet_bytes: int) -> int:
+    """Time from packet to packet of a rate, with Ethernet headers. FieldError if no program could keep it."""
+    gap = round((packet_bytes + _ETHERNET_BYTES) * 8e9 / rate_bps)
+    if not 100 <= gap <= 10**15:
+        raise FieldError("rate", f"a packet of {packet_bytes} bytes every 100 ns to 11 days expected")
+    return gap
+
+
+def validate(section: RateSection, _component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
+    """FieldError if there are more flows than ports."""
+    enough_ports(section.flows * len(routes.find(network, section.paths)))
+
+
+def enough_ports(count: int) -> None:
+    """FieldError if so many flows are too many."""
+    if count > 65536 - FIRST_PORT:
+        raise FieldError("flows", f"{count} flows need more ports than there are")
+
+
+def flows(section: RateSection, component: Component, context: Context) -> list[Flow]:
+    """Path by path, each flow with its start."""
+    chosen = [route for route in routes.find(context.network, section.paths) for _ in range(section.flows)]
+    return [Flow(**dataclasses.asdict(route), start_us=start_us, stop_us=component.stop_us, transport="udp",
+                 rate_bps=section.rate_bps)
+            for route, start_us in zip(chosen, starts_us(component, section.start_within_us, len(chosen)))]
+
+
+def starts_us(component: Component, start_within_us: int, count: int) -> list[int]:
+    """When flows begin: at the component's start and a random time below start_within_us. FieldError if too late."""
+    import numpy as np
+    found = (component.start_us + np.random.default_rng((component.seed, 1)).integers(
+        0, max(start_within_us, 1), size=count)).tolist()
+    for place, start_us in enumerate(found, start=1):
+        if start_us >= component.stop_us:
+            raise FieldError("start_within", f"flow {place} would begin after the end")
+    return [int(start_us) for start_us in found]
+
+
+def seed(component: Component, place: int) -> str:
+    """Of the draws of one flow of a component."""
+    return f"{component.seed}/{place}"
+
+
+def programs(component: Component, flows: Sequence[Flow], packet_bytes: Mapping[int, int],
+             timing: Mapping[int, Mapping[str, Any]], context: Context) -> list[Program]:
+    """One job file per host that sends or receives.
+
+    packet_bytes: {flow: size of its IP packets}; timing: {flow: what its order says of the packets' instants}.
+    """
+    jobs: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for flow in flows:
+        order = {"flow": flow.flow, "address": flow.dst, "port": flow.dport,
+                 "payload_bytes": packet_bytes[flow.flow] - IP_UDP_BYTES}
+        jobs.setdefault(flow.sender, {"send": [], "receive": []})["send"].append(
+            {**order, "start_us": flow.start_us, "stop_us": flow.stop_us, **timing[flow.flow]})
+        jobs.setdefault(flow.receiver, {"send": [], "receive": []})["receive"].append(
+            {**order, "packets_per_s": 1e9 / timing[flow.flow]["gap_ns"]})
+    found = []
+    for node, job in sorted(jobs.items()):
+        name = f"{component.name}-{node}.udp.json"
+        (context.work_dir / name).write_text(json.dumps({
+            **job, "drained_us": context.duration_us + _drain_us(flows, context.network),
+            "output": f"{context.guest_dir}/{_output_name(component.name, node)}"}))
+        found.append(Program(node, "traffic.datagrams.program", [f"{context.guest_dir}/{name}"]))
+    return found
+
+
+def _drain_us(flows: Sequence[Flow], network: Mapping[str, Any]) -> int:
+    """The longest time that a packet may still be under way when the experiment ends."""
+    queues_us = {link["name"]: link.get("capacity_us") or 0 for link in network["links"]}
+    return 1_000_000 + max(flow.base_rtt_us + sum(queues_us[name] for name in flow.hops) for flow in flows)
+
+
+def _output_name(component: str, node: str) -> str:
+    return f"{component}-{node}.counts.json"
+
+
+def collect(component: Mapping[str, Any], workload: Mapping[str, Any], context: Context, _raw_dir: pathlib.Path) \
+        -> dict[str, Any]:
+    """{"flows": [counts of each UDP flow]}, if there are any.
+
+    sent_*, received_* and, by their numbers, lost, reordered, duplicate packets; delay_*_us of those that arrived.
+    Lost ones include those that arrived and found no room in the receiver's socket (socket_dropped_packets).
+    """
+    mine = [flow for flow in workload["flows"]
+            if flow["component"] == component["name"] and flow["transport"] == "udp"]
+    nodes = {flow[end] for flow in mine for end in ("sender", "receiver")}
+    counts: dict[str, dict[str, Any]] = {}
+    for node in sorted(nodes):
+        for flow, found in json.loads((context.work_dir / _output_name(component["name"], node)).read_text()).items():
+            counts.setdefault(flow, {}).update(found)
+    found = []
+    for flow in mine:
+        one = counts[str(flow["flow"])]
+        found.append({"flow": flow["flow"], **one, "lost_packets": one["sent_packets"] - one["received_packets"]})
+    return {"flows": found} if found else {}

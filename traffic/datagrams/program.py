@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The UDP flows of a node: a packet whenever one is due, and counts of what arrives.
+
+    python3 -m traffic.datagrams.program JOB.json
+
+job: {"send": [{flow, address, port, payload_bytes, and when packets leave (departures.py)}], "receive": [{flow,
+address, port, payload_bytes, packets_per_s}], "drained_us", "output"}. A packet begins with its number, by which the
+receiver knows what is missing, and with the instant at which it was due, from which its delay is counted.
+"""
+import ctypes
+import heapq
+import json
+import math
+import socket
+import struct
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from traffic import program
+from traffic.datagrams.batch import HEADER, MOST_AT_ONCE, Batch, libc, note_arrivals
+from traffic.datagrams.departures import departures_ns
+
+IP_UDP_BYTES = 28
+#: packets are taken from the receiver's socket so often, which has room for as many
+_DRAIN_NS = 100_000_000
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _SO_MEMINFO, _MEMINFO_DROPS = 32, 33, 55, 8
+_CLOCK_MONOTONIC, _TIMER_ABSTIME = 1, 1
+#: what a sender's own queue holds is for the queue to decide
+_SEND_BUFFER_BYTES = 1 << 26
+#: memory that a packet takes in a socket's buffer beside its payload, at most
+_OVERHEAD_BYTES = 2048
+_PERCENTILES = (50, 95, 99)
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
+
+
+def _sleep_until(instant_ns: int) -> None:
+    """Sleep until an instant of CLOCK_MONOTONIC: one system call, and none to ask for the time."""
+    wanted = _Timespec(*divmod(instant_ns, 1_000_000_000))
+    libc.clock_nanosleep(_CLOCK_MONOTONIC, _TIMER_ABSTIME, ctypes.byref(wanted), None)
+
+
+def _set_buffer(of: socket.socket, forced: int, usual: int, size: int) -> None:
+    """Give a socket room; who is not root gets what everybody may have."""
+    size = min(size, 1 << 29)
+    try:
+        of.setsockopt(socket.SOL_SOCKET, forced, size)
+    except PermissionError:
+        of.setsockopt(socket.SOL_SOCKET, usual, size)
+
+
+class _Sender:
+    """A flow that sends: a packet whenever it is due."""
+
+    def __init__(self, order: Mapping[str, Any], t0_ns: int) -> None:
+        self.flow = str(order["flow"])
+        self._t0_ns = t0_ns
+        self._departures = departures_ns(order)
+        self._due_ns = next(self._departures, None)
+        self._packets = 0
+        self._payload = bytearray(order["payload_bytes"])
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        _set_buffer(self._socket, _SO_SNDBUFFORCE, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+        self._socket.connect((order["address"], order["port"]))
+
+    def due_ns(self) -> int | None:
+        """When the next packet leaves, in ns of CLOCK_MONOTONIC; None after the last."""
+        return None if self._due_ns is None else self._t0_ns + self._due_ns
+
+    def send(self) -> None:
+        """Send the packet that is due."""
+        HEADER.pack_into(self._payload, 0, self._packets, self._due_ns)
+        self._socket.send(self._payload)
+        self._packets += 1
+        self._due_ns = next(self._departures, None)
+
+    def counts(self) -> dict[str, int]:
+        return {"sent_packets": self._packets, "sent_bytes": self._packets * (len(self._payload) + IP_UDP_BYTES)}
+
+
+class _Receiver:
+    """A flow that arrives. What is in a packet behind its header is not looked at."""
+
+    def __init__(self, order: Mapping[str, Any], batch: Batch) -> None:
+        self.flow = str(order["flow"])
+        self._batch = batch
+        self._packets = self._bytes = self._reordered = self._duplicates = 0
+        self._next = 0                          # the number after the highest that came
+        self._missing: set[int] = set()
+        self._delays_us: Counter[int] = Counter()
+        self._delays_ns = 0
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        packets = math.ceil(order["packets_per_s"] * _DRAIN_NS / 1e9 * 4 + 100)
+        _set_buffer(self._socket, _SO_RCVBUFFORCE, socket.SO_RCVBUF,
+                    packets * (order["payload_bytes"] + _OVERHEAD_BYTES))
+        note_arrivals(self._socket)
+        self._socket.bind((order["address"], order["port"]))
+
+    def drain(self, t0_ns: int) -> None:
+        """Take all packets that are there. t0_ns: the wall clock's beginning of the experiment."""
+        while taken := self._batch.receive(self._socket.fileno()):
+            for size, number, due_ns, arrival_ns in taken:
+                self._count(size, number, arrival_ns - t0_ns - due_ns)
+            if len(taken) < MOST_AT_ONCE:
+                return
+
+    def _count(self, size: int, number: int, delay_ns: int) -> None:
+        if number >= self._next:
+            self._missing.update(range(self._next, number))
+            self._next = number + 1
+        elif number in self._missing:
+            self._missing.remove(number)
+            self._reordered += 1
+        else:
+            self._duplicates += 1
+            return
+        self._packets += 1
+        self._bytes += size + IP_UDP_BYTES
+        self._delays_us[delay_ns // 1000] += 1
+        self._delays_ns += delay_ns
+
+    def counts(self) -> dict[str, Any]:
+        memory = struct.unpack("=9I", self._socket.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 36))
+        return {"received_packets": self._packets, "received_bytes": self._bytes,
+                "reordered_packets": self._reordered, "duplicate_packets": self._duplicates,
+                "socket_dropped_packets": memory[_MEMINFO_DROPS], **self._delays()}
+
+    def _delays(self) -> dict[str, Any]:
+        """One-way delays of the packets that arrived, in whole us; nothing if none did."""
+        if not self._packets:
+            return {}
+        found = {"delay_mean_us": round(self._delays_ns / self._packets / 1000, 3), "delay_min_us": min(
+            self._delays_us), "delay_max_us": max(self._delays_us)}
+        below, ranks = 0, [(percent, math.ceil(self._packets * percent / 100)) for percent in _PERCENTILES]
+        for delay_us, packets in sorted(self._delays_us.items()):
+            below += packets
+            while ranks and below >= ranks[0][1]:
+                found[f"delay_p{ranks.pop(0)[0]}_us"] = delay_us
+        return found
+
+
+def main() -> None:
+    job = program.read_job()
+    batch = Batch()
+    receivers = [_Receiver(order, batch) for order in job["receive"]]
+    t0_ns = program.wait_for_start()
+    senders = [_Sender(order, t0_ns) for order in job["send"]]
+    # (instant, order among those of an instant): a sender's next packet, or a look at the receivers
+    waiting = [(due_ns, number) for number, sender in enumerate(senders) if (due_ns := sender.due_ns()) is not None]
+    end_ns = t0_ns + job["drained_us"] * 1000
+    if receivers:
+        waiting.append((t0_ns + _DRAIN_NS, len(senders)))
+    heapq.heapify(waiting)
+    while waiting:
+        due_ns, number = waiting[0]
+        _sleep_until(due_ns)
+        next_ns: int | None = due_ns + _DRAIN_NS if due_ns < end_ns else None
+        if number < len(senders):
+            senders[number].send()
+            next_ns = senders[number].due_ns()
+        else:
+            # packets are stamped by the wall clock, which may be adjusted during a run
+            ahead_ns = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns()
+            for receiver in receivers:
+                receiver.drain(t0_ns + ahead_ns)
+        if next_ns is None:
+            heapq.heappop(waiting)
+        else:
+            heapq.heapreplace(waiting, (next_ns, number))
+    counts: dict[str, dict[str, Any]] = {sender.flow: sender.counts() for sender in senders}
+    for receiver in receivers:
+        counts.setdefault(receiver.flow, {}).update(receiver.counts())
+    with open(job["output"], "w") as f:
+        json.dump(counts, f)
+    program.done({"packets": counts})
+
+
+if __name__ == "__main__":
+    main()

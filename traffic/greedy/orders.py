@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Orders to the programs of single TCP flows. What kinds of TCP traffic share."""
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from traffic import routes
+from traffic.components import Component, Context, Flow, Program
+
+Job = dict[str, list[dict[str, Any]]]
+
+
+def socket_programs(component: Component, flows: Sequence[Flow], context: Context,
+                    more: Mapping[int, Mapping[str, Any]]) -> list[Program]:
+    """Flows over plain sockets (flows.py). more: {flow: what the order of its sender has besides}."""
+    return [program(component, node, {**job, "duration_us": context.duration_us,
+                                      "wakeup_cost_us": routes.wakeup_cost_us(context.network, node)},
+                    "traffic.greedy.flows", context) for node, job in sorted(tcp_jobs(flows, more).items())]
+
+
+def tcp_jobs(flows: Sequence[Flow], more: Mapping[int, Mapping[str, Any]]) -> dict[str, Job]:
+    """{node: the orders of its senders and receivers}; more: {flow: what the order of its sender has besides}."""
+    jobs: dict[str, Job] = {}
+    for flow in flows:
+        order: dict[str, Any] = {"flow": flow.flow, "address": flow.dst, "port": flow.dport}
+        if flow.bytes is not None:
+            order["bytes"] = flow.bytes
+        jobs.setdefault(flow.receiver, {"receive": [], "send": []})["receive"].append(
+            {**order, "cca": flow.receiver_cca})
+        jobs.setdefault(flow.sender, {"receive": [], "send": []})["send"].append(
+            {**order, "start_us": flow.start_us, "stop_us": flow.stop_us, "cca": flow.sender_cca, **more[flow.flow]})
+    return jobs
+
+
+def program(component: Component, node: str, job: Mapping[str, Any], module: str, context: Context) -> Program:
+    """The program of a node, with its job file."""
+    name = f"{component.name}-{node}.json"
+    (context.work_dir / name).write_text(json.dumps(job))
+    return Program(node, module, [f"{context.guest_dir}/{name}"])

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Packets of a Poisson process over UDP as a component of the traffic (docs/on-off.md).
+
+    kind: poisson
+    rate: 2 Mbit/s              of each flow in the mean, as a link counts it: Ethernet header included
+    packet: 1000 B              size of an IP packet; the gaps between packets are exponential
+    paths: [n4->n1]             sender->receiver (default: the first path, in the direction of the acceptor's data)
+    flows: 1                    flows on each of them
+    start_within: 0 s           every start is later by a random time below this one, from the run's seed
+"""
+from traffic.components import Component, Context, Flow, Prepared
+from traffic.datagrams import orders
+from traffic.datagrams.departures import EXPONENTIAL
+from traffic.datagrams.orders import FIRST_PORT, RateSection as Section, collect, flows, validate
+
+__all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "validate"]
+
+
+def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
+    """One job file per host that sends or receives."""
+    gap_ns = orders.gap_ns(section.rate_bps, section.packet_bytes)
+    timing = {flow.flow: {"gap_ns": gap_ns, "gaps": EXPONENTIAL, "seed": orders.seed(component, place)}
+              for place, flow in enumerate(flows)}
+    made = orders.programs(component, flows, {flow.flow: section.packet_bytes for flow in flows}, timing, context)
+    return Prepared(made, {"rate_bps": section.rate_bps, "packet_bytes": section.packet_bytes})

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from analysis import style
 from analysis.experiment import Experiment
 from analysis.runs import Run
+from topologies import varying
 
 MOST_ROWS = 40  # of a table; the rest is in raw/
 ETHERNET_BYTES = 1514  # of a full packet, as queues that count bytes count it
@@ -56,7 +57,8 @@ def _links(run: Run) -> Facts:
     for link in links:
         own = link["name"] if link.get("bottleneck") else ""
         delay = style.milliseconds(link.get("delay_us", 0))
-        facts = (style.rate(link["rate_bps"]), delay, *_queue(link), _loss(link))
+        changes = len(varying.changes(link))
+        facts = (style.rate(link["rate_bps"]), delay, *_queue(link), _loss(link), f"{changes} changes" * bool(changes))
         groups.setdefault((own, *facts), []).append(link["name"])
     ways = {link["name"]: f"{link['from']} to {link['to']}" for link in links}
     rows = []
@@ -66,7 +68,7 @@ def _links(run: Run) -> Facts:
                      "yes" if names[0] in run.bottlenecks else "", *resolved])
     rows, note = _limited(rows, "kinds of links")
     return Facts("Links", ["link", "from, to", "bottleneck", "rate", "delay", "queue", "limit, packets", "limit, bytes",
-                           "limit, time", "loss"], rows, note)
+                           "limit, time", "loss", "schedule"], rows, note)
 
 
 def _queue(link: dict[str, Any]) -> tuple[str, str, str, str]:

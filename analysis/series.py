@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.runs import AnalysisError, Array, Run
+from topologies import varying
 
 SECOND_US = 1_000_000
 COUNTERS = ("sent_bytes", "sent_packets", "drops")
@@ -138,8 +139,12 @@ def queueing_delay_ms(run: Run, link: str, edges_us: Array) -> Array | None:
 
 
 def backlog_ms(run: Run, link: str, samples: pd.DataFrame) -> Array:
-    """Time to send the backlog at the link's rate, ms per sample."""
-    return samples["backlog_bytes"].to_numpy() * 8e3 / run.bottlenecks[link]["rate_bps"]
+    """Time to send the backlog at the rate that the link has just then, ms per sample."""
+    times_us, states = zip(*varying.states(run.bottlenecks[link]))
+    rates = np.array([state["rate_bps"] for state in states])
+    # a change at the instant of a sample takes effect after it
+    now = np.maximum(np.searchsorted(times_us, samples["t_us"].to_numpy(), side="left") - 1, 0)
+    return np.asarray(samples["backlog_bytes"].to_numpy() * 8e3 / rates[now])
 
 
 def queueing_delay_backlog_mean(run: Run, link: str) -> float | None:

@@ -60,6 +60,13 @@ TABLES = {
     "sojourn_hist": Table(
         "distribution of that time over the packets that left after warm-up; an upper edge may be missing",
         _columns("packets", "low_us high_us", "link", order="link low_us high_us packets")),
+    "link_changes": Table(
+        "a row for each change that a link's schedule has: when it was due, when it had taken effect, what is so from "
+        "then on, and what the link had done until then",
+        _columns("t_us due_us rate_bps delay_us limit up sent_bytes sent_packets arrived_packets lost_packets",
+                 "loss_percent", "link",
+                 order="t_us due_us link rate_bps delay_us loss_percent limit up sent_bytes sent_packets "
+                       "arrived_packets lost_packets")),
     "tcp_info": Table(
         "state of every connected socket, sampled; its fields in struct tcp_info have the same or a similar name",
         _columns("t_us sport dport",

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from topologies.base import EmulatedTopo
 
-_SUPPORT = {"__init__", "base", "end_hosts", "link", "losses", "mn", "namespace", "network", "queues", "tc"}
+_SUPPORT = {"__init__", "base", "end_hosts", "link", "losses", "mn", "namespace", "network", "queues", "schedule", "tc",
+            "tc_messages", "varying"}
 
 
 def names() -> list[str]:

@@ -212,7 +212,9 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
 
 
 def describe_link(port: Port, peer: Port) -> dict[str, Any]:
-    link = {name: value for name, value in fields.encode(port.link).items() if name != "queue"}
+    link = {name: value for name, value in fields.encode(port.link).items() if name not in ("queue", "schedule")}
+    if changes := port.link.changes():
+        link["schedule"] = changes
     return {"name": port.name, "from": port.node, "to": peer.node, "direction": port.direction,
             "device": port.device, "peer_device": peer.device, "address": port.address, "mac": port.mac,
             **link, **port.link.queue.describe(port.link.rate_bps),

@@ -5,7 +5,7 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import losses, queues
+from topologies import losses, queues, schedule
 
 #: tc counts whole bytes per second: below, that is not exact to 0.1 %; above, nanoseconds are not exact to 1 %
 LEAST_RATE_BPS, MOST_RATE_BPS = 1000, 100 * 10**9
@@ -29,24 +29,44 @@ class Access:
         return Link(rate_bps=self.rate_bps, queue=self.queue, delay_us=delay_us)
 
 
+_SCHEDULE = schedule.entry(fields.rate(least=LEAST_RATE_BPS, most=MOST_RATE_BPS), fields.time(most=MOST_DELAY_US))
+
+
 @dataclasses.dataclass(frozen=True)
 class Link(Access):
     """One direction of a link. Rates are layer 2 (Ethernet header, no FCS).
 
     loss_percent: random loss; lose_segments: which segments of a bulk transfer are lost, the first
-    lose_copies times that they pass.
+    lose_copies times that they pass; schedule: how it changes during a run.
     """
     delay_us: int = fields.time(default=0, most=MOST_DELAY_US)
     loss_percent: float = fields.percent(default=0.0)
     lose_segments: tuple[int, ...] = fields.listing(fields.count(least=1, most=losses.LAST_SEGMENT), default=(),
                                                     distinct=True)
     lose_copies: int = fields.count(default=1, least=1, most=losses.MOST_LOSSES)
+    schedule: tuple[Any, ...] | None = fields.listing(fields.section(_SCHEDULE), default=None, least=1,
+                                                      most=schedule.MOST_CHANGES)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.changes()
         if len(self.lose_segments) * self.lose_copies > losses.MOST_LOSSES:
             raise FieldError("lose_segments", f"{len(self.lose_segments)} segments, {self.lose_copies} copies of each: "
                                               f"more than {losses.MOST_LOSSES} losses")
+
+    def changes(self) -> list[dict[str, Any]]:
+        """The schedule as a link of network.json has it; FieldError if there can be none such."""
+        if self.schedule is None:
+            return []
+        if not self.queue.can_change and any(entry.limit or entry.limit_bytes for entry in self.schedule):
+            raise FieldError("schedule", f"the limit of a queue {self.queue.kind} cannot change during a run; those "
+                                         f"that can: {', '.join(queues.CHANGEABLE)}")
+        start = {"rate_bps": self.rate_bps, "delay_us": self.delay_us, "loss_percent": self.loss_percent,
+                 "limit": self.queue.hard_limit(self.rate_bps), "up": True}
+        try:
+            return schedule.expand(self.schedule, start, self.queue.in_bytes)
+        except FieldError as problem:
+            raise problem.inside("schedule") from None
 
 
 @dataclasses.dataclass(frozen=True)

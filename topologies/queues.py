@@ -42,6 +42,8 @@ class Queue(abc.ABC):
     limit_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
 
     in_bytes: ClassVar[bool] = False
+    #: whether its limit can change while packets are in it
+    can_change: ClassVar[bool] = False
 
     @abc.abstractmethod
     def hard_limit(self, rate_bps: int) -> int:
@@ -103,11 +105,13 @@ class InBytes(Queue):
 @dataclasses.dataclass(frozen=True)
 class Pfifo(InPackets):
     """Drop tail, counted in packets."""
+    can_change: ClassVar[bool] = True
 
 
 @dataclasses.dataclass(frozen=True)
 class Bfifo(InBytes):
     """Drop tail, counted in bytes."""
+    can_change: ClassVar[bool] = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,6 +148,7 @@ class Red(InBytes):
 @dataclasses.dataclass(frozen=True)
 class Codel(InPackets):
     """Controlled delay (RFC 8289)."""
+    can_change: ClassVar[bool] = True
     target_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
     interval_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
     ecn: bool | None = fields.flag(default=None)
@@ -152,6 +157,7 @@ class Codel(InPackets):
 @dataclasses.dataclass(frozen=True)
 class FqCodel(InPackets):
     """Fair queueing with CoDel (RFC 8290)."""
+    can_change: ClassVar[bool] = True
     flows: int | None = fields.count(default=None, least=1, most=65536)
     target_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
     interval_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
@@ -164,6 +170,7 @@ class FqCodel(InPackets):
 @dataclasses.dataclass(frozen=True)
 class Pie(InPackets):
     """Proportional integral controller enhanced (RFC 8033)."""
+    can_change: ClassVar[bool] = True
     target_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
     tupdate_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
     alpha: int | None = fields.count(default=None, most=32)
@@ -174,6 +181,7 @@ class Pie(InPackets):
 @dataclasses.dataclass(frozen=True)
 class Fq(InPackets):
     """Fair queueing with pacing."""
+    can_change: ClassVar[bool] = True
     flow_limit: int | None = fields.count(default=None, least=1, most=_MOST)
     quantum_bytes: int | None = fields.size(default=None, least=256, most=1 << 20)
 
@@ -202,6 +210,8 @@ class Sfq(InPackets):
 
 QUEUES: dict[str, type[Queue]] = {
     "pfifo": Pfifo, "bfifo": Bfifo, "red": Red, "codel": Codel, "fq_codel": FqCodel, "pie": Pie, "fq": Fq, "sfq": Sfq}
+#: those whose limit a schedule may change
+CHANGEABLE = [kind for kind, queue in QUEUES.items() if queue.can_change]
 
 
 def field() -> Any:

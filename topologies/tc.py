@@ -17,6 +17,17 @@ One direction of a link from A to B is
   is jitter of the delay, which netem keeps in order as long as it has a rate; the receiver's interrupts
   and CPU are netems of their own below the first, which packets enter when they have arrived.
 
+A link with a `schedule` (topologies/varying.py) has more stages, each of which can be changed while packets are in it:
+
+    A's egress                                                     B's ingress
+    [prio > gate (tbf) >] htb (rate) > buffer or AQM       -->     ifb: netem (serialisation, loss) [> netem (delay)]
+
+* htb keeps its debt when its rate changes: the frame that is being sent goes on at the old rate, the next one
+  has the new. (A tbf begins with a full bucket after each change.)
+* The gate is there if the link has outages. It is shut by a least size of a packet (mpu) that its bucket never
+  holds, and prio is there to wake the queue when it opens (topologies/tc_messages.py).
+* A netem of its own delays, so that it can be told another delay; its rate without limit keeps the order.
+
 Were netem placed below the bucket on A (as Mininet's TCLink does), packets in
 flight would count as queued, AQMs would average over the delay line, and on an end
 host netem would orphan the packets and switch off TCP small queues.
@@ -25,7 +36,7 @@ A link is here what raw/network.json lists: it was checked when the scenario was
 """
 from typing import Any
 
-from topologies import losses
+from topologies import losses, varying
 
 # A frame's worth of tokens and a little more: tc rounds the bucket down to its clock
 # ticks, and a frame larger than the bucket would be dropped.
@@ -35,6 +46,14 @@ _NO_LIMIT_BYTES = 2**31 - 1
 #: what a host has received and not yet looked at; the kernel's own usual limit (net.core.netdev_max_backlog)
 _BACKLOG_PACKETS = 1000
 _CELL_BYTES = 65535
+#: netem keeps packets in order if it has a rate; at this one (bit/s) sending them takes 0 ns
+ENDLESS_BPS = 8 * 10**15
+#: of a gate that is open: no link is faster
+GATE_BPS = 10**12
+#: what the shaper of a link that changes may be late without losing a part of its rate
+_LATE_US = 4
+#: the type of the frames that wake a queue behind a gate; IEEE's for local experiments
+WAKE_TYPE = 0x88B5
 #: options without a value, and how tc spells that one is off (nothing: it is off by itself)
 _FLAGS = {"ecn": "noecn", "harddrop": "", "adaptive": ""}
 
@@ -51,8 +70,25 @@ def burst_bytes(link: dict[str, Any], timer_period_us: int) -> int:
 
 def wire_limit_packets(link: dict[str, Any]) -> int:
     """Packets the delay line may hold: well above its bandwidth-delay product of small packets."""
-    longest_us = link["delay_us"] + link["jitter_us"] + 10_000
-    return min(2**31 - 1, max(1000, int(4 * link["rate_bps"] * longest_us / 1e6 / 8 / 64)))
+    longest_us = varying.most(link, "delay_us") + link["jitter_us"] + 10_000
+    return min(2**31 - 1, max(1000, int(4 * varying.most(link, "rate_bps") * longest_us / 1e6 / 8 / 64)))
+
+
+def gated(link: dict[str, Any]) -> bool:
+    """True if there are times at which the link carries nothing."""
+    return varying.varies(link, "up")
+
+
+def shapers(link: dict[str, Any]) -> set[str]:
+    """Kinds of the qdiscs in front of a link's queue."""
+    if not varying.changes(link):
+        return {"tbf"}
+    return {"prio", "tbf", "htb"} if gated(link) else {"htb"}
+
+
+def debt_bytes(rate_bps: int, timer_period_us: int) -> int:
+    """What the shaper of a link that changes may send later than it should have, without losing it."""
+    return max(8, int(rate_bps * max(timer_period_us, _LATE_US) / 8e6))
 
 
 def queue_words(link: dict[str, Any]) -> list[str]:
@@ -73,6 +109,8 @@ def queue_words(link: dict[str, Any]) -> list[str]:
 
 def egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
     """tc batch lines for the sending side."""
+    if varying.changes(link):
+        return _varying_egress(link, timer_period_us)
     return [
         f"qdisc add dev {link['device']} root handle 1: tbf rate {link['rate_bps']}bit "
         f"burst {burst_bytes(link, timer_period_us)} limit {_NO_LIMIT_BYTES}",
@@ -80,11 +118,29 @@ def egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
     ]
 
 
+def _varying_egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
+    """The same for a link that changes."""
+    device, rate = link["device"], f"{link['rate_bps']}bit"
+    lines, parent = [], "root"
+    if gated(link):
+        lines = [f"qdisc add dev {device} root handle 1: prio bands 2 priomap{' 0' * 16}",
+                 f"filter add dev {device} parent 1: protocol {WAKE_TYPE:#x} matchall action gact trap",
+                 f"qdisc add dev {device} parent 1:1 handle 2: tbf rate {GATE_BPS}bit burst {_CELL_BYTES} "
+                 f"limit {_NO_LIMIT_BYTES}"]
+        parent = "parent 2:1"
+    debt = debt_bytes(link["rate_bps"], timer_period_us)
+    return [*lines, f"qdisc add dev {device} {parent} handle 3: htb default 1",
+            f"class add dev {device} parent 3: classid 3:1 htb rate {rate} ceil {rate} burst {debt} cburst {debt} "
+            "quantum 1514",
+            f"qdisc add dev {device} parent 3:1 handle 10: {' '.join(queue_words(link))}"]
+
+
 def ingress(link: dict[str, Any], wire_device: str) -> list[str]:
     """tc batch lines for the receiving side, where `wire_device` is an IFB."""
     device = link["peer_device"]
+    delays = delays_apart(link)
     netem = (f"qdisc add dev {wire_device} root handle 2: netem limit {wire_limit_packets(link)} "
-             f"delay {_delay(link)} rate {link['rate_bps']}bit")
+             f"delay {'0us' if delays else _delay(link)} rate {link['rate_bps']}bit")
     if link["loss_percent"]:
         netem += f" loss {link['loss_percent']:g}%"
     return [
@@ -93,8 +149,15 @@ def ingress(link: dict[str, Any], wire_device: str) -> list[str]:
         f"filter add dev {device} parent ffff: protocol all matchall "
         f"action mirred egress redirect dev {wire_device}",
         netem,
-        *_arrival(link, wire_device),
+        *([f"qdisc add dev {wire_device} parent 2:1 handle 3: netem limit {wire_limit_packets(link)} "
+           f"delay {_delay(link)} rate {ENDLESS_BPS}bit"] if delays else []),
+        *_arrival(link, wire_device, 3 if delays else 2),
     ]
+
+
+def delays_apart(link: dict[str, Any]) -> bool:
+    """True if what delays packets is not what serialises them."""
+    return varying.varies(link, "delay_us")
 
 
 def _delay(link: dict[str, Any]) -> str:
@@ -105,9 +168,11 @@ def _delay(link: dict[str, Any]) -> str:
     return f"{link['delay_us'] + half_us:.1f}us {half_us:.1f}us"
 
 
-def _arrival(link: dict[str, Any], wire_device: str) -> list[str]:
+def _arrival(link: dict[str, Any], wire_device: str, above: int) -> list[str]:
     """What a packet goes through in the host that receives it: its share of the CPU, and the wait for the others of
-    its interrupt. That wait comes last, since what arrives together is what can be merged (GRO)."""
+    its interrupt. That wait comes last, since what arrives together is what can be merged (GRO).
+
+    above: the number of the netem above them."""
     stages = []
     if link["packet_cost_us"]:
         # netem's `rate` is for bytes: every frame is one cell of a size that takes this time, whatever its length
@@ -116,4 +181,4 @@ def _arrival(link: dict[str, Any], wire_device: str) -> list[str]:
         # a slot begins with the first packet that waits, and at its end all go on at once
         stages.append(f"slot {link['coalescing_us']}us {link['coalescing_us']}us")
     return [f"qdisc add dev {wire_device} parent {number}:1 handle {number + 1}: netem limit {_BACKLOG_PACKETS} {stage}"
-            for number, stage in enumerate(stages, start=2)]
+            for number, stage in enumerate(stages, start=above)]

@@ -11,6 +11,7 @@ from analysis import series, timeseries
 from analysis.experiment import Experiment
 from analysis.figures import Figure
 from analysis.runs import Array, Run
+from topologies import varying
 
 ORDER = 20
 
@@ -27,12 +28,12 @@ def _values(run: Run, link: str, edges: Array) -> Array | None:
 
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     first = next(iter(experiment.usable_runs[0].bottlenecks.values()))
-    rate = first["rate_bps"] / 1e6
+    rate = None if varying.varies(first, "rate_bps") else first["rate_bps"] / 1e6
     drawn = timeseries.draw(experiment, folder, "throughput", "throughput (Mbit/s)",
                             _values, level=rate)
     if drawn is None:
         return []
+    line = f"The dashed line, where there is one, is the link rate ({rate:g} Mbit/s)." if rate else \
+        "The link's rate changes with its schedule."
     return [Figure("throughput", "Throughput over time",
-                   "Throughput of the bottleneck link at layer 2. "
-                   f"{timeseries.legend(experiment, *drawn)} The dashed line, where there is "
-                   f"one, is the link rate ({rate:g} Mbit/s).")]
+                   f"Throughput of the bottleneck link at layer 2. {timeseries.legend(experiment, *drawn)} {line}")]

@@ -8,6 +8,7 @@ import numpy as np
 from analysis import series
 from analysis.metrics import Metric
 from analysis.runs import Run
+from topologies import varying
 
 
 def compute(run: Run) -> list[Metric]:
@@ -20,7 +21,7 @@ def compute(run: Run) -> list[Metric]:
         edges = np.array(series.covered(run, link, samples))
         mean = float(series.throughput_mbps(samples, edges)[0])
         found += [Metric("throughput_mean", link, "Mbit/s", mean),
-                  Metric("utilisation", link, "%", 100e6 * mean / facts["rate_bps"])]
+                  Metric("utilisation", link, "%", 100e6 * mean / varying.mean_rate_bps(facts, *edges))]
         bins = series.throughput_mbps(samples, series.metric_edges(run, samples))
         if len(bins) > 1:
             found.append(Metric("throughput_sd", link, "Mbit/s", float(np.std(bins, ddof=1))))

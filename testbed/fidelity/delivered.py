@@ -8,6 +8,7 @@ from typing import Any
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 from testbed.fidelity._programs import ends, tcp_flows
+from topologies import varying
 
 NEEDS = ("kernel", "counters.json", "guest.json", "snmp.json")
 
@@ -85,4 +86,5 @@ def _window_bytes(link: Json, evidence: Evidence) -> float:
     """What may be under way behind a link: its rate for the longest round trip, and its queue."""
     rtt_us = max((path["base_rtt_us"] for path in evidence.network["paths"]
                   if link["name"] in [*path["hops"], *path["hops_back"]]), default=0)
-    return float(link["rate_bps"] / 8e6 * rtt_us + link["capacity_bytes"])
+    rtt_us += sum(varying.most(other, "delay_us") - other["delay_us"] for other in evidence.network["links"])
+    return float(varying.most(link, "rate_bps") / 8e6 * rtt_us + link["capacity_bytes"])

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
+from topologies import tc
 
 NEEDS = ("kernel", "checks.json")
 
@@ -31,8 +32,10 @@ def _wrong_queues(devices: dict[str, Any], links: list[dict[str, Any]]) -> Itera
     for link in links:
         name = f"{link['from']}/{link['device']}"
         found = devices.get(name, {}).get("qdiscs", [])
-        if not {"tbf", link["queue"]} <= set(found):
-            yield f"{name} has the queues {' '.join(found) or 'none'}, not tbf and {link['queue']}"
+        shapers = tc.shapers(link)
+        if not {*shapers, link["queue"]} <= set(found):
+            yield (f"{name} has the queues {' '.join(found) or 'none'}, not {' and '.join(sorted(shapers))} and "
+                   f"{link['queue']}")
 
 
 def _wrong_segments(devices: dict[str, Any], network: dict[str, Any]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 from testbed.fidelity._measured import inside, interval_us
+from topologies import varying
 
 NEEDS = ("edge_queue.csv.gz",)
 
@@ -40,12 +41,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if unseen:
         yield Finding("suspect", f"no samples of the queues of {len(unseen)} links that are no bottlenecks, such as "
                                  f"{unseen[0]}")
-    bottlenecks = {link["name"]: link["rate_bps"] for link in evidence.network["links"] if link["bottleneck"]}
+    bottlenecks = {link["name"]: varying.mean_rate_bps(link, from_us, to_us) for link in evidence.network["links"]
+                   if link["bottleneck"]}
     bad, longest, busiest = 0, 0.0, 0.0
     for name, samples in table[table["link"].isin(set(links) - set(unseen))].groupby("link", sort=False):
         ways = [way for path in evidence.network["paths"] for way in (path["hops"], path["hops_back"]) if name in way]
-        slower = any(links[name]["rate_bps"] < bottlenecks.get(other, 0) for way in ways for other in way)
-        wait_us, utilisation, finding = _link(links[name], samples, _shortest_rtt_us(name, evidence), slower)
+        rate_bps = varying.mean_rate_bps(links[name], from_us, to_us)
+        slower = any(rate_bps < bottlenecks.get(other, 0) for way in ways for other in way)
+        wait_us, utilisation, finding = _link(links[name], rate_bps, samples, _shortest_rtt_us(name, evidence), slower)
         longest, busiest = max(longest, wait_us), max(busiest, utilisation)
         if finding:
             bad += 1
@@ -60,9 +63,10 @@ def _interval_us(evidence: Evidence) -> int:
     return int((evidence.scenario.get("probes", {}).get("queue") or {}).get("edge_interval_us", 0))
 
 
-def _link(link: dict[str, Any], samples: Any, rtt_us: float, slower: bool) -> tuple[float, float, Finding | None]:
+def _link(link: dict[str, Any], rate_bps: float, samples: Any, rtt_us: float, slower: bool) \
+        -> tuple[float, float, Finding | None]:
     """(mean wait in us, utilisation, what is wrong); slower: than a bottleneck on one of its paths."""
-    name, rate_bps = link["name"], link["rate_bps"]
+    name = link["name"]
     packets = samples["backlog_packets"].mean()
     wait_us = samples["backlog_bytes"].mean() * 8e6 / rate_bps
     span_us = samples["t_us"].iloc[-1] - samples["t_us"].iloc[0]

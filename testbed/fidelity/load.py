@@ -5,6 +5,7 @@ from typing import Any
 
 from testbed import thirds as steadiness
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
+from topologies import varying
 
 _TARGET, _CARRIED = 0.05, 0.10
 #: of its rate: what a link carries at least that is offered as much as it can carry, or more
@@ -46,7 +47,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if links[name]["bottleneck"]:
             samples = queue[queue["link"] == name]
             more_bps = 0.0 if name in targets else _acknowledgements_bps(links[name], links, loaded, queue)
-            yield _carried(name, links[name]["rate_bps"], loaded, workload["flows"], samples,
+            yield _carried(links[name], loaded, workload["flows"], samples,
                            _waiting_bytes(evidence, name, workload["flows"]), more_bps)
 
 
@@ -92,9 +93,10 @@ def _by_chance(deviation: float) -> str:
     return f"; by chance alone {deviation:.1%} (standard deviation)" if deviation else ""
 
 
-def _carried(name: str, rate_bps: int, loaded: list[_Component], flows: list[dict[str, Any]], queue: Any,
+def _carried(link: dict[str, Any], loaded: list[_Component], flows: list[dict[str, Any]], queue: Any,
              waiting_bytes: float, more_bps: float) -> Finding:
     """What a link carried, against all that was offered to it; more_bps: what may come beside that."""
+    name = link["name"]
     known = {component["name"] for component in loaded}
     here = [flow for flow in flows if name in [*flow["hops"], *flow["hops_back"]]]
     others = [flow for flow in here if flow["component"] not in known
@@ -122,6 +124,7 @@ def _carried(name: str, rate_bps: int, loaded: list[_Component], flows: list[dic
                f"({carried / offered - 1:+.1%}); what waited at the end makes {waiting / 1e6:.2f}"
                + f", and more acknowledgements than one for two packets at most {more_bps / 1e6:.2f}" * (more_bps > 0))
     fits = offered * (1 - _CARRIED) - waiting <= carried <= offered * (1 + _CARRIED) + more_bps
+    rate_bps = varying.mean_rate_bps(link, from_us, to_us)
     busy = offered < rate_bps or carried >= _OVERLOADED * rate_bps
     return Finding("ok" if fits and busy else "suspect", message)
 

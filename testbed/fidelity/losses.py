@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
+from topologies import varying
 
 NEEDS = ("kernel",)
 
@@ -15,18 +16,21 @@ _DEVIATIONS = 5
 def check(evidence: Evidence) -> Iterator[Finding]:
     counters = evidence.json("counters.json")["drained"]
     links = evidence.json("network.json")["links"]
-    found = [finding for link in links for finding in _link(link, counters[link["name"]])]
+    found = [finding for link in links for finding in _link(link, counters[link["name"]], evidence)]
     yield from found
     if all(finding.level == "ok" for finding in found):
         yield Finding("ok", f"no packet lost but in the queues of bottlenecks and on lossy links "
                             f"({len(links)} link directions)")
 
 
-def _link(link: dict[str, Any], counts: dict[str, int]) -> Iterator[Finding]:
+def _link(link: dict[str, Any], counts: dict[str, int], evidence: Evidence) -> Iterator[Finding]:
     name, chosen = link["name"], counts.get("chosen_dropped_packets", 0)
     if counts["dropped_packets"] and not link["bottleneck"]:
         yield Finding("suspect", f"{name} is no bottleneck, but its queue dropped {counts['dropped_packets']} packets")
     lost, packets = counts["wire_dropped_packets"] - chosen, counts["device_rx_packets"] - chosen
+    if varying.varies(link, "loss_percent"):
+        yield _changing(link, lost, packets, evidence)
+        return
     share = link["loss_percent"] / 100
     if not share:
         if lost:
@@ -36,3 +40,19 @@ def _link(link: dict[str, Any], counts: dict[str, int]) -> Iterator[Finding]:
     yield Finding("ok" if abs(lost - packets * share) <= most else "suspect",
                   f"{name} lost {lost} of {packets} packets at random, {packets * share:.0f} expected "
                   f"({link['loss_percent']:g} %)")
+
+
+def _changing(link: dict[str, Any], lost: int, packets: int, evidence: Evidence) -> Finding:
+    """A link whose loss changes: as many are expected as arrived while each probability was there."""
+    table = evidence.table("link_changes")
+    if table is None:
+        return Finding("suspect", f"{link['name']}: no record of its changes, and of what it was sent between them")
+    mine = table[table["link"] == link["name"]]
+    arrived = [0, *mine["arrived_packets"], packets]
+    shares = [link["loss_percent"] / 100, *(mine["loss_percent"] / 100)]
+    parts = [(later - earlier, share) for earlier, later, share in zip(arrived, arrived[1:], shares)]
+    expected = sum(count * share for count, share in parts)
+    most = _DEVIATIONS * math.sqrt(sum(count * share * (1 - share) for count, share in parts)) + 1
+    return Finding("ok" if abs(lost - expected) <= most else "suspect",
+                   f"{link['name']} lost {lost} of {packets} packets at random, {expected:.0f} expected "
+                   f"({len(mine)} changes)")

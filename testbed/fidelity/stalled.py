@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
+from topologies import varying
 
 #: without an acknowledgement for so long, and for so many of its retransmission timeouts
 _LONGEST_US, _TIMEOUTS = 5_000_000, 3
@@ -28,15 +29,17 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     at_end = samples["t_us"].max()
     last = samples[samples["t_us"] == at_end].set_index(_SOCKET)
-    yield from _transport(samples, last, at_end)
+    pause_us = max(varying.longest_pause_us(link) for link in evidence.network["links"])
+    yield from _transport(samples, last, at_end, _LONGEST_US + pause_us)
     if any(flow["source"] is not None for flow in evidence.flows):
         yield from _programs(evidence, samples, last, at_end)
 
 
-def _transport(samples: Any, last: Any, at_end: int) -> Iterator[Finding]:
+def _transport(samples: Any, last: Any, at_end: int, longest_us: float) -> Iterator[Finding]:
+    """longest_us: without an acknowledgement, outages of links included."""
     sending = last[last["unacked"] > 0]
     waited_us = _unchanged_us(samples, sending, at_end)
-    most_us = (sending["rto_us"] * _TIMEOUTS).clip(lower=_LONGEST_US).reindex(waited_us.index)
+    most_us = (sending["rto_us"] * _TIMEOUTS).clip(lower=longest_us).reindex(waited_us.index)
     stuck = waited_us[waited_us > most_us]
     if len(stuck):
         socket = stuck.idxmax()

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
-from testbed.fidelity._measured import replayed
+from testbed.fidelity._measured import interval_us, replayed
+from topologies import varying
 
 #: times what a data unit takes at its fair share, and retransmission timeouts beside that (1 + 2 s)
 _TIMES, _TIMEOUTS_US = 10, 3_000_000
@@ -105,12 +106,15 @@ def _free_bps(flows: dict[int, Json], evidence: Evidence) -> dict[tuple[str, int
     """
     links = {link["name"]: link for link in evidence.network["links"] if link["bottleneck"]}
     free = {}
+    from_us, to_us = interval_us(evidence)
     for name, link in links.items():
         load_bps = sum(component.get("offered_bps", {}).get(name, 0) for component in evidence.workload["components"])
         others = [flow for flow in evidence.flows if flow["source"] is None and name in flow["hops"]]
         load_bps += sum(flow["rate_bps"] for flow in others if flow["rate_bps"] is not None)
-        left_bps = link["rate_bps"] - load_bps
+        # a data unit may take as long as the slowest part of the schedule
+        rate_bps = min(varying.carries_bps(state) for _, _, state in varying.spans(link, from_us, to_us))
+        left_bps = rate_bps - load_bps
         greedy = sum(flow["rate_bps"] is None for flow in others)
-        free[name] = left_bps / (1 + greedy) if left_bps >= _LEAST_FREE * link["rate_bps"] else 0.0
+        free[name] = left_bps / (1 + greedy) if left_bps >= _LEAST_FREE * max(rate_bps, 1) else 0.0
     return {(side, source): min((free[name] for name in flow[hops] if name in free), default=float("inf"))
             for source, flow in flows.items() for side, hops in (("i", "hops"), ("a", "hops_back"))}

@@ -9,6 +9,7 @@ from typing import Any
 
 from testbed import probes
 from testbed.guest import checks, congestion_controls, counters, sampler, tuning
+from testbed.guest.link_changes import LinkChanges
 from testbed.guest.programs import Programs
 from testbed.guest.settings import MachineSettings
 from testbed.guest.snmp import Snmp
@@ -71,6 +72,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
             for probe in samplers.values():
                 probe.open()
             before, snmp = counters.read_all(network), Snmp(network, job["measure_from_us"], job["duration_us"])
+            changes = LinkChanges(network, description, job["timer_period_us"])
             t0_ns = time.monotonic_ns() + 1_000_000_000
             programs.start(t0_ns)
 
@@ -78,7 +80,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
                 output.json("progress.json", {"phase": "traffic", "t_us": t_us})
                 programs.check()
 
-            lateness_us = sampler.run([*samplers.values(), snmp], t0_ns, job["duration_us"], every_second)
+            lateness_us = sampler.run([*samplers.values(), snmp, changes], t0_ns, job["duration_us"], every_second)
             phase("finish")
             at_end = counters.read_all(network)
             snmp.take("at_end")
@@ -98,6 +100,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
         output.json("counters.json", {"at_end": counters.difference(at_end, before),
                                       "drained": counters.difference(drained, before)})
         output.json("snmp.json", snmp.record())
+        output.json("link_changes.json", changes.rows)
         output.json("guest.json", {
             "t0_ns": t0_ns, "kernel": os.uname().release, "python": sys.version.split()[0],
             "sampler_lateness_us": dict(zip(samplers, lateness_us.values())),

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from testbed.fields import FieldError
+from topologies import varying
 from traffic.assign import SOURCE_PORTS, Variant, host_variants
 
 #: shares of the memory at which TCP begins to save, and beyond which it gets none
@@ -26,8 +27,10 @@ def socket_buffer_bytes(network: Network) -> int:
     congestion control; those that still are get flagged by the fidelity checks.
     """
     bottlenecks = {link["name"]: link for link in network["links"] if link["bottleneck"]}
-    rate_bps = max((link["rate_bps"] for link in bottlenecks.values()), default=0)
-    rtt_us = max((path["base_rtt_us"] for path in network["paths"]), default=0)
+    rate_bps = max((varying.most(link, "rate_bps") for link in bottlenecks.values()), default=0)
+    more_us = {link["name"]: varying.most(link, "delay_us") - link["delay_us"] for link in network["links"]}
+    rtt_us = max((path["base_rtt_us"] + sum(more_us[name] for name in (*path["hops"], *path["hops_back"]))
+                  for path in network["paths"]), default=0)
     queue_bytes = max((sum(bottlenecks[name]["capacity_bytes"] for name in hops if name in bottlenecks)
                        for path in network["paths"] for hops in (path["hops"], path["hops_back"])), default=0)
     return min(_MOST_BUFFER_BYTES, max(4 << 20, 4 * int(rate_bps / 8e6 * rtt_us + queue_bytes)))

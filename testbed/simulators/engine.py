@@ -41,6 +41,8 @@ class SimulatorEngine(EngineBase):
     HOSTS: ClassVar[tuple[str, ...]] = ("ecn", "sack", "slow_start_after_idle", "initcwnd", "sysctls")
     #: kinds of traffic that it can send
     TRAFFIC: ClassVar[tuple[str, ...]] = ("cbr", "flows", "greedy", "tmix", "tmix-alone")
+    #: of links, what it has nothing for: {key of network.json: how a user calls it}
+    NO_LINKS: ClassVar[Mapping[str, str]] = {"schedule": "links that change (schedule)"}
     #: sysctls that can be honoured, with the values that are possible; others cannot be set
     SYSCTLS: ClassVar[Mapping[str, Collection[int]]]
     #: modules that come with the testbed of which it has the like: {folder: files that decide what that is}
@@ -61,6 +63,10 @@ class SimulatorEngine(EngineBase):
                         f"{component['kind']}; it has: {', '.join(self.TRAFFIC)}")
             if component.get("gap_spread_percent"):
                 return f"{component['name']}.gap_spread: engine {self.name} has equal gaps only"
+        for link in plan.scenario["network"]["links"]:
+            for key, what in self.NO_LINKS.items():
+                if link.get(key):
+                    return f"{link['name']}: engine {self.name} has no {what}"
         return ""
 
     def refusal(self, variant: Mapping[str, Any]) -> str:

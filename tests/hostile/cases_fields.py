@@ -57,6 +57,12 @@ CASES = [
     run_yaml("rate-many-digits", changed("rate: 20 Mbit/s", f"rate: {'9' * 5000} bit/s"),
              r"small\.yaml:4: topology\.central\.rate"),
     run_yaml("rate-nan", changed("rate: 20 Mbit/s", "rate: .nan"), r"small\.yaml:4: topology\.central\.rate"),
+    *[run_yaml(f"schedule-{name}", changed("delay: 2 ms", f"delay: 2 ms, schedule: {entry}"),
+               r"small\.yaml:4: topology\.central\." + says) for name, entry, says in (
+        ("word", "fast", "schedule: "), ("empty", "[{at: 1 s}]", r"schedule\.1: "),
+        ("backwards", "[{at: 2 s, rate: 1 Mbit/s}, {at: 1 s, rate: 2 Mbit/s}]", r"schedule\.2\.at: "),
+        ("zero-rate", "[{at: 1 s, rate: 0 Mbit/s}]", r"schedule\.1\.rate: "),
+        ("endless-ramp", "[{at: 0 s, until: 200 h, every: 1 ms, rate: 1 Mbit/s}]", r"schedule\.1\.every: "))],
     run_yaml("rate-of-time", changed("rate: 20 Mbit/s", "rate: 20 ms"), r"small\.yaml:4: topology\.central\.rate"),
     run_yaml("rate-list", changed("rate: 20 Mbit/s", "rate: [20 Mbit/s]"), r"small\.yaml:4: topology\.central\.rate"),
     run_yaml("rate-mapping", changed("rate: 20 Mbit/s", "rate: {a: 1}"), r"small\.yaml:4: topology\.central\.rate"),

@@ -5,6 +5,7 @@ Bad evidence: test_testbed_fidelity_fails.py.
 """
 import pytest
 
+import bad_links
 import evidence_files
 import spoils
 from testbed import fidelity
@@ -15,6 +16,8 @@ from testbed.fidelity import edges
 def test_every_check_passes_on_good_evidence(findings, files, check):
     if check == "datagrams":
         spoils.udp()(files)
+    if check == "schedule":
+        bad_links.changing(files)
     found = findings(check, files)
     # these files are of a run in virtual time
     assert found and {level for level, _ in found} == ({fidelity.NOT_APPLICABLE} if check == "cpu" else {"ok"}), found
@@ -196,7 +199,7 @@ def test_the_verdict_is_the_worst_finding(tmp_path, files):
         return fidelity.judge(evidence_files.write(tmp_path, files))
     good = judge()
     assert good["verdict"] == "valid" and good["reasons"] == []
-    assert {c["check"] for c in good["checks"]} == set(fidelity.names()) - {"datagrams"}
+    assert {c["check"] for c in good["checks"]} == set(fidelity.names()) - {"datagrams", "schedule"}
     files["guest.json"]["sampler_lateness_us"]["queue"] = 2000
     assert judge()["verdict"] == "suspect"
     files["guest.json"]["probes"]["sojourn"]["lost_events"] = 1

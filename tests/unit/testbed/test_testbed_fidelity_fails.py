@@ -7,12 +7,13 @@ import sys
 
 import pytest
 
+import bad_links
 import bad_real_time
 import bad_runs
 import evidence_files
 from testbed import PROJECT_DIR, fidelity
 
-CHECKS = [*bad_runs.CHECKS, *bad_real_time.CHECKS]
+CHECKS = [*bad_runs.CHECKS, *bad_real_time.CHECKS, *bad_links.CHECKS]
 
 
 @pytest.mark.parametrize("bad", CHECKS, ids=lambda bad: f"{bad.check}: {bad.name}")
@@ -29,6 +30,15 @@ def test_what_a_wall_clock_may_do_is_fine(tmp_path, number):
     files = evidence_files.good_files()
     change(files)
     found = evidence_files.findings(tmp_path, check, files, clock="real")
+    assert found and {level for level, _ in found} == {"ok"}, found
+
+
+@pytest.mark.parametrize("number", range(len(bad_links.FINE)))
+def test_what_a_schedule_says_is_fine(tmp_path, number):
+    check, change = bad_links.FINE[number]
+    files = evidence_files.good_files()
+    change(files)
+    found = evidence_files.findings(tmp_path, check, files)
     assert found and {level for level, _ in found} == {"ok"}, found
 
 

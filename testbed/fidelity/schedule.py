@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Links that change did so at their times, and carried what their rate then was.
+
+The record of the changes (`link_changes`) says when each took effect; the samples of the queue say what the link
+carried, wherever packets were waiting all the time.
+"""
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
+from topologies import varying
+
+NEEDS = ("kernel",)
+
+#: how late a change may take effect, in us
+_LATE_US = {"virtual": 1, "real": 5000}
+#: relative error of the rate
+_TOLERANCE = {"virtual": 0.001, "real": 0.02}
+_FRAME_BYTES = 1514
+#: frames that may be more or less: one at either end; and two that come at once when an outage ends
+_AT_THE_ENDS, _AFTER_OUTAGE = 2, 2
+#: what shorter stretches of a full queue carry says nothing of a rate
+_LEAST_FRAMES = 100
+
+Json = dict[str, Any]
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    links = [link for link in evidence.network["links"] if varying.changes(link)]
+    if not links:
+        return
+    table = evidence.table("link_changes")
+    if table is None:
+        yield Finding("suspect", "no record of the changes of links")
+        return
+    for link in links:
+        yield _on_time(link, table[table["link"] == link["name"]], evidence)
+        yield from _pauses(link, table[table["link"] == link["name"]])
+    samples = evidence.table("queue")
+    for link in (link for link in links if link["bottleneck"] and samples is not None):
+        yield _carried(link, samples[samples["link"] == link["name"]], evidence.clock)
+
+
+def _on_time(link: Json, rows: Any, evidence: Evidence) -> Finding:
+    """Every change that is due within the run, in its turn, as the schedule has it."""
+    name, end_us = link["name"], evidence.scenario["timing"]["duration_us"]
+    due = [(at_us, state) for at_us, state in list(varying.states(link))[1:] if at_us <= end_us]
+    made = list(zip(rows["due_us"], rows.to_dict("records")))
+    if [at_us for at_us, _ in due] != [at_us for at_us, _ in made] or any(
+            row[quantity] != state[quantity] for (_, state), (_, row) in zip(due, made)
+            for quantity in varying.QUANTITIES):
+        return Finding("invalid", f"{name}: {len(made)} changes were made, not the {len(due)} that its schedule has")
+    late_us = (rows["t_us"] - rows["due_us"]).max() if len(rows) else 0
+    on_time = -1 <= (rows["t_us"] - rows["due_us"]).min() and late_us <= _LATE_US[evidence.clock] if len(rows) else True
+    return Finding("ok" if on_time else "invalid" if evidence.clock == "virtual" else "suspect",
+                   f"{name}: {len(made)} changes, at most {late_us:.0f} us late")
+
+
+def _pauses(link: Json, rows: Any) -> Iterator[Finding]:
+    """Nothing is sent from the beginning of an outage to its end."""
+    sent = rows["sent_packets"].diff()[rows["up"].shift() == 0]
+    if (sent > 0).any():
+        yield Finding("invalid", f"{link['name']} sent {int(sent.sum())} packets during outages")
+
+
+def _carried(link: Json, samples: Any, clock: str) -> Finding:
+    """What a queue that is never empty lets go, against the rates of the schedule."""
+    name, worst, checked_us = link["name"], 0.0, 0.0
+    for begin, end in _stretches(samples):
+        from_us, to_us = begin["t_us"], end["t_us"]
+        expected = varying.mean_rate_bps(link, from_us, to_us) * (to_us - from_us) / 8e6
+        carried = end["sent_bytes"] - begin["sent_bytes"]
+        if expected < _LEAST_FRAMES * _FRAME_BYTES:
+            continue
+        checked_us += to_us - from_us
+        allowed = _TOLERANCE[clock] * expected + _frames(link, from_us, to_us) * _FRAME_BYTES
+        worst = max(worst, abs(carried / expected - 1))
+        if abs(carried - expected) > allowed:
+            return Finding("invalid", f"{name} carried {carried:.0f} bytes from {from_us / 1e6:g} to "
+                                      f"{to_us / 1e6:g} s, when its queue was never empty, not {expected:.0f}")
+    if not checked_us:
+        return Finding(NOT_APPLICABLE, f"{name}: its queue was never full for long, so that its rates do not show")
+    return Finding("ok", f"{name} carried what its schedule says within {worst:.4%}, in {checked_us / 1e6:.1f} s in "
+                         "which its queue was never empty")
+
+
+def _stretches(samples: Any) -> Iterator[tuple[Any, Any]]:
+    """(first, last sample) of every row of samples that all find packets waiting."""
+    waiting = samples["backlog_packets"] > 0
+    for _, rows in samples[waiting].groupby((~waiting).cumsum()[waiting]):
+        if len(rows) > 1:
+            yield rows.iloc[0], rows.iloc[-1]
+
+
+def _frames(link: Json, from_us: float, to_us: float) -> float:
+    """By how many frames a link may differ from its schedule: the one that is being sent goes on at the old rate."""
+    frames, states = float(_AT_THE_ENDS), list(varying.states(link))
+    for (_, before), (at_us, after) in zip(states, states[1:]):
+        if from_us <= at_us <= to_us:
+            frames += abs(after["rate_bps"] / before["rate_bps"] - 1)
+            frames += _AFTER_OUTAGE * (after["up"] and not before["up"])
+    return frames

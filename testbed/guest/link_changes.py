@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Carrying out the schedules of links at their times, by netlink, and noting when each change took effect.
+
+One message or several for each instant: the kernel takes those that are sent together one after the other, and
+nothing happens in between. What a change does to packets that are there is in docs/links.md.
+"""
+import socket
+import struct
+from typing import Any
+
+from testbed.probes._netlink import HEADER, INGRESS, Qdisc, raise_error
+from topologies import tc, tc_messages, varying
+from topologies.network import Network, wire_device
+from traffic.clock import now_ns
+
+Json = dict[str, Any]
+_NEVER_US = 10**15
+
+
+class LinkChanges:
+    """The changes of all links in the manner of a probe: `sample` is called when the next one is due.
+
+    rows: what raw/link_changes.csv.gz has, in its order; the first column is the clock's reading in ns.
+    """
+
+    def __init__(self, network: Network, description: Json, timer_period_us: int) -> None:
+        self.rows: list[list[Any]] = []
+        self._timer_period_us = timer_period_us
+        self._links = [_Changing(network, link) for link in description["links"] if varying.changes(link)]
+        due = [(change["at_us"], number, change) for number, one in enumerate(self._links)
+               for change in varying.changes(one.link)]
+        self._due = sorted(due, key=lambda entry: entry[:2], reverse=True)
+        self._called_for_us = 0
+        #: from the instant for which `sample` is called to the next one
+        self.interval_us = 0
+
+    def sample(self, _t_us: int) -> None:
+        """Make the changes that are due."""
+        while self._due and self._due[-1][0] <= self._called_for_us:
+            at_us, number, change = self._due.pop()
+            self.rows.append(self._links[number].apply(at_us, change, self._timer_period_us))
+        self.interval_us = self._due[-1][0] - self._called_for_us if self._due else _NEVER_US
+        self._called_for_us += self.interval_us
+
+
+class _Changing:
+    """A link that changes: its two devices, each in its node's namespace."""
+
+    def __init__(self, network: Network, link: Json) -> None:
+        self.link, self._state = link, varying.initial(link)
+        with network.in_namespace(link["from"]):
+            self._sending = _Tc(link["device"])
+        with network.in_namespace(link["to"]):
+            self._wire = _Tc(wire_device(link["peer_device"]))
+            self._chosen = Qdisc(socket.if_nametoindex(link["peer_device"]), INGRESS, shared=self._wire.socket)
+        self._wake = None
+        if tc.gated(link):
+            with network.in_namespace(link["from"]):
+                self._wake = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+                self._wake.bind((link["device"], 0))
+        self._before = self._counters()
+
+    def apply(self, due_us: int, change: Json, timer_period_us: int) -> list[Any]:
+        """Make a change; a row of the table."""
+        link, before = self.link, dict(self._state)
+        self._state.update({name: change[name] for name in varying.QUANTITIES if name in change})
+        state = self._state
+        new = {name for name in varying.QUANTITIES if state[name] != before[name]}
+        egress, wire = [], []
+        if "rate_bps" in new:
+            egress.append(tc_messages.rate(self._sending.ifindex, state["rate_bps"], timer_period_us))
+        if "limit" in new:
+            egress.append(tc_messages.limit(self._sending.ifindex, link["queue"], state["limit"]))
+        if "up" in new:
+            egress.append(tc_messages.gate(self._sending.ifindex, state["up"]))
+        if new & {"rate_bps", "loss_percent"}:
+            wire.append(tc_messages.wire(self._wire.ifindex, link, state))
+        if "delay_us" in new:
+            wire.append(tc_messages.delay(self._wire.ifindex, link, state))
+        self._sending.change(egress)
+        self._wire.change(wire)
+        t_ns, counted = now_ns(), [now - then for now, then in zip(self._counters(), self._before)]
+        if "up" in new and state["up"] and self._wake:
+            self._wake.send(bytes(12) + struct.pack("!H", tc.WAKE_TYPE) + bytes(46))
+        return [t_ns, due_us, link["name"], *(int(state[name]) if name == "up" else state[name]
+                                              for name in varying.QUANTITIES), *counted]
+
+    def _counters(self) -> list[int]:
+        """Bytes and packets that the queue has sent, packets that have reached the wire, and those lost there."""
+        sent, lost = self._sending.qdisc.read(), self._wire.qdisc.read()
+        chosen = self._chosen.read()[2] if self.link["lose_segments"] else 0
+        return [sent[0], sent[1], lost[1] + lost[2] + lost[4] + chosen, lost[2] + chosen]
+
+
+class _Tc:
+    """The qdiscs of a device of the current namespace: told to change, and read."""
+
+    def __init__(self, device: str) -> None:
+        self.ifindex = socket.if_nametoindex(device)
+        self.qdisc = Qdisc(self.ifindex)
+        self.socket = self.qdisc.socket
+
+    def change(self, messages: list[bytes]) -> None:
+        """Send messages at once; OSError of the first that the kernel refuses."""
+        if not messages:
+            return
+        self.socket.send(b"".join(messages))
+        for _ in messages:
+            answer = self.socket.recv(1 << 16)
+            raise_error(answer[:HEADER.size + 4])

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs whose links change, and that are bad in one way each, as bad_runs.py has those whose links do not."""
+import pandas as pd
+
+from bad_runs import Bad
+from spoils import both, cell, drop, more, no_link, without
+
+_RATE_BPS = 60_003_376          # what the queue of the good run carries, which is never empty
+SCHEDULE = [{"at_us": 10_000_000, "rate_bps": _RATE_BPS}, {"at_us": 15_000_000, "loss_percent": 1.0},
+            {"at_us": 20_000_000, "up": False}, {"at_us": 20_000_001, "up": True}]
+_PACKETS = (49_540, 74_310, 99_080, 99_080)
+
+
+def changing(files):
+    """right_to_left changes, on time and as it was told to; it loses 1 % of what arrives from 15 s on: 743."""
+    link = next(link for link in files["network.json"]["links"] if link["name"] == "right_to_left")
+    link.update(rate_bps=_RATE_BPS, schedule=SCHEDULE)
+    files["link_changes"] = pd.DataFrame([
+        {"t_us": change["at_us"], "due_us": change["at_us"], "link": "right_to_left", "rate_bps": _RATE_BPS,
+         "delay_us": link["delay_us"], "loss_percent": 1.0 * (number > 0), "limit": 850, "up": int(number != 2),
+         "sent_bytes": packets * 1514, "sent_packets": packets, "arrived_packets": packets, "lost_packets": 0}
+        for number, (change, packets) in enumerate(zip(SCHEDULE, _PACKETS))])
+    lose(743)(files)
+
+
+def lose(packets):
+    def spoil(files):
+        files["counters.json"]["drained"]["right_to_left"]["wire_dropped_packets"] = packets
+    return spoil
+
+
+CHECKS = [
+    Bad("losses", "changing, not recorded", both(changing, without("link_changes")), "suspect",
+        "right_to_left: no record of its changes"),
+    Bad("losses", "changing, too many", both(changing, lose(1000)), "suspect",
+        r"right_to_left lost 1000 of 148620 packets at random, 743 expected \(4 changes"),
+    Bad("schedule", "not recorded", both(changing, without("link_changes")), "suspect", "no record of the changes"),
+    Bad("schedule", "another link", both(changing, no_link("link_changes", "right_to_left")), "invalid",
+        "right_to_left: 0 changes were made, not the 4"),
+    Bad("schedule", "one missing", both(changing, drop("link_changes", slice(1, 2))), "invalid",
+        "right_to_left: 3 changes were made, not the 4"),
+    Bad("schedule", "another rate", both(changing, cell("link_changes", "rate_bps", 10**7, 1)), "invalid",
+        "4 changes were made, not the 4 that"),
+    Bad("schedule", "late", both(changing, more("link_changes", "t_us", 2, 1)), "invalid",
+        "right_to_left: 4 changes, at most 2 us late"),
+    Bad("schedule", "late on a wall clock", both(changing, more("link_changes", "t_us", 6000, 1)), "suspect",
+        "right_to_left: 4 changes, at most 6000 us late", {"clock": "real"}),
+    Bad("schedule", "sent in an outage", both(changing, more("link_changes", "sent_packets", 3, 3)), "invalid",
+        "right_to_left sent 3 packets during outages"),
+    Bad("schedule", "another rate than its own", both(changing, more("queue", "sent_bytes", 10**6, slice(15, 31))),
+        "invalid", "right_to_left carried 226010680 bytes from 0 to 30 s, when its queue was never empty, not 2250"),
+]
+
+
+#: (check, change): what is fine for a link that changes
+FINE = [("schedule", changing), ("losses", changing), ("instruments", changing), ("littles_law", changing),
+        ("delivered", changing), ("times", changing), ("edges", changing)]

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Messages of rtnetlink that change the qdiscs of a link while packets are in them (uapi/linux/pkt_sched.h).
+
+tc would do, but starting a program takes a tenth of a second of wall time in a guest, and a link may change a
+thousand times. Each function gives one message; several of them sent at once take effect at one instant.
+Which qdisc has which handle is decided in topologies/tc.py.
+"""
+import struct
+from typing import Any
+
+from topologies import tc
+
+HEADER = struct.Struct("=IHHII")            # struct nlmsghdr
+_TCMSG = struct.Struct("=BxxxiIII")         # family, ifindex, handle, parent, info
+_RTM_NEWQDISC, _RTM_NEWTCLASS = 36, 40
+_REQUEST_AND_ACK = 0x1 | 0x4
+_ROOT = 0xFFFFFFFF
+_TCA_KIND, _TCA_OPTIONS = 1, 2
+#: the kernel counts times in units of 64 ns
+_TICK_NS = 64
+_RATESPEC = struct.Struct("=BBHhHI")        # cell_log, linklayer, overhead, cell_align, mpu, rate (bytes/s)
+_ETHERNET = 1
+_MOST_32_BITS = 2**32 - 1
+#: a shut gate: a bucket of this size, of which every packet takes more than there is in it
+_SHUT_BYTES_PER_S, _SHUT_BUCKET_BYTES, _SHUT_LEAST_BYTES = 1000, 1600, 65535
+
+#: the attribute that has the limit of a queue; None: it is the whole of the options
+_LIMIT_ATTRIBUTE: dict[str, int | None] = {"pfifo": None, "bfifo": None, "codel": 2, "fq_codel": 2, "pie": 2, "fq": 1}
+
+
+def rate(ifindex: int, rate_bps: int, timer_period_us: int) -> bytes:
+    """Another rate for the shaper (htb) of a link that changes."""
+    bytes_per_s = rate_bps // 8
+    ticks = min(_MOST_32_BITS, -(-tc.debt_bytes(rate_bps, timer_period_us) * 10**9 // bytes_per_s // _TICK_NS))
+    spec = _ratespec(bytes_per_s)
+    options = _attribute(1, spec + spec + struct.pack("=IIIII", ticks, ticks, 1514, 0, 0))
+    if bytes_per_s > _MOST_32_BITS:
+        options += _attribute(6, struct.pack("=Q", bytes_per_s)) + _attribute(7, struct.pack("=Q", bytes_per_s))
+    return _message(_RTM_NEWTCLASS, ifindex, 0x30001, 0x30000, "htb", options)
+
+
+def gate(ifindex: int, is_open: bool) -> bytes:
+    """Let everything through, or nothing."""
+    if is_open:
+        bytes_per_s = tc.GATE_BPS // 8
+        options = _attribute(1, _tbf_options(bytes_per_s, 0, 0)) + _attribute(4, struct.pack("=Q", bytes_per_s)) \
+            + _attribute(6, struct.pack("=I", 65535))
+    else:
+        ticks = _SHUT_BUCKET_BYTES * 10**9 // _SHUT_BYTES_PER_S // _TICK_NS
+        options = _attribute(1, _tbf_options(_SHUT_BYTES_PER_S, ticks, _SHUT_LEAST_BYTES))
+    return _message(_RTM_NEWQDISC, ifindex, 0x20000, 0x10001, "tbf", options)
+
+
+def _tbf_options(bytes_per_s: int, ticks: int, least_bytes: int) -> bytes:
+    """struct tc_tbf_qopt: rate, peak rate, limit, buffer, mtu."""
+    return _ratespec(bytes_per_s, least_bytes) + bytes(_RATESPEC.size) + struct.pack("=III", 2**31 - 1, ticks, 0)
+
+
+def limit(ifindex: int, kind: str, value: int) -> bytes:
+    """Another limit for the queue."""
+    attribute, number = _LIMIT_ATTRIBUTE[kind], struct.pack("=I", value)
+    return _message(_RTM_NEWQDISC, ifindex, 0x100000, 0x30001, kind,
+                    number if attribute is None else _attribute(attribute, number))
+
+
+def wire(ifindex: int, link: dict[str, Any], state: dict[str, Any]) -> bytes:
+    """Another rate or loss for the wire, which delays as before."""
+    delay_us = 0 if tc.delays_apart(link) else link["delay_us"] + link["jitter_us"] / 2
+    jitter_us = 0 if tc.delays_apart(link) else link["jitter_us"] / 2
+    return _message(_RTM_NEWQDISC, ifindex, 0x20000, _ROOT, "netem",
+                    _netem(link, delay_us, jitter_us, state["rate_bps"], state["loss_percent"]))
+
+
+def delay(ifindex: int, link: dict[str, Any], state: dict[str, Any]) -> bytes:
+    """Another delay, where that is apart."""
+    half_us = link["jitter_us"] / 2
+    return _message(_RTM_NEWQDISC, ifindex, 0x30000, 0x20001, "netem",
+                    _netem(link, state["delay_us"] + half_us, half_us, tc.ENDLESS_BPS, 0))
+
+
+def _netem(link: dict[str, Any], delay_us: float, jitter_us: float, rate_bps: int, loss_percent: float) -> bytes:
+    """struct tc_netem_qopt (latency, limit, loss, gap, duplicate, jitter) and attributes; what is left out stays."""
+    bytes_per_s = rate_bps // 8
+    options = struct.pack("=IIIIII", 0, tc.wire_limit_packets(link), round(loss_percent / 100 * _MOST_32_BITS), 0, 0, 0)
+    options += _attribute(10, struct.pack("=q", round(delay_us * 1000)))
+    options += _attribute(11, struct.pack("=q", round(jitter_us * 1000)))
+    # struct tc_netem_rate: rate, overhead of a packet, size and overhead of a cell
+    options += _attribute(6, struct.pack("=IiIi", min(bytes_per_s, _MOST_32_BITS), 0, 0, 0))
+    return options + (_attribute(8, struct.pack("=Q", bytes_per_s)) if bytes_per_s > _MOST_32_BITS else b"")
+
+
+def _ratespec(bytes_per_s: int, least_bytes: int = 0) -> bytes:
+    return _RATESPEC.pack(0, _ETHERNET, 0, 0, least_bytes, min(bytes_per_s, _MOST_32_BITS))
+
+
+def _attribute(kind: int, payload: bytes) -> bytes:
+    """struct nlattr and what is in it, padded to a multiple of four."""
+    return struct.pack("=HH", 4 + len(payload), kind) + payload + bytes(-len(payload) % 4)
+
+
+def _message(what: int, ifindex: int, handle: int, parent: int, kind: str, options: bytes) -> bytes:
+    body = _TCMSG.pack(0, ifindex, handle, parent, 0) + _attribute(_TCA_KIND, kind.encode() + b"\0") \
+        + _attribute(_TCA_OPTIONS, options)
+    return HEADER.pack(HEADER.size + len(body), what, _REQUEST_AND_ACK, 0, 0) + body

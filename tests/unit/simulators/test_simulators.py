@@ -126,7 +126,15 @@ def test_an_interrupted_run_leaves_no_simulator_behind(tmp_path):
     ({"name": "x", "kind": "cbr", "gap_spread_percent": 50}, "x.gap_spread: engine toy has equal gaps only"),
     ({"name": "x", "kind": "cbr", "gap_spread_percent": 0}, ""), ({"name": "x", "kind": "greedy"}, "")])
 def test_traffic_that_is_not_known_is_refused_before_the_run(component, words):
-    toy = types.SimpleNamespace(name="toy", TRAFFIC=SimulatorEngine.TRAFFIC)
-    plan = types.SimpleNamespace(scenario={"traffic": [component]})
+    toy = types.SimpleNamespace(name="toy", TRAFFIC=SimulatorEngine.TRAFFIC, NO_LINKS=SimulatorEngine.NO_LINKS)
+    plan = types.SimpleNamespace(scenario={"traffic": [component], "network": {"links": []}})
     assert SimulatorEngine.cannot(toy, plan).startswith(words)
     assert bool(words) == bool(SimulatorEngine.cannot(toy, plan))
+
+
+@pytest.mark.parametrize("key, what", SimulatorEngine.NO_LINKS.items())
+def test_links_that_are_not_known_are_refused_before_the_run(key, what):
+    toy = types.SimpleNamespace(name="toy", TRAFFIC=(), NO_LINKS=SimulatorEngine.NO_LINKS)
+    link = {"name": "left_to_right", key: [{"at_us": 1, "up": False}]}
+    plan = types.SimpleNamespace(scenario={"traffic": [], "network": {"links": [{"name": "plain"}, link]}})
+    assert SimulatorEngine.cannot(toy, plan) == f"left_to_right: engine toy has no {what}"

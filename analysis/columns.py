@@ -158,6 +158,8 @@ def _flow_columns(results: Results) -> list[Column]:
         for scope in scopes:
             words = labels.get(int(scope.removeprefix("flow_")), "")
             columns.append(Column("mean_throughput_l4", scope, scope.replace("_", " ") + words))
+    columns += [Column("flow_loss", scope, f"{scope.replace('_', ' ')}, packets lost")
+                for scope in results.scopes("flow_loss")]
     for scope in results.scopes("throughput_ratio_short_long"):
         match = re.fullmatch(r"rtt_(.+)_to_(.+)_ms", scope)
         if match:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, per_connection, series, style, tcp, windows
+from analysis import gnuplot, per_connection, series, style, tcp, versus_sweep, windows
 from analysis.experiment import MOST_DRAWN
 from analysis.figures import Figure, ellipse
 from analysis.runs import Array, Run
@@ -30,7 +30,8 @@ def draw(group: Group, folder: Path) -> tuple[list[Figure], list[Figure]]:
     folder.mkdir(parents=True, exist_ok=True)
     looks = style.looks(list(group.labels.values()))
     return (list(_ellipses(group, folder, looks)),
-            [figure for make in (_windows, _queues, _connections) for figure in make(group, folder, looks)])
+            [figure for make in (versus_sweep.draw, _windows, _queues, _connections)
+             for figure in make(group, folder, looks)])
 
 
 def _ellipses(group: Group, folder: Path, looks: dict[str, style.Look]) -> Iterator[Figure]:

@@ -7,6 +7,7 @@
 
     sweep: {axes: {traffic.load: 10..90/10 %, topology.central.delay: [2 ms, 20 ms]}}       every combination
     sweep: {points: [{traffic.load: 60 %, timing.test: 100 s}, {traffic.load: 85 %}]}       just these
+    quick: {sweep: {axes: {traffic.load: [60 %]}}}          of a short version, in place of the other
 
 Values are text, as after `--set key=`.
 """
@@ -122,26 +123,26 @@ def of_options(options: Sequence[str]) -> dict[str, list[str]]:
     return axes
 
 
-def of_file(source: YamlFile) -> list[Point]:
-    """The points of a file's section `sweep`, [{}] without it. ScenarioError."""
-    section = source.mapping("sweep")
+def of_file(source: YamlFile, place: str = "sweep") -> list[Point]:
+    """The points of a file's section `sweep`, or of the one at `place`; [{}] without it. ScenarioError."""
+    section = source.mapping(place)
     for key in section:
         if key not in ("axes", "points"):
-            raise source.error(f"sweep.{key}", "unknown field; fields are: axes, points")
+            raise source.error(f"{place}.{key}", "unknown field; fields are: axes, points")
     if "axes" in section and "points" in section:
-        raise source.error("sweep.points", "either axes or points expected")
+        raise source.error(f"{place}.points", "either axes or points expected")
     if "points" in section:
         points = section["points"]
         if not isinstance(points, list) or not points or not all(isinstance(point, dict) and point for point in points):
-            raise source.error("sweep.points", "a list of mappings from fields to values expected")
+            raise source.error(f"{place}.points", "a list of mappings from fields to values expected")
         if len(points) > MOST_POINTS:
-            raise source.error("sweep.points", f"{len(points)} points, at most {MOST_POINTS} are possible")
-        return [{key: _text(source, f"sweep.points.{number}.{key}", value) for key, value in point.items()}
+            raise source.error(f"{place}.points", f"{len(points)} points, at most {MOST_POINTS} are possible")
+        return [{key: _text(source, f"{place}.points.{number}.{key}", value) for key, value in point.items()}
                 for number, point in enumerate(points, start=1)]
     axes = section.get("axes", {})
     if not isinstance(axes, dict):
-        raise source.error("sweep.axes", "a mapping of fields to values expected")
-    return product({key: _axis(source, f"sweep.axes.{key}", given) for key, given in axes.items()})
+        raise source.error(f"{place}.axes", "a mapping of fields to values expected")
+    return product({key: _axis(source, f"{place}.axes.{key}", given) for key, given in axes.items()})
 
 
 def _axis(source: YamlFile, field: str, given: Any) -> list[str]:

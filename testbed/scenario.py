@@ -136,7 +136,7 @@ def expand(name_or_path: str, choices: Choices = None, quick: bool | str = False
         raise UsageError(f"--sweep {key}: another option says what {key} is, too; which of them?")
     fixed = selection.fixed() | asked.keys()
     points = [{key: value for key, value in point.items() if key not in fixed}
-              for point in axes.of_file(selection.source)]
+              for point in axes.of_file(selection.source, selection.sweep)]
     distinct = list({tuple(point.items()): point for point in points}.values())
     return [(point, selection.build(point, asked)) for point in axes.product(asked, distinct)]
 
@@ -164,6 +164,9 @@ class _Selection:
                                  f"{', '.join(self.choices) or 'none at all'}")
         if self._version and self._version not in self.source.tree:
             raise UsageError(f"--{self._version}: scenario {self._name} has no {self._version} version")
+        #: a short version may have a sweep of its own
+        self.sweep = f"{self._version}.sweep" if self._version and "sweep" in self.source.mapping(self._version) \
+            else "sweep"
 
     def fixed(self) -> set[str]:
         """Fields and choices that options decide, whatever a sweep of the file says."""
@@ -172,8 +175,8 @@ class _Selection:
     def build(self, point: axes.Point, asked: Mapping[str, Any] | None = None) -> Scenario:
         """The scenario at a point; asked: axes of --sweep, for errors."""
         source = self.source.copy()
-        origins = {key: f"--sweep {key}" if asked and key in asked else f"sweep.{key}" for key in point}
-        in_file = f"{source.path}:{source.line('sweep')}: "
+        origins = {key: f"--sweep {key}" if asked and key in asked else f"{self.sweep}.{key}" for key in point}
+        in_file = f"{source.path}:{source.line(self.sweep)}: "
         parameters: Json = {}
         owned: dict[str, list[str]] = {}        # choice -> fields that its option decides
         for name, choice in self.choices.items():
@@ -189,6 +192,8 @@ class _Selection:
         if self._version:
             parameters[self._version] = True
             for key, value in source.mapping(self._version).items():
+                if key == "sweep":
+                    continue
                 written = self._put(source, key, value, f"{self._version}.{key}")
                 if not _overlap("timing", written):     # that a short version is shorter needs no saying
                     changed.append(written)

@@ -94,13 +94,16 @@ class YamlFile:
         return ".".join(names)
 
     def mapping(self, section: str) -> dict[str, Any]:
-        """A section that must be a mapping (empty if it is missing)."""
-        value = self.tree.get(section)
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            raise self.error(section, "a mapping expected")
-        return value
+        """A section that must be a mapping (empty if it is missing); with dots, one inside of another."""
+        value: Any = self.tree
+        for part in section.split("."):
+            value = value.get(part)
+            if value is None:
+                return {}
+            if not isinstance(value, dict):
+                raise self.error(section, "a mapping expected")
+        found: dict[str, Any] = value
+        return found
 
     # -- changing it ------------------------------------------------------------------------------
 

@@ -37,24 +37,38 @@ class Quantity(NamedTuple):
 
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     """Nothing without an axis of numbers; the one with the most values is drawn on x."""
-    numeric = [axis for axis in experiment.axes if axis.numbers is not None and len(axis.values) > 1]
-    if not numeric:
+    axis = drawn_axis(experiment)
+    if axis is None:
         return []
-    axis = max(numeric, key=lambda one: len(one.values))
     link = next(iter(experiment.usable_runs[0].bottlenecks), None)
     figures = []
     if link is not None:
-        figures += _draw(experiment, folder, axis, "sweep", f"Bottleneck, {style.direction(link)}", [
-            Quantity("throughput_mean", link, "throughput (Mbit/s)"),
-            Quantity("queueing_delay_mean", link, "queueing delay (ms)"), Quantity("drop_rate", link, "drop rate (%)")])
-    return figures + _draw(experiment, folder, axis, "sweep_flows", "Throughput of long flows", _flows(experiment))
+        figures += _draw(experiment, folder, axis, "sweep", f"Bottleneck, {style.direction(link)}", of_link(link))
+    return figures + _draw(experiment, folder, axis, "sweep_flows", "Long flows", of_flows(experiment))
 
 
-def _flows(experiment: Experiment) -> list[Quantity]:
-    """Each flow if they are few, else their mean."""
+def drawn_axis(experiment: Experiment) -> Axis | None:
+    """The axis of numbers that has most values."""
+    numeric = [axis for axis in experiment.axes if axis.numbers is not None and len(axis.values) > 1]
+    return max(numeric, key=lambda one: len(one.values)) if numeric else None
+
+
+def of_link(link: str) -> list[Quantity]:
+    """What is drawn of a bottleneck."""
+    return [Quantity("throughput_mean", link, "throughput (Mbit/s)"),
+            Quantity("queueing_delay_mean", link, "queueing delay (ms)"), Quantity("drop_rate", link, "drop rate (%)")]
+
+
+def of_flows(experiment: Experiment) -> list[Quantity]:
+    """Throughput of each flow if they are few, else their mean; all that is known of one by itself."""
     flows = {flow["flow"]: flow for run in experiment.usable_runs for flow in tcp.listed_flows(run)}
     if len(flows) > MOST_FLOWS:
         return [Quantity("mean_agg_throughput_l4", "all", "sum of flows (Mbit/s)")]
+    if len(flows) == 1:
+        scope = f"flow_{next(iter(flows))}"
+        return [Quantity("mean_throughput_l4", scope, "throughput (Mbit/s)"),
+                Quantity("mean_srtt_l4", scope, "round-trip time (ms)"),
+                Quantity("flow_loss", scope, "packets lost (%)")]
     return [Quantity("mean_throughput_l4", f"flow_{number}", f"flow {number} (Mbit/s)") for number in sorted(flows)]
 
 
@@ -69,7 +83,7 @@ def _draw(experiment: Experiment, folder: Path, axis: Axis, name: str, title: st
             for subject in experiment.subjects:
                 rows = [row for row in experiment.rows if row.subject == subject
                         and row.point[:place] + row.point[place + 1:] == other]
-                table = _table(experiment, rows, axis, place, quantity)
+                table = values_of(experiment, rows, axis, place, quantity)
                 for column in table:
                     data[f"{_key(quantity, other, subject)} {column}"] = table[column]
     quantities = [quantity for quantity in quantities if any(
@@ -93,8 +107,11 @@ def _key(quantity: Quantity, other: tuple[str, ...], subject: str) -> str:
     return " ".join([quantity.metric, quantity.scope, *other, subject])
 
 
-def _table(experiment: Experiment, rows: list[Row], axis: Axis, place: int, quantity: Quantity) -> pd.DataFrame:
-    """x, mean, low and high of the points that have values, in order of x; no columns if none has."""
+def values_of(experiment: Experiment, rows: list[Row], axis: Axis, place: int, quantity: Quantity) -> pd.DataFrame:
+    """Of rows that differ by their values of one axis: x, mean, low and high of the points that have some, by x.
+
+    No columns if none has.
+    """
     found = []
     for row in rows:
         values = [value for run in experiment.usable(row) for value in _values(load_metrics(run), quantity)]

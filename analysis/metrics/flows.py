@@ -76,8 +76,9 @@ def _flow(run: Run, scope: str, samples: pd.DataFrame, steps: pd.DataFrame,
     if samples["cwnd"].notna().all():
         metrics.append(Metric("mean_cwnd_l4", scope, "segments",
                               float(np.average(samples["cwnd"], weights=holds))))
-    if samples["srtt_us"].notna().all():
-        srtt_ms = float(np.average(samples["srtt_us"], weights=holds)) / 1e3
+    timed = (samples["srtt_us"] > 0).to_numpy()     # before the first acknowledgement there is none
+    if timed.any():
+        srtt_ms = float(np.average(samples["srtt_us"][timed], weights=holds[timed])) / 1e3
         metrics.append(Metric("mean_srtt_l4", scope, "ms", srtt_ms))
         if base_us is not None:
             metrics.append(Metric("mean_est_qdelay_l4", scope, "ms", srtt_ms - base_us / 1e3))

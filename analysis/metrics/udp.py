@@ -21,11 +21,8 @@ def compute(run: Run) -> list[Metric]:
     Counts are of the whole flow: there are none of the measurement interval alone.
     """
     flows = {flow["flow"]: flow for flow in run.flows if flow["transport"] == "udp"}
-    path = run.path / "raw" / "guest.json"
-    if not flows or not path.exists():
-        return []
     found = []
-    for counts in _counts(read_json(path, _GUEST)):
+    for counts in account(run) if flows else ():
         flow = flows.get(counts["flow"])
         if flow is None:
             continue
@@ -41,8 +38,9 @@ def compute(run: Run) -> list[Metric]:
     return found
 
 
-def _counts(guest: dict[str, Any]) -> list[dict[str, Any]]:
-    """The counts of each flow, of all components that keep some."""
-    accounts = guest.get("traffic", {}).values()
+def account(run: Run) -> list[dict[str, Any]]:
+    """The counts of each UDP flow, of all components that keep some; [] where nobody kept any."""
+    path = run.path / "raw" / "guest.json"
+    accounts = read_json(path, _GUEST).get("traffic", {}).values() if path.exists() else ()
     return [counts for account in accounts for counts in (
         account["flows"] if isinstance(account.get("flows"), list) else []) if not shapes.mismatch(counts, _COUNTS)]

@@ -27,6 +27,10 @@ proc start_bulk {order} {
         set sender [two_way_agent [value $order sender] $kind]
         set receiver [two_way_agent [value $order receiver] $kind]
         foreach agent [list $sender $receiver] {
+            $agent set segsize_ [value $order segment_bytes]
+            if {[value $order window]} {
+                $agent set window_ [value $order window]
+            }
             counted $agent
         }
         $receiver listen
@@ -45,7 +49,8 @@ proc start_bulk {order} {
         # what it has not sent by then is taken back
         at_us [value $order stop_us] [list stop_bulk $flow $sender $total $bytes]
     } else {
-        $sender advanceby [expr {$bytes ? ($bytes + 1447) / 1448 : 1 << 30}]
+        set segment [value $order segment_bytes]
+        $sender advanceby [expr {$bytes ? ($bytes + $segment - 1) / $segment : 1 << 30}]
         if {!$bytes} {
             # a one-way agent cannot be told to stop: its data end where they are
             at_us [value $order stop_us] [list $sender set maxseq_ 0]
@@ -75,24 +80,31 @@ proc counted {agent} {
     set app_of($agent) $app
 }
 
+# Linux:NAME is a module of Linux's in Agent/TCP/Linux, with delayed acknowledgements as Linux has them. Tahoe, Reno,
+# Newreno, Sack1 and Vegas are the agents of studies made with ns-2, with the sinks of these.
 proc one_way_agents {order} {
     global ns node_of host_of node_of_agent
     set host [dict get $host_of [value $order sender]]
     set kind [value $order agent]
-    set sender [new Agent/TCP/[lindex [split $kind :] 0]]
-    foreach {name setting} [list packetSize_ 1448 tcpip_base_hdr_size_ 66 windowInit_ [value $host initcwnd] \
-            windowInitOption_ 1 window_ [expr {[value $host rcvbuf] / 1448}] minrto_ 0.2 tcpTick_ 0.001 rtxcur_init_ 1 \
-            timestamps_ true partial_ack_ true] {
+    set segment [value $order segment_bytes]
+    set window [value $order window]
+    set linux [string match Linux:* $kind]
+    set sender [new [expr {$kind eq "Tahoe" ? "Agent/TCP" : "Agent/TCP/[lindex [split $kind :] 0]"}]]
+    foreach {name setting} [list packetSize_ $segment tcpip_base_hdr_size_ 66 windowInit_ [value $host initcwnd] \
+            windowInitOption_ 1 window_ [expr {$window ? $window : [value $host rcvbuf] / $segment}] minrto_ 0.2 \
+            tcpTick_ 0.001 rtxcur_init_ 1 timestamps_ true partial_ack_ true] {
         $sender set $name $setting
     }
     # the window and threshold of an agent are those of its settings when it was made
     $sender reset
     $ns attach-agent [dict get $node_of [value $order sender]] $sender
-    if {[string match *:* $kind]} {
+    if {$linux} {
         $sender select_ca [lindex [split $kind :] 1]
     }
-    set sink [new Agent/TCPSink/Sack1/DelAck]
-    $sink set interval_ 0.04
+    set sink [new Agent/TCPSink[expr {$linux || $kind eq "Sack1" ? "/Sack1" : ""}][expr {$linux ? "/DelAck" : ""}]]
+    if {$linux} {
+        $sink set interval_ 0.04
+    }
     $sink set ts_echo_rfc1323_ true
     $sink set packetSize_ 66
     $ns attach-agent [dict get $node_of [value $order receiver]] $sink

@@ -91,7 +91,7 @@ proc sample_sockets {us} {
 
 proc sample_socket {us node here there agent order two_way} {
     global sample_file
-    set segment [expr {$two_way ? [$agent set segsize_] : 1448}]
+    set segment [expr {$two_way ? [$agent set segsize_] : [$agent set packetSize_]}]
     set acked [expr {max(0, [$agent set ack_]) * ($two_way ? 1 : $segment)}]
     # in ticks, times 8
     set srtt_us [expr {round([$agent set srtt_] / 8.0 * [$agent set tcpTick_] * 1e6)}]

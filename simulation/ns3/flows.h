@@ -19,11 +19,17 @@ class BulkFlow
           m_sport(order.Int("sport", 0)),
           m_source(order.Text("src").c_str()),
           m_to(Ipv4Address(order.Text("dst").c_str()), order.Int("dport")),
+          m_segment(order.Int("segment_bytes")),
           m_sender(sender),
           m_senderHost(senderHost),
           m_settings(settings)
     {
-        m_listener = Endpoint::Make(receiver, settings, receiverHost, ETHERNET_MSS - TIMESTAMP_BYTES);
+        HostSettings limited = receiverHost;
+        if (order.Int("window"))
+        {
+            limited.receiveBuffer = order.Int("window") * m_segment;
+        }
+        m_listener = Endpoint::Make(receiver, settings, limited, m_segment);
         if (m_listener->Bind(m_to) != 0 || m_listener->Listen() != 0)
         {
             order.Wrong("the receiver cannot listen");
@@ -47,7 +53,7 @@ class BulkFlow
   private:
     void Start()
     {
-        m_socket = Endpoint::Make(m_sender, m_settings, m_senderHost, ETHERNET_MSS - TIMESTAMP_BYTES);
+        m_socket = Endpoint::Make(m_sender, m_settings, m_senderHost, m_segment);
         m_socket->SetConnectCallback([this](Ptr<Socket>) { Fill(); }, [](Ptr<Socket>) {});
         m_socket->SetSendCallback([this](Ptr<Socket>, uint32_t) { Fill(); });
         if (m_socket->Bind(m_sport ? InetSocketAddress(m_source, m_sport) : InetSocketAddress(m_source, 0)) != 0 ||
@@ -108,6 +114,7 @@ class BulkFlow
     uint16_t m_sport;
     Ipv4Address m_source;
     InetSocketAddress m_to;
+    uint32_t m_segment;
     Ptr<Node> m_sender;
     const HostSettings& m_senderHost;
     const SocketSettings& m_settings;

@@ -39,15 +39,17 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     sender, receiver = ends_of(last, flows)
     last = last.assign(flow=sender + receiver)
-    # whose receive windows are part of the traffic
-    given = {component["name"] for component in evidence.workload["components"] if component.get("windows") == "vector"}
+    # whose receive windows are part of the traffic, and who says so
+    given = {component["name"]: "their vectors have" if component.get("windows") == "vector" else "the scenario has"
+             for component in evidence.workload["components"]
+             if component.get("windows") == "vector" or component.get("window")}
     for component in dict.fromkeys(flow["component"] for flow in flows):
         mine = [flow for flow in flows if flow["component"] == component]
         own = last[last["flow"].isin([flow["flow"] for flow in mine])]
         if not own["busy_us"].sum():
             yield Finding("suspect", f"no sampled flow of {component} was busy: what limited its flows is not known")
             continue
-        yield from _buffers(component, own, component in given)
+        yield from _buffers(component, own, given.get(component, ""))
         if any(flow["source"] is not None for flow in mine):
             yield from _long_connections(component, own, component in given)
         yield from _applications(component, mine, samples, evidence)
@@ -65,8 +67,8 @@ def _grown(samples: Any, from_us: int) -> Any:
     return grown.assign(sampled_us=(sockets["t_us"].max() - since_us).clip(lower=0)).reset_index()
 
 
-def _buffers(component: str, last: Any, windows_given: bool) -> Iterator[Finding]:
-    """Each flow by itself; of a source all its sampled connections together."""
+def _buffers(component: str, last: Any, given: str) -> Iterator[Finding]:
+    """Each flow by itself; of a source all its sampled connections together. given: whose their receive windows are."""
     most = f"more than {_SHARE:.0%} of their busy time"
     times = last.groupby("flow")[_TIMES].sum()
     times = times[times["busy_us"] > 0]
@@ -74,9 +76,9 @@ def _buffers(component: str, last: Any, windows_given: bool) -> Iterator[Finding
         shares = times[column] / times["busy_us"]
         over = shares[shares > _SHARE].sort_values(ascending=False)
         total = times[column].sum() / times["busy_us"].sum()
-        if windows_given and column == "rwnd_limited_us":
+        if given and column == "rwnd_limited_us":
             yield Finding("ok", f"{len(times)} flows of {component} were limited by {what} for {total:.2%} of their "
-                                "busy time, as their vectors have it")
+                                f"busy time, as {given} it")
         elif over.empty:
             yield Finding("ok", f"{len(times)} flows of {component} were limited by {what} for {total:.2%} of their "
                                 f"busy time, none for more than {shares.max():.2%}")

@@ -10,6 +10,7 @@ from testbed.plan import Plan
 from testbed.simulators import idle
 from testbed.simulators.workload import Work
 from topologies import queues
+from traffic.greedy.scenario import SEGMENT_BYTES
 
 Json = dict[str, Any]
 #: of a flow record, what its congestion control is to the simulator: more words for its order
@@ -42,7 +43,7 @@ def network(description: Json, sysctls: Mapping[str, Json], kinds: Collection[st
             "from", "to", "device", "address", "rate_bps", "delay_us", "loss_percent", "bottleneck")},
             **_queue(link, kinds, engine))
         for number in link["lose_segments"]:
-            yield line("lose", link["name"], sequence=(number - 1) * 1448, copies=link["lose_copies"])
+            yield line("lose", link["name"], sequence=(number - 1) * SEGMENT_BYTES, copies=link["lose_copies"])
     for node in description["nodes"]:
         for to, via, device in node["routes"]:
             yield line("route", node["name"], to=to, via=via, device=device)
@@ -85,7 +86,8 @@ def traffic(work: Work, chosen: Chosen) -> Iterator[str]:
     for flow in work.bulk:
         yield line("bulk", flow=flow["flow"], sender=flow["sender"], receiver=flow["receiver"], src=flow["src"],
                    dst=flow["dst"], sport=flow["sport"] or 0, dport=flow["dport"], start_us=flow["start_us"],
-                   stop_us=flow["stop_us"], bytes=flow["bytes"] or 0, **chosen(flow))
+                   stop_us=flow["stop_us"], bytes=flow["bytes"] or 0,
+                   segment_bytes=flow.get("segment_bytes", SEGMENT_BYTES), window=flow.get("window", 0), **chosen(flow))
     for one in work.datagrams:
         flow = one.flow
         yield line("datagrams", flow=flow["flow"], sender=flow["sender"], receiver=flow["receiver"], dst=flow["dst"],

@@ -58,7 +58,11 @@ class Datagrams:
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """All traffic of a run. bulk: records of TCP flows that send all they can, or `bytes`."""
+    """All traffic of a run.
+
+    bulk: records of TCP flows that send all they can, or `bytes`; with `segment_bytes` (payload) and `window`
+    (segments) where these are limited.
+    """
     sources: list[Source]
     bulk: list[Json]
     datagrams: list[Datagrams]
@@ -67,6 +71,7 @@ class Work:
 def read(workload: Mapping[str, Any], engine: str) -> Work:
     """The traffic of a workload that was prepared for programs on this side. RunFailed if a part cannot be."""
     flows = {flow["flow"]: flow for flow in workload["flows"]}
+    components = {component["name"]: component for component in workload.get("components", ())}
     work = Work([], [], [])
     ends: dict[str, dict[str, Json]] = {}
     for program in workload["programs"]:
@@ -75,7 +80,9 @@ def read(workload: Mapping[str, Any], engine: str) -> Work:
             for end in job["endpoints"]:
                 ends.setdefault(end["plan"], {})[end["role"]] = end
         elif program["module"] in ("traffic.greedy.flows", "traffic.greedy.iperf3"):
-            work.bulk.extend(flows[order["flow"]] for order in job["send"])
+            component = components.get(program["component"], {})
+            limits = {name: component[name] for name in ("segment_bytes", "window") if name in component}
+            work.bulk.extend({**flows[order["flow"]], **limits} for order in job["send"])
         elif program["module"] == "traffic.datagrams.program":
             work.datagrams.extend(Datagrams(flows[order["flow"]], order["gap_ns"], order["payload_bytes"])
                                   for order in job["send"])

@@ -4,8 +4,9 @@
     python -m traffic.greedy.flows JOB.json
 
 job: {"send": [{flow, address, port, start_us, stop_us, cca}], "receive": [{flow, address, port, cca}],
-"duration_us"}; a flow may have `bytes` (to send exactly that many), and at the sender `sequence_start` and
-`bursts_us` [[from, to], ...]: it sends then only, over the same connection. `cca` is null where the host's default is
+"duration_us"}; a flow may have `bytes` (to send exactly that many), `maxseg` (largest segment, with time stamps) and
+`window_bytes` (the most that the receiver lets be in flight), and at the sender `sequence_start` and `bursts_us`
+[[from, to], ...]: it sends then only, over the same connection. `cca` is null where the host's default is
 right. With "wakeup_cost_us" every read and write that returns costs that much time before the program goes on.
 Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}". The account's `ends` say of
 each flow which congestion control the socket here uses and, at the receiver, what it found in the payload.
@@ -33,6 +34,8 @@ _READS_BETWEEN = 8                              # looks at the window, which gro
 _RECEIVE_WINDOW = struct.Struct("=64xI")        # tcpi_rcv_ssthresh in struct tcp_info
 #: what a flow that rests now and then may have written ahead: it goes on until that is sent
 _MOST_UNSENT_BYTES = 1 << 17
+# a buffer of so many windows holds a window with what the kernel needs besides
+_BUFFER_WINDOWS = 4
 _END = {"send": "sender", "receive": "receiver"}
 # include/uapi/linux/tcp.h
 _TCP_CONGESTION, _TCP_NOTSENT_LOWAT = 13, 25
@@ -99,6 +102,11 @@ def _listen(flow: _Order) -> socket.socket:
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     _set_cca(listener, flow)
+    _set_segment(listener, flow)
+    if "window_bytes" in flow:
+        # a buffer that was set keeps the kernel from tuning it, and the window with it
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_WINDOWS * flow["window_bytes"])
+        _clamp_window(listener, flow)
     listener.bind((flow["address"], flow["port"]))
     listener.listen()
     return listener
@@ -121,6 +129,9 @@ def _receive(listener: socket.socket, end: _End, t0_ns: int, account: _Account, 
             low_water = wanted
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
         received = connection.recv_into(buffer)
+        if reads == 0:
+            # the kernel has put another clamp in its place when it saw how much memory segments take
+            _clamp_window(connection, flow)
         end.woken()
         if not received:
             return
@@ -151,6 +162,7 @@ def _send(end: _End, t0_ns: int, account: _Account, pattern: Pattern) -> None:
     left = flow.get("bytes")
     with socket.socket() as connection:
         _set_cca(connection, flow)
+        _set_segment(connection, flow)
         if "sequence_start" in flow:
             _choose_sequence(connection, flow["sequence_start"])
         if "bursts_us" in flow:
@@ -194,6 +206,16 @@ def _set_cca(connection: socket.socket, flow: _Order) -> None:
     except OSError as problem:
         raise OSError(problem.errno,
                       f"congestion control {name!r} of flow {flow['flow']}: {problem.strerror}") from None
+
+
+def _set_segment(of: socket.socket, flow: _Order) -> None:
+    if "maxseg" in flow:
+        of.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, flow["maxseg"])
+
+
+def _clamp_window(of: socket.socket, flow: _Order) -> None:
+    if "window_bytes" in flow:
+        of.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, flow["window_bytes"])
 
 
 def _choose_sequence(connection: socket.socket, first: int) -> None:

@@ -11,18 +11,22 @@ Job = dict[str, list[dict[str, Any]]]
 
 
 def socket_programs(component: Component, flows: Sequence[Flow], context: Context,
-                    more: Mapping[int, Mapping[str, Any]]) -> list[Program]:
-    """Flows over plain sockets (flows.py). more: {flow: what the order of its sender has besides}."""
+                    more: Mapping[int, Mapping[str, Any]], of_both: Mapping[str, Any] | None = None) -> list[Program]:
+    """Flows over plain sockets (flows.py). more, of_both: as for tcp_jobs."""
     return [program(component, node, {**job, "duration_us": context.duration_us,
                                       "wakeup_cost_us": routes.wakeup_cost_us(context.network, node)},
-                    "traffic.greedy.flows", context) for node, job in sorted(tcp_jobs(flows, more).items())]
+                    "traffic.greedy.flows", context) for node, job in sorted(tcp_jobs(flows, more, of_both).items())]
 
 
-def tcp_jobs(flows: Sequence[Flow], more: Mapping[int, Mapping[str, Any]]) -> dict[str, Job]:
-    """{node: the orders of its senders and receivers}; more: {flow: what the order of its sender has besides}."""
+def tcp_jobs(flows: Sequence[Flow], more: Mapping[int, Mapping[str, Any]],
+             of_both: Mapping[str, Any] | None = None) -> dict[str, Job]:
+    """{node: the orders of its senders and receivers}.
+
+    more: {flow: what the order of its sender has besides}; of_both: what the orders of both ends have.
+    """
     jobs: dict[str, Job] = {}
     for flow in flows:
-        order: dict[str, Any] = {"flow": flow.flow, "address": flow.dst, "port": flow.dport}
+        order: dict[str, Any] = {"flow": flow.flow, "address": flow.dst, "port": flow.dport, **(of_both or {})}
         if flow.bytes is not None:
             order["bytes"] = flow.bytes
         jobs.setdefault(flow.receiver, {"receive": [], "send": []})["receive"].append(

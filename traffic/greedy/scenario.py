@@ -10,6 +10,8 @@
     preload: yes                iperf3 only: without it iperf3 is as Debian has it, and slow
     sequence_start: 1000        sockets only: sequence number of the first byte of data
     bytes: 200 kB               sockets only: what each flow sends (default: until the end)
+    segment: 1000 B             sockets only: payload of a full segment (default: what a frame of 1514 bytes holds)
+    window: 20                  sockets only: most segments in flight, by the receiver's window (default: no limit)
 """
 import dataclasses
 import os
@@ -34,6 +36,10 @@ _MOST = {"iperf3": FIRST_SOURCE_PORT - FIRST_PORT, "sockets": 65536 - FIRST_PORT
 _LONGEST_S = 86400
 _PRELOAD = "iperf3-preload.so"
 _SOURCE = pathlib.Path(__file__).parent / "iperf3_preload.c"
+#: payload of a frame of 1514 bytes; what time stamps take of a segment
+SEGMENT_BYTES, TIMESTAMP_BYTES = 1448, 12
+#: Linux raises smaller limits of a window (SOCK_MIN_RCVBUF / 2)
+_LEAST_WINDOW_BYTES = 2304
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,14 +53,30 @@ class Section:
     preload: bool | None = fields.flag(default=None)
     sequence_start: int | None = fields.count(default=None, most=(1 << 32) - 1)
     bytes_bytes: int | None = fields.size(default=None, least=1)
+    segment_bytes: int | None = fields.size(default=None, least=100, most=SEGMENT_BYTES)
+    window: int | None = fields.count(default=None, least=2, most=100_000)
 
     def __post_init__(self) -> None:
-        for name, tool in (("preload", "iperf3"), ("sequence_start", "sockets"), ("bytes_bytes", "sockets")):
+        for name, tool in (("preload", "iperf3"), *((name, "sockets") for name in (
+                "sequence_start", "bytes_bytes", "segment_bytes", "window"))):
             if getattr(self, name) is not None and self.tool != tool:
                 raise FieldError(fields.plain(name), f"only with tool: {tool}")
         if self.sequence_start == 1:
             raise FieldError("sequence_start", "1 is not possible: the SYN would have number 0, with which Linux "
                                                "chooses one")
+        if self.window is not None and self.window_bytes < _LEAST_WINDOW_BYTES:
+            raise FieldError("window", f"{self.window} segments are {self.window_bytes} bytes; at least "
+                                       f"{_LEAST_WINDOW_BYTES} are possible")
+
+    def limits(self) -> dict[str, int]:
+        """What both ends of a flow are told: `maxseg` and `window_bytes`, where they are set."""
+        segment = {} if self.segment_bytes is None else {"maxseg": self.segment_bytes + TIMESTAMP_BYTES}
+        return segment if self.window is None else {**segment, "window_bytes": self.window_bytes}
+
+    @property
+    def window_bytes(self) -> int:
+        """The receiver's window, 0 without a limit."""
+        return (self.window or 0) * (self.segment_bytes or SEGMENT_BYTES)
 
 
 def validate(section: Section, _component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
@@ -86,10 +108,12 @@ def flows(section: Section, component: Component, context: Context) -> list[Flow
 
 def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
     """One job file per host that sends or receives."""
-    description = {"tool": section.tool}
+    description = {"tool": section.tool, **{name: getattr(section, name) for name in ("segment_bytes", "window")
+                                            if getattr(section, name) is not None}}
     if section.tool == "sockets":
         more = {} if section.sequence_start is None else {"sequence_start": section.sequence_start}
-        return Prepared(socket_programs(component, flows, context, {flow.flow: more for flow in flows}), description)
+        return Prepared(socket_programs(component, flows, context, {flow.flow: more for flow in flows},
+                                        section.limits()), description)
     _require_iperf3()
     preload = _compile(context.work_dir) if section.preload is not False else None
     jobs = tcp_jobs(flows, {flow.flow: {"source_port": flow.sport} for flow in flows})

@@ -30,6 +30,9 @@ _TWO_WAY = {("reno", 1): "FullTcp/Sack", ("reno", 0): "FullTcp/Newreno", ("reno_
             ("tahoe", 0): "FullTcp/Tahoe", ("reno_classic", 1): "FullTcp", ("tahoe", 1): "FullTcp/Tahoe"}
 #: one-way agents, for greedy flows only: Linux's modules in ns-2's Agent/TCP/Linux
 _ONE_WAY = ("bic", "cubic", "highspeed", "htcp", "hybla", "illinois", "lp", "scalable", "vegas", "veno", "westwood")
+#: one-way agents of studies made with ns-2, for flows that count their windows in segments of a size of their own
+_STUDIED = {("tahoe", 0): "Tahoe", ("tahoe", 1): "Tahoe", ("reno_classic", 0): "Reno", ("reno_classic", 1): "Reno",
+            ("reno", 0): "Newreno", ("reno", 1): "Sack1", ("vegas", 0): "Vegas", ("vegas", 1): "Vegas"}
 
 
 class Engine(SimulatorEngine):
@@ -94,7 +97,8 @@ class Engine(SimulatorEngine):
         sack = {name: int(settings["net.ipv4.tcp_sack"]) for name, settings in parts["sysctls"].items()}
 
         def chosen(flow: Json) -> Json:
-            kind = _TWO_WAY.get((flow["cca"], sack[flow["sender"]]))
+            agents = _STUDIED if "segment_bytes" in flow else _TWO_WAY
+            kind = agents.get((flow["cca"], sack[flow["sender"]]))
             return {"cca": flow["cca"], "agent": kind or f"Linux:{flow['cca']}"}
 
         return "".join([orders.line("run", seed=plan.seed % (2**31 - 2) + 1, duration_us=plan.timing["duration_us"]),

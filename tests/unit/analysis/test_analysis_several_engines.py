@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import per_connection, windows
+from analysis import per_connection, style, versus_sweep, windows
 from analysis.experiment import Experiment
 from analysis.report import build_report
 from analysis.runs import AnalysisError, Run
@@ -202,6 +202,24 @@ def test_windows_of_long_flows_are_laid_over_each_other(tmp_path, monkeypatch):
     table = pd.read_csv(page / "tables" / "partings.csv")
     assert len(table) == 10 and set(table["by"]) == {"time"}
     assert "not apart by then" in (page / "index.html").read_text()
+
+
+def test_a_sweep_is_drawn_with_all_engines_in_one_figure(tmp_path, monkeypatch):
+    """One long flow at three rates: throughput and round-trip time, a column for each congestion control."""
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+    points = [{"traffic.cross.rate": f"{rate} Mbit/s"} for rate in (1, 5, 9)]
+    folders = [write(tmp_path, f"swept-{engine}", engine, tmix=False, flows=[fixture.flow(1, 10_000, "reno")],
+                     points=points) for engine in ("ns2", "uml")]
+    group = group_of(folders)
+    figures = list(versus_sweep.draw(group, tmp_path / "figures", style.looks(list(group.labels.values()))))
+    assert [figure.title for figure in figures] == ["Long flows, against rate"]
+    table = pd.read_csv(tmp_path / "figures" / "sweep.csv")
+    assert table["mean_throughput_l4flow_1 cubic uml x"].tolist() == [1, 5, 9]
+    assert {column.split()[0] for column in table} == {"mean_throughput_l4flow_1", "mean_srtt_l4flow_1"}
+    drawn = (tmp_path / "figures" / "sweep.svg").read_text()
+    assert all(f">{words}<" in drawn.replace("\t", "") for words in ("reno", "cubic", "ns2", "uml"))
+    script = (tmp_path / "figures" / "sweep.gp").read_text()
+    assert "set xlabel 'rate (Mbit/s)'" in script and "set ylabel 'round-trip time (ms)'" in script
 
 
 def test_the_report_of_a_simulator_says_so(tmp_path):

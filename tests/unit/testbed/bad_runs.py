@@ -10,10 +10,10 @@ from typing import Any
 
 import evidence_files
 from spoils import (Files, at, both, cell, chosen_loss, drop, empty, every, few, full_edge, greedy, half_of_the_sockets,
-                    hidden_bottleneck, idle, idle_component, jitter, large_packets, long_connections, lose_links, lossy,
-                    more, never_connected, never_delivered, no_answer_expected, no_link, nothing_finished,
-                    nothing_moved, offloads, other_flow, overload, put, scaled, share, short_completions, stuck_program,
-                    stuck_socket, udp, until, without, without_key)
+                    hidden_bottleneck, idle, idle_component, jitter, large_packets, limited, long_connections,
+                    lose_links, lossy, more, never_connected, never_delivered, no_answer_expected, no_link,
+                    nothing_finished, nothing_moved, offloads, other_flow, overload, put, scaled, share,
+                    short_completions, stuck_program, stuck_socket, udp, until, without, without_key)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,6 +219,14 @@ CHECKS = [
         "right_to_left: 3 s without a sample of its queue in queue, one was due every 1 s"),
     Bad("sampling", "edges end early", until("edge_queue", 16_000_000), "suspect",
         "n1_to_r1: 14 s without a sample of its queue in edge_queue"),
+    Bad("segments", "not sampled", both(limited(segment_bytes=1448), without("tcp_info")), "suspect",
+        "no socket was sampled"),
+    Bad("segments", "only connecting", both(limited(window=20), cell("tcp_info", "state", "SYN-SENT")), "suspect",
+        "greedy: no sender was sampled: the segments in flight are not known"),
+    Bad("segments", "too large", limited(segment_bytes=1000), "invalid",
+        "greedy: 31 of 31 samples have 1448 bytes in a segment, not 1000"),
+    Bad("segments", "too many", both(limited(window=20), cell("tcp_info", "unacked", 21, 5)), "invalid",
+        "greedy: 1 of 31 samples have 21 segments in flight, not at most 20"),
     Bad("settings", "of a node", put("checks.json", "sysctls/r1/net.ipv4.tcp_congestion_control", "reno"), "invalid",
         "r1: net.ipv4.tcp_congestion_control is reno, not cubic"),
     Bad("settings", "of no node", put("checks.json", "sysctls", {}), "invalid", "is None"),

@@ -81,6 +81,14 @@ def greedy(**changes: Any) -> Callable[[Files], None]:
     return spoil
 
 
+def limited(**limits: int) -> Callable[[Files], None]:
+    """One greedy flow whose component sets the size of its segments, or how many are in flight."""
+    def spoil(files: Files) -> None:
+        greedy()(files)
+        files["workload.json"]["components"][0].update(limits)
+    return spoil
+
+
 def udp(**counts: Any) -> Callable[[Files], None]:
     """Two UDP flows to the left in place of everything else, where 100 packets are dropped; counts: of the second."""
     def spoil(files: Files) -> None:

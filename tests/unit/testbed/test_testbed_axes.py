@@ -157,6 +157,26 @@ def test_values_that_are_lists(expand):
     assert [loaded.topology["left_delays_us"] for _, loaded in expanded] == [[0], [1000, 2000]]
 
 
+def test_a_short_version_may_have_a_sweep_of_its_own(expand):
+    more = f"sweep: {{axes: {{{LIMIT}: 10..30/10}}}}\nsmoke: {{timing.test: 1 s, sweep: {{axes: {{{LIMIT}: [20]}}}}}}\n"
+    assert points(expand(more)) == [{LIMIT: limit} for limit in ("10", "20", "30")]
+    (point, loaded), = expand(more, quick="smoke")
+    assert (point, loaded.timing.test_us, loaded.parameters) == ({LIMIT: "20"}, 10**6, {"size": "small", "smoke": True})
+    # one without has that of the scenario
+    assert points(expand(more, quick=True)) == [{LIMIT: limit} for limit in ("10", "20", "30")]
+
+
+@pytest.mark.parametrize("more, message", [
+    ("smoke: {sweep: 3}", "18: smoke.sweep: a mapping expected"),
+    ("smoke: {sweep: {axes: {timing.test: 1..2/0}}}", "18: smoke.sweep.axes.timing.test: 1..2/0: a step other than 0"),
+    ("smoke: {sweep: {axes: {tim.test: [1 s]}}}", "18: smoke.sweep.tim.test: no such section"),
+    ("smoke: 3", "18: smoke: a mapping expected")])
+def test_errors_in_the_sweep_of_a_short_version(expand, more, message):
+    with pytest.raises(UsageError) as problem:
+        expand("\n" + more, quick="smoke")
+    assert message in str(problem.value) and "\n" not in str(problem.value)
+
+
 def test_loading_leaves_the_sweep_out(tmp_path):
     (tmp_path / "small.yaml").write_text(TEXT + f"sweep: {{axes: {{{LIMIT}: [7]}}}}\n")
     assert limits([({}, scenario.load(str(tmp_path / "small.yaml")))]) == [50]

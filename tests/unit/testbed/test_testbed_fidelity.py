@@ -6,6 +6,7 @@ Bad evidence: test_testbed_fidelity_fails.py.
 import pytest
 
 import bad_links
+import bad_runs
 import evidence_files
 import spoils
 from testbed import fidelity
@@ -18,6 +19,8 @@ def test_every_check_passes_on_good_evidence(findings, files, check):
         spoils.udp()(files)
     if check == "schedule":
         bad_links.changing(files)
+    if check == "segments":
+        spoils.limited(window=20)(files)
     found = findings(check, files)
     # these files are of a run in virtual time
     assert found and {level for level, _ in found} == ({fidelity.NOT_APPLICABLE} if check == "cpu" else {"ok"}), found
@@ -68,6 +71,20 @@ def test_windows_of_the_vectors_are_no_defect(findings, files):
     assert any("10.00% of their busy time, as their vectors have it" in text for _, text in findings("windows", files))
     spoils.share("sndbuf_limited_us")(files)
     assert suspects() == ["1 of 1 flows of tmix were limited by the send buffer"]
+
+
+def test_segments_and_windows_of_the_scenario(findings, files):
+    """Samples of the sender: 1448 bytes in a segment, 3 of them in flight."""
+    spoils.limited(segment_bytes=1448, window=3)(files)
+    assert findings("segments", files) == [("ok", "greedy: 1448 bytes in a segment in 31 samples"),
+                                           ("ok", "greedy: at most 3 segments in flight in 31 samples")]
+    spoils.share("rwnd_limited_us")(files)
+    assert any("as the scenario has it" in text for level, text in findings("windows", files) if level == "ok")
+    files["tcp_info"]["unacked"] = None
+    assert findings("segments", files)[0] == (
+        "suspect", "greedy: no sender was sampled: the segments in flight are not known")
+    assert ("not applicable", "the engine does not tell the segments in flight") in findings(
+        "segments", files, **bad_runs.SIMULATOR)
 
 
 @pytest.mark.parametrize("name", ["connections", "tcp_info", "queue"])
@@ -199,7 +216,7 @@ def test_the_verdict_is_the_worst_finding(tmp_path, files):
         return fidelity.judge(evidence_files.write(tmp_path, files))
     good = judge()
     assert good["verdict"] == "valid" and good["reasons"] == []
-    assert {c["check"] for c in good["checks"]} == set(fidelity.names()) - {"datagrams", "schedule"}
+    assert {c["check"] for c in good["checks"]} == set(fidelity.names()) - {"datagrams", "schedule", "segments"}
     files["guest.json"]["sampler_lateness_us"]["queue"] = 2000
     assert judge()["verdict"] == "suspect"
     files["guest.json"]["probes"]["sojourn"]["lost_events"] = 1

@@ -25,7 +25,8 @@ def prepare(context, monkeypatch):
 @pytest.mark.parametrize("changes", [
     {}, {"flows": 10_000}, {"paths": ["n3->n1", "n2 -> n4"]}, {"stagger_us": 500}, {"start_within_us": 5_000_000},
     {"preload": False}, {"tool": "sockets"}, {"tool": "sockets", "sequence_start": 0, "bytes_bytes": 200_000},
-    {"tool": "sockets", "sequence_start": 2**32 - 1},
+    {"tool": "sockets", "sequence_start": 2**32 - 1}, {"tool": "sockets", "segment_bytes": 100, "window": 24},
+    {"tool": "sockets", "window": 2},
     {"tool": "sockets", "flows": 10_000, "paths": ["n3->n1", "n4->n1", "n3->n2", "n4->n2", "n3->n1"]}])
 def test_sections(network, changes):
     traffic.validate([{**IPERF3, **changes}], network, TIMING)
@@ -49,6 +50,13 @@ def test_sections(network, changes):
     ("sequence_start", {"sequence_start": 5}, "only with tool: sockets"),
     ("bytes", {"bytes_bytes": 5}, "only with tool: sockets"),
     ("bytes", {"tool": "sockets", "bytes_bytes": 0}, "at least 1 B"),
+    ("segment", {"segment_bytes": 1000}, "only with tool: sockets"),
+    ("window", {"window": 20}, "only with tool: sockets"),
+    ("segment", {"tool": "sockets", "segment_bytes": 99}, "at least 100 B"),
+    ("segment", {"tool": "sockets", "segment_bytes": 1449}, "at most 1448 B"),
+    ("segment", {"tool": "sockets", "segment": 1000}, "unit such as"),
+    ("window", {"tool": "sockets", "window": 1}, "at least 2"),
+    ("window", {"tool": "sockets", "segment_bytes": 100, "window": 23}, "23 segments are 2300 bytes; at least"),
     ("bytes", {"tool": "sockets", "bytes": 5}, "unit such as"),
     ("sequence_start", {"tool": "sockets", "sequence_start": 2**32}, "at most 4294967295"),
     ("sequence_start", {"tool": "sockets", "sequence_start": -1}, "at least 0"),
@@ -101,6 +109,16 @@ def test_sockets_have_no_source_port_and_take_a_sequence_number(prepare, jobs):
         ("n1", "traffic.greedy.flows", {"receive": [flow], "send": [], **common}),
         ("n3", "traffic.greedy.flows", {"receive": [], **common, "send": [
             {**flow, "start_us": 0, "stop_us": 10_000_000, "sequence_start": 0}]})]
+
+
+def test_both_ends_are_told_of_segments_and_windows(prepare, jobs):
+    workload = prepare({**SOCKETS, "segment_bytes": 1000, "window": 20})
+    component, = workload["components"]
+    assert (component["segment_bytes"], component["window"]) == (1000, 20)
+    (_, _, receiver), (_, _, sender) = jobs(workload)
+    assert [(order["maxseg"], order.get("window_bytes")) for order in (*receiver["receive"], *sender["send"])] == [
+        (1012, 20_000)] * 2
+    assert "window" not in prepare(SOCKETS)["components"][0]
 
 
 def starts(prepare, **changes):

@@ -2,7 +2,8 @@
 """index.sqlite: a table of all runs of a results folder, for looking things up.
 
 It is made from the run folders and can be made again from them at any time; nothing depends on it. One
-that is damaged, or of another version, is made again.
+that is damaged, or of another version, is made again. Whoever reads it first has it follow the folders:
+runs that were copied, removed or judged by hand since.
 """
 from __future__ import annotations
 
@@ -11,15 +12,15 @@ import json
 import os
 import pathlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from testbed.store import RUNS, read_record
+from testbed.store import RUNS, Store, read_record
 
 #: of the tables below; kept in the file's user_version
-SCHEMA = 2
-_COLUMNS = ("id", "scenario", "parameters", "point", "subject", "seed", "engine", "kernel_key", "status", "verdict",
-            "error", "raw_sha256", "virtual_s", "wall_s")
+SCHEMA = 3
+_COLUMNS = ("id", "scenario", "parameters", "point", "subject", "seed", "engine", "kernel_key", "kernel", "status",
+            "verdict", "error", "raw_sha256", "virtual_s", "wall_s", "stamp")
 _SHOWN = ("experiment", "name", "id", "status", "verdict", "virtual_s", "wall_s")
 _TABLES = f"""\
 CREATE TABLE runs ({', '.join(_COLUMNS)}, PRIMARY KEY (id));
@@ -29,6 +30,7 @@ PRAGMA user_version = {SCHEMA};
 _LOCKED_S = 20
 
 Json = dict[str, Any]
+Report = Callable[[str], None]
 
 
 def path_of(results: pathlib.Path) -> pathlib.Path:
@@ -36,21 +38,47 @@ def path_of(results: pathlib.Path) -> pathlib.Path:
 
 
 def rows(results: pathlib.Path, columns: tuple[str, ...] = _SHOWN) -> list[Json]:
-    """All runs, those that no experiment lists (experiment '') last.
+    """All runs as experiments list them, those that none lists (experiment '') last."""
+    query = ("SELECT coalesce(experiment, '') AS experiment, coalesce(name, '') AS name, runs.* FROM runs "
+             "LEFT JOIN listed USING (id) ORDER BY experiment = '', experiment, name, id")
+    return [{column: row[column] for column in columns} for row in _read(results, query)]
+
+
+def runs(results: pathlib.Path, report: Report | None = None) -> list[Json]:
+    """All runs, each once: the columns above, `parameters` and `point` as dicts, `experiments` as {experiment: name},
+    `pinned` as the reason, None if the run is not.
+
+    report: told in one line of an index that had to be made again.
+    """
+    listed: dict[str, dict[str, str]] = {}
+    pins = Store(results).pins()
+    query = "SELECT runs.*, experiment, name FROM runs LEFT JOIN listed USING (id) ORDER BY scenario, id, experiment"
+    found = {}
+    for row in _read(results, query, report):
+        run = {column: row[column] for column in _COLUMNS}
+        experiments = listed.setdefault(run["id"], {})
+        if row["experiment"] is not None:
+            experiments.setdefault(row["experiment"], row["name"])
+        found[run["id"]] = {**run, "parameters": _parsed(run["parameters"]), "point": _parsed(run["point"]),
+                            "experiments": experiments, "pinned": pins.get(run["id"])}
+    return list(found.values())
+
+
+def _read(results: pathlib.Path, query: str, report: Report | None = None) -> list[Any]:
+    """Rows of a query, after the index has followed the folders.
 
     Where the index on disk is of no use and cannot be replaced, from one in memory.
     """
-    query = ("SELECT coalesce(experiment, '') AS experiment, coalesce(name, '') AS name, runs.* FROM runs "
-             "LEFT JOIN listed USING (id) ORDER BY experiment = '', experiment, name, id")
     try:
-        with _open(results) as database:
-            found = database.execute(query).fetchall()
+        with _open(results, report) as database:
+            with database:
+                _follow(database, results)
+            return database.execute(query).fetchall()
     except (sqlite3.Error, OSError):
         # read-only results, or a file that is no database and cannot be replaced: read the runs themselves
         with contextlib.closing(_connect(":memory:")) as database:
             _fill(database, results)
-            found = database.execute(query).fetchall()
-    return [{column: row[column] for column in columns} for row in found]
+            return database.execute(query).fetchall()
 
 
 def rebuild(results: pathlib.Path) -> int:
@@ -80,11 +108,14 @@ def note_experiment(results: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 @contextlib.contextmanager
-def _open(results: pathlib.Path) -> Iterator[sqlite3.Connection]:
+def _open(results: pathlib.Path, report: Report | None = None) -> Iterator[sqlite3.Connection]:
     """The index; made (again) if there is none of this version."""
     path = path_of(results)
     if not _usable(path):
-        rebuild(results)
+        was_there = os.path.lexists(path)
+        count = rebuild(results)
+        if was_there and report:
+            report(f"{path}: damaged, or of another version: made again from {count} runs")
     with contextlib.closing(_connect(str(path))) as database:
         yield database
 
@@ -123,13 +154,40 @@ def _fill(database: sqlite3.Connection, results: pathlib.Path) -> int:
     return int(count)
 
 
+def _follow(database: sqlite3.Connection, results: pathlib.Path) -> None:
+    """Put in what is new or changed in the folders, take out what is gone."""
+    noted = {row["id"]: row["stamp"] for row in database.execute("SELECT id, stamp FROM runs")}
+    there = {run_dir.name: run_dir for run_dir in (results / RUNS).glob("[!.]*")}
+    for run_id in noted.keys() - there.keys():
+        database.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+    for run_id, run_dir in there.items():
+        if noted.get(run_id) != _stamp(run_dir):
+            _put_run(database, run_dir)
+    database.execute("DELETE FROM listed")
+    for description in sorted(results.glob("*/experiment.json")):
+        _put_experiment(database, description.parent)
+
+
+def _stamp(run_dir: pathlib.Path) -> str:
+    """What changes whenever the files that a row is made from are written again."""
+    stamps = []
+    for name in ("plan.json", "run.json", "verdict.json", "environment.json"):
+        try:
+            stamps.append(str((run_dir / name).stat().st_mtime_ns))
+        except OSError:
+            stamps.append("")
+    return " ".join(stamps)
+
+
 def _put_run(database: sqlite3.Connection, run_dir: pathlib.Path) -> None:
+    stamp = _stamp(run_dir)         # before they are read: what is written meanwhile is read once more
     plan, verdict = _object(run_dir / "plan.json"), _object(run_dir / "verdict.json")
     record = read_record(run_dir)
     labels = plan.get("labels") if isinstance(plan.get("labels"), dict) else {}
     assert isinstance(labels, dict)
     values = {"id": run_dir.name, "scenario": labels.get("name"), "parameters": labels.get("parameters"),
               "point": labels.get("point"), "status": "damaged", "error": None, "verdict": verdict.get("verdict"),
+              "kernel": _object(run_dir / "environment.json").get("kernel_release") or None, "stamp": stamp,
               **{key: plan.get(key) for key in ("subject", "seed", "engine", "kernel_key")},
               **{key: (record or {}).get(key) for key in ("raw_sha256", "virtual_s", "wall_s")}}
     if record and plan.get("id") == run_dir.name:
@@ -144,6 +202,15 @@ def _plain(value: object) -> object:
     if value is None or isinstance(value, (str, float)) or isinstance(value, int) and abs(value) < 2**63:
         return value
     return json.dumps(value, sort_keys=True)
+
+
+def _parsed(text: object) -> Json:
+    """The object of a column that holds one as JSON, {} if it holds none."""
+    try:
+        value = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {}
 
 
 def _put_experiment(database: sqlite3.Connection, folder: pathlib.Path) -> None:

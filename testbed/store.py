@@ -4,6 +4,7 @@
     results/runs/<id>/                a run: plan.json, run.json, raw/ ... (docs/run-folder.md)
     results/runs/.claim-<id>          who is carrying the plan out at this moment
     results/runs/.partial-<id>-...    what they have so far
+    results/runs/.pin-<id>            this run is not to be removed, and why
 
 A claim names its host, boot and process, and is renewed while the work goes on: the same host sees
 at once whether the process still lives, other hosts wait until the lease has run out.
@@ -22,7 +23,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.files import hash_raw, write_json
+from testbed.files import hash_raw, write_json, write_text
 
 SCHEMA = 2
 RUNS = "runs"
@@ -123,6 +124,35 @@ class Store:
         os.rename(partial, final)
         shutil.rmtree(old, ignore_errors=True)
         return final
+
+    def remove(self, run_id: str) -> bool:
+        """Remove a run and its pin; False if somebody is carrying it out at this moment."""
+        claim = self.runs / f".claim-{run_id}"
+        if not (_take(claim) or _take(claim)):              # the first may have buried a dead one
+            return False
+        try:
+            old = self.runs / f".old-{run_id}-{_me()}"
+            os.rename(self.run_dir(run_id), old)
+            self.unpin(run_id)
+            old.unlink() if old.is_symlink() else shutil.rmtree(old)
+        finally:
+            claim.unlink(missing_ok=True)
+        return True
+
+    def pin(self, run_id: str, reason: str) -> None:
+        """Keep a run from being removed; what repeats or replaces it leaves that so."""
+        write_text(self._pin(run_id), reason + "\n")
+
+    def unpin(self, run_id: str) -> None:
+        self._pin(run_id).unlink(missing_ok=True)
+
+    def pins(self) -> dict[str, str]:
+        """{id: reason} of the runs that are pinned."""
+        return {path.name.removeprefix(".pin-"): path.read_text(encoding="utf-8", errors="replace").strip()
+                for path in sorted(self.runs.glob(".pin-*")) if not path.name.endswith(".part")}
+
+    def _pin(self, run_id: str) -> pathlib.Path:
+        return self.runs / f".pin-{run_id}"
 
     @contextlib.contextmanager
     def shared_folder(self) -> Iterator[pathlib.Path]:

@@ -7,13 +7,12 @@
 """
 import argparse
 import json
-import os
 import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from testbed.cli import _shared
+from testbed.cli import _shared, _tables
 from testbed.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,12 +21,8 @@ if TYPE_CHECKING:
 
 HELP = "list scenarios, congestion controls, engines ..."
 _KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "knobs", "runs")
-#: columns for which a narrow terminal has no room, and from which width it has
-_DETAILS, _DETAILS_FROM = ("set to", "source", "parameters"), 140
-#: where there is no terminal to ask for its width
-_WIDTH = 100
-#: however narrow a terminal says it is
-_LEAST_WIDTH = 40
+#: columns for which a narrow terminal has no room
+_DETAILS = ("set to", "source", "parameters")
 
 #: heading, names of the columns, rows
 _Listing = tuple[str, tuple[str, ...], Sequence[tuple[Any, ...]]]
@@ -51,34 +46,9 @@ def main(arguments: argparse.Namespace) -> int:
                           for kind, (_, columns, rows) in listings.items()}, indent=1))
         return 0
     for listing in listings.values():
-        _show(*listing)
+        heading, columns, rows = listing
+        _tables.show(heading, columns, rows, _DETAILS)
     return 0
-
-
-def _show(heading: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-    console = Console(highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console = Console(highlight=False, width=_WIDTH)
-    console.width = max(console.width, _LEAST_WIDTH)
-    # not as the table's title: that would be wrapped at the table's width
-    console.print(Text(heading, style="bold"), soft_wrap=True)
-    shown = [i for i, column in enumerate(columns) if console.width >= _DETAILS_FROM or column not in _DETAILS]
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for i in shown:
-        table.add_column(columns[i], overflow="fold")
-    for row in rows:
-        table.add_row(*(Text("" if row[i] is None else str(row[i])) for i in shown))
-    with console.capture() as captured:
-        console.print(table)
-    # without the blanks that fill each line up
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
-    if len(shown) < len(columns):
-        console.print(Text(f"(more columns from {_DETAILS_FROM} characters on: "
-                           f"{', '.join(c for c in columns if c in _DETAILS)})", style="dim"))
-    console.print()
 
 
 def _scenarios() -> _Listing:

@@ -133,7 +133,7 @@ def carried_out(monkeypatch):
     calls = Calls()
 
     def carry_out(plans, executor, store, again, keep_work):
-        calls.append((plans, executor._cpus, again, keep_work))
+        calls.append((plans, executor._most, again, keep_work))
         return calls.failures
 
     monkeypatch.setattr(engines, "load", lambda name, options=None: FakeEngine(options))

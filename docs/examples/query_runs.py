@@ -1,0 +1,25 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs as a pandas table, cell by cell: open it in an editor that knows `# %%`, or run it as it is.
+
+  TESTBED_RESULTS=results PYTHONPATH=. /usr/bin/python3 docs/examples/query_runs.py "scenario=access-link"
+"""
+# %% every run that meets the conditions, with two metrics
+import sys
+
+from testbed import api
+
+CONDITIONS = sys.argv[1] if len(sys.argv) > 1 else ""
+runs = api.query(CONDITIONS, "throughput", "p95_delay")
+print(runs[["cca", "seed", "engine", "kernel", "verdict", "throughput_mean", "queueing_delay_p95"]].to_string())
+
+# %% only what can be trusted; simulators have no kernel
+trusted = runs[runs["verdict"] == "valid"].fillna({"kernel": ""})
+
+# %% means over seeds, never over scenarios, engines and kernels: those are other experiments
+means = trusted.groupby(["scenario", "engine", "kernel", "cca"])["throughput_mean"].agg(["mean", "std", "count"])
+print(means.round(3).to_string())
+
+# %% seeds are paired: each run minus the one of the first congestion control with the same seed
+wide = trusted.pivot(index=["scenario", "engine", "kernel", "seed"], columns="cca", values="throughput_mean")
+print(wide.sub(wide[wide.columns[0]], axis=0).round(3).to_string())

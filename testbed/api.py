@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""For Python programs and notebooks: runs and their metrics as a pandas table (docs/queries.md).
+
+    from testbed import api
+    runs = api.query("scenario=access-link cca=cubic,bbr kernel>=6.12", "throughput", "p95_delay")
+    print(runs.groupby("cca")["queueing_delay_p95"].mean())
+"""
+from __future__ import annotations
+
+import difflib
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from analysis.metrics import load_metrics
+from analysis.runs import Run
+from testbed import conditions, index
+from testbed.errors import TestbedError, UsageError
+from testbed.store import RUNS, results_dir
+
+#: columns of every table; those of choices, axes and metrics follow
+COLUMNS = ("scenario", "cca", "seed", "engine", "kernel", "status", "verdict", "id", "experiment")
+Report = Callable[[str], None]
+
+
+class Wanted(NamedTuple):
+    """A metric that was asked for: its name in metrics.csv, of which scope ('': the first), and its column."""
+    metric: str
+    scope: str
+    column: str
+
+
+def query(text: str = "", *metrics: str, results: pathlib.Path | str | None = None,
+          report: Report | None = None) -> pd.DataFrame:
+    """A row for each run that meets the conditions (testbed/conditions.py), by scenario, CCA, point, ... and seed.
+
+    metrics: names of docs/metrics.md, or enough words of one (throughput, p95_delay); of one scope (throughput:all), or
+    of `all` if the run has that, else of the first one in the run, which is its main bottleneck. Each has a column with
+    its name, empty where the run has no such metric, and one with the scope behind it (`..._scope`); attrs["units"] is
+    {column: unit}. Companion runs are in the answer only if a condition says idle=yes. results: where runs are, by
+    default as for commands.
+
+    report: told what is wrong with single runs and with the index; warnings.warn by default. UsageError for conditions
+    and metrics that make no sense.
+    """
+    tell = report or _warn
+    folder = pathlib.Path(results).absolute() if results is not None else results_dir()
+    wanted_runs = conditions.parse(text)
+    chosen = conditions.select(index.runs(folder, tell), wanted_runs)
+    if not any(one.field == "idle" for one in wanted_runs):
+        chosen = [run for run in chosen if not run["parameters"].get("idle")]
+    varied = [key for key in conditions.varied(chosen) if key not in COLUMNS]
+    records: list[dict[str, Any]] = []
+    tables: list[pd.DataFrame | None] = []
+    for run in sorted(chosen, key=_order):
+        records.append({**{name: conditions.value_of(run, name) for name in COLUMNS[:-1]},
+                        "experiment": ",".join(run["experiments"]),
+                        **{key: conditions.value_of(run, key) for key in varied}})
+        tables.append(_metrics(folder, run, tell) if metrics else None)
+    found = [table for table in tables if table is not None]
+    # nothing to look for the names in if there is no run: then any will do
+    wanted = [_wanted(name, found) for name in dict.fromkeys(metrics)] if found else []
+    units: dict[str, str] = {}
+    for record, table in zip(records, tables):
+        for one in wanted:
+            row = _value(one, table)
+            record[one.column] = None if row is None else float(row["value"])
+            record[f"{one.column}_scope"] = None if row is None else str(row["scope"])
+            if row is not None:
+                units.setdefault(one.column, str(row["unit"]))
+    columns = [*COLUMNS, *varied, *(name for one in wanted for name in (one.column, f"{one.column}_scope"))]
+    answer = pd.DataFrame(records, columns=list(dict.fromkeys(columns)))
+    for one in wanted:
+        answer[one.column] = answer[one.column].astype("float64")
+    answer.attrs["units"] = units
+    return answer
+
+
+def _order(run: dict[str, Any]) -> tuple[Any, ...]:
+    seed = run["seed"]
+    return (str(run["scenario"]), str(run["subject"]), str(sorted(run["point"].items())),
+            str(run["engine"]), str(run["kernel"]), seed if isinstance(seed, int) else 0, run["id"])
+
+
+def _metrics(results: pathlib.Path, listed: dict[str, Any], report: Report) -> pd.DataFrame | None:
+    """Metrics of a run, made again if they are not those of this code; None without any."""
+    if listed["status"] == "failed":
+        return None
+    run = Run(results / RUNS / listed["id"])
+    try:
+        if run.state.kind != "finished":
+            report(f"{run.path}: {run.state.message}")
+            return None
+        return load_metrics(run)
+    except TestbedError as problem:
+        report(str(problem))
+        return None
+
+
+def _wanted(text: str, tables: Sequence[pd.DataFrame]) -> Wanted:
+    """What `throughput`, `p95_delay` or `throughput_mean:left_to_right` names. UsageError if nothing."""
+    name, _, scope = text.partition(":")
+    names = list(dict.fromkeys(metric for table in tables for metric in table["metric"]))
+    metric = _metric(name, names)
+    scopes = {found for table in tables for found in table["scope"][table["metric"] == metric]}
+    if scope and scope not in scopes:
+        shown = sorted(scopes)
+        raise UsageError(f"metric {text}: {metric} has no scope {scope}; there are: {', '.join(shown[:20])}"
+                         + (" ..." if len(shown) > 20 else ""))
+    return Wanted(metric, scope, f"{metric}:{scope}" if scope else metric)
+
+
+def _metric(name: str, names: Sequence[str]) -> str:
+    if name in names:
+        return name
+    words = set(name.split("_"))
+    having = [metric for metric in names if words <= set(metric.split("_"))]
+    # of a mean, its spread and its percentiles the mean is meant, and the plainest of several
+    means = sorted((metric for metric in having if metric.endswith("_mean")), key=lambda metric: metric.count("_"))
+    if len(having) == 1:
+        return having[0]
+    if means and (len(means) == 1 or means[0].count("_") < means[1].count("_")):
+        return means[0]
+    if having:
+        raise UsageError(f"metric {name}: which of {', '.join(having)}?")
+    close = difflib.get_close_matches(name, names, 5, 0.4)
+    raise UsageError(f"metric {name}: these runs have none of that name"
+                     + (f"; close to it are {', '.join(close)}" if close else "") + " (docs/metrics.md)")
+
+
+def _value(wanted: Wanted, table: pd.DataFrame | None) -> Any:
+    """The row of metrics.csv that is asked for, None if there is none."""
+    if table is None:
+        return None
+    rows = table[table["metric"] == wanted.metric]
+    of_scope = rows[rows["scope"] == (wanted.scope or "all")]
+    if len(of_scope):
+        return of_scope.iloc[0]
+    return rows.iloc[0] if len(rows) and not wanted.scope else None
+
+
+def _warn(text: str) -> None:
+    import warnings
+    warnings.warn(text, stacklevel=4)

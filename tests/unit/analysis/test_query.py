@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs and metrics looked up: from the command line, from Python, and from the page's example."""
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pandas as pd
+import pytest
+
+import fixture
+from testbed import api, cli
+from testbed.errors import UsageError
+from testbed.files import write_json
+
+PROJECT = pathlib.Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Two CCAs and two seeds in one experiment, a sweep of two points, and one run that failed."""
+    folder = tmp_path_factory.mktemp("query")
+    fixture.write_experiment(folder / "plain", seeds=(1, 2), tmix=False, verdicts={"cubic-seed2": "invalid"},
+                             shapes={"cubic": fixture.Shape(test_s=2, packets=(60, 10)),
+                                     "reno": fixture.Shape(test_s=2)})
+    fixture.write_experiment(folder / "swept", ccas=("reno",), seeds=(1,), tmix=False, points=[
+        {"topology.central.queue.limit": "85"}, {"topology.central.queue.limit": "170"}],
+        shapes={"reno": fixture.Shape(test_s=2)}, failed={"reno-limit170-seed1": "the guest kernel crashed"})
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch, results):
+    monkeypatch.setenv("TESTBED_RESULTS", str(results))
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def test_three_lines_of_python(results):
+    runs = api.query("scenario=access-link experiment=plain kernel>=6.12", "throughput", "p95_delay")
+    assert list(runs["cca"]) == ["cubic", "cubic", "reno", "reno"] and list(runs["seed"]) == [1, 2, 1, 2]
+    assert runs.groupby("cca")["throughput_mean"].mean().to_dict() == {"cubic": 72.0, "reno": 60.0}
+    assert set(runs["queueing_delay_p95_scope"]) == {"right_to_left"}
+    assert runs.attrs["units"] == {"throughput_mean": "Mbit/s", "queueing_delay_p95": "ms"}
+    elsewhere = api.query("", results=results / "nowhere")
+    assert len(elsewhere) == 0 and list(elsewhere) == list(api.COLUMNS)
+
+
+def test_scopes():
+    runs = api.query("experiment=plain cca=reno seed=1", "throughput_mean", "throughput_mean:left_to_right")
+    row, = runs.to_dict("records")
+    assert (row["throughput_mean"], row["throughput_mean:left_to_right"]) == (60.0, 12.0)
+
+
+def test_points_and_runs_that_failed():
+    runs = api.query("limit>=85", "throughput")
+    assert list(runs["topology.central.queue.limit"]) == ["170", "85"] and \
+        list(runs["status"]) == ["failed", "finished"]
+    assert runs["throughput_mean"].isna().tolist() == [True, False]
+
+
+def test_csv_json_and_table_say_the_same(capsys):
+    command = ["query", "cca=cubic", "verdict=valid", "--metric", "throughput,p95_delay", "--metric", "utilisation"]
+    assert cli.main([*command, "--csv"]) == 0
+    table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert cli.main([*command, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["units"] == {"throughput_mean": "Mbit/s", "queueing_delay_p95": "ms", "utilisation": "%"}
+    record, = answer["runs"]
+    assert {key: record[key] for key in ("throughput_mean", "utilisation", "experiment", "verdict")} == {
+        "throughput_mean": 72.0, "utilisation": 72.0, "experiment": "plain", "verdict": "valid"}
+    assert table["throughput_mean"].tolist() == [72.0] and table["id"].tolist() == [record["id"]]
+    assert cli.main(command) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("1 run: scenario access-link, cca cubic") and re.search(r"_mean +_p95 +utilisation", shown)
+    assert re.search(rf"{record['id']} +72 +\d", shown) and max(map(len, shown.splitlines()[1:])) <= 100
+
+
+@pytest.mark.parametrize("words, said", [
+    (["nosuch=1"], "no run has a field nosuch; there are: scenario, cca, "),
+    (["cubic"], "'cubic': a condition expected"),
+    (["--metric", "thrputt_mean"], "metric thrputt_mean: these runs have none of that name; close to it are "),
+    (["--metric", "throughput:up"], "metric throughput:up: throughput_mean has no scope up; there are: left_to"),
+    (["--metric", "throughput,,delay"], "--metric throughput,,delay: names separated by commas expected")])
+def test_bad_questions_get_one_line(capsys, words, said):
+    assert cli.main(["query", *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"testbed: {said}") and error.count("\n") == 1
+
+
+def test_short_names_of_metrics():
+    names = ["queueing_delay_mean", "queueing_delay_backlog_mean", "queueing_delay_p50", "queueing_delay_p95", "drops"]
+    assert [api._metric(name, names) for name in ("queueing", "delay", "delay_backlog", "p95", "drops")] == [
+        "queueing_delay_mean", "queueing_delay_mean", "queueing_delay_backlog_mean", "queueing_delay_p95", "drops"]
+    with pytest.raises(UsageError, match="metric queueing: which of queueing_delay_p50, queueing_delay_p95"):
+        api._metric("queueing", names[2:])
+
+
+def test_numbers_that_were_edited_are_never_told(results):
+    run_id = api.query("experiment=plain cca=reno seed=2", "throughput")["id"].iloc[0]
+    metrics = results / "runs" / run_id / "metrics.csv"
+    metrics.write_text(metrics.read_text().replace(",60", ",99"))
+    assert api.query(f"id={run_id}", "throughput")["throughput_mean"].tolist() == [60.0]
+
+
+def test_a_damaged_run_costs_only_its_own_numbers(capsys, results):
+    fixture.write_experiment(results / "torn", seeds=(1, 2), ccas=("bbr",), tmix=False,
+                             shapes={"bbr": fixture.Shape(test_s=2)})
+    torn = api.query("cca=bbr seed=1")["id"].iloc[0]
+    (results / "runs" / torn / "raw/queue.csv.gz").unlink()
+    assert cli.main(["query", "cca=bbr", "--metric", "throughput", "--json"]) == 1
+    shown = capsys.readouterr()
+    assert [run["throughput_mean"] for run in json.loads(shown.out)["runs"]] == [None, 60.0]
+    assert shown.err.startswith("testbed: ") and "queue.csv.gz: file is missing" in shown.err
+    assert shown.err.count("\n") == 1
+    assert cli.main(["rm", "experiment=torn", "--listed"]) == 0 and cli.main(["rm", "torn"]) == 0
+
+
+def test_companion_runs_are_not_among_the_others(results, tmp_path):
+    folder = fixture.write_run(tmp_path / "runs/0123456789abcdef", subject="reno", tmix=False)
+    plan = json.loads((folder / "plan.json").read_text())
+    plan["labels"]["parameters"] = {"idle": True}
+    write_json(folder / "plan.json", plan)
+    assert len(api.query("", results=tmp_path)) == 0 and len(api.query("idle=yes", results=tmp_path)) == 1
+
+
+def test_the_example_of_the_page(results):
+    example = PROJECT / "docs/examples/query_runs.py"
+    done = subprocess.run(["/usr/bin/python3", example, "experiment=plain"], cwd=PROJECT,
+                          env={**os.environ, "PYTHONPATH": str(PROJECT)}, capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert re.search(r"access-link uml +6\.12\.30 cubic +72\.0 +NaN +1", done.stdout)
+    assert re.search(r"access-link uml +6\.12\.30 1 +0\.0 +-12\.0", done.stdout)
+
+
+def test_runs_and_pins(capsys):
+    assert cli.main(["runs", "experiment=plain", "cca=reno", "--pin", "figure 3"]) == 0
+    assert "2 runs in " in (shown := capsys.readouterr().out) and shown.count("figure 3") == 2
+    assert cli.main(["runs", "pinned=yes", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {(row["cca"], row["seed"], row["pinned"]) for row in rows} == {
+        ("reno", 1, "figure 3"), ("reno", 2, "figure 3")}
+    assert all(row["bytes"] >= 4096 and row["experiments"] == ["plain"] for row in rows)
+    assert cli.main(["rm", rows[0]["id"]]) == 2
+    assert capsys.readouterr().err == f"testbed: {rows[0]['id']}: pinned (figure 3); --pinned removes it all the same\n"
+    assert cli.main(["runs", "pinned=yes", "--unpin"]) == 0
+    assert cli.main(["runs", "--unpin"]) == 2 and "which runs?" in capsys.readouterr().err
+    assert cli.main(["runs", "cca=nosuch"]) == 2 and "no run with cca=nosuch" in capsys.readouterr().err
+    assert cli.main(["runs", "--rebuild"]) == 0 and "index.sqlite: 6 runs" in capsys.readouterr().out
+
+
+def test_what_is_removed_and_what_stays(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+    shape = {"reno": fixture.Shape(test_s=2)}
+    for name in ("one", "two"):
+        fixture.write_experiment(tmp_path / name, ccas=("reno",), seeds=(1, 2), tmix=False, shapes=shape)
+    outside = fixture.write_run(tmp_path / "outside/runs/0123456789abcdef", subject="reno", tmix=False)
+
+    def ids():
+        return sorted(path.name for path in (tmp_path / "runs").glob("[!.]*"))
+    before = ids()
+    first = os.path.basename(os.readlink(tmp_path / "one/runs/reno-seed1"))
+    assert cli.main(["rm", f"runs/{first}"]) == 2
+    assert capsys.readouterr().err == f"testbed: {first}: listed by one; --listed removes it all the same\n"
+    for what, said in ((str(outside), "neither a run nor an experiment in"), ("runs", "neither a run nor"),
+                       ("..", "neither a run nor"), ("nosuch", "neither a run nor")):
+        assert cli.main(["rm", what, "--listed", "--pinned"]) == 2 and said in capsys.readouterr().err
+    assert cli.main(["rm", "cca=reno"]) == 0
+    assert capsys.readouterr().out == "0 runs, 0.0 MB removed; 4 stay that are listed or pinned\n"
+    assert cli.main(["rm", "one", "listed=no", "--dry-run"]) == 0
+    assert capsys.readouterr().out.count("\n") == 4 and ids() == before
+    assert cli.main(["runs", f"id={first}", "--pin", "x"]) == 0
+    assert cli.main(["rm", "one", "listed=no"]) == 0
+    assert not (tmp_path / "one").exists() and len(ids()) == 3 and first in ids() and outside.exists()
+    capsys.readouterr()
+    assert cli.main(["rm", first, "--pinned"]) == 0 and len(ids()) == 2
+    assert cli.main(["rm", "cca=reno", "--listed"]) == 0 and ids() == [] and (tmp_path / "two").is_dir()

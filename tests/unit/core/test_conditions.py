@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which runs a text of conditions stands for."""
+import pytest
+
+from testbed import conditions
+from testbed.errors import UsageError
+
+
+def run(identity, **facts):
+    return {"id": identity, "scenario": "access-link", "subject": "cubic", "seed": 1, "engine": "uml",
+            "kernel": "6.12.117-testbed", "status": "finished", "verdict": "valid", "virtual_s": 60.0, "wall_s": 9.5,
+            "parameters": {}, "point": {}, "experiments": {}, "pinned": None, **facts}
+
+
+RUNS = [
+    run("a", parameters={"load": "85", "quick": True}, experiments={"one": "cubic-seed1", "two": "x"}),
+    run("b", subject="bbr", seed=10, parameters={"load": "110"}, pinned="the paper"),
+    run("c", kernel="6.1.140-testbed", verdict="suspect", point={"topology.central.queue.limit": "85"}),
+    run("d", kernel=None, engine="ns3", scenario="mixed",
+        point={"topology.central.queue.limit": "170", "topology.edge.queue.limit": "9"}),
+    run("e", subject=None, seed=None, status="damaged", verdict=None, scenario=None, kernel=None, virtual_s=None)]
+
+
+@pytest.mark.parametrize("text, ids", [
+    ("", "abcde"), ("  ", "abcde"), ("scenario=access-link", "abc"), ("cca=cubic,bbr", "abcd"), ("cca!=cubic", "be"),
+    ("cca=cubic scenario=access-link verdict=valid", "a"), ("cca=cub", ""), ("seed=1", "acd"), ("seed=1.0", "acd"),
+    ("seed>1", "b"), ("seed>=1", "abcd"), ("seed<10", "acd"), ("virtual_s<=60", "abcd"),
+    # as many numbers of a release as are asked about
+    ("kernel=6.12", "ab"), ("kernel=6.1", "c"), ("kernel=6", "abc"), ("kernel=6.12.117", "ab"), ("kernel!=6.12", "cde"),
+    ("kernel>=6.12", "ab"), ("kernel>6.12", ""), ("kernel>6.12.9", "ab"), ("kernel<6.12", "c"), ("kernel<=6.12", "abc"),
+    ("load=85", "a"), ("load>85", "b"), ("load>=85", "ab"), ("quick=yes", "a"), ("quick!=yes", "bcde"),
+    ("quick=no", ""),
+    ("topology.central.queue.limit=85", "c"), ("central.queue.limit>=85", "cd"), ("edge.queue.limit=9", "d"),
+    ("experiment=two", "a"), ("experiment!=two", "bcde"), ("name=cubic-seed1", "a"), ("listed=yes", "a"),
+    ("listed=no", "bcde"), ("pinned=yes", "b"), ("pinned=no listed=no engine=ns3", "d"), ("id=a,e", "ae"),
+    ("'cca=cubic'", "acd")])
+def test_runs_that_meet_conditions(text, ids):
+    assert "".join(one["id"] for one in conditions.select(RUNS, conditions.parse(text))) == ids
+
+
+@pytest.mark.parametrize("text, words", [
+    ("cubic", "'cubic': a condition expected, such as cca=cubic,bbr or kernel>=6.12"),
+    ("=cubic", "'=cubic': a condition expected"), ("cca=", "'cca=': a condition expected"),
+    ("cca=a,,b", "'cca=a,,b': an empty value"), ("seed>1,2", "'seed>1,2': one value expected after >"),
+    ("cca='", "No closing quotation"), ("pinned=maybe", "'pinned=maybe': pinned=yes or pinned=no expected"),
+    ("kernl>=6.12", "no run has a field kernl; there are: scenario, cca, .* also load, quick, topology.central.queue"),
+    ("limit=85", "limit: which of topology.central.queue.limit, topology.edge.queue.limit"),
+    ("kernel>=new", "kernel>=new: a release expected, such as 6.12"),
+    ("cca>a", "cca>a: only numbers have an order, and kernels; 'cubic' is neither"),
+    ("seed>x", "seed>x: only numbers have an order, and kernels; 'x' is neither"),
+    ("a; rm=1", "'a;': a condition expected")])
+def test_what_is_no_condition(text, words):
+    with pytest.raises(UsageError, match=words):
+        conditions.select(RUNS, conditions.parse(text))
+
+
+def test_a_sweep_over_a_choice():
+    """The experiment has one option, each of its runs another."""
+    swept = run("s", parameters={"load": "60"}, point={"load": "110"})
+    assert conditions.value_of(swept, "load") == "110" and conditions.varied([swept]) == ["load"]

@@ -125,7 +125,7 @@ class FakeEngine(QuickEngine):
 
 @pytest.fixture
 def carried_out(monkeypatch):
-    """What commands have carried out: [(plans, CPUs, again, keep work)]; its `failures` are what comes of it."""
+    """What commands have carried out: [(plans, jobs at a time, again, keep work)]; its `failures` are what comes of it."""
 
     class Calls(list):
         failures: dict = {}
@@ -178,9 +178,9 @@ def test_run_with_options(tmp_path, carried_out):
         "6.12",
     ]
     assert cli.main(["run", str(tmp_path / "small.yaml"), "--no-report", *words]) == 0
-    ((plans, cpus, again, keep_work),) = carried_out
+    ((plans, jobs, again, keep_work),) = carried_out
     (plan,) = plans
-    assert (plan.subject, plan.seed, len(cpus), again, keep_work) == ("bbr", 5, 1, True, True)
+    assert (plan.subject, plan.seed, jobs, again, keep_work) == ("bbr", 5, 1, True, True)
     assert plan.scenario["traffic"][0]["flows"] == 2 and plan.timing["test_us"] == 10**6
     assert plan.scenario["hosts"]["ecn"] == 1 and list(plan.scenario["probes"]) == ["queue"]
     (record,) = (tmp_path / "results").glob("small-load85-quick-set*-kernel6.12/experiment.json")

@@ -39,6 +39,13 @@ class CommandLine:
         return subprocess.run([PROJECT / "bin/testbed", *arguments], capture_output=True, text=True,
                               env={**self.environment, **environment}, timeout=900)
 
+    def with_limit(self, module, name, value, *arguments):
+        """CompletedProcess of a command in which a limit, that a test would wait for, is another."""
+        program = ("import sys; sys.path.insert(0, sys.argv.pop(1)); from testbed.cli import main; "
+                   f"from {module} import {name}; sys.modules['{module}'].{name} = {value!r}; sys.exit(main())")
+        return subprocess.run(["/usr/bin/python3", "-P", "-s", "-c", program, PROJECT, *arguments],
+                              capture_output=True, text=True, env=self.environment, timeout=900)
+
     def start(self, *arguments):
         """Popen of a command; its standard error goes to a file."""
         with open(self.folder / "stderr", "w") as log:

@@ -77,6 +77,11 @@ TABLES = {
                        "rto_us mss unacked lost retrans total_retrans bytes_acked bytes_received bytes_sent "
                        "bytes_retrans delivered delivery_rate_bps app_limited pacing_rate_bps busy_us rwnd_limited_us "
                        "sndbuf_limited_us")),
+    "socket_buffers": Table(
+        "of the same sockets at the same instants: segments in flight, bytes that the application had written and "
+        "read, and how often the retransmission timer had fired",
+        _columns("t_us sport dport", "in_flight bytes_written bytes_read timeouts", "node src dst",
+                 order="t_us node src sport dst dport in_flight bytes_written bytes_read timeouts")),
     "tcp_probe": Table(
         "a row for each segment that an established connection receives, with the state before it is processed; "
         "src and dst are address:port",

@@ -15,6 +15,7 @@ import traffic
 from testbed import PROJECT_DIR, axes, fields, probes
 from testbed.errors import ScenarioError, UsageError
 from testbed.fields import FieldError
+from testbed.parameters import Parameters
 from testbed.yaml_file import YamlFile, element_names, parse_setting
 from topologies import end_hosts
 
@@ -26,7 +27,7 @@ _LONGEST_NAME = 60
 _SETTABLE = {"name", "title", "source", "description", "topology", "traffic", "timing", "hosts", "probes", "defaults"}
 #: short versions that a scenario may have: sections of fields and values
 VERSIONS = ("quick", "smoke")
-_SECTIONS = _SETTABLE | {"choices", *VERSIONS, "sweep"}
+_SECTIONS = _SETTABLE | {"choices", "parameters", *VERSIONS, "sweep"}
 _YEAR_US = 366 * 24 * 3600 * 10**6
 
 Json = dict[str, Any]
@@ -128,14 +129,17 @@ def expand(name_or_path: str, choices: Choices = None, quick: bool | str = False
            probes: Sequence[str] = (), sweeps: Sequence[str] = ()) -> list[tuple[axes.Point, Scenario]]:
     """The scenario at every point of its sweep: [({key: value}, Scenario)], one entry ({}, ...) without a sweep.
 
-    sweeps: "key=values" strings, which replace axes of the file. A key is a field or a choice.
+    sweeps: "key=values" strings, which replace axes of the file. A key is a field, a parameter or a choice.
     """
     selection = _Selection(find(name_or_path), choices or {}, quick, settings, probes)
     asked = axes.of_options(sweeps)
-    for key in asked.keys() & selection.fixed():
-        raise UsageError(f"--sweep {key}: another option says what {key} is, too; which of them?")
-    fixed = selection.fixed() | asked.keys()
-    points = [{key: value for key, value in point.items() if key not in fixed}
+    known = selection.parameters
+    known.distinct("--sweep", asked)
+    for key in asked:
+        if selection.fixed() & set(known.fields(key)):
+            raise UsageError(f"--sweep {key}: another option says what {key} is, too; which of them?")
+    fixed = selection.fixed().union(*map(known.fields, asked))
+    points = [{key: value for key, value in point.items() if not fixed & set(known.fields(key))}
               for point in axes.of_file(selection.source, selection.sweep)]
     distinct = list({tuple(point.items()): point for point in points}.values())
     return [(point, selection.build(point, asked)) for point in axes.product(asked, distinct)]
@@ -158,6 +162,7 @@ class _Selection:
         self._extra_probes = extra_probes
         self._settings = [_setting(setting) for setting in settings]
         self.choices = _choices(self.source)
+        self.parameters = Parameters(self.source, _SECTIONS, _SETTABLE)
         for name, option in self._chosen.items():
             if name not in self.choices:
                 raise UsageError(f"{name} {option}: scenario {self._name} has no choice of {name}; its choices: "
@@ -170,7 +175,7 @@ class _Selection:
 
     def fixed(self) -> set[str]:
         """Fields and choices that options decide, whatever a sweep of the file says."""
-        return {*self._chosen, *(key for key, _ in self._settings)}
+        return {*self._chosen, *(field for key, _ in self._settings for field in self.parameters.fields(key))}
 
     def build(self, point: axes.Point, asked: Mapping[str, Any] | None = None) -> Scenario:
         """The scenario at a point; asked: axes of --sweep, for errors."""
@@ -198,12 +203,12 @@ class _Selection:
                 if not _overlap("timing", written):     # that a short version is shorter needs no saying
                     changed.append(written)
         for key, text in self._settings:
-            changed.append(self._put(source, key, parse_setting(f"--set {key}", text), f"--set {key}"))
+            changed += self._put_all(source, key, text, f"--set {key}", f"--set {key}")
             parameters.setdefault("set", {})[key] = text
         for key, text in point.items():
             if key not in self.choices:
                 origin = origins[key] if origins[key].startswith("--") else in_file + origins[key]
-                changed.append(self._put(source, key, parse_setting(origin, text), origins[key]))
+                changed += self._put_all(source, key, text, origin, origins[key])
         for name, keys in owned.items():
             if any(_overlap(key, other) for key in keys for other in changed):
                 del parameters[name]
@@ -213,6 +218,14 @@ class _Selection:
             if name not in source.mapping("probes"):
                 source.put(f"probes.{name}", {}, f"--probe {name}")
         return _build(source, parameters, {name: list(choice.options) for name, choice in self.choices.items()})
+
+    def _put_all(self, source: YamlFile, key: str, text: str, option: str, origin: str) -> list[str]:
+        """Set the fields that a key stands for; option: who says so, for errors of the text. The fields' own names."""
+        value = parse_setting(option, text)
+        if self.parameters.names and key not in self.parameters.names and key.partition(".")[0] not in _SETTABLE:
+            raise ScenarioError(f"{origin}: no such parameter or section; parameters are: "
+                                f"{', '.join(self.parameters.names)}; sections are: {', '.join(sorted(_SETTABLE))}")
+        return [self._put(source, field, value, origin) for field in self.parameters.fields(key)]
 
     @staticmethod
     def _put(source: YamlFile, key: str, value: Any, origin: str) -> str:
@@ -281,7 +294,7 @@ def _overlap(one: str, other: str) -> bool:
 # -- sections -> Scenario -----------------------------------------------------------------------
 
 def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) -> Scenario:
-    tree = source.with_units(leave_out=("choices", *VERSIONS, "sweep"))
+    tree = source.with_units(leave_out=("choices", "parameters", *VERSIONS, "sweep"))
     name = tree["name"]
     if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > _LONGEST_NAME:
         raise source.error("name", f"at most {_LONGEST_NAME} lower-case letters, digits, _ and - expected")

@@ -139,7 +139,7 @@ class Context:
     @property
     def duration_us(self) -> int:
         """Length of the experiment."""
-        return _duration_us(self.timing)
+        return duration_us(self.timing)
 
 
 class Kind(Protocol):
@@ -224,7 +224,8 @@ def component_seed(seed: int, name: str, of: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:7], "big")
 
 
-def _duration_us(timing: Timing) -> int:
+def duration_us(timing: Timing) -> int:
+    """Length of the experiment."""
     return timing["prefill_us"] + timing["warmup_us"] + timing["test_us"]
 
 
@@ -234,7 +235,7 @@ def validate(components: Sequence[Mapping[str, Any]], network: Mapping[str, Any]
     """FieldError if a scenario's traffic makes no sense for its network and timing."""
     if not components:
         raise fields.FieldError("", "at least one component expected")
-    for given, (component, section, of) in zip(components, _read(components, _duration_us(timing), 0)):
+    for given, (component, section, of) in zip(components, _read(components, duration_us(timing), 0)):
         try:
             of.validate(section, component, network, timing)
         except fields.FieldError as problem:
@@ -268,7 +269,7 @@ def prepare(components: Sequence[Mapping[str, Any]], variants: Sequence[assign.V
 
     variants: records of testbed/ccas.py. FieldError if the traffic cannot be as asked.
     """
-    read = _read(components, _duration_us(context.timing), context.seed)
+    read = _read(components, duration_us(context.timing), context.seed)
     context.work_dir.mkdir(parents=True, exist_ok=True)
     made: list[tuple[Component, Any, Kind, list[Flow]]] = []
     for given, (component, section, of) in zip(components, read):

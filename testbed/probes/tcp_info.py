@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""tcp_info of every connected socket of every host, at an interval (-> tcp_info.csv.gz).
+"""tcp_info of every connected socket of every host, at an interval (-> tcp_info.csv.gz; socket_buffers.csv.gz).
 
 What `ss -tin` prints, taken from the same place (inet_diag) and kept undecoded until
 the run is over. Offsets: struct tcp_info, include/uapi/linux/tcp.h.
@@ -25,13 +25,16 @@ _FIELDS = {
     "cwnd": (80, "I"), "total_retrans": (100, "I"), "pacing_rate": (104, "Q"), "bytes_acked": (120, "Q"),
     "bytes_received": (128, "Q"), "min_rtt_us": (148, "I"), "delivery_rate": (160, "Q"),
     "busy_us": (168, "Q"), "rwnd_limited_us": (176, "Q"), "sndbuf_limited_us": (184, "Q"),
-    "delivered": (192, "I"), "bytes_sent": (200, "Q"), "bytes_retrans": (208, "Q"),
+    "delivered": (192, "I"), "bytes_sent": (200, "Q"), "bytes_retrans": (208, "Q"), "sacked": (28, "I"),
+    "timeouts": (240, "H"),
 }
+#: bytes in struct inet_diag_msg: received and not read; written, and not acknowledged or not even sent
+_QUEUED = {"unread": 56, "unacknowledged": 60}
 _STATES = {1: "ESTAB", 2: "SYN-SENT", 3: "SYN-RECV", 4: "FIN-WAIT-1", 5: "FIN-WAIT-2",
            8: "CLOSE-WAIT", 9: "LAST-ACK", 11: "CLOSING"}
 _DIAG_INFO, _DIAG_CONG = 2, 4
 _MESSAGE_BYTES = 72                         # struct inet_diag_msg
-_DTYPES = {"B": "u1", "I": "<u4", "Q": "<u8"}
+_DTYPES = {"B": "u1", "H": "<u2", "I": "<u4", "Q": "<u8"}
 _DIAG_MSG_BYTES = 72
 #: {attribute type: (offset in the message, length)}
 _Layout = dict[int, tuple[int, int]]
@@ -39,8 +42,9 @@ _Layout = dict[int, tuple[int, int]]
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """interval: time between two dumps."""
+    """interval: time between two dumps; buffers: whether to write down what lies in the sockets, too."""
     interval_us: int = fields.time(default=1_000_000, least=100)
+    buffers: bool = fields.flag(default=False)
 
 
 class Sampler:
@@ -83,11 +87,12 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     data = np.fromfile(work_dir / "tcp_info.bin", dtype=np.uint8)
     parts = [_decode(data, layout, offsets, times_us, nodes, hosts)
              for layout, offsets, times_us, nodes in _groups(data)]
-    table = pd.concat(parts,
-                      ignore_index=True) if parts else pd.DataFrame(columns=raw_tables.TABLES["tcp_info"].names())
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(
+        columns=list(raw_tables.TABLES["tcp_info"].columns | raw_tables.TABLES["socket_buffers"].columns))
     # the order in which the kernel walks its hash table says nothing
     table = table.sort_values(["t_us", "node", "src", "sport", "dst", "dport"], kind="stable")
-    write_table(table, raw_dir, "tcp_info")
+    for name in ("tcp_info", "socket_buffers")[:1 + context.get("settings", {}).get("buffers", False)]:
+        write_table(table[raw_tables.TABLES[name].names()], raw_dir, name)
 
 
 def _groups(data: Any) -> Iterator[tuple[_Layout, Any, Any, Any]]:
@@ -153,11 +158,22 @@ def _decode(data: Any, layout: _Layout, offsets: Any, times_us: Any, nodes: Any,
     # the lowest bit: the application had nothing to send while cwnd had room (tcpi_delivery_rate_app_limited)
     columns["app_limited"] = columns.pop("limited") & np.uint64(1)
     columns["delivery_rate_bps"] = columns.pop("delivery_rate") * np.uint64(8)
+    columns.update(_buffers(columns, {name: field(at, "<u4", body) for name, at in _QUEUED.items()}))
+    if length < _FIELDS["timeouts"][0] + 2:                     # before Linux 6.7
+        columns["timeouts"] = np.full(len(offsets), np.nan)
     pacing = columns.pop("pacing_rate")
     unlimited = pacing == np.uint64(2**64 - 1)
     columns["pacing_rate_bps"] = pd.arrays.IntegerArray(
         np.where(unlimited, 0, pacing).astype(np.int64) * 8, unlimited)
     return pd.DataFrame(columns)
+
+
+def _buffers(columns: Json, queued: Json) -> Json:
+    """What is under way: tcp_packets_in_flight(), and what applications had written and read until now."""
+    sent, left, again = (columns[name].astype("int64") for name in ("unacked", "sacked", "retrans"))
+    return {"in_flight": sent - left - columns["lost"].astype("int64") + again,
+            "bytes_written": columns["bytes_acked"] + queued["unacknowledged"],
+            "bytes_read": columns["bytes_received"] - queued["unread"]}
 
 
 def _addresses(numbers: Any) -> Any:

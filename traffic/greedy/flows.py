@@ -45,7 +45,7 @@ _TCP_SEND_QUEUE, _REPAIR_OFF_WITHOUT_PROBE = 2, -1
 
 def main() -> None:
     job = program.read_job()
-    # delivered_us: of flows with a number of bytes to send that all have arrived
+    # delivered_us: when the receiver had read the last byte, of flows that came to an end
     account: _Account = {"sent_bytes": {flow["flow"]: 0 for flow in job["send"]},
                          "received_bytes": {flow["flow"]: 0 for flow in job["receive"]}, "delivered_us": {}}
     ends = [_End(flow, role, job.get("wakeup_cost_us", 0) * 1000) for role in ("send", "receive") for flow in job[role]]
@@ -134,6 +134,7 @@ def _receive(listener: socket.socket, end: _End, t0_ns: int, account: _Account, 
             _clamp_window(connection, flow)
         end.woken()
         if not received:
+            account["delivered_us"][flow["flow"]] = (now_ns() - t0_ns) // 1000
             return
         if pattern.wrong(buffer_at, received, place):
             tally.note_wrong(0, tally.checked_bytes)

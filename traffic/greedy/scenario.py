@@ -7,6 +7,7 @@
     tool: iperf3                or sockets: lighter, for hundreds of flows
     stagger: 0 s                between the starts of one flow and the next
     start_within: 0 s           plus a random time below this one for each flow, from the run's seed
+    stop_within: 0 s            every stop is later by a random time below this one
     preload: yes                iperf3 only: without it iperf3 is as Debian has it, and slow
     sequence_start: 1000        sockets only: sequence number of the first byte of data
     bytes: 200 kB               sockets only: what each flow sends (default: until the end)
@@ -26,7 +27,7 @@ import numpy as np
 from testbed import fields
 from testbed.fields import FieldError
 from traffic import routes
-from traffic.components import Component, Context, Flow, Prepared, Timing
+from traffic.components import Component, Context, Flow, Prepared, Timing, duration_us
 from traffic.greedy.iperf3 import PROGRAM, output_name
 from traffic.greedy.orders import program, socket_programs, tcp_jobs
 
@@ -35,6 +36,8 @@ _MOST = {"iperf3": FIRST_SOURCE_PORT - FIRST_PORT, "sockets": 65536 - FIRST_PORT
 #: what iperf3 takes for -t
 _LONGEST_S = 86400
 _PRELOAD = "iperf3-preload.so"
+#: which draws of a component its stops are
+_STOPS = 1
 _SOURCE = pathlib.Path(__file__).parent / "iperf3_preload.c"
 #: payload of a frame of 1514 bytes; what time stamps take of a segment
 SEGMENT_BYTES, TIMESTAMP_BYTES = 1448, 12
@@ -50,6 +53,7 @@ class Section:
     tool: str = fields.word(choices=("iperf3", "sockets"), default="iperf3")
     stagger_us: int = fields.time(default=0)
     start_within_us: int = fields.time(default=0)
+    stop_within_us: int = fields.time(default=0)
     preload: bool | None = fields.flag(default=None)
     sequence_start: int | None = fields.count(default=None, most=(1 << 32) - 1)
     bytes_bytes: int | None = fields.size(default=None, least=1)
@@ -79,12 +83,16 @@ class Section:
         return (self.window or 0) * (self.segment_bytes or SEGMENT_BYTES)
 
 
-def validate(section: Section, _component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
+def validate(section: Section, component: Component, network: Mapping[str, Any], timing: Timing) -> None:
     total = section.flows * len(routes.find(network, section.paths))
     if total > _MOST[section.tool]:
         raise FieldError("flows", f"{total} flows need more ports than there are")
     if section.tool == "iperf3" and any(node.get("wakeup_cost_us") for node in network["nodes"]):
         raise FieldError("tool", "iperf3 knows no cost of wake-ups (hosts.wakeup_cost); use tool: sockets")
+    latest_us = component.stop_us + section.stop_within_us
+    if latest_us > duration_us(timing):
+        raise FieldError("stop_within", f"stops until {latest_us / 1e6:g} s are possible, but the experiment ends at "
+                                        f"{duration_us(timing) / 1e6:g} s")
 
 
 def flows(section: Section, component: Component, context: Context) -> list[Flow]:
@@ -92,16 +100,19 @@ def flows(section: Section, component: Component, context: Context) -> list[Flow
     chosen = routes.find(context.network, section.paths)
     offsets_us = np.random.default_rng(component.seed).integers(
         0, max(section.start_within_us, 1), size=section.flows * len(chosen)).tolist()
+    # draws of their own, so that starts are the same with and without them
+    stops_us = (component.stop_us + np.random.default_rng([component.seed, _STOPS]).integers(
+        0, max(section.stop_within_us, 1), size=len(offsets_us))).tolist()
     found = []
-    for place, offset_us in enumerate(offsets_us):
+    for place, (offset_us, stop_us) in enumerate(zip(offsets_us, stops_us)):
         route = chosen[place // section.flows]
         start_us = component.start_us + place * section.stagger_us + offset_us
-        if start_us >= component.stop_us:
+        if start_us >= stop_us:
             raise FieldError("stagger" if place and section.stagger_us else "start_within",
                              f"flow {place + 1} would begin after the end, at {start_us / 1e6:g} s")
-        if section.tool == "iperf3" and component.stop_us - start_us > _LONGEST_S * 1_000_000:
+        if section.tool == "iperf3" and stop_us - start_us > _LONGEST_S * 1_000_000:
             raise FieldError("tool", f"iperf3 sends for at most {_LONGEST_S} s; use tool: sockets")
-        found.append(Flow(**dataclasses.asdict(route), start_us=start_us, stop_us=component.stop_us,
+        found.append(Flow(**dataclasses.asdict(route), start_us=start_us, stop_us=stop_us,
                           bytes=section.bytes_bytes, wants_source_port=section.tool == "iperf3"))
     return found
 

@@ -225,3 +225,64 @@ def test_errors_in_options(expand, sweeps, message):
 def test_errors_at_a_point_are_of_the_scenario(expand):
     with pytest.raises(ScenarioError, match=f"--sweep {LIMIT}: from 1 to 4294967295 packets"):
         expand(sweeps=[f"{LIMIT}=1,0"])
+
+
+NAMED = TEXT + "parameters: {k: traffic.flows, delays: [topology.left_delays.1, topology.right_delays.1]}\n"
+
+
+@pytest.fixture
+def named(tmp_path):
+    """Function: lines to add -> scenario file with parameters k and delays."""
+    def write(more=""):
+        (tmp_path / "small.yaml").write_text(NAMED + more)
+        return str(tmp_path / "small.yaml")
+    return write
+
+
+def test_a_parameter_is_a_short_name_for_fields(named):
+    one = scenario.load(named(), settings=["k=6", "delays=7 ms"])
+    assert one.traffic[0]["flows"] == 6
+    assert (one.topology["left_delays_us"], one.topology["right_delays_us"]) == ([7000], [7000])
+    assert one.parameters == {"set": {"k": "6", "delays": "7 ms"}}          # flows are not those of `size` any more
+    # the order in which settings are given decides, whatever the field is called
+    assert scenario.load(named(), settings=["k=6", "traffic.flows=3"]).traffic[0]["flows"] == 3
+
+
+def test_sweeps_over_parameters(named):
+    points = scenario.expand(named(), sweeps=["k=2,6", "delays=1..2/1 ms"])
+    assert [(point, one.traffic[0]["flows"], one.topology["left_delays_us"]) for point, one in points] == [
+        ({"k": k, "delays": f"{delay} ms"}, int(k), [delay * 1000]) for k in "26" for delay in (1, 2)]
+    in_file = named("sweep: {axes: {k: 3..4}}\n")
+    assert [one.traffic[0]["flows"] for _, one in scenario.expand(in_file)] == [3, 4]
+    # an option overrides what the file sweeps, under either name
+    assert [one.traffic[0]["flows"] for _, one in scenario.expand(in_file, settings=["traffic.flows=5"])] == [5]
+    assert [point for point, _ in scenario.expand(in_file, sweeps=["traffic.flows=7"])] == [{"traffic.flows": "7"}]
+
+
+@pytest.mark.parametrize("options, words", [
+    ({"settings": ["k=6"], "sweeps": ["traffic.flows=2,3"]}, "--sweep traffic.flows: another option says what"),
+    ({"settings": ["traffic.flows=6"], "sweeps": ["k=2,3"]}, "--sweep k: another option says what k is, too"),
+    ({"sweeps": ["k=1,2", "traffic.flows=2,3"]}, "--sweep traffic.flows: k is traffic.flows, too; which of them"),
+    ({"settings": ["kk=6"]}, "--set kk: no such parameter or section; parameters are: k, delays; sections are: defa"),
+    ({"settings": ["k=many"]}, "--set k: a whole number expected, not 'many'"),
+    ({"sweeps": ["k=2,x"]}, "--sweep k: a whole number expected, not 'x'")])
+def test_refused_parameters_of_options(named, options, words):
+    with pytest.raises((UsageError, ScenarioError)) as caught:
+        scenario.expand(named(), **options)
+    assert str(caught.value).startswith(words)
+
+
+@pytest.mark.parametrize("section, words", [
+    ("{K: traffic.flows}", "parameters.K: a name of lower-case letters"), ("[k]", "parameters: a mapping expected"),
+    ("{timing: timing.test}", "parameters.timing: the name of a section or of a choice"),
+    ("{size: traffic.flows}", "parameters.size: the name of a section or of a choice"),
+    ("{k: 3}", "parameters.k: a field, or a list of fields, expected"),
+    ("{k: []}", "parameters.k: a field, or a list of fields, expected"),
+    ("{k: sweep.axes}", "parameters.k: a field expected, such as topology.central.rate, not 'sweep.axes'"),
+    ("{k: traffic}", "parameters.k: a field expected"),
+    ("{k: [traffic.flows, traffic.flows]}", "parameters.k: a field is there twice")])
+def test_refused_parameters_of_files(tmp_path, section, words):
+    (tmp_path / "small.yaml").write_text(TEXT + f"parameters: {section}\n")
+    with pytest.raises(ScenarioError) as caught:
+        scenario.load(str(tmp_path / "small.yaml"))
+    assert f"small.yaml:17: {words}" in str(caught.value)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tcp_info_dumps import INFO_BYTES, attribute, record, socket_message, tcp_info_struct
 from testbed import probes, raw_tables
 from testbed.probes import _netlink, queue, tcp_info
 
@@ -93,42 +94,12 @@ def test_queue_counts_from_its_start_and_past_the_wrap_of_the_drop_counter(tmp_p
 
 # -- inet_diag ------------------------------------------------------------------------------
 
-INFO_BYTES = 240
-
-
-def tcp_info_struct(**values):
-    """struct tcp_info with the given fields set."""
-    data = bytearray(INFO_BYTES)
-    for name, value in values.items():
-        offset, code = tcp_info._FIELDS[name]
-        struct.pack_into("=" + code, data, offset, value)
-    return bytes(data)
-
-
-def attribute(kind, data):
-    return (struct.pack("=HH", 4 + len(data), kind) + data).ljust((len(data) + 7) & ~3, b"\0")
-
-
-def socket_message(src, sport, dst, dport, *attributes, state=1):
-    """struct nlmsghdr, struct inet_diag_msg (72 bytes), attributes."""
-
-    def address(text):
-        return bytes(map(int, text.split("."))).ljust(16, b"\0")
-
-    body = struct.pack("=BBBB", 2, state, 0, 0) + struct.pack(">HH", sport, dport) + address(src) + address(dst)
-    body = body.ljust(72, b"\0") + b"".join(attributes)
-    return _netlink.HEADER.pack(16 + len(body), 20, 2, 1, 0) + body
-
-
-def record(t_us, host, *messages):
-    dump = b"".join(messages)
-    return struct.pack("=qHHI", t_us, host, 0, len(dump)) + dump
-
-
-def collect(folder, *records):
+def collect(folder, *records, name="tcp_info"):
     (folder / "tcp_info.bin").write_bytes(b"".join(records))
-    tcp_info.collect(folder, folder, {"network": NETWORK})
-    return pd.read_csv(folder / "tcp_info.csv.gz", keep_default_na=False)
+    settings = {"buffers": True} if name == "socket_buffers" else {}
+    tcp_info.collect(folder, folder, {"network": NETWORK, "settings": settings})
+    assert (folder / "socket_buffers.csv.gz").exists() == bool(settings)
+    return pd.read_csv(folder / f"{name}.csv.gz", keep_default_na=False)
 
 
 def test_the_offsets_are_those_of_struct_tcp_info():
@@ -141,7 +112,7 @@ def test_the_offsets_are_those_of_struct_tcp_info():
         "Q pacing_rate max_pacing_rate bytes_acked bytes_received, I segs_out segs_in notsent "
         "min_rtt_us data_in data_out, "
         "Q delivery_rate busy_us rwnd_limited_us sndbuf_limited_us, I delivered delivered_ce, Q "
-        "bytes_sent bytes_retrans"
+        "bytes_sent bytes_retrans, I dsack_dups reord_seen rcv_ooopack snd_wnd rcv_wnd rehash, H timeouts"
     )
     offset, found = 0, {}
     for group in members.split(", "):
@@ -201,6 +172,16 @@ def test_one_socket(tmp_path):
         "mss": 1448,
     }
     assert row == {**dict.fromkeys(raw_tables.TABLES["tcp_info"].columns, 0), **expected}
+
+
+@pytest.mark.parametrize("cut, timeouts", [(248, 2), (240, "")], ids=["6.12", "6.1"])
+def test_buffers_of_a_socket(tmp_path, cut, timeouts):
+    """20 segments sent, 5 of them acknowledged selectively, 3 lost of which 2 were sent again: 20 - 8 + 2 in flight."""
+    info = tcp_info_struct(unacked=20, sacked=5, lost=3, retrans=2, bytes_acked=10_000, bytes_received=700, timeouts=2)
+    message = socket_message("10.0.1.2", 5000, "10.0.2.1", 40001, attribute(2, info[:cut]), queues=(200, 30_000))
+    table = collect(tmp_path, record(7, 0, message), name="socket_buffers")
+    assert list(table) == raw_tables.TABLES["socket_buffers"].names()
+    assert table.values.tolist() == [[7, "n1", "10.0.1.2", 5000, "10.0.2.1", 40001, 14, 40_000, 500, timeouts]]
 
 
 def test_many_messages_are_ordered_by_time_and_socket(tmp_path):

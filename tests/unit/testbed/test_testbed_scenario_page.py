@@ -55,3 +55,11 @@ def test_the_errors(file, old, new, error):
     with pytest.raises(ScenarioError) as caught:
         scenario.expand(str(file))
     assert str(caught.value).replace(str(file), "mine.yaml") == re.findall(r"testbed: (mine.*)", PAGE)[error]
+
+
+def test_the_parameters(file):
+    (setting, sweep), = re.findall(r'--set "(bw=[^"]+)" --sweep "(edges[^"]+)"', PAGE)
+    points = scenario.expand(str(file), settings=[setting], sweeps=[sweep])
+    assert len(points) == 2 * 3                 # with the sweep of the file
+    assert {one.topology["central"]["left_to_right"]["rate_bps"] for _, one in points} == {2 * 10**7}
+    assert {tuple(one.topology["right_delays_us"]) for _, one in points} == {(5000, 5000), (20_000, 20_000)}

@@ -2,6 +2,7 @@
 """Greedy flows: what a scenario's section may say, and the jobs and lists that come of it."""
 import dataclasses
 
+import numpy as np
 import pytest
 
 import traffic
@@ -24,6 +25,7 @@ def prepare(context, monkeypatch):
 
 @pytest.mark.parametrize("changes", [
     {}, {"flows": 10_000}, {"paths": ["n3->n1", "n2 -> n4"]}, {"stagger_us": 500}, {"start_within_us": 5_000_000},
+    {"stop_us": 4_000_000, "stop_within_us": 6_000_000},
     {"preload": False}, {"tool": "sockets"}, {"tool": "sockets", "sequence_start": 0, "bytes_bytes": 200_000},
     {"tool": "sockets", "sequence_start": 2**32 - 1}, {"tool": "sockets", "segment_bytes": 100, "window": 24},
     {"tool": "sockets", "window": 2},
@@ -45,6 +47,9 @@ def test_sections(network, changes):
     ("paths", {"paths": ["n1"]}, "such as"),
     ("paths", {"paths": 0}, "such as"), ("stagger", {"stagger_us": -1}, "at least"),
     ("stagger", {"stagger": 1}, "unit such as '20 ms'"), ("start_within", {"start_within_us": -1}, "at least"),
+    ("stop_within", {"stop_us": 9_000_000, "stop_within_us": 1_000_001},
+     "stops until 10 s are possible, but the experiment ends at 10 s"),
+    ("stop_within", {"stop_within_us": 2_000_000}, "stops until 12 s are possible, but the experiment ends at 10 s"),
     ("preload", {"preload": "maybe"}, "yes or no"), ("preload", {"preload": True, "tool": "sockets"},
                                                      "only with tool: iperf3"),
     ("sequence_start", {"sequence_start": 5}, "only with tool: sockets"),
@@ -189,3 +194,17 @@ def test_json_is_collected_and_nothing_else(prepare, context, tmp_path):
     assert traffic.collect(workload, context, raw) == {"greedy": {}}
     assert {path.name: path.read_text() for path in raw.iterdir()} == {
         name: name for name in ("iperf3-flow1.json", "iperf3-flow1-server.json")}
+
+
+def test_flows_stop_within_a_time_that_follows_from_the_seed(prepare, jobs, context):
+    section = {**SOCKETS, "flows": 50, "start_within_us": 1_000_000, "stop_us": 4_000_000}
+    workload = prepare({**section, "stop_within_us": 2_000_000})
+    stops_us = [flow["stop_us"] for flow in workload["flows"]]
+    assert 4_000_000 <= min(stops_us) < 4_300_000 and 5_700_000 < max(stops_us) < 6_000_000
+    assert stops_us == [flow["stop_us"] for _, _, job in jobs(workload) for flow in job["send"]]
+    starts_us = [flow["start_us"] for flow in workload["flows"]]
+    assert abs(np.corrcoef(starts_us, stops_us)[0, 1]) < 0.3            # one says nothing of the other
+    # starts are those without it, and another seed gives other stops
+    assert starts_us == [flow["start_us"] for flow in prepare(section)["flows"]]
+    other = prepare({**section, "stop_within_us": 2_000_000}, dataclasses.replace(context, seed=context.seed + 1))
+    assert not {flow["stop_us"] for flow in other["flows"]} & set(stops_us)

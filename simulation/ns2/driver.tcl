@@ -8,7 +8,7 @@
 # connections are reset and used again: making an agent takes milliseconds.
 
 set folder [file dirname [info script]]
-foreach part {orders network replay flows measure samples} {
+foreach part {orders network replay one_way flows measure samples} {
     source [file join $folder $part.tcl]
 }
 

@@ -23,7 +23,7 @@ proc start_bulk {order} {
     global ns bulk bulk_kind
     set flow [value $order flow]
     set kind [value $order agent]
-    if {[string match FullTcp* $kind]} {
+    if {[is_two_way $kind]} {
         set sender [two_way_agent [value $order sender] $kind]
         set receiver [two_way_agent [value $order receiver] $kind]
         foreach agent [list $sender $receiver] {
@@ -36,11 +36,12 @@ proc start_bulk {order} {
         $receiver listen
     } else {
         lassign [one_way_agents $order] sender receiver
+        counted $receiver
     }
     $ns connect $sender $receiver
     set bulk($flow) [list $order $sender $receiver]
     set bytes [value $order bytes]
-    if {[string match FullTcp* $kind]} {
+    if {[is_two_way $kind]} {
         if {$bytes > $::most_bytes} {
             give_up "flow $flow: $bytes bytes; ns-2 sends no more than $::most_bytes in one connection"
         }
@@ -78,39 +79,6 @@ proc counted {agent} {
     $app attach-agent $agent
     $app start
     set app_of($agent) $app
-}
-
-# Linux:NAME is a module of Linux's in Agent/TCP/Linux, with delayed acknowledgements as Linux has them. Tahoe, Reno,
-# Newreno, Sack1 and Vegas are the agents of studies made with ns-2, with the sinks of these.
-proc one_way_agents {order} {
-    global ns node_of host_of node_of_agent
-    set host [dict get $host_of [value $order sender]]
-    set kind [value $order agent]
-    set segment [value $order segment_bytes]
-    set window [value $order window]
-    set linux [string match Linux:* $kind]
-    set sender [new [expr {$kind eq "Tahoe" ? "Agent/TCP" : "Agent/TCP/[lindex [split $kind :] 0]"}]]
-    foreach {name setting} [list packetSize_ $segment tcpip_base_hdr_size_ 66 windowInit_ [value $host initcwnd] \
-            windowInitOption_ 1 window_ [expr {$window ? $window : [value $host rcvbuf] / $segment}] minrto_ 0.2 \
-            tcpTick_ 0.001 rtxcur_init_ 1 timestamps_ true partial_ack_ true] {
-        $sender set $name $setting
-    }
-    # the window and threshold of an agent are those of its settings when it was made
-    $sender reset
-    $ns attach-agent [dict get $node_of [value $order sender]] $sender
-    if {$linux} {
-        $sender select_ca [lindex [split $kind :] 1]
-    }
-    set sink [new Agent/TCPSink[expr {$linux || $kind eq "Sack1" ? "/Sack1" : ""}][expr {$linux ? "/DelAck" : ""}]]
-    if {$linux} {
-        $sink set interval_ 0.04
-    }
-    $sink set ts_echo_rfc1323_ true
-    $sink set packetSize_ 66
-    $ns attach-agent [dict get $node_of [value $order receiver]] $sink
-    counted $sink
-    set node_of_agent($sender) [value $order sender]
-    return [list $sender $sink]
 }
 
 # -- UDP: sizes are those of frames ------------------------------------------------------------------

@@ -2,7 +2,7 @@
 # Tmix: both ends of every connection of a plan. An end is called SOURCE.CONNECTION.i or SOURCE.CONNECTION.a.
 #
 # What an end is about to do is in arrays by its name: op, last_op (its own), peer_op, peer_last, got, expected, mark,
-# state, tcp. Columns of a source's plan and records are lists and arrays by SOURCE,SIDE,COLUMN.
+# state, tcp, segment. Columns of a source's plan and records are lists and arrays by SOURCE,SIDE,COLUMN.
 
 Class Replayed -superclass Application
 Replayed instproc recv bytes {
@@ -56,7 +56,7 @@ proc next_start {source} {
 }
 
 proc start_connection {source} {
-    global ns column next_connection source_order tcp peer_of end_of app_of record active ended early
+    global ns column next_connection source_order tcp peer_of end_of app_of record active ended early segment
     if {$ended} {
         return
     }
@@ -72,11 +72,18 @@ proc start_connection {source} {
         set peer_of($end) $other
         set end_of($tcp($end)) $end
         $app_of($tcp($end)) set end $end
-        $tcp($end) set segsize_ [expr {($mss && $mss < 1460 ? $mss : 1460) - 12}]
+        set segment($end) [expr {($mss && $mss < 1460 ? $mss : 1460) - 12}]
         prepare_end $end $source $index $side
         set active($end) 1
     }
     set record($a,start) [now_us]
+    if {![is_two_way [value $order agent]]} {
+        open_one_way $a $b
+        return
+    }
+    foreach end [list $a $b] {
+        $tcp($end) set segsize_ $segment($end)
+    }
     $ns connect $tcp($a) $tcp($b)
     $tcp($b) listen
     # data that wait for nothing go as soon as the connection is established, which is found out a little later
@@ -111,15 +118,26 @@ proc agents {from to kind} {
         set pair [lindex $idle($from,$to,$kind) 0]
         set idle($from,$to,$kind) [lrange $idle($from,$to,$kind) 1 end]
         foreach one $pair {
-            $one reset
+            if {[is_two_way $kind]} {
+                $one reset
+            } else {
+                reset_one_way $one $kind
+            }
         }
         return $pair
+    }
+    if {![is_two_way $kind]} {
+        return [one_way_pair $from $to $kind]
     }
     set pair {}
     foreach node [list $from $to] {
         lappend pair [two_way_agent $node $kind]
     }
     return $pair
+}
+
+proc is_two_way {kind} {
+    return [string match FullTcp* $kind]
 }
 
 proc two_way_agent {node kind} {
@@ -161,7 +179,9 @@ proc established {a when_us} {
     set state($a) data
     go_on $a
     # the acceptor knows when the acknowledgement, or the data with it, has come
-    wait_accepted $peer_of($a) [now_us]
+    if {[connected_two_way $a]} {
+        wait_accepted $peer_of($a) [now_us]
+    }
 }
 
 # First data of an initiator have come: it was established, and had sent them, half a round trip ago at the latest.
@@ -187,8 +207,20 @@ proc wait_accepted {b since} {
         at_s [expr {[$ns now] + max(0.0002, $poll_share * $taken_s)}] [list wait_accepted $b $since]
         return
     }
-    set state($b) data
-    go_on $b
+    accepted $b
+}
+
+proc accepted {b} {
+    global state ended
+    if {!$ended && $state($b) eq "connecting"} {
+        set state($b) data
+        go_on $b
+    }
+}
+
+proc connected_two_way {end} {
+    global source_of source_order
+    return [is_two_way [value $source_order([lindex $source_of($end) 0]) agent]]
 }
 
 # The previous op is over, or data came: do what is due now.
@@ -229,7 +261,11 @@ proc begin_op {end} {
     if {[info exists early($end)] && $early($end)} {
         set early($end) 0
     } elseif {$bytes} {
-        $tcp($end) advance-bytes $bytes
+        if {[connected_two_way $end]} {
+            $tcp($end) advance-bytes $bytes
+        } else {
+            write_packets $end $bytes data
+        }
     }
     incr op($end)
 }
@@ -275,7 +311,11 @@ proc close_if_done {end} {
     if {![info exists closing($closer)]} {
         set closing($closer) 1
         note_over $closer
-        $tcp($closer) close
+        if {[connected_two_way $closer]} {
+            $tcp($closer) close
+        } else {
+            write_packets $closer 0 fin
+        }
     }
 }
 
@@ -307,8 +347,15 @@ proc closed {end} {
         lassign $source_of($end) source side index
         set order $source_order($source)
         set pair [expr {$side eq "i" ? [list $tcp($end) $tcp($other)] : [list $tcp($other) $tcp($end)]}]
-        at_s [expr {[$ns now] + 2}] [list lappend idle([value $order initiator],[value $order acceptor],[value $order agent]) \
-            $pair]
+        at_s [expr {[$ns now] + 2}] [list use_again [value $order initiator] [value $order acceptor] \
+            [value $order agent] $pair]
+    }
+}
+
+proc use_again {from to kind pair} {
+    global idle
+    if {[is_two_way $kind] || ([one_way_is_over [lindex $pair 0]] && [one_way_is_over [lindex $pair 1]])} {
+        lappend idle($from,$to,$kind) $pair
     }
 }
 

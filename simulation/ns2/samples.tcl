@@ -66,7 +66,7 @@ proc sample_delays {names interval us} {
 }
 
 proc sample_sockets {us} {
-    global active tcp source_of source_order bulk node_of_agent state
+    global active tcp source_of source_order bulk state segment got peer_of
     foreach end [lsort [array names active]] {
         if {$state($end) eq "connecting"} {
             continue
@@ -76,23 +76,26 @@ proc sample_sockets {us} {
         set here [list [value $order initiator_address] [expr {[value $order first_port] + $index % [value $order ports]}]]
         set there [list [value $order acceptor_address] [value $order port]]
         if {$side eq "i"} {
-            sample_socket $us [value $order initiator] $here $there $tcp($end) $order 1
+            sample_socket $us [value $order initiator] $here $there $tcp($end) $order $segment($end) $got($peer_of($end))
         } else {
-            sample_socket $us [value $order acceptor] $there $here $tcp($end) $order 1
+            sample_socket $us [value $order acceptor] $there $here $tcp($end) $order $segment($end) $got($peer_of($end))
         }
     }
     foreach flow [lsort -integer [array names bulk]] {
         lassign $bulk($flow) order sender
-        set two_way [string match FullTcp* [value $order agent]]
+        set packets [expr {max(0, [$sender set ack_])}]
         sample_socket $us [value $order sender] [list [value $order src] [value $order sport]] \
-            [list [value $order dst] [value $order dport]] $sender $order $two_way
+            [list [value $order dst] [value $order dport]] $sender $order [value $order segment_bytes] \
+            [expr {$packets * [value $order segment_bytes]}]
     }
 }
 
-proc sample_socket {us node here there agent order two_way} {
+# acked: bytes that a one-way agent has acknowledged, which counts packets.
+proc sample_socket {us node here there agent order segment acked} {
     global sample_file
-    set segment [expr {$two_way ? [$agent set segsize_] : [$agent set packetSize_]}]
-    set acked [expr {max(0, [$agent set ack_]) * ($two_way ? 1 : $segment)}]
+    if {[is_two_way [value $order agent]]} {
+        set acked [expr {max(0, [$agent set ack_])}]
+    }
     # in ticks, times 8
     set srtt_us [expr {round([$agent set srtt_] / 8.0 * [$agent set tcpTick_] * 1e6)}]
     puts $sample_file(tcp_info) [join [list $us $node [join $here ,] [join $there ,] ESTAB [value $order cca] \

@@ -47,10 +47,10 @@ def compared(tmp_path_factory):
     return Compared(folder, done)
 
 
-@pytest.mark.parametrize("cca, engines", [("reno", ENGINES), ("cubic", ("uml", "ns3"))])
-def test_connections_data_units_and_bytes_are_the_same(compared, cca, engines):
+@pytest.mark.parametrize("cca", ["reno", "cubic"])
+def test_connections_data_units_and_bytes_are_the_same(compared, cca):
     tables = compared.connections(cca)
-    assert tuple(tables) == engines
+    assert tuple(tables) == ENGINES
     first, *others = tables.values()
     finished = np.logical_and.reduce([table["status"] == "finished" for table in tables.values()])
     assert len(first) > 2000 and finished.mean() > 0.9
@@ -58,17 +58,17 @@ def test_connections_data_units_and_bytes_are_the_same(compared, cca, engines):
         pd.testing.assert_frame_equal(first[ASKED], other[ASKED])
         pd.testing.assert_frame_equal(first.loc[finished, DELIVERED], other.loc[finished, DELIVERED], check_dtype=False)
     units, *more = (compared.runs[engine][cca].frame("adus", "index")[[*KEYS, "side", "index", "bytes"]]
-                    for engine in engines)
+                    for engine in ENGINES)
     for other in more:
         pd.testing.assert_frame_equal(units, other, check_categorical=False)
 
 
 def test_every_verdict_is_valid(compared):
-    assert compared.verdicts == dict.fromkeys([(engine, "reno-seed1") for engine in ENGINES]
-                                              + [(engine, "cubic-seed1") for engine in ENGINES[:2]], "valid")
+    assert compared.verdicts == dict.fromkeys(
+        [(engine, f"{cca}-seed1") for engine in ENGINES for cca in ("reno", "cubic")], "valid")
 
 
-@pytest.mark.parametrize("engine, cca", [("ns3", "reno"), ("ns3", "cubic"), ("ns2", "reno")])
+@pytest.mark.parametrize("engine, cca", [("ns3", "reno"), ("ns3", "cubic"), ("ns2", "reno"), ("ns2", "cubic")])
 def test_throughput_is_the_kernels(compared, engine, cca):
     assert compared.throughput(engine, cca) == pytest.approx(compared.throughput("uml", cca), rel=0.02)
 
@@ -86,11 +86,6 @@ def test_connections_of_every_size_take_the_kernels_time_in_ns3(compared):
     assert (medians["ns3"] / medians["uml"]).between(0.97, 1.03).all(), medians
 
 
-def test_what_ns2_does_not_have_is_said(compared):
-    assert "cubic: tmix: cubic sends one way in ns-2" in compared.done.stderr
-    assert list(compared.runs["ns2"]) == ["reno"]
-
-
 def test_the_page_compares_all_three(compared):
     html = compared.page.read_text()
     for words in ("ns3, ns2 against uml", "Connection by connection", "Queues laid over each other", "Cost"):
@@ -99,3 +94,4 @@ def test_the_page_compares_all_three(compared):
         ["row", "engine_or_experiment", "size"])["p50"]
     assert ratios["reno", "ns3", "all"] == pytest.approx(1, abs=0.001)
     assert ratios["reno", "ns2", "all"] == pytest.approx(1, abs=0.001)
+    assert ratios["cubic", "ns2", "all"] == pytest.approx(1, abs=0.002)

@@ -83,13 +83,6 @@ class Engine(SimulatorEngine):
                  if link["loss_percent"] or link["lose_segments"]]
         if lossy:
             return f"{lossy[0]}: engine ns2 loses packets in queues only"
-        for component in plan.scenario["traffic"]:
-            names = component.get("cca")
-            for variant in plan.variants if component["kind"].startswith("tmix") else ():
-                if variant["kernel_cca"] in _ONE_WAY and (
-                        variant["name"] in names if names else variant["under_test"]):
-                    return (f"{component['name']}: {variant['kernel_cca']} sends one way in ns-2, and only a greedy "
-                            "flow can have it; for Tmix there are reno, newreno, sack, tahoe, reno-classic")
         return ""
 
     def order_text(self, plan: Plan, work: Work, parts: Json) -> str:

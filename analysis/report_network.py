@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from analysis import style
 from analysis.experiment import Experiment
 from analysis.runs import Run
+from testbed import fields
 from topologies import varying
 
 MOST_ROWS = 40  # of a table; the rest is in raw/
@@ -90,6 +91,8 @@ def _loss(link: dict[str, Any]) -> str:
     chosen = link.get("lose_segments") or []
     share = link.get("loss_percent") or 0
     words = [f"{share:g} %"] if share else []
+    words += [fields.plain(key).replace("_", " ") for key in (
+        "loss_model", "duplicate_percent", "jitter", "reorder", "policer", "retransmission") if link.get(key)]
     return ", ".join(words + ([f"segments {', '.join(map(str, chosen))}"] if chosen else []))
 
 

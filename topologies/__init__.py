@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from topologies.base import EmulatedTopo
 
-_SUPPORT = {"__init__", "base", "end_hosts", "link", "losses", "mn", "namespace", "network", "queues", "schedule", "tc",
-            "tc_messages", "varying"}
+_SUPPORT = {"__init__", "base", "end_hosts", "impairments", "link", "losses", "mn", "namespace", "network", "queues",
+            "rtnetlink", "schedule", "tc", "tc_messages", "varying", "wires"}
 
 
 def names() -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from mininet.topo import Topo
 
 from testbed import fields
+from topologies import impairments
 from topologies.link import Link
 
 # Probes tell bottlenecks' queues apart by interface index, which is not unique across
@@ -213,6 +214,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
 
 def describe_link(port: Port, peer: Port) -> dict[str, Any]:
     link = {name: value for name, value in fields.encode(port.link).items() if name not in ("queue", "schedule")}
+    link |= impairments.record(port.link)
     if changes := port.link.changes():
         link["schedule"] = changes
     return {"name": port.name, "from": port.node, "to": peer.node, "direction": port.direction,

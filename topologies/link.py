@@ -5,7 +5,7 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import losses, queues, schedule
+from topologies import impairments, losses, queues, schedule
 
 #: tc counts whole bytes per second: below, that is not exact to 0.1 %; above, nanoseconds are not exact to 1 %
 LEAST_RATE_BPS, MOST_RATE_BPS = 1000, 100 * 10**9
@@ -33,7 +33,7 @@ _SCHEDULE = schedule.entry(fields.rate(least=LEAST_RATE_BPS, most=MOST_RATE_BPS)
 
 
 @dataclasses.dataclass(frozen=True)
-class Link(Access):
+class Link(impairments.Impaired, Access):
     """One direction of a link. Rates are layer 2 (Ethernet header, no FCS).
 
     loss_percent: random loss; lose_segments: which segments of a bulk transfer are lost, the first
@@ -50,6 +50,7 @@ class Link(Access):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.changes()
+        impairments.check(self)
         if len(self.lose_segments) * self.lose_copies > losses.MOST_LOSSES:
             raise FieldError("lose_segments", f"{len(self.lose_segments)} segments, {self.lose_copies} copies of each: "
                                               f"more than {losses.MOST_LOSSES} losses")

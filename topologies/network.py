@@ -9,6 +9,7 @@ call per node.
 """
 import contextlib
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -19,8 +20,9 @@ from mininet.net import Mininet
 from mininet.node import Node
 from mininet.topo import Topo
 
-from topologies import tc
+from topologies import tc, tc_messages
 from topologies.namespace import netns_of, set_offloads, write_sysctl
+from topologies.rtnetlink import raise_error
 
 Json = dict[str, Any]
 #: what every node's namespace has: packets may come back on another way, and nobody is told of a better one
@@ -133,6 +135,15 @@ class Network:
         """All nodes, in Mininet's order."""
         return [node.name for node in self.net.hosts]
 
+    def _finish_wires(self, node: str) -> None:
+        """What tc cannot be told; in a node's namespace."""
+        for out, back in self.ends_at(node):
+            device = wire_device(out["device"])
+            for message in tc_messages.setup(socket.if_nametoindex(device), back):
+                with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as telling:
+                    telling.send(message)
+                    raise_error(telling.recv(1 << 16))
+
     def ends_at(self, node: str) -> Iterator[tuple[Json, Json]]:
         """(link out, link in) of each of a node's interfaces."""
         for one, other in self.pairs:
@@ -186,6 +197,7 @@ class Network:
             self.observed_sysctls[name] = {k: write_sysctl(k, v) for k, v in sysctls.items()}
             batch("ip", self.ip_lines(node))
             batch("tc", tc_lines)
+            self._finish_wires(name)
             for out, back in self.ends_at(name):
                 for device, found in _offloads(out, back).items():
                     self.offloads[f"{name}/{device}"] = found

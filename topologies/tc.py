@@ -36,7 +36,7 @@ A link is here what raw/network.json lists: it was checked when the scenario was
 """
 from typing import Any
 
-from topologies import losses, varying
+from topologies import losses, varying, wires
 
 # A frame's worth of tokens and a little more: tc rounds the bucket down to its clock
 # ticks, and a frame larger than the bucket would be dropped.
@@ -70,7 +70,7 @@ def burst_bytes(link: dict[str, Any], timer_period_us: int) -> int:
 
 def wire_limit_packets(link: dict[str, Any]) -> int:
     """Packets the delay line may hold: well above its bandwidth-delay product of small packets."""
-    longest_us = varying.most(link, "delay_us") + link["jitter_us"] + 10_000
+    longest_us = varying.most(link, "delay_us") + link["jitter_us"] + wires.late_us(link) + 10_000
     return min(2**31 - 1, max(1000, int(4 * varying.most(link, "rate_bps") * longest_us / 1e6 / 8 / 64)))
 
 
@@ -140,32 +140,70 @@ def ingress(link: dict[str, Any], wire_device: str) -> list[str]:
     device = link["peer_device"]
     delays = delays_apart(link)
     netem = (f"qdisc add dev {wire_device} root handle 2: netem limit {wire_limit_packets(link)} "
-             f"delay {'0us' if delays else _delay(link)} rate {link['rate_bps']}bit")
-    if link["loss_percent"]:
-        netem += f" loss {link['loss_percent']:g}%"
+             f"delay {_delay(link, delays)} rate {link['rate_bps']}bit{_loss(link)}")
+    if link.get("duplicate_percent"):
+        netem += f" duplicate {link['duplicate_percent']:g}%"
     return [
         f"qdisc add dev {device} handle ffff: ingress",
         *losses.filters(device, link["lose_segments"], link["lose_copies"]),
-        f"filter add dev {device} parent ffff: protocol all matchall "
+        f"filter add dev {device} parent ffff: protocol all matchall {_at_the_beginning(link)}"
         f"action mirred egress redirect dev {wire_device}",
         netem,
         *([f"qdisc add dev {wire_device} parent 2:1 handle 3: netem limit {wire_limit_packets(link)} "
-           f"delay {_delay(link)} rate {ENDLESS_BPS}bit"] if delays else []),
+           f"{_delay_apart(link)}"] if delays else []),
         *_arrival(link, wire_device, 3 if delays else 2),
     ]
 
 
 def delays_apart(link: dict[str, Any]) -> bool:
     """True if what delays packets is not what serialises them."""
-    return varying.varies(link, "delay_us")
+    return varying.varies(link, "delay_us") or any(link.get(key) for key in ("jitter", "reorder", "retransmission"))
 
 
-def _delay(link: dict[str, Any]) -> str:
+def _delay(link: dict[str, Any], apart: bool) -> str:
+    """The delay that is not apart."""
+    delay_us = 0 if apart else link["delay_us"]
+    if link.get("reorder"):
+        delay_us = link["delay_us"] - link["reorder"]["early_us"]
+    return _uniform(delay_us, link["jitter_us"])
+
+
+def _delay_apart(link: dict[str, Any]) -> str:
+    """The netem behind the one that serialises; with a rate, however large, it keeps packets in order."""
+    in_order, delay_us = f" rate {ENDLESS_BPS}bit", link["delay_us"]
+    if link.get("reorder"):
+        # a packet that is reordered does not wait here
+        return f"delay {link['reorder']['early_us']}us reorder {link['reorder']['share_percent']:g}%"
+    if link.get("jitter"):
+        in_order *= not link["jitter"]["reordering"]
+        return f"delay {_uniform(delay_us, link['jitter']['spread_us'])}{in_order}"
+    if link.get("retransmission"):
+        # the table of the delays comes by netlink (topologies/tc_messages.py)
+        return f"delay {delay_us}us{in_order} loss {100 * wires.lost_share({**link, 'loss_percent': 0}):g}%"
+    return f"delay {delay_us}us{in_order}"
+
+
+def _uniform(least_us: float, spread_us: float) -> str:
     """netem draws uniformly from the mean less the jitter it is told to the mean plus that."""
-    if not link["jitter_us"]:
-        return f"{link['delay_us']}us"
-    half_us = link["jitter_us"] / 2
-    return f"{link['delay_us'] + half_us:.1f}us {half_us:.1f}us"
+    return f"{least_us + spread_us / 2:.1f}us {spread_us / 2:.1f}us" if spread_us else f"{least_us}us"
+
+
+def _loss(link: dict[str, Any]) -> str:
+    model = link.get("loss_model") or {}
+    if model.get("kind") == "gilbert-elliott":
+        return " loss gemodel " + " ".join(f"{model[name + '_percent']:g}%" for name in (
+            "to_bad", "to_good", "bad_loss", "good_loss"))
+    return f" loss {link['loss_percent']:g}%" if link["loss_percent"] else ""
+
+
+def _at_the_beginning(link: dict[str, Any]) -> str:
+    """Actions on every packet that reaches the wire, before it is handed to it."""
+    if link.get("policer"):
+        # packets have no Ethernet header here, which links count
+        return (f"action police rate {link['policer']['rate_bps']}bit burst {link['policer']['burst_bytes']} mtu 2047 "
+                "overhead 14 conform-exceed drop/pipe ")
+    model = link.get("loss_model") or {}
+    return f"action gact pipe random determ drop {model['every']} " if model.get("kind") == "periodic" else ""
 
 
 def _arrival(link: dict[str, Any], wire_device: str, above: int) -> list[str]:

@@ -8,9 +8,9 @@ Which qdisc has which handle is decided in topologies/tc.py.
 import struct
 from typing import Any
 
-from topologies import tc
+from topologies import tc, wires
+from topologies.rtnetlink import HEADER
 
-HEADER = struct.Struct("=IHHII")            # struct nlmsghdr
 _TCMSG = struct.Struct("=BxxxiIII")         # family, ifindex, handle, parent, info
 _RTM_NEWQDISC, _RTM_NEWTCLASS = 36, 40
 _REQUEST_AND_ACK = 0x1 | 0x4
@@ -76,6 +76,19 @@ def delay(ifindex: int, link: dict[str, Any], state: dict[str, Any]) -> bytes:
     half_us = link["jitter_us"] / 2
     return _message(_RTM_NEWQDISC, ifindex, 0x30000, 0x20001, "netem",
                     _netem(link, state["delay_us"] + half_us, half_us, tc.ENDLESS_BPS, 0))
+
+
+def setup(ifindex: int, link: dict[str, Any]) -> list[bytes]:
+    """What tc cannot be told of a wire when it is made: the delays of a data link that sends again."""
+    if not link.get("retransmission"):
+        return []
+    step_us = link["retransmission"]["delay_us"]
+    # netem: the mean + jitter x entry / 2**13, with entries of 16 bits
+    options = _netem(link, link["delay_us"], step_us * 8192 / wires.TABLE_STEP, tc.ENDLESS_BPS,
+                     100 * wires.lost_share({**link, "loss_percent": 0}))
+    entries = [number * wires.TABLE_STEP for number, count in enumerate(wires.attempts(link)) for _ in range(count)]
+    options += _attribute(2, struct.pack(f"={len(entries)}h", *entries))
+    return [_message(_RTM_NEWQDISC, ifindex, 0x30000, 0x20001, "netem", options)]
 
 
 def _netem(link: dict[str, Any], delay_us: float, jitter_us: float, rate_bps: int, loss_percent: float) -> bytes:

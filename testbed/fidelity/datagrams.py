@@ -28,9 +28,15 @@ def _datagrams(evidence: Evidence, flows: list[dict[str, Any]], alone: bool) -> 
     yield from _ends(flows, counts, links)
     sent = sum(counts[flow["flow"]]["sent_packets"] for flow in flows)
     received = sum(counts[flow["flow"]]["received_packets"] for flow in flows)
-    dropped = _dropped({name for flow in flows for name in flow["hops"]}, links)
+    again = sum(counts[flow["flow"]].get("duplicate_packets", 0) for flow in flows)
+    crossed = {name for flow in flows for name in flow["hops"]}
+    dropped = _dropped(crossed, links)
+    doubled = sum(doubled_packets(links[link["name"]]) for link in evidence.network["links"]
+                  if link.get("duplicate_percent") and link["name"] in crossed)
     message = f"{sent} packets sent = {received} received + {sent - received} lost of {len(flows)} UDP flows"
-    if sent - received > dropped or alone and sent - received != dropped:
+    if doubled or again:
+        message += f", {doubled} doubled on their way and {again} of them received twice"
+    if sent - received > dropped or alone and sent + doubled - received - again != dropped:
         yield Finding("invalid", f"{message}, but {dropped} were dropped on their links")
     else:
         yield Finding("ok", f"{message} ({dropped} dropped on their links)")
@@ -48,6 +54,12 @@ def _ends(flows: list[dict[str, Any]], counts: dict[int, dict[str, Any]], links:
                                      f"{one['received_packets']} received, {dropped} dropped on its links")
         if not one["sent_packets"]:
             yield Finding("suspect", f"flow {flow['flow']} sent no packet")
+
+
+def doubled_packets(link: dict[str, Any]) -> int:
+    """Packets that the wire of a link has sent twice: what it has more at its end than came to it."""
+    return int(max(0, link["wire_delivered_packets"] + link["wire_dropped_packets"] + link["wire_queued_packets"]
+                   - link["device_rx_packets"]))
 
 
 def _dropped(names: set[str], links: dict[str, Any]) -> int:

@@ -71,8 +71,11 @@ def _round_trips(paths: list[dict[str, Any]], clock: str) -> Iterator[Finding]:
             wrong += 1
             yield Finding("invalid", f"idle RTT {path['initiator']}-{path['acceptor']}: no answer")
             continue
-        least_us = path["base_rtt_us"] + path["serialisation_us"] + path.get("hosts_us", 0)
-        expected_us = min(max(path["measured_rtt_us"], least_us), least_us + path.get("jitter_us", 0))
+        usual_us = path["base_rtt_us"] + path["serialisation_us"] + path.get("hosts_us", 0)
+        least_us = usual_us - path.get("early_us", 0)
+        # late: jitter of wires again, and frames that the data link sends again
+        most_us = usual_us + path.get("jitter_us", 0) + path.get("late_us", 0)
+        expected_us = min(max(path["measured_rtt_us"], least_us), most_us)
         error_us = max(0.0, abs(path["measured_rtt_us"] - expected_us) - _CLOCK_US)
         worst = max(worst, error_us / expected_us)
         if error_us > max(_TOLERANCE[clock] * expected_us, late_us[0]):

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
-from topologies import varying
+from topologies import varying, wires
 
 NEEDS = ("kernel",)
 
 #: standard deviations of the number of random losses; more come by chance once in a million links
 _DEVIATIONS = 5
+#: how long counters go on after the end (testbed/guest/main.py), and programs take to end
+_DRAINING_S = 15
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -31,15 +33,20 @@ def _link(link: dict[str, Any], counts: dict[str, int], evidence: Evidence) -> I
     if varying.varies(link, "loss_percent"):
         yield _changing(link, lost, packets, evidence)
         return
-    share = link["loss_percent"] / 100
+    model = link.get("loss_model") or {}
+    if model.get("kind") == "periodic":
+        yield _periodic(link, chosen, counts["device_rx_packets"])
+    if link.get("policer"):
+        yield _policed(link, chosen, counts, evidence)
+    share = wires.lost_share(link)
     if not share:
         if lost:
             yield Finding("invalid", f"{name} has no random loss, but lost {lost} packets on the wire")
         return
-    most = _DEVIATIONS * math.sqrt(packets * share * (1 - share)) + 1
+    most = _DEVIATIONS * wires.lost_deviation(link, packets) + 1
     yield Finding("ok" if abs(lost - packets * share) <= most else "suspect",
                   f"{name} lost {lost} of {packets} packets at random, {packets * share:.0f} expected "
-                  f"({link['loss_percent']:g} %)")
+                  f"({100 * share:.4g} %)")
 
 
 def _changing(link: dict[str, Any], lost: int, packets: int, evidence: Evidence) -> Finding:
@@ -56,3 +63,21 @@ def _changing(link: dict[str, Any], lost: int, packets: int, evidence: Evidence)
     return Finding("ok" if abs(lost - expected) <= most else "suspect",
                    f"{link['name']} lost {lost} of {packets} packets at random, {expected:.0f} expected "
                    f"({len(mine)} changes)")
+
+
+def _periodic(link: dict[str, Any], lost: int, packets: int) -> Finding:
+    """The kernel has counted since before traffic: one more or less."""
+    every = link["loss_model"]["every"]
+    return Finding("ok" if abs(lost - packets / every) <= 1 else "invalid",
+                   f"{link['name']} lost {lost} of {packets} packets, every {every}th")
+
+
+def _policed(link: dict[str, Any], lost: int, counts: dict[str, int], evidence: Evidence) -> Finding:
+    """A policer lets no more through than its bucket and its rate; what was on the wire when counting began is extra."""
+    limits = link["policer"]
+    seconds = evidence.scenario["timing"]["duration_us"] / 1e6 + _DRAINING_S
+    most = limits["burst_bytes"] + limits["rate_bps"] / 8 * seconds + link["rate_bps"] / 8e6 * link["delay_us"]
+    passed = counts["wire_delivered_bytes"]
+    return Finding("ok" if passed <= most else "invalid",
+                   f"{link['name']}: its policer dropped {lost} of {counts['device_rx_packets']} packets, {passed} "
+                   f"bytes went on, of {most:.0f} that it admits")

@@ -9,7 +9,7 @@ from typing import Any
 
 from testbed.fidelity import Evidence, Finding
 from testbed.fidelity._measured import replayed
-from topologies import varying
+from topologies import wires
 
 #: how exact the times are, in us. Some simulators know only to within a packet when a connection was connected
 _EXACT_US = {"virtual": 1.0, "simulated": 1000.0, "real": 1000.0}
@@ -36,7 +36,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _delays_us(flows: dict[int, Json], evidence: Evidence) -> dict[str, dict[int, float]]:
     """{"i" or "a": {source: delay of the links that what this side sends goes over}}"""
-    delay_us = {link["name"]: float(varying.least(link, "delay_us")) for link in evidence.network["links"]}
+    delay_us = {link["name"]: wires.least_delay_us(link) for link in evidence.network["links"]}
     return {side: {source: sum(delay_us[name] for name in flow[hops]) for source, flow in flows.items()}
             for side, hops in (("i", "hops"), ("a", "hops_back"))}
 

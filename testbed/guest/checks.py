@@ -12,6 +12,7 @@ from typing import Any
 
 from testbed.guest import devices, overload
 from testbed.probes._netlink import Qdisc
+from topologies import wires
 from topologies.network import Network
 
 Json = dict[str, Any]
@@ -57,14 +58,16 @@ def _round_trip(network: Network, path: Json, description: Json) -> Json:
     bits = (PING_PAYLOAD_BYTES + FRAME_OVERHEAD_BYTES) * 8
     serialisation_us = sum(bits * 1e6 / link["rate_bps"] for link in links)
     hosts_us = sum(link["coalescing_us"] + link["packet_cost_us"] for link in links)
-    jitter_us = sum(link["jitter_us"] for link in links)
+    jitter_us = sum(link["jitter_us"] + (link.get("jitter") or {}).get("spread_us", 0) for link in links)
+    late_us = sum(wires.late_us(link) for link in links)
     with network.in_namespace(path["initiator"]):
         sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     with sock:
-        sock.settimeout(1 + 2 * (path["base_rtt_us"] + serialisation_us + hosts_us + jitter_us) / 1e6)
+        sock.settimeout(1 + 2 * (path["base_rtt_us"] + serialisation_us + hosts_us + jitter_us + late_us) / 1e6)
         measured_ns = _shortest_echo(sock, path["acceptor_address"])
     return {"initiator": path["initiator"], "acceptor": path["acceptor"], "base_rtt_us": path["base_rtt_us"],
             "serialisation_us": serialisation_us, "hosts_us": hosts_us, "jitter_us": jitter_us,
+            "early_us": sum(wires.early_us(link) for link in links), "late_us": late_us,
             "measured_rtt_us": None if measured_ns is None else measured_ns / 1000}
 
 

@@ -4,19 +4,22 @@ import socket
 from typing import Any
 
 from testbed.probes._netlink import INGRESS, ROOT, Qdisc
+from topologies import wires
 from topologies.network import Network, wire_device
 
 Json = dict[str, Any]
+#: 2:1, where the netem that delays is, if that is apart
+_BELOW_ROOT = 0x20001
 
 
 def read_all(network: Network) -> dict[str, Json]:
     """{link name: counters} now.
 
     entered = sent + dropped + queued is what reached the link's queue;
-    wire_* is the delay line behind it, delivered packets go on to the next node. Chosen losses
-    (lose_segments) are a part of wire_dropped.
+    wire_* is the delay line behind it, delivered packets go on to the next node. What is lost where the wire begins
+    (lose_segments, every so many-th, a policer's) is chosen_dropped, a part of wire_dropped.
     """
-    sending, receiving, chosen, devices = {}, {}, {}, {}
+    sending, receiving, chosen, early, devices = {}, {}, {}, {}, {}
     for name in network.node_names():
         with network.in_namespace(name):
             devices[name] = _device_counters()
@@ -25,7 +28,9 @@ def read_all(network: Network) -> dict[str, Json]:
                 receiving[back["name"]] = _qdisc(devices[name][wire_device(out["device"])]["ifindex"])
                 # drops where the wire begins; not asked elsewhere, since system calls are dear here
                 chosen[back["name"]] = _qdisc(devices[name][out["device"]]["ifindex"], INGRESS)[2] \
-                    if back["lose_segments"] else 0
+                    if wires.drops_at_ingress(back) else 0
+                early[back["name"]] = _early(devices[name][wire_device(out["device"])]["ifindex"]) \
+                    if back.get("reorder") else 0
     counters = {}
     for link in network.description["links"]:
         name = link["name"]
@@ -37,6 +42,7 @@ def read_all(network: Network) -> dict[str, Json]:
             "device_rx_packets": devices[link["to"]][link["peer_device"]]["rx_packets"],
             "wire_delivered_packets": wire[1], "wire_dropped_packets": wire[2] + chosen[name],
             "chosen_dropped_packets": chosen[name], "wire_queued_packets": wire[4],
+            "wire_delivered_bytes": wire[0], "wire_early_packets": early[name],
         }
     return counters
 
@@ -55,6 +61,15 @@ def _qdisc(ifindex: int, parent: int = ROOT) -> tuple[int, int, int, int, int]:
     finally:
         qdisc.close()
     return sent_bytes, sent_packets, drops, backlog_bytes, backlog_packets
+
+
+def _early(ifindex: int) -> int:
+    """Packets that the netem below the root has let go before others (topologies/tc.py)."""
+    qdisc = Qdisc(ifindex, _BELOW_ROOT)
+    try:
+        return qdisc.requeues()
+    finally:
+        qdisc.close()
 
 
 def _device_counters() -> dict[str, dict[str, int]]:

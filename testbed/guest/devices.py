@@ -8,9 +8,9 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from testbed.probes._netlink import (HEADER, NETLINK_ROUTE, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR,
-                                     attributes, raise_error)
+from testbed.probes._netlink import NETLINK_ROUTE, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, attributes
 from topologies.network import Network
+from topologies.rtnetlink import HEADER, raise_error
 
 Json = dict[str, Any]
 

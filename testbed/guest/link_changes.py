@@ -8,9 +8,10 @@ import socket
 import struct
 from typing import Any
 
-from testbed.probes._netlink import HEADER, INGRESS, Qdisc, raise_error
-from topologies import tc, tc_messages, varying
+from testbed.probes._netlink import INGRESS, Qdisc
+from topologies import tc, tc_messages, varying, wires
 from topologies.network import Network, wire_device
+from topologies.rtnetlink import raise_error
 from traffic.clock import now_ns
 
 Json = dict[str, Any]
@@ -88,7 +89,7 @@ class _Changing:
     def _counters(self) -> list[int]:
         """Bytes and packets that the queue has sent, packets that have reached the wire, and those lost there."""
         sent, lost = self._sending.qdisc.read(), self._wire.qdisc.read()
-        chosen = self._chosen.read()[2] if self.link["lose_segments"] else 0
+        chosen = self._chosen.read()[2] if wires.drops_at_ingress(self.link) else 0
         return [sent[0], sent[1], lost[1] + lost[2] + lost[4] + chosen, lost[2] + chosen]
 
 
@@ -106,5 +107,4 @@ class _Tc:
             return
         self.socket.send(b"".join(messages))
         for _ in messages:
-            answer = self.socket.recv(1 << 16)
-            raise_error(answer[:HEADER.size + 4])
+            raise_error(self.socket.recv(1 << 16))

@@ -4,10 +4,11 @@
 pyroute2 would do, but importing it costs more wall time in the guest than a short
 run, and so does each of its dictionaries per sample; these are two fixed messages.
 """
-import os
 import socket
 import struct
 from collections.abc import Callable, Iterator
+
+from topologies.rtnetlink import HEADER, raise_error
 
 NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
 NLMSG_ERROR, NLMSG_DONE = 2, 3
@@ -17,7 +18,6 @@ _SOCK_DIAG_BY_FAMILY = 20
 ROOT, INGRESS = 0xFFFFFFFF, 0xFFFFFFF1     # TC_H_ROOT, TC_H_INGRESS
 _TCA_STATS2, _TCA_STATS_BASIC, _TCA_STATS_QUEUE, _TCA_STATS_PKT64 = 7, 1, 3, 8
 
-HEADER = struct.Struct("=IHHII")            # struct nlmsghdr
 _DONE_BYTES = HEADER.size + 4               # NLMSG_DONE carries an int
 
 
@@ -29,13 +29,6 @@ def attributes(data: bytes | bytearray | memoryview, start: int, end: int) -> It
             return
         yield kind & 0x3FFF, start + 4, length - 4
         start += (length + 3) & ~3
-
-
-def raise_error(data: bytes | bytearray | memoryview) -> None:
-    """Raise the OSError of an NLMSG_ERROR message that is not an acknowledgement."""
-    code, = struct.unpack_from("=i", data, HEADER.size)
-    if code:
-        raise OSError(-code, f"netlink: {os.strerror(-code)}")
 
 
 class Qdisc:
@@ -64,16 +57,27 @@ class Qdisc:
         return self.socket.fileno()
 
     def read(self) -> tuple[int, int, int, int, int]:
-        self.socket.send(self._request)
-        length = self.socket.recv_into(self._buffer)
-        if not self._layout or self._layout[0] != length:
-            self._layout = self._find(length)
+        self._ask()
+        assert self._layout is not None
         _, basic, packets, queue = self._layout
         sent_bytes, sent_packets = self._STATS.unpack_from(self._buffer, basic)
         if packets:
             sent_packets, = struct.unpack_from("=Q", self._buffer, packets)
         qlen, backlog, drops, _, _ = self._QUEUE.unpack_from(self._buffer, queue)
         return sent_bytes, sent_packets, drops, backlog, qlen
+
+    def requeues(self) -> int:
+        """What the qdisc calls so: netem the packets that it lets go before others."""
+        self._ask()
+        assert self._layout is not None
+        return int(self._QUEUE.unpack_from(self._buffer, self._layout[3])[3])
+
+    def _ask(self) -> None:
+        """Have an answer of the kernel in the buffer, and know where in it what is."""
+        self.socket.send(self._request)
+        length = self.socket.recv_into(self._buffer)
+        if not self._layout or self._layout[0] != length:
+            self._layout = self._find(length)
 
     def _find(self, length: int) -> tuple[int, int, int | None, int]:
         if HEADER.unpack_from(self._buffer)[1] == NLMSG_ERROR:

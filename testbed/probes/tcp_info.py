@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed import fields
-from testbed.probes._netlink import HEADER, TcpSockets, attributes
+from testbed.probes._netlink import TcpSockets, attributes
 from testbed.probes._ring import forget_cached
+from topologies.rtnetlink import HEADER
 
 Json = dict[str, Any]
 

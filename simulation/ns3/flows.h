@@ -124,16 +124,15 @@ class BulkFlow
     bool m_over = false, m_filling = false;
 };
 
-/// UDP: packet i leaves at start + i x gap and begins with its number.
+/// UDP: packet i leaves at start + i x gap, or at the i-th instant of a file, and begins with its number.
 class DatagramFlow
 {
   public:
     DatagramFlow(const Order& order, Ptr<Node> sender, Ptr<Node> receiver)
         : m_flow(order.Int("flow")),
           m_payload(order.Int("payload_bytes")),
-          m_gapNs(order.Int("gap_ns")),
-          m_start(MicroSeconds(order.Int("start_us"))),
-          m_most((1000 * (order.Int("stop_us") - order.Int("start_us")) + m_gapNs - 1) / m_gapNs),
+          m_gapNs(order.Int("gap_ns", 0)),
+          m_startNs(1000 * order.Int("start_us")),
           m_to(Ipv4Address(order.Text("dst").c_str()), order.Int("dport"))
     {
         m_source = Socket::CreateSocket(sender, UdpSocketFactory::GetTypeId());
@@ -144,8 +143,15 @@ class DatagramFlow
         }
         m_sink->SetRecvCallback([this](Ptr<Socket>) { Receive(); });
         m_context = sender->GetId();
-        Simulator::ScheduleWithContext(m_context, Clock::zero + m_start - Simulator::Now(), &DatagramFlow::SendNext,
-                                       this);
+        if (m_gapNs)
+        {
+            m_most = (1000 * order.Int("stop_us") - m_startNs + m_gapNs - 1) / m_gapNs;
+        }
+        else
+        {
+            ReadDepartures(order);
+        }
+        Schedule();
     }
 
     void Report(Output& file) const
@@ -159,18 +165,38 @@ class DatagramFlow
     }
 
   private:
+    void ReadDepartures(const Order& order)
+    {
+        std::ifstream file(order.Text("departures"), std::ios::binary);
+        int64_t instantNs;
+        while (file.read(reinterpret_cast<char*>(&instantNs), sizeof(instantNs)))
+        {
+            m_departuresNs.push_back(instantNs);
+        }
+        if (!file.eof() || file.gcount())
+        {
+            order.Wrong("its departures cannot be read");
+        }
+        m_most = m_departuresNs.size();
+    }
+
+    void Schedule()
+    {
+        if (m_sent < m_most)
+        {
+            const int64_t dueNs = m_gapNs ? m_startNs + m_sent * m_gapNs : m_departuresNs[m_sent];
+            Simulator::ScheduleWithContext(m_context, Clock::zero + NanoSeconds(dueNs) - Simulator::Now(),
+                                           &DatagramFlow::SendNext, this);
+        }
+    }
+
     void SendNext()
     {
         uint64_t number = m_sent++;
         std::vector<uint8_t> payload(m_payload);
         std::memcpy(payload.data(), &number, sizeof(number));
         m_source->Send(Create<Packet>(payload.data(), m_payload));
-        if (m_sent < m_most)
-        {
-            Simulator::ScheduleWithContext(m_context,
-                                           Clock::zero + m_start + NanoSeconds(m_sent * m_gapNs) - Simulator::Now(),
-                                           &DatagramFlow::SendNext, this);
-        }
+        Schedule();
     }
 
     void Receive()
@@ -186,8 +212,8 @@ class DatagramFlow
     }
 
     int64_t m_flow, m_payload, m_gapNs;
-    Time m_start;
-    int64_t m_most;
+    int64_t m_startNs, m_most = 0;
+    std::vector<int64_t> m_departuresNs;
     InetSocketAddress m_to;
     Ptr<Socket> m_source, m_sink;
     uint32_t m_context;

@@ -91,8 +91,9 @@ def traffic(work: Work, chosen: Chosen) -> Iterator[str]:
     for one in work.datagrams:
         flow = one.flow
         yield line("datagrams", flow=flow["flow"], sender=flow["sender"], receiver=flow["receiver"], dst=flow["dst"],
-                   dport=flow["dport"], start_us=flow["start_us"], stop_us=flow["stop_us"], gap_ns=one.gap_ns,
-                   payload_bytes=one.payload_bytes)
+                   dport=flow["dport"], start_us=flow["start_us"], stop_us=flow["stop_us"],
+                   payload_bytes=one.order["payload_bytes"],
+                   **{"gap_ns": one.order["gap_ns"]} if one.equal else {"departures": one.departures})
 
 
 def probes(plan: Plan) -> Iterator[str]:

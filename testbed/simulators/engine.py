@@ -40,7 +40,7 @@ class SimulatorEngine(EngineBase):
     #: of a scenario's section `hosts`, what can be set
     HOSTS: ClassVar[tuple[str, ...]] = ("ecn", "sack", "slow_start_after_idle", "initcwnd", "sysctls")
     #: kinds of traffic that it can send
-    TRAFFIC: ClassVar[tuple[str, ...]] = ("cbr", "flows", "greedy", "tmix", "tmix-alone")
+    TRAFFIC: ClassVar[tuple[str, ...]] = ("cbr", "flows", "greedy", "on-off", "poisson", "tmix", "tmix-alone")
     #: of links, what it has nothing for: {key of network.json: how a user calls it}
     NO_LINKS: ClassVar[Mapping[str, str]] = {
         "schedule": "links that change (schedule)",
@@ -64,8 +64,8 @@ class SimulatorEngine(EngineBase):
             if component["kind"] not in self.TRAFFIC:
                 return (f"{component['name']}: engine {self.name} cannot send traffic of kind "
                         f"{component['kind']}; it has: {', '.join(self.TRAFFIC)}")
-            if component.get("gap_spread_percent"):
-                return f"{component['name']}.gap_spread: engine {self.name} has equal gaps only"
+            if component["kind"] == "on-off" and component.get("transport") == "tcp":
+                return f"{component['name']}: engine {self.name} has no TCP flows that rest"
         for link in plan.scenario["network"]["links"]:
             for key, what in self.NO_LINKS.items():
                 if link.get(key):
@@ -111,6 +111,7 @@ class SimulatorEngine(EngineBase):
             raise RunFailed(f"engine {self.name} cannot set {', '.join(wrong)}")
         prepared = json.loads((workload_dir / "workload.json").read_text(encoding="utf-8"))
         work = workload.read(prepared, self.name)
+        workload.write_departures(work, workload_dir)
         parts = orders.job_parts(self, plan.variants, network, hosts, prepared, workload_dir)
         (workload_dir / "orders.txt").write_text(self.order_text(plan, work, parts), encoding="utf-8")
         process.run(f"the {self.name} driver", [*self.command(), "orders.txt"], workload_dir, folder / "log.txt",

@@ -6,6 +6,7 @@ know. A program that is not known here is refused: a simulator must not leave ou
 """
 from __future__ import annotations
 
+import array
 import dataclasses
 import json
 import pathlib
@@ -15,6 +16,7 @@ from typing import Any
 from testbed import fields
 from testbed.errors import RunFailed
 from topologies.end_hosts import HostsSection
+from traffic.datagrams.departures import departures_ns
 from traffic.tmix.plan import MAGIC
 from traffic.tmix.records import ACCEPTOR, INITIATOR, records_name
 
@@ -50,10 +52,19 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Datagrams:
-    """A flow of UDP packets of the same size at equal distances."""
+    """A flow of UDP packets of the same size. order: what its program is told of it (traffic/datagrams)."""
     flow: Json
-    gap_ns: int
-    payload_bytes: int
+    order: Json
+
+    @property
+    def equal(self) -> bool:
+        """True if all packets are the same time apart."""
+        return self.order.get("gaps") is None and self.order.get("bursts_us") is None
+
+    @property
+    def departures(self) -> str:
+        """The file of the instants at which packets leave, if their distances differ: ns, 8 bytes each."""
+        return f"flow-{self.flow['flow']}.departures"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,12 +91,14 @@ def read(workload: Mapping[str, Any], engine: str) -> Work:
             for end in job["endpoints"]:
                 ends.setdefault(end["plan"], {})[end["role"]] = end
         elif program["module"] in ("traffic.greedy.flows", "traffic.greedy.iperf3"):
+            if any("bursts_us" in order for order in job["send"]):
+                raise RunFailed(f"engine {engine} cannot send the traffic of component {program['component']}: its TCP "
+                                "flows do not rest")
             component = components.get(program["component"], {})
             limits = {name: component[name] for name in ("segment_bytes", "window") if name in component}
             work.bulk.extend({**flows[order["flow"]], **limits} for order in job["send"])
         elif program["module"] == "traffic.datagrams.program":
-            work.datagrams.extend(Datagrams(flows[order["flow"]], order["gap_ns"], order["payload_bytes"])
-                                  for order in job["send"])
+            work.datagrams.extend(Datagrams(flows[order["flow"]], order) for order in job["send"])
         else:
             raise RunFailed(f"engine {engine} cannot send the traffic of component {program['component']}: it does not "
                             f"know what {program['module']} does")
@@ -99,6 +112,13 @@ def read(workload: Mapping[str, Any], engine: str) -> Work:
     work.bulk.sort(key=lambda flow: int(flow["flow"]))
     work.datagrams.sort(key=lambda one: int(one.flow["flow"]))
     return work
+
+
+def write_departures(work: Work, folder: pathlib.Path) -> None:
+    """The file of each flow of packets whose distances differ, with the instants that its program would keep."""
+    for one in work.datagrams:
+        if not one.equal:
+            (folder / one.departures).write_bytes(array.array("q", departures_ns(one.order)).tobytes())
 
 
 def refuse_hosts(hosts: Json, possible: Collection[str], engine: str) -> None:

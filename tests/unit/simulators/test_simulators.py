@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What simulators have in common, and what the ns-3 driver is told; nothing is simulated here."""
+import array
+import json
 import os
 import sys
 import types
@@ -121,10 +123,33 @@ def test_an_interrupted_run_leaves_no_simulator_behind(tmp_path):
         os.kill(pids[0], 0)
 
 
+def test_instants_of_packets_are_those_of_the_programs(tmp_path):
+    """A job of two flows: one with equal gaps, one that sends in two bursts."""
+    equal = {"flow": 1, "start_us": 0, "stop_us": 9, "gap_ns": 1000, "payload_bytes": 100}
+    bursts = {**equal, "flow": 2, "bursts_us": [[1, 3], [6, 8]]}
+    (tmp_path / "job.json").write_text(json.dumps({"send": [equal, bursts], "receive": []}))
+    flows = [{"flow": number, "sender": "a", "receiver": "b", "dst": "10.0.0.1", "dport": 7, "start_us": 0,
+              "stop_us": 9} for number in (1, 2)]
+    work = workload.read({"flows": flows, "programs": [{"module": "traffic.datagrams.program", "component": "c",
+                                                        "arguments": [str(tmp_path / "job.json")]}]}, "toy")
+    workload.write_departures(work, tmp_path)
+    assert [path.name for path in tmp_path.glob("*.departures")] == ["flow-2.departures"]
+    assert array.array("q", (tmp_path / "flow-2.departures").read_bytes()).tolist() == [1000, 2000, 6000, 7000]
+    first, second = driver_orders.traffic(work, lambda flow: {})
+    assert "gap_ns=1000" in first and "departures=flow-2.departures" in second and "gap_ns" not in second
+
+
+def test_tcp_flows_that_rest_are_refused(tmp_path):
+    (tmp_path / "job.json").write_text(json.dumps({"send": [{"flow": 1, "bursts_us": [[0, 1]]}], "receive": []}))
+    with pytest.raises(RunFailed, match="engine toy cannot send the traffic of component c: its TCP flows do not rest"):
+        workload.read({"flows": [{"flow": 1}], "programs": [{"module": "traffic.greedy.flows", "component": "c",
+                                                             "arguments": [str(tmp_path / "job.json")]}]}, "toy")
+
+
 @pytest.mark.parametrize("component, words", [
-    ({"name": "x", "kind": "on-off"}, "x: engine toy cannot send traffic of kind on-off; it has: cbr, flows, greedy, "),
-    ({"name": "x", "kind": "cbr", "gap_spread_percent": 50}, "x.gap_spread: engine toy has equal gaps only"),
-    ({"name": "x", "kind": "cbr", "gap_spread_percent": 0}, ""), ({"name": "x", "kind": "greedy"}, "")])
+    ({"name": "x", "kind": "video"}, "x: engine toy cannot send traffic of kind video; it has: cbr, flows, greedy, "),
+    ({"name": "x", "kind": "on-off", "transport": "tcp"}, "x: engine toy has no TCP flows that rest"),
+    ({"name": "x", "kind": "on-off", "transport": "udp"}, ""), ({"name": "x", "kind": "greedy"}, "")])
 def test_traffic_that_is_not_known_is_refused_before_the_run(component, words):
     toy = types.SimpleNamespace(name="toy", TRAFFIC=SimulatorEngine.TRAFFIC, NO_LINKS=SimulatorEngine.NO_LINKS)
     plan = types.SimpleNamespace(scenario={"traffic": [component], "network": {"links": []}})

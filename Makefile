@@ -15,7 +15,7 @@ COMMON_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(SEEDS),--seeds '$(SEEDS)') $
 	$(if $(KERNEL),--kernel '$(KERNEL)')
 RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--quick)
 
-.PHONY: help setup kernel compare test test-kernels test-engines test-vagrant unit fuzz bench clean scenario-%
+.PHONY: help setup programs kernel compare test test-kernels test-engines test-vagrant unit fuzz bench clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
@@ -29,11 +29,15 @@ help:
 	@echo "make fuzz            tests of properties with thirty times the examples (FUZZ=100 for a hundred)"
 	@echo "make bench           speed and scale: ratios to real time, CPU per packet"
 	@echo "make setup           install the Debian packages that are missing"
+	@echo "make programs        install the other programs of docs/programs.md (nginx, caddy, curl)"
 	@echo "make kernel          build the guest kernel (done by itself when needed)"
 	@echo "make clean           remove caches of this checkout (results are kept)"
 
 setup:
 	./setup.sh
+
+programs:
+	./setup.sh programs
 
 kernel: setup
 	bin/testbed kernel $(if $(KERNEL),--kernel '$(KERNEL)')

@@ -35,3 +35,11 @@ def describe(log: str) -> str | None:
             calls.append(call.group(1))
     told += [f"  {call}" for call in calls[:_MOST_CALLS]]
     return "\n".join(told)
+
+
+def program_running(log: str) -> str | None:
+    """The name of the program that ran, and not the kernel, when a UML kernel was made to panic; else None."""
+    if not re.search(r"Call Trace:\s*\n[^\n]*\? userspace\+0x", log.replace("\r", "")):
+        return None
+    found = re.search(r"comm: (\S+)", log, re.IGNORECASE)
+    return found.group(1) if found else None

@@ -128,6 +128,19 @@ def word(default: Any = REQUIRED, choices: tuple[str, ...] = (), pattern: str = 
     return _field(read, default)
 
 
+def text(default: Any = REQUIRED, longest: int = _LONGEST_TEXT) -> Any:
+    """Any text, also of several lines; a whole number stands for its digits."""
+    def read(value: Any) -> str:
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        if not isinstance(value, str) or "\0" in value:
+            raise FieldError("", f"text expected (in quotes, if it is no plain word), not {show(value)}")
+        if len(value) > longest:
+            raise FieldError("", f"text of at most {longest} characters expected")
+        return value
+    return _field(read, default)
+
+
 def listing(of: Any, default: Any = REQUIRED, least: int = 0, most: int = 10_000, distinct: bool = False,
             single: bool = False) -> Any:
     """A list, decoded to a tuple. single: one value may stand for a list of one."""

@@ -18,6 +18,8 @@ from testbed.yaml_nodes import MOST_BYTES, MOST_DEPTH, Nodes
 
 #: sections whose keys have dots in them, and values of which none is a quantity
 _FREE = ("hosts.sysctls",)
+#: fields of a program, in traffic: what stands there is for the program
+_OF_PROGRAMS = ("command", "setup", "environment", "text")
 #: sections that are words for people
 _TEXTS = ("name", "title", "source", "description")
 _LONGEST_SETTING = 100_000
@@ -181,6 +183,8 @@ class YamlFile:
 
     def _quantity(self, value: Any, field: str) -> tuple[str | None, Any]:
         """(suffix or None, number or converted value)."""
+        if field.startswith("traffic.") and field.rpartition(".")[2] in _OF_PROGRAMS:
+            return None, value
         try:
             if isinstance(value, str):
                 return units.parse(value) or (None, value)

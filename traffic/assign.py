@@ -86,7 +86,10 @@ def ports(components: Sequence[tuple["Component", "Kind", Sequence["Flow"]]]) ->
 
     FieldError if there are not enough.
     """
-    taken: dict[str, set[int]] = {"tcp": set(), "udp": set()}
+    # a program may use its port with either
+    tcp: set[int] = set()
+    udp: set[int] = set()
+    taken = {"tcp": [tcp], "udp": [udp], "program": [tcp, udp]}
     after: dict[tuple[str, str], int] = {}
     for component, kind, flows in components:
         for flow in flows:
@@ -95,12 +98,13 @@ def ports(components: Sequence[tuple["Component", "Kind", Sequence["Flow"]]]) ->
                 if name == "sport" and not flow.wants_source_port:
                     continue
                 port = after.get((component.kind, name), first)
-                while port in taken[flow.transport]:
+                while any(port in ports_of for ports_of in taken[flow.transport]):
                     port += 1
                 if port >= _PORTS:
                     raise fields.FieldError("flows", "there are more flows than ports")
                 setattr(flow, name, port)
-                taken[flow.transport].add(port)
+                for ports_of in taken[flow.transport]:
+                    ports_of.add(port)
                 after[component.kind, name] = port + 1
     _source_ranges([flow for _, _, flows in components for flow in flows])
 

@@ -32,8 +32,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if not link["bottleneck"]:
             continue
         name = link["name"]
-        if any(flow["transport"] != "tcp" and name in flow["hops"] for flow in evidence.flows):
-            yield Finding(NOT_APPLICABLE, f"{name} also carries UDP, whose headers are others")
+        if any(flow["transport"] != "tcp" and name in [*flow["hops"], *(flow["hops_back"] if flow["both_ways"] else ())]
+               for flow in evidence.flows):
+            yield Finding(NOT_APPLICABLE, f"{name} also carries UDP or what programs send, whose headers are others")
             continue
         received, unknown = _received(name, flows, found)
         if unknown:

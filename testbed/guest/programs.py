@@ -107,4 +107,5 @@ class Programs:
             process.wait()
         log.seek(0)
         words = log.read()[-2000:].decode("utf-8", "replace").strip()
-        return f"{program['module']} on {program['node']} {what}" + (f":\n{words}" if words else "")
+        return f"{program['module']} on {program['node']} {what}" + (
+            f":{chr(10) if chr(10) in words else ' '}{words}" if words else "")

@@ -36,5 +36,8 @@ def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memor
 
 def last_words(log_path: pathlib.Path) -> str:
     """Where the kernel was when it was made to stop, as lines to add to a message."""
-    trouble = crash.describe(log_path.read_bytes().decode("utf-8", "replace"))
+    log = log_path.read_bytes().decode("utf-8", "replace")
+    if program := crash.program_running(log):
+        return f": it is the program {program}, in a loop without a system call"
+    trouble = crash.describe(log)
     return ":\n  " + "\n  ".join(trouble.splitlines()[1:]) if trouble else ""

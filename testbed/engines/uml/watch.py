@@ -21,6 +21,8 @@ STALL_CPU_S = 60
 CREEP_CPU_S = 100
 #: wall seconds without progress, where neither can be read
 STALL_S = 300
+#: wall seconds between two looks at all processes for the guest's, where the kernel has no list of children
+LOOK_S = 5
 #: how long the kernel may take to say where it was
 _LAST_WORDS_S = 10
 #: phases in which the guest says every second of virtual time that it has come that far
@@ -38,7 +40,7 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
     Raises Stalled when virtual time stands still or creeps while CPU time runs; the kernel has then been
     made to write its stack into the log.
     """
-    clock = _VirtualClock(process.pid, system_map)
+    clock, cpu = _VirtualClock(process.pid, system_map), _CpuTime(process.pid)
     progress, since, since_cpu_s = None, time.monotonic(), 0.0
     moved_at_cpu_s, moved_to_ns = 0.0, None
     while True:
@@ -48,7 +50,7 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
         except subprocess.TimeoutExpired:
             pass
         now = read_progress(work_dir)
-        cpu_s = _cpu_s(process.pid)
+        cpu_s = cpu.read_s()
         if now is not None and now != progress:
             progress, since, since_cpu_s = now, time.monotonic(), cpu_s
             on_progress(progress["phase"], progress["t_us"])
@@ -70,15 +72,38 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
             raise Stalled(trouble)
 
 
-def _cpu_s(pid: int) -> float:
+class _CpuTime:
     """CPU seconds used by a process and by its children: those it has waited for, and those that run."""
-    ticks = _cpu_ticks(pid, children=True)
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._children: list[int] = []
+        self._looked: float | None = None
+
+    def read_s(self) -> float:
+        ticks = _cpu_ticks(self._pid, children=True) + sum(_cpu_ticks(child, children=False)
+                                                           for child in self._find_children())
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def _find_children(self) -> list[int]:
+        try:
+            with open(f"/proc/{self._pid}/task/{self._pid}/children", encoding="ascii") as file:
+                return [int(child) for child in file.read().split()]
+        except OSError:
+            pass                                # a kernel without this list: all processes have to be looked at
+        now = time.monotonic()
+        if self._looked is None or now - self._looked > LOOK_S:
+            self._looked = now
+            self._children = [int(path.name) for path in pathlib.Path("/proc").glob("[1-9]*")
+                              if _parent(path) == self._pid]
+        return self._children
+
+
+def _parent(process: pathlib.Path) -> int:
     try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            ticks += sum(_cpu_ticks(int(child), children=False) for child in file.read().split())
-    except OSError:
-        pass                                    # a kernel without this list
-    return ticks / os.sysconf("SC_CLK_TCK")
+        return int((process / "stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[1])
+    except (OSError, IndexError):
+        return 0
 
 
 def _cpu_ticks(pid: int, children: bool) -> int:

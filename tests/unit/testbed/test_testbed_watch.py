@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Watching a guest: what it reports, and what happens when it computes without end."""
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -76,3 +78,26 @@ def test_a_guest_that_ends(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", ""])
     watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
     assert process.returncode == 0
+
+
+def test_children_count_too(tmp_path, monkeypatch):
+    """A program in a guest is a process of its own: it may be that one which computes without end."""
+    monkeypatch.setattr(watch, "STALL_CPU_S", 1)
+    monkeypatch.setattr(watch, "LOOK_S", 0.1)
+    inner = tmp_path / "inner.py"
+    inner.write_text(STUCK.replace("MOVES", "0"))
+    outer = ("import ctypes, subprocess, sys; clock = ctypes.c_uint64(12345); path = sys.argv[2]\n"
+             "open(path, 'w').write(f'{ctypes.addressof(clock):016x} b time_travel_time\\n')\n"
+             "child = subprocess.Popen([sys.executable, sys.argv[1], path + '.child'])\n"
+             "open(path + '.ready', 'w').close()\n"
+             "try:\n    child.wait()\nfinally:\n    child.kill()\n")
+    system_map = tmp_path / "System.map"
+    process = subprocess.Popen([sys.executable, "-c", outer, inner, system_map], start_new_session=True)
+    try:
+        while not (tmp_path / "System.map.ready").exists():
+            assert process.poll() is None
+        with pytest.raises(watch.Stalled, match="virtual time stands still while starting: .* 1 s of CPU time"):
+            watch.watch(process, system_map, tmp_path, lambda *_: None)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs one program of somebody else's in a node: readiness, start, end, exit status, what it leaves.
+
+    python3 -m traffic.program.runner JOB.json
+
+job: {"what": how messages call it, "command", "environment", "setup": [commands], "files": {name: {"text"}, {"bytes"}
+or {"copy_of": path}}, "keep": [names], "ready": null, "tcp", "udp" or "file:NAME", "port", "at_stop", "exit": [...],
+"start_us", "stop_us", "patience_us", "output": prefix of what is kept}
+It is no shell that reads commands. A program has a folder of its own, the rights of nobody, and ends when we do.
+"""
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+from traffic import payload, program
+from traffic.clock import now_ns
+
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+_ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8"}
+_NOBODY = 65534
+_LARGEST_FILE_BYTES = 256 << 20
+_PR_SET_PDEATHSIG = 1
+_LISTEN = "0A"                          # TCP_LISTEN in /proc/net/tcp
+_LOOK_S = 0.01
+_READY_WITHIN_S = 30
+#: how long a program may take to end after SIGTERM
+_TERMINATE_S = 5
+_LAST_WORDS = 500
+
+_libc = ctypes.CDLL(None)
+
+
+class Failed(Exception):
+    """The program did not do what it should; the message is one line, and its last words."""
+
+
+def output_names(prefix: str, keep: list[str]) -> dict[str, str]:
+    """{file in the program's folder, or "" and " " for its two outputs: name under which it is kept}"""
+    return {"": f"{prefix}.out", " ": f"{prefix}.err", **{name: f"{prefix}-{name}" for name in keep}}
+
+
+def main() -> None:
+    job = program.read_job()
+    with tempfile.TemporaryDirectory(prefix="program-") as folder:
+        one = _Program(job, folder)
+        try:
+            one.set_up()
+            if job["ready"]:
+                one.start()
+                one.wait_until_ready()
+            t0_ns = program.wait_for_start()
+            if not job["ready"]:
+                program.sleep_until(t0_ns + job["start_us"] * 1000)
+                one.start()
+            one.wait_until_ended(t0_ns)
+            one.keep_files()
+        except Failed as problem:
+            sys.exit(str(problem))
+        finally:
+            one.kill()
+        program.done({"program": {"what": job["what"], "exit": one.status,
+                                  "ended_us": (one.ended_ns - t0_ns) // 1000}})
+
+
+class _Program:
+    """The program, its folder and its outputs."""
+
+    def __init__(self, job: dict[str, Any], folder: str) -> None:
+        self._job = job
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self._environment = {**_ENVIRONMENT, "HOME": folder, "TMPDIR": folder,
+                             **{name: self._text(text) for name, text in job["environment"].items()}}
+        self._outputs = [tempfile.TemporaryFile() for _ in range(2)]
+        self.status: int | None = None
+        self.ended_ns = 0
+
+    def _text(self, text: str) -> str:
+        return text.replace("{folder}", self._folder)
+
+    # -- before -----------------------------------------------------------------------------------
+
+    def set_up(self) -> None:
+        """Write its files, and run what is to run before it."""
+        for name, content in self._job["files"].items():
+            path = os.path.join(self._folder, name)
+            if "copy_of" in content:
+                shutil.copy(content["copy_of"], path)
+            else:
+                with open(path, "wb") as file:
+                    _write(file, content, self._text)
+        if os.geteuid() == 0:
+            for path in (self._folder, *(os.path.join(self._folder, name) for name in self._job["files"])):
+                os.chown(path, _NOBODY, _NOBODY)
+        for command in self._job["setup"]:
+            self.start(command)
+            assert self._process
+            self._process.wait()
+            if self._process.returncode:
+                raise self._failed(f"setup {command[0]} {_ended(self._process.returncode)}")
+
+    def start(self, command: list[str] | None = None) -> None:
+        """Start it, or a command before it."""
+        words = [self._text(word) for word in command or self._job["command"]]
+        if words[0] in self._job["files"]:
+            words[0] = os.path.join(self._folder, words[0])
+        rights: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        try:
+            self._process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=self._outputs[0], stderr=self._outputs[1], cwd=self._folder,
+                env=self._environment, start_new_session=True, preexec_fn=_end_with_us, **rights)
+        except OSError as problem:
+            raise Failed(f"{self._job['what']}: {words[0]}: {problem.strerror}") from None
+
+    def wait_until_ready(self) -> None:
+        """Return when it is ready; Failed if it has ended, or takes too long."""
+        assert self._process
+        deadline_ns = now_ns() + _READY_WITHIN_S * 1_000_000_000
+        while not self._is_ready():
+            try:
+                status = self._process.wait(_LOOK_S)
+            except subprocess.TimeoutExpired:
+                if now_ns() > deadline_ns:
+                    raise self._failed(f"was not ready ({self._job['ready']}) within {_READY_WITHIN_S} s") from None
+                continue
+            raise self._failed(f"{_ended(status)} before it was ready")
+
+    def _is_ready(self) -> bool:
+        kind, _, name = self._job["ready"].partition(":")
+        if kind == "file":
+            return os.path.exists(os.path.join(self._folder, name))
+        return self._job["port"] in _bound_ports(kind)
+
+    # -- its end ----------------------------------------------------------------------------------
+
+    def wait_until_ended(self, t0_ns: int) -> None:
+        """Return when it has ended as it should; Failed if it does not, or not well."""
+        assert self._process
+        stop_ns = t0_ns + self._job["stop_us"] * 1000
+        late_ns = stop_ns + self._job["patience_us"] * 1000
+        right = set(self._job["exit"])
+        try:
+            self.status = self._process.wait(max(0, (stop_ns if self._job["at_stop"] else late_ns) - now_ns()) / 1e9)
+        except subprocess.TimeoutExpired:
+            if not self._job["at_stop"]:
+                raise self._failed(f"did not end by {(late_ns - t0_ns) / 1e9:g} s, "
+                                   f"{self._job['patience_us'] / 1e6:g} s after its stop") from None
+            right.add(-signal.SIGTERM)
+            self._process.terminate()
+            try:
+                self.status = self._process.wait(_TERMINATE_S)
+            except subprocess.TimeoutExpired:
+                raise self._failed(f"did not end within {_TERMINATE_S} s of SIGTERM") from None
+        self.ended_ns = now_ns()
+        if self.status not in right:
+            raise self._failed(_ended(self.status))
+
+    def kill(self) -> None:
+        """End it and what it has started."""
+        if self._process:
+            try:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            self._process.wait()
+
+    def _failed(self, how: str) -> Failed:
+        words = ""
+        for output in reversed(self._outputs):          # what it complains of first
+            output.seek(0)
+            words = words or " ".join(output.read()[-_LAST_WORDS:].decode("utf-8", "replace").split())
+        return Failed(f"{self._job['what']} {how}" + (f": {words}" if words else ""))
+
+    def keep_files(self) -> None:
+        """Copy its outputs and the files to be kept. Failed if one is not there."""
+        names = output_names(self._job["output"], self._job["keep"])
+        for output, name in zip(self._outputs, list(names.values())[:2]):
+            output.seek(0)
+            with open(name, "wb") as file:
+                shutil.copyfileobj(output, file)
+        for name in self._job["keep"]:
+            path = pathlib.Path(self._folder, name)
+            if path.is_file() and not path.is_symlink():
+                shutil.copyfile(path, names[name])
+            else:
+                raise Failed(f"{self._job['what']} left no file {name}")
+
+
+def _write(file: Any, content: dict[str, Any], filled: Any) -> None:
+    """Text, or so many bytes that no compression would make few of."""
+    if "text" in content:
+        file.write(filled(content["text"]).encode())
+        return
+    pattern, left = payload.sequence(), content["bytes"]
+    while left > 0:
+        left -= file.write(pattern[:left])
+
+
+def _end_with_us() -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE_BYTES, _LARGEST_FILE_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _bound_ports(transport: str) -> set[int]:
+    """The ports on which somebody listens (TCP) or that somebody has (UDP) in this network namespace."""
+    rows: list[list[str]] = []
+    for name in (transport, f"{transport}6"):
+        try:
+            with open(f"/proc/self/net/{name}") as file:
+                rows += [line.split() for line in file.readlines()[1:]]
+        except FileNotFoundError:               # a kernel without IPv6
+            continue
+    return {int(row[1].rpartition(":")[2], 16) for row in rows if transport == "udp" or row[3] == _LISTEN}
+
+
+def _ended(status: int) -> str:
+    return f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+
+
+if __name__ == "__main__":
+    main()

@@ -140,6 +140,10 @@ def queueing_delay_ms(run: Run, link: str, edges_us: Array) -> Array | None:
 
 def backlog_ms(run: Run, link: str, samples: pd.DataFrame) -> Array:
     """Time to send the backlog at the rate that the link has just then, ms per sample."""
+    facts = run.bottlenecks[link]
+    if facts.get("opportunities"):
+        return np.asarray(samples["backlog_bytes"].to_numpy() * 8e3
+                          / varying.mean_rate_bps(facts, 0, facts["opportunities"]["period_us"]))
     times_us, states = zip(*varying.states(run.bottlenecks[link]))
     rates = np.array([state["rate_bps"] for state in states])
     # a change at the instant of a sample takes effect after it

@@ -67,6 +67,11 @@ TABLES = {
                  "loss_percent", "link",
                  order="t_us due_us link rate_bps delay_us loss_percent limit up sent_bytes sent_packets "
                        "arrived_packets lost_packets")),
+    "opportunities": Table(
+        "a row for each instant at which a link's trace lets packets go: how many full frames, and what has left the "
+        "queue and still waits when it is over",
+        _columns("t_us due_us packets sent_bytes sent_packets backlog_packets", texts="link",
+                 order="t_us due_us link packets sent_bytes sent_packets backlog_packets")),
     "tcp_info": Table(
         "state of every connected socket, sampled; its fields in struct tcp_info have the same or a similar name",
         _columns("t_us sport dport",

@@ -213,10 +213,13 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
 
 
 def describe_link(port: Port, peer: Port) -> dict[str, Any]:
-    link = {name: value for name, value in fields.encode(port.link).items() if name not in ("queue", "schedule")}
+    link = {name: value for name, value in fields.encode(port.link).items()
+            if name not in ("queue", "schedule", "trace")}
     link |= impairments.record(port.link)
     if changes := port.link.changes():
         link["schedule"] = changes
+    if opportunities := port.link.opportunities():
+        link["opportunities"] = opportunities
     return {"name": port.name, "from": port.node, "to": peer.node, "direction": port.direction,
             "device": port.device, "peer_device": peer.device, "address": port.address, "mac": port.mac,
             **link, **port.link.queue.describe(port.link.rate_bps),

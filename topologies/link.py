@@ -5,7 +5,7 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import impairments, losses, queues, schedule
+from topologies import impairments, losses, mahimahi, queues, schedule
 
 #: tc counts whole bytes per second: below, that is not exact to 0.1 %; above, nanoseconds are not exact to 1 %
 LEAST_RATE_BPS, MOST_RATE_BPS = 1000, 100 * 10**9
@@ -37,7 +37,8 @@ class Link(impairments.Impaired, Access):
     """One direction of a link. Rates are layer 2 (Ethernet header, no FCS).
 
     loss_percent: random loss; lose_segments: which segments of a bulk transfer are lost, the first
-    lose_copies times that they pass; schedule: how it changes during a run.
+    lose_copies times that they pass; schedule: how it changes during a run; trace: a file in mahimahi's
+    format, whose opportunities decide when packets leave the queue.
     """
     delay_us: int = fields.time(default=0, most=MOST_DELAY_US)
     loss_percent: float = fields.percent(default=0.0)
@@ -47,13 +48,28 @@ class Link(impairments.Impaired, Access):
     schedule: tuple[Any, ...] | None = fields.listing(fields.section(_SCHEDULE), default=None, least=1,
                                                       most=schedule.MOST_CHANGES)
 
+    trace: str | None = fields.word(default=None)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.changes()
+        self.opportunities()
         impairments.check(self)
         if len(self.lose_segments) * self.lose_copies > losses.MOST_LOSSES:
             raise FieldError("lose_segments", f"{len(self.lose_segments)} segments, {self.lose_copies} copies of each: "
                                               f"more than {losses.MOST_LOSSES} losses")
+
+    def opportunities(self) -> dict[str, Any] | None:
+        """The trace as a link of network.json has it; FieldError if the file has none."""
+        if self.trace is None:
+            return None
+        if self.schedule is not None:
+            raise FieldError("trace", "not together with schedule: one thing at a time changes the rate of a link")
+        try:
+            times, period_us = mahimahi.read(self.trace)
+        except FieldError as problem:
+            raise problem.inside("trace") from None
+        return {"times": [list(one) for one in times], "period_us": period_us}
 
     def changes(self) -> list[dict[str, Any]]:
         """The schedule as a link of network.json has it; FieldError if there can be none such."""

@@ -76,11 +76,13 @@ def wire_limit_packets(link: dict[str, Any]) -> int:
 
 def gated(link: dict[str, Any]) -> bool:
     """True if there are times at which the link carries nothing."""
-    return varying.varies(link, "up")
+    return varying.varies(link, "up") or bool(link.get("opportunities"))
 
 
 def shapers(link: dict[str, Any]) -> set[str]:
     """Kinds of the qdiscs in front of a link's queue."""
+    if link.get("opportunities"):
+        return {"prio", "tbf"}
     if not varying.changes(link):
         return {"tbf"}
     return {"prio", "tbf", "htb"} if gated(link) else {"htb"}
@@ -109,6 +111,12 @@ def queue_words(link: dict[str, Any]) -> list[str]:
 
 def egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
     """tc batch lines for the sending side."""
+    if link.get("opportunities"):
+        device = link["device"]
+        return [*_waking(device),
+                f"qdisc add dev {device} parent 1:1 handle 2: tbf rate {link['rate_bps']}bit "
+                f"burst {burst_bytes(link, timer_period_us)} limit {_NO_LIMIT_BYTES}",
+                f"qdisc add dev {device} parent 2:1 handle 10: {' '.join(queue_words(link))}"]
     if varying.changes(link):
         return _varying_egress(link, timer_period_us)
     return [
@@ -123,8 +131,7 @@ def _varying_egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
     device, rate = link["device"], f"{link['rate_bps']}bit"
     lines, parent = [], "root"
     if gated(link):
-        lines = [f"qdisc add dev {device} root handle 1: prio bands 2 priomap{' 0' * 16}",
-                 f"filter add dev {device} parent 1: protocol {WAKE_TYPE:#x} matchall action gact trap",
+        lines = [*_waking(device),
                  f"qdisc add dev {device} parent 1:1 handle 2: tbf rate {GATE_BPS}bit burst {_CELL_BYTES} "
                  f"limit {_NO_LIMIT_BYTES}"]
         parent = "parent 2:1"
@@ -133,6 +140,12 @@ def _varying_egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
             f"class add dev {device} parent 3: classid 3:1 htb rate {rate} ceil {rate} burst {debt} cburst {debt} "
             "quantum 1514",
             f"qdisc add dev {device} parent 3:1 handle 10: {' '.join(queue_words(link))}"]
+
+
+def _waking(device: str) -> list[str]:
+    """A root that looks at its queue again whenever a frame of WAKE_TYPE is handed to it, and keeps nothing of that."""
+    return [f"qdisc add dev {device} root handle 1: prio bands 2 priomap{' 0' * 16}",
+            f"filter add dev {device} parent 1: protocol {WAKE_TYPE:#x} matchall action gact trap"]
 
 
 def ingress(link: dict[str, Any], wire_device: str) -> list[str]:

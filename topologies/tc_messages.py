@@ -39,21 +39,28 @@ def rate(ifindex: int, rate_bps: int, timer_period_us: int) -> bytes:
     return _message(_RTM_NEWTCLASS, ifindex, 0x30001, 0x30000, "htb", options)
 
 
-def gate(ifindex: int, is_open: bool) -> bytes:
+def gate(ifindex: int, link: dict[str, Any], is_open: bool) -> bytes:
     """Let everything through, or nothing."""
     if is_open:
         bytes_per_s = tc.GATE_BPS // 8
-        options = _attribute(1, _tbf_options(bytes_per_s, 0, 0)) + _attribute(4, struct.pack("=Q", bytes_per_s)) \
+        options = _attribute(1, _tbf_options(link, bytes_per_s, 0, 0)) + _attribute(4, struct.pack("=Q", bytes_per_s)) \
             + _attribute(6, struct.pack("=I", 65535))
     else:
         ticks = _SHUT_BUCKET_BYTES * 10**9 // _SHUT_BYTES_PER_S // _TICK_NS
-        options = _attribute(1, _tbf_options(_SHUT_BYTES_PER_S, ticks, _SHUT_LEAST_BYTES))
+        options = _attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, ticks, _SHUT_LEAST_BYTES))
     return _message(_RTM_NEWQDISC, ifindex, 0x20000, 0x10001, "tbf", options)
 
 
-def _tbf_options(bytes_per_s: int, ticks: int, least_bytes: int) -> bytes:
-    """struct tc_tbf_qopt: rate, peak rate, limit, buffer, mtu."""
-    return _ratespec(bytes_per_s, least_bytes) + bytes(_RATESPEC.size) + struct.pack("=III", 2**31 - 1, ticks, 0)
+def grant(ifindex: int, link: dict[str, Any], size_bytes: int) -> bytes:
+    """Fill the bucket of a gate with so many bytes, which come to it but once."""
+    options = _attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, 0, 0)) + _attribute(6, struct.pack("=I", size_bytes))
+    return _message(_RTM_NEWQDISC, ifindex, 0x20000, 0x10001, "tbf", options)
+
+
+def _tbf_options(link: dict[str, Any], bytes_per_s: int, ticks: int, least_bytes: int) -> bytes:
+    """struct tc_tbf_qopt: rate, peak rate, limit, buffer, mtu. A FIFO right below a tbf gets its limit from it."""
+    limit = link["limit_bytes"] if link["limit_packets"] is None else link["limit_packets"]
+    return _ratespec(bytes_per_s, least_bytes) + bytes(_RATESPEC.size) + struct.pack("=III", limit, ticks, 0)
 
 
 def limit(ifindex: int, kind: str, value: int) -> bytes:

@@ -5,11 +5,14 @@ A schedule is a list of changes in order of time: {"at_us": ..., and what is so 
 "loss_percent", "limit" (as the queue counts), "up": whether it carries anything}. Before the first change, and for
 what it does not name, a link is as its other fields say. Only plain values here: guest, checks and analysis use it.
 """
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 Link = Mapping[str, Any]
 Json = dict[str, Any]
+#: of an opportunity of a trace: a full frame
+FRAME_BYTES = 1514
 #: what a schedule may change
 QUANTITIES = ("rate_bps", "delay_us", "loss_percent", "limit", "up")
 
@@ -55,8 +58,21 @@ def carries_bps(state: Mapping[str, Any]) -> int:
     return int(state["rate_bps"]) if state["up"] else 0
 
 
+def opportunities(link: Link, from_us: float, to_us: float) -> Iterator[tuple[int, int]]:
+    """(time in us, how many full frames may leave) of a link with a trace, from_us included, to_us not."""
+    trace = link["opportunities"]
+    for turn in itertools.count(max(0, int(from_us) // trace["period_us"] - 1)):
+        begin_us = turn * trace["period_us"]
+        if begin_us >= to_us:
+            return
+        yield from ((begin_us + at_us, count) for at_us, count in trace["times"] if from_us <= begin_us + at_us < to_us)
+
+
 def mean_rate_bps(link: Link, from_us: float, to_us: float) -> float:
     """The mean of the rate over an interval."""
+    if link.get("opportunities"):
+        return sum(count for _, count in opportunities(link, from_us, to_us)) * FRAME_BYTES * 8e6 \
+            / max(to_us - from_us, 1)
     if not changes(link):
         return float(link["rate_bps"])
     bits = sum((end - begin) * carries_bps(state) for begin, end, state in spans(link, from_us, to_us))

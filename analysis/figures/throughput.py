@@ -28,12 +28,12 @@ def _values(run: Run, link: str, edges: Array) -> Array | None:
 
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     first = next(iter(experiment.usable_runs[0].bottlenecks.values()))
-    rate = None if varying.varies(first, "rate_bps") else first["rate_bps"] / 1e6
+    rate = None if varying.varies(first, "rate_bps") or first.get("opportunities") else first["rate_bps"] / 1e6
     drawn = timeseries.draw(experiment, folder, "throughput", "throughput (Mbit/s)",
                             _values, level=rate)
     if drawn is None:
         return []
     line = f"The dashed line, where there is one, is the link rate ({rate:g} Mbit/s)." if rate else \
-        "The link's rate changes with its schedule."
+        "The link's rate changes."
     return [Figure("throughput", "Throughput over time",
                    f"Throughput of the bottleneck link at layer 2. {timeseries.legend(experiment, *drawn)} {line}")]

@@ -16,12 +16,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import traffic
-from testbed import PROJECT_DIR, bundle, orders, probes, terminal
+from testbed import PROJECT_DIR, bundle, orders, probes, raw_tables, terminal
 from testbed.engines.base import EngineBase, OnProgress, traffic_context, write_workload
 from testbed.files import write_json
 from testbed.plan import Plan
 from testbed.raw_files import write_table
-from topologies import varying
 
 Json = dict[str, Any]
 #: guest files that go to raw/ as they are
@@ -123,17 +122,18 @@ def _collect(plan: Plan, wanted: dict[str, Any], workload: dict[str, Any], work_
     for name, settings in wanted.items():
         probes.load(name).collect(work_dir, raw_dir, {
             "settings": settings, "network": plan.scenario["network"], "t0_ns": guest["t0_ns"], **plan.timing})
-    if any(varying.changes(link) for link in plan.scenario["network"]["links"]):
-        _write_link_changes(work_dir, raw_dir, guest["t0_ns"])
+    for name in ("link_changes", "opportunities"):
+        _write_rows(name, work_dir, raw_dir, guest["t0_ns"])
     guest["traffic"] = traffic.collect(workload, traffic_context(plan, work_dir, guest_dir), raw_dir)
     del guest["t0_ns"]
     write_json(raw_dir / "guest.json", guest)
 
 
-def _write_link_changes(work_dir: pathlib.Path, raw_dir: pathlib.Path, t0_ns: int) -> None:
+def _write_rows(name: str, work_dir: pathlib.Path, raw_dir: pathlib.Path, t0_ns: int) -> None:
+    """A table of rows in its order that begin with the clock's reading in ns; none if there are none."""
     import pandas as pd
-    rows = json.loads((work_dir / "link_changes.json").read_text(encoding="utf-8"))
-    table = pd.DataFrame(rows, columns=["t_us", "due_us", "link", *varying.QUANTITIES, "sent_bytes", "sent_packets",
-                                        "arrived_packets", "lost_packets"])
-    table["t_us"] = (table["t_us"] - t0_ns) // 1000
-    write_table(table, raw_dir, "link_changes")
+    rows = json.loads((work_dir / f"{name}.json").read_text(encoding="utf-8"))
+    if rows:
+        table = pd.DataFrame(rows, columns=raw_tables.TABLES[name].names())
+        table["t_us"] = (table["t_us"] - t0_ns) // 1000
+        write_table(table, raw_dir, name)

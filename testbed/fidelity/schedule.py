@@ -26,6 +26,9 @@ Json = dict[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
+    for link in evidence.network["links"]:
+        if link.get("opportunities"):
+            yield _traced(link, evidence)
     links = [link for link in evidence.network["links"] if varying.changes(link)]
     if not links:
         return
@@ -39,6 +42,26 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     samples = evidence.table("queue")
     for link in (link for link in links if link["bottleneck"] and samples is not None):
         yield _carried(link, samples[samples["link"] == link["name"]], evidence.clock)
+
+
+def _traced(link: Json, evidence: Evidence) -> Finding:
+    """Each opportunity of a trace was there at its time, and used if a packet waited; nothing left at others."""
+    name, table = link["name"], evidence.table("opportunities")
+    if table is None:
+        return Finding("suspect", f"{name}: no record of the opportunities of its trace")
+    rows = table[table["link"] == name]
+    due = list(varying.opportunities(link, 0, evidence.scenario["timing"]["duration_us"]))
+    late_us = (rows["t_us"] - rows["due_us"]).abs().max()
+    if due != list(zip(rows["due_us"], rows["packets"])) or late_us > _LATE_US[evidence.clock]:
+        return Finding("invalid", f"{name}: {rows['packets'].sum()} opportunities at {len(rows)} instants, up to "
+                                  f"{late_us:.0f} us late, not the {sum(count for _, count in due)} of its trace")
+    offered = rows["packets"] * _FRAME_BYTES
+    used = rows["sent_bytes"].diff().fillna(rows["sent_bytes"])
+    wrong = (used > offered) | (rows["backlog_packets"] > 0) & (used <= offered - _FRAME_BYTES)
+    return Finding("invalid" if wrong.any() else "ok",
+                   f"{name}: of {rows['packets'].sum()} opportunities of its trace "
+                   + (f"{wrong.sum()} instants did not use what they should" if wrong.any() else
+                      f"{used.sum() / _FRAME_BYTES:.0f} were used, all while packets waited"))
 
 
 def _on_time(link: Json, rows: Any, evidence: Evidence) -> Finding:

@@ -4,8 +4,10 @@
 One message or several for each instant: the kernel takes those that are sent together one after the other, and
 nothing happens in between. What a change does to packets that are there is in docs/links.md.
 """
+import abc
 import socket
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 from testbed.probes._netlink import INGRESS, Qdisc
@@ -18,30 +20,50 @@ Json = dict[str, Any]
 _NEVER_US = 10**15
 
 
-class LinkChanges:
-    """The changes of all links in the manner of a probe: `sample` is called when the next one is due.
+class AtTimes(abc.ABC):
+    """What is done at given times, in the manner of a probe: `sample` is called when the next one is due.
 
-    rows: what raw/link_changes.csv.gz has, in its order; the first column is the clock's reading in ns.
+    due: (time in us, number of the link, what) in any order; rows: what was done, as `do` tells it.
     """
 
-    def __init__(self, network: Network, description: Json, timer_period_us: int) -> None:
+    def __init__(self, due: Iterable[tuple[int, int, Any]]) -> None:
         self.rows: list[list[Any]] = []
-        self._timer_period_us = timer_period_us
-        self._links = [_Changing(network, link) for link in description["links"] if varying.changes(link)]
-        due = [(change["at_us"], number, change) for number, one in enumerate(self._links)
-               for change in varying.changes(one.link)]
         self._due = sorted(due, key=lambda entry: entry[:2], reverse=True)
         self._called_for_us = 0
         #: from the instant for which `sample` is called to the next one
         self.interval_us = 0
 
     def sample(self, _t_us: int) -> None:
-        """Make the changes that are due."""
+        """Do what is due."""
         while self._due and self._due[-1][0] <= self._called_for_us:
-            at_us, number, change = self._due.pop()
-            self.rows.append(self._links[number].apply(at_us, change, self._timer_period_us))
+            self.rows.append(self.do(*self._due.pop()))
         self.interval_us = self._due[-1][0] - self._called_for_us if self._due else _NEVER_US
         self._called_for_us += self.interval_us
+
+    @abc.abstractmethod
+    def release(self) -> None:
+        """When the experiment has ended: what still waits may go."""
+
+    @abc.abstractmethod
+    def do(self, at_us: int, number: int, what: Any) -> list[Any]:
+        """Do it; a row of a table."""
+
+
+class LinkChanges(AtTimes):
+    """The changes of all links. rows: those of raw/link_changes.csv.gz, in ns of the clock in the first column."""
+
+    def __init__(self, network: Network, description: Json, timer_period_us: int) -> None:
+        self._timer_period_us = timer_period_us
+        self._links = [_Changing(network, link) for link in description["links"] if varying.changes(link)]
+        super().__init__((change["at_us"], number, change) for number, one in enumerate(self._links)
+                         for change in varying.changes(one.link))
+
+    def release(self) -> None:
+        for link in self._links:
+            link.release()
+
+    def do(self, at_us: int, number: int, what: Json) -> list[Any]:
+        return self._links[number].apply(at_us, what, self._timer_period_us)
 
 
 class _Changing:
@@ -50,15 +72,11 @@ class _Changing:
     def __init__(self, network: Network, link: Json) -> None:
         self.link, self._state = link, varying.initial(link)
         with network.in_namespace(link["from"]):
-            self._sending = _Tc(link["device"])
+            self._sending = Tc(link["device"])
+            self._wake = Waker(link["device"]) if tc.gated(link) else None
         with network.in_namespace(link["to"]):
-            self._wire = _Tc(wire_device(link["peer_device"]))
+            self._wire = Tc(wire_device(link["peer_device"]))
             self._chosen = Qdisc(socket.if_nametoindex(link["peer_device"]), INGRESS, shared=self._wire.socket)
-        self._wake = None
-        if tc.gated(link):
-            with network.in_namespace(link["from"]):
-                self._wake = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-                self._wake.bind((link["device"], 0))
         self._before = self._counters()
 
     def apply(self, due_us: int, change: Json, timer_period_us: int) -> list[Any]:
@@ -73,7 +91,7 @@ class _Changing:
         if "limit" in new:
             egress.append(tc_messages.limit(self._sending.ifindex, link["queue"], state["limit"]))
         if "up" in new:
-            egress.append(tc_messages.gate(self._sending.ifindex, state["up"]))
+            egress.append(tc_messages.gate(self._sending.ifindex, link, state["up"]))
         if new & {"rate_bps", "loss_percent"}:
             wire.append(tc_messages.wire(self._wire.ifindex, link, state))
         if "delay_us" in new:
@@ -82,9 +100,15 @@ class _Changing:
         self._wire.change(wire)
         t_ns, counted = now_ns(), [now - then for now, then in zip(self._counters(), self._before)]
         if "up" in new and state["up"] and self._wake:
-            self._wake.send(bytes(12) + struct.pack("!H", tc.WAKE_TYPE) + bytes(46))
+            self._wake.wake()
         return [t_ns, due_us, link["name"], *(int(state[name]) if name == "up" else state[name]
                                               for name in varying.QUANTITIES), *counted]
+
+    def release(self) -> None:
+        """Let everything through."""
+        if self._wake:
+            self._sending.change([tc_messages.gate(self._sending.ifindex, self.link, True)])
+            self._wake.wake()
 
     def _counters(self) -> list[int]:
         """Bytes and packets that the queue has sent, packets that have reached the wire, and those lost there."""
@@ -93,7 +117,18 @@ class _Changing:
         return [sent[0], sent[1], lost[1] + lost[2] + lost[4] + chosen, lost[2] + chosen]
 
 
-class _Tc:
+class Waker:
+    """Has the root qdisc of a device of the current namespace look at its queue again (topologies/tc.py)."""
+
+    def __init__(self, device: str) -> None:
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        self._socket.bind((device, 0))
+
+    def wake(self) -> None:
+        self._socket.send(bytes(12) + struct.pack("!H", tc.WAKE_TYPE) + bytes(46))
+
+
+class Tc:
     """The qdiscs of a device of the current namespace: told to change, and read."""
 
     def __init__(self, device: str) -> None:

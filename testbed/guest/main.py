@@ -13,6 +13,7 @@ from testbed.guest.link_changes import LinkChanges
 from testbed.guest.programs import Programs
 from testbed.guest.settings import MachineSettings
 from testbed.guest.snmp import Snmp
+from testbed.guest.traced_links import TracedLinks
 from topologies.network import Network
 
 _PR_SET_TIMERSLACK = 29
@@ -73,6 +74,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
                 probe.open()
             before, snmp = counters.read_all(network), Snmp(network, job["measure_from_us"], job["duration_us"])
             changes = LinkChanges(network, description, job["timer_period_us"])
+            traces = TracedLinks(network, description, job["duration_us"])
             t0_ns = time.monotonic_ns() + 1_000_000_000
             programs.start(t0_ns)
 
@@ -80,9 +82,12 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
                 output.json("progress.json", {"phase": "traffic", "t_us": t_us})
                 programs.check()
 
-            lateness_us = sampler.run([*samplers.values(), snmp, changes], t0_ns, job["duration_us"], every_second)
+            lateness_us = sampler.run([*samplers.values(), snmp, changes, traces], t0_ns, job["duration_us"],
+                                      every_second)
             phase("finish")
             at_end = counters.read_all(network)
+            changes.release()
+            traces.release()
             snmp.take("at_end")
             accounts = programs.finish()
         except BaseException:
@@ -101,6 +106,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
                                       "drained": counters.difference(drained, before)})
         output.json("snmp.json", snmp.record())
         output.json("link_changes.json", changes.rows)
+        output.json("opportunities.json", traces.rows)
         output.json("guest.json", {
             "t0_ns": t0_ns, "kernel": os.uname().release, "python": sys.version.split()[0],
             "sampler_lateness_us": dict(zip(samplers, lateness_us.values())),

@@ -43,7 +43,7 @@ class SimulatorEngine(EngineBase):
     TRAFFIC: ClassVar[tuple[str, ...]] = ("cbr", "flows", "greedy", "on-off", "poisson", "tmix", "tmix-alone")
     #: of links, what it has nothing for: {key of network.json: how a user calls it}
     NO_LINKS: ClassVar[Mapping[str, str]] = {
-        "schedule": "links that change (schedule)",
+        "schedule": "links that change (schedule)", "opportunities": "trace",
         **{name: name for name in ("loss_model", "jitter", "reorder", "policer", "retransmission")},
         "duplicate_percent": "duplicate"}
     #: sysctls that can be honoured, with the values that are possible; others cannot be set

@@ -8,7 +8,8 @@ import yaml
 
 from topologies import varying
 
-_PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/links.md").read_text(encoding="utf-8")
+_DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+_PAGE = (_DOCS / "links.md").read_text(encoding="utf-8")
 FRAME_BYTES = 1514
 
 
@@ -16,7 +17,7 @@ def example(name):
     """The scenario that the page has under this name."""
     block = re.search(rf"`examples/{name}\.yaml`.*?```yaml\n(.*?)```", _PAGE, re.DOTALL)
     assert block
-    return yaml.safe_load(block.group(1))
+    return yaml.safe_load(block.group(1).replace("docs/examples", str(_DOCS / "examples")))
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,25 @@ def test_every_change_is_noted_when_it_took_effect(run_example):
     assert changes["due_us"].tolist() == changes["t_us"].tolist() == [10_000_000, 20_000_000, 30_000_000]
     assert changes["rate_bps"].tolist() == [20_000_000, 5_000_000, 15_000_000]
     assert changes["delay_us"].tolist() == [5000, 5000, 1000]
+
+
+def test_a_trace_lets_exactly_its_opportunities_go(run_example):
+    """While packets wait each instant sends what it offers, and nothing leaves at other times."""
+    run = run_example("replayed")
+    rows = run.table("opportunities")
+    times_ms = [int(line) for line in (_DOCS / "examples/bursts.trace").read_text().split()]
+    due = [ms + turn * times_ms[-1] for turn in range(4) for ms in times_ms if ms + turn * times_ms[-1] < 3500]
+    assert [us // 1000 for us, count in zip(rows["due_us"], rows["packets"]) for _ in range(count)] == due
+    used = rows["sent_packets"].diff().fillna(rows["sent_packets"])
+    busy = rows["due_us"].between(100_000, 3_190_000)
+    assert (used[busy] == rows["packets"][busy]).all() and busy.sum() > 1500
+    assert (rows["t_us"] - rows["due_us"]).abs().max() <= 1
+    link = next(link for link in run.json("raw/network.json")["links"] if link.get("opportunities"))
+    sent = samples_of(run, link)["sent_packets"]
+    # a sample at the instant of an opportunity comes before it
+    for at_us in range(200_000, 3_100_000, 100_000):
+        offered = sum(count for _, count in varying.opportunities(link, at_us, at_us + 100_000))
+        assert sent[at_us + 100_000] - sent[at_us] == offered
 
 
 # -- what wires do to packets --------------------------------------------------------------------

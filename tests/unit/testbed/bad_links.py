@@ -37,7 +37,27 @@ def told(key, value, **counters):
     return spoil
 
 
+def traced(files):
+    """right_to_left has a trace: 49,540 opportunities every 10 s, all used by a queue that is never empty."""
+    link = next(link for link in files["network.json"]["links"] if link["name"] == "right_to_left")
+    link["opportunities"] = {"times": [[10_000_000, 49_540]], "period_us": 10_000_000}
+    files["opportunities"] = pd.DataFrame([
+        {"t_us": at_us, "due_us": at_us, "link": "right_to_left", "packets": 49_540, "backlog_packets": 850,
+         "sent_packets": 49_540 * turn, "sent_bytes": 49_540 * 1514 * turn}
+        for turn, at_us in enumerate((10_000_000, 20_000_000), start=1)])
+
+
 CHECKS = [
+    Bad("schedule", "a trace, not recorded", both(traced, without("opportunities")), "suspect",
+        "no record of the opportunities of its trace"),
+    Bad("schedule", "an instant of a trace is missing", both(traced, drop("opportunities", slice(1, 2))), "invalid",
+        "49540 opportunities at 1 instants, up to 0 us late, not the 99080 of its trace"),
+    Bad("schedule", "an instant of a trace is late", both(traced, more("opportunities", "t_us", 2, 1)), "invalid",
+        "99080 opportunities at 2 instants, up to 2 us late"),
+    Bad("schedule", "more than a trace offers", both(traced, more("opportunities", "sent_bytes", 1, 1)), "invalid",
+        "of 99080 opportunities of its trace 1 instants did not use what they should"),
+    Bad("schedule", "less, though packets wait", both(traced, more("opportunities", "sent_bytes", -1514, 1)), "invalid",
+        "1 instants did not use what they should"),
     Bad("conservation", "too many doubled", told("duplicate_percent", 1.0, wire_delivered_packets=76_000), "suspect",
         r"n1_to_r1 sent 1000 of 75000 packets twice, 750 expected \(1 %\)"),
     Bad("conservation", "too few early", told("reorder", {"share_percent": 1.0, "early_us": 2000},
@@ -74,5 +94,6 @@ CHECKS = [
 
 
 #: (check, change): what is fine for a link that changes
-FINE = [("schedule", changing), ("losses", changing), ("instruments", changing), ("littles_law", changing),
+FINE = [("schedule", changing), ("schedule", traced), ("losses", changing), ("instruments", changing),
+        ("littles_law", changing),
         ("delivered", changing), ("times", changing), ("edges", changing)]

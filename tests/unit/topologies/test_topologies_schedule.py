@@ -174,11 +174,15 @@ def test_messages():
     assert struct.unpack_from("=I", options, 4 + 8) == (12_500_000,)        # bytes per second
     assert parts(tc_messages.limit(77, "pfifo", 7)) == (36, 0x100000, 0x30001, "pfifo", struct.pack("=I", 7))
     assert parts(tc_messages.limit(77, "codel", 7))[-1] == struct.pack("=HHI", 8, 2, 7)
-    *_, kind, shut = parts(tc_messages.gate(77, False))
+    *_, kind, shut = parts(tc_messages.gate(77, record(SCHEDULE), False))
     rate, ticks, least = struct.unpack_from("=I", shut, 12)[0], struct.unpack_from("=I", shut, 32)[0], \
         struct.unpack_from("=H", shut, 10)[0]
     # a frame fits into the bucket, and takes more out of it than there can be
     assert kind == "tbf" and 1514 < ticks * 64 * rate / 1e9 < least == 65535
+    # a FIFO right below a gate gets its limit from it
+    assert struct.unpack_from("=I", shut, 28) == (100,)
+    *_, granted = parts(tc_messages.grant(77, record(SCHEDULE), 3028))
+    assert struct.unpack_from("=HHI", granted, 40) == (8, 6, 3028)
     state = {**varying.initial(record(SCHEDULE)), "loss_percent": 50.0}
     *_, kind, netem = parts(tc_messages.wire(77, record(SCHEDULE), state))
     assert kind == "netem" and struct.unpack_from("=II", netem, 8) == (2**31, 0)

@@ -143,6 +143,9 @@ def _flows(results: Results) -> list[Columns]:
             *_known(results, "Congestion controls side by side, mean per flow", _cca_columns(results)),
             *_known(results, "Congestion controls side by side, connections", _mixed_columns(results)),
             *_known(results, "UDP flows", _udp_columns(results)),
+            *_known(results, "What arrived, layer 2", [
+                Column("arrived_rate_l2", scope, scope.replace("_", " "))
+                for scope in results.scopes("arrived_rate_l2")[:MOST_FLOWS]]),
             *_known(results, "Repair of the chosen losses", [
                 Column(metric, scope, label) for scope in results.scopes("segments_sent_again")
                 for metric, label in RECOVERY_METRICS])]

@@ -15,23 +15,23 @@ SECOND_US = 1_000_000
 COUNTERS = ("sent_bytes", "sent_packets", "drops")
 
 
-def queue_samples(run: Run, link: str) -> pd.DataFrame | None:
-    """Samples of one link by time; None when the run has no queue samples.
+def queue_samples(run: Run, link: str, table: str = "queue") -> pd.DataFrame | None:
+    """Samples of one link by time; None when the run has no such table (edge_queue: of links that are no bottlenecks).
 
     AnalysisError when a cumulative counter runs backwards.
     """
-    queue = run.frame("queue")
+    queue = run.frame(table)
     if queue is None:
         return None
     samples = queue[queue["link"] == link].sort_values("t_us", kind="stable")
     if len(samples) < 2:
-        raise AnalysisError(f"{run.path / 'raw/queue.csv.gz'}: "
+        raise AnalysisError(f"{run.path / 'raw' / table}.csv.gz: "
                             f"{len(samples)} samples of link {link}, at least 2 are needed")
     for name in COUNTERS:
         steps = np.diff(samples[name].to_numpy())
         if (steps < 0).any():
             t_us = samples["t_us"].iloc[int(np.argmax(steps < 0)) + 1]
-            raise AnalysisError(f"{run.path / 'raw/queue.csv.gz'}: counter {name} of {link} "
+            raise AnalysisError(f"{run.path / 'raw' / table}.csv.gz: counter {name} of {link} "
                                 f"falls at t_us={t_us}")
     return samples
 

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What arrived at the hosts of flows where programs send, of which nobody else knows what they delivered."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis import series
+from analysis.metrics import Metric
+from analysis.runs import Run
+
+
+def compute(run: Run) -> list[Metric]:
+    """Bytes of layer 2 that the last link carried in the measurement interval / its length, for each flow of a run
+    with programs that has this link for itself.
+
+    With headers, retransmissions and acknowledgements of other flows' data, the same for QUIC and for TCP.
+    """
+    if not any(flow["transport"] == "program" for flow in run.flows):
+        return []
+    last = [flow["hops"][-1] for flow in run.flows]
+    found = []
+    for flow, link in zip(run.flows, last):
+        samples = series.queue_samples(run, link, "edge_queue") if last.count(link) == 1 else None
+        if samples is not None:
+            edges = np.array(run.interval, dtype=float)
+            found.append(Metric("arrived_rate_l2", f"flow_{flow['flow']}", "Mbit/s",
+                                float(series.throughput_mbps(samples, edges)[0])))
+    return found

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What arrived of flows, those of programs and those beside them."""
+import pathlib
+import types
+
+import pandas as pd
+import pytest
+
+from analysis.metrics import arrived
+from analysis.runs import Interval
+
+
+def a_run(*flows, samples=True):
+    """A run of 3 s whose links r_to_n1 and r_to_n2 carry 1 and 2 Mbit/s."""
+    table = pd.DataFrame([{"t_us": t_us, "link": link, "sent_bytes": t_us * rate // 8, "sent_packets": t_us // 1000,
+                           "drops": 0} for t_us in range(0, 3_000_001, 100_000)
+                          for link, rate in (("r_to_n1", 1), ("r_to_n2", 2))])
+    return types.SimpleNamespace(path=pathlib.Path("run"), interval=Interval(1_000_000, 3_000_000), flows=[
+        {"flow": number, "transport": transport, "hops": ["n3_to_r", link]}
+        for number, (transport, link) in enumerate(flows, start=1)], frame=lambda name: table if samples else None)
+
+
+def test_each_flow_has_what_its_last_link_carried():
+    found = arrived.compute(a_run(("program", "r_to_n1"), ("tcp", "r_to_n2")))
+    assert [(one.metric, one.scope, one.unit) for one in found] == [
+        ("arrived_rate_l2", "flow_1", "Mbit/s"), ("arrived_rate_l2", "flow_2", "Mbit/s")]
+    assert [one.value for one in found] == pytest.approx([1, 2])
+
+
+@pytest.mark.parametrize("flows, samples", [
+    ([("tcp", "r_to_n1")], True), ([("program", "r_to_n1"), ("tcp", "r_to_n1")], True),
+    ([("program", "r_to_n1")], False)])
+def test_nothing_is_said_of_others(flows, samples):
+    """Without programs, of links that flows share, without samples."""
+    assert arrived.compute(a_run(*flows, samples=samples)) == []

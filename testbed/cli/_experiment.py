@@ -115,7 +115,7 @@ class Asked:
         return experiment.Description(
             labels=labels, base=base.resolved(), engine=engine.name, kernel_spec=engine.options.get("kernel"),
             hz=engine.options.get("hz"), kernel_key=engine.kernel_key(),
-            command=command(arguments, engine.name, probes, [name for name in ("kernel", "hz")
+            command=command(arguments, engine.name, probes, [name for name in ("kernel", "hz", "ns3")
                                                              if name in engine.options]), axes=axes)
 
 

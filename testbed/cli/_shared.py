@@ -29,6 +29,8 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
                         help="where runs take place (default: %(default)s; see `testbed list engines`); `run` takes "
                         "several, separated by commas, and compares them")
     add_kernel_argument(parser)
+    parser.add_argument("--ns3", metavar="PATH", help="engine ns3: a built ns-3 tree, or the prefix that it was "
+                        "installed to (default: Debian's)")
     parser.add_argument("--no-confine", action="store_true",
                         help="let guests read all files that you may read, and not only the system's")
 
@@ -64,6 +66,8 @@ def engine_options(arguments: argparse.Namespace) -> dict[str, Any]:
         options["kernel"] = arguments.kernel = kernel.resolve(arguments.kernel, reporter())
     if arguments.hz is not None:
         options["hz"] = arguments.hz
+    if arguments.ns3 is not None:
+        options["ns3"] = arguments.ns3
     if arguments.no_confine:
         options["confine"] = False
     return options

@@ -41,6 +41,8 @@ def main(arguments: argparse.Namespace) -> int:
         arguments.kernel = before["kernel_spec"]
     if arguments.hz is None and isinstance(before.get("kernel_hz"), int):
         arguments.hz = before["kernel_hz"]
+    if arguments.ns3 is None and isinstance(before.get("ns3_path"), str):
+        arguments.ns3 = before["ns3_path"]
     arguments.engine = was.engine
     engine = engines.load(was.engine, _shared.engine_options(arguments))
     if engine.capabilities.clock == "real":

@@ -11,7 +11,7 @@ import pytest
 from conftest import FinishedRun, carry_out, small_scenario
 from testbed import engines, fidelity, scenario
 from testbed.derived import DamagedRun
-from testbed.engines.ns3 import build, ccas
+from testbed.engines.ns3 import build, ccas, installation
 from testbed.errors import EnvironmentProblem, RunFailed, UsageError
 
 PARKING_LOT = {
@@ -181,13 +181,44 @@ def test_a_driver_that_does_not_compile(cache, tmp_path, monkeypatch):
 
 
 def test_a_missing_package(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "_HEADERS", tmp_path)
+    monkeypatch.setattr(installation, "SYSTEM", tmp_path)
     problems = engines.load("ns3").problems()
     assert [(p.message, p.fix) for p in problems] == [("ns-3's library is missing", "apt-get install libns3-dev")]
 
 
+def test_an_installation_of_ones_own(cache, run_in, tmp_path):
+    """Debian's as links in a folder with a space in its name: the same bytes, from a driver of its own."""
+    own = tmp_path / "my ns-3"
+    (own / "include").mkdir(parents=True)
+    (own / "include" / "ns3").symlink_to("/usr/include/ns3")
+    (own / "lib").mkdir()
+    for library in installation.of(None).libraries:
+        (own / "lib" / library.name).symlink_to(library)
+    (tmp_path / "s.yaml").write_text(json.dumps(small_scenario()))
+    engine = engines.load("ns3", {"ns3": str(own)})
+    engine.prepare(lambda text: None)
+    finished = carry_out(scenario.expand(str(tmp_path / "s.yaml"), {}, False, []), engine, "reno", 1, tmp_path)
+    assert finished.error is None
+    environment = finished.json("environment.json")
+    assert environment["ns3_path"] == str(own) and environment["kernel_key"].endswith(environment["ns3_sha256"][:12])
+    usual = run_in("ns3", small_scenario())
+    assert finished.json("run.json")["raw_sha256"] == usual.json("run.json")["raw_sha256"]
+
+
+def test_libraries_that_are_none(cache, tmp_path):
+    own = tmp_path / "ns3"
+    (own / "include").mkdir(parents=True)
+    (own / "include" / "ns3").symlink_to("/usr/include/ns3")
+    (own / "lib").mkdir()
+    for library in installation.of(None).libraries:
+        (own / "lib" / library.name).write_text("no library")
+    (tmp_path / "driver.cc").write_text("int main() {}\n")
+    with pytest.raises(EnvironmentProblem, match="^the ns-3 driver does not compile: .*"):
+        engines.load("ns3", {"ns3": str(own)}).prepare(lambda text: None)
+
+
 def fake_driver(cache, script):
-    driver = build.driver()
+    driver = build.driver(installation.of(None))
     driver.parent.mkdir(parents=True)
     driver.write_text(f"#!/bin/sh\n{script}\n")
     os.chmod(driver, stat.S_IRWXU)

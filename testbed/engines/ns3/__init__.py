@@ -6,6 +6,7 @@ its orders at run time. It leaves CSV files, of which the raw tables are made.
 """
 from __future__ import annotations
 
+import functools
 import hashlib
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -13,8 +14,8 @@ from typing import Any
 
 from testbed import PROJECT_DIR
 from testbed.engines.base import Capabilities, Problem, Report
-from testbed.engines.ns3 import build, ccas, driver_orders
-from testbed.errors import EnvironmentProblem
+from testbed.engines.ns3 import build, ccas, driver_orders, installation
+from testbed.engines.ns3.installation import Installation
 from testbed.plan import Plan
 from testbed.probes import sojourn
 from testbed.simulators.engine import SimulatorEngine
@@ -31,32 +32,35 @@ class Engine(SimulatorEngine):
     SYSCTLS = ccas.SYSCTLS
     MODULES = {"tcp_libra": (build.SOURCES / "libra.h", PROJECT_DIR / "kernel-modules" / "tcp_libra" / "libra_math.h")}
 
+    OPTIONS = ("ns3",)
+
+    @functools.cached_property
+    def _ns3(self) -> Installation:
+        return installation.of(self.options.get("ns3"))
+
     def problems(self) -> list[Problem]:
-        return build.problems()
+        return build.problems(self.options.get("ns3"))
 
     def prepare(self, report: Report) -> None:
-        build.ensure(report)
+        build.ensure(self._ns3, report)
 
     def find(self) -> bool:
-        return not self.problems() and build.driver().exists()
+        return not self.problems() and build.driver(self._ns3).exists()
 
     def state(self) -> str:
-        return f"ns-3.{self._version()[1]}" + ("" if self.find() else "; the first run compiles the driver")
+        return f"ns-3.{self._ns3.version[1]}" + ("" if self.find() else "; the first run compiles the driver")
 
     def kernel_key(self) -> str:
-        return build.key()
+        return build.key(self._ns3)
 
     def environment(self) -> Json:
-        return {"simulator": f"ns-3.{self._version()[1]}", "kernel_key": build.key()}
+        found = {"simulator": f"ns-3.{self._ns3.version[1]}", "kernel_key": self.kernel_key()}
+        if self.options.get("ns3") is None:
+            return found
+        return {**found, "ns3_path": str(self._ns3.path), "ns3_sha256": self._ns3.sha256}
 
     def code_sha256(self) -> str:
-        return hashlib.sha256(f"{super().code_sha256()} {build.key()}".encode()).hexdigest()
-
-    def _version(self) -> tuple[int, int]:
-        version = build.version()
-        if version is None:
-            raise EnvironmentProblem("ns-3's library is missing (apt-get install libns3-dev)")
-        return version
+        return hashlib.sha256(f"{super().code_sha256()} {self.kernel_key()}".encode()).hexdigest()
 
     def congestion_controls(self) -> Sequence[str]:
         return sorted(ccas.ALGORITHMS)
@@ -65,10 +69,10 @@ class Engine(SimulatorEngine):
         return ccas.parameters(kernel_cca)
 
     def command(self) -> list[str]:
-        return [str(build.ensure(lambda text: None))]
+        return [str(build.ensure(self._ns3, lambda text: None))]
 
     def order_text(self, plan: Plan, work: Work, parts: Json) -> str:
-        return driver_orders.text(plan, work, parts, self._version())
+        return driver_orders.text(plan, work, parts, self._ns3.version)
 
     def collect(self, plan: Plan, prepared: Json, work: Work, work_dir: pathlib.Path, raw_dir: pathlib.Path) -> None:
         super().collect(plan, prepared, work, work_dir, raw_dir)

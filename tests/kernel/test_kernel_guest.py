@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The guest kernel itself: floating point across processes, and modules built against it."""
-import pathlib
-import signal
-import subprocess
-
 import pytest
 
-import float_guest
+import float_runs
 import kernel
-
-HERE = pathlib.Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -19,38 +13,7 @@ def built():
 
 def test_floating_point_survives_switches_and_signals(built, tmp_path):
     """kernel/patches/speed/0001 leaves FP registers in the traced process: none may get mixed up."""
-    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    expected = [float_guest.work(seed).hex() for seed in range(1, 5)]
-    signal.signal(signal.SIGUSR1, before)
-    done = subprocess.run(
-        [
-            "setarch",
-            "-R",
-            str(built.program),
-            "mem=128M",
-            "root=none",
-            "rootfstype=hostfs",
-            "rootflags=/",
-            "ro",
-            "time-travel=inf-cpu",
-            "quiet",
-            "con=null",
-            "con0=null,fd:2",
-            f"uml_dir={tmp_path}",
-            "umid=float",
-            "init=/usr/bin/python3",
-            "--",
-            "-I",
-            "-S",
-            str(HERE / "float_guest.py"),
-        ],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("sums ")]
-    assert lines and lines[0].split()[1:] == expected
+    assert float_runs.sums(built, tmp_path) == float_runs.expected_sums()
 
 
 def _module(folder, source):

@@ -5,13 +5,12 @@ import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 
 import pytest
 
-import float_guest
+import float_runs
 import kernel
 from kernel import source
 from small_runs import small_scenario
@@ -63,40 +62,9 @@ def test_every_patch_for_speed_fits(built):
 
 
 def test_floating_point_survives_switches_and_signals(built, tmp_path):
-    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    expected = [float_guest.work(seed).hex() for seed in range(1, 5)]
-    signal.signal(signal.SIGUSR1, before)
-    for mode in [["seccomp=off"], ["seccomp=on"]] if "seccomp" in built.features else [[]]:
-        done = subprocess.run(
-            [
-                "setarch",
-                "-R",
-                str(built.program),
-                "mem=128M",
-                "root=none",
-                "rootfstype=hostfs",
-                "rootflags=/",
-                "ro",
-                "time-travel=inf-cpu",
-                "quiet",
-                *mode,
-                "con=null",
-                "con0=null,fd:2",
-                f"uml_dir={tmp_path}",
-                "umid=float",
-                "init=/usr/bin/python3",
-                "--",
-                "-I",
-                "-S",
-                float_guest.__file__,
-            ],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("sums ")]
-        assert lines and lines[0].split()[1:] == expected, mode
+    expected = float_runs.expected_sums()
+    for mode in (["seccomp=off"], ["seccomp=on"]) if "seccomp" in built.features else ([],):
+        assert float_runs.sums(built, tmp_path, *mode) == expected, mode
 
 
 def test_seccomp_and_ptrace_give_the_same_bytes(engine, built, run_scenario, monkeypatch):

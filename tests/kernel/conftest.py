@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs in virtual time: every number they give is exact, so the tests assert exact numbers."""
+import functools
 import json
 import os
 
@@ -34,8 +35,18 @@ def engine():
 
 
 @pytest.fixture(scope="session")
-def run_scenario(engine, tmp_path_factory):
+def run_with(tmp_path_factory):
+    """run_with(engine) -> run_scenario with this engine."""
+    return functools.partial(_run_scenario, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def run_scenario(run_with, engine):
     """run_scenario(tree or YAML, cca, seed) -> FinishedRun; cca: as --cca takes it. A run that fails is an error."""
+    return run_with(engine)
+
+
+def _run_scenario(tmp_path_factory, engine):
     def carry_out(tree, cca="cubic", seed=1) -> FinishedRun:
         folder = tmp_path_factory.mktemp("run")
         (folder / "small.yaml").write_text(tree if isinstance(tree, str) else yaml.safe_dump(tree))

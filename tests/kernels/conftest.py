@@ -23,6 +23,7 @@ _description = importlib.util.spec_from_file_location("default_kernel_conftest",
 _default = importlib.util.module_from_spec(_description)
 _description.loader.exec_module(_default)
 run_scenario = _default.run_scenario
+run_with = _default.run_with
 greedy_run = _default.greedy_run
 
 

@@ -7,6 +7,12 @@ from testbed import engines
 
 
 @pytest.fixture(scope="session")
+def run_scenario(run_with, engine):
+    """One of this file's own: the others' has their engine."""
+    return run_with(engine)
+
+
+@pytest.fixture(scope="session")
 def engine():
     """The uml engine with that kernel."""
     ready = engines.load("uml", {"hz": 250})

@@ -13,7 +13,7 @@ Kernels have 1000 jiffies per second unless `ensure` and `find` are told otherwi
 linux-source package of, `newest` (resolve() says which that is today), or the path of a kernel
 tree or tarball.
 """
-from kernel.build import HZ, USUAL_HZ, Kernel, ensure, find
+from kernel.build import HZ, USUAL_HZ, Kernel, ensure, find, write_given
 from kernel.headers import Headers
 from kernel.modules import (Module, ModuleError, build as build_module, build_for as build_module_for,
                             find as find_module)
@@ -22,4 +22,4 @@ from kernel.source import KernelError, missing_tools, resolve
 from kernel.trial import TrialError
 
 __all__ = ["HZ", "USUAL_HZ", "Headers", "Kernel", "KernelError", "Module", "ModuleError", "TrialError", "build_module",
-           "build_module_for", "ensure", "find", "find_module", "missing_tools", "prune", "resolve"]
+           "build_module_for", "ensure", "find", "find_module", "missing_tools", "prune", "resolve", "write_given"]

@@ -61,7 +61,13 @@ class Kernel:
 
 
 def find(spec: str | None = None, hz: int = USUAL_HZ) -> Kernel | None:
-    """The built kernel for `spec` with so many jiffies per second if it is in the cache, else None."""
+    """The built kernel for `spec` with so many jiffies per second if it is in the cache, else None.
+
+    A cache with kernels/given.json has one kernel, built elsewhere: it is that, whatever the spec.
+    """
+    given = _given()
+    if given:
+        return given
     try:
         name, identity = sources.identify(spec)
         return _load(build_dir(spec, identity, hz), name)
@@ -74,7 +80,7 @@ def ensure(spec: str | None = None, report: Report = print, hz: int = USUAL_HZ) 
 
     report(text) is called with what is being done; hz: jiffies per second, one of HZ.
     """
-    spec = sources.resolve(spec, report)
+    spec = spec if _given() else sources.resolve(spec, report)
     built = find(spec, hz)
     if built:
         _note_use(built)
@@ -157,6 +163,21 @@ def _load(build_dir: pathlib.Path, name: str) -> Kernel | None:
                   release=facts["release"], source=name, key=build_dir.name,
                   config_sha256=facts["config_sha256"], congestion_controls=tuple(facts["congestion_controls"]),
                   features=frozenset(facts["features"]), hz=hz_of(facts))
+
+
+def write_given(built: Kernel, path: pathlib.Path) -> None:
+    """The given.json of a cache that is to have this kernel only."""
+    path.write_text(json.dumps({"key": built.key, "source": built.source}), encoding="utf-8")
+
+
+def _given() -> Kernel | None:
+    """The one kernel of a cache that was given it."""
+    folder = sources.cache_dir() / "kernels"
+    try:
+        given = json.loads((folder / "given.json").read_text(encoding="utf-8"))
+        return _load(folder / given["key"], given["source"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _note_use(built: Kernel) -> None:

@@ -19,10 +19,11 @@ import shutil
 import socket
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from testbed.errors import TestbedError
+from testbed.errors import RunFailed, TestbedError
 from testbed.files import hash_raw, write_json, write_text
 
 SCHEMA = 2
@@ -46,6 +47,15 @@ def read_record(run_dir: pathlib.Path) -> Json | None:
     except (OSError, ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) and record.get("schema") == SCHEMA else None
+
+
+def plan_of(run_dir: pathlib.Path) -> Json:
+    """plan.json of a run as it stands there, {} if there is none that can be read."""
+    try:
+        found = json.loads((run_dir / "plan.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class Store:
@@ -112,12 +122,35 @@ class Store:
         From here on nothing changes what is in raw/, whatever becomes of verdict and metrics. A run that
         failed takes its place, too, unless there is a finished one.
         """
-        final = self.run_dir(run_id)
         if record["status"] == "finished":
             record["raw_files_sha256"], record["raw_sha256"] = hash_raw(partial)
         elif self.finished(run_id):
-            return final
+            return self.run_dir(run_id)
         write_json(partial / "run.json", record)
+        return self._put_in_place(partial, run_id)
+
+    def adopt(self, partial: pathlib.Path, run_id: str) -> pathlib.Path:
+        """Put a run that was sealed elsewhere in its place; returns that.
+
+        RunFailed if it is not the run, or its raw data is not what was sealed. As `seal`, a failed run never replaces
+        a finished one.
+        """
+        record = read_record(partial)
+        if record is None or record.get("id") != run_id or plan_of(partial).get("id") != run_id:
+            raise RunFailed(f"what came is not run {run_id}")
+        if record.get("status") == "finished":
+            try:
+                sound = hash_raw(partial) == (record.get("raw_files_sha256"), record.get("raw_sha256"))
+            except (OSError, EOFError, zlib.error):
+                sound = False
+            if not sound:
+                raise RunFailed(f"run {run_id}: the raw data that came is not what was sealed")
+        elif self.finished(run_id):
+            return self.run_dir(run_id)
+        return self._put_in_place(partial, run_id)
+
+    def _put_in_place(self, partial: pathlib.Path, run_id: str) -> pathlib.Path:
+        final = self.run_dir(run_id)
         old = self.runs / f".old-{run_id}-{_me()}"
         if final.exists() or final.is_symlink():
             os.rename(final, old)

@@ -39,7 +39,7 @@ class Asked:
         self.subjects = ccas.parse(arguments.cca if arguments.cca is not None else ",".join(self.first.default_ccas))
         self.seeds = _runs.seeds(arguments.seeds or str(self.first.default_seeds))
         _precision.check(arguments, self.seeds)
-        self.executor = executors.load(arguments.executor)
+        self.executor = executors.choose(arguments.executor, arguments.cluster)
 
     def _expand(self, probes: list[str]) -> list[tuple[campaign.Point, scenario.Scenario]]:
         return scenario.expand(*self._selected(probes), sweeps=self.arguments.sweeps)

@@ -45,8 +45,10 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_execution_arguments(parser: argparse.ArgumentParser) -> None:
     _shared.add_engine_arguments(parser)
-    parser.add_argument("--executor", default=executors.DEFAULT,
-                        help="who carries the runs out (default: local, on this machine)")
+    parser.add_argument("--executor",
+                        help=f"who carries the runs out (default: {executors.DEFAULT}, on this machine)")
+    parser.add_argument("--cluster", metavar="WHERE", help="let Dask carry the runs out: local[:N] starts N workers, "
+                        "tcp://scheduler:8786 takes those of a cluster (docs/clusters.md)")
     parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
     parser.add_argument("--again", action="store_true", help="repeat runs that are already there")
 

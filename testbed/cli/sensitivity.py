@@ -57,7 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
     if len(subjects) < 2:
         raise UsageError("--cca: two congestion controls or more are needed to compare")
     seeds = _runs.seeds(arguments.seeds or str(QUICK_SEEDS if arguments.quick else SEEDS))
-    executor_class = executors.load(arguments.executor)
+    executor_class = executors.choose(arguments.executor, arguments.cluster)
     engine = engines.load(arguments.engine, options)
     variations, left_out = base.variations(chosen)
     ready = _runs.prepare(engine, subjects)

@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Executors: where the runs of an experiment are carried out, and how many at a time.
 
-An executor is a file here with a class `Executor(ExecutorBase)`, found by listing.
+An executor is a file or folder here with a class `Executor(ExecutorBase)`, found by listing.
 """
 from __future__ import annotations
 
+import functools
 import importlib
 import pathlib
+from collections.abc import Callable
 
 from testbed.errors import UsageError
 from testbed.executors.base import ExecutorBase
 
 DEFAULT = "local"
+_SUPPORT = {"__init__", "base"}
 
 
 def names() -> list[str]:
     """Names of all executors."""
-    return sorted({path.stem for path in pathlib.Path(__file__).parent.glob("[a-z]*.py")} - {"base"})
+    here = pathlib.Path(__file__).parent
+    files = {path.stem for path in here.glob("[a-z]*.py")} | {path.parent.name for path in here.glob("*/__init__.py")}
+    return sorted(files - _SUPPORT)
 
 
 def load(name: str) -> type[ExecutorBase]:
@@ -25,3 +30,15 @@ def load(name: str) -> type[ExecutorBase]:
         raise UsageError(f"no executor {name!r}; there are: {', '.join(names())}")
     found: type[ExecutorBase] = importlib.import_module(f"testbed.executors.{name}").Executor
     return found
+
+
+def choose(name: str | None, cluster: str | None) -> Callable[..., ExecutorBase]:
+    """What makes the executor that --executor and --cluster ask for, of engine, store and jobs at a time."""
+    if cluster is None:
+        if name == "cluster":
+            raise UsageError("--executor cluster: which one? --cluster local or --cluster tcp://scheduler:8786 says it")
+        return load(name or DEFAULT)
+    if name not in (None, "cluster"):
+        raise UsageError(f"--executor {name} with --cluster: one of them expected")
+    from testbed.executors import cluster as executor
+    return functools.partial(executor.Executor, where=executor.parse(cluster))

@@ -2,26 +2,19 @@
 """Runs on this machine: each in a process of its own, pinned to a CPU, as many at a time as there are CPUs."""
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import pathlib
-import shutil
-import signal
-import sys
-import traceback
 from collections.abc import Sequence
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
 from testbed.engines.base import EngineBase
-from testbed.executors import _cpus
+from testbed.executors import _cpus, _processes
 from testbed.executors.base import ExecutorBase, Listener
-from testbed.run import Job, Outcome, execute
+from testbed.run import Job, Outcome
 from testbed.store import Store
-
-_PR_SET_PDEATHSIG = 1
 
 
 class _Worker(NamedTuple):
@@ -91,33 +84,6 @@ class Executor(ExecutorBase):
         def tell(phase: str, t_us: int) -> None:
             mouth.send((phase, t_us))
 
-        _die_with_parent()
+        _processes.die_with_parent()
         os.sched_setaffinity(0, {cpu})
-        try:
-            outcome = execute(job, self._engine, self._store, shared_dir, cpu, tell)
-        except OSError as problem:
-            reason = f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
-            outcome = Outcome(job.plan.id, error=f"{reason}{_room_left(self._store.runs)}")
-        except Exception:
-            outcome = Outcome(job.plan.id, error="a bug in the testbed:\n" + traceback.format_exc())
-        mouth.send(outcome)
-
-
-def _room_left(folder: pathlib.Path) -> str:
-    try:
-        free = shutil.disk_usage(folder).free
-    except OSError:
-        return ""
-    return f" ({free >> 20} MB are free there)" if free < 1 << 28 else ""
-
-
-def _die_with_parent() -> None:
-    """A worker ends, cleaning up, when the testbed is interrupted, terminated or killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def end(*_signal: object) -> None:
-        sys.exit(143)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        mouth.send(_processes.carry_out(job, self._engine, self._store, shared_dir, cpu, tell))

@@ -29,6 +29,20 @@ def test_same_seed_same_bytes(run_scenario, first):
     assert again["raw_sha256"] == first["raw_sha256"]
 
 
+def test_same_bytes_from_a_worker_of_a_cluster(engine, first, tmp_path):
+    """It has a cache of its own with the kernel that the client gave it."""
+    pytest.importorskip("distributed")
+    (tmp_path / "scenario.yaml").write_text(yaml.safe_dump(LOSSY))
+    command = [PROJECT / "bin/testbed", "run", tmp_path / "scenario.yaml", "--cca", "cubic", "--no-report", "--cluster",
+               "local:1", "--seeds", "1", *(["--kernel", engine.options["kernel"]] if "kernel" in engine.options else [])]
+    done = subprocess.run(command, env={**os.environ, "TESTBED_RESULTS": str(tmp_path / "results")},
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made, = (tmp_path / "results").glob("runs/*/run.json")
+    assert {key: json.loads(made.read_text())[key] for key in ("id", "raw_files_sha256")} == {
+        key: first[key] for key in ("id", "raw_files_sha256")}
+
+
 def test_other_seed_other_losses(run_scenario, first):
     other = run_scenario(LOSSY, seed=2).json("run.json")
     assert other["raw_files_sha256"]["queue.csv.gz"] != first["raw_files_sha256"]["queue.csv.gz"]

@@ -30,7 +30,7 @@ _Send = Callable[[dict[str, Any]], None]
 
 def main() -> None:
     """Carry out the one request that comes."""
-    from testbed.engines.vagrant import archive
+    from testbed import archive
     from testbed.errors import TestbedError
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)                                   # what anything else prints is no part of the conversation
@@ -102,7 +102,7 @@ _DO: dict[str, Callable[[dict[str, Any], pathlib.Path, _Send], dict[str, Any]]] 
 
 
 def _reply(out: IO[bytes], answer: dict[str, Any], folder: pathlib.Path) -> None:
-    from testbed.engines.vagrant import archive
+    from testbed import archive
     with tempfile.TemporaryFile(dir=_ROOT) as file:
         if folder.is_dir():
             archive.pack(folder, file)

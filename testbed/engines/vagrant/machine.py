@@ -12,9 +12,8 @@ import subprocess
 import tempfile
 from typing import IO, Any
 
-from testbed import PROJECT_DIR, engines
+from testbed import PROJECT_DIR, archive, engines
 from testbed.engines.base import OnProgress, Problem, Report
-from testbed.engines.vagrant import archive
 from testbed.errors import EnvironmentProblem, RunFailed
 
 #: where Vagrantfile puts the project

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from testbed import PROJECT_DIR, cli, engines
-from testbed.engines.vagrant import archive, machine
+from testbed import PROJECT_DIR, archive, cli, engines
+from testbed.engines.vagrant import machine
 from testbed.errors import RunFailed
 
 HERE = pathlib.Path(__file__).parent

@@ -21,9 +21,11 @@ def pack(folder: pathlib.Path, stream: IO[bytes]) -> None:
             tar.add(path, arcname=path.name)
 
 
-def unpack(stream: IO[bytes], folder: pathlib.Path) -> None:
-    """Fill a new folder. BadArchive for anything but files and folders inside of it; owners and modes are ours."""
+def unpack(stream: IO[bytes], folder: pathlib.Path, most_bytes: int | None = None) -> None:
+    """Fill a new folder. BadArchive for anything but files and folders inside of it, or more than most_bytes in all;
+    owners and modes are ours."""
     folder.mkdir(parents=True)
+    total = 0
     try:
         with tarfile.open(fileobj=stream, mode="r|") as tar:
             for number, member in enumerate(tar):
@@ -34,6 +36,9 @@ def unpack(stream: IO[bytes], folder: pathlib.Path) -> None:
                 if member.isdir():
                     target.mkdir(parents=True, exist_ok=True)
                 elif member.isreg():
+                    total += member.size
+                    if most_bytes is not None and total > most_bytes:
+                        raise BadArchive(f"more than {most_bytes} bytes")
                     target.parent.mkdir(parents=True, exist_ok=True)
                     content = tar.extractfile(member)
                     assert content is not None

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Offer this machine's CPUs to a Dask cluster, for `testbed run ... --cluster tcp://scheduler:8786`.
+
+  /usr/bin/python3 -m distributed.cli.dask_scheduler --port 8786      on one machine of a trusted network
+  bin/testbed worker tcp://scheduler:8786           on each machine with this checkout and its packages
+
+It is Dask's own worker with this checkout on its path, a thread for each run, and CPUs and memory declared so that
+each run has a CPU and room for its guest. Whoever reaches the scheduler can run code here: docs/clusters.md.
+"""
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+
+from testbed import PROJECT_DIR
+from testbed.cli import _shared
+from testbed.errors import EnvironmentProblem
+
+HELP = "carry out runs of a Dask cluster"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("scheduler", help="its address, such as tcp://scheduler:8786")
+    parser.add_argument("--jobs", type=_shared.positive, metavar="N",
+                        help="runs at a time (default: one per CPU, fewer where there is no memory for that)")
+    parser.add_argument("--scratch", metavar="FOLDER", help="where runs are kept until the client has them (default: "
+                        "where Dask has it)")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from testbed.executors import cluster
+    where = cluster.parse(arguments.scheduler)
+    if importlib.util.find_spec("distributed") is None:
+        raise EnvironmentProblem(cluster.MISSING)
+    memory_mb = cluster.memory_mb()
+    jobs = arguments.jobs or max(1, min(len(os.sched_getaffinity(0)), memory_mb // cluster.RUN_MEMORY_MB))
+    if memory_mb < jobs * cluster.RUN_MEMORY_MB:
+        raise EnvironmentProblem(f"{memory_mb} MB of memory are available, {jobs} runs need "
+                                 f"{jobs * cluster.RUN_MEMORY_MB}; --jobs, please")
+    words = [sys.executable, "-s", "-m", "distributed.cli.dask_worker", where, "--nthreads", str(jobs),
+             "--nworkers", "1", "--memory-limit", "0", "--no-dashboard", "--resources",
+             f"{cluster.CPU}={jobs} {cluster.MEMORY_MB}={memory_mb}"]
+    if arguments.scratch:
+        words += ["--local-directory", arguments.scratch]
+    os.chdir("/")           # -m looks for modules in the current folder
+    os.execve(sys.executable, words, {**os.environ, "PYTHONPATH": str(PROJECT_DIR)})

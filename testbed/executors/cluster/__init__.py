@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs on a Dask cluster: workers started here (`local:N`), or those of a scheduler (`tcp://host:8786`).
+
+Each job has a thread here, which claims the run, submits it, fetches what came of it, verifies it and puts it in its
+place. Dask decides which worker carries it out, and does so again elsewhere when a worker is lost (docs/clusters.md).
+"""
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import functools
+import importlib.util
+import logging
+import os
+import pathlib
+import queue
+import re
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from testbed.engines.base import EngineBase
+from testbed.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.executors.base import ExecutorBase, Listener
+from testbed.executors.cluster.baggage import Baggage
+from testbed.executors.cluster.delivery import Courier, Gone
+from testbed.run import Job, Outcome
+from testbed.store import Store
+
+#: what a run takes of a worker: a CPU, and room for its guest and what collects its data
+CPU, MEMORY_MB = "testbed_cpu", "testbed_memory_mb"
+RUN_MEMORY_MB = 1280
+_CONNECT_S = 10
+#: jobs under way for each CPU of the cluster: the next one is there when a worker is free
+_AHEAD = 2
+_MOST_THREADS = 256
+MISSING = "--cluster: Python's module distributed is missing: apt-get install python3-distributed python3-cryptography"
+
+
+def parse(where: str) -> str:
+    """`local`, `local:N` or a scheduler's address, checked. UsageError if it is none of them."""
+    if re.fullmatch(r"local(:[1-9]\d{0,2})?|(tcp|tls)://[^\s/:]+:\d{1,5}", where):
+        return where
+    raise UsageError(f"--cluster {where}: local, local:N, tcp://host:port or tls://host:port expected")
+
+
+class Executor(ExecutorBase):
+    """Gives jobs to the workers of a cluster."""
+
+    def __init__(self, engine: EngineBase, store: Store, jobs_at_a_time: int | None, where: str = "local") -> None:
+        self._engine, self._store, self._most, self._where = engine, store, jobs_at_a_time, where
+
+    def run(self, jobs: Sequence[Job], listener: Listener) -> None:
+        if not jobs:
+            return
+        events: queue.Queue[Callable[[], None]] = queue.Queue()
+        with self._store.shared_folder() as scratch, _connected(self._where, self._most, scratch) as client:
+            topic = f"testbed-{uuid.uuid4().hex[:12]}"
+            baggage = Baggage(self._engine, scratch)
+            numbers = {job.plan.id: number for number, job in enumerate(jobs)}
+            shown = _Shown(listener, events)
+            client.subscribe_topic(topic, functools.partial(_heard, numbers, shown))
+            couriers = Courier(client, self._engine, self._store, baggage, topic, {CPU: 1, MEMORY_MB: RUN_MEMORY_MB})
+            threads = min(self._most or _AHEAD * _cpus(client), len(jobs), _MOST_THREADS)
+            with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+                try:
+                    waiting = {pool.submit(couriers.carry_out, job): number for number, job in enumerate(jobs)}
+                    while waiting:
+                        with contextlib.suppress(queue.Empty):
+                            events.get(timeout=0.1)()
+                            continue
+                        for future in [future for future in waiting if future.done()]:
+                            shown.ended(waiting.pop(future), future.result())
+                except Gone as problem:
+                    raise RunFailed(f"{problem}; finished runs are kept, the same command goes on from here") from None
+                finally:
+                    couriers.stop.set()
+                    pool.shutdown(wait=True, cancel_futures=True)
+            while not events.empty():
+                events.get()()
+
+
+class _Shown:
+    """Tells the listener what happens, in its own thread and in order: a run that ends has begun."""
+
+    def __init__(self, listener: Listener, events: queue.Queue[Callable[[], None]]) -> None:
+        self._listener, self._events = listener, events
+        self._begun: set[int] = set()
+        self._ended: set[int] = set()
+
+    def heard(self, number: int, phase: str, t_us: int) -> None:
+        """From any thread."""
+        self._events.put(lambda: self._progress(number, phase, t_us))
+
+    def ended(self, number: int, outcome: Outcome) -> None:
+        self._begin(number)
+        self._ended.add(number)
+        self._listener.ended(number, outcome)
+
+    def _progress(self, number: int, phase: str, t_us: int) -> None:
+        if number not in self._ended:           # news may come late
+            self._begin(number)
+            self._listener.progress(number, phase, t_us)
+
+    def _begin(self, number: int) -> None:
+        if number not in self._begun:
+            self._begun.add(number)
+            self._listener.started(number)
+
+
+def _heard(numbers: dict[str, int], shown: _Shown, event: Any) -> None:
+    """What a worker tells of a run."""
+    news = event[1] if isinstance(event, (tuple, list)) and len(event) == 2 else None
+    if isinstance(news, dict) and news.get("id") in numbers:
+        shown.heard(numbers[news["id"]], str(news.get("phase")), int(news.get("t_us") or 0))
+
+
+@contextlib.contextmanager
+def _connected(where: str, jobs_at_a_time: int | None, scratch: pathlib.Path) -> Iterator[Any]:
+    """A client of the cluster. EnvironmentProblem if there is none, or it has no workers for us."""
+    try:
+        import distributed
+    except ImportError:
+        raise EnvironmentProblem(MISSING) from None
+    _quiet()
+    with contextlib.ExitStack() as stack:
+        if where.startswith("local"):
+            # of the user's own scratch: others cannot look into it, and it goes with the command
+            folder = tempfile.mkdtemp(prefix="workers-", dir=scratch)
+            count = int(where.partition(":")[2] or jobs_at_a_time or len(os.sched_getaffinity(0)))
+            cluster = stack.enter_context(_local(count, folder))
+            client = stack.enter_context(distributed.Client(cluster))
+        else:
+            try:
+                client = stack.enter_context(distributed.Client(where, timeout=_CONNECT_S, name="testbed"))
+            except (OSError, TimeoutError, ValueError, TypeError) as problem:
+                reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+                raise EnvironmentProblem(f"--cluster {where}: no scheduler answers: {reason[:200]}") from None
+        _check(where, client)
+        if "dashboard" in client.scheduler_info().get("services", {}):
+            print(f"dashboard: {_dashboard(client)}", file=sys.stderr)
+        yield client
+
+
+def _local(count: int, folder: str) -> Any:
+    """Workers in processes of their own. What they say to each other is encrypted: nobody else here can join in."""
+    import distributed
+    each_mb = memory_mb() // count
+    if each_mb < RUN_MEMORY_MB:
+        raise EnvironmentProblem(f"--cluster local:{count}: {each_mb} MB of memory for each worker, a run needs "
+                                 f"{RUN_MEMORY_MB}; fewer workers, please")
+    try:
+        security = distributed.Security.temporary()
+    except ImportError:
+        raise EnvironmentProblem(MISSING) from None
+    return distributed.LocalCluster(
+        n_workers=count, threads_per_worker=1, processes=True, security=security, host="127.0.0.1",
+        dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL, local_directory=folder,
+        memory_limit=0, resources={CPU: 1, MEMORY_MB: each_mb})
+
+
+def _quiet() -> None:
+    """What Dask logs of workers that come and go is no news: lost runs are told as such."""
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _dashboard(client: Any) -> str:
+    """Where a browser sees the workers. Dask's charts need bokeh, its plain pages do not."""
+    link = str(client.dashboard_link)
+    return link if importlib.util.find_spec("bokeh") else link.removesuffix("/status") + "/info/main/workers.html"
+
+
+def memory_mb() -> int:
+    """What the machine can give at this moment."""
+    for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) // 1024
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+
+
+def _check(where: str, client: Any) -> None:
+    """EnvironmentProblem unless some worker has room for a run."""
+    workers = client.scheduler_info()["workers"]
+    room = [worker for worker in workers.values()
+            if worker["resources"].get(CPU, 0) >= 1 and worker["resources"].get(MEMORY_MB, 0) >= RUN_MEMORY_MB]
+    if not room:
+        raise EnvironmentProblem(
+            f"--cluster {where}: " + (f"none of its {len(workers)} workers offers {CPU} and {RUN_MEMORY_MB} of "
+                                      f"{MEMORY_MB}" if workers else "it has no workers")
+            + f"; start some with `bin/testbed worker {where}`")
+
+
+def _cpus(client: Any) -> int:
+    return max(1, int(sum(worker["resources"].get(CPU, 0) for worker in client.scheduler_info()["workers"].values())))

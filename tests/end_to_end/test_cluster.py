@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs on Dask clusters: whatever is killed, each run is there once, with the bytes it has everywhere."""
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+distributed = pytest.importorskip("distributed")
+
+# Debian 12's Dask and tornado
+pytestmark = pytest.mark.filterwarnings("ignore:make_current is deprecated:DeprecationWarning")
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+_CODE = ("analysis", "bin", "ccas", "kernel", "scenarios", "testbed", "topologies", "traffic")
+_SCENARIO = """name: c
+topology: {kind: dumbbell, central: {rate: 10 Mbit/s, delay: 10 ms, queue: {limit: 50}}, edge: {rate: 100 Mbit/s},
+           left_delays: [0 ms], right_delays: [0 ms]}
+traffic: {kind: greedy, tool: sockets, paths: [n2->n1]}
+timing: {warmup: 1 s, test: 5 s}
+probes: {queue: {interval: 100 ms}}
+"""
+SEEDS = 4
+
+
+def copy_of_the_project(folder: pathlib.Path) -> pathlib.Path:
+    for name in _CODE:
+        shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copyfile(PROJECT / "tests/unit/engines/toy_engine.py", folder / "testbed/engines/toy.py")
+    shutil.copyfile(PROJECT / "tests/end_to_end/waiting_engine.py", folder / "testbed/engines/waiting.py")
+    (folder / "scenarios/c.yaml").write_text(_SCENARIO)
+    return folder
+
+
+class Place:
+    """A checkout with the waiting engine; commands and workers of it."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder, self.calls, self.hold = folder, folder / "calls", folder / "hold"
+        self.calls.touch()
+        self.code = copy_of_the_project(folder / "code")
+
+    def start(self, *words: str, results: str = "results", code: pathlib.Path | None = None,
+              home: str = "") -> subprocess.Popen[str]:
+        environment = {**os.environ, "TESTBED_RESULTS": str(self.folder / results), "TOY_CALLS": str(self.calls),
+                       "TOY_HOLD": str(self.hold), "PYTHONDONTWRITEBYTECODE": "1"}
+        if home:
+            environment.update(HOME=str(self.folder / home), TESTBED_CACHE=str(self.folder / home / "cache"))
+        return subprocess.Popen([(code or self.code) / "bin/testbed", *words], env=environment, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def run(self, cluster: str | None, results: str = "results", seeds: int = SEEDS) -> subprocess.Popen[str]:
+        return self.start("run", "c", "--engine", "waiting", "--cca", "reno", "--seeds", str(seeds), "--no-report",
+                          *(["--cluster", cluster] if cluster else []), results=results)
+
+    def begun(self, count: int) -> list[tuple[int, int, int]]:
+        """The runs that have begun, once there are that many: seed, process, worker."""
+        def lines() -> list[str]:
+            return self.calls.read_text().splitlines()
+        wait_for(lambda: len(lines()) >= count)
+        return [(int(seed), int(process), int(worker)) for seed, process, worker in map(str.split, lines())]
+
+    def hashes(self, results: str = "results") -> dict[int, str]:
+        """{seed: hash over the raw data} of finished runs."""
+        found = {}
+        for path in (self.folder / results).glob("runs/[!.]*/run.json"):
+            assert json.loads(path.read_text())["status"] == "finished"
+            seed = json.loads((path.parent / "plan.json").read_text())["seed"]
+            found[seed] = json.loads(path.read_text())["raw_sha256"]
+        assert not list((self.folder / results / "runs").glob(".*"))
+        return found
+
+
+def wait_for(what, most_s: float = 240) -> None:
+    deadline = time.monotonic() + most_s
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def alive(process: int) -> bool:
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def said(process: subprocess.Popen[str], code: int = 0) -> str:
+    out, _ = process.communicate(timeout=240)
+    assert process.returncode == code, out
+    return out
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(tmp_path_factory.mktemp("cluster"))
+
+
+@pytest.fixture(scope="module")
+def local(place: Place) -> dict[int, str]:
+    """The same runs without a cluster."""
+    said(place.run(None, "without"))
+    return place.hashes("without")
+
+
+@contextlib.contextmanager
+def ended(*processes: subprocess.Popen[str]) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def test_killed_clients_and_workers_cost_no_run_and_double_none(place: Place, local: dict[int, str]) -> None:
+    place.hold.touch()
+    place.calls.write_text("")
+    first = place.run("local:2")
+    with ended(first):
+        before = place.begun(2)
+        os.kill(first.pid, signal.SIGKILL)
+        wait_for(lambda: not any(alive(process) for seed, *both in before for process in both))
+    second = place.run("local:2")
+    with ended(second):
+        (seed, process, worker), *_ = place.begun(4)[2:]
+        os.kill(worker, signal.SIGKILL)
+        place.begun(5)                          # somebody goes on in its place
+        wait_for(lambda: not alive(process))
+        place.hold.unlink()
+        out = said(second)
+    # what was lost began once more, everything else once
+    assert sorted(begun for begun, *_ in place.begun(5)[2:]) == sorted([*range(1, SEEDS + 1), seed])
+    assert out.count("finished, ") == SEEDS and "run 4 of 4" in out and "Restarting" not in out, out
+    assert place.hashes() == local and len(local) == SEEDS
+    assert "4 runs are already there" in said(place.run("local:2"))
+
+
+@contextlib.contextmanager
+def scheduler() -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    process = subprocess.Popen(["/usr/bin/python3", "-m", "distributed.cli.dask_scheduler", "--host", address,
+                                "--no-dashboard"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
+                               start_new_session=True, cwd="/")
+    with ended(process):
+        yield address, process
+
+
+def wait_for_workers(address: str, count: int) -> None:
+    with distributed.Client(address, timeout=120) as client:
+        assert client.status == "running"
+        if count:
+            client.wait_for_workers(count, timeout=120)
+
+
+def test_workers_of_their_own(place: Place, local: dict[int, str], tmp_path: pathlib.Path) -> None:
+    """With homes of their own; one with other code gets no runs; a scheduler that goes away."""
+    other = copy_of_the_project(tmp_path / "other")
+    (other / "traffic/__init__.py").write_text((other / "traffic/__init__.py").read_text() + "# other code\n")
+    place.hold.unlink(missing_ok=True)
+    with scheduler() as (address, process), contextlib.ExitStack() as workers:
+        def add(home: str, code: pathlib.Path | None = None) -> None:
+            workers.enter_context(ended(place.start(
+                "worker", address, "--jobs", "1", "--scratch", str(tmp_path / home), home=home, code=code)))
+
+        wait_for_workers(address, 0)
+        assert f"testbed: --cluster {address}: it has no workers; start some with `bin/testbed worker {address}`\n" in \
+            said(place.run(address, "far"), 3)
+        add("stranger", other)
+        wait_for_workers(address, 1)
+        refused = said(place.run(address, "refused", 1), 4)
+        assert re.search(r"no worker can carry it out: tcp://\S+: the testbed's code is another: update its", refused)
+        add("one")
+        add("two")
+        wait_for_workers(address, 3)
+        place.calls.write_text("")
+        assert said(place.run(address, "far")).count("finished, ") == SEEDS
+        assert place.hashes("far") == local and len({worker for *_, worker in place.begun(SEEDS)}) == 2
+        place.hold.touch()
+        place.calls.write_text("")
+        left = place.run(address, "left")
+        with ended(left):
+            place.begun(2)
+            os.killpg(process.pid, signal.SIGKILL)
+            assert f"scheduler {address} is gone; finished runs are kept, the same command goes on" in said(left, 4)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The toy simulator of tests/unit/engines, whose runs note that they have begun and wait to be let go."""
+from __future__ import annotations
+
+import os
+import pathlib
+import time
+
+from testbed.engines.base import OnProgress
+from testbed.engines.toy import Engine as Toy
+from testbed.plan import Plan
+
+
+class Engine(Toy):
+    """TOY_CALLS: a line for each run: seed, its process, its worker's; TOY_HOLD: runs wait while this file is there."""
+
+    def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
+            on_progress: OnProgress) -> None:
+        with open(os.environ["TOY_CALLS"], "a", encoding="utf-8") as calls:
+            calls.write(f"{plan.seed} {os.getpid()} {os.getppid()}\n")
+        on_progress("waiting", 0)
+        while os.path.exists(os.environ["TOY_HOLD"]):
+            time.sleep(0.05)
+        super().run(plan, workload_dir, folder, cpu, on_progress)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Files between client and workers arrive whole or not at all; sealed runs are adopted when they are what they say."""
+import hashlib
+import json
+import shutil
+
+import pytest
+
+from testbed import executors
+from testbed.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.executors import cluster
+from testbed.executors.cluster import baggage, transfer
+from testbed.files import hash_raw
+from testbed.store import Store
+
+ID = "0123456789abcdef"
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setattr(transfer, "PIECE_BYTES", 10)
+    path = tmp_path / "file"
+    path.write_bytes(bytes(range(25)))
+    return path
+
+
+def upload(blobs, path, sha256, name="up"):
+    offset = 0
+    for piece in transfer.pieces(path):
+        blobs.put(sha256, name, offset, piece, offset + len(piece) >= path.stat().st_size)
+        offset += len(piece)
+
+
+def test_files_go_in_pieces_and_are_called_by_their_hashes(file, tmp_path):
+    blobs, sha256 = transfer.Blobs(tmp_path / "blobs"), transfer.sha256_of(file)
+    assert [len(piece) for piece in transfer.pieces(file)] == [10, 10, 5]
+    assert blobs.lacks({"a": sha256, "b": sha256}) == [sha256]
+    upload(blobs, file, sha256)
+    assert blobs.lacks({"a": sha256}) == [] and blobs.path(sha256).read_bytes() == file.read_bytes()
+    for _ in range(2):
+        blobs.lay_out({"kernels/k/linux": sha256, "given.json": sha256}, tmp_path / "cache")
+    assert (tmp_path / "cache/kernels/k/linux").read_bytes() == file.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs", "cache", "file"]
+    (tmp_path / "empty").write_bytes(b"")
+    upload(blobs, tmp_path / "empty", hashlib.sha256(b"").hexdigest())
+    assert blobs.path(hashlib.sha256(b"").hexdigest()).read_bytes() == b""
+
+
+def test_an_upload_that_is_something_else_is_not_kept(file, tmp_path):
+    blobs, sha256 = transfer.Blobs(tmp_path / "blobs"), "0" * 64
+    with pytest.raises(transfer.Damaged, match="SHA-256 [0-9a-f]{16}, not 0000000000000000"):
+        upload(blobs, file, sha256)
+    assert blobs.lacks({"a": sha256}) == [sha256] and list((tmp_path / "blobs").iterdir()) == []
+    blobs.put(sha256, "up", 0, b"12345", False)
+    with pytest.raises(transfer.Damaged, match="a piece at 3 of a file of 5 bytes"):
+        blobs.put(sha256, "up", 3, b"45", True)
+
+
+@pytest.mark.parametrize("piece_at, words", [
+    (lambda offset: b"", "a piece of 0 bytes at 0 of 25"), (lambda offset: b"x" * 26, "a piece of 26 bytes at 0 of 25"),
+    (lambda offset: b"x" * 5, "SHA-256 ")])
+def test_what_comes_back_damaged(file, tmp_path, piece_at, words):
+    with pytest.raises(transfer.Damaged, match=words):
+        transfer.receive(tmp_path / "got", 25, transfer.sha256_of(file), piece_at)
+
+
+def test_what_comes_back_whole(file, tmp_path):
+    data = file.read_bytes()
+    transfer.receive(tmp_path / "got", 25, transfer.sha256_of(file), lambda offset: data[offset:offset + 10])
+    assert (tmp_path / "got").read_bytes() == data
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "results")
+    made.create()
+    return made
+
+
+def sealed(folder, status="finished"):
+    """A run as another machine has it."""
+    (folder / "raw").mkdir(parents=True)
+    (folder / "raw/a.json").write_text("data")
+    (folder / "plan.json").write_text(json.dumps({"id": ID}))
+    files, total = hash_raw(folder)
+    (folder / "run.json").write_text(json.dumps(
+        {"schema": 2, "id": ID, "status": status, "raw_files_sha256": files, "raw_sha256": total}))
+    return folder
+
+
+def test_a_sealed_run_is_adopted(store, tmp_path):
+    store.adopt(sealed(tmp_path / "came"), ID)
+    assert store.finished(ID) and not (tmp_path / "came").exists()
+    store.adopt(sealed(tmp_path / "failed", status="failed"), ID)
+    assert store.finished(ID)
+
+
+@pytest.mark.parametrize("damage", [
+    lambda run: (run / "raw/a.json").write_text("datA"), lambda run: (run / "raw/b.json").write_text(""),
+    lambda run: (run / "raw/a.json").unlink(), lambda run: shutil.rmtree(run / "raw"),
+    lambda run: (run / "raw/c.gz").write_bytes(b"no gzip"), lambda run: (run / "run.json").write_text("{}"),
+    lambda run: (run / "plan.json").write_text("[]"), lambda run: (run / "plan.json").write_text('{"id": "another"}')])
+def test_a_run_that_is_not_what_it_says_is_refused(store, tmp_path, damage):
+    came = sealed(tmp_path / "came")
+    damage(came)
+    with pytest.raises(RunFailed, match=f"what came is not run {ID}|run {ID}: the raw data that came is not what was"):
+        store.adopt(came, ID)
+    assert list(store.runs.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", ["", "local:0", "local:-1", "locale", "tcp://", "tcp://host", "tcp://h:1 x",
+                                   "http://h:1", "tcp://h:port", "local:1000"])
+def test_addresses_that_are_none(where):
+    with pytest.raises(UsageError, match="--cluster .*: local, local:N, tcp://host:port or tls://host:port expected"):
+        executors.choose(None, where)
+
+
+def test_who_carries_runs_out():
+    assert executors.names() == ["cluster", "local"] and executors.choose(None, None) is executors.load("local")
+    made = executors.choose(None, "tls://h-1.example:8786")(None, None, 3)
+    assert isinstance(made, cluster.Executor)
+    with pytest.raises(UsageError, match="--executor cluster: which one"):
+        executors.choose("cluster", None)
+    with pytest.raises(UsageError, match="--executor local with --cluster"):
+        executors.choose("local", "local:2")
+
+
+def test_machines_without_dask_or_memory(monkeypatch, tmp_path):
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(EnvironmentProblem, match="apt-get install python3-distributed python3-cryptography"):
+        with cluster._connected("local:1", None, tmp_path):
+            pass
+    monkeypatch.undo()
+    monkeypatch.setattr(cluster, "memory_mb", lambda: 4000)
+    with pytest.raises(EnvironmentProblem, match="local:4: 1000 MB of memory for each worker, a run needs 1280"):
+        cluster._local(4, str(tmp_path))
+
+
+def test_what_workers_must_share():
+    here = {"code": "c", "kernel": "k", "packages": {"iproute2": "6.1", "python3": "3.11"}, "files": {"ip": "1"}}
+    assert baggage.differences(here, dict(here)) == ""
+    there = {"code": "d", "kernel": "l", "packages": {"iproute2": "6.15"}, "files": {"ip": "2"}}
+    assert baggage.differences(here, there) == (
+        "the testbed's code is another: update its checkout; its engine is l, not k; iproute2 6.15, not 6.1; "
+        "python3 is missing, not 3.11")
+    assert baggage.differences(here, {**here, "files": {"ip": "2"}}) == "ip is another"

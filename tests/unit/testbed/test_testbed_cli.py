@@ -125,7 +125,7 @@ class FakeEngine(QuickEngine):
 
 @pytest.fixture
 def carried_out(monkeypatch):
-    """What commands have carried out: [(plans, jobs at a time, again, keep work)]; its `failures` are what comes of it."""
+    """What commands have carried out: [(plans, jobs at a time, again, keep work)]; `failures`: what comes of it."""
 
     class Calls(list):
         failures: dict = {}

@@ -60,10 +60,11 @@ def plan(link: Json, network: Json) -> Plan:
     window_s = window * _FRAME_BITS / link["rate_bps"]
     interval_s = 0.0
     # a host whose own queue drops what its socket sends would send forever without a moment passing
-    hosts = {sender.host for sender in senders if not sender.local}
+    local = any(sender.local for sender in senders)
+    hosts = {sender.host for sender in senders}
     shallow = any(other["capacity_packets"] < _SOCKET_PACKETS for other in network["links"]
                   if other.get("from") in hosts)
-    if not fills or shallow or (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * _FRAME_BITS:
+    if not fills or shallow or local or (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * _FRAME_BITS:
         interval_s = len(senders) * frame_s / 2         # twice what the link carries
     drain_s = (fill_s if fills else fill_s + window_s) + rtt_s
     return Plan(senders, arriving_bps > link["rate_bps"], fills, interval_s, fill_s, window_s, drain_s)

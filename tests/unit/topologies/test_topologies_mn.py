@@ -32,7 +32,8 @@ def test_the_h_has_the_studies_names_and_round_trips():
 
 
 @pytest.mark.parametrize("file, name, hosts, links", [
-    ("dumbbell.py", "dumbbell", 8, 7), ("h_shape.py", "h-shape", 8, 7), ("parking_lot.py", "parking-lot", 12, 11)])
+    ("dumbbell.py", "dumbbell", 8, 7), ("h_shape.py", "h-shape", 8, 7), ("parking_lot.py", "parking-lot", 12, 11),
+    ("star.py", "star", 10, 9), ("hybrid.py", "hybrid", 5, 4)])
 def test_topology_files_offer_themselves_to_mn(file, name, hosts, links, monkeypatch):
     monkeypatch.chdir(topologies.__path__[0])
     found = custom(file)
@@ -41,7 +42,9 @@ def test_topology_files_offer_themselves_to_mn(file, name, hosts, links, monkeyp
     assert found["LINKS"].keys() == {"default", "tc", "tcu", "ovs", "emulated"}
     for node in topo.hosts():
         what = topo.nodeInfo(node)
-        assert what["ip"] == f"{topo.address_of(node)}/24" and what["routes"] and what["cls"] is mn.RoutedNode
+        assert what["ip"] == f"{topo.address_of(node)}/24" and what["cls"] is mn.RoutedNode
+        # the only router there is is on every network
+        assert bool(what["routes"]) == ((name, node) != ("star", "r1"))
         assert what["forwards"] == (topo.role(node) == "router")
     for _, _, link in topo.links(withInfo=True):
         assert (link["params1"]["out"], link["params1"]["back"]) == (link["params2"]["back"], link["params2"]["out"])

@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,30 +15,14 @@ from collections.abc import Iterator
 
 import pytest
 
+import toy_checkout
+
 distributed = pytest.importorskip("distributed")
 
 # Debian 12's Dask and tornado
 pytestmark = pytest.mark.filterwarnings("ignore:make_current is deprecated:DeprecationWarning")
 
-PROJECT = pathlib.Path(__file__).resolve().parents[2]
-_CODE = ("analysis", "bin", "ccas", "kernel", "scenarios", "testbed", "topologies", "traffic")
-_SCENARIO = """name: c
-topology: {kind: dumbbell, central: {rate: 10 Mbit/s, delay: 10 ms, queue: {limit: 50}}, edge: {rate: 100 Mbit/s},
-           left_delays: [0 ms], right_delays: [0 ms]}
-traffic: {kind: greedy, tool: sockets, paths: [n2->n1]}
-timing: {warmup: 1 s, test: 5 s}
-probes: {queue: {interval: 100 ms}}
-"""
 SEEDS = 4
-
-
-def copy_of_the_project(folder: pathlib.Path) -> pathlib.Path:
-    for name in _CODE:
-        shutil.copytree(PROJECT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copyfile(PROJECT / "tests/unit/engines/toy_engine.py", folder / "testbed/engines/toy.py")
-    shutil.copyfile(PROJECT / "tests/end_to_end/waiting_engine.py", folder / "testbed/engines/waiting.py")
-    (folder / "scenarios/c.yaml").write_text(_SCENARIO)
-    return folder
 
 
 class Place:
@@ -48,7 +31,7 @@ class Place:
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder, self.calls, self.hold = folder, folder / "calls", folder / "hold"
         self.calls.touch()
-        self.code = copy_of_the_project(folder / "code")
+        self.code = toy_checkout.make(folder / "code")
 
     def start(self, *words: str, results: str = "results", code: pathlib.Path | None = None,
               home: str = "") -> subprocess.Popen[str]:
@@ -167,7 +150,7 @@ def wait_for_workers(address: str, count: int) -> None:
 
 def test_workers_of_their_own(place: Place, local: dict[int, str], tmp_path: pathlib.Path) -> None:
     """With homes of their own; one with other code gets no runs; a scheduler that goes away."""
-    other = copy_of_the_project(tmp_path / "other")
+    other = toy_checkout.make(tmp_path / "other")
     (other / "traffic/__init__.py").write_text((other / "traffic/__init__.py").read_text() + "# other code\n")
     place.hold.unlink(missing_ok=True)
     with scheduler() as (address, process), contextlib.ExitStack() as workers:

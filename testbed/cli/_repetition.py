@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A run and its repetition: with what it was made, and what is not the same."""
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+from testbed import engines, plan
+from testbed.cli import _shared
+from testbed.engines.base import EngineBase
+from testbed.errors import TestbedError, UsageError
+
+
+def engine_for(arguments: argparse.Namespace, name: str, before: dict[str, Any], what: str) -> EngineBase:
+    """The engine of a run, ready, with the kernel that the run had unless another one is asked for.
+
+    UsageError if its runs cannot be repeated. what: the run, for messages.
+    """
+    options = argparse.Namespace(**vars(arguments))
+    if options.kernel is None and isinstance(before.get("kernel_spec"), str):
+        options.kernel = before["kernel_spec"]
+    if options.hz is None and isinstance(before.get("kernel_hz"), int):
+        options.hz = before["kernel_hz"]
+    if options.ns3 is None and isinstance(before.get("ns3_path"), str):
+        options.ns3 = before["ns3_path"]
+    engine = engines.load(name, _shared.engine_options(options))
+    if engine.capabilities.clock == "real":
+        raise UsageError(f"{what}: a run of engine {engine.name} cannot be repeated to the byte, since it took "
+                         "place on a wall clock: compare seeds instead")
+    engine.prepare(_shared.reporter())
+    return engine
+
+
+def with_todays_code(was: plan.Plan, engine: EngineBase) -> plan.Plan:
+    """The plan as it is carried out now: else a repetition could not be told from the run itself."""
+    return dataclasses.replace(was, guest_code=engine.code_sha256(), kernel_key=engine.kernel_key())
+
+
+def different_files(one: dict[str, str], other: dict[str, str]) -> list[str]:
+    """Names of the raw files whose hashes differ."""
+    return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+
+
+def environment_of(run_dir: pathlib.Path) -> dict[str, Any]:
+    try:
+        value = json.loads((run_dir / "environment.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        raise TestbedError(f"{run_dir / 'environment.json'}: not readable") from None
+    return value if isinstance(value, dict) else {}
+
+
+def differences(was: plan.Plan, now: plan.Plan, before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """What is not the same in what the two runs were made from, in words."""
+    found = []
+    if was.guest_code != now.guest_code:
+        found.append(f"the testbed's code that runs inside (was {was.guest_code[:12]}, is {now.guest_code[:12]})")
+    if was.kernel_key != now.kernel_key:
+        found.append(f"the kernel (was {was.kernel_key}, is {now.kernel_key})")
+    for section in ("files_sha256", "packages"):
+        one, other = before.get(section) or {}, after.get(section) or {}
+        if isinstance(one, dict) and isinstance(other, dict):
+            found += [f"{name} (was {str(one.get(name, 'none'))[:24]}, is {str(other.get(name, 'none'))[:24]})"
+                      for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
+    return found

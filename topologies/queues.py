@@ -179,6 +179,15 @@ class Pie(InPackets):
 
 
 @dataclasses.dataclass(frozen=True)
+class FqPie(Pie):
+    """Fair queueing with PIE."""
+    flows: int | None = fields.count(default=None, least=1, most=65536)
+    quantum_bytes: int | None = fields.size(default=None, least=256, most=1 << 20)
+
+    usual_limit: ClassVar[int] = 10240
+
+
+@dataclasses.dataclass(frozen=True)
 class Fq(InPackets):
     """Fair queueing with pacing."""
     can_change: ClassVar[bool] = True
@@ -209,7 +218,8 @@ class Sfq(InPackets):
 
 
 QUEUES: dict[str, type[Queue]] = {
-    "pfifo": Pfifo, "bfifo": Bfifo, "red": Red, "codel": Codel, "fq_codel": FqCodel, "pie": Pie, "fq": Fq, "sfq": Sfq}
+    "pfifo": Pfifo, "bfifo": Bfifo, "red": Red, "codel": Codel, "fq_codel": FqCodel, "pie": Pie, "fq_pie": FqPie,
+    "fq": Fq, "sfq": Sfq}
 #: those whose limit a schedule may change
 CHANGEABLE = [kind for kind, queue in QUEUES.items() if queue.can_change]
 

@@ -88,6 +88,13 @@ def shapers(link: dict[str, Any]) -> set[str]:
     return {"prio", "tbf", "htb"} if gated(link) else {"htb"}
 
 
+def queue_parent(link: dict[str, Any]) -> int:
+    """The class that has the queue: of tbf, of htb, or of the gate of a trace."""
+    if link.get("opportunities"):
+        return 0x20001
+    return 0x30001 if varying.changes(link) else 0x10001
+
+
 def debt_bytes(rate_bps: int, timer_period_us: int) -> int:
     """What the shaper of a link that changes may send later than it should have, without losing it."""
     return max(8, int(rate_bps * max(timer_period_us, _LATE_US) / 8e6))

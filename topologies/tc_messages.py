@@ -25,7 +25,8 @@ _MOST_32_BITS = 2**32 - 1
 _SHUT_BYTES_PER_S, _SHUT_BUCKET_BYTES, _SHUT_LEAST_BYTES = 1000, 1600, 65535
 
 #: the attribute that has the limit of a queue; None: it is the whole of the options
-_LIMIT_ATTRIBUTE: dict[str, int | None] = {"pfifo": None, "bfifo": None, "codel": 2, "fq_codel": 2, "pie": 2, "fq": 1}
+_LIMIT_ATTRIBUTE: dict[str, int | None] = {
+    "pfifo": None, "bfifo": None, "codel": 2, "fq_codel": 2, "pie": 2, "fq_pie": 1, "fq": 1}
 
 
 def rate(ifindex: int, rate_bps: int, timer_period_us: int) -> bytes:

@@ -3,8 +3,8 @@
 import socket
 from typing import Any
 
-from testbed.probes._netlink import INGRESS, ROOT, Qdisc
-from topologies import wires
+from testbed.probes._netlink import INGRESS, MARKS_AT, ROOT, Qdisc
+from topologies import tc, wires
 from topologies.network import Network, wire_device
 
 Json = dict[str, Any]
@@ -19,12 +19,13 @@ def read_all(network: Network) -> dict[str, Json]:
     wire_* is the delay line behind it, delivered packets go on to the next node. What is lost where the wire begins
     (lose_segments, every so many-th, a policer's) is chosen_dropped, a part of wire_dropped.
     """
-    sending, receiving, chosen, early, devices = {}, {}, {}, {}, {}
+    sending, receiving, chosen, early, marked, devices = {}, {}, {}, {}, {}, {}
     for name in network.node_names():
         with network.in_namespace(name):
             devices[name] = _device_counters()
             for out, back in network.ends_at(name):
                 sending[out["name"]] = _qdisc(devices[name][out["device"]]["ifindex"])
+                marked[out["name"]] = _marks(out, devices[name][out["device"]]["ifindex"])
                 receiving[back["name"]] = _qdisc(devices[name][wire_device(out["device"])]["ifindex"])
                 # drops where the wire begins; not asked elsewhere, since system calls are dear here
                 chosen[back["name"]] = _qdisc(devices[name][out["device"]]["ifindex"], INGRESS)[2] \
@@ -38,6 +39,7 @@ def read_all(network: Network) -> dict[str, Json]:
         counters[name] = {
             "from": link["from"], "to": link["to"],
             "sent_packets": queue[1], "sent_bytes": queue[0], "dropped_packets": queue[2], "queued_packets": queue[4],
+            "ce_marked_packets": marked[name],
             "device_tx_packets": devices[link["from"]][link["device"]]["tx_packets"],
             "device_rx_packets": devices[link["to"]][link["peer_device"]]["rx_packets"],
             "wire_delivered_packets": wire[1], "wire_dropped_packets": wire[2] + chosen[name],
@@ -61,6 +63,17 @@ def _qdisc(ifindex: int, parent: int = ROOT) -> tuple[int, int, int, int, int]:
     finally:
         qdisc.close()
     return sent_bytes, sent_packets, drops, backlog_bytes, backlog_packets
+
+
+def _marks(link: Json, ifindex: int) -> int:
+    """Packets that the queue has marked with CE, if it can."""
+    if link["queue"] not in MARKS_AT or not link["queue_options"].get("ecn"):
+        return 0
+    qdisc = Qdisc(ifindex, tc.queue_parent(link))
+    try:
+        return qdisc.marks(link["queue"])
+    finally:
+        qdisc.close()
 
 
 def _early(ifindex: int) -> int:

@@ -16,7 +16,9 @@ NLM_F_REQUEST, NLM_F_ECHO, NLM_F_DUMP = 0x1, 0x8, 0x300
 _RTM_GETQDISC = 38
 _SOCK_DIAG_BY_FAMILY = 20
 ROOT, INGRESS = 0xFFFFFFFF, 0xFFFFFFF1     # TC_H_ROOT, TC_H_INGRESS
-_TCA_STATS2, _TCA_STATS_BASIC, _TCA_STATS_QUEUE, _TCA_STATS_PKT64 = 7, 1, 3, 8
+_TCA_STATS2, _TCA_STATS_BASIC, _TCA_STATS_QUEUE, _TCA_STATS_APP, _TCA_STATS_PKT64 = 7, 1, 3, 4, 8
+#: where in its own statistics a kind of qdisc has the number of packets that it marked (struct tc_red_xstats, ...)
+MARKS_AT = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36, "fq_pie": 16}
 
 _DONE_BYTES = HEADER.size + 4               # NLMSG_DONE carries an int
 
@@ -72,6 +74,15 @@ class Qdisc:
         assert self._layout is not None
         return int(self._QUEUE.unpack_from(self._buffer, self._layout[3])[3])
 
+    def marks(self, kind: str) -> int:
+        """Packets that a qdisc of this kind marked with CE instead of dropping them."""
+        self.socket.send(self._request)
+        length = self.socket.recv_into(self._buffer)
+        found = self._statistics(length)
+        if _TCA_STATS_APP not in found:
+            raise OSError("netlink: the qdisc has no statistics of its own")
+        return int(struct.unpack_from("=I", self._buffer, found[_TCA_STATS_APP] + MARKS_AT[kind])[0])
+
     def _ask(self) -> None:
         """Have an answer of the kernel in the buffer, and know where in it what is."""
         self.socket.send(self._request)
@@ -80,6 +91,13 @@ class Qdisc:
             self._layout = self._find(length)
 
     def _find(self, length: int) -> tuple[int, int, int | None, int]:
+        found = self._statistics(length)
+        if _TCA_STATS_BASIC not in found or _TCA_STATS_QUEUE not in found:
+            raise OSError("netlink: the qdisc has no statistics")
+        return length, found[_TCA_STATS_BASIC], found.get(_TCA_STATS_PKT64), found[_TCA_STATS_QUEUE]
+
+    def _statistics(self, length: int) -> dict[int, int]:
+        """Where in the answer which statistics are."""
         if HEADER.unpack_from(self._buffer)[1] == NLMSG_ERROR:
             raise_error(self._buffer)
         found = {}
@@ -87,9 +105,7 @@ class Qdisc:
             if kind == _TCA_STATS2:
                 for inner, offset, _ in attributes(self._buffer, at, at + size):
                     found[inner] = offset
-        if _TCA_STATS_BASIC not in found or _TCA_STATS_QUEUE not in found:
-            raise OSError("netlink: the qdisc has no statistics")
-        return length, found[_TCA_STATS_BASIC], found.get(_TCA_STATS_PKT64), found[_TCA_STATS_QUEUE]
+        return found
 
     def close(self) -> None:
         self.socket.close()

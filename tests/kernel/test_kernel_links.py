@@ -164,3 +164,14 @@ def test_copies_and_attempts(wires):
     assert abs(again["delay_p50_us"] - base_us) <= MOMENT_US
     more = (again["delay_max_us"] - base_us) / 4000
     assert more >= 1.99 and abs(more - round(more)) * 4000 <= MOMENT_US
+
+
+def test_queues_mark_instead_of_dropping_and_each_mark_is_counted(run_example):
+    """The receivers' stacks count the marks that arrive: as many as the queues count, since nothing is lost."""
+    run = run_example("marks")
+    links, nodes = run.json("raw/counters.json")["drained"], run.json("raw/snmp.json")["nodes"]
+    for number in range(1, 6):
+        link = links[f"r{number}_to_r{number + 1}"]
+        assert link["ce_marked_packets"] > 0 == link["dropped_packets"]
+        assert nodes[f"n{2 * number}"]["IpExtInCEPkts"][-1] == link["ce_marked_packets"]
+    assert not any(link["ce_marked_packets"] for name, link in links.items() if not name.startswith("r"))

@@ -63,7 +63,8 @@ def test_every_queue_tells_its_limit():
     """Where none is given, the kernel's own."""
     in_packets = [kind for kind in QUEUES if kind not in ("bfifo", "red")]
     assert {kind: queue(kind=kind).describe(10**8)["limit_packets"] for kind in in_packets} == {
-        "pfifo": 1000, "codel": 1000, "fq_codel": 10240, "pie": 1000, "fq": 10_000, "sfq": 127}
+        "pfifo": 1000, "codel": 1000, "fq_codel": 10240, "pie": 1000, "fq_pie": 10240,
+        "fq": 10_000, "sfq": 127}
     assert refused(kind="bfifo") == ("limit", "is missing") == refused(kind="red")
 
 
@@ -84,6 +85,8 @@ def test_every_queue_tells_its_limit():
      "red limit 400000 min 33333 max 100000 avpkt 1000 burst 56 bandwidth 100000000bit probability 0.02"),
     ({"kind": "red", "limit_bytes": 400_000, "min_bytes": 10_000},
      "red limit 400000 min 10000 max 30000 avpkt 1000 burst 17 bandwidth 100000000bit probability 0.02"),
+    ({"kind": "fq_pie", "target_us": 5000, "flows": 64, "quantum_bytes": 1514, "ecn": True},
+     "fq_pie limit 10240 target 5000us ecn flows 64 quantum 1514"),
     ({"kind": "sfq", "perturb_us": 10_000_000}, "sfq limit 127 perturb 10"),
     ({"kind": "fq", "flow_limit": 100}, "fq limit 10000 flow_limit 100"),
 ])
@@ -92,7 +95,7 @@ def test_tc_words(section, expected):
 
 
 @pytest.mark.parametrize("field, section, message", [
-    ("kind", {"kind": "cake"}, "one of pfifo, bfifo, red, codel, fq_codel, pie, fq, sfq expected, not 'cake'"),
+    ("kind", {"kind": "cake"}, "one of pfifo, bfifo, red, codel, fq_codel, pie, fq_pie, fq, sfq expected, not 'cake'"),
     ("target", {"kind": "pfifo", "target_us": 3}, "unknown field; fields are: kind, limit"),
     ("limit", {"limit": -1}, "at least 0"), ("limit", {"limit": 0}, "from 1 to 4294967295 packets expected, not 0"),
     ("limit", {"limit": 2**32}, "from 1 to 4294967295 packets expected"), ("limit", {"limit": True}, "whole number"),

@@ -40,17 +40,25 @@ def guarded(command: Callable[[], int], resumes: bool) -> int:
             finally:
                 _flush()
         except KeyboardInterrupt as interrupt:
-            number = getattr(interrupt, "number", signal.SIGINT)
-            print_error(_ENDED_BY[number]
-                        + ("; finished runs are kept, the same command goes on from here" if resumes else ""))
-            code = 128 + number
+            code = _interrupted(interrupt, resumes)
         except BrokenPipeError:                 # whoever read our output has enough of it
             _give_up_output()
             code = 1
         except Exception as problem:
-            code, message = _explain(problem)
-            print_error(message)
+            if isinstance(problem.__cause__, KeyboardInterrupt):
+                # Python 3.11 makes a RuntimeError of whatever comes while a class is given its fields
+                code = _interrupted(problem.__cause__, resumes)
+            else:
+                code, message = _explain(problem)
+                print_error(message)
     return code
+
+
+def _interrupted(interrupt: KeyboardInterrupt, resumes: bool) -> int:
+    number: int = getattr(interrupt, "number", signal.SIGINT)
+    print_error(_ENDED_BY[number]
+                + ("; finished runs are kept, the same command goes on from here" if resumes else ""))
+    return 128 + number
 
 
 def contained(command: Callable[[], int]) -> tuple[int, str]:

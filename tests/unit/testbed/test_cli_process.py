@@ -60,6 +60,16 @@ def test_signals(number, code, words, capsys):
     signal.signal(number, inherited)
 
 
+def test_a_signal_while_a_class_is_made_is_no_bug(capsys):
+    """Python 3.11 raises a RuntimeError from it, later ones the interrupt itself."""
+    class Field:
+        def __set_name__(self, owner, name):
+            signal.raise_signal(signal.SIGINT)
+
+    assert _process.guarded(lambda: type("Made", (), {"field": Field()}) and 7, resumes=False) == 130
+    assert capsys.readouterr().err == "testbed: interrupted\n"
+
+
 def test_a_signal_that_is_ignored_stays_ignored():
     """As with nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -34,7 +34,8 @@ def test_same_bytes_from_a_worker_of_a_cluster(engine, first, tmp_path):
     pytest.importorskip("distributed")
     (tmp_path / "scenario.yaml").write_text(yaml.safe_dump(LOSSY))
     command = [PROJECT / "bin/testbed", "run", tmp_path / "scenario.yaml", "--cca", "cubic", "--no-report", "--cluster",
-               "local:1", "--seeds", "1", *(["--kernel", engine.options["kernel"]] if "kernel" in engine.options else [])]
+               "local:1", "--seeds", "1", *(
+                   ["--kernel", engine.options["kernel"]] if "kernel" in engine.options else [])]
     done = subprocess.run(command, env={**os.environ, "TESTBED_RESULTS": str(tmp_path / "results")},
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -240,6 +240,13 @@ class Endpoint : public TcpSocketBase
         {
             onReceive(*this, data);
         }
+        // ns-3 ignores an answer to a SYN that comes again: an acceptor that missed its acknowledgement, and has to speak
+        // first, would wait for ever
+        const uint8_t both = TcpHeader::SYN | TcpHeader::ACK;
+        if (m_state >= ESTABLISHED && (header.GetFlags() & both) == both)
+        {
+            SendEmptyPacket(TcpHeader::ACK);
+        }
         // Linux acknowledges the first segments of a connection one by one
         m_delAckMaxCount = data && m_quickAcked < settings->quickAcks ? 1 : 2;
         m_quickAcked += data > 0;

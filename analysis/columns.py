@@ -28,8 +28,8 @@ FLOW_METRICS = (
     ("flow_completion_time_p95", "completion, p95"),
 )
 FAIRNESS_METRICS = (
-    ("mean_jains_fairness_throughput_l4", "Jain's fairness index"),
-    ("mean_entropy_fairness_throughput_l4", "entropy of the shares"),
+    ("jains_index", "Jain's fairness index"),
+    ("entropy_of_shares", "entropy of the shares"),
 )
 LOAD_METRICS = (
     ("offered_load", "offered load"), ("offered_load_share", "of the link rate"),
@@ -119,7 +119,7 @@ def _connections(results: Results) -> list[Columns]:
 
 def _fairness(results: Results) -> list[Columns]:
     """Fairness among few long flows (the bin width is part of its definition), and how losses are shared."""
-    scope = next(iter(results.scopes("mean_jains_fairness_throughput_l4")), None)
+    scope = next(iter(results.scopes("jains_index")), None)
     if scope is None:
         return []
     return [*_known(results, f"Long flows, bins of {scope.removeprefix('bin_').replace('_', ' ')}",

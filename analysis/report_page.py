@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from typing import Any
 
-from analysis import report_controls, report_tables, stats
+from analysis import report_controls, report_flow_table, report_tables, stats
 from analysis.columns import Tables
 from analysis.comparisons import Comparisons
 from analysis.experiment import Experiment
@@ -29,6 +29,8 @@ def context(results: Results, comparisons: Comparisons, tables: Tables, margin: 
         "verdicts": verdicts(experiment),
         "result_tables": report_tables.shown(results, comparisons, [
             *tables.links, *tables.connections, *tables.slowdown, *tables.flows, *tables.fairness]),
+        "layer_tables": report_flow_table.tables(results),
+        "layer_bin": report_flow_table.bin_words(),
         "size_tables": report_tables.by_size(results, comparisons, tables.sizes),
         "load_tables": report_tables.shown(results, comparisons, tables.load),
         "controls": report_controls.controls(experiment),

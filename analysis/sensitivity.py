@@ -26,7 +26,7 @@ OF_LINKS = (("queueing_delay_mean", "queueing delay, mean"), ("drop_rate", "drop
 OF_DIRECTIONS = (("goodput", "goodput"),)
 OF_ALL = (("flow_completion_time_p50", "completion, median"), ("flow_completion_time_mean", "completion, mean"))
 OF_FLOWS = (("throughput_ratio_short_long", "throughput ratio, short : long"),
-            ("mean_jains_fairness_throughput_l4", "Jain's fairness index"))
+            ("jains_index", "Jain's fairness index"))
 
 SURVIVES, FLIPS, LOST, EQUAL, APPEARS, STILL_NONE, UNKNOWN = (
     "survives", "flips", "not distinguishable", "equal now", "different now", "nothing either", "no interval")

@@ -17,10 +17,11 @@ from analysis.runs import Run
 ORDER = 60
 MOST_DRAWN = 12  # flows in a panel
 PANEL_PX = 190
-MOST_NAMED = 5  # flows that a panel has room to name
+MOST_NAMED, MOST_DESCRIBED = 8, 5  # flows that a panel has room to name; also with what tells them apart
 QUANTITIES = (("flows_throughput", "Throughput of each flow", "throughput_mbps", 1,
                "throughput (Mbit/s)"),
               ("flows_cwnd", "Congestion window of each flow", "cwnd", 1, "cwnd (segments)"),
+              ("flows_in_flight", "In flight of each flow", "in_flight", 1, "in flight (segments)"),
               ("flows_srtt", "Smoothed RTT of each flow", "srtt_us", 1e3, "sRTT (ms)"))
 
 
@@ -33,7 +34,8 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
                 flows[row.label] = run, senders
     if not flows:
         return []
-    return [_draw(experiment, folder, flows, *quantity) for quantity in QUANTITIES]
+    return [_draw(experiment, folder, flows, *quantity) for quantity in QUANTITIES
+            if all(quantity[2] in rows for _, senders in flows.values() for rows in senders.values())]
 
 
 def _senders(run: Run) -> dict[int, pd.DataFrame]:
@@ -41,7 +43,7 @@ def _senders(run: Run) -> dict[int, pd.DataFrame]:
     samples = run.frame("tcp_info") if tcp.listed_flows(run) else None
     if samples is None or samples.empty:
         return {}
-    samples = samples.sort_values("t_us", kind="stable")
+    samples = _with_in_flight(run, samples).sort_values("t_us", kind="stable")
     flows = samples.groupby(tcp.flow_numbers(run, samples))
     drawn = [number for number in flows.groups if number][:MOST_DRAWN]
     window_us = _window_us(run)
@@ -49,9 +51,19 @@ def _senders(run: Run) -> dict[int, pd.DataFrame]:
             for number, rows in flows if number in drawn}
 
 
+def _with_in_flight(run: Run, samples: pd.DataFrame) -> pd.DataFrame:
+    """The samples and, where buffers were sampled, too, what was in flight."""
+    buffers = run.frame("socket_buffers")
+    if buffers is None:
+        return samples
+    key = ["t_us", *tcp.SOCKET]
+    return samples.merge(buffers[[*key, "in_flight"]], on=key, how="left")
+
+
 def _window_us(run: Run) -> float:
-    """Over which throughput is averaged: a second, more in runs of more than five minutes."""
-    return max(series.SECOND_US, run.interval.end_us / 300)
+    """Over which throughput is averaged: a second, less in runs of less than a minute, more of more than five."""
+    end_us = run.interval.end_us
+    return max(min(series.SECOND_US, end_us / 60), end_us / 300)
 
 
 def _with_throughput(rows: pd.DataFrame, window_us: float) -> pd.DataFrame:
@@ -109,9 +121,9 @@ def _names(drawn: tuple[Run, dict[int, pd.DataFrame]]) -> list[str]:
     mixed = len(set(ccas.values())) > 1
     step = 0.76 / max(3, len(senders))
     for index, number in enumerate(senders):
-        words = f"flow {number}" + (f", {ccas[number]}" if mixed else "")
-        if rtt_us := listed[number].get("base_rtt_us"):
-            words += f", {rtt_us / 1e3:g} ms"
-        body[index] = (f"set label {2 + index} {gnuplot.quote(words)} at graph {0.24 + step * index:g}, "
+        rtt_us = listed[number].get("base_rtt_us")
+        words = [f"flow {number}", ccas[number] if mixed else "", f"{rtt_us / 1e3:g} ms" if rtt_us else ""]
+        text = ", ".join(filter(None, words[:3 if len(senders) <= MOST_DESCRIBED else 1]))
+        body[index] = (f"set label {2 + index} {gnuplot.quote(text)} at graph {0.24 + step * index:g}, "
                        f"graph 1.07 textcolor '{style.PALETTE[index % len(style.PALETTE)]}'")
     return body

@@ -9,6 +9,7 @@ definitions follow the flow metrics of CCPerf where they exist there.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,7 +36,7 @@ def compute(run: Run) -> list[Metric]:
     throughputs = {}
     for flow in flows:
         mine = number == flow
-        found_of_flow = _flow(run, f"flow_{flow}", samples[mine], steps[mine], listed[flow].get("base_rtt_us"))
+        found_of_flow = _flow(run, f"flow_{flow}", samples[mine], steps[mine], listed[flow])
         throughputs[flow] = found_of_flow[0].value
         metrics += found_of_flow
     metrics.append(Metric("mean_agg_throughput_l4", "all", "Mbit/s", sum(throughputs.values())))
@@ -58,17 +59,18 @@ def _by_cca(throughputs: dict[int, float], cca_of: dict[int, str]) -> list[Metri
 
 
 def _flow(run: Run, scope: str, samples: pd.DataFrame, steps: pd.DataFrame,
-          base_us: float | None) -> list[Metric]:
+          flow: dict[str, Any]) -> list[Metric]:
     """Throughput first.  Rates count zero after completion; cwnd and sRTT hold their last value."""
     start_us, end_us = run.interval
     times = samples["t_us"].to_numpy()
-    # When the flow began is known to one sampling interval.
-    gap = np.median(np.diff(times)) if len(times) > 1 else 0
-    window_us = end_us - max(start_us, min(times[0], steps["since_us"].iloc[0]) - gap)
+    base_us = flow.get("base_rtt_us")
+    window_us = end_us - max(start_us, flow["start_us"] or 0)
+    throughput = steps["bytes_acked"].sum() * 8 / window_us
     holds = np.diff(np.append(np.minimum(times, end_us), end_us)).astype(float)
     holds = holds if holds.sum() > 0 else np.ones(len(times))
     metrics = [
-        Metric("mean_throughput_l4", scope, "Mbit/s", steps["bytes_acked"].sum() * 8 / window_us),
+        Metric("mean_throughput_l4", scope, "Mbit/s", throughput),
+        Metric("mean_delivery_rate_l4", scope, "Mbit/s", throughput),
         Metric("mean_sending_rate_l4", scope, "Mbit/s", steps["bytes_sent"].sum() * 8 / window_us),
         Metric("total_retransmissions_l4", scope, "segments",
                float(steps["total_retrans"].sum()))]
@@ -115,6 +117,6 @@ def _fairness(run: Run, samples: pd.DataFrame, steps: pd.DataFrame, number: Arra
     jain = 1 / (under_way.sum(axis=1) * (share ** 2).sum(axis=1))
     logs = np.log2(share, out=np.zeros_like(share), where=share > 0)
     scope = f"bin_{bin_us / 1e3:g}_ms"
-    return [Metric("mean_jains_fairness_throughput_l4", scope, "1", float(jain.mean())),
-            Metric("mean_entropy_fairness_throughput_l4", scope, "bit",
+    return [Metric("jains_index", scope, "1", float(jain.mean())),
+            Metric("entropy_of_shares", scope, "bit",
                    float(-(share * logs).sum(axis=1).mean()))]

@@ -213,8 +213,8 @@ def test_long_flows(tmp_path, values):
     found = values(path)
     assert found["mean_throughput_l4", "flow_3"] == pytest.approx(1, rel=1e-4)
     assert found["mean_agg_throughput_l4", "all"] == pytest.approx(10, rel=1e-4)
-    assert found["mean_jains_fairness_throughput_l4", "bin_1000_ms"] == pytest.approx(1)
-    assert found["mean_entropy_fairness_throughput_l4", "bin_1000_ms"] == pytest.approx(
+    assert found["jains_index", "bin_1000_ms"] == pytest.approx(1)
+    assert found["entropy_of_shares", "bin_1000_ms"] == pytest.approx(
         np.log2(10))
     assert found["mean_est_qdelay_l4", "flow_1"] == pytest.approx(30 - 8)
     assert found["goodput", DOWN] == pytest.approx(10, rel=1e-4)
@@ -230,8 +230,8 @@ def test_fairness_of_unequal_flows(tmp_path, values, change):
         return table.assign(bytes_acked=table["bytes_acked"] // 3 * heavy)
     change(path, "tcp_info", unequal)
     found = values(path)
-    assert found["mean_jains_fairness_throughput_l4", "bin_1000_ms"] == pytest.approx(0.8)
-    assert found["mean_entropy_fairness_throughput_l4", "bin_1000_ms"] == pytest.approx(
+    assert found["jains_index", "bin_1000_ms"] == pytest.approx(0.8)
+    assert found["entropy_of_shares", "bin_1000_ms"] == pytest.approx(
         0.25 * 2 + 0.75 * np.log2(4 / 3))
 
 
@@ -252,8 +252,8 @@ def test_fairness_counts_all_flows_under_way(tmp_path, values, change, lights, j
         return table.assign(bytes_acked=acked)[~np.isnan(acked)].astype({"bytes_acked": "int64"})
     change(path, "tcp_info", two)
     found = values(path)
-    assert found["mean_jains_fairness_throughput_l4", "bin_1000_ms"] == pytest.approx(jain, abs=1e-4)
-    assert found["mean_entropy_fairness_throughput_l4", "bin_1000_ms"] == pytest.approx(entropy, abs=1e-4)
+    assert found["jains_index", "bin_1000_ms"] == pytest.approx(jain, abs=1e-4)
+    assert found["entropy_of_shares", "bin_1000_ms"] == pytest.approx(entropy, abs=1e-4)
 
 
 def test_many_flows_have_no_flow_metrics(tmp_path, values):

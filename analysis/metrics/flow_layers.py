@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""CCPerf's metrics of single flows and of the network that analysis/metrics/flows.py does not have, of few flows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from analysis import flow_curves, flow_means
+from analysis.flow_curves import Curves
+from analysis.metrics import Metric
+from analysis.runs import Run
+
+#: a full packet of layer 3, in which a bandwidth-delay product is counted
+SEGMENT_BYTES = 1500
+
+
+def compute(run: Run) -> list[Metric]:
+    """Of each flow from its start to the end of the run; then sums over the flows, and how they share."""
+    curves = flow_curves.of_run(run)
+    if not curves:
+        return []
+    delivered = flow_curves.delivered_us(run)
+    found: list[Metric] = []
+    for one in curves:
+        scope = f"flow_{one.flow['flow']}"
+        values = [*_rates(run, one), *_buffers(run, one), *_states(one)]
+        at_us = delivered.get(one.flow["flow"])
+        if at_us is not None:
+            values.append(("flow_completion_time_l4", "s", (at_us - one.flow["start_us"]) / 1e6))
+        found += [Metric(name, scope, unit, value) for name, unit, value in values if math.isfinite(value)]
+    sums: dict[tuple[str, str], list[float]] = {}
+    for metric in found:
+        if metric.metric.startswith(("mean_in_flight", "mean_sending", "mean_throughput", "mean_util", "mean_network")):
+            sums.setdefault((metric.metric, metric.unit), []).append(metric.value)
+    found += [Metric(name.replace("mean_", "mean_agg_", 1), "all", unit, sum(values))
+              for (name, unit), values in sums.items() if len(values) == len(curves)]
+    return found + (_shares(run, curves) if len(curves) > 1 else [])
+
+
+def bottleneck(run: Run, one: Curves) -> dict[str, Any] | None:
+    """The slowest bottleneck on a flow's way, None if it crosses none."""
+    links = [run.bottlenecks[name] for name in one.flow.get("hops", ()) if name in run.bottlenecks]
+    return min(links, key=lambda link: float(link["rate_bps"])) if links else None
+
+
+def bdp_segments(run: Run, one: Curves) -> float | None:
+    """Bandwidth-delay product of a flow's slowest bottleneck and its base RTT."""
+    link, rtt_us = bottleneck(run, one), one.flow.get("base_rtt_us")
+    return link["rate_bps"] * rtt_us / 8e6 / SEGMENT_BYTES if link and rtt_us else None
+
+
+def _rates(run: Run, one: Curves) -> list[tuple[str, str, float]]:
+    """What the throughput in bins says."""
+    edges, seconds = one.edges, (one.end_us - one.start_us) / 1e6
+    rates = one.rates_mbps(edges)
+    mean = flow_means.growth(one.start_us, one.end_us, one.t_us, one.acked) * 8e-6 / seconds
+    found = [("cov_throughput_l4", "1", flow_means.variation(rates)),
+             ("mean_network_power_l4", "Mbit/s/s", flow_means.power(rates, one.srtt_ms(edges[1:]))),
+             ("mean_utility_pf_l4", "1", flow_means.utility_pf(rates)),
+             ("mean_utility_mpdf_l4", "s/Mbit", flow_means.utility_mpdf(rates))]
+    link = bottleneck(run, one)
+    return [*found, ("mean_utilization_bw_l4", "1", mean * 1e6 / link["rate_bps"])] if link else found
+
+
+def _buffers(run: Run, one: Curves) -> list[tuple[str, str, float]]:
+    """What is under way, and what the applications wrote and read."""
+    flight = one.in_flight()
+    if one.buffers is None or flight is None:
+        return []
+    lay, seconds = one.buffers, (one.end_us - one.start_us) / 1e6
+    mean = flow_means.time_mean(one.start_us, one.end_us, *flight)
+    found = [("mean_in_flight_l4", "segments", mean),
+             ("cov_in_flight_l4", "1", flow_means.variation(np.nan_to_num(flow_means.held(one.edges[1:], *flight)))),
+             ("mean_one_way_delay_l7", "ms", flow_means.transit_ms(lay.t_us, lay.written, lay.read_us, lay.read))]
+    for name, times_us, counter in (("mean_sending_rate_l7", lay.t_us, lay.written),
+                                    ("mean_throughput_l7", lay.read_us, lay.read)):
+        # nothing is written or read before the start
+        times_us, counter = np.append(one.flow["start_us"], times_us), np.append(0, counter)
+        grown = flow_means.growth(one.start_us, one.end_us, times_us, np.maximum.accumulate(counter))
+        found.append((name, "Mbit/s", grown * 8e-6 / seconds))
+    if np.isfinite(lay.timeouts).all():
+        found.append(("total_rtos_l4", "1", flow_means.growth(one.start_us, one.end_us, lay.t_us, lay.timeouts)
+                      if lay.t_us[0] < one.start_us else float(lay.timeouts.max())))
+    bdp = bdp_segments(run, one)
+    return [*found, ("mean_utilization_bdp_l4", "1", mean / bdp)] if bdp else found
+
+
+def _states(one: Curves) -> list[tuple[str, str, float]]:
+    inside = one.t_us >= one.start_us
+    return [("mean_recovery_time_l4", "ms", flow_means.recovery_ms(one.t_us[inside], one.ca_state[inside])),
+            ("mean_idt_ewma_l4", "ms", flow_means.inter_delivery_ms(one.t_us[inside], one.segments[inside]))]
+
+
+def _shares(run: Run, curves: list[Curves]) -> list[Metric]:
+    edges = flow_means.edges(*run.interval)
+    jain, entropy, product = flow_means.shares(np.stack([one.rates_mbps(edges) for one in curves], axis=1))
+    scope = f"bin_{flow_means.BIN_US / 1e3:g}_ms"
+    return [Metric(name, scope, unit, value) for name, unit, value in (
+        ("mean_jains_fairness_throughput_l4", "1", jain), ("mean_entropy_fairness_throughput_l4", "bit", entropy),
+        ("mean_product_fairness_throughput_l4", "1", product)) if math.isfinite(value)]

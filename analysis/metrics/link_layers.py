@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""CCPerf's metrics of links, of runs of few flows; and the share of the link that was really used."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis import flow_curves, series
+from analysis.metrics import Metric
+from analysis.runs import Run
+
+
+def compute(run: Run) -> list[Metric]:
+    """Of each bottleneck that the flows cross, over the measurement interval."""
+    curves = flow_curves.of_run(run)
+    if not curves:
+        return []
+    found = []
+    for link in run.targets:
+        samples = series.queue_samples(run, link)
+        delay = series.queueing_delay_backlog_mean(run, link)
+        if samples is None or delay is None:
+            return []
+        edges = np.array(series.covered(run, link, samples))
+        inside = samples[(samples["t_us"] >= edges[0]) & (samples["t_us"] < edges[1])]
+        found += [
+            Metric("mean_qdisc_delay_l2", link, "ms", delay),
+            Metric("mean_qdisc_length_l2", link, "packets", float(inside["backlog_packets"].mean())),
+            Metric("mean_sending_rate_l1", link, "Mbit/s", float(series.throughput_mbps(samples, edges)[0])),
+            Metric("total_qdisc_drops_l2", link, "packets",
+                   float(np.diff(series.counter_at(samples, "drops", edges))[0]))]
+        active = np.clip([min(one.start_us for one in curves),
+                          max(one.gone_us or one.end_us for one in curves)], *edges)
+        rate_bps = run.bottlenecks[link]["rate_bps"]
+        if active[1] > active[0]:
+            used = 1e6 * float(series.throughput_mbps(samples, active)[0]) / rate_bps
+            found.append(Metric("utilisation_while_active", link, "%", 100 * used))
+    return found

@@ -96,7 +96,7 @@ def _curves(run: Run, flow: dict[str, Any], rows: pd.DataFrame, buffers: Buffers
     zero = np.zeros(len(late))
     mss = rows["mss"].replace(0, np.nan).median()
     acked = rows["bytes_acked"].to_numpy(dtype=float)
-    acked[acked < min(mss, acked.max())] = 0        # Linux counts the SYN as a byte
+    acked[acked <= 1] = 0       # Linux counts the SYN as a byte
     return Curves(flow, max(start_us, begun_us), end_us, np.append(late, t_us), np.append(zero, acked),
                   np.append(zero, acked / mss), np.append(zero, np.nan_to_num(rows["srtt_us"].to_numpy(dtype=float))),
                   np.append(zero, np.nan_to_num(rows["ca_state"].to_numpy(dtype=float))),

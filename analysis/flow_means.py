@@ -118,7 +118,8 @@ def inter_delivery_ms(times_us: Array, delivered: Array) -> float:
 def shares(rates: Array) -> tuple[float, float, float]:
     """(Jain's index, entropy in bit, product of Mbit/s) of rates: a row for each bin, a column for each flow.
 
-    Means over bins. Each bin is that of the flows that got something through in it; bins without are left out. NaN if all are.
+    Means over bins. Each bin is that of the flows that got something through in it; bins without are left out.
+    NaN if all are.
     """
     rates = rates[(rates > 0).any(axis=1)]
     if not len(rates):

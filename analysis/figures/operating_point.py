@@ -121,8 +121,8 @@ def _against_in_flight(experiment: Experiment, folder: Path, found: dict[str, li
         "the flows under way. The star is the optimum: one bandwidth-delay product in flight "
         f"({style.number(best.in_flight)} segments), all of the rate ({style.number(best.rate_mbps)} Mbit/s of "
         "payload) and the base RTT. To the right of "
-        "it a queue stands; below it the link is idle part of the time. More than the rate is acknowledged at once when "
-        f"a lost segment, for which others waited, has come.{left_out}{experiment.drawn_note}"))
+        "it a queue stands; below it the link is idle part of the time. More than the rate is acknowledged at once "
+        f"when a lost segment, for which others waited, has come.{left_out}{experiment.drawn_note}"))
 
 
 def _step(wide: float) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The scenario tcp-on-off: flows that come and go. Two instruments that count the same thing agree to the last packet."""
+"""The scenario tcp-on-off: flows that come and go; what is counted twice agrees to the last packet."""
 import pytest
 
 from analysis.metrics import compute_metrics

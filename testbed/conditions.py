@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import re
 import shlex
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,10 @@ FIELDS = ("scenario", "cca", "seed", "engine", "kernel", "status", "verdict", "i
           "pinned", "virtual_s", "wall_s")
 _CONDITION = re.compile(r"([A-Za-z_][\w.-]*)(!=|>=|<=|=|>|<)(.+)", re.DOTALL)
 _FLAGS = ("listed", "pinned")
+#: fields that have no other values
+_WORDS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_FLAGS, ("yes", "no")), "status": ("finished", "failed", "damaged"),
+    "verdict": ("valid", "suspect", "invalid")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +54,13 @@ def parse(text: str) -> list[Condition]:
             raise UsageError(f"{word!r}: an empty value")
         if operator not in ("=", "!=") and len(values) > 1:
             raise UsageError(f"{word!r}: one value expected after {operator}")
-        if field in _FLAGS and (operator not in ("=", "!=") or set(values) - {"yes", "no"}):
-            raise UsageError(f"{word!r}: {field}=yes or {field}=no expected")
+        if field in _WORDS and (operator not in ("=", "!=") or set(values) - set(_WORDS[field])):
+            raise UsageError(f"{word!r}: {' or '.join(f'{field}={value}' for value in _WORDS[field])} expected")
+        if field == "kernel":
+            for release in values:
+                _asked_release(release, f"kernel{operator}")
+        elif operator not in ("=", "!=") and _number(value) is None:
+            raise UsageError(f"{word!r}: only numbers have an order, and kernels; {value!r} is neither")
         found.append(Condition(field, operator, values))
     return found
 
@@ -109,9 +119,11 @@ def _holds(condition: Condition, run: Json) -> bool:
 
 def _equal(value: object, wanted: str, field: str) -> bool:
     if isinstance(value, bool):
+        if wanted not in ("yes", "no"):
+            raise UsageError(f"{field}={wanted}: {field}=yes or {field}=no expected")
         return wanted == ("yes" if value else "no")
     if field == "kernel":
-        return _release(str(value), wanted, "kernel=") == _numbers(wanted)
+        return _release(str(value), wanted) == _numbers(wanted)
     if str(value) == wanted:
         return True
     number, other = _number(value), _number(wanted)
@@ -124,19 +136,22 @@ def _ordered(value: object, condition: Condition) -> bool:
     one: Any
     other: Any
     if condition.field == "kernel":
-        one, other = _release(str(value), wanted, f"kernel{operator}"), _numbers(wanted)
+        one, other = _release(str(value), wanted), _numbers(wanted)
     else:
         one, other = _number(value), _number(wanted)
         if one is None or other is None:
             raise UsageError(f"{condition.field}{operator}{wanted}: only numbers have an order, and kernels; "
-                             f"{value if one is None else wanted!r} is neither")
+                             f"{value} is neither")
     return bool({">=": one >= other, "<=": one <= other, ">": one > other, "<": one < other}[operator])
 
 
-def _release(value: str, wanted: str, condition: str) -> tuple[int, ...]:
-    """As many numbers of a kernel's release as are asked about: 6.12.30 is 6.12."""
-    if not re.fullmatch(r"\d+(\.\d+)*", wanted):
+def _asked_release(wanted: str, condition: str) -> None:
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)*", wanted):
         raise UsageError(f"{condition}{wanted}: a release expected, such as 6.12")
+
+
+def _release(value: str, wanted: str) -> tuple[int, ...]:
+    """As many numbers of a kernel's release as are asked about: 6.12.30 is 6.12."""
     return _numbers(value)[:len(_numbers(wanted))]
 
 
@@ -147,5 +162,6 @@ def _numbers(release: str) -> tuple[int, ...]:
 
 def _number(value: object) -> float | None:
     with contextlib.suppress(ValueError, TypeError):
-        return float(value)             # type: ignore[arg-type]
+        number = float(value)           # type: ignore[arg-type]
+        return number if math.isfinite(number) else None
     return None

@@ -305,6 +305,7 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
                                          lambda: fields.decode(DefaultsSection, tree.get("defaults")))
     topology = _section(source, "topology", lambda: topologies.complete(tree["topology"]))
     network = end_hosts.apply(hosts, _section(source, "topology", lambda: topologies.resolve(tree["topology"])))
+    _section(source, "topology", lambda: topologies.in_time(tree["topology"], timing.duration_us))
     components = _components(source, tree["traffic"], timing)
     _section(source, "traffic", lambda: traffic.validate(components, network, timing.record()))
     return Scenario(

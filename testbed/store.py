@@ -172,6 +172,13 @@ class Store:
             claim.unlink(missing_ok=True)
         return True
 
+    def remove_folder(self, folder: pathlib.Path) -> None:
+        """Remove a folder of the results at once: what an interruption leaves of it, `create` takes away."""
+        old = self.runs / f".old-{'0' * 16}-{_me()}"
+        self.runs.mkdir(exist_ok=True)
+        os.rename(folder, old)
+        shutil.rmtree(old)
+
     def pin(self, run_id: str, reason: str) -> None:
         """Keep a run from being removed; what repeats or replaces it leaves that so."""
         write_text(self._pin(run_id), reason + "\n")

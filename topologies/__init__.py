@@ -55,6 +55,12 @@ def complete(section: dict[str, Any]) -> dict[str, Any]:
     return {"kind": section["kind"], **fields.encode(decoded)}
 
 
+def in_time(section: dict[str, Any], end_us: int) -> None:
+    """FieldError if a link of a section is to change after the end of the run only."""
+    from topologies import schedule
+    schedule.in_time(section, end_us)
+
+
 def resolve(section: dict[str, Any]) -> dict[str, Any]:
     """The network that a scenario's topology section describes; FieldError (with .field) if there is none."""
     topology, decoded = _decode(section)

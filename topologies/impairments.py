@@ -6,8 +6,13 @@ from typing import Any
 from testbed import fields
 from testbed.fields import FieldError
 
-_MOST_RATE_BPS = 100 * 10**9
+#: tc counts whole bytes per second: below, that is not exact to 0.1 %; above, nanoseconds are not exact to 1 %
+LEAST_RATE_BPS, MOST_RATE_BPS = 1000, 100 * 10**9
 _MOST_US = 3600 * 10**6
+#: netem has half of it in nanoseconds of 31 bits
+_MOST_SPREAD_US = 2 * (2**31 - 1) // 1000
+#: the kernel has the time that a bucket takes to fill in units of 64 ns, of 32 bits
+_LONGEST_BURST_NS = 64 * (2**32 - 1)
 #: what netem's table of delays holds: steps of 2**10 in numbers of 16 bits, and a step of 2**31 ns / 8
 _MOST_ATTEMPTS, _MOST_STEP_US = 31, 268_000
 
@@ -32,7 +37,7 @@ class Periodic:
 @dataclasses.dataclass(frozen=True)
 class Jitter:
     """A delay that differs by up to `spread` from packet to packet. Without `reordering` nobody overtakes."""
-    spread_us: int = fields.time(least=1, most=_MOST_US // 2)
+    spread_us: int = fields.time(least=1, most=_MOST_SPREAD_US)
     reordering: bool = fields.flag(default=False)
 
 
@@ -59,8 +64,13 @@ def _whole(value: int | None) -> int:
 @dataclasses.dataclass(frozen=True)
 class Policer:
     """A token bucket at the beginning of the wire: what exceeds it is lost. Bytes are those of layer 2."""
-    rate_bps: int = fields.rate(least=1000, most=_MOST_RATE_BPS)
+    rate_bps: int = fields.rate(least=LEAST_RATE_BPS, most=MOST_RATE_BPS)
     burst_bytes: int = fields.size(least=1514, most=2**31 - 1)
+
+    def __post_init__(self) -> None:
+        if self.burst_bytes * 8 * 10**9 > self.rate_bps * _LONGEST_BURST_NS:
+            raise FieldError("burst", f"at most {_LONGEST_BURST_NS // 10**9} s of the rate expected, which is "
+                                      f"{self.rate_bps * _LONGEST_BURST_NS // (8 * 10**9)} B")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,9 +102,16 @@ def check(link: Any) -> None:
     if len(delaying) > 1 or delaying and changing:
         raise FieldError(delaying[-1], f"not together with {delaying[0] if len(delaying) > 1 else changing}: one thing "
                                        "at a time changes the delay of a wire")
+    if link.reorder is not None and link.reorder.displacement:
+        for other in ("trace", "schedule"):
+            if link.trace if other == "trace" else any(one.rate_bps or one.walk for one in link.schedule or ()):
+                raise FieldError("reorder.displacement", f"not together with a {other} that changes the rate, and with "
+                                                         "it the time of a packet; early expected")
     losing = [name for name, there in (
         ("loss", link.loss_percent or any(entry.loss_percent for entry in link.schedule or ())),
         ("loss_model", link.loss_model), ("lose_segments", link.lose_segments), ("policer", link.policer)) if there]
+    if link.loss_model and link.retransmission:
+        losing.append("retransmission")
     if len(losing) > 1:
         raise FieldError(losing[1], f"not together with {losing[0]}: one model of loss at a time")
     if link.reorder is not None and early_us(link) > link.delay_us:

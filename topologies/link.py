@@ -6,9 +6,8 @@ from typing import Any
 from testbed import fields
 from testbed.fields import FieldError
 from topologies import impairments, losses, mahimahi, queues, schedule
+from topologies.impairments import LEAST_RATE_BPS, MOST_RATE_BPS
 
-#: tc counts whole bytes per second: below, that is not exact to 0.1 %; above, nanoseconds are not exact to 1 %
-LEAST_RATE_BPS, MOST_RATE_BPS = 1000, 100 * 10**9
 MOST_DELAY_US = 3600 * 10**6
 
 
@@ -29,7 +28,9 @@ class Access:
         return Link(rate_bps=self.rate_bps, queue=self.queue, delay_us=delay_us)
 
 
-_SCHEDULE = schedule.entry(fields.rate(least=LEAST_RATE_BPS, most=MOST_RATE_BPS), fields.time(most=MOST_DELAY_US))
+_SCHEDULE = schedule.entry(
+    fields.rate(least=LEAST_RATE_BPS, most=MOST_RATE_BPS), fields.time(most=MOST_DELAY_US),
+    (fields.count(least=1, most=queues.MOST), fields.size(least=queues.FRAME_BYTES, most=queues.MOST)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,7 +21,7 @@ ETHERNET_HEADER_BYTES = 14
 FRAME_BYTES = MTU_BYTES + ETHERNET_HEADER_BYTES
 
 #: qdiscs count in 32 bits; no time that a queue works with is longer than an hour
-_MOST = 2**32 - 1
+MOST = 2**32 - 1
 _HOUR_US = 3600 * 10**6
 
 
@@ -73,7 +73,7 @@ class InPackets(Queue):
 
     usual_limit: ClassVar[int] = 1000
     least_limit: ClassVar[int] = 1
-    most_limit: ClassVar[int] = _MOST
+    most_limit: ClassVar[int] = MOST
 
     def hard_limit(self, rate_bps: int) -> int:
         limit = self.usual_limit if self.limit is None else self.limit
@@ -97,8 +97,8 @@ class InBytes(Queue):
             limit = bytes_for_time(rate_bps, self.limit_us)
         if limit is None:
             raise FieldError("limit", "is missing")
-        if not FRAME_BYTES <= limit <= _MOST:
-            raise FieldError("limit", f"from {FRAME_BYTES} to {_MOST} B expected, not {limit} B")
+        if not FRAME_BYTES <= limit <= MOST:
+            raise FieldError("limit", f"from {FRAME_BYTES} to {MOST} B expected, not {limit} B")
         return limit
 
 
@@ -117,8 +117,8 @@ class Bfifo(InBytes):
 @dataclasses.dataclass(frozen=True)
 class Red(InBytes):
     """Random early detection; by default as the manual page of tc-red advises, marking up to 2 %."""
-    min_bytes: int | None = fields.size(default=None, least=1, most=_MOST)
-    max_bytes: int | None = fields.size(default=None, least=1, most=_MOST)
+    min_bytes: int | None = fields.size(default=None, least=1, most=MOST)
+    max_bytes: int | None = fields.size(default=None, least=1, most=MOST)
     avpkt_bytes: int = fields.size(default=1000, least=1, most=65535)
     burst: int | None = fields.count(default=None, least=1, most=10**6)
     bandwidth_bps: int | None = fields.rate(default=None, least=8)
@@ -191,7 +191,7 @@ class FqPie(Pie):
 class Fq(InPackets):
     """Fair queueing with pacing."""
     can_change: ClassVar[bool] = True
-    flow_limit: int | None = fields.count(default=None, least=1, most=_MOST)
+    flow_limit: int | None = fields.count(default=None, least=1, most=MOST)
     quantum_bytes: int | None = fields.size(default=None, least=256, most=1 << 20)
 
     usual_limit: ClassVar[int] = 10_000

@@ -13,17 +13,20 @@ topologies/varying.py explains.
 """
 import dataclasses
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
+from topologies.impairments import LEAST_RATE_BPS, MOST_RATE_BPS
 
 #: a change takes a few system calls, and its note a row of a table
 MOST_CHANGES = 20_000
 _LONGEST_US = 10**12
 _LEAST_EVERY_US = 1000
+_USUAL_EVERY_US = 100_000
 _TABLE = ("rate_bps", "delay_us", "loss_percent", "limit")
+_SHOWN = {"up": "outages that begin after the end of the one before"}
 
 Json = dict[str, Any]
 #: what a change may set: {name: the decoder of a value}, with the bounds of the link itself
@@ -33,8 +36,8 @@ Bounds = dict[str, Any]
 @dataclasses.dataclass(frozen=True)
 class Walk:
     """A random walk of the rate: each step multiplies it by something between 1 / (1 + step) and 1 + step."""
-    least_bps: int = fields.rate(least=1000)
-    most_bps: int = fields.rate(least=1000)
+    least_bps: int = fields.rate(least=LEAST_RATE_BPS, most=MOST_RATE_BPS)
+    most_bps: int = fields.rate(least=LEAST_RATE_BPS, most=MOST_RATE_BPS)
     step_percent: float = fields.percent(default=10.0, above=0)
     seed: int = fields.count(default=1, most=2**32)
 
@@ -51,20 +54,20 @@ class Walk:
             yield round(rate)
 
 
-def entry(rate: Any, delay: Any) -> type[Any]:
-    """The dataclass of one entry of a schedule, whose rates and delays are kinds of fields with bounds."""
+def entry(rate: Any, delay: Any, limits: tuple[Any, Any]) -> type[Any]:
+    """The dataclass of one entry of a schedule, with the bounds of rates, delays and limits (in packets, in bytes)."""
 
     @dataclasses.dataclass(frozen=True)
     class Entry:
         """at: one time or several; each quantity one value, or one for each time."""
         at_us: tuple[int, ...] = fields.listing(fields.time(most=_LONGEST_US), least=1, most=MOST_CHANGES, single=True)
         until_us: int | None = fields.time(default=None, most=_LONGEST_US)
-        every_us: int = fields.time(default=100_000, least=_LEAST_EVERY_US, most=_LONGEST_US)
+        every_us: int | None = fields.time(default=None, least=_LEAST_EVERY_US, most=_LONGEST_US)
         rate_bps: tuple[int, ...] | None = _one_or_more(rate)
         delay_us: tuple[int, ...] | None = _one_or_more(delay)
         loss_percent: tuple[float, ...] | None = _one_or_more(fields.percent())
-        limit: tuple[int, ...] | None = _one_or_more(fields.count(least=1))
-        limit_bytes: tuple[int, ...] | None = _one_or_more(fields.size(least=1))
+        limit: tuple[int, ...] | None = _one_or_more(limits[0])
+        limit_bytes: tuple[int, ...] | None = _one_or_more(limits[1])
         outage_us: int | None = fields.time(default=None, least=1, most=_LONGEST_US)
         walk: Walk | None = fields.section(Walk, default=None)
 
@@ -93,10 +96,12 @@ def _check(entry: Any) -> None:
     if entry.until_us is None:
         if entry.walk is not None:
             raise FieldError("until", "is missing: a walk ends some time")
+        if entry.every_us is not None:
+            raise FieldError("every", "only with until, of a ramp or walk")
         return
-    if (entry.until_us - entry.at_us[0]) // entry.every_us > MOST_CHANGES:
+    if (entry.until_us - entry.at_us[0]) // _every_us(entry) > MOST_CHANGES:
         raise FieldError("every", f"more than {MOST_CHANGES} steps; fewer with a larger one")
-    if len(entry.at_us) > 1 or entry.until_us < entry.at_us[0] + entry.every_us:
+    if len(entry.at_us) > 1 or entry.until_us < entry.at_us[0] + _every_us(entry):
         raise FieldError("until", "a ramp or walk has one time at which it begins, and ends one step later or after")
     if entry.outage_us is not None or entry.walk is not None and entry.rate_bps is not None:
         raise FieldError("until", "a ramp of rate, delay, loss or limit, or a walk expected, not both or an outage")
@@ -112,8 +117,9 @@ def expand(entries: Sequence[Any], start: Json, in_bytes: bool) -> list[Json]:
     for number, one in enumerate(entries, start=1):
         for name, at_us, value in _of_entry(one, now, in_bytes, number):
             if at_us <= latest[name]:
-                raise FieldError(f"{number}.at", f"changes of {fields.plain(name)} in order of time expected, and "
-                                                 f"{at_us / 1e6:g} s is not after {latest[name] / 1e6:g} s")
+                what = _SHOWN.get(name, f"changes of {fields.plain(name)} in order of time")
+                raise FieldError(f"{number}.at", f"{what} expected, and {at_us / 1e6:g} s is not after "
+                                                 f"{latest[name] / 1e6:g} s")
             latest[name], now[name] = at_us, value
             at.setdefault(at_us, {})[name] = value
             if len(at) > MOST_CHANGES:
@@ -156,5 +162,32 @@ def _of_entry(one: Any, now: Json, in_bytes: bool, number: int) -> Iterator[tupl
 
 def _steps(one: Any) -> list[int]:
     """The times of a ramp's or walk's steps: the first `every` after it begins, the last where it ends."""
-    begin_us, count = one.at_us[0], (one.until_us - one.at_us[0]) // one.every_us
-    return [begin_us + one.every_us * step for step in range(1, count)] + [one.until_us]
+    every_us = _every_us(one)
+    begin_us, count = one.at_us[0], (one.until_us - one.at_us[0]) // every_us
+    return [begin_us + every_us * step for step in range(1, count)] + [one.until_us]
+
+
+def _every_us(one: Any) -> int:
+    return _USUAL_EVERY_US if one.every_us is None else int(one.every_us)
+
+
+def in_time(section: object, end_us: int) -> None:
+    """FieldError with the place of the first entry, in a topology as a file has it, that begins after the run's end."""
+    children: Iterable[tuple[object, object]] = ()
+    if isinstance(section, (dict, list)):
+        children = section.items() if isinstance(section, dict) else enumerate(section, start=1)
+    for name, inside in children:
+        try:
+            if name == "schedule" and isinstance(inside, list):
+                _entries_in_time(inside, end_us)
+            else:
+                in_time(inside, end_us)
+        except FieldError as problem:
+            raise problem.inside(str(name)) from None
+
+
+def _entries_in_time(entries: list[Json], end_us: int) -> None:
+    for number, one in enumerate(entries, start=1):
+        first_us = one["at_us"][0] if isinstance(one["at_us"], list) else one["at_us"]
+        if first_us >= end_us:
+            raise FieldError(f"{number}.at", f"{first_us / 1e6:g} s is not before the end at {end_us / 1e6:g} s")

@@ -160,7 +160,7 @@ def ingress(link: dict[str, Any], wire_device: str) -> list[str]:
     device = link["peer_device"]
     delays = delays_apart(link)
     netem = (f"qdisc add dev {wire_device} root handle 2: netem limit {wire_limit_packets(link)} "
-             f"delay {_delay(link, delays)} rate {link['rate_bps']}bit{_loss(link)}")
+             f"delay {_uniform(*wire_delay_us(link))} rate {link['rate_bps']}bit{_loss(link)}")
     if link.get("duplicate_percent"):
         netem += f" duplicate {link['duplicate_percent']:g}%"
     return [
@@ -180,12 +180,12 @@ def delays_apart(link: dict[str, Any]) -> bool:
     return varying.varies(link, "delay_us") or any(link.get(key) for key in ("jitter", "reorder", "retransmission"))
 
 
-def _delay(link: dict[str, Any], apart: bool) -> str:
-    """The delay that is not apart."""
-    delay_us = 0 if apart else link["delay_us"]
+def wire_delay_us(link: dict[str, Any]) -> tuple[float, float]:
+    """(least, by how much more it may be) of the delay that is not apart."""
+    delay_us = 0 if delays_apart(link) else link["delay_us"]
     if link.get("reorder"):
         delay_us = link["delay_us"] - link["reorder"]["early_us"]
-    return _uniform(delay_us, link["jitter_us"])
+    return delay_us, link["jitter_us"]
 
 
 def _delay_apart(link: dict[str, Any]) -> str:

@@ -73,17 +73,16 @@ def limit(ifindex: int, kind: str, value: int) -> bytes:
 
 def wire(ifindex: int, link: dict[str, Any], state: dict[str, Any]) -> bytes:
     """Another rate or loss for the wire, which delays as before."""
-    delay_us = 0 if tc.delays_apart(link) else link["delay_us"] + link["jitter_us"] / 2
-    jitter_us = 0 if tc.delays_apart(link) else link["jitter_us"] / 2
+    least_us, spread_us = tc.wire_delay_us(link)
     return _message(_RTM_NEWQDISC, ifindex, 0x20000, _ROOT, "netem",
-                    _netem(link, delay_us, jitter_us, state["rate_bps"], state["loss_percent"]))
+                    _netem(link, least_us + spread_us / 2, spread_us / 2, state["rate_bps"], state["loss_percent"],
+                           link.get("duplicate_percent") or 0) + _loss_model(link))
 
 
 def delay(ifindex: int, link: dict[str, Any], state: dict[str, Any]) -> bytes:
     """Another delay, where that is apart."""
-    half_us = link["jitter_us"] / 2
     return _message(_RTM_NEWQDISC, ifindex, 0x30000, 0x20001, "netem",
-                    _netem(link, state["delay_us"] + half_us, half_us, tc.ENDLESS_BPS, 0))
+                    _netem(link, state["delay_us"], 0, tc.ENDLESS_BPS, 0))
 
 
 def setup(ifindex: int, link: dict[str, Any]) -> list[bytes]:
@@ -99,15 +98,33 @@ def setup(ifindex: int, link: dict[str, Any]) -> list[bytes]:
     return [_message(_RTM_NEWQDISC, ifindex, 0x30000, 0x20001, "netem", options)]
 
 
-def _netem(link: dict[str, Any], delay_us: float, jitter_us: float, rate_bps: int, loss_percent: float) -> bytes:
-    """struct tc_netem_qopt (latency, limit, loss, gap, duplicate, jitter) and attributes; what is left out stays."""
+def _netem(link: dict[str, Any], delay_us: float, jitter_us: float, rate_bps: int, loss_percent: float,
+           duplicate_percent: float = 0) -> bytes:
+    """struct tc_netem_qopt (latency, limit, loss, gap, duplicate, jitter) and attributes; reordering, where it is
+    left out, stays."""
     bytes_per_s = rate_bps // 8
-    options = struct.pack("=IIIIII", 0, tc.wire_limit_packets(link), round(loss_percent / 100 * _MOST_32_BITS), 0, 0, 0)
+    options = struct.pack("=IIIIII", 0, tc.wire_limit_packets(link), _share(loss_percent), 0, _share(duplicate_percent),
+                          0)
     options += _attribute(10, struct.pack("=q", round(delay_us * 1000)))
     options += _attribute(11, struct.pack("=q", round(jitter_us * 1000)))
     # struct tc_netem_rate: rate, overhead of a packet, size and overhead of a cell
     options += _attribute(6, struct.pack("=IiIi", min(bytes_per_s, _MOST_32_BITS), 0, 0, 0))
     return options + (_attribute(8, struct.pack("=Q", bytes_per_s)) if bytes_per_s > _MOST_32_BITS else b"")
+
+
+def _loss_model(link: dict[str, Any]) -> bytes:
+    """TCA_NETEM_LOSS with struct tc_netem_gemodel: netem forgets its model at a change that does not repeat it."""
+    model = link.get("loss_model") or {}
+    if model.get("kind") != "gilbert-elliott":
+        return b""
+    shares = [model[name] for name in ("to_bad_percent", "to_good_percent")] + [100 - model["bad_loss_percent"],
+                                                                                model["good_loss_percent"]]
+    return _attribute(5, _attribute(2, struct.pack("=IIII", *map(_share, shares))))
+
+
+def _share(percent: float) -> int:
+    """A probability in the kernel's numbers."""
+    return round(percent / 100 * _MOST_32_BITS)
 
 
 def _ratespec(bytes_per_s: int, least_bytes: int = 0) -> bytes:

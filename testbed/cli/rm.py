@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import shutil
 from typing import Any
 
 from testbed import experiment
@@ -64,8 +63,7 @@ def main(arguments: argparse.Namespace) -> int:
     for folder in experiments:
         print(f"{folder}")
         if not arguments.dry_run:
-            (folder / "experiment.json").unlink()       # first: whatever is left then lists nothing
-            shutil.rmtree(folder)
+            store.remove_folder(folder)
     if experiments and not named and not texts:
         return 0
     return _remove(store, list(chosen), kept, arguments.dry_run)

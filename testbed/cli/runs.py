@@ -14,10 +14,11 @@ import argparse
 import json
 import os
 import pathlib
+import sqlite3
 from typing import Any
 
 from testbed.cli import _tables
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 from testbed.progress import print_error
 from testbed.store import Store, results_dir
 
@@ -42,15 +43,18 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.rebuild:
         if not store.runs.is_dir():
             raise UsageError(f"{store.runs}: there are no runs")
-        print(f"{index.path_of(results)}: {index.rebuild(results)} runs")
+        try:
+            print(f"{index.path_of(results)}: {index.rebuild(results)} runs")
+        except (sqlite3.Error, OSError) as problem:
+            raise TestbedError(f"{index.path_of(results)}: cannot be written: {problem}") from None
     text = " ".join(arguments.conditions)
     chosen = conditions.select(index.runs(results, print_error), conditions.parse(text))
     if not chosen and text:
         raise UsageError(f"no run with {text} in {results}")
     for run in chosen:
         if arguments.pin is not None:
-            store.pin(run["id"], " ".join(arguments.pin.split()))
-            run["pinned"] = arguments.pin
+            run["pinned"] = " ".join(arguments.pin.split())
+            store.pin(run["id"], run["pinned"])
         elif arguments.unpin:
             store.unpin(run["id"])
             run["pinned"] = None

@@ -9,6 +9,7 @@ import pytest
 import cases_arguments
 import cases_cca
 import cases_fields
+import cases_lookup
 import cases_modules
 import cases_results
 import cases_surroundings
@@ -20,7 +21,7 @@ from case import Case
 
 CASES: list[Case] = [case for module in (
     cases_yaml, cases_fields, cases_arguments, cases_cca, cases_vectors, cases_tmix, cases_results, cases_surroundings,
-    cases_modules) for case in module.CASES]
+    cases_modules, cases_lookup) for case in module.CASES]
 
 
 def test_the_corpus_is_large_and_names_are_distinct() -> None:

@@ -46,8 +46,13 @@ def test_runs_that_meet_conditions(text, ids):
     ("kernl>=6.12", "no run has a field kernl; there are: scenario, cca, .* also load, quick, topology.central.queue"),
     ("limit=85", "limit: which of topology.central.queue.limit, topology.edge.queue.limit"),
     ("kernel>=new", "kernel>=new: a release expected, such as 6.12"),
-    ("cca>a", "cca>a: only numbers have an order, and kernels; 'cubic' is neither"),
-    ("seed>x", "seed>x: only numbers have an order, and kernels; 'x' is neither"),
+    ("cca>1", "cca>1: only numbers have an order, and kernels; cubic is neither"),
+    ("seed>x", "'seed>x': only numbers have an order, and kernels; 'x' is neither"), ("seed>nan", "'nan' is neither"),
+    # whether there is something to compare or not
+    ("scenario=none kernel=new", "kernel=new: a release expected, such as 6.12"),
+    ("verdict=vaild", "'verdict=vaild': verdict=valid or verdict=suspect or verdict=invalid expected"),
+    ("status>failed", "status=finished or status=failed or status=damaged expected"),
+    ("quick=true", "quick=true: quick=yes or quick=no expected"),
     ("a; rm=1", "'a;': a condition expected")])
 def test_what_is_no_condition(text, words):
     with pytest.raises(UsageError, match=words):

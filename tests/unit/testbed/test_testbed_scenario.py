@@ -392,4 +392,6 @@ def test_every_scenario_loads_in_every_choice(name, choices, quick):
     assert loaded.timing.test_us > 0 and loaded.default_ccas
     assert loaded.network["paths"] and network_of(loaded) == loaded.network
     assert json.loads(json.dumps(loaded.resolved())) == loaded.resolved()
-    assert not quick or loaded.timing.duration_us < scenario.load(name, choices).timing.duration_us
+    if quick:       # shorter runs, or fewer
+        full = scenario.load(name, choices)
+        assert loaded.timing.duration_us * loaded.default_seeds < full.timing.duration_us * full.default_seeds

@@ -6,7 +6,7 @@ import pytest
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import tc, tc_messages, wires
+from topologies import tc, tc_messages, varying, wires
 from topologies.base import EmulatedTopo
 from topologies.link import Link
 
@@ -63,11 +63,39 @@ def test_what_tc_is_told(section, netems, actions):
     ({"jitter": {"spread_us": 5}, "reorder": {"share_percent": 1, "early_us": 1}}, "reorder", "together with jitter"),
     ({"jitter": {"spread_us": 5}, "schedule": [{"at_us": 1, "delay_us": 1}]}, "jitter", "together with schedule"),
     ({"retransmission": {"loss_percent": 10, "delay_us": 300_000}}, "retransmission.delay", "at most 268 ms"),
+    # more than the kernel's numbers hold
+    ({"jitter": {"spread_us": 4_294_968}}, "jitter.spread", "at most 4294967 us"),
+    ({"policer": {"rate_bps": 10**6, "burst_bytes": 34_359_739}}, "policer.burst", "at most 274 s of the rate"),
+    ({"reorder": {"share_percent": 2, "displacement": 1}, "schedule": [{"at_us": 1, "rate_bps": 10**6}]},
+     "reorder.displacement", "early expected"),
+    ({"loss_model": {"kind": "periodic", "every": 9}, "retransmission": {"loss_percent": 10, "delay_us": 9}},
+     "retransmission", "with loss_model"),
 ])
 def test_what_cannot_be(section, field, message):
     with pytest.raises(FieldError) as problem:
         link(**section)
     assert problem.value.field == field and message in str(problem.value), str(problem.value)
+
+
+def test_another_rate_leaves_all_else_as_it_is():
+    """netem takes what a message does not say of loss and copies as none."""
+    def told(**section):
+        one = link(schedule=[{"at_us": 1, "rate_bps": 10**6}], **section)
+        message = tc_messages.wire(3, one, varying.initial(one))
+        options = message[message.index(b"netem") + 12:]
+        attributes, at = {}, 24
+        while at < len(options):
+            size, kind = struct.unpack_from("=HH", options, at)
+            attributes[kind] = options[at + 4:at + size]
+            at += (size + 3) // 4 * 4
+        return struct.unpack_from("=IIIIII", options)[4], struct.unpack("=q", attributes[10])[0], attributes.get(5)
+    assert told() == (0, 9_000_000, None)
+    assert told(duplicate_percent=25)[0] == 2**30
+    assert told(reorder={"share_percent": 2, "early_us": 4000})[1] == 5_000_000
+    assert told(jitter={"spread_us": 4000})[1] == 0
+    states = told(loss_model={"kind": "gilbert-elliott", "to_bad_percent": 25, "to_good_percent": 50,
+                              "bad_loss_percent": 75})[2]
+    assert struct.unpack("=HHIIII", states) == (20, 2, 2**30, 2**31, 2**30, 0)
 
 
 def test_a_plain_link_has_none_of_it_in_its_record():

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import tc, tc_messages, varying
+from topologies import schedule, tc, tc_messages, varying
 from topologies.link import Link
 
 
@@ -65,7 +65,8 @@ def test_a_walk_stays_within_its_bounds_and_is_the_same_for_its_seed():
     ([{"at_us": [1, 2, 3], "rate_bps": [10**6, 10**5]}], "schedule.1.rate", "3 values expected"),
     ([{"at_us": 1, "rate_bps": 10}], "schedule.1.rate", "at least 1 kbit/s"),
     ([{"at_us": 1, "rate_bps": 10**6}, {"at_us": 1, "rate_bps": 10**5}], "schedule.2.at", "1e-06 s is not after"),
-    ([{"at_us": 10**6, "outage_us": 10**6}, {"at_us": 1_500_000, "outage_us": 1}], "schedule.2.at", "not after 2 s"),
+    ([{"at_us": 10**6, "outage_us": 10**6}, {"at_us": 1_500_000, "outage_us": 1}], "schedule.2.at",
+     "after the end of the one before expected, and 1.5 s is not after 2 s"),
     ([{"at_us": 1, "limit_bytes": 3000}], "schedule.1.limit", "packets expected"),
     ([{"at_us": 1, "limit": 3, "limit_bytes": 3000}], "schedule.1.limit", "which of them"),
     ([{"at_us": 1, "walk": {"least_bps": 1000, "most_bps": 2000}}], "schedule.1.until", "is missing"),
@@ -77,10 +78,22 @@ def test_a_walk_stays_within_its_bounds_and_is_the_same_for_its_seed():
      "more than 20000 steps"),
     ([{"at_us": [n * 2 for n in range(20_000)], "rate_bps": 10**6}, {"at_us": 1, "limit": 7}], "schedule.2",
      "more than 20000 changes"),
+    ([{"at_us": 1, "every_us": 1000, "rate_bps": 10**6}], "schedule.1.every", "only with until"),
+    ([{"at_us": 1, "limit": 2**32}], "schedule.1.limit", "at most 4294967295"),
+    ([{"at_us": 0, "until_us": 10**6, "walk": {"least_bps": 2000, "most_bps": 10**12}}], "schedule.1.walk.most",
+     "at most 100 Gbit/s"),
 ])
 def test_what_cannot_be(entries, field, message):
     found = refused(*entries)
     assert found[0] == field and message in found[1], found
+
+
+def test_a_change_is_before_the_end():
+    section = {"links": [{"left_to_right": {"schedule": [{"at_us": [1, 9]}, {"at_us": 5}]}}]}
+    schedule.in_time(section, 6)
+    with pytest.raises(FieldError, match="5e-06 s is not before the end at 5e-06 s") as problem:
+        schedule.in_time(section, 5)
+    assert problem.value.field == "links.1.left_to_right.schedule.2.at"
 
 
 def test_limits_of_some_queues_cannot_change():

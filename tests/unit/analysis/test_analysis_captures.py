@@ -30,7 +30,8 @@ def test_syn_and_fin_are_numbers_without_bytes():
     assert (one.new_bytes, one.gap_bytes, one.sent_again) == (10, 0, 0)
 
 
-@pytest.mark.parametrize("content", [b"", b"no capture at all, but long enough for a header", gzip.compress(b"short")])
+@pytest.mark.parametrize("content", [b"", b"no capture at all, but long enough for a header", gzip.compress(b"short")],
+                         ids=["empty", "something else", "too short"])
 def test_what_is_no_capture_is_named(tmp_path, content):
     (tmp_path / "x.pcap.gz").write_bytes(content)
     with pytest.raises(AnalysisError, match="x.pcap.gz: no capture that can be read"):

@@ -13,7 +13,8 @@ HOSTS = {"ecn": 0, "sack": 1, "slow_start_after_idle": 1, "sysctls": {}}
 
 
 def link(name, rate_bps=64_000, capacity_bytes=15_140):
-    return {"name": name, "rate_bps": rate_bps, "capacity_bytes": capacity_bytes, "bottleneck": True}
+    return {"name": name, "rate_bps": rate_bps, "delay_us": 5_000, "capacity_bytes": capacity_bytes,
+            "bottleneck": True}
 
 
 NETWORK = {

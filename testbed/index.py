@@ -146,10 +146,10 @@ def _usable(path: pathlib.Path) -> bool:
 def _fill(database: sqlite3.Connection, results: pathlib.Path) -> int:
     database.executescript(_TABLES)
     with database:
-        for run_dir in sorted((results / RUNS).glob("[!.]*")):
+        for run_dir in _run_dirs(results):
             _put_run(database, run_dir)
-        for description in sorted(results.glob("*/experiment.json")):
-            _put_experiment(database, description.parent)
+        for folder in _experiment_dirs(results):
+            _put_experiment(database, folder)
     count, = database.execute("SELECT count(*) FROM runs").fetchone()
     return int(count)
 
@@ -157,15 +157,24 @@ def _fill(database: sqlite3.Connection, results: pathlib.Path) -> int:
 def _follow(database: sqlite3.Connection, results: pathlib.Path) -> None:
     """Put in what is new or changed in the folders, take out what is gone."""
     noted = {row["id"]: row["stamp"] for row in database.execute("SELECT id, stamp FROM runs")}
-    there = {run_dir.name: run_dir for run_dir in (results / RUNS).glob("[!.]*")}
+    there = {run_dir.name: run_dir for run_dir in _run_dirs(results)}
     for run_id in noted.keys() - there.keys():
         database.execute("DELETE FROM runs WHERE id = ?", (run_id,))
     for run_id, run_dir in there.items():
         if noted.get(run_id) != _stamp(run_dir):
             _put_run(database, run_dir)
     database.execute("DELETE FROM listed")
-    for description in sorted(results.glob("*/experiment.json")):
-        _put_experiment(database, description.parent)
+    for folder in _experiment_dirs(results):
+        _put_experiment(database, folder)
+
+
+def _run_dirs(results: pathlib.Path) -> list[pathlib.Path]:
+    """Folders that may be runs; SQLite takes no name that is not text, and no run has one."""
+    return sorted(path for path in (results / RUNS).glob("[!.]*") if path.name.isprintable())
+
+
+def _experiment_dirs(results: pathlib.Path) -> list[pathlib.Path]:
+    return sorted(path.parent for path in results.glob("*/experiment.json") if path.parent.name.isprintable())
 
 
 def _stamp(run_dir: pathlib.Path) -> str:

@@ -31,6 +31,7 @@ def _shares_a_fixture(item: pytest.Item) -> bool:
                                      about.name2fixturedefs.values())
 
 
+@pytest.hookimpl(tryfirst=True)         # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _shares_a_fixture(item):

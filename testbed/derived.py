@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import functools
 import hashlib
+import importlib
 import json
 import os
 import pathlib
@@ -25,6 +26,7 @@ from testbed.files import sha256_of, write_json, write_text
 NAME = "derived.json"
 
 Json = dict[str, Any]
+_Code = tuple[str, tuple[pathlib.Path, ...]]
 
 
 class DamagedRun(TestbedError):
@@ -119,20 +121,52 @@ def _locked(run_dir: pathlib.Path) -> Iterator[None]:
 def code_sha256(places: Iterable[str | pathlib.Path]) -> str:
     """Hash of the code in files, and in the folders of packages, and of all ours that it imports, directly or not."""
     found: dict[str, str] = {}
+    for path, (digest, _) in _closure(places).items():
+        found.setdefault(str(path.relative_to(PROJECT_DIR)) if path.is_relative_to(PROJECT_DIR) else path.name, digest)
+    return hashlib.sha256("".join(f"{name} {value}\n" for name, value in sorted(found.items())).encode()).hexdigest()
+
+
+def import_all(places: Iterable[str | pathlib.Path]) -> None:
+    """Import what code_sha256(places) covers, once for all processes that are forked from this one.
+
+    For the rest of this process these files count as what they were when they were imported, edited or not. If one
+    cannot be imported, or changes meanwhile, all are left as they are: whoever needs it will say so.
+    """
+    found = {path: code for path, code in _closure(places).items() if path.is_relative_to(PROJECT_DIR)}
+    for path in found:
+        parts = path.relative_to(PROJECT_DIR).with_suffix("").parts
+        try:
+            importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+        except Exception:
+            return
+    if all(_as_it_is(path) == code for path, code in found.items()):
+        _imported.update(found)
+
+
+#: files that were imported, as they were then: (hash, files of ours that it imports)
+_imported: dict[pathlib.Path, _Code] = {}
+
+
+def _closure(places: Iterable[str | pathlib.Path]) -> dict[pathlib.Path, _Code]:
+    """All files that code_sha256 covers."""
+    found: dict[pathlib.Path, _Code] = {}
     waiting = sorted(path for place in map(pathlib.Path, places)
                      for path in (place.glob("*.py") if place.is_dir() else (place,)))
     while waiting:
         path = waiting.pop()
-        name = str(path.relative_to(PROJECT_DIR)) if path.is_relative_to(PROJECT_DIR) else path.name
-        if name not in found:
-            stat = path.stat()
-            found[name], imported = _code(path, stat.st_mtime_ns, stat.st_size)
-            waiting.extend(imported)
-    return hashlib.sha256("".join(f"{name} {value}\n" for name, value in sorted(found.items())).encode()).hexdigest()
+        if path not in found:
+            found[path] = _imported.get(path) or _as_it_is(path)
+            waiting.extend(found[path][1])
+    return found
+
+
+def _as_it_is(path: pathlib.Path) -> _Code:
+    stat = path.stat()
+    return _code(path, stat.st_mtime_ns, stat.st_size)
 
 
 @functools.lru_cache(maxsize=1024)
-def _code(path: pathlib.Path, _mtime_ns: int, _size: int) -> tuple[str, tuple[pathlib.Path, ...]]:
+def _code(path: pathlib.Path, _mtime_ns: int, _size: int) -> _Code:
     """(hash, files of ours that it imports) of a Python file."""
     source = path.read_bytes()
     imported: set[pathlib.Path] = set()

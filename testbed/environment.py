@@ -2,6 +2,7 @@
 """What a run took place in, besides its engine: this machine, its packages, this code."""
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import subprocess
@@ -14,18 +15,23 @@ _PACKAGES = ("mininet", "iproute2", "iperf3", "python3", "libc6", "gnuplot-nox",
 
 
 def this_machine() -> dict[str, Any]:
-    """Versions of programs and code, and the machine's kernel, as environment.json has them."""
+    """Versions of programs and code, and the machine's kernel, as environment.json has them.
+
+    Packages and git are asked once for each process: what they say is 50 ms of CPU time.
+    """
     return {"testbed_version": __version__, "code_version": code_version(), "machine": platform.machine(),
             "host": platform.node(), "host_kernel": platform.release(), "cpus": os.cpu_count(),
             "python": platform.python_version(), "packages": _package_versions()}
 
 
+@functools.cache
 def code_version() -> str:
     """git's description of the checkout, or 'unknown' outside one."""
     command = ["git", "-C", str(PROJECT_DIR), "describe", "--always", "--dirty", "--abbrev=12"]
     return _output(command).strip() or "unknown"
 
 
+@functools.cache
 def _package_versions() -> dict[str, str]:
     words = _output(["dpkg-query", "-W", "-f", "${Package} ${Version}\n", *_PACKAGES])
     return dict(line.split(" ", 1) for line in words.splitlines() if " " in line)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import traffic
-from testbed import environment
+from testbed import derived, environment
 from testbed.engines.base import EngineBase, OnProgress, traffic_context
 from testbed.errors import RunFailed, TestbedError
 from testbed.fields import FieldError
@@ -97,6 +97,17 @@ def judge_and_measure(run_dir: pathlib.Path) -> str:
     from analysis.metrics import measure_run
     measure_run(run_dir)
     return read_verdict(run_dir)
+
+
+def warm_up() -> None:
+    """Do once what every run would: import what judges and measures, look up this machine.
+
+    For a process from which those of many runs are forked.
+    """
+    from analysis import metrics
+    from testbed import fidelity
+    derived.import_all([*metrics.__path__, *fidelity.__path__])
+    environment.this_machine()
 
 
 def read_verdict(run_dir: pathlib.Path) -> str:

@@ -2,6 +2,7 @@
 """Runs on this machine: each in a process of its own, pinned to a CPU, as many at a time as there are CPUs."""
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import pathlib
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 from testbed.engines.base import EngineBase
 from testbed.executors import _cpus, _processes
 from testbed.executors.base import ExecutorBase, Listener
-from testbed.run import Job, Outcome
+from testbed.run import Job, Outcome, warm_up
 from testbed.store import Store
 
 
@@ -35,6 +36,9 @@ class Executor(ExecutorBase):
     def run(self, jobs: Sequence[Job], listener: Listener) -> None:
         active: dict[Any, _Worker] = {}
         waiting = list(range(len(jobs)))
+        if len(jobs) > self._most:              # else no worker would have less to do by it
+            warm_up()
+            gc.freeze()                         # what is the same in all workers stays shared memory
         with self._store.shared_folder() as shared_dir:
             try:
                 while waiting or active:

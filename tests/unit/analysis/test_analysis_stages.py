@@ -240,6 +240,48 @@ def test_code_hash_covers_what_is_imported(tmp_path):
     assert str(derived.PROJECT_DIR / "analysis/metrics/__init__.py") in names
 
 
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A checkout with one file that imports another; nothing of it is imported yet."""
+    monkeypatch.setattr(derived, "PROJECT_DIR", tmp_path)
+    monkeypatch.setattr(derived, "_imported", {})
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "of_a_test_one.py").write_text("import of_a_test_two\n")
+    (tmp_path / "of_a_test_two.py").write_text("VALUE = 1\n")
+    yield tmp_path
+    for name in ("of_a_test_one", "of_a_test_two"):
+        sys.modules.pop(name, None)
+
+
+def test_code_that_was_imported_for_all_runs_counts_as_what_it_was(project):
+    """The workers of a campaign go on with it, whatever becomes of the files."""
+    one, two = project / "of_a_test_one.py", project / "of_a_test_two.py"
+    before = derived.code_sha256([one])
+    derived.import_all([one])
+    assert {"of_a_test_one", "of_a_test_two"} <= sys.modules.keys() and derived.code_sha256([one]) == before
+    two.write_text("VALUE = 'edited'\n")
+    assert derived.code_sha256([one]) == before
+    (project / "of_a_test_three.py").write_text("import of_a_test_two\n")
+    assert derived.code_sha256([one, project / "of_a_test_three.py"]) != before
+
+
+def test_code_that_cannot_be_imported_counts_as_what_it_is(project):
+    one, two = project / "of_a_test_one.py", project / "of_a_test_two.py"
+    two.write_text("VALUE = 1 / 0\n")
+    before = derived.code_sha256([one])
+    derived.import_all([one])
+    two.write_text("VALUE = 'mended'\n")
+    assert derived.code_sha256([one]) != before
+
+
+def test_code_that_changes_while_it_is_imported_counts_as_what_it_is(project):
+    one = project / "of_a_test_one.py"
+    one.write_text("import pathlib\npathlib.Path(__file__).write_text('CHANGED = True')\n")
+    before = derived.code_sha256([one])
+    derived.import_all([one])
+    assert derived.code_sha256([one]) != before
+
+
 def test_the_example_of_the_docs(run_dir, one_file):
     text = (derived.PROJECT_DIR / "docs" / "metrics.md").read_text()
     code = text[text.index('    """Largest backlog'):text.index("Metrics are a stage")]

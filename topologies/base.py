@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`EmulatedTopo`: what every topology of the testbed starts from.
 
-A topology only says which hosts, routers and links there are; addresses, static
+A topology only says which hosts, routers, switches and links there are; addresses, static
 routes, interface names and the numbering that probes rely on follow from that here.
+What switches join is one network (a segment); any other link is a network of its own.
 """
 import dataclasses
+import itertools
 from collections import deque
 from collections.abc import Iterator
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any, ClassVar
 
 from mininet.topo import Topo
@@ -33,9 +35,13 @@ class TopologyError(Exception):
 
 @dataclasses.dataclass
 class Port:
-    """One end of a link: interface `device` of `node`, sending over the link direction `name`."""
+    """One end of a link: interface `device` of `node`, sending over the link direction `name`.
+
+    network: that of the link, as in routes; address: "" of a switch's.
+    """
     node: str
     device: str
+    network: str
     address: str
     mac: str
     link: Link
@@ -43,6 +49,16 @@ class Port:
     direction: str
     bottleneck: bool
     ifindex: int = 0
+
+
+@dataclasses.dataclass
+class _Hop:
+    """The way from a node to another: over how many links, by which port of its own to which next one, and
+    the first port on it that has an address (None to a switch of one's own segment)."""
+    links: int
+    port: Port
+    peer: Port
+    gateway: Port | None
 
 
 @dataclasses.dataclass
@@ -57,7 +73,7 @@ class Path:
 
 class EmulatedTopo(Topo):           # type: ignore[misc]
     """Base of all topologies. Subclasses name the dataclass of their `Section` and override
-    `build(section)`, in which they use `host`, `router`, `link` and `path`."""
+    `build(section)`, in which they use `host`, `router`, `switch`, `link` and `path`."""
 
     Section: ClassVar[Any]
 
@@ -66,7 +82,8 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         self.paths: list[Path] = []
         self._roles: dict[str, tuple[str, str]] = {}
         self._ports: dict[str, list[tuple[Port, Port]]] = {}
-        self._routing: dict[str, dict[str, tuple[int, Port, Port]]] = {}        # _first_hops of each node
+        self._networks: dict[str, list[Port]] = {}
+        self._routing: dict[str, dict[str, _Hop]] = {}        # _first_hops of each node
         super().__init__(section)
 
     # -- what subclasses call ------------------------------------------------
@@ -81,6 +98,11 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         self._roles[name] = ("router", side)
         return str(self.addHost(name))
 
+    def switch(self, name: str, side: str = "") -> str:
+        """Add a switch: a bridge, without an address, that joins its links to one network."""
+        self._roles[name] = ("switch", side)
+        return str(self.addHost(name))
+
     def link(self, a: str, b: str, a_to_b: Link, b_to_a: Link, *, bottleneck: bool = False,
              a_is_left: bool = False, names: tuple[str, str] | None = None) -> None:
         """Connect nodes `a` and `b`.
@@ -89,14 +111,15 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         is its left end; names of the two directions: by default `a_to_b` and `b_to_a`.
         """
         index = len(self.port_pairs)
-        network = IPv4Network("10.0.0.0/8").network_address + (index + 1) * 256
+        network, addresses = self._network_for(a, b)
         measured = sum(port.bottleneck for pair in self.port_pairs for port in pair)
         ends = []
         for number, (node, egress) in enumerate(((a, a_to_b), (b, b_to_a))):
             device = f"{node}-eth{len(self._ports.get(node, ()))}"
             if len(device) > _LONGEST_DEVICE:
                 raise TopologyError(f"{device} is too long for the name of an interface")
-            ends.append(Port(node, device, str(network + number + 1),
+            address = "" if self.role(node) == "switch" else str(next(addresses))
+            ends.append(Port(node, device, str(network), address,
                              f"02:00:00:{index >> 8:02x}:{index & 255:02x}:{number + 1:02x}", egress,
                              name=names[number] if names else f"{node}_to_{(b, a)[number]}",
                              direction=_DIRECTIONS[number] if a_is_left else "", bottleneck=bottleneck,
@@ -105,6 +128,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         if known & {port.name for port in ends} or ends[0].name == ends[1].name:
             raise TopologyError(f"two link directions are called {ends[0].name} or {ends[1].name}")
         self.port_pairs.append((ends[0], ends[1]))
+        self._networks.setdefault(str(network), []).extend(ends)
         for one, other in ((ends[0], ends[1]), (ends[1], ends[0])):
             self._ports.setdefault(one.node, []).append((one, other))
         self._routing.clear()
@@ -112,9 +136,23 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         for number, (port, peer) in enumerate(((ends[0], ends[1]), (ends[1], ends[0])), start=1):
             known_to_mininet |= {
                 f"port{number}": int(port.device.rsplit("eth", 1)[1]), f"addr{number}": port.mac,
-                f"params{number}": {"ip": f"{port.address}/24", "out": describe_link(port, peer),
-                                    "back": describe_link(peer, port)}}
+                f"params{number}": {"ip": f"{port.address}/24" if port.address else None,
+                                    "out": describe_link(port, peer), "back": describe_link(peer, port)}}
         self.addLink(a, b, **known_to_mininet)
+
+    def _network_for(self, a: str, b: str) -> tuple[IPv4Network, Iterator[IPv4Address]]:
+        """The network of a link to be made between two nodes: their switches', or its own; its free addresses."""
+        joined = {port.network for node in (a, b) if self.role(node) == "switch" for port, _ in self.ports_of(node)}
+        if len(joined) > 1:
+            raise TopologyError(f"{a} and {b} have hosts already: join switches first")
+        number = len(self.port_pairs) + 1
+        name = joined.pop() if joined else f"10.{number >> 8}.{number & 255}.0/24"
+        network = IPv4Network(name)
+        used = sum(bool(port.address) for port in self._networks.get(name, ()))
+        most = network.num_addresses - 2
+        if used + sum(self.role(node) != "switch" for node in (a, b)) > most:
+            raise TopologyError(f"{a}-{b}: more than {most} hosts and routers at one switch")
+        return network, itertools.islice(network.hosts(), used, None)
 
     def path(self, initiator: str, acceptor: str) -> None:
         """Declare that traffic runs between two hosts; its base RTT follows from the links."""
@@ -126,7 +164,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
     # -- what follows from it --------------------------------------------------
 
     def role(self, node: str) -> str:
-        """'host' or 'router'."""
+        """'host', 'router' or 'switch'."""
         return self._roles[node][0]
 
     def address_of(self, node: str) -> str:
@@ -142,30 +180,55 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
     def routes_of(self, node: str) -> list[tuple[str, str, str]]:
         """Static routes of a node: list of (network, next hop address, device).
 
-        Hosts have a default route; routers one route to every network they are not on.
+        Hosts have a default route, and behind a switch one to each other host there; routers have one route to every
+        network they are not on, switches none.
         """
+        role = self.role(node)
+        if role == "switch":
+            return []
         own = list(self.ports_of(node))
-        if self.role(node) == "host":
-            return [("default", peer.address, port.device) for port, peer in own[:1]]
-        first_hop = self._first_hops(node)
+        if role == "host":
+            return self._routes_of_host(own[0]) if own else []
+        first_hop, on = self._first_hops(node), {port.network for port, _ in own}
         routes = []
-        for pair in self.port_pairs:
-            if node in (pair[0].node, pair[1].node):
+        for network, ports in self._networks.items():
+            if network in on:
                 continue
-            reachable = [first_hop[p.node] for p in pair if p.node in first_hop]
+            reachable = [first_hop[port.node] for port in ports if port.node in first_hop]
             if not reachable:
-                raise TopologyError(f"{node} cannot reach the link {pair[0].node}-{pair[1].node}")
-            _, port, peer = min(reachable, key=lambda hop: hop[0])
-            network = pair[0].address.rsplit(".", 1)[0] + ".0/24"
-            routes.append((network, peer.address, port.device))
+                raise TopologyError(f"{node} cannot reach the link {ports[0].node}-{ports[1].node}")
+            nearest = min(reachable, key=lambda hop: hop.links)
+            assert nearest.gateway is not None          # only on its own networks there is none
+            routes.append((network, nearest.gateway.address, nearest.port.device))
         return routes
+
+    def _routes_of_host(self, own: tuple[Port, Port]) -> list[tuple[str, str, str]]:
+        """By the first port of a host."""
+        port, peer = own
+        if peer.address:
+            return [("default", peer.address, port.device)]
+        others = [other for other in self._networks[port.network] if other.address and other is not port]
+        routers = [other for other in others if self.role(other.node) == "router"]
+        return [*((f"{other.address}/32", other.address, port.device) for other in others if other not in routers),
+                *(("default", other.address, port.device) for other in routers[:1])]
+
+    def _behind_switches(self, node: str) -> dict[str, list[list[str]]]:
+        """What a node has to know of the network that switches make, so that nobody has to ask or to learn."""
+        if self.role(node) == "switch":
+            first_hop = self._first_hops(node)
+            return {"forwarding": [[other.mac, first_hop[other.node].port.device]
+                                   for network in {port.network for port, _ in self.ports_of(node)}
+                                   for other in self._networks[network] if other.address]}
+        found = [[other.address, other.mac, port.device] for port, peer in self.ports_of(node) if not peer.address
+                 for other in self._networks[port.network] if other.address and other is not port]
+        return {"neighbours": found} if found else {}
 
     def describe(self) -> dict[str, Any]:
         """The network as a dictionary, as `raw/network.json` holds it."""
         return {
             "nodes": [{"name": name, "role": role, "side": side,
-                       "addresses": [port.address for port, _ in self.ports_of(name)],
-                       "routes": [list(route) for route in self.routes_of(name)]}
+                       "addresses": [port.address for port, _ in self.ports_of(name) if port.address],
+                       "routes": [list(route) for route in self.routes_of(name)], **self._behind_switches(name)}
                       for name, (role, side) in self._roles.items()],
             "links": [describe_link(port, peer) for pair in self.port_pairs for port, peer in (pair, pair[::-1])],
             "paths": [{"source": number, "initiator": path.initiator, "acceptor": path.acceptor,
@@ -178,24 +241,28 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
     def nodeInfo(self, name: str) -> dict[str, Any]:
         """What Mininet makes a node of when it builds the network itself (topologies/mn.py)."""
         from topologies import mn
+        if self.role(name) == "switch":
+            return {"cls": mn.BridgeNode, "ip": None, **self._behind_switches(name)}
         return {"cls": mn.RoutedNode, "ip": f"{self.address_of(name)}/24", "routes": self.routes_of(name),
-                "forwards": self.role(name) == "router"}
+                "forwards": self.role(name) == "router", **self._behind_switches(name)}
 
     # -- routing -------------------------------------------------------------------
 
-    def _first_hops(self, node: str) -> dict[str, tuple[int, Port, Port]]:
-        """{other node: (number of hops, own Port, next Port)} along shortest paths."""
+    def _first_hops(self, node: str) -> dict[str, _Hop]:
+        """{other node: the way there} along shortest paths."""
         if node in self._routing:
             return self._routing[node]
-        reached: dict[str, tuple[int, Port, Port]] = {}
-        queue = deque((peer.node, 1, port, peer) for port, peer in self.ports_of(node))
+        reached: dict[str, _Hop] = {}
+        queue = deque((peer, _Hop(1, port, peer, None)) for port, peer in self.ports_of(node))
         while queue:
-            at, hops, port, peer = queue.popleft()
-            if at == node or at in reached:
+            at, hop = queue.popleft()
+            if at.node == node or at.node in reached:
                 continue
-            reached[at] = (hops, port, peer)
-            if self.role(at) == "router":
-                queue.extend((p.node, hops + 1, port, peer) for _, p in self.ports_of(at))
+            hop = dataclasses.replace(hop, gateway=hop.gateway or (at if at.address else None))
+            reached[at.node] = hop
+            if self.role(at.node) != "host":
+                further = dataclasses.replace(hop, links=hop.links + 1)
+                queue.extend((peer, further) for _, peer in self.ports_of(at.node))
         self._routing[node] = reached
         return reached
 
@@ -206,9 +273,8 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
             first = self._first_hops(at)
             if target not in first:
                 raise TopologyError(f"no path from {source} to {target}")
-            _, port, peer = first[target]
-            hops.append(port)
-            at = peer.node
+            hops.append(first[target].port)
+            at = first[target].peer.node
         return hops
 
 

@@ -94,11 +94,11 @@ class BothWays:
     right_to_left: Link = fields.section(Link)
 
 
-def both_ways() -> Any:
+def both_ways(default: Any = fields.REQUIRED) -> Any:
     """A field for a link: one section for both directions, or `left_to_right` and `right_to_left` in it."""
     def read(value: object) -> BothWays:
         if isinstance(value, dict) and not {"left_to_right", "right_to_left"} & value.keys():
             link = fields.decode(Link, value)
             return BothWays(left_to_right=link, right_to_left=link)
         return fields.decode(BothWays, value)
-    return fields.custom(read)
+    return fields.custom(read, default)

@@ -4,30 +4,42 @@
 There Mininet builds the network, interface by interface. Addresses and routes are the same as in a run; without
 `--link emulated` the links are whatever Mininet makes of them.
 """
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mininet.link import Intf, Link, OVSLink, TCLink, TCULink
 from mininet.node import Node
 
+from topologies import network
 from topologies.base import EmulatedTopo, TopologyError
 from topologies.namespace import netns_of, write_sysctl
-from topologies.network import ROUTING, batch, emulate_end
+from topologies.network import ROUTING, batch, bridge, emulate_end
 
 #: where nobody has measured how late timers are: the period of a kernel with 250 ticks per second
 _TIMER_PERIOD_US = 4000
 
 
 class RoutedNode(Node):             # type: ignore[misc]
-    """A Mininet node with static routes: (network, gateway, device) each."""
+    """A Mininet node with static routes: (network, gateway, device) each; neighbours: those behind a switch."""
 
     def config(self, routes: Iterable[tuple[str, str, str]] = (), forwards: bool = False,
-               **params: Any) -> dict[str, Any]:
+               neighbours: Iterable[Sequence[str]] = (), **params: Any) -> dict[str, Any]:
         result: dict[str, Any] = super().config(**params)
         with netns_of(self.pid):
             for name, value in {**ROUTING, "net.ipv4.ip_forward": int(forwards)}.items():
                 write_sysctl(name, value)
-            batch("ip", [f"route replace {network} via {gateway} dev {device}" for network, gateway, device in routes])
+            batch("ip", [*network.neighbours(neighbours),
+                         *(f"route replace {target} via {gateway} dev {device}" for target, gateway, device in routes)])
+        return result
+
+
+class BridgeNode(Node):             # type: ignore[misc]
+    """A Mininet node that joins its links, as topologies/network.py does."""
+
+    def config(self, forwarding: list[list[str]], **params: Any) -> dict[str, Any]:
+        result: dict[str, Any] = super().config(**params)
+        with netns_of(self.pid):
+            bridge([interface.name for interface in self.intfList()], forwarding)
         return result
 
 

@@ -12,7 +12,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from mininet.link import Intf, Link
@@ -25,6 +25,8 @@ from topologies.namespace import netns_of, set_offloads, write_sysctl
 from topologies.rtnetlink import raise_error
 
 Json = dict[str, Any]
+#: the device that joins a switch's others
+_BRIDGE = "br0"
 #: what every node's namespace has: packets may come back on another way, and nobody is told of a better one
 ROUTING = {f"net.ipv4.conf.{key}.{name}": 0 for key in ("all", "default") for name in ("rp_filter", "send_redirects")}
 
@@ -51,7 +53,8 @@ class _EmulatedLink(Link):          # type: ignore[misc]
             params.pop(key, None)
         super().__init__(node1, node2, addr1=ends[0]["mac"], addr2=ends[1]["mac"], intf=_Interface, **params)
         for interface, end in zip((self.intf1, self.intf2), ends):
-            interface.ip, interface.prefixLen = end["address"], "24"
+            if end["address"]:
+                interface.ip, interface.prefixLen = end["address"], "24"
 
     @classmethod
     def makeIntfPair(cls, *_args: Any, **_kwargs: Any) -> None:
@@ -171,12 +174,13 @@ class Network:
             device = out["device"]
             lines += [
                 *_wire(back, device, out["mac"]),
-                f"addr add {out['address']}/24 dev {device}",
+                *([f"addr add {out['address']}/24 dev {device}"] if out["address"] else []),
                 f"link set {device} up",
-                _neighbour(back, device),
+                *neighbours([(back["address"], back["mac"], device)]),
             ]
             if not node.get("gso", True):
                 lines.append(_single_segments(device))
+        lines += neighbours(node.get("neighbours", ()))
         window = f" initcwnd {node['initcwnd']}" if "initcwnd" in node else ""
         return lines + [f"route add {network} via {gateway} dev {device}{window}"
                         for network, gateway, device in node["routes"]]
@@ -196,6 +200,8 @@ class Network:
                 sysctls.update({f"net.ipv6.conf.{key}.disable_ipv6": 1 for key in ("all", "default")})
             self.observed_sysctls[name] = {k: write_sysctl(k, v) for k, v in sysctls.items()}
             batch("ip", self.ip_lines(node))
+            if node["role"] == "switch":
+                bridge([out["device"] for out, _ in self.ends_at(name)], node["forwarding"])
             batch("tc", tc_lines)
             self._finish_wires(name)
             for out, back in self.ends_at(name):
@@ -209,7 +215,8 @@ def emulate_end(out: Json, back: Json, timer_period_us: int) -> None:
     In the node's namespace; out, back: the directions of the link from there and to there.
     """
     device = out["device"]
-    batch("ip", [*_wire(back, device, out["mac"]), _neighbour(back, device), _single_segments(device)])
+    batch("ip", [*_wire(back, device, out["mac"]), *neighbours([(back["address"], back["mac"], device)]),
+                 _single_segments(device)])
     batch("tc", _tc_lines(out, back, timer_period_us))
     _offloads(out, back)
 
@@ -218,8 +225,23 @@ def _tc_lines(out: Json, back: Json, timer_period_us: int) -> list[str]:
     return [*tc.egress(out, timer_period_us), *tc.ingress(back, wire_device(out["device"]))]
 
 
-def _neighbour(back: Json, device: str) -> str:
-    return f"neigh add {back['address']} lladdr {back['mac']} nud permanent dev {device}"
+def neighbours(known: Iterable[Sequence[str]]) -> list[str]:
+    """The ip batch lines by which a node need not ask: (address, link-layer address, device) each; a switch's port
+    has no address."""
+    return [f"neigh replace {address} lladdr {mac} nud permanent dev {device}" for address, mac, device in known
+            if address]
+
+
+def bridge(devices: list[str], forwarding: list[list[str]]) -> None:
+    """Join devices of a switch; in its namespace. forwarding: [link-layer address, device by which it is reached].
+
+    All is known: nothing is learnt, and no frame goes anywhere but there. No spanning tree, so no wait for one.
+    """
+    batch("ip", [f"link add {_BRIDGE} type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
+                 *(f"link set {device} master {_BRIDGE}" for device in devices),
+                 *(f"link set {device} type bridge_slave learning off flood off mcast_flood off" for device in devices),
+                 f"link set {_BRIDGE} up"])
+    batch("bridge", [f"fdb replace {mac} dev {device} master static" for mac, device in forwarding])
 
 
 def _single_segments(device: str) -> str:
@@ -249,7 +271,7 @@ def _wire(link: Json, device: str, mac: str) -> list[str]:
 
 
 def batch(program: str, lines: list[str]) -> None:
-    """Feed lines to `ip -batch` or `tc -batch`; RuntimeError with the failing line."""
+    """Feed lines to `ip -batch`, `tc -batch` or `bridge -batch`; RuntimeError with the failing line."""
     done = subprocess.run([program, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{program} -batch: {done.stderr.strip()}; the lines were:\n  "

@@ -155,7 +155,11 @@ class Network
         node->GetObject<TrafficControlLayer>()->SetRootQueueDiscOnDevice(end.device, end.queue);
         Ptr<Ipv4> ip = node->GetObject<Ipv4>();
         const uint32_t interface = ip->AddInterface(end.device);
-        ip->AddAddress(interface, Ipv4InterfaceAddress(Ipv4Address(order.Text("address").c_str()), "255.255.255.0"));
+        // a switch's port has none
+        if (const Ipv4Address address(order.Text("address").c_str()); address != Ipv4Address::GetAny())
+        {
+            ip->AddAddress(interface, Ipv4InterfaceAddress(address, "255.255.255.0"));
+        }
         ip->SetUp(interface);
         m_interfaces[end.from + "/" + order.Text("device")] = interface;
         links.push_back(end);
@@ -174,7 +178,9 @@ class Network
         }
         else
         {
-            table->AddNetworkRouteTo(Ipv4Address(to.substr(0, to.find('/')).c_str()), "255.255.255.0", via, interface);
+            const auto slash = to.find('/');
+            table->AddNetworkRouteTo(Ipv4Address(to.substr(0, slash).c_str()), Ipv4Mask(to.substr(slash).c_str()), via,
+                                     interface);
         }
     }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""No packet appears or vanishes: on every link, and in every router, whatever the graph."""
+"""No packet appears or vanishes: on every link, and in every router and switch, whatever the graph."""
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -36,7 +36,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             if left != right:
                 wrong += 1
                 yield Finding("invalid", f"{name}: {law} does not hold: {left} and {right} packets")
-    for router in (node["name"] for node in network["nodes"] if node["role"] == "router"):
+    for router in (node["name"] for node in network["nodes"] if node["role"] in ("router", "switch")):
         finding = _router(router, links)
         wrong += finding.level != "ok"
         yield finding

@@ -5,6 +5,7 @@ from typing import Any
 
 from testbed import units
 from testbed.fidelity import Evidence, Finding
+from topologies import varying
 
 NEEDS = ("checks.json",)
 
@@ -32,7 +33,12 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     links = {link["name"]: link for link in network["links"]}
     yield from _left_out(measured, network)
     for bottleneck in measured["bottlenecks"]:
-        yield from _saturated(bottleneck, links[bottleneck["link"]], clock)
+        link = links[bottleneck["link"]]
+        if not bottleneck["overloaded"] and _behind_others(link, links, network["paths"]):
+            yield Finding("ok", f"{link['name']}: not measured, since no bottleneck before it is faster: no queue can "
+                                "stand there for long")
+        else:
+            yield from _saturated(bottleneck, link, clock)
     yield from _offloads(offloads, network["links"])
 
 
@@ -98,6 +104,19 @@ def _jitter(paths: list[dict[str, Any]]) -> Iterator[Finding]:
         yield Finding("invalid", f"idle RTT {without[0]['initiator']}-{without[0]['acceptor']}: "
                                  f"{without[0]['measured_rtt_us'] / 1000:.3f} ms have no jitter, up to "
                                  f"{without[0]['jitter_us']} us wanted ({len(without)} of {len(jittery)} paths)")
+
+
+def _behind_others(link: dict[str, Any], links: dict[str, dict[str, Any]], paths: list[dict[str, Any]]) -> bool:
+    """True if whatever reaches a link has crossed a bottleneck that is never faster: all ways to it do, and there is
+    one bottleneck only to which they come from."""
+    before: set[str] = set()
+    for path in paths:
+        for hops in (path["hops"], path["hops_back"]):
+            if link["name"] in hops:
+                slower = [name for name in hops[:hops.index(link["name"])] if links[name]["bottleneck"]
+                          and varying.most(links[name], "rate_bps") <= varying.least(link, "rate_bps")]
+                before.add(slower[-1] if slower else "")
+    return len(before) == 1 and "" not in before
 
 
 def _saturated(measured: dict[str, Any], link: dict[str, Any], clock: str) -> Iterator[Finding]:

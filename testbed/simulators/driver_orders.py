@@ -15,6 +15,8 @@ from traffic.greedy.scenario import SEGMENT_BYTES
 Json = dict[str, Any]
 #: of a flow record, what its congestion control is to the simulator: more words for its order
 Chosen = Callable[[Json], Mapping[str, Any]]
+#: of a switch's port
+_NO_ADDRESS = "0.0.0.0"
 _PROBES: dict[str, dict[str, int]] = {
     "queue": {"interval_us": 10_000, "edge_interval_us": 1_000_000}, "sojourn": {"interval_us": 10_000},
     "tcp_info": {"interval_us": 1_000_000}, "tcp_probe": {}}
@@ -31,7 +33,10 @@ def line(what: str, *words: str, **values: Any) -> str:
 
 
 def network(description: Json, sysctls: Mapping[str, Json], kinds: Collection[str], engine: str) -> Iterator[str]:
-    """Nodes, links, routes. sysctls: of each node, as in a kernel; kinds: of queues that there are."""
+    """Nodes, links, routes. sysctls: of each node, as in a kernel; kinds: of queues that there are.
+
+    A switch is a node that forwards to hosts of its network, one by one.
+    """
     for node in description["nodes"]:
         settings = sysctls[node["name"]]
         yield line("node", node["name"], host=node["role"] == "host", sack=settings["net.ipv4.tcp_sack"],
@@ -40,13 +45,16 @@ def network(description: Json, sysctls: Mapping[str, Json], kinds: Collection[st
                    restart_after_idle=settings["net.ipv4.tcp_slow_start_after_idle"])
     for link in description["links"]:
         yield line("link", link["name"], **{key: link[key] for key in (
-            "from", "to", "device", "address", "rate_bps", "delay_us", "loss_percent", "bottleneck")},
-            **_queue(link, kinds, engine))
+            "from", "to", "device", "rate_bps", "delay_us", "loss_percent", "bottleneck")},
+            address=link["address"] or _NO_ADDRESS, **_queue(link, kinds, engine))
         for number in link["lose_segments"]:
             yield line("lose", link["name"], sequence=(number - 1) * SEGMENT_BYTES, copies=link["lose_copies"])
+    owners = {link["mac"]: link["address"] for link in description["links"]}
     for node in description["nodes"]:
         for to, via, device in node["routes"]:
             yield line("route", node["name"], to=to, via=via, device=device)
+        for mac, device in node.get("forwarding", ()):
+            yield line("route", node["name"], to=f"{owners[mac]}/32", via=owners[mac], device=device)
 
 
 def _queue(link: Json, kinds: Collection[str], engine: str) -> Json:

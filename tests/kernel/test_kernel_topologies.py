@@ -11,7 +11,8 @@ _PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/topologies.md").rea
 
 @pytest.mark.parametrize("name, base_rtts_us, bottleneck, rate_bps", [
     ("star", [4000] * 4 + [6000] * 4, "left_to_right", 10**8),
-    ("hybrid", [60_000] * 2, "r2_to_n3", 1_500_000)])
+    ("hybrid", [60_000] * 2, "r2_to_n3", 1_500_000), ("two-hosts", [40_000], "n1_to_s1", 10**7),
+    ("chain", [26_000], "r2_to_r3", 5 * 10**6)])
 def test_an_example(run_scenario, name, base_rtts_us, bottleneck, rate_bps):
     """Valid, with the round trips of its links, and its bottleneck is full."""
     block = re.search(rf"`examples/{name}\.yaml`.*?```yaml\n(.*?)```", _PAGE, re.DOTALL)

@@ -63,6 +63,32 @@ def test_conservation_in_a_parking_lot(findings, files):
         "invalid", "r2: 2000 packets in but 1971 out + 30 dropped + 0 queued")
 
 
+def test_a_link_behind_a_slower_one_cannot_be_overloaded(findings, files):
+    """That is so of any two links of one rate in a row; not where others come in, or where rates change."""
+    network = files["network.json"]
+    first, second = network["links"][:2]
+    for path in network["paths"]:
+        path["hops"] = [first["name"], *path["hops_back"]]
+        path["hops_back"] = [path["hops_back"][0]]
+    network["paths"] = [{**path, "hops": [first["name"], second["name"]], "hops_back": [first["name"]]}
+                        for path in network["paths"]]
+    files["checks.json"]["bottlenecks"][1]["overloaded"] = False
+    assert ("ok", f"{second['name']}: not measured, since no bottleneck before it is faster: no queue can stand there "
+                  "for long") in findings("idle_network", files)
+
+    def refused():
+        return any(level == "suspect" and text.startswith(f"{second['name']}: the hosts behind it cannot overload it")
+                   for level, text in findings("idle_network", files))
+    assert not refused()
+    first["rate_bps"] += 1
+    assert refused()
+    first.update(rate_bps=second["rate_bps"], schedule=[{"at_us": 5, "rate_bps": 10 * second["rate_bps"]}])
+    assert refused()
+    del first["schedule"]
+    network["paths"].append({**network["paths"][0], "hops": [second["name"]]})
+    assert refused()
+
+
 # -- several congestion controls in one run ----------------------------------------------
 
 def in_turn(findings, files, change=lambda samples: None, ccas=("cubic", "bic")):

@@ -68,7 +68,7 @@ def test_both_directions_may_differ():
 
 
 @pytest.mark.parametrize("field, changes, message", [
-    ("kind", {"kind": "ring"}, "no topology 'ring'; there are: dumbbell, h-shape, hybrid, parking-lot, star"),
+    ("kind", {"kind": "ring"}, "no topology 'ring'; there are: chain, dumbbell, h-shape, hybrid, parking-lot, star, "),
     ("kind", {"kind": None}, "is missing"), ("kind", {"kind": 3}, "no topology 3"),
     ("central", {"central": 3}, "a mapping expected, not 3"), ("central.rate", {"central": {}}, "is missing"),
     ("central.queue.limit", {"central": {"rate_bps": 10**6, "queue": {"limit": -1}}}, "must be at least 0"),
@@ -168,7 +168,7 @@ def test_refused_parking_lots(field, changes, message):
 # -- any topology ---------------------------------------------------------------------------
 
 def test_topologies_are_found_by_listing():
-    assert topologies.names() == ["dumbbell", "h-shape", "hybrid", "parking-lot", "star"]
+    assert topologies.names() == ["chain", "dumbbell", "h-shape", "hybrid", "parking-lot", "star", "two-hosts"]
     assert topologies.load("dumbbell") is Dumbbell
 
 
@@ -242,7 +242,7 @@ def deliver(topo, source, target):
         if address in own:
             return passed
         for port, peer in topo.ports_of(at):
-            if ipaddress.ip_address(address) in ipaddress.ip_network(port.address + "/24", strict=False):
+            if ipaddress.ip_address(address) in ipaddress.ip_network(port.network):
                 gateway, device = address, port.device
                 break
         else:

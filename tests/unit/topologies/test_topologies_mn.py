@@ -33,7 +33,8 @@ def test_the_h_has_the_studies_names_and_round_trips():
 
 @pytest.mark.parametrize("file, name, hosts, links", [
     ("dumbbell.py", "dumbbell", 8, 7), ("h_shape.py", "h-shape", 8, 7), ("parking_lot.py", "parking-lot", 12, 11),
-    ("star.py", "star", 10, 9), ("hybrid.py", "hybrid", 5, 4)])
+    ("star.py", "star", 10, 9), ("hybrid.py", "hybrid", 5, 4), ("chain.py", "chain", 6, 5),
+    ("two_hosts.py", "two-hosts", 3, 2)])
 def test_topology_files_offer_themselves_to_mn(file, name, hosts, links, monkeypatch):
     monkeypatch.chdir(topologies.__path__[0])
     found = custom(file)
@@ -42,6 +43,9 @@ def test_topology_files_offer_themselves_to_mn(file, name, hosts, links, monkeyp
     assert found["LINKS"].keys() == {"default", "tc", "tcu", "ovs", "emulated"}
     for node in topo.hosts():
         what = topo.nodeInfo(node)
+        if topo.role(node) == "switch":
+            assert what["cls"] is mn.BridgeNode and what["ip"] is None
+            continue
         assert what["ip"] == f"{topo.address_of(node)}/24" and what["cls"] is mn.RoutedNode
         # the only router there is is on every network
         assert bool(what["routes"]) == ((name, node) != ("star", "r1"))

@@ -15,11 +15,12 @@ tree or tarball.
 """
 from kernel.build import HZ, USUAL_HZ, Kernel, ensure, find, write_given
 from kernel.headers import Headers
-from kernel.modules import (Module, ModuleError, build as build_module, build_for as build_module_for,
+from kernel.modules import (Module, ModuleError, build as build_module, build_for as build_module_for, digest_of,
                             find as find_module)
 from kernel.pruning import prune
 from kernel.source import KernelError, missing_tools, resolve
 from kernel.trial import TrialError
 
 __all__ = ["HZ", "USUAL_HZ", "Headers", "Kernel", "KernelError", "Module", "ModuleError", "TrialError", "build_module",
-           "build_module_for", "ensure", "find", "find_module", "missing_tools", "prune", "resolve", "write_given"]
+           "build_module_for", "digest_of", "ensure", "find", "find_module", "missing_tools", "prune", "resolve",
+           "write_given"]

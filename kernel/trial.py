@@ -23,8 +23,11 @@ class TrialError(Exception):
     """What happened, to be put behind the name of the source."""
 
 
-def load(kernel: Kernel, module: pathlib.Path) -> list[str]:
-    """The congestion controls that `module` registers. Raises TrialError, KernelError."""
+def load(kernel: Kernel, module: pathlib.Path, for_congestion_control: bool = True) -> list[str]:
+    """The congestion controls that `module` registers; none is an error if it is for that.
+
+    Raises TrialError, KernelError.
+    """
     with tempfile.TemporaryDirectory(prefix="testbed-uml-") as name:
         scratch = pathlib.Path(name)
         shutil.copyfile(_INIT, scratch / "init.py")
@@ -39,7 +42,7 @@ def load(kernel: Kernel, module: pathlib.Path) -> list[str]:
     match = re.search(r"^registered(.*)$", log, re.M)
     if match:
         names = match.group(1).split()
-        if not names:
+        if for_congestion_control and not names:
             raise TrialError(f": {module.name} loads, but registers no congestion control "
                              "(tcp_register_congestion_control in its init function?)")
         return names

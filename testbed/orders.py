@@ -44,16 +44,21 @@ def job_parts(engine: _Engine, variants: Sequence[Json], network: Json, hosts: J
         if variant["module_sha256"]:
             module = _find(engine, variant["module_sha256"])
             _check_same(module.name, variant, parameters, modules.get(module.name, {}).get("parameters"), owners)
-            modules[module.name] = {"name": module.name, "file": f"modules/{module.file.name}",
+            modules[module.name] = {"name": module.name, "file": put_module(module.file, work_dir),
                                     "parameters": parameters}
-            (work_dir / "modules").mkdir(exist_ok=True)
-            shutil.copyfile(module.file, work_dir / "modules" / module.file.name)
         else:
             name = f"tcp_{variant['kernel_cca']}"
             _check_same(name, variant, parameters, builtin.get(name), owners)
             builtin[name] = parameters
     return {"variants": list(variants), "modules": list(modules.values()), "sysctls": sysctls,
             "builtin_parameters": {name: parameters for name, parameters in builtin.items() if parameters}}
+
+
+def put_module(file: pathlib.Path, work_dir: pathlib.Path) -> str:
+    """Copy a module to where the guest finds it; its path in work_dir."""
+    (work_dir / "modules").mkdir(exist_ok=True)
+    shutil.copyfile(file, work_dir / "modules" / file.name)
+    return f"modules/{file.name}"
 
 
 def _check_same(module: str, variant: Json, parameters: Json, others: Json | None, owners: dict[str, str]) -> None:

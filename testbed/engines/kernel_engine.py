@@ -45,6 +45,10 @@ class KernelEngine(EngineBase):
     def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
         """Let a kernel carry out work_dir/job.json; leaves the guest's files in work_dir, its log in log_path."""
 
+    def probe_modules(self, names: Sequence[str]) -> list[pathlib.Path]:
+        """Files of kernel modules that make these probes cheaper, and not different."""
+        return []
+
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
             on_progress: OnProgress) -> None:
         workload = json.loads((workload_dir / "workload.json").read_text(encoding="utf-8"))
@@ -54,6 +58,7 @@ class KernelEngine(EngineBase):
             "seed": plan.seed, "duration_us": plan.timing["duration_us"],
             "measure_from_us": plan.timing["prefill_us"] + plan.timing["warmup_us"],
             "timer_period_us": self.timer_period_us,
+            "probe_modules": [orders.put_module(file, workload_dir) for file in self.probe_modules(list(wanted))],
             **orders.job_parts(self, plan.variants, scenario["network"], scenario["hosts"], workload, workload_dir)})
         on_progress("start", 0)
         self.boot(workload_dir, folder / "log.txt", cpu, on_progress)

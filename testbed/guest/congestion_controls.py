@@ -16,7 +16,7 @@ def make_available(job: dict[str, Any], work_dir: str, machine: MachineSettings)
     {module: {parameter: value}}. Returns what is there now, as read back.
     """
     for module in job["modules"]:
-        _load(os.path.join(work_dir, module["file"]), module["parameters"])
+        load_module(os.path.join(work_dir, module["file"]), module["parameters"])
         # the kernel only warns of parameters that it does not know
         there = _read_parameters(module["name"])
         unknown = sorted(module["parameters"].keys() - there.keys())
@@ -38,7 +38,8 @@ def make_available(job: dict[str, Any], work_dir: str, machine: MachineSettings)
     return {"available": sorted(available), "parameters": {name: _read_parameters(name) for name in names}}
 
 
-def _load(path: str, parameters: dict[str, Any]) -> None:
+def load_module(path: str, parameters: dict[str, Any]) -> None:
+    """Load the module in a file; ValueError if the kernel refuses it."""
     with open(path, "rb") as f:
         image = f.read()
     words = " ".join(f"{name}={value}" for name, value in parameters.items())

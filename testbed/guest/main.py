@@ -64,6 +64,8 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
                                     "congestion_controls": controls})
         phase("programs")
         modules = {name: probes.load(name) for name in job["probes"]}
+        for file in job["probe_modules"]:
+            congestion_controls.load_module(os.path.join(work_dir, file), {})
         # what is sampled at one instant, counters at the end of the traffic included, is the state at that instant
         samplers = {name: modules[name].Sampler(job["probes"][name], network, description, work_dir)
                     for name in sorted(modules, key=lambda name: not getattr(modules[name], "STARTS_PROCESSES", False))}

@@ -11,6 +11,9 @@ A probe file has two halves that never run in the same process, and says what ca
 * `collect(work_dir, raw_dir, context)` runs afterwards, outside, and turns these files
   into the CSV files of docs/run-folder.md.
 
+A probe may have a kernel module that makes it cheaper: `MODULE` names its C file in this folder. Engines that build
+modules load it before `Sampler` is made; without it the probe measures the same in another way.
+
 Files whose names start with an underscore are helpers.
 """
 import importlib
@@ -21,6 +24,12 @@ from typing import Any
 def names() -> list[str]:
     """Names of all probes, as scenarios spell them."""
     return sorted(f.stem for f in pathlib.Path(__file__).parent.glob("[a-z]*.py"))
+
+
+def module_source(name: str) -> pathlib.Path | None:
+    """The source of the kernel module that makes a probe cheaper, None if it has none."""
+    file = getattr(load(name), "MODULE", None)
+    return pathlib.Path(__file__).with_name(file) if file else None
 
 
 def load(name: str) -> Any:

@@ -4,17 +4,31 @@
 Exact, from the tracepoints qdisc:qdisc_enqueue and qdisc:qdisc_dequeue of the root qdisc,
 matched on the packet's address. A packet that an AQM drops after it was queued has an
 enqueue event only; its address is reused, so the last enqueue before a dequeue counts.
+
+Where the kernel has the module queue_log.c, it notes these events; else they are traced. The tables are the same.
 """
 import dataclasses
+import os
 import pathlib
+import struct
 from collections.abc import Iterator
 from typing import Any
 
 from testbed import fields
-from testbed.probes._ring import TraceInstance, TraceSampler, column, decode, read_format
+from testbed.probes._ring import TraceInstance, TraceSampler, column, decode, forget_cached, read_format
 
 Json = dict[str, Any]
 
+#: what engines with modules load before the probe is opened, if it can be built for their kernel
+MODULE = "queue_log.c"
+_LOG, _LOST = "/dev/queue_log", "/sys/module/queue_log/parameters/lost"
+_LOG_FILE = "sojourn.log"
+#: bytes read at once: memory that is touched but once
+_READ_BYTES = 1 << 16
+#: entries decoded at once
+_AT_ONCE = 1 << 20
+#: arrays: times in ns, addresses of packets, whether they left, ifindex of the queue (of those that left)
+_Events = tuple[Any, Any, Any, Any]
 _EVENTS = ("qdisc/qdisc_enqueue", "qdisc/qdisc_dequeue")
 
 
@@ -24,12 +38,32 @@ class Options:
     interval_us: int = fields.time(default=10_000, least=100)
 
 
-class Sampler(TraceSampler):
-    """Records the two tracepoints and empties their buffer every second."""
+class Sampler:
+    """Has the events noted or traced, and takes them every second."""
     interval_us = 1_000_000
 
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         ports = [link["ifindex"] for link in description["links"] if link["bottleneck"]]
+        self._events: "_Logged | _Traced"
+        if os.path.exists(_LOG):
+            self._events = _Logged(ports, work_dir)
+        else:
+            self._events = _Traced(ports, work_dir)
+
+    def open(self) -> None:
+        self._events.open()
+
+    def sample(self, t_us: int) -> None:
+        self._events.sample(t_us)
+
+    def close(self) -> Json:
+        return self._events.close()
+
+
+class _Traced(TraceSampler):
+    """Records the two tracepoints."""
+
+    def __init__(self, ports: list[int], work_dir: str) -> None:
         here = " || ".join(f"ifindex == {index}" for index in ports)
         self._trace = TraceInstance("sojourn", {
             _EVENTS[0]: here,
@@ -37,9 +71,40 @@ class Sampler(TraceSampler):
         }, buffer_kb=16384, work_dir=work_dir)
 
 
+class _Logged:
+    """Copies what queue_log.c notes to a file: the numbers of the devices, then entries."""
+
+    def __init__(self, ports: list[int], work_dir: str) -> None:
+        self._ports = struct.pack(f"={len(ports)}I", *ports)
+        self._file = open(f"{work_dir}/{_LOG_FILE}", "wb", buffering=0)
+        self._buffer = bytearray(_READ_BYTES)
+        self._view = memoryview(self._buffer)
+
+    def open(self) -> None:
+        self._log = os.open(_LOG, os.O_RDWR)
+        if self._ports:
+            os.write(self._log, self._ports)
+
+    def sample(self, t_us: int) -> None:
+        while length := os.readv(self._log, [self._buffer]):
+            self._file.write(self._view[:length])
+        forget_cached(self._file)
+
+    def close(self) -> Json:
+        self.sample(0)
+        self._file.close()
+        with open(_LOST, encoding="ascii") as file:
+            lost = int(file.read())
+        os.close(self._log)
+        return {"lost_events": lost}
+
+
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
     import numpy as np
-    write_tables(_sojourns(work_dir, np), raw_dir, context)
+    log = work_dir / _LOG_FILE
+    ports = [link["ifindex"] for link in context["network"]["links"] if link["bottleneck"]]
+    events = _logged(log, ports, np) if log.exists() else _traced(work_dir, np)
+    write_tables(_sojourns(events, np), raw_dir, context)
 
 
 def write_tables(sojourns: Iterator[tuple[Any, Any, Any]], raw_dir: pathlib.Path, context: Json) -> None:
@@ -85,22 +150,41 @@ def write_tables(sojourns: Iterator[tuple[Any, Any, Any]], raw_dir: pathlib.Path
     write_table(pd.concat(spread), raw_dir, "sojourn_hist")
 
 
-def _sojourns(work_dir: pathlib.Path, np: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield arrays (dequeue time ns, sojourn ns, ifindex) batch by batch."""
+def _logged(path: pathlib.Path, ports: list[int], np: Any) -> Iterator[_Events]:
+    """The events of a log of queue_log.c, batch by batch."""
+    kind, indices = np.dtype([("when", "<u8"), ("packet", "<u8")]), np.array(ports, np.int64)
+    with open(path, "rb") as file:
+        while data := file.read(kind.itemsize * _AT_ONCE):
+            if len(data) % kind.itemsize:
+                raise ValueError(f"{path}: ends in the middle of an entry")
+            entries = np.frombuffer(data, kind)
+            when = entries["when"]
+            number = (when >> np.uint64(1) & np.uint64(0x7fff)).astype(np.int64)
+            yield ((when >> np.uint64(16)).astype(np.int64), entries["packet"], (when & np.uint64(1)).astype(bool),
+                   indices[number])
+
+
+def _traced(work_dir: pathlib.Path, np: Any) -> Iterator[_Events]:
+    """The events that were traced, batch by batch."""
     formats = {event: read_format(work_dir / f"{event.replace('/', '-')}.format") for event in _EVENTS}
     (enqueue_id, enqueue), (dequeue_id, dequeue) = (formats[event] for event in _EVENTS)
-    waiting = (np.empty(0, np.int64), np.empty(0, np.uint64))        # enqueued, not yet dequeued
     for time_ns, ids, starts, raw in decode(work_dir, "sojourn"):
         is_in, is_out = ids == enqueue_id, ids == dequeue_id
         skb, index = np.zeros(ids.size, np.uint64), np.zeros(ids.size, np.int64)
         skb[is_in] = column(raw, starts[is_in], enqueue["skbaddr"])
         skb[is_out] = column(raw, starts[is_out], dequeue["skbaddr"])
         index[is_out] = column(raw, starts[is_out], dequeue["ifindex"])
-        ours, still = is_in | is_out, np.zeros(waiting[0].size, np.int64)
-        time = np.concatenate([waiting[0], time_ns[ours]])
-        skb = np.concatenate([waiting[1], skb[ours]])
-        leaves = np.concatenate([still > 0, is_out[ours]])
-        index = np.concatenate([still, index[ours]])
+        ours = is_in | is_out
+        yield time_ns[ours], skb[ours], is_out[ours], index[ours]
+
+
+def _sojourns(events: Iterator[_Events], np: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield arrays (dequeue time ns, sojourn ns, ifindex) batch by batch."""
+    waiting = (np.empty(0, np.int64), np.empty(0, np.uint64))        # enqueued, not yet dequeued
+    for time, skb, leaves, index in events:
+        still = np.zeros(waiting[0].size, np.int64)
+        time, skb = np.concatenate([waiting[0], time]), np.concatenate([waiting[1], skb])
+        leaves, index = np.concatenate([still > 0, leaves]), np.concatenate([still, index])
         # Bring every packet's events together in the order they were recorded (in virtual time
         # many have the same time): an enqueue directly followed by a dequeue is a pair.
         order = np.argsort(skb, kind="stable")

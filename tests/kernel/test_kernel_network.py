@@ -80,17 +80,33 @@ def test_random_loss_is_on_the_wire_not_in_the_queue(lossy_run):
     assert packets == link["wire_delivered_packets"] + lost
 
 
-def test_sojourn_of_a_full_queue_is_its_transmission_time(run_scenario):
-    """A CUBIC flow fills a 50-packet buffer at 20 Mbit/s: the 50th packet waits for 49 others
-    and the rest of the one being sent, 605.6 us each."""
-    run = run_scenario(small_scenario(**{
-        "topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 50}}}))
+_FULL_QUEUE = small_scenario(**{
+    "topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 50}}})
+
+
+@pytest.fixture(scope="module")
+def full_queue_run(run_scenario):
+    """A CUBIC flow that fills a 50-packet buffer at 20 Mbit/s."""
+    return run_scenario(_FULL_QUEUE)
+
+
+def test_sojourn_of_a_full_queue_is_its_transmission_time(full_queue_run):
+    """The 50th packet waits for 49 others and the rest of the one being sent, 605.6 us each."""
+    run = full_queue_run
     sojourn = run.table("sojourn")
     longest_us = sojourn.loc[sojourn["link"] == "right_to_left", "max_us"].max()
     packet_us = 1514 * 8 / 20
     assert 49 * packet_us <= longest_us <= 50 * packet_us + 1
     queue = run.table("queue")
     assert queue.loc[queue["link"] == "right_to_left", "backlog_packets"].max() == 50
+
+
+def test_a_probe_measures_the_same_without_its_module(full_queue_run, run_scenario, engine, monkeypatch):
+    """Packets traced, instead of noted by queue_log.c: every byte of every raw file is equal."""
+    assert [file.name for file in engine.probe_modules(["sojourn", "queue"])] == ["queue_log.ko"]
+    monkeypatch.setattr(engine, "probe_modules", lambda names: [])
+    traced = run_scenario(_FULL_QUEUE)
+    assert full_queue_run.json("run.json")["raw_files_sha256"] == traced.json("run.json")["raw_files_sha256"]
 
 
 @pytest.mark.parametrize("queue", [

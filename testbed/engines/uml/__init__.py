@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import kernel
-from kernel import guest, host, modinfo
-from testbed import bundle, terminal
+from kernel import guest, host, modinfo, trial
+from testbed import bundle, probes, terminal
 from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.kernel_engine import KernelEngine
 from testbed.engines.uml import ending, init, inventory, watch
@@ -67,6 +67,15 @@ class Engine(KernelEngine):
     def prepare(self, report: Report) -> None:
         spec, hz = self._asked
         self._found = kernel.ensure(spec, report, hz)
+        for name in probes.names():
+            source = probes.module_source(name)
+            if source and self._module_of(source) is None:
+                try:
+                    kernel.build_module_for(self._found, source, report, lambda file: trial.load(
+                        self._kernel, file, for_congestion_control=False))
+                except kernel.ModuleError as problem:
+                    report(f"probe {name} goes without its module, which makes it slower and changes nothing else: "
+                           f"{problem}")
 
     def find(self) -> bool:
         self._found = kernel.find(*self._asked)
@@ -103,6 +112,14 @@ class Engine(KernelEngine):
 
     def find_module(self, sha256: str) -> kernel.Module | None:
         return kernel.find_module(self._kernel.key, sha256)
+
+    def probe_modules(self, names: Sequence[str]) -> list[pathlib.Path]:
+        sources = [source for name in names if (source := probes.module_source(name))]
+        return [module.file for source in sources if (module := self._module_of(source))]
+
+    def _module_of(self, source: pathlib.Path) -> kernel.Module | None:
+        """What was built of a probe's source for this kernel."""
+        return self.find_module(kernel.digest_of(source))
 
     def guest_dir(self, work_dir: pathlib.Path) -> str:
         return init.WORK_DIR

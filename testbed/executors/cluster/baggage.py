@@ -10,6 +10,7 @@ from typing import Any
 import kernel
 from testbed import environment
 from testbed.engines.base import EngineBase
+from testbed.engines.kernel_engine import KernelEngine
 from testbed.errors import TestbedError, UsageError
 from testbed.executors.cluster.transfer import sha256_of
 from testbed.plan import Plan
@@ -44,9 +45,15 @@ class Baggage:
                 module = self._engine.find_module(variant["module_sha256"])
                 if module is None:
                     raise TestbedError(f"{variant['name']}: its module has gone from the cache")
-                for path in (module.file, module.file.parent / "module.json"):
-                    found[f"modules/{path.parent.name}/{path.name}"] = self._hash(path)
+                found |= self._module(module.file)
+        if isinstance(self._engine, KernelEngine):
+            for file in self._engine.probe_modules(list(plan.scenario["probes"])):
+                found |= self._module(file)
         return found
+
+    def _module(self, file: pathlib.Path) -> dict[str, str]:
+        return {f"modules/{path.parent.name}/{path.name}": self._hash(path)
+                for path in (file, file.parent / "module.json")}
 
     def _add_kernel(self, scratch: pathlib.Path) -> None:
         options = self._engine.options

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Sojourn times from enqueue and dequeue events: known answers, and a naive matcher."""
+import struct
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -188,7 +190,47 @@ def test_equal_data_give_equal_files(tmp_path, collect):
 
 def found(folder, monkeypatch, pages_at_once):
     monkeypatch.setattr(sojourn, "decode", lambda *where: _ring.decode(*where, pages_at_once))
-    return [tuple(int(v) for v in row) for batch in sojourn._sojourns(folder, np) for row in zip(*batch)]
+    return [tuple(int(v) for v in row) for batch in sojourn._sojourns(sojourn._traced(folder, np), np)
+            for row in zip(*batch)]
+
+
+def log_of(events):
+    """What queue_log.c notes of (t_ns, "e" or "d", address, ifindex); of others nothing."""
+    return b"".join(
+        struct.pack("<QQ", t << 16 | (ifindex - 1001) << 1 | (what == "d"), skb)
+        for t, what, skb, ifindex in events
+        if what in "ed"
+    )
+
+
+def test_a_log_gives_the_same_tables(tmp_path, collect):
+    traced = collect([ring.page(T0, *timed((0, ring.enqueue(7, 1002)), (250_000, ring.dequeue(7, 1002))))])
+    (tmp_path / "sojourn.log").write_bytes(log_of([(T0, "e", 7, 1002), (T0 + 250_000, "d", 7, 1002)]))
+    (tmp_path / "sojourn.cpu0.pages").unlink()
+    for one, other in zip(traced, collect([])):
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_a_log_that_ends_in_an_entry_is_none(tmp_path):
+    (tmp_path / "log").write_bytes(bytes(24))
+    with pytest.raises(ValueError, match="log: ends in the middle of an entry"):
+        list(sojourn._logged(tmp_path / "log", [1001], np))
+
+
+def test_what_the_module_notes_is_copied(tmp_path, monkeypatch):
+    """The device is a file here: what is written to it comes before what is read."""
+    entries = log_of([(T0 + number, "e", number, 1001) for number in range(10_000)])
+    (tmp_path / "device").write_bytes(bytes(8) + entries)
+    (tmp_path / "lost").write_text("3\n")
+    monkeypatch.setattr(sojourn, "_LOG", str(tmp_path / "device"))
+    monkeypatch.setattr(sojourn, "_LOST", str(tmp_path / "lost"))
+    description = {"links": [{**link} for link in LINKS["links"]]}
+    sampler = sojourn.Sampler({}, None, description, str(tmp_path))
+    sampler.open()
+    sampler.sample(0)
+    assert sampler.close() == {"lost_events": 3}
+    assert (tmp_path / "device").read_bytes()[:8] == struct.pack("=II", 1001, 1002)
+    assert (tmp_path / "sojourn.log").read_bytes() == entries
 
 
 _STEP = st.tuples(st.integers(0, 3), st.sampled_from("eedo"), st.integers(1, 6), st.sampled_from([1001, 1002]))
@@ -218,3 +260,12 @@ def test_any_sequence_matches_the_naive_matcher(tmp_path, monkeypatch, steps, sp
     # within a batch, packets that leave at the same time come in any order
     assert sorted(got) == sorted(expected)
     assert [t for t, _, _ in got] == [t for t, _, _ in expected]
+    noted, t = [], T0
+    for delta, what, skb, ifindex in steps:
+        t += delta
+        noted.append((t, what, skb, ifindex))
+    (tmp_path / "log").write_bytes(log_of(noted))
+    with monkeypatch.context() as patch:
+        patch.setattr(sojourn, "_AT_ONCE", split[0])
+        batches = list(sojourn._sojourns(sojourn._logged(tmp_path / "log", [1001, 1002], np), np))
+    assert sorted(tuple(int(v) for v in row) for batch in batches for row in zip(*batch)) == sorted(expected)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel modules that make probes cheaper: built when an engine gets ready, and done without where that fails."""
+import types
+
+import pytest
+
+import kernel
+from kernel import trial
+from testbed import engines, probes
+
+
+@pytest.fixture
+def uml(monkeypatch):
+    """An engine whose kernel is there."""
+    monkeypatch.setattr(kernel, "ensure", lambda *_: types.SimpleNamespace(key="a-kernel", release="6.12"))
+    return engines.load("uml")
+
+
+def test_a_probe_names_its_module():
+    assert probes.module_source("sojourn").name == "queue_log.c" and probes.module_source("sojourn").is_file()
+    assert probes.module_source("queue") is None
+
+
+def test_modules_are_built_once_for_a_kernel(uml, monkeypatch, tmp_path):
+    built, trials = {}, []
+
+    def build(target, source, report, load):
+        built[kernel.digest_of(source)] = types.SimpleNamespace(file=tmp_path / "queue_log.ko")
+        load(tmp_path / "queue_log.ko")
+    monkeypatch.setattr(kernel, "build_module_for", build)
+    monkeypatch.setattr(kernel, "find_module", lambda key, sha256: built.get(sha256))
+    monkeypatch.setattr(trial, "load", lambda *_, for_congestion_control: trials.append(for_congestion_control) or [])
+    uml.prepare(print)
+    assert uml.probe_modules(["queue", "sojourn"]) == [tmp_path / "queue_log.ko"] and uml.probe_modules(["queue"]) == []
+    uml.prepare(print)
+    assert trials == [False]
+
+
+def test_a_kernel_for_which_a_module_does_not_build_goes_without(uml, monkeypatch):
+    def build(*_):
+        raise kernel.ModuleError("queue_log.c does not build:\nline two")
+    monkeypatch.setattr(kernel, "build_module_for", build)
+    monkeypatch.setattr(kernel, "find_module", lambda *_: None)
+    said = []
+    uml.prepare(said.append)
+    assert said == ["probe sojourn goes without its module, which makes it slower and changes nothing else: "
+                    "queue_log.c does not build:\nline two"]
+    assert uml.probe_modules(["sojourn"]) == []

@@ -108,6 +108,15 @@ class Experiment:
         found = {self._point(run) for run in self.runs}
         return sorted(found, key=lambda point: [place.get(value, -1) for place, value in zip(places, point)])
 
+    @cached_property
+    def centre(self) -> tuple[str, ...] | None:
+        """Of a sweep of one thing at a time: the point from which all others differ on one axis; else None."""
+        def apart(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+            return sum(a != b for a, b in zip(one, other))
+        varied = sum(len(axis.values) > 1 for axis in self.axes)
+        return next((point for point in self.points if all(apart(point, other) <= 1 for other in self.points)),
+                    None) if varied > 1 else None
+
     def _point(self, run: Run) -> tuple[str, ...]:
         return tuple(run.point.get(axis.key, "") for axis in self.axes)
 

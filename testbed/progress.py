@@ -56,7 +56,13 @@ class Display(abc.ABC):
         wall_s = time.monotonic() - self._began.pop(run)
         self._wall_of_ended.append(wall_s)
         self._traffic_since.pop(run, None)
-        self.note(f"{run}: {text} ({show_duration(wall_s)} of wall time; run {self.ended} of {self.total_runs})")
+        left = f", about {show_duration(left_s)} left" if (left_s := self.left_s()) else ""
+        self.note(f"{run}: {text} ({show_duration(wall_s)} of wall time; run {self.ended} of {self.total_runs}{left})")
+
+    def left_s(self) -> float:
+        """Wall time that the runs to come will take, by that of those that have ended; 0 when none are left."""
+        mean_s = sum(self._wall_of_ended) / max(1, len(self._wall_of_ended))
+        return mean_s * (self.total_runs - self.ended) / max(1, len(self._began) + 1)
 
     def describe(self, run: str, phase: str, t_us: int) -> str:
         """'traffic 120 of 600 s, 5.1x real time, 1:34 left' for a run."""
@@ -124,10 +130,8 @@ class _Live(Display):
     def end(self, run: str, text: str) -> None:
         self._bars.remove_task(self._tasks.pop(run))
         super().end(run, text)
-        mean_s = sum(self._wall_of_ended) / len(self._wall_of_ended)
-        left_s = mean_s * (self.total_runs - self.ended) / max(1, len(self._tasks) + 1)
         self._bars.update(self._all, completed=self.ended,
-                          state=f"{self.ended} of {self.total_runs}, about {show_duration(left_s)} left")
+                          state=f"{self.ended} of {self.total_runs}, about {show_duration(self.left_s())} left")
 
 
 def print_error(text: str) -> None:

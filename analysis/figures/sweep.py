@@ -22,6 +22,7 @@ from analysis.metrics import load_metrics
 ORDER = 3  # before what shows single points
 MOST_PANELS = 4  # side by side
 MOST_FLOWS = 4   # with a row of panels each
+MOST_DESCRIBED = 2  # with a row for each quantity
 MANY_VALUES = 3.0  # decades that the values of an axis span, from which on it is logarithmic
 WIDTH, ROW_PX, TOP_PX, BOTTOM_PX, GAP_PX = 1000, 190, 58, 64, 26
 BAR_STEP = 0.006  # between the bars of two subjects, of the width of a panel
@@ -38,7 +39,7 @@ class Quantity(NamedTuple):
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     """Nothing without an axis of numbers; the one with the most values is drawn on x."""
     axis = drawn_axis(experiment)
-    if axis is None:
+    if axis is None or experiment.centre is not None:       # each axis by itself: one_at_a_time.py
         return []
     link = next(iter(experiment.usable_runs[0].bottlenecks), None)
     figures = []
@@ -60,15 +61,16 @@ def of_link(link: str) -> list[Quantity]:
 
 
 def of_flows(experiment: Experiment) -> list[Quantity]:
-    """Throughput of each flow if they are few, else their mean; all that is known of one by itself."""
+    """Throughput of each flow if they are few, else their sum; of one or two all that is known."""
     flows = {flow["flow"]: flow for run in experiment.usable_runs for flow in tcp.listed_flows(run)}
     if len(flows) > MOST_FLOWS:
         return [Quantity("mean_agg_throughput_l4", "all", "sum of flows (Mbit/s)")]
-    if len(flows) == 1:
-        scope = f"flow_{next(iter(flows))}"
-        return [Quantity("mean_throughput_l4", scope, "throughput (Mbit/s)"),
-                Quantity("mean_srtt_l4", scope, "round-trip time (ms)"),
-                Quantity("flow_loss", scope, "packets lost (%)")]
+    if len(flows) <= MOST_DESCRIBED:
+        of = [(f"flow_{number}", f"flow {number}: " if len(flows) > 1 else "") for number in sorted(flows)]
+        return [Quantity(metric, scope, whose + label) for metric, label in (
+            ("mean_throughput_l4", "throughput (Mbit/s)" if len(flows) == 1 else "Mbit/s"),
+            ("mean_srtt_l4", "round-trip time (ms)" if len(flows) == 1 else "RTT (ms)"),
+            ("flow_loss", "packets lost (%)" if len(flows) == 1 else "lost (%)")) for scope, whose in of]
     return [Quantity("mean_throughput_l4", f"flow_{number}", f"flow {number} (Mbit/s)") for number in sorted(flows)]
 
 

@@ -6,7 +6,8 @@
 job: {"send": [{flow, address, port, start_us, stop_us, cca}], "receive": [{flow, address, port, cca}],
 "duration_us"}; a flow may have `bytes` (to send exactly that many), `maxseg` (largest segment, with time stamps) and
 `window_bytes` (the most that the receiver lets be in flight), and at the sender `sequence_start` and `bursts_us`
-[[from, to], ...]: it sends then only, over the same connection. `cca` is null where the host's default is
+[[from, to], ...]: it sends then only, over the same connection; and `pace` {bytes, gap_ns}: so much at a time, at
+instants so far apart. `cca` is null where the host's default is
 right. With "wakeup_cost_us" every read and write that returns costs that much time before the program goes on.
 Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}". The account's `ends` say of
 each flow which congestion control the socket here uses and, at the receiver, what it found in the payload.
@@ -170,6 +171,9 @@ def _send(end: _End, t0_ns: int, account: _Account, pattern: Pattern) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _MOST_UNSENT_BYTES)
         connection.connect((flow["address"], flow["port"]))
         end.note_cca(connection)
+        if "pace" in flow:
+            _write_at_instants(connection, end, bursts_ns[0], account, pattern)
+            return
         for begin_ns, end_ns in bursts_ns:
             program.sleep_until(begin_ns)
             while left != 0 and (left_ns := end_ns - now_ns()) > 0:
@@ -187,6 +191,30 @@ def _send(end: _End, t0_ns: int, account: _Account, pattern: Pattern) -> None:
             _wait_for_close(connection, stop_ns)
         else:
             program.sleep_until(stop_ns)
+
+
+def _write_at_instants(connection: socket.socket, end: _End, span_ns: tuple[int, int], account: _Account,
+                       pattern: Pattern) -> None:
+    """Write a piece at each instant; those that pass while the socket takes none are left out."""
+    flow, place, number = end.flow, phase(end.flow["flow"]), 0
+    size, gap_ns = flow["pace"]["bytes"], flow["pace"]["gap_ns"]
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    first_ns, end_ns = span_ns
+    while (due_ns := first_ns + number * gap_ns) < end_ns:
+        program.sleep_until(due_ns)
+        left = size
+        while left and (left_ns := end_ns - now_ns()) > 0:
+            connection.settimeout(left_ns / 1e9)
+            try:
+                sent = connection.send(pattern.view[place:place + left])
+            except TimeoutError:
+                return
+            end.woken()
+            left -= sent
+            place = (place + sent) % PERIOD
+            account["sent_bytes"][flow["flow"]] += sent
+        number = max(number + 1, -(-(now_ns() - first_ns) // gap_ns))
+    program.sleep_until(end_ns)
 
 
 def _wait_for_close(connection: socket.socket, end_ns: int) -> None:

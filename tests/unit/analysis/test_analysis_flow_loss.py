@@ -42,6 +42,32 @@ def test_it_is_not_told_where_it_is_not_known(tmp_path, changes):
     assert found(tmp_path / "run", **changes) == []
 
 
+def pair(**changes):
+    """Two flows of two pairs of hosts over one link: 200 and 300 packets enter, 190 and 300 come out."""
+    flows = [fixture.flow(number, 9_999 + number, "reno", sender=f"n{sender}",
+                          hops=[f"n{sender}_to_r2", "right_to_left", f"r1_to_n{number}"], hops_back=["left_to_right"])
+             for number, sender in ((1, 4), (2, 5))]
+    links = {"n4_to_r2": (195, 5, 195), "n5_to_r2": (300, 0, 300), "right_to_left": (490, 5, 490),
+             "r1_to_n1": (190, 0, 190), "r1_to_n2": (300, 0, 300)}
+    return {"flows": flows, "links": {name: {"sent_packets": sent, "dropped_packets": dropped,
+                                             "wire_dropped_packets": 0, "wire_delivered_packets": delivered}
+                                      for name, (sent, dropped, delivered) in links.items()}, **changes}
+
+
+def test_what_does_not_come_out_of_a_link_of_its_own_is_lost(tmp_path):
+    assert found(tmp_path / "two", **pair()) == [("flow_loss", "flow_1", "%", pytest.approx(5)),
+                                                 ("flow_loss", "flow_2", "%", 0)]
+
+
+def test_of_two_flows_to_one_host_nothing_is_known(tmp_path):
+    both = pair()["flows"]
+    both[1]["hops"][-1] = both[0]["hops"][-1]
+    assert found(tmp_path / "one host", **pair(flows=both)) == []
+    back = pair()["flows"]
+    back[1]["hops_back"] = ["n4_to_r2"]
+    assert [name for _, name, *_ in found(tmp_path / "back", **pair(flows=back))] == ["flow_2"]
+
+
 def test_a_run_without_counters(tmp_path):
     fixture.write_run(tmp_path / "run", flows=[TCP], tmix=False)
     (tmp_path / "run" / "raw" / "counters.json").unlink(missing_ok=True)

@@ -34,7 +34,7 @@ def test_plain_progress_is_one_line_per_phase_and_now_and_then(clock, capsys):
         "reno-seed1: start", "reno-seed1: traffic 0 of 600 s",
         "reno-seed1: traffic 50 of 600 s, 5.0x real time, 1:50 left",
         "reno-seed1: traffic 100 of 600 s, 5.0x real time, 1:40 left",
-        "reno-seed1: collect", "reno-seed1: finished, valid (30.0 s of wall time; run 1 of 2)"]
+        "reno-seed1: collect", "reno-seed1: finished, valid (30.0 s of wall time; run 1 of 2, about 30.0 s left)"]
 
 
 def test_plain_lines_are_neither_wrapped_nor_interpreted(clock, capsys, monkeypatch):

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A sweep that varies one thing at a time: a figure for each axis, what the whole network did against it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from analysis import gnuplot, style
+from analysis.experiment import Axis, Experiment
+from analysis.figures import Figure
+from analysis.figures.sweep import Quantity, values_of
+
+ORDER = 4
+WIDTH, ROW_PX, TOP_PX, BOTTOM_PX, GAP_PX, LEFT_PX, BETWEEN_PX = 1000, 190, 70, 56, 34, 64, 62
+COLUMNS = 3
+
+
+def draw(experiment: Experiment, folder: Path) -> list[Figure]:
+    """Nothing unless all points differ from one of them on a single axis."""
+    if experiment.centre is None:
+        return []
+    found = []
+    for axis in experiment.axes:
+        if axis.numbers is not None and len(axis.values) > 1:
+            found += _draw(experiment, folder, axis, experiment.centre)
+    return found
+
+
+def _quantities(experiment: Experiment) -> list[Quantity]:
+    """What is drawn of a network, as far as it was measured."""
+    link = next(iter(experiment.usable_runs[0].targets), "")
+    direction = str(experiment.usable_runs[0].bottlenecks[link]["direction"]) if link else ""
+    return [Quantity("throughput_mean", link, "throughput (Mbit/s)"),
+            Quantity("goodput", direction or "all", "goodput (Mbit/s)"),
+            Quantity("end_to_end_delay_mean", "all", "end-to-end delay (ms)"),
+            Quantity("delivery_ratio", "all", "delivered (%)"), Quantity("drop_ratio", "all", "dropped (%)"),
+            Quantity("jains_index_whole", "all", "Jain's index")]
+
+
+def _draw(experiment: Experiment, folder: Path, axis: Axis, centre: tuple[str, ...]) -> list[Figure]:
+    place, name = experiment.axes.index(axis), f"sweep_{axis.short.replace('.', '_')}"
+    data: dict[str, pd.Series] = {}
+    drawn: list[tuple[Quantity, dict[str, str]]] = []
+    for quantity in _quantities(experiment):
+        keys = {}
+        for subject in experiment.subjects:
+            rows = [row for row in experiment.rows if row.subject == subject
+                    and row.point[:place] + row.point[place + 1:] == centre[:place] + centre[place + 1:]]
+            table = values_of(experiment, rows, axis, place, quantity)
+            if len(table):
+                keys[subject] = f"{quantity.metric} {subject}"
+                data |= {f"{keys[subject]} {column}": table[column] for column in table}
+        if keys:
+            drawn.append((quantity, keys))
+    if not drawn:
+        return []
+    _script(experiment, folder, name, axis, drawn, data)
+    fixed = ", ".join(one.say(value) for one, value in zip(experiment.axes, centre) if one is not axis)
+    several = max(len(experiment.usable(row)) for row in experiment.rows) > 1
+    spread = "Points are means over seeds, bands their 95 % confidence intervals" if several else \
+        "One seed at each point: nothing is known of the spread"
+    return [Figure(name, f"The network, against {axis.short}",
+                   f"At {fixed}. {spread}; between points nothing was measured. Axes do not begin at 0.")]
+
+
+def _script(experiment: Experiment, folder: Path, name: str, axis: Axis,
+            drawn: list[tuple[Quantity, dict[str, str]]], data: dict[str, pd.Series]) -> None:
+    looks = style.looks(experiment.subjects)
+    rows = -(-len(drawn) // COLUMNS)
+    height = TOP_PX + BOTTOM_PX + rows * (ROW_PX + GAP_PX) - GAP_PX
+    wide = (WIDTH - LEFT_PX - 14 + BETWEEN_PX) / COLUMNS
+    numbers = axis.numbers or []
+    margin = 0.04 * (max(numbers) - min(numbers))
+    body = ["set multiplot", f"set xrange [{min(numbers) - margin:g}:{max(numbers) + margin:g}]",
+            "set style fill transparent solid 0.25 noborder",
+            f"set key horizontal left bottom at screen {LEFT_PX / WIDTH:g}, screen {1 - 26 / height:g} samplen 2"]
+    for number, (quantity, keys) in enumerate(drawn):
+        row, column = divmod(number, COLUMNS)
+        top, left = 1 - (TOP_PX + row * (ROW_PX + GAP_PX)) / height, (LEFT_PX + column * wide) / WIDTH
+        low, high = _range([data[f"{key} {part}"] for key in keys.values()
+                            for part in ("mean", "ci95_low", "ci95_high")])
+        bottom = number + COLUMNS >= len(drawn)
+        body += [f"set tmargin at screen {top:g}; set bmargin at screen {top - ROW_PX / height:g}",
+                 f"set lmargin at screen {left:g}; set rmargin at screen {left + (wide - BETWEEN_PX) / WIDTH:g}",
+                 f"set yrange [{low:g}:{high:g}]",
+                 f"set label 1 {gnuplot.quote(quantity.label)} at graph 0, graph 1.08",
+                 f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}; "
+                 "set xtics format '%g'" if bottom else "unset xlabel; set xtics format ''"]
+        bands, lines = [], []
+        for subject, key in keys.items():
+            x, mean, least, most = (gnuplot.quote(f"{key} {part}") for part in ("x", "mean", "ci95_low", "ci95_high"))
+            look = looks[subject]
+            if data[f"{key} ci95_low"].notna().any():
+                bands.append(f"'{name}.csv' using {x}:{least}:{most} with filledcurves fillcolor '{look.colour}'")
+            lines.append(f"'{name}.csv' using {x}:{mean} with linespoints linewidth 1.8 dashtype {look.dash} pointtype "
+                         f"{look.point} pointsize 0.6 linecolor '{look.colour}' title {gnuplot.quote(subject)}")
+        body += [gnuplot.plot(*bands, *lines), "unset key"]
+    gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], width=WIDTH, height=height)
+
+
+def _range(columns: list[pd.Series]) -> tuple[float, float]:
+    """Around all values, at least a hundredth of them wide."""
+    low, high = (float(getattr(pd.concat(columns), end)()) for end in ("min", "max"))
+    margin = max(0.08 * (high - low), 0.005 * max(abs(low), abs(high)), 1e-9)
+    return low - margin, high + margin

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What becomes of the data packets of TCP flows between their hosts: delivered, dropped, how long they take.
+
+FlowMonitor's numbers, by which studies in ns-3 judge a network, from counters of links.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis import shapes
+from analysis.metrics import Metric
+from analysis.runs import Run, read_json
+from analysis.series import sojourn_samples
+from topologies.queues import FRAME_BYTES
+
+_LINK = shapes.Object({"sent_packets": shapes.COUNT, "dropped_packets": shapes.COUNT,
+                       "wire_delivered_packets?": shapes.COUNT})
+_COUNTERS = shapes.Object({"drained": shapes.Values(_LINK)})
+
+
+def compute(run: Run) -> list[Metric]:
+    """Of runs whose flows are all TCP, with hosts that only send data or only receive them."""
+    flows, path = run.flows, run.path / "raw" / "counters.json"
+    if not flows or not path.exists() or any(flow["transport"] != "tcp" or flow["both_ways"] or not flow["hops"]
+                                             for flow in flows):
+        return []
+    first, last = ({flow["hops"][place] for flow in flows} for place in (0, -1))
+    back = {name for flow in flows for name in flow["hops_back"]}
+    links: dict[str, Any] = read_json(path, _COUNTERS)["drained"]
+    if (first | last) & back or not first | last <= links.keys():
+        return []
+    delivered = [links[name].get("wire_delivered_packets") for name in last]
+    sent = sum(links[name]["sent_packets"] + links[name]["dropped_packets"] for name in first)
+    if not sent or any(one is None for one in delivered):
+        return []
+    share = 100 * sum(delivered) / sent
+    found = [Metric("delivery_ratio", "all", "%", share), Metric("drop_ratio", "all", "%", 100 - share)]
+    delay_ms = _delay_ms(run)
+    return found if delay_ms is None else [*found, Metric("end_to_end_delay_mean", "all", "ms", delay_ms)]
+
+
+def _delay_ms(run: Run) -> float | None:
+    """Of a full packet: delays and transmission times of its links, and the mean sojourn in the bottlenecks' queues.
+
+    Mean over flows of equal paths only: of others nobody knows whose packets waited. None without sojourn times.
+    """
+    links = {link["name"]: link for link in run.network["links"]}
+    bottlenecks = {tuple(name for name in flow["hops"] if links[name]["bottleneck"]) for flow in run.flows}
+    bare = {sum(links[name]["delay_us"] + FRAME_BYTES * 8e6 / links[name]["rate_bps"] for name in flow["hops"])
+            for flow in run.flows}
+    if len(bottlenecks) != 1 or len(bare) != 1:
+        return None
+    total_us = bare.pop()
+    start_us, end_us = run.interval
+    for name in bottlenecks.pop():
+        rows = sojourn_samples(run, name)
+        inside = None if rows is None else rows[(rows["t_us"] >= start_us) & (rows["t_us"] < end_us)]
+        if inside is None or not inside["packets"].sum():
+            return None
+        total_us += float((inside["mean_us"] * inside["packets"]).sum() / inside["packets"].sum())
+    return float(total_us / 1e3)

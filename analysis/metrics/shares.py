@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Jain's index of what flows got over the whole measurement interval, of all and of those of each variant."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis import tcp
+from analysis.metrics import Metric
+from analysis.runs import Run
+
+
+def compute(run: Run) -> list[Metric]:
+    """Of two listed flows or more (and of variants with two or more) that are there during the whole interval."""
+    start_us, end_us = run.interval
+    listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)}
+    if len(listed) < 2 or any((flow["start_us"] or 0) > start_us or (flow["stop_us"] or end_us) < end_us
+                              for flow in listed.values()):
+        return []
+    found = tcp.measured(run, single=True)
+    if found is None:
+        return []
+    samples, steps = found
+    acked = steps["bytes_acked"].groupby(tcp.flow_numbers(run, samples)).sum()
+    got = {number: float(acked.get(number, 0.0)) for number in listed}
+    groups: dict[str, list[float]] = {}
+    for number, flow in listed.items():
+        groups.setdefault(f"cca_{tcp.variant_of(flow)}", []).append(got[number])
+    metrics = [("all", list(got.values()))] + (sorted(groups.items()) if len(groups) > 1 else [])
+    return [Metric("jains_index_whole", scope, "1", index(values)) for scope, values in metrics
+            if len(values) > 1 and sum(values) > 0]
+
+
+def index(values: list[float]) -> float:
+    """(Σx)² / (n Σx²)"""
+    x = np.asarray(values)
+    return float(x.sum() ** 2 / (len(x) * (x ** 2).sum()))

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Repeat the published studies: every scenario that reproduces one, in full, in the engines that its page compares.
+
+  testbed studies                    all of them, as published
+  testbed studies --quick            the short versions
+  testbed studies --list             what would be run, what is left of it, and how long that takes
+
+Says before each study how much time is left. The same command after an interruption goes on where it was; a study that
+fails does not keep the others from running.
+"""
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from typing import NamedTuple
+
+from testbed import campaign, engines
+from testbed.cli import _process, _runs, _shared, run
+from testbed.cli._experiment import Asked
+from testbed.errors import RunFailed, UsageError
+from testbed.store import Store, results_dir
+from testbed.units import show_duration
+
+HELP = "repeat the published studies in full, one after the other"
+
+
+class Study(NamedTuple):
+    """A scenario; wall seconds that a run takes in each engine as long as none is there (docs/results)."""
+    scenario: str
+    engines: dict[str, float]
+
+
+STUDIES = (
+    Study("h-shape-3", {"ns2": 0.8, "uml": 3.0}),
+    Study("tcp-on-off", {"uml": 8.0}),
+    Study("libra-hybrid", {"uml": 3.0}),
+    Study("libra-bic", {"uml": 15.0}),
+    Study("libra-sweeps", {"uml": 15.0}),
+    Study("h-shape-1", {"ns2": 0.8, "uml": 3.0}),
+    Study("h-shape-2", {"ns2": 1.0, "uml": 4.0}),
+)
+
+
+class Left(NamedTuple):
+    """Of a study: runs, those that are not there yet, and what they take."""
+    runs: int
+    missing: int
+    wall_s: float
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    versions = parser.add_mutually_exclusive_group()
+    for version in ("quick", "smoke"):
+        versions.add_argument(f"--{version}", action="store_const", const=version, dest="version", default="",
+                              help=f"the {version} versions of the scenarios")
+    parser.add_argument("--only", metavar="A,B", help="only these studies")
+    parser.add_argument("--seeds", metavar="N", help="so many seeds instead of each scenario's own")
+    parser.add_argument("--list", action="store_true", help="only say what would be run, and what is left of it")
+    parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Exit code 0, or 4 if a study could not be run."""
+    chosen = _chosen(arguments.only)
+    commands = {study.scenario: _words(study, arguments) for study in chosen}
+    left = {study.scenario: _left(study, commands[study.scenario], arguments.jobs) for study in chosen}
+    if arguments.list:
+        for name, words in commands.items():
+            print(f"{shlex.join(['bin/testbed', *words])}    {_say(left[name])}")
+        print(f"all: {_say(_sum(list(left.values())))}")
+        return 0
+    failed: dict[str, str] = {}
+    for place, study in enumerate(chosen):
+        words = commands[study.scenario]
+        # what the first runs of a study take is known better when others have run
+        still = [_left(one, commands[one.scenario], arguments.jobs) for one in chosen[place:]]
+        print(f"== study {place + 1} of {len(chosen)}: {shlex.join(['bin/testbed', *words])}\n"
+              f"== {study.scenario}: {_say(still[0])}; all that is left: {_say(_sum(still))}", file=sys.stderr, flush=True)
+        code, message = _process.contained(lambda: run.main(_parsed(words)))
+        if code:
+            failed[study.scenario] = message
+    from analysis.overview import build_overview
+    print(f"all reports: {build_overview(results_dir(), failed)}")
+    if failed:
+        raise RunFailed(f"{len(failed)} of {len(chosen)} studies failed: {', '.join(failed)}")
+    return 0
+
+
+def _chosen(only: str | None) -> list[Study]:
+    known = {study.scenario: study for study in STUDIES}
+    names = [name.strip() for name in only.split(",")] if only is not None else list(known)
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--only {name}: no such study; there are: {', '.join(known)}")
+    return [known[name] for name in names]
+
+
+def _words(study: Study, arguments: argparse.Namespace) -> list[str]:
+    words = ["run", study.scenario, "--engine", ",".join(study.engines)]
+    words += [f"--{arguments.version}"] if arguments.version else []
+    words += ["--seeds", arguments.seeds] if arguments.seeds else []
+    return words + (["--jobs", str(arguments.jobs)] if arguments.jobs else [])
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="testbed run")
+    run.add_arguments(parser)
+    return parser.parse_args(words[1:])
+
+
+def _left(study: Study, words: list[str], jobs: int | None) -> Left:
+    """What is missing takes as long as what is there has taken; without any, what the table says."""
+    asked, store = Asked(_parsed(words)), Store(results_dir())
+    found = []
+    for engine in engines.load_several(",".join(study.engines), {}):
+        ready = _runs.prepare(engine, asked.subjects, lenient=True)
+        plans, _ = campaign.possible(campaign.make_plans(
+            asked.points, ready.subjects, asked.seeds, engine, _shared.reporter()), engine)
+        there = [record for plan in plans if (record := store.finished(plan.id))]
+        each_s = sum(float(record["wall_s"]) for record in there) / len(there) if there else study.engines[engine.name]
+        missing = len(plans) - len(there)
+        found.append(Left(len(plans), missing, missing * each_s / (jobs or len(os.sched_getaffinity(0)))))
+    return _sum(found)
+
+
+def _sum(parts: list[Left]) -> Left:
+    return Left(*(sum(values) for values in zip(*parts))) if parts else Left(0, 0, 0)
+
+
+def _say(left: Left) -> str:
+    if not left.missing:
+        return f"all {left.runs} runs are there"
+    return f"{left.missing} of {left.runs} runs, about {show_duration(left.wall_s)}"

@@ -68,7 +68,7 @@ def test_both_directions_may_differ():
 
 
 @pytest.mark.parametrize("field, changes, message", [
-    ("kind", {"kind": "ring"}, "no topology 'ring'; there are: chain, dumbbell, h-shape, hybrid, parking-lot, star, "),
+    ("kind", {"kind": "ring"}, "no topology 'ring'; there are: chain, dumbbell, h-shape, hybrid, pairs, parking-lot"),
     ("kind", {"kind": None}, "is missing"), ("kind", {"kind": 3}, "no topology 3"),
     ("central", {"central": 3}, "a mapping expected, not 3"), ("central.rate", {"central": {}}, "is missing"),
     ("central.queue.limit", {"central": {"rate_bps": 10**6, "queue": {"limit": -1}}}, "must be at least 0"),
@@ -352,3 +352,12 @@ def test_the_shortest_way_is_taken():
             self.path("a", "b")
     topo = Triangle()
     assert topo.paths[0].hops == ["a_to_r1", "r1_to_r3", "r3_to_b"] == deliver(topo, "a", "b")
+
+
+def test_pairs_meet_only_the_one_opposite():
+    section = {"kind": "pairs", "central": {"rate_bps": 10**7, "delay_us": 10_000}, "edge": {"rate_bps": 10**9}}
+    network = topologies.resolve({**section, "nodes": 100})
+    assert len(network["paths"]) == 50 and {path["base_rtt_us"] for path in network["paths"]} == {20_000}
+    assert (network["paths"][49]["initiator"], network["paths"][49]["acceptor"]) == ("n50", "n100")
+    with pytest.raises(FieldError, match="an even number expected, not 7"):
+        topologies.resolve({**section, "nodes": 7})

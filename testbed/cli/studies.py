@@ -51,10 +51,7 @@ class Left(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    versions = parser.add_mutually_exclusive_group()
-    for version in ("quick", "smoke"):
-        versions.add_argument(f"--{version}", action="store_const", const=version, dest="version", default="",
-                              help=f"the {version} versions of the scenarios")
+    parser.add_argument("--quick", action="store_true", help="the short versions of the scenarios")
     parser.add_argument("--only", metavar="A,B", help="only these studies")
     parser.add_argument("--seeds", metavar="N", help="so many seeds instead of each scenario's own")
     parser.add_argument("--list", action="store_true", help="only say what would be run, and what is left of it")
@@ -99,7 +96,7 @@ def _chosen(only: str | None) -> list[Study]:
 
 def _words(study: Study, arguments: argparse.Namespace) -> list[str]:
     words = ["run", study.scenario, "--engine", ",".join(study.engines)]
-    words += [f"--{arguments.version}"] if arguments.version else []
+    words += ["--quick"] if arguments.quick else []
     words += ["--seeds", arguments.seeds] if arguments.seeds else []
     return words + (["--jobs", str(arguments.jobs)] if arguments.jobs else [])
 

@@ -11,7 +11,7 @@ import fixture
 from analysis import quarters
 from analysis.experiment import Experiment
 from analysis.figures import bands, one_at_a_time, sweep
-from analysis.metrics import journey, quarters as short_bins, shares
+from analysis.metrics import journey, loss_laws, quarters as short_bins, shares
 from analysis.runs import Run
 
 DOWN = "right_to_left"
@@ -137,7 +137,8 @@ def network(folder, **changes):
     described = json.loads((path / "raw" / "network.json").read_text())
     fixture.write_json(path / "raw" / "network.json", {**described, "links": LINKS})
     fixture.write_json(path / "raw" / "counters.json", {"drained": {
-        name: {"sent_packets": sent, "dropped_packets": dropped, "wire_delivered_packets": delivered}
+        name: {"sent_packets": sent, "dropped_packets": dropped, "wire_dropped_packets": 0,
+               "wire_delivered_packets": delivered}
         for name, (sent, dropped, delivered) in COUNTERS.items()}})
     return path
 
@@ -176,3 +177,29 @@ def test_shares_of_each_variant(tmp_path):
 def test_flows_that_come_or_go_have_no_shares_of_the_whole(tmp_path, change):
     flows = [fixture.flow(1, 10_000, "reno"), fixture.flow(2, 10_001, "reno", **change)]
     assert metrics(shares, fixture.write_run(tmp_path / "run", shape=SHAPE, tmix=False, flows=flows)) == {}
+
+
+# -- laws of loss ----------------------------------------------------------------------------------
+
+def test_the_laws_by_hand():
+    """At 1.5 % and 100 ms Mathis has 100 segments a second; PFTK with a timeout of 1 s:
+    1 / (0.01 + 0.225 x 0.015 x 1.0072) = 74.6."""
+    assert loss_laws.mathis(0.015, 0.1) == pytest.approx(100)
+    assert loss_laws.pftk(0.015, 0.1, 1.0) == pytest.approx(1 / (0.01 + 0.225 * 0.015 * 1.0072))
+    assert loss_laws.pftk(0.9, 0.1, 1.0) == pytest.approx(1 / (0.1 * 0.6 ** 0.5 + 0.9 * (1 + 32 * 0.81)))
+
+
+def test_a_flow_against_the_laws(tmp_path):
+    """1 Mbit/s with 6 % lost, segments of 1448 bytes, 30 ms, timeouts of 204 ms."""
+    found = metrics(loss_laws, network(tmp_path))
+    rate = 1e6 / 8 / 1448
+    assert found["throughput_over_mathis", "flow_1"] == pytest.approx(rate / loss_laws.mathis(0.06, 0.03), rel=1e-3)
+    assert found["throughput_over_pftk", "flow_1"] == pytest.approx(rate / loss_laws.pftk(0.06, 0.03, 0.204), rel=1e-3)
+
+
+def test_without_losses_there_is_no_law(tmp_path):
+    path = network(tmp_path)
+    counters = json.loads((path / "raw" / "counters.json").read_text())["drained"]
+    fixture.write_json(path / "raw" / "counters.json", {"drained": {
+        name: {**link, "dropped_packets": 0} for name, link in counters.items()}})
+    assert metrics(loss_laws, path) == {}

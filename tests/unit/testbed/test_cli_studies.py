@@ -67,13 +67,13 @@ def test_a_study_that_does_not_exist(capsys):
 
 
 def test_what_is_missing_takes_as_long_as_what_is_there(monkeypatch, capsys):
-    """Of h-shape-3's smoke version in ns-2, two plans: one is there after the first look."""
+    """Of h-shape-3 with one seed in ns-2, four plans: one is there after the first look."""
     from testbed.store import Store
     there: set = set()
     monkeypatch.setattr(Store, "finished", lambda self, run_id: {"wall_s": 4.0} if run_id in there else None)
     study = studies.Study("h-shape-3", {"ns2": 10.0})
-    words = ["run", "h-shape-3", "--engine", "ns2", "--smoke"]
-    assert studies._left(study, words, 1) == studies.Left(2, 2, 20.0)
+    words = ["run", "h-shape-3", "--engine", "ns2", "--seeds", "1"]
+    assert studies._left(study, words, 1) == studies.Left(4, 4, 40.0)
     monkeypatch.setattr(Store, "finished", lambda self, run_id: (
         {"wall_s": 4.0} if run_id in there or not there and not there.add(run_id) else None))
-    assert studies._left(study, words, 2) == studies.Left(2, 1, 2.0)
+    assert studies._left(study, words, 2) == studies.Left(4, 3, 6.0)

@@ -15,12 +15,13 @@ COMMON_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(SEEDS),--seeds '$(SEEDS)') $
 	$(if $(KERNEL),--kernel '$(KERNEL)')
 RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--quick)
 
-.PHONY: help setup programs kernel compare test test-kernels test-engines test-vagrant unit fuzz bench clean scenario-%
+.PHONY: help setup programs kernel compare studies test test-kernels test-engines test-vagrant unit fuzz bench clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
 	@echo "                     CCA=reno,cubic LOAD=85 SEEDS=3 QUICK=1 JOBS=2 KERNEL=path-or-version"
 	@echo "make compare         the access link and long flows in the kernel and in simulators (ENGINES=uml,ns3,ns2), compared"
+	@echo "make studies         the published studies in full, unattended (QUICK=1 SEEDS=5 JOBS=2); again goes on where it was"
 	@echo "make test            set up, build the guest kernel, run all tests"
 	@echo "make test-kernels    the same questions to kernel 6.1 and to the newest that Debian has (TESTBED_KERNELS=...)"
 	@echo "make test-engines    the same connections in the kernel, in ns-3 and in ns-2 (minutes)"
@@ -50,6 +51,10 @@ compare:
 	./setup.sh run kernel test
 	bin/testbed run long-flows --quick --engine '$(ENGINES)' --probe tcp_probe $(COMMON_OPTIONS)
 	bin/testbed run access-link --quick --engine '$(ENGINES)' --seeds 5 $(COMMON_OPTIONS)
+
+studies:
+	./setup.sh run kernel test
+	bin/testbed studies $(if $(QUICK),--quick) $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(JOBS),--jobs '$(JOBS)')
 
 # a worker per CPU; tests that share a run of their file stay together
 PARALLEL = -n "$$(nproc)" --dist loadgroup

@@ -74,7 +74,8 @@ def main(arguments: argparse.Namespace) -> int:
         # what the first runs of a study take is known better when others have run
         still = [_left(one, commands[one.scenario], arguments.jobs) for one in chosen[place:]]
         print(f"== study {place + 1} of {len(chosen)}: {shlex.join(['bin/testbed', *words])}\n"
-              f"== {study.scenario}: {_say(still[0])}; all that is left: {_say(_sum(still))}", file=sys.stderr, flush=True)
+              f"== {study.scenario}: {_say(still[0])}; all that is left: {_say(_sum(still))}", file=sys.stderr,
+              flush=True)
         code, message = _process.contained(lambda: run.main(_parsed(words)))
         if code:
             failed[study.scenario] = message

@@ -65,7 +65,6 @@ def test_a_study_that_does_not_exist(capsys):
     assert "--only h-shape-9: no such study; there are: h-shape-3, tcp-on-off" in capsys.readouterr().err
 
 
-
 def test_what_is_missing_takes_as_long_as_what_is_there(monkeypatch, capsys):
     """Of h-shape-3 with one seed in ns-2, four plans: one is there after the first look."""
     from testbed.store import Store

@@ -35,6 +35,7 @@ class Study(NamedTuple):
 STUDIES = (
     Study("h-shape-3", {"ns2": 0.8, "uml": 3.0}),
     Study("tcp-on-off", {"uml": 8.0}),
+    Study("two-hosts", {"uml": 20.0}),
     Study("libra-hybrid", {"uml": 3.0}),
     Study("libra-bic", {"uml": 15.0}),
     Study("libra-sweeps", {"uml": 15.0}),

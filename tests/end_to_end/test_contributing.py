@@ -56,13 +56,13 @@ def test_the_commands(copy: pathlib.Path) -> None:
         done = _run(copy, command)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         said.append(done.stdout)
-    for word in ("two-hosts", "line ", "burst ", "load_average ", "pipe "):
+    for word in ("slow-line", "line ", "burst ", "load_average ", "pipe "):
         assert word in said[0]
     assert said[3] == "3\n"
-    assert _leaves_what_it_should(copy / "results/two-hosts-bufferlong/runs/patient-seed1") == "valid"
-    assert _leaves_what_it_should(copy / "results/two-hosts-bufferlong/runs/cubic-seed1") == "valid"
-    assert (copy / "results/two-hosts-bufferlong/report/figures/queue_length.svg").exists()
-    simulated = json.loads((copy / "results/two-hosts-buffershort-pipe/runs/reno-seed1/run.json").read_text())
+    assert _leaves_what_it_should(copy / "results/slow-line-bufferlong/runs/patient-seed1") == "valid"
+    assert _leaves_what_it_should(copy / "results/slow-line-bufferlong/runs/cubic-seed1") == "valid"
+    assert (copy / "results/slow-line-bufferlong/report/figures/queue_length.svg").exists()
+    simulated = json.loads((copy / "results/slow-line-buffershort-pipe/runs/reno-seed1/run.json").read_text())
     assert simulated["status"] == "finished"
 
 

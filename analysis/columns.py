@@ -18,6 +18,7 @@ LINK_METRICS = (
     ("throughput_mean", "throughput"), ("throughput_sd", "throughput, sd"),
     ("utilisation", "utilisation"), ("queueing_delay_mean", "queueing delay, mean"),
     ("queueing_delay_p95", "queueing delay, p95"), ("drop_rate", "drop rate"),
+    ("ce_mark_rate", "CE marks"),
     ("tcp_goodput", "TCP goodput"), ("retransmission_share", "retransmitted"),
 )
 FLOW_METRICS = (
@@ -163,6 +164,10 @@ def _flow_columns(results: Results) -> list[Column]:
             columns.append(Column("mean_throughput_l4", scope, scope.replace("_", " ") + words))
     columns += [Column("flow_loss", scope, f"{scope.replace('_', ' ')}, packets lost")
                 for scope in results.scopes("flow_loss")]
+    marked = [scope for scope in results.scopes("ce_mark_rate") if scope.startswith("flow_")]
+    if len(marked) <= MOST_FLOWS:
+        columns += [Column("ce_mark_rate", scope, f"{scope.replace('_', ' ')}, CE marks")
+                    for scope in sorted(marked, key=lambda scope: int(scope.removeprefix("flow_")))]
     for scope in results.scopes("throughput_ratio_short_long"):
         match = re.fullmatch(r"rtt_(.+)_to_(.+)_ms", scope)
         if match:

@@ -34,6 +34,10 @@ _BUILD_ENVIRONMENT = {"KBUILD_BUILD_TIMESTAMP": "2024-11-17", "KBUILD_BUILD_USER
 HZ = (100, 250, 300, 1000)
 USUAL_HZ = 1000
 
+#: what engines may want to know of a kernel: "seccomp": it can run its user space without ptrace; "dualpi2": it has
+#: this queue; "accecn": its TCP does Accurate ECN (what its first boot has tried)
+_OF_OPTIONS, _OF_CONFIG = {"seccomp": r"^seccomp="}, {"dualpi2": "CONFIG_NET_SCH_DUALPI2=y"}
+
 Report = Callable[[str], None]
 
 
@@ -48,7 +52,7 @@ class Kernel:
     key: str
     config_sha256: str
     congestion_controls: tuple[str, ...]
-    features: frozenset[str] = frozenset()     # "seccomp": it can run its user space without ptrace
+    features: frozenset[str] = frozenset()     # what not every kernel has, see _OF_OPTIONS
     hz: int = USUAL_HZ
 
     def make_command(self) -> list[str]:
@@ -279,20 +283,22 @@ def _describe(source_dir: pathlib.Path, build_dir: pathlib.Path, hz: int) -> Non
         log = guest.run_briefly(build_dir / "linux", scratch, ["init.py"], scratch, _FIRST_BOOT_S)
     if log is None:
         raise KernelError(f"the kernel was built, but its first boot did not end within {_FIRST_BOOT_S} s")
-    match = re.search(r"^release (\S+)\ncongestion controls (.+)$", log, re.M)
+    match = re.search(r"^release (\S+)\ncongestion controls (.+)\nfeatures(.*)$", log, re.M)
     if not match:
         raise KernelError("the kernel was built but does not boot:\n" + (crash.describe(log) or log.strip()[-2000:])
                           + "".join(f"\n{message}; {fix}" for message, fix in host.problems()))
     facts = {"release": match.group(1), "congestion_controls": sorted(match.group(2).split()),
-             "features": _features(build_dir / "linux"), "hz": hz,
+             "features": sorted([*_features(build_dir), *match.group(3).split()]), "hz": hz,
              "config_sha256": hashlib.sha256(config).hexdigest(), "source_dir": str(source_dir)}
     temporary = build_dir / "testbed.json.part"
     temporary.write_text(json.dumps(facts, indent=1), encoding="utf-8")
     os.replace(temporary, build_dir / "testbed.json")
 
 
-def _features(program: pathlib.Path) -> list[str]:
-    """What engines may want to know of a kernel, from the list of its command-line options."""
-    options = subprocess.run([program, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
-                             check=False)
-    return ["seccomp"] if re.search(r"^seccomp=", options.stdout + options.stderr, re.M) else []
+def _features(build_dir: pathlib.Path) -> list[str]:
+    """What engines may want to know of a kernel, as its command-line options and its configuration tell."""
+    done = subprocess.run([build_dir / "linux", "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=60, check=False)
+    config = (build_dir / ".config").read_text().splitlines()
+    return [*(name for name, option in _OF_OPTIONS.items() if re.search(option, done.stdout + done.stderr, re.M)),
+            *(name for name, line in _OF_CONFIG.items() if line in config)]

@@ -9,7 +9,14 @@ try:
     _libc.mount(b"proc", b"/proc", b"proc", 0, None)
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control", encoding="ascii") as f:
         available = f.read().strip()
-    os.write(2, f"release {os.uname().release}\ncongestion controls {available}\n".encode())
+    features = ""
+    try:
+        with open("/proc/sys/net/ipv4/tcp_ecn", "w", encoding="ascii") as f:
+            f.write("3")
+        features = " accecn"
+    except OSError:
+        pass                        # the kernel's TCP knows 0 to 2
+    os.write(2, f"release {os.uname().release}\ncongestion controls {available}\nfeatures{features}\n".encode())
 except Exception:
     traceback.print_exc()           # before the kernel is gone, and what it printed with it
 finally:

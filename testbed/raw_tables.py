@@ -67,6 +67,10 @@ TABLES = {
                  "loss_percent", "link",
                  order="t_us due_us link rate_bps delay_us loss_percent limit up sent_bytes sent_packets "
                        "arrived_packets lost_packets")),
+    "ce_marks": Table(
+        "packets that left a queue with CE in the interval that begins at t_us, by flow (0: of none); backward is 1 of "
+        "those on their way to the flow's sender. What left while the network ran empty is there, too",
+        _columns("t_us flow backward packets bytes", texts="link", order="t_us link flow backward packets bytes")),
     "opportunities": Table(
         "a row for each instant at which a link's trace lets packets go: how many full frames, and what has left the "
         "queue and still waits when it is over",

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from topologies.base import EmulatedTopo
 
-_SUPPORT = {"__init__", "base", "end_hosts", "impairments", "link", "losses", "mahimahi", "mn", "namespace", "network",
-            "queues", "rtnetlink", "schedule", "tc", "tc_messages", "varying", "wires"}
+_SUPPORT = {"__init__", "base", "end_hosts", "impairments", "link", "losses", "mahimahi", "marking", "mn", "namespace",
+            "network", "queues", "rtnetlink", "schedule", "tc", "tc_messages", "varying", "wires"}
 
 
 def names() -> list[str]:

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 @dataclasses.dataclass(frozen=True)
 class HostsSection:
     """Settings of all hosts; sysctls: whatever else the kernel has below net.ipv4, per host."""
-    ecn: int = fields.count(default=0, most=2)
+    ecn: int = fields.count(default=0, most=3)
     sack: int = fields.count(default=1, most=1)
     slow_start_after_idle: int = fields.count(default=1, most=1)
     initcwnd: int = fields.count(default=10, least=1, most=_MOST_INITCWND)

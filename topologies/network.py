@@ -138,11 +138,11 @@ class Network:
         """All nodes, in Mininet's order."""
         return [node.name for node in self.net.hosts]
 
-    def _finish_wires(self, node: str) -> None:
+    def _finish_links(self, node: str) -> None:
         """What tc cannot be told; in a node's namespace."""
         for out, back in self.ends_at(node):
-            device = wire_device(out["device"])
-            for message in tc_messages.setup(socket.if_nametoindex(device), back):
+            for message in (*tc_messages.queue(socket.if_nametoindex(out["device"]), out),
+                            *tc_messages.setup(socket.if_nametoindex(wire_device(out["device"])), back)):
                 with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as telling:
                     telling.send(message)
                     raise_error(telling.recv(1 << 16))
@@ -203,7 +203,7 @@ class Network:
             if node["role"] == "switch":
                 bridge([out["device"] for out, _ in self.ends_at(name)], node["forwarding"])
             batch("tc", tc_lines)
-            self._finish_wires(name)
+            self._finish_links(name)
             for out, back in self.ends_at(name):
                 for device, found in _offloads(out, back).items():
                     self.offloads[f"{name}/{device}"] = found

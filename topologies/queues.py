@@ -42,6 +42,8 @@ class Queue(abc.ABC):
     limit_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
 
     in_bytes: ClassVar[bool] = False
+    #: what a full packet takes of a limit in bytes
+    frame_takes_bytes: ClassVar[int] = FRAME_BYTES
     #: whether its limit can change while packets are in it
     can_change: ClassVar[bool] = False
 
@@ -60,7 +62,8 @@ class Queue(abc.ABC):
         """The queue as a link of network.json has it."""
         options = self.options(rate_bps)
         limit = options["limit"]
-        packets, size = (limit // FRAME_BYTES, limit) if self.in_bytes else (limit, limit * FRAME_BYTES)
+        packets = limit // self.frame_takes_bytes if self.in_bytes else limit
+        size = limit * FRAME_BYTES // self.frame_takes_bytes if self.in_bytes else limit * FRAME_BYTES
         return {"queue": self.kind, "queue_options": options,
                 "limit_packets": None if self.in_bytes else limit, "limit_bytes": limit if self.in_bytes else None,
                 "capacity_packets": packets, "capacity_bytes": size, "capacity_us": round(size * 8e6 / rate_bps)}
@@ -86,19 +89,20 @@ class InPackets(Queue):
 
 @dataclasses.dataclass(frozen=True)
 class InBytes(Queue):
-    """A queue whose limit counts bytes; it has to be given."""
+    """A queue whose limit counts bytes; it has to be given, where there is no usual one."""
     limit_bytes: int | None = fields.size(default=None)
 
     in_bytes: ClassVar[bool] = True
+    usual_limit: ClassVar[int | None] = None
 
     def hard_limit(self, rate_bps: int) -> int:
-        limit = self.limit_bytes
+        limit = self.usual_limit if self.limit_bytes is None else self.limit_bytes
         if self.limit_us is not None:
-            limit = bytes_for_time(rate_bps, self.limit_us)
+            limit = bytes_for_time(rate_bps, self.limit_us) * self.frame_takes_bytes // FRAME_BYTES
         if limit is None:
             raise FieldError("limit", "is missing")
-        if not FRAME_BYTES <= limit <= MOST:
-            raise FieldError("limit", f"from {FRAME_BYTES} to {MOST} B expected, not {limit} B")
+        if not self.frame_takes_bytes <= limit <= MOST:
+            raise FieldError("limit", f"from {self.frame_takes_bytes} to {MOST} B expected, not {limit} B")
         return limit
 
 
@@ -136,13 +140,75 @@ class Red(InBytes):
         options = {"bandwidth": rate_bps, **given, "min": lowest, "max": highest, "burst": burst}
         if not lowest < highest <= limit:
             raise FieldError("max", f"min < max <= limit expected, not {lowest}, {highest} and {limit} B")
-        weight = red_weight(lowest, burst, self.avpkt_bytes)
-        if weight is None:
-            raise FieldError("burst", f"{burst} packets of {self.avpkt_bytes} B are too few for min = {lowest} B")
-        if highest.bit_length() + weight >= 32:
-            raise FieldError("burst", f"the kernel cannot average over {burst} packets up to max = {highest} B")
+        _check_average(lowest, burst, self.avpkt_bytes, highest, "B")
         return {name: options[name] for name in ("limit", "min", "max", "avpkt", "burst", "bandwidth", "probability",
                                                  "ecn", "harddrop", "adaptive") if name in options}
+
+
+@dataclasses.dataclass(frozen=True)
+class Choke(InPackets):
+    """CHOKe: RED, and a packet that finds one of its own flow at a random place is dropped together with that."""
+    min: int | None = fields.count(default=None, least=1, most=MOST)
+    max: int | None = fields.count(default=None, least=1, most=MOST)
+    avpkt_bytes: int = fields.size(default=1000, least=1, most=65535)
+    burst: int | None = fields.count(default=None, least=1, most=10**6)
+    bandwidth_bps: int | None = fields.rate(default=None, least=8)
+    probability: float = fields.number(default=0.02, above=0, most=1)
+    ecn: bool | None = fields.flag(default=None)
+
+    # CHOKE_MAX_QUEUE of the kernel
+    most_limit: ClassVar[int] = 128 * 1024 - 1
+
+    def options(self, rate_bps: int) -> dict[str, Any]:
+        given = super().options(rate_bps)
+        limit = given["limit"]
+        # as tc has them
+        highest = given.get("max") or max(2, limit // 4)
+        lowest = given.get("min") or max(1, highest // 3)
+        burst = given.get("burst") or math.ceil((2 * lowest + highest) / 3)
+        options = {"bandwidth": rate_bps, **given, "min": lowest, "max": highest, "burst": burst}
+        if not lowest < highest <= limit:
+            raise FieldError("max", f"min < max <= limit expected, not {lowest}, {highest} and {limit} packets")
+        _check_average(lowest * self.avpkt_bytes, burst, self.avpkt_bytes, highest, "packets")
+        return {name: options[name] for name in ("limit", "min", "max", "avpkt", "burst", "bandwidth", "probability",
+                                                 "ecn") if name in options}
+
+
+@dataclasses.dataclass(frozen=True)
+class Cake(InBytes):
+    """CAKE without its shaper (the link has its own). Its limit counts the kernel's memory; it always marks."""
+    rtt_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
+    priority: str | None = fields.word(choices=("besteffort", "diffserv3", "diffserv4", "diffserv8", "precedence"),
+                                       default=None)
+    isolation: str | None = fields.word(choices=("flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost",
+                                                 "dual-dsthost", "triple-isolate"), default=None)
+    ack_filter: str | None = fields.word(choices=("no", "yes", "aggressive"), default=None)
+
+    #: what the kernel counts for a full packet (its truesize)
+    frame_takes_bytes: ClassVar[int] = 2304
+    #: what it has by itself: 10240 frames of the interface's MTU
+    usual_limit: ClassVar[int | None] = 10240 * FRAME_BYTES
+
+
+@dataclasses.dataclass(frozen=True)
+class DualPi2(InPackets):
+    """DualPI2 (RFC 9332): a queue for scalable congestion controls beside one for the others, coupled. It always marks.
+
+    step_thresh: the wait from which all that waits for scalable ones is marked; classify: which packets are of them.
+    """
+    target_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
+    tupdate_us: int | None = fields.time(default=None, least=1, most=4_000_000)
+    alpha: float | None = fields.number(default=None, above=0, most=1000)
+    beta: float | None = fields.number(default=None, above=0, most=1000)
+    step_thresh_us: int | None = fields.time(default=None, most=4_000_000)
+    min_qlen_step: int | None = fields.count(default=None, most=MOST)
+    coupling_factor: int | None = fields.count(default=None, least=1, most=255)
+    overload: str | None = fields.word(choices=("drop", "overflow"), default=None)
+    drop_at: str | None = fields.word(choices=("dequeue", "enqueue"), default=None)
+    classify: str | None = fields.word(choices=("l4s_ect", "any_ect"), default=None)
+    classic_protection: int | None = fields.count(default=None, most=100)
+
+    usual_limit: ClassVar[int] = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,7 +285,7 @@ class Sfq(InPackets):
 
 QUEUES: dict[str, type[Queue]] = {
     "pfifo": Pfifo, "bfifo": Bfifo, "red": Red, "codel": Codel, "fq_codel": FqCodel, "pie": Pie, "fq_pie": FqPie,
-    "fq": Fq, "sfq": Sfq}
+    "fq": Fq, "sfq": Sfq, "choke": Choke, "cake": Cake, "dualpi2": DualPi2}
 #: those whose limit a schedule may change
 CHANGEABLE = [kind for kind, queue in QUEUES.items() if queue.can_change]
 
@@ -227,6 +293,15 @@ CHANGEABLE = [kind for kind, queue in QUEUES.items() if queue.can_change]
 def field() -> Any:
     """The field of a section that says which queue there is; by default 1000 packets, drop tail."""
     return fields.tagged(QUEUES, default={}, usual="pfifo")
+
+
+def _check_average(lowest_bytes: int, burst: int, avpkt_bytes: int, highest: int, unit: str) -> None:
+    """FieldError if the kernel cannot average a queue up to `highest` (as it counts) over so many packets."""
+    weight = red_weight(lowest_bytes, burst, avpkt_bytes)
+    if weight is None:
+        raise FieldError("burst", f"{burst} packets of {avpkt_bytes} B are too few for min = {lowest_bytes} B")
+    if highest.bit_length() + weight >= 32:
+        raise FieldError("burst", f"the kernel cannot average over {burst} packets up to max = {highest} {unit}")
 
 
 def red_weight(lowest: int, burst: int, avpkt: int) -> int | None:

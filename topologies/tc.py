@@ -54,6 +54,8 @@ GATE_BPS = 10**12
 _LATE_US = 4
 #: the type of the frames that wake a queue behind a gate; IEEE's for local experiments
 WAKE_TYPE = 0x88B5
+#: queues that Debian's tc does not know
+BY_NETLINK = ("dualpi2",)
 #: options without a value, and how tc spells that one is off (nothing: it is off by itself)
 _FLAGS = {"ecn": "noecn", "harddrop": "", "adaptive": ""}
 
@@ -103,9 +105,11 @@ def debt_bytes(rate_bps: int, timer_period_us: int) -> int:
 def queue_words(link: dict[str, Any]) -> list[str]:
     """The queue as tc spells it."""
     words = [link["queue"]]
+    if link["queue"] == "cake":
+        return words + _cake_words(link["queue_options"])
     for name, value in link["queue_options"].items():
         if name in _FLAGS:
-            off = _FLAGS[name] if link["queue"] != "red" else ""
+            off = _FLAGS[name] if link["queue"] not in ("red", "choke") else ""
             words += [name] if value else [off] if off else []
         elif name in ("target", "interval", "tupdate"):
             words += [name, f"{value}us"]
@@ -116,6 +120,24 @@ def queue_words(link: dict[str, Any]) -> list[str]:
     return words
 
 
+def _cake_words(options: dict[str, Any]) -> list[str]:
+    """CAKE's options are mostly words of their own. The link has a shaper already."""
+    words = ["unlimited", "memlimit", str(options["limit"])]
+    if "rtt" in options:
+        words += ["rtt", f"{options['rtt']}us"]
+    if "ack_filter" in options:
+        words.append({"no": "no-ack-filter", "yes": "ack-filter", "aggressive": "ack-filter-aggressive"}[
+            options["ack_filter"]])
+    return words + [options[name] for name in ("priority", "isolation") if name in options]
+
+
+def _queue_lines(link: dict[str, Any], parent: str) -> list[str]:
+    """tc batch lines for the queue; none where only netlink can make it (topologies/tc_messages.py)."""
+    if link["queue"] in BY_NETLINK:
+        return []
+    return [f"qdisc add dev {link['device']} parent {parent} handle 10: {' '.join(queue_words(link))}"]
+
+
 def egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
     """tc batch lines for the sending side."""
     if link.get("opportunities"):
@@ -123,13 +145,13 @@ def egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
         return [*_waking(device),
                 f"qdisc add dev {device} parent 1:1 handle 2: tbf rate {link['rate_bps']}bit "
                 f"burst {burst_bytes(link, timer_period_us)} limit {_NO_LIMIT_BYTES}",
-                f"qdisc add dev {device} parent 2:1 handle 10: {' '.join(queue_words(link))}"]
+                *_queue_lines(link, "2:1")]
     if varying.changes(link):
         return _varying_egress(link, timer_period_us)
     return [
         f"qdisc add dev {link['device']} root handle 1: tbf rate {link['rate_bps']}bit "
         f"burst {burst_bytes(link, timer_period_us)} limit {_NO_LIMIT_BYTES}",
-        f"qdisc add dev {link['device']} parent 1:1 handle 10: {' '.join(queue_words(link))}",
+        *_queue_lines(link, "1:1"),
     ]
 
 
@@ -146,7 +168,7 @@ def _varying_egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
     return [*lines, f"qdisc add dev {device} {parent} handle 3: htb default 1",
             f"class add dev {device} parent 3: classid 3:1 htb rate {rate} ceil {rate} burst {debt} cburst {debt} "
             "quantum 1514",
-            f"qdisc add dev {device} parent 3:1 handle 10: {' '.join(queue_words(link))}"]
+            *_queue_lines(link, "3:1")]
 
 
 def _waking(device: str) -> list[str]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Messages of rtnetlink that change the qdiscs of a link while packets are in them (uapi/linux/pkt_sched.h).
+"""Messages of rtnetlink that change the qdiscs of a link while packets are in them, and make the one that tc does not
+know (uapi/linux/pkt_sched.h).
 
 tc would do, but starting a program takes a tenth of a second of wall time in a guest, and a link may change a
 thousand times. Each function gives one message; several of them sent at once take effect at one instant.
@@ -13,7 +14,8 @@ from topologies.rtnetlink import HEADER
 
 _TCMSG = struct.Struct("=BxxxiIII")         # family, ifindex, handle, parent, info
 _RTM_NEWQDISC, _RTM_NEWTCLASS = 36, 40
-_REQUEST_AND_ACK = 0x1 | 0x4
+_REQUEST_AND_ACK, _CREATE = 0x1 | 0x4, 0x400 | 0x200         # NLM_F_CREATE, NLM_F_EXCL
+_NESTED = 0x8000                                            # NLA_F_NESTED: newer parts of the kernel insist on it
 _ROOT = 0xFFFFFFFF
 _TCA_KIND, _TCA_OPTIONS = 1, 2
 #: the kernel counts times in units of 64 ns
@@ -24,9 +26,28 @@ _MOST_32_BITS = 2**32 - 1
 #: a shut gate: a bucket of this size, of which every packet takes more than there is in it
 _SHUT_BYTES_PER_S, _SHUT_BUCKET_BYTES, _SHUT_LEAST_BYTES = 1000, 1600, 65535
 
+#: options of dualpi2: attribute, its form, what the value is multiplied by or stands for (TCA_DUALPI2_*)
+_DUALPI2: dict[str, tuple[int, str, Any]] = {
+    "limit": (1, "=I", 1), "target": (3, "=I", 1), "tupdate": (4, "=I", 1), "alpha": (5, "=I", 256),
+    "beta": (6, "=I", 256), "step_thresh": (8, "=I", 1), "min_qlen_step": (9, "=I", 1),
+    "coupling_factor": (10, "=B", 1), "overload": (11, "=B", {"overflow": 0, "drop": 1}),
+    "drop_at": (12, "=B", {"dequeue": 0, "enqueue": 1}), "classic_protection": (13, "=B", 1),
+    "classify": (14, "=B", {"l4s_ect": 1, "any_ect": 3})}
 #: the attribute that has the limit of a queue; None: it is the whole of the options
 _LIMIT_ATTRIBUTE: dict[str, int | None] = {
     "pfifo": None, "bfifo": None, "codel": 2, "fq_codel": 2, "pie": 2, "fq_pie": 1, "fq": 1}
+
+
+def queue(ifindex: int, link: dict[str, Any]) -> list[bytes]:
+    """A queue that tc cannot make."""
+    if link["queue"] not in tc.BY_NETLINK:
+        return []
+    options = b""
+    for name, value in link["queue_options"].items():
+        number, form, unit = _DUALPI2[name]
+        options += _attribute(number, struct.pack(form, unit[value] if isinstance(unit, dict) else round(value * unit)))
+    return [_message(_RTM_NEWQDISC, ifindex, 0x100000, tc.queue_parent(link), link["queue"], options,
+                     _REQUEST_AND_ACK | _CREATE, _NESTED)]
 
 
 def rate(ifindex: int, rate_bps: int, timer_period_us: int) -> bytes:
@@ -136,7 +157,8 @@ def _attribute(kind: int, payload: bytes) -> bytes:
     return struct.pack("=HH", 4 + len(payload), kind) + payload + bytes(-len(payload) % 4)
 
 
-def _message(what: int, ifindex: int, handle: int, parent: int, kind: str, options: bytes) -> bytes:
+def _message(what: int, ifindex: int, handle: int, parent: int, kind: str, options: bytes,
+             flags: int = _REQUEST_AND_ACK, nested: int = 0) -> bytes:
     body = _TCMSG.pack(0, ifindex, handle, parent, 0) + _attribute(_TCA_KIND, kind.encode() + b"\0") \
-        + _attribute(_TCA_OPTIONS, options)
-    return HEADER.pack(HEADER.size + len(body), what, _REQUEST_AND_ACK, 0, 0) + body
+        + _attribute(_TCA_OPTIONS | nested, options)
+    return HEADER.pack(HEADER.size + len(body), what, flags, 0, 0) + body

@@ -22,6 +22,7 @@ from testbed.cli import _runs, _shared
 from testbed.engines.base import EngineBase
 from testbed.errors import RunFailed, UsageError
 from testbed.scenario import Scenario
+from topologies import varying
 
 HELP = "Mininet's command line on a scenario's network"
 
@@ -37,6 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     _runs.check(arguments)
     loaded = scenario.load(arguments.scenario, _runs.choices(arguments), arguments.quick, arguments.settings)
+    traced = [link["name"] for link in loaded.network["links"] if link.get("opportunities")]
+    if traced:
+        raise UsageError(f"{arguments.scenario}: {traced[0]} has a trace, whose opportunities are at exact times, and "
+                         "a session is in real time: set its trace to null (--set), and it has its rate all the time")
     subjects = ccas.parse(arguments.cca if arguments.cca is not None else loaded.default_ccas[0])
     engine = engines.load(arguments.engine, _shared.engine_options(arguments))
     ready = _runs.prepare(engine, subjects)
@@ -66,8 +71,10 @@ def _welcome(loaded: Scenario, ccas_there: list[str], engine: EngineBase) -> str
     others = f" ({', '.join(ccas_there[1:])} can be chosen)" if ccas_there[1:] else ""
     path: dict[str, Any] | None = next(iter(loaded.network["paths"]), None)
     example = f"{path['initiator']} ping -c1 {path['acceptor']}" if path else f"{of_role['host'][0]} ip address"
+    changes = any(varying.changes(link) for link in loaded.network["links"])
     return (f"{loaded.title}: hosts {_some(of_role['host'])}; routers {_some(of_role['router'])}\n"
             f"{ccas_there[0]}{others} on Linux {engine.kernel_release()}, in real time\n"
+            + "Links change as their schedules say; time 0 is now\n" * changes +
             f"For example: {example}; help lists commands, exit or Ctrl-D ends, Ctrl-] ends it by force")
 
 

@@ -10,6 +10,7 @@ import abc
 import hashlib
 import json
 import pathlib
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -18,13 +19,26 @@ from typing import Any
 import traffic
 from testbed import PROJECT_DIR, bundle, orders, probes, raw_tables, terminal
 from testbed.engines.base import EngineBase, OnProgress, traffic_context, write_workload
+from testbed.errors import UsageError
 from testbed.files import write_json
 from testbed.plan import Plan
 from testbed.raw_files import write_table
+from topologies import marking
 
 Json = dict[str, Any]
 #: guest files that go to raw/ as they are
 _PLAIN = ("network.json", "checks.json", "counters.json", "snmp.json")
+
+
+#: what not every kernel has: {feature: (what a scenario asks for, the first version of Linux that has it)}
+FEATURES = {"accecn": ("hosts.ecn: 3 (AccECN)", (6, 18)), "dualpi2": ("a queue of kind dualpi2", (6, 17))}
+
+
+def features_needed(scenario: Mapping[str, Any]) -> list[str]:
+    """Those of FEATURES that a resolved scenario needs."""
+    needed = {"accecn": scenario["hosts"]["ecn"] > 2,
+              "dualpi2": any(link["queue"] == "dualpi2" for link in scenario["network"]["links"])}
+    return [name for name, is_needed in needed.items() if is_needed]
 
 
 class KernelEngine(EngineBase):
@@ -41,6 +55,22 @@ class KernelEngine(EngineBase):
         outside = [hashlib.sha256((PROJECT_DIR / name).read_bytes()).hexdigest() for name in self.DECISIVE]
         return hashlib.sha256("\n".join([bundle.digest(), *outside]).encode()).hexdigest()
 
+    def cannot(self, plan: Plan) -> str:
+        return super().cannot(plan) or self._lacks(plan.scenario)
+
+    def has(self, feature: str) -> bool:
+        """Whether the kernel has one of FEATURES: by its version, where nothing better is known."""
+        version = re.match(r"(\d+)\.(\d+)", self.kernel_release())
+        return version is not None and (int(version[1]), int(version[2])) >= FEATURES[feature][1]
+
+    def _lacks(self, scenario: Mapping[str, Any]) -> str:
+        for feature in features_needed(scenario):
+            if not self.has(feature):
+                what, (major, minor) = FEATURES[feature]
+                return (f"{what} is not in this kernel, {self.kernel_release()}: Linux has it from {major}.{minor} on"
+                        + ", such as --kernel newest" * ("kernel" in self.OPTIONS))
+        return ""
+
     @abc.abstractmethod
     def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
         """Let a kernel carry out work_dir/job.json; leaves the guest's files in work_dir, its log in log_path."""
@@ -52,7 +82,7 @@ class KernelEngine(EngineBase):
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
             on_progress: OnProgress) -> None:
         workload = json.loads((workload_dir / "workload.json").read_text(encoding="utf-8"))
-        scenario, wanted = plan.scenario, {**self.OWN_PROBES, **plan.scenario["probes"]}
+        scenario, wanted = plan.scenario, {**self.OWN_PROBES, **_of_queues(plan), **plan.scenario["probes"]}
         write_json(workload_dir / "job.json", {
             "network": scenario["network"], "probes": wanted, "programs": workload["programs"],
             "seed": plan.seed, "duration_us": plan.timing["duration_us"],
@@ -68,6 +98,8 @@ class KernelEngine(EngineBase):
         _collect(plan, wanted, workload, workload_dir, raw_dir, self.guest_dir(workload_dir))
 
     def shell(self, scenario: Mapping[str, Any], variants: Sequence[Json], session: Mapping[str, Any]) -> bool:
+        if reason := self._lacks(scenario):
+            raise UsageError(reason)
         nothing: Json = {"flows": [], "components": []}
         work_dir = pathlib.Path(tempfile.mkdtemp(prefix="testbed-shell-", dir=self.session_dir()))
         with terminal.afterwards(work_dir):
@@ -126,12 +158,18 @@ def _collect(plan: Plan, wanted: dict[str, Any], workload: dict[str, Any], work_
     guest = json.loads((work_dir / "guest.json").read_text(encoding="utf-8"))
     for name, settings in wanted.items():
         probes.load(name).collect(work_dir, raw_dir, {
-            "settings": settings, "network": plan.scenario["network"], "t0_ns": guest["t0_ns"], **plan.timing})
+            "settings": settings, "network": plan.scenario["network"], "flows": workload["flows"],
+            "t0_ns": guest["t0_ns"], **plan.timing})
     for name in ("link_changes", "opportunities"):
         _write_rows(name, work_dir, raw_dir, guest["t0_ns"])
     guest["traffic"] = traffic.collect(workload, traffic_context(plan, work_dir, guest_dir), raw_dir)
     del guest["t0_ns"]
     write_json(raw_dir / "guest.json", guest)
+
+
+def _of_queues(plan: Plan) -> Json:
+    """Probes that a run has because of its queues: {name: settings}."""
+    return {"ce_marks": {}} if any(marking.marks(link) for link in plan.scenario["network"]["links"]) else {}
 
 
 def _write_rows(name: str, work_dir: pathlib.Path, raw_dir: pathlib.Path, t0_ns: int) -> None:

@@ -3,8 +3,8 @@
 import socket
 from typing import Any
 
-from testbed.probes._netlink import INGRESS, MARKS_AT, ROOT, Qdisc
-from topologies import tc, wires
+from testbed.probes._netlink import INGRESS, ROOT, Qdisc
+from topologies import marking, tc, wires
 from topologies.network import Network, wire_device
 
 Json = dict[str, Any]
@@ -67,7 +67,7 @@ def _qdisc(ifindex: int, parent: int = ROOT) -> tuple[int, int, int, int, int]:
 
 def _marks(link: Json, ifindex: int) -> int:
     """Packets that the queue has marked with CE, if it can."""
-    if link["queue"] not in MARKS_AT or not link["queue_options"].get("ecn"):
+    if not marking.marks(link):
         return 0
     qdisc = Qdisc(ifindex, tc.queue_parent(link))
     try:

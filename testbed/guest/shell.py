@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Mininet's command line on a scenario's network: what `testbed shell` opens, on this process's terminal."""
 import codecs
+import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mininet.cli import CLI
 from mininet.log import error
 
 from testbed.guest import congestion_controls, tuning
+from testbed.guest.link_changes import LinkChanges
 from testbed.guest.settings import MachineSettings
 from topologies.network import Network
 
@@ -30,12 +34,36 @@ def run(job: dict[str, Any], work_dir: str, ready: Callable[[], object]) -> bool
             for node in network.net.hosts:
                 # Mininet's would end everything at the first byte that is no text
                 node.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            changes = LinkChanges(network, job["network"], job["timer_period_us"])
             ready()
-            if session["interactive"]:
-                print(session["welcome"], flush=True)
-                _Shell(network.net)         # a slip of the user's is none of the session's
-                return False
-            return _Script(network.net, _lines(session["commands"])).failed
+            with _followed(changes):
+                if session["interactive"]:
+                    print(session["welcome"], flush=True)
+                    _Shell(network.net)         # a slip of the user's is none of the session's
+                    return False
+                return _Script(network.net, _lines(session["commands"])).failed
+
+
+@contextlib.contextmanager
+def _followed(changes: LinkChanges) -> Iterator[None]:
+    """Meanwhile links change as their schedules say: 0 is now, on the wall clock."""
+    ended = threading.Event()
+
+    def follow() -> None:
+        begin, due_us = time.monotonic(), 0
+        try:
+            while not ended.wait(max(0.0, begin + due_us / 1e6 - time.monotonic())):
+                changes.sample(due_us)
+                due_us += changes.interval_us
+        except OSError as problem:
+            error(f"*** a link's schedule ends here: {problem.strerror}\n")
+    thread = threading.Thread(target=follow)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _lines(commands: list[str] | None) -> Iterable[str]:

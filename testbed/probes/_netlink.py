@@ -18,7 +18,9 @@ _SOCK_DIAG_BY_FAMILY = 20
 ROOT, INGRESS = 0xFFFFFFFF, 0xFFFFFFF1     # TC_H_ROOT, TC_H_INGRESS
 _TCA_STATS2, _TCA_STATS_BASIC, _TCA_STATS_QUEUE, _TCA_STATS_APP, _TCA_STATS_PKT64 = 7, 1, 3, 4, 8
 #: where in its own statistics a kind of qdisc has the number of packets that it marked (struct tc_red_xstats, ...)
-MARKS_AT = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36, "fq_pie": 16}
+MARKS_AT = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36, "fq_pie": 16, "choke": 12, "dualpi2": 24}
+#: CAKE has it in each of its tins: TCA_CAKE_STATS_TIN_STATS, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS
+_CAKE_TINS, _CAKE_MARKED = 10, 8
 
 _DONE_BYTES = HEADER.size + 4               # NLMSG_DONE carries an int
 
@@ -81,7 +83,13 @@ class Qdisc:
         found = self._statistics(length)
         if _TCA_STATS_APP not in found:
             raise OSError("netlink: the qdisc has no statistics of its own")
-        return int(struct.unpack_from("=I", self._buffer, found[_TCA_STATS_APP] + MARKS_AT[kind])[0])
+        at, size = found[_TCA_STATS_APP]
+        if kind == "cake":
+            return sum(struct.unpack_from("=I", self._buffer, marked)[0] for number, tins, tins_size in attributes(
+                self._buffer, at, at + size) if number == _CAKE_TINS for _, tin, tin_size in attributes(
+                self._buffer, tins, tins + tins_size) for number, marked, _ in attributes(
+                self._buffer, tin, tin + tin_size) if number == _CAKE_MARKED)
+        return int(struct.unpack_from("=I", self._buffer, at + MARKS_AT[kind])[0])
 
     def _ask(self) -> None:
         """Have an answer of the kernel in the buffer, and know where in it what is."""
@@ -94,17 +102,18 @@ class Qdisc:
         found = self._statistics(length)
         if _TCA_STATS_BASIC not in found or _TCA_STATS_QUEUE not in found:
             raise OSError("netlink: the qdisc has no statistics")
-        return length, found[_TCA_STATS_BASIC], found.get(_TCA_STATS_PKT64), found[_TCA_STATS_QUEUE]
+        packets = found.get(_TCA_STATS_PKT64)
+        return length, found[_TCA_STATS_BASIC][0], packets[0] if packets else None, found[_TCA_STATS_QUEUE][0]
 
-    def _statistics(self, length: int) -> dict[int, int]:
-        """Where in the answer which statistics are."""
+    def _statistics(self, length: int) -> dict[int, tuple[int, int]]:
+        """Where in the answer which statistics are, and how long they are."""
         if HEADER.unpack_from(self._buffer)[1] == NLMSG_ERROR:
             raise_error(self._buffer)
         found = {}
         for kind, at, size in attributes(self._buffer, HEADER.size + 20, length):
             if kind == _TCA_STATS2:
-                for inner, offset, _ in attributes(self._buffer, at, at + size):
-                    found[inner] = offset
+                for inner, offset, inner_size in attributes(self._buffer, at, at + size):
+                    found[inner] = offset, inner_size
         return found
 
     def close(self) -> None:

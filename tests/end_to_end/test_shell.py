@@ -204,6 +204,25 @@ def test_commands_as_options(shell):
     shell.assert_nothing_left()
 
 
+def test_links_change_as_their_schedules_say(shell, tmp_path):
+    """From 10 to 200 ms of delay, 5 s after the session has opened."""
+    scenario = tmp_path / "changing.yaml"
+    scenario.write_text(
+        "name: changing\n"
+        "topology: {kind: dumbbell, left_delays: [0 ms], right_delays: [0 ms], edge: {rate: 1 Gbit/s},\n"
+        "  central: {rate: 10 Mbit/s, delay: 10 ms, schedule: [{at: 5 s, delay: 200 ms}]}}\n"
+        "traffic: {kind: greedy}\ntiming: {test: 9 s}\n")
+    ping = "--exec", "n1 ping -c1 n2"
+    code, output, errors = shell.run(str(scenario), *ping, "--exec", "sh sleep 6", *ping)
+    assert (code, errors) == (0, "")
+    before, after = (float(ms) for ms in re.findall(r"time=([\d.]+)", output))
+    assert 20 <= before < 400 <= after
+    shell.assert_nothing_left()
+    code, output, errors = shell.run(str(scenario), "--set", "topology.central.schedule=null", "--set",
+                                     f"topology.central.trace={PROJECT}/docs/examples/bursts.trace", *ping)
+    assert (code, output, errors.count("\n")) == (2, "", 1) and "left_to_right has a trace" in errors
+
+
 def test_nothing_to_do(shell):
     assert shell.run("access-link", closed=True) == (0, "", "")
     shell.assert_nothing_left()

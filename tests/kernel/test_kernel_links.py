@@ -3,6 +3,7 @@
 import pathlib
 import re
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -166,12 +167,22 @@ def test_copies_and_attempts(wires):
     assert more >= 1.99 and abs(more - round(more)) * 4000 <= MOMENT_US
 
 
-def test_queues_mark_instead_of_dropping_and_each_mark_is_counted(run_example):
-    """The receivers' stacks count the marks that arrive: as many as the queues count, since nothing is lost."""
+def test_queues_mark_instead_of_dropping_and_each_mark_is_counted_for_its_flow(run_example):
+    """The queues, the headers that leave them and the receivers' stacks count the same, since nothing is lost."""
     run = run_example("marks")
     links, nodes = run.json("raw/counters.json")["drained"], run.json("raw/snmp.json")["nodes"]
+    flows = {(flow["sender"], flow["receiver"]): flow["flow"] for flow in run.json("raw/workload.json")["flows"]}
+    left = run.table("ce_marks").groupby(["link", "flow"])["packets"].sum()
     for number in range(1, 6):
-        link = links[f"r{number}_to_r{number + 1}"]
-        assert link["ce_marked_packets"] > 0 == link["dropped_packets"]
-        assert nodes[f"n{2 * number}"]["IpExtInCEPkts"][-1] == link["ce_marked_packets"]
+        name = f"r{number}_to_r{number + 1}"
+        assert links[name]["ce_marked_packets"] > 0 == links[name]["dropped_packets"]
+        before = left[f"r{number - 1}_to_r{number}"].get(flows["n1", "n6"], 0) if number in (2, 3) else 0
+        assert 0 <= left[name].sum() - links[name]["ce_marked_packets"] <= before
+        own = left[name][flows[f"n{2 * number - 1}", f"n{2 * number}"]]
+        through = left[name][flows["n1", "n6"]] if number == 3 else 0
+        assert nodes[f"n{2 * number}"]["IpExtInCEPkts"][-1] == own + through > own / 2
+    assert left["r1_to_r2"].sum() == links["r1_to_r2"]["ce_marked_packets"] and (left["r1_to_r2"] > 0).sum() == 2
     assert not any(link["ce_marked_packets"] for name, link in links.items() if not name.startswith("r"))
+    metrics = pd.read_csv(run.folder / "metrics.csv").set_index(["metric", "scope"])["value"]
+    for number in flows.values():
+        assert 0 < metrics["ce_mark_rate", f"flow_{number}"] < 20 and metrics["ce_marked", f"flow_{number}"] > 0

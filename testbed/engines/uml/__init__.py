@@ -99,6 +99,9 @@ class Engine(KernelEngine):
     def kernel_release(self) -> str:
         return self._kernel.release
 
+    def has(self, feature: str) -> bool:
+        return feature in self._kernel.features
+
     def state(self) -> str:
         if not self.find():
             return "the guest kernel is not built yet: `testbed kernel` or the first run does it"

@@ -145,13 +145,15 @@ def test_kernels_with_other_ticks_are_other_kernels(here, tree):
     assert (build.find(str(tree)).hz, build.find(str(tree), 250).hz, build.find(str(tree), 300)) == (1000, 250, None)
 
 
-@pytest.mark.parametrize(
-    "words, features", [("seccomp=<on/auto/off>\n    Configure whether", ["seccomp"]), ("mem=<Amount>\n", [])]
-)
-def test_what_a_kernel_can_do_is_read_from_its_options(tmp_path, words, features):
+@pytest.mark.parametrize("words, config, features", [
+    ("seccomp=<on/auto/off>\n    Configure whether", "", ["seccomp"]), ("mem=<Amount>\n", "", []),
+    ("mem=<Amount>\n", "CONFIG_NET_SCH_DUALPI2=y\n", ["dualpi2"]),
+    ("mem=<Amount>\n", "# CONFIG_NET_SCH_DUALPI2 is not set\n", [])])
+def test_what_a_kernel_can_do_is_read_from_its_options_and_its_configuration(tmp_path, words, config, features):
     (tmp_path / "linux").write_text(f"#!/bin/sh\nprintf '{words}'\nexit 1\n")
     (tmp_path / "linux").chmod(0o755)
-    assert build._features(tmp_path / "linux") == features
+    (tmp_path / ".config").write_text(config)
+    assert build._features(tmp_path) == features
 
 
 def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from bad_runs import Bad
-from spoils import both, cell, drop, more, no_link, udp, without
+from spoils import both, cell, drop, more, no_link, put, udp, without
 
 _RATE_BPS = 60_003_376          # what the queue of the good run carries, which is never empty
 SCHEDULE = [{"at_us": 10_000_000, "rate_bps": _RATE_BPS}, {"at_us": 15_000_000, "loss_percent": 1.0},
@@ -37,6 +37,19 @@ def told(key, value, **counters):
     return spoil
 
 
+def timed(delay_min_us=4364, delay_p50_us=5000, delay_max_us=9000, **wire):
+    """UDP flows whose packets take 4363 us at least over a way on which right_to_left has more of what is given."""
+    def spoil(files):
+        udp(delay_min_us=delay_min_us, delay_p50_us=delay_p50_us, delay_max_us=delay_max_us,
+            received_bytes=450 * 1500)(files)
+        next(link for link in files["network.json"]["links"] if link["name"] == "right_to_left").update(wire)
+    return spoil
+
+
+EARLY = {"share_percent": 2.0, "early_us": 1500}
+AGAIN = {"loss_percent": 10.0, "delay_us": 4000, "attempts": 7}
+
+
 def traced(files):
     """right_to_left has a trace: 49,540 opportunities every 10 s, all used by a queue that is never empty."""
     link = next(link for link in files["network.json"]["links"] if link["name"] == "right_to_left")
@@ -47,7 +60,52 @@ def traced(files):
         for turn, at_us in enumerate((10_000_000, 20_000_000), start=1)])
 
 
+def marking(files):
+    """right_to_left marks 500 packets of flow 1 on their way back, 60 of which come with CE from n2_to_r2."""
+    for link in files["network.json"]["links"]:
+        if link["name"] in ("right_to_left", "n2_to_r2"):
+            link["queue_options"] = {**link["queue_options"], "ecn": True}
+    for name, packets in (("right_to_left", 500), ("n2_to_r2", 60)):
+        files["counters.json"]["drained"][name]["ce_marked_packets"] = packets
+    files["snmp.json"]["nodes"]["n1"]["IpExtInCEPkts"] = [100, 550, 550]
+    files["ce_marks"] = pd.DataFrame([
+        {"t_us": 5_000_000, "link": link, "flow": 1, "backward": 1, "packets": packets, "bytes": packets * 1514}
+        for link, packets in (("n2_to_r2", 60), ("right_to_left", 200), ("right_to_left", 350))])
+
+
+def by_red(files):
+    """The same, where two packets that were marked did not leave."""
+    marking(files)
+    for link in files["network.json"]["links"]:
+        link["queue"] = "red"
+    files["counters.json"]["drained"]["n2_to_r2"].update(ce_marked_packets=62, dropped_packets=2)
+
+
 CHECKS = [
+    Bad("delays", "too early", timed(delay_min_us=4360), "invalid",
+        "flow 9: a packet took 4.360 ms, its way takes 4.363 ms at least"),
+    Bad("delays", "earlier than early", timed(delay_min_us=2860, reorder=EARLY), "invalid",
+        "flow 9: a packet took 2.860 ms, its way takes 2.863 ms at least"),
+    Bad("delays", "early without an end", timed(delay_min_us=2864, delay_p50_us=2866, reorder=EARLY), "invalid",
+        "flow 9: half of the packets took no longer than 2.866 ms, those that nothing lets go early take 4.363 ms"),
+    Bad("delays", "no jitter", timed(delay_max_us=7300, jitter={"spread_us": 6000, "reordering": False}), "invalid",
+        "no packet took longer than 7.300 ms: nothing was delayed at random, 7.363 ms expected"),
+    Bad("delays", "nothing sent again", timed(delay_max_us=8300, retransmission=AGAIN), "invalid",
+        "no packet took longer than 8.300 ms: nothing was delayed at random, 8.363 ms expected"),
+    Bad("delays", "too short a round trip", cell("tcp_info", "min_rtt_us", 6990, 40), "invalid",
+        "flow 1: a round trip took 6.990 ms, its way takes 8.026 ms at least"),
+    Bad("marks", "not counted", both(marking, without("ce_marks")), "suspect",
+        "the marks of 2 queues were not counted"),
+    Bad("marks", "no room", both(marking, put("guest.json", "probes/ce_marks", {"lost_packets": 3})), "invalid",
+        "there was no room for 3 packets with CE"),
+    Bad("marks", "of no flow", both(marking, cell("ce_marks", "flow", 0, 0)), "suspect",
+        "60 packets with CE are of none of the 1 flows"),
+    Bad("marks", "one too few", both(marking, more("ce_marks", "packets", -1, 0)), "invalid",
+        "n2_to_r2: 59 packets left with CE, of 60 that its queue marked$"),
+    Bad("marks", "more than were marked or came so", both(marking, cell("ce_marks", "packets", 211, 1)), "invalid",
+        "right_to_left: 561 packets left with CE, of 500 that its queue marked and 60 that came with it"),
+    Bad("marks", "fewer arrived", both(marking, put("snmp.json", "nodes/n1/IpExtInCEPkts", [1, 549, 549])), "invalid",
+        "n1: 549 packets arrived with CE, 550 left the queues that mark"),
     Bad("schedule", "a trace, not recorded", both(traced, without("opportunities")), "suspect",
         "no record of the opportunities of its trace"),
     Bad("schedule", "an instant of a trace is missing", both(traced, drop("opportunities", slice(1, 2))), "invalid",
@@ -94,6 +152,9 @@ CHECKS = [
 
 
 #: (check, change): what is fine for a link that changes
-FINE = [("schedule", changing), ("schedule", traced), ("losses", changing), ("instruments", changing),
+FINE = [("delays", timed()), ("delays", timed(delay_min_us=2864, reorder=EARLY)),
+        ("delays", timed(jitter={"spread_us": 6000, "reordering": True})), ("delays", timed(retransmission=AGAIN)),
+        ("delays", changing), ("marks", marking), ("marks", by_red),
+        ("schedule", changing), ("schedule", traced), ("losses", changing), ("instruments", changing),
         ("littles_law", changing),
         ("delivered", changing), ("times", changing), ("edges", changing)]

@@ -21,6 +21,8 @@ def test_every_check_passes_on_good_evidence(findings, files, check):
         bad_links.changing(files)
     if check == "segments":
         spoils.limited(window=20)(files)
+    if check == "marks":
+        bad_links.marking(files)
     found = findings(check, files)
     # these files are of a run in virtual time
     assert found and {level for level, _ in found} == ({fidelity.NOT_APPLICABLE} if check == "cpu" else {"ok"}), found
@@ -216,7 +218,8 @@ def test_the_verdict_is_the_worst_finding(tmp_path, files):
         return fidelity.judge(evidence_files.write(tmp_path, files))
     good = judge()
     assert good["verdict"] == "valid" and good["reasons"] == []
-    assert {c["check"] for c in good["checks"]} == set(fidelity.names()) - {"datagrams", "schedule", "segments"}
+    assert {c["check"] for c in good["checks"]} == set(fidelity.names()) - {
+        "datagrams", "marks", "schedule", "segments"}
     files["guest.json"]["sampler_lateness_us"]["queue"] = 2000
     assert judge()["verdict"] == "suspect"
     files["guest.json"]["probes"]["sojourn"]["lost_events"] = 1

@@ -334,7 +334,7 @@ def test_unreadable_files(tmp_path):
     ({"settings": ["choices.size=x"]}, "--set choices.size: no such section"),
     ({"settings": ["rate=3 bit/s"]}, "--set rate: no such section"),
     ({"settings": ["name=../../evil"]}, "--set name: at most 60 lower-case letters"),
-    ({"settings": ["topology.central.queue.kind=cake"]}, "--set topology.central.queue.kind: one of pfifo, bfifo"),
+    ({"settings": ["topology.central.queue.kind=blue"]}, "--set topology.central.queue.kind: one of pfifo, bfifo"),
     ({"settings": ["topology.central={rate: 5}"]}, "--set topology.central: rate: a value with a unit"),
     ({"settings": ["topology.central.rate=9999999999999 Gbit/s"]},
      "--set topology.central.rate: must be at most 100 Gbit/s"),

@@ -2,13 +2,14 @@
 """Queues: what scenarios may ask for, what tc is told, and what each holds."""
 import dataclasses
 import inspect
+import struct
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import queues, tc
+from topologies import queues, tc, tc_messages
 from topologies.queues import QUEUES, bytes_for_time, packets_for_time
 
 
@@ -50,7 +51,7 @@ def test_a_limit_as_a_time_is_turned_into_the_unit_of_the_queue():
     """100 ms at 100 Mbit/s are 833 packets, or 1.25 MB where the limit is in bytes."""
     assert packets_for_time(10**8, 100_000) == 833 and packets_for_time(10**6, 1) == 1
     assert bytes_for_time(10**8, 100_000) == 1_250_000 and bytes_for_time(10**6, 1) == 1514
-    for kind in QUEUES:
+    for kind in QUEUES.keys() - {"cake"}:
         described = queue(kind=kind, limit_us=100_000).describe(10**8)
         limit = {"limit_packets": 833, "limit_bytes": None} if kind not in ("bfifo", "red") else {
             "limit_packets": None, "limit_bytes": 1_250_000}
@@ -61,10 +62,11 @@ def test_a_limit_as_a_time_is_turned_into_the_unit_of_the_queue():
 
 def test_every_queue_tells_its_limit():
     """Where none is given, the kernel's own."""
-    in_packets = [kind for kind in QUEUES if kind not in ("bfifo", "red")]
+    in_packets = [kind for kind in QUEUES if kind not in ("bfifo", "red", "cake")]
     assert {kind: queue(kind=kind).describe(10**8)["limit_packets"] for kind in in_packets} == {
         "pfifo": 1000, "codel": 1000, "fq_codel": 10240, "pie": 1000, "fq_pie": 10240,
-        "fq": 10_000, "sfq": 127}
+        "fq": 10_000, "sfq": 127, "choke": 1000, "dualpi2": 10_000}
+    assert queue(kind="cake").describe(10**8)["limit_bytes"] == 10_240 * 1514
     assert refused(kind="bfifo") == ("limit", "is missing") == refused(kind="red")
 
 
@@ -88,6 +90,17 @@ def test_every_queue_tells_its_limit():
     ({"kind": "fq_pie", "target_us": 5000, "flows": 64, "quantum_bytes": 1514, "ecn": True},
      "fq_pie limit 10240 target 5000us ecn flows 64 quantum 1514"),
     ({"kind": "sfq", "perturb_us": 10_000_000}, "sfq limit 127 perturb 10"),
+    ({"kind": "choke", "limit": 400},
+     "choke limit 400 min 33 max 100 avpkt 1000 burst 56 bandwidth 100000000bit probability 0.02"),
+    ({"kind": "choke", "limit": 400, "min": 10, "max": 50, "burst": 40, "ecn": True, "probability": 0.1},
+     "choke limit 400 min 10 max 50 avpkt 1000 burst 40 bandwidth 100000000bit probability 0.1 ecn"),
+    ({"kind": "choke", "limit": 400, "min": 10, "max": 50, "ecn": False},
+     "choke limit 400 min 10 max 50 avpkt 1000 burst 24 bandwidth 100000000bit probability 0.02"),
+    ({"kind": "cake"}, "cake unlimited memlimit 15503360"),
+    ({"kind": "cake", "limit_bytes": 500_000, "rtt_us": 30_000, "priority": "besteffort", "isolation": "flows",
+      "ack_filter": "aggressive"},
+     "cake unlimited memlimit 500000 rtt 30000us ack-filter-aggressive besteffort flows"),
+    ({"kind": "cake", "ack_filter": "no"}, "cake unlimited memlimit 15503360 no-ack-filter"),
     ({"kind": "fq", "flow_limit": 100}, "fq limit 10000 flow_limit 100"),
 ])
 def test_tc_words(section, expected):
@@ -95,7 +108,15 @@ def test_tc_words(section, expected):
 
 
 @pytest.mark.parametrize("field, section, message", [
-    ("kind", {"kind": "cake"}, "one of pfifo, bfifo, red, codel, fq_codel, pie, fq_pie, fq, sfq expected, not 'cake'"),
+    ("kind", {"kind": "blue"}, "one of pfifo, bfifo, red, codel, fq_codel, pie, fq_pie, fq, sfq, choke, cake, dualpi2 "
+                               "expected, not 'blue'"),
+    ("limit", {"kind": "choke", "limit": 131_072}, "from 1 to 131071 packets expected"),
+    ("max", {"kind": "choke", "limit": 400, "min": 50, "max": 50}, "min < max <= limit expected, not 50, 50 and 400"),
+    ("burst", {"kind": "choke", "limit": 400, "min": 20, "max": 50, "burst": 19}, "19 packets of 1000 B are too few"),
+    ("burst", {"kind": "choke", "limit": 131_071, "min": 60_000, "max": 131_000, "burst": 10**6}, "cannot average"),
+    ("limit", {"kind": "cake", "limit_bytes": 2303}, "from 2304 to 4294967295 B expected, not 2303 B"),
+    ("isolation", {"kind": "cake", "isolation": "none"}, "flowblind"),
+    ("coupling_factor", {"kind": "dualpi2", "coupling_factor": 0}, "at least 1"),
     ("target", {"kind": "pfifo", "target_us": 3}, "unknown field; fields are: kind, limit"),
     ("limit", {"limit": -1}, "at least 0"), ("limit", {"limit": 0}, "from 1 to 4294967295 packets expected, not 0"),
     ("limit", {"limit": 2**32}, "from 1 to 4294967295 packets expected"), ("limit", {"limit": True}, "whole number"),
@@ -156,3 +177,36 @@ def test_any_section_is_a_queue_or_refused(section, rate_bps):
     assert (described["limit_packets"] is None) != (described["limit_bytes"] is None)
     assert described["capacity_packets"] >= 1 and 1514 <= described["capacity_bytes"]
     assert all(word and word.isascii() and " " not in word for word in tc.queue_words(described))
+
+
+def test_a_full_packet_takes_more_of_cake_s_limit_than_its_bytes():
+    """The kernel counts the memory of packets: a limit as a time is that of the packets."""
+    assert queue(kind="cake", limit_bytes=230_400).describe(10**8)["capacity_packets"] == 100
+    described = queue(kind="cake", limit_us=100_000).describe(10**8)
+    assert described["limit_bytes"] == 1_250_000 * 2304 // 1514 and abs(described["capacity_us"] - 100_000) < 10
+
+
+def test_dualpi2_is_made_by_netlink():
+    """struct nlmsghdr, struct tcmsg, and attributes of uapi/linux/pkt_sched.h, which newer parts want to be nested."""
+    link = {"device": "r1-eth1", "rate_bps": 10**8, **queue(
+        kind="dualpi2", limit=500, target_us=15_000, alpha=0.16, step_thresh_us=1000, coupling_factor=2,
+        overload="drop", drop_at="enqueue", classify="any_ect", classic_protection=10).describe(10**8)}
+    assert tc._queue_lines(link, "1:1") == [] != tc._queue_lines({**link, "queue": "pfifo"}, "1:1")
+    message, = tc_messages.queue(7, link)
+    length, what, flags = struct.unpack_from("=IHH", message)
+    assert (length, what, flags) == (len(message), 36, 0x1 | 0x4 | 0x200 | 0x400)
+    assert struct.unpack_from("=iIII", message, 20) == (7, 0x100000, 0x10001, 0)
+    outer = {kind: message[at:at + size] for kind, at, size in raw_attributes(message, 36)}
+    assert outer[1] == b"dualpi2\0" and set(outer) == {1, 2 | 0x8000}
+    options = outer[2 | 0x8000]
+    assert {kind: int.from_bytes(options[at:at + size], "little") for kind, at, size in raw_attributes(options, 0)} == {
+        1: 500, 3: 15_000, 5: 41, 8: 1000, 10: 2, 11: 1, 12: 1, 13: 10, 14: 3}
+    assert tc_messages.queue(7, {**link, "queue": "pfifo"}) == []
+
+
+def raw_attributes(data, at):
+    """(kind with its flags, offset, length) of netlink attributes."""
+    while at < len(data):
+        size, kind = struct.unpack_from("=HH", data, at)
+        yield kind, at + 4, size - 4
+        at += (size + 3) & ~3

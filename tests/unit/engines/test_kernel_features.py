@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What not every kernel has is asked for before a run, with one line that names the kernel and what has it."""
+import pytest
+
+from testbed import engines
+from testbed.engines.kernel_engine import FEATURES, features_needed
+
+LINK = {"queue": "pfifo"}
+
+
+def scenario(ecn=1, queue="pfifo"):
+    return {"hosts": {"ecn": ecn}, "network": {"links": [LINK, {"queue": queue}]}}
+
+
+@pytest.mark.parametrize("asked, features", [
+    (scenario(), []), (scenario(ecn=2), []), (scenario(ecn=3), ["accecn"]), (scenario(queue="dualpi2"), ["dualpi2"]),
+    (scenario(3, "dualpi2"), ["accecn", "dualpi2"])])
+def test_what_a_scenario_needs_of_a_kernel(asked, features):
+    assert features_needed(asked) == features and set(features) <= set(FEATURES)
+
+
+@pytest.mark.parametrize("release, lacks", [
+    ("6.12.117-testbed", ["accecn", "dualpi2"]), ("6.17.0", ["accecn"]), ("6.18.1", []), ("7.3.4-testbed", []),
+    ("", ["accecn", "dualpi2"])])
+def test_a_kernel_has_what_its_version_has(monkeypatch, release, lacks):
+    engine = engines.load("host")
+    monkeypatch.setattr(engine, "kernel_release", lambda: release)
+    assert [feature for feature in FEATURES if not engine.has(feature)] == lacks
+    assert bool(engine._lacks(scenario(ecn=3))) == ("accecn" in lacks) and engine._lacks(scenario()) == ""
+
+
+def test_the_refusal_names_the_kernel_and_what_has_it(monkeypatch):
+    engine = engines.load("uml")
+    monkeypatch.setattr(type(engine), "has", lambda *_: False)
+    monkeypatch.setattr(engine, "kernel_release", lambda: "6.12.117-testbed")
+    assert engine._lacks(scenario(queue="dualpi2")) == (
+        "a queue of kind dualpi2 is not in this kernel, 6.12.117-testbed: Linux has it from 6.17 on, such as "
+        "--kernel newest")

@@ -12,6 +12,7 @@ from testbed import ccas, experiment, index
 from testbed.engines.base import EngineBase
 from testbed.errors import RunFailed, UsageError
 from testbed.executors.base import ExecutorBase, Listener
+from testbed.fields import FieldError
 from testbed.plan import Plan
 from testbed.progress import open_display
 from testbed.run import Job, Outcome
@@ -84,14 +85,21 @@ def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas
     return plans
 
 
-def possible(plans: Sequence[Plan], engine: EngineBase) -> tuple[list[Plan], dict[str, str]]:
-    """The plans that an engine can carry out, and {subject: why} of those of which it can do none."""
-    reasons = [(plan, engine.cannot(plan)) for plan in plans]
+def possible(plans: Sequence[Plan], points: Sequence[tuple[Point, Scenario]], engine: EngineBase) \
+        -> tuple[list[Plan], dict[str, str]]:
+    """The plans that an engine can carry out, and {subject: why} of those of which it can do none; points: of whose
+    scenarios they were made, which know file and line of every field."""
+    scenarios = {tuple(point.items()): scenario for point, scenario in points}
+    reasons = [(plan, _reason(engine.cannot(plan), scenarios[tuple(plan.point.items())])) for plan in plans]
     can = [plan for plan, reason in reasons if not reason]
     some = {plan.subject for plan in can}
     # of a subject that can be had at some points of a sweep the others fail, each by itself
     return ([plan for plan in plans if plan.subject in some],
             {plan.subject: reason for plan, reason in reasons if plan.subject not in some})
+
+
+def _reason(problem: FieldError | None, scenario: Scenario) -> str:
+    return str(scenario.error(problem.field, str(problem))) if problem else ""
 
 
 def _fixed_variants(scenarios: Sequence[Scenario], engine: EngineBase, report: Report) -> dict[str, ccas.Variant]:

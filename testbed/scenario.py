@@ -75,6 +75,7 @@ class Scenario:
     default_seeds: int
     choices: dict[str, list[str]]           # {name: options}
     listed: bool = False    # whether `traffic` is a list, even if of one
+    file: YamlFile | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def resolved(self) -> Json:
         """All that decides a run, JSON-able."""
@@ -84,6 +85,10 @@ class Scenario:
     def place_of(self, component: str) -> str:
         """How settings address a component: traffic, or traffic.NAME."""
         return f"traffic.{component}" if self.listed else "traffic"
+
+    def error(self, field: str, message: str) -> ScenarioError:
+        """That a field, by its name in the resolved scenario, cannot be had: with file and line, or the option."""
+        return self.file.error(self.file.written(field), message) if self.file else ScenarioError(f"{field}: {message}")
 
     def labels(self) -> Json:
         """What people call it, JSON-able."""
@@ -313,7 +318,7 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
         description=_text(source, tree, "description"), topology=topology, network=network, traffic=components,
         timing=timing, hosts=fields.encode(hosts), probes=_probes(source, tree.get("probes")), parameters=parameters,
         default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices,
-        listed=isinstance(tree["traffic"], list))
+        listed=isinstance(tree["traffic"], list), file=source)
 
 
 def _section(source: YamlFile, section: str, make: Callable[[], Any]) -> Any:

@@ -95,6 +95,17 @@ class YamlFile:
             at = at[number - 1] if number else at.get(part) if isinstance(at, dict) else None
         return ".".join(names)
 
+    def written(self, field: str) -> str:
+        """A field's name without the parts that the file leaves out: a default, or a section for both directions."""
+        at: Any = self.tree
+        names = []
+        for part in _split(field):
+            number = _number_of(at, part) if isinstance(at, list) else None
+            if number or isinstance(at, dict) and at.get(part) is not None:
+                names.append(part)
+                at = at[number - 1] if number else at[part]
+        return ".".join(names)
+
     def mapping(self, section: str) -> dict[str, Any]:
         """A section that must be a mapping (empty if it is missing); with dots, one inside of another."""
         value: Any = self.tree

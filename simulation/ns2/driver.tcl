@@ -8,7 +8,7 @@
 # connections are reset and used again: making an agent takes milliseconds.
 
 set folder [file dirname [info script]]
-foreach part {orders network replay one_way flows measure samples} {
+foreach part {orders network replay one_way flows changes measure samples} {
     source [file join $folder $part.tcl]
 }
 
@@ -34,6 +34,7 @@ proc begin_traffic {orders} {
     note_counters before
     begin_sources $orders
     begin_flows $orders
+    begin_changes $orders
     begin_samples $orders
     every_second 0
     at_s [expr {$zero + $duration_us / 1e6 + 1e-9}] end_traffic
@@ -53,6 +54,7 @@ proc end_traffic {} {
     note_counters end
     end_sources
     end_samples
+    end_changes
     silence_hosts
 }
 

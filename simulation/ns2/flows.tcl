@@ -41,7 +41,9 @@ proc start_bulk {order} {
     $ns connect $sender $receiver
     set bulk($flow) [list $order $sender $receiver]
     set bytes [value $order bytes]
-    if {[is_two_way $kind]} {
+    if {[dict exists [lindex $order 2] bursts]} {
+        begin_bursts $order $sender
+    } elseif {[is_two_way $kind]} {
         if {$bytes > $::most_bytes} {
             give_up "flow $flow: $bytes bytes; ns-2 sends no more than $::most_bytes in one connection"
         }
@@ -53,8 +55,8 @@ proc start_bulk {order} {
         set segment [value $order segment_bytes]
         $sender advanceby [expr {$bytes ? ($bytes + $segment - 1) / $segment : 1 << 30}]
         if {!$bytes} {
-            # a one-way agent cannot be told to stop: its data end where they are
-            at_us [value $order stop_us] [list $sender set maxseq_ 0]
+            # its data end with what it has sent
+            at_us [value $order stop_us] [list $sender advance 0]
         }
     }
 }
@@ -69,6 +71,45 @@ proc stop_bulk {flow sender total bytes} {
     } elseif {!$bytes} {
         give_up "flow $flow: ns-2 sends no more than $total bytes in one connection"
     }
+}
+
+# -- a flow that rests now and then: what it may have written ahead when it stops writing goes out ------
+
+# as in traffic/greedy/flows.py
+set most_unsent_bytes 131072
+
+proc begin_bursts {order sender} {
+    foreach {from to} [int64s_of [value $order bursts]] {
+        at_us $from [list resume_bulk $order $sender]
+        at_us $to [list rest_bulk $order $sender]
+    }
+}
+
+proc resume_bulk {order sender} {
+    if {[is_two_way [value $order agent]]} {
+        global given most_bytes
+        if {![info exists given($sender)]} {
+            set given($sender) 0
+        }
+        $sender advance-bytes [expr {$most_bytes - $given($sender)}]
+        set given($sender) $most_bytes
+    } else {
+        $sender advance [expr {1 << 30}]
+    }
+}
+
+proc rest_bulk {order sender} {
+    global given most_unsent_bytes most_bytes
+    if {![is_two_way [value $order agent]]} {
+        $sender advance [expr {[$sender set maxseq_] + 1 + $most_unsent_bytes / [value $order segment_bytes]}]
+        return
+    }
+    set total [expr {max([$sender set t_seqno_], [$sender set maxseq_]) + $most_unsent_bytes}]
+    if {$total >= $given($sender)} {
+        give_up "flow [value $order flow]: ns-2 sends no more than $most_bytes bytes in one connection"
+    }
+    $sender advance-bytes [expr {$total - $given($sender)}]
+    set given($sender) $total
 }
 
 proc counted {agent} {
@@ -103,10 +144,7 @@ proc departures_of {order} {
         set gap_ns [value $order gap_ns]
         return [list equal $start_ns $gap_ns [expr {(1000 * [value $order stop_us] - $start_ns + $gap_ns - 1) / $gap_ns}]]
     }
-    set file [open [value $order departures] rb]
-    binary scan [read $file] w* instants
-    close $file
-    return [list listed $instants]
+    return [list listed [int64s_of [value $order departures]]]
 }
 
 proc udp_agent {node size} {

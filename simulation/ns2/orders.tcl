@@ -42,6 +42,15 @@ proc value {order key {otherwise ""}} {
     return $otherwise
 }
 
+# Numbers of 8 bytes in a file.
+proc int64s_of {path} {
+    set file [open $path rb]
+    set numbers {}
+    binary scan [read $file] w* numbers
+    close $file
+    return $numbers
+}
+
 # Experiment time in microseconds.
 proc now_us {} {
     global ns zero

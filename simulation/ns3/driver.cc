@@ -5,6 +5,7 @@
 // checks.json and counters.json, a CSV file for each probe, and the columns of both ends of every Tmix source; the
 // Python half makes raw tables of them.
 
+#include "changes.h"
 #include "flows.h"
 #include "libra.h"
 #include "measure.h"
@@ -183,6 +184,16 @@ main(int argc, char** argv)
         }
     }
     const Snapshot before = Look(network);
+    std::list<LinkChanges> changes;
+    std::list<TracedLinks> traces;
+    if (Any(orders, "change"))
+    {
+        changes.emplace_back(network, orders, "link_changes.csv");
+    }
+    if (Any(orders, "trace"))
+    {
+        traces.emplace_back(network, orders, "opportunities.csv");
+    }
     std::list<QueueSamples> queues;
     std::list<SocketSamples> sockets;
     std::list<SegmentTrace> segments;
@@ -234,6 +245,14 @@ main(int argc, char** argv)
         one.Close();
     }
     for (auto& one : segments)
+    {
+        one.Close();
+    }
+    for (auto& one : changes)
+    {
+        one.Close();
+    }
+    for (auto& one : traces)
     {
         one.Close();
     }

@@ -143,6 +143,12 @@ class Endpoint : public TcpSocketBase
         return std::min(GetTxAvailable(), held < most ? most - held : 0);
     }
 
+    /// Bytes that were written and have never been sent.
+    uint32_t Unsent() const
+    {
+        return m_txBuffer->SizeFromSequence(std::max(m_tcb->m_highTxMark.Get(), m_txBuffer->HeadSequence()));
+    }
+
     bool Connected() const
     {
         return m_state >= ESTABLISHED && m_state != TIME_WAIT;

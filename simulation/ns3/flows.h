@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Single flows: TCP that sends all it can, or a number of bytes; UDP at a constant rate.
+// Single flows: TCP that sends all it can (always, or now and then) or a number of bytes; UDP at given instants.
 #pragma once
 
 #include "replay.h"
 
 namespace testbed
 {
+
+/// What a flow that rests now and then may have written ahead (traffic/greedy/flows.py).
+constexpr uint32_t MOST_UNSENT_BYTES = 1 << 17;
 
 /// One TCP connection from a sender to a receiver.
 class BulkFlow
@@ -28,6 +31,10 @@ class BulkFlow
         if (order.Int("window"))
         {
             limited.receiveBuffer = order.Int("window") * m_segment;
+        }
+        if (order.Has("bursts"))
+        {
+            m_burstsUs = ReadInt64s(order, "bursts");
         }
         m_listener = Endpoint::Make(receiver, settings, limited, m_segment);
         if (m_listener->Bind(m_to) != 0 || m_listener->Listen() != 0)
@@ -61,6 +68,31 @@ class BulkFlow
         {
             Fail("flow " + std::to_string(m_flow) + " cannot connect");
         }
+        for (size_t i = 2; i < m_burstsUs.size(); i += 2)
+        {
+            Simulator::Schedule(Clock::Until(m_burstsUs[i]), &BulkFlow::Fill, this);
+        }
+        if (!m_burstsUs.empty())
+        {
+            Simulator::Schedule(Clock::Until(m_stopUs), &BulkFlow::Fill, this);
+        }
+    }
+
+    /// What may be written now. A flow that rests now and then does not write far ahead: what is written goes out.
+    uint32_t Room()
+    {
+        if (m_burstsUs.empty())
+        {
+            return m_socket->Room();
+        }
+        const int64_t now = Clock::Us();
+        while (m_burst + 3 < m_burstsUs.size() && now >= m_burstsUs[m_burst + 2])
+        {
+            m_burst += 2;
+        }
+        const uint32_t unsent = m_socket->Unsent();
+        const bool sends = now >= m_burstsUs[m_burst] && now < m_burstsUs[m_burst + 1];
+        return sends && unsent < MOST_UNSENT_BYTES ? std::min(m_socket->Room(), MOST_UNSENT_BYTES - unsent) : 0;
     }
 
     void Fill()
@@ -77,7 +109,7 @@ class BulkFlow
         }
         while (!m_over)
         {
-            uint32_t size = std::min<uint32_t>(m_socket->Room(), 65160);
+            uint32_t size = std::min<uint32_t>(Room(), 65160);
             if (m_bytes)
             {
                 size = std::min<int64_t>(size, m_bytes - m_sent);
@@ -115,6 +147,8 @@ class BulkFlow
     Ipv4Address m_source;
     InetSocketAddress m_to;
     uint32_t m_segment;
+    std::vector<int64_t> m_burstsUs; ///< pairs: from, to
+    size_t m_burst = 0;
     Ptr<Node> m_sender;
     const HostSettings& m_senderHost;
     const SocketSettings& m_settings;
@@ -149,7 +183,8 @@ class DatagramFlow
         }
         else
         {
-            ReadDepartures(order);
+            m_departuresNs = ReadInt64s(order, "departures");
+            m_most = m_departuresNs.size();
         }
         Schedule();
     }
@@ -165,21 +200,6 @@ class DatagramFlow
     }
 
   private:
-    void ReadDepartures(const Order& order)
-    {
-        std::ifstream file(order.Text("departures"), std::ios::binary);
-        int64_t instantNs;
-        while (file.read(reinterpret_cast<char*>(&instantNs), sizeof(instantNs)))
-        {
-            m_departuresNs.push_back(instantNs);
-        }
-        if (!file.eof() || file.gcount())
-        {
-            order.Wrong("its departures cannot be read");
-        }
-        m_most = m_departuresNs.size();
-    }
-
     void Schedule()
     {
         if (m_sent < m_most)

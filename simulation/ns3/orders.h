@@ -4,6 +4,7 @@
 
 #include "output.h"
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -75,6 +76,30 @@ struct Order
         return Has(key) ? Number(key) : otherwise;
     }
 };
+
+inline bool
+Any(const std::vector<Order>& orders, const std::string& what)
+{
+    return std::any_of(orders.begin(), orders.end(), [&](const Order& order) { return order.what == what; });
+}
+
+/// Numbers of 8 bytes in the file that an order names.
+inline std::vector<int64_t>
+ReadInt64s(const Order& order, const std::string& key)
+{
+    std::vector<int64_t> numbers;
+    std::ifstream file(order.Text(key), std::ios::binary);
+    int64_t number;
+    while (file.read(reinterpret_cast<char*>(&number), sizeof(number)))
+    {
+        numbers.push_back(number);
+    }
+    if (!file.eof() || file.gcount())
+    {
+        order.Wrong("its " + key + " cannot be read");
+    }
+    return numbers;
+}
 
 inline std::vector<Order>
 ReadOrders(const std::string& path)

@@ -25,7 +25,18 @@ class DropTail : public QueueDisc
     {
     }
 
+    /// What is over a smaller limit stays; nothing is taken until there is room.
+    void SetLimit(int64_t limit)
+    {
+        m_limit = limit;
+    }
+
   private:
+    Ptr<const QueueDiscItem> DoPeek() override
+    {
+        return GetInternalQueue(0)->Peek();
+    }
+
     bool DoEnqueue(Ptr<QueueDiscItem> item) override
     {
         const int64_t size = item->GetSize() + ETHERNET_BYTES;

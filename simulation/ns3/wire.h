@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// One direction of an emulated link: rate, then delay and loss, with Ethernet's sizes.
+// One direction of an emulated link: rate, then delay and loss, with Ethernet's sizes. All of them may change.
 //
 // ns-3's own point-to-point device adds two bytes of PPP where Ethernet has 14, and holds a queue of its own. This
 // one holds nothing but the packet that it is sending: whatever waits, waits in the queue disc, and is counted there.
@@ -18,7 +18,7 @@ namespace testbed
 
 using namespace ns3;
 
-constexpr uint32_t ETHERNET_BYTES = 14;
+constexpr uint32_t ETHERNET_BYTES = 14, FRAME_BYTES = 1514;
 
 /// What conservation is judged by. Each is counted where it happens.
 struct WireCounters
@@ -54,6 +54,70 @@ class WireDevice : public NetDevice
         m_peer = peer;
     }
 
+    /// The frame that is being sent goes on at the old rate.
+    void SetRate(uint64_t bps)
+    {
+        m_rateBps = bps;
+    }
+
+    /// What is on the wire keeps its time, and nothing overtakes it.
+    void SetDelay(Time delay)
+    {
+        m_delay = delay;
+    }
+
+    void SetLoss(double share)
+    {
+        m_lossShare = share;
+    }
+
+    /// Down, nothing is taken out of the queue; the frame that is being sent goes on.
+    void SetUp(bool up)
+    {
+        if (up == m_up)
+        {
+            return;
+        }
+        m_up = up;
+        up ? WakeIfFree() : TxQueue()->Stop();
+    }
+
+    /// From now on packets leave the queue at opportunities only (Grant), or whenever the device is free again.
+    void SetTraced(bool traced)
+    {
+        m_traced = traced;
+        if (traced)
+        {
+            TxQueue()->Stop();
+        }
+        else
+        {
+            Simulator::Schedule(std::max(m_free - Simulator::Now(), Time(0)), &WireDevice::WakeIfFree, this);
+        }
+    }
+
+    /// An opportunity of a trace: so many bytes of frames may leave the queue at this instant, as far as they are there.
+    void Grant(int64_t bytes, Ptr<QueueDisc> queue)
+    {
+        while (Ptr<const QueueDiscItem> next = queue->Peek())
+        {
+            const int64_t size = next->GetSize() + ETHERNET_BYTES;
+            const int64_t sent = m_counters.sent;
+            if (size > bytes)
+            {
+                break;
+            }
+            TxQueue()->Start();
+            queue->Run();
+            if (m_counters.sent == sent)
+            {
+                break;
+            }
+            bytes -= size;
+        }
+        TxQueue()->Stop();
+    }
+
     /// Lose the first `copies` full-sized TCP segments whose first byte is number `sequence` of the stream.
     void Lose(uint32_t sequence, int copies)
     {
@@ -67,12 +131,14 @@ class WireDevice : public NetDevice
 
     bool Send(Ptr<Packet> packet, const Address&, uint16_t protocol) override
     {
-        m_queue = GetObject<NetDeviceQueueInterface>()->GetTxQueue(0);
-        m_queue->Stop();
+        TxQueue()->Stop();
         m_counters.sent++;
+        m_sending++;
         const uint64_t bits = 8 * (packet->GetSize() + ETHERNET_BYTES);
         const Time duration = NanoSeconds((bits * 1000000000 + m_rateBps / 2) / m_rateBps);
-        Simulator::Schedule(duration, &WireDevice::Sent, this, packet, protocol);
+        // several of one opportunity follow each other
+        m_free = std::max(m_free, Simulator::Now()) + duration;
+        Simulator::Schedule(m_free - Simulator::Now(), &WireDevice::Sent, this, packet, protocol);
         return true;
     }
 
@@ -110,6 +176,7 @@ class WireDevice : public NetDevice
     void Sent(Ptr<Packet> packet, uint16_t protocol)
     {
         m_counters.arrived++;
+        m_sending--;
         if (Chosen(packet))
         {
             m_counters.chosen++;
@@ -122,10 +189,28 @@ class WireDevice : public NetDevice
         else
         {
             m_counters.waiting++;
-            Simulator::ScheduleWithContext(m_peer->m_node->GetId(), m_delay, &WireDevice::Arrived, this, packet,
-                                           protocol);
+            m_lastArrival = std::max(m_lastArrival, Simulator::Now() + m_delay);
+            Simulator::ScheduleWithContext(m_peer->m_node->GetId(), m_lastArrival - Simulator::Now(),
+                                           &WireDevice::Arrived, this, packet, protocol);
         }
-        m_queue->Wake();
+        WakeIfFree();
+    }
+
+    void WakeIfFree()
+    {
+        if (m_up && !m_traced && !m_sending)
+        {
+            TxQueue()->Wake();
+        }
+    }
+
+    Ptr<NetDeviceQueue> TxQueue()
+    {
+        if (!m_queue)
+        {
+            m_queue = GetObject<NetDeviceQueueInterface>()->GetTxQueue(0);
+        }
+        return m_queue;
     }
 
     void Arrived(Ptr<Packet> packet, uint16_t protocol)
@@ -159,6 +244,9 @@ class WireDevice : public NetDevice
     uint64_t m_rateBps = 1;
     Time m_delay;
     double m_lossShare = 0;
+    bool m_up = true, m_traced = false;
+    int m_sending = 0;           ///< frames that have left the queue and are not on the wire yet
+    Time m_free, m_lastArrival;  ///< when the last of them is; when the last one on the wire arrives
     std::map<uint32_t, int> m_toLose;
     WireCounters m_counters;
     Ptr<UniformRandomVariable> m_random;

@@ -66,7 +66,7 @@ class Asked:
         ready = _runs.prepare(engine, self.subjects, among_others)
         alone = [(point, idle.scenario_of(loaded)) for point, loaded in points] if arguments.slowdown else []
         plans, refused = campaign.possible(
-            campaign.make_plans(points, ready.subjects, self.seeds, engine, report), engine)
+            campaign.make_plans(points, ready.subjects, self.seeds, engine, report), points, engine)
         for name, reason in refused.items():
             print_error(f"{name}: {reason}")
         not_run = {**ready.broken, **refused}

@@ -17,6 +17,7 @@ from typing import Any
 import traffic
 from testbed import PROJECT_DIR, derived
 from testbed.errors import RunFailed, UsageError
+from testbed.fields import FieldError
 from testbed.files import write_json
 from testbed.plan import Plan
 
@@ -116,9 +117,9 @@ class EngineBase(abc.ABC):
         settings = [] if self.capabilities.kernel else [*variant["sysctls"], *variant["parameters"]]
         return f"engine {self.name} cannot set {', '.join(settings)}" if settings else ""
 
-    def cannot(self, plan: Plan) -> str:
-        """Why it cannot carry out a plan though it has its congestion controls, as the plan tells; '' if it can."""
-        return ""
+    def cannot(self, plan: Plan) -> FieldError | None:
+        """What of a plan's scenario it has nothing for, an error of the field that says so; None if it can do it."""
+        return None
 
     def parameters(self, kernel_cca: str) -> dict[str, str]:
         """{parameter: description} of one of its own CCAs."""

@@ -7,7 +7,7 @@ from typing import Any
 from testbed.fidelity import Evidence, Finding
 from topologies import varying, wires
 
-NEEDS = ("kernel",)
+NEEDS = ("counters.json",)
 
 #: standard deviations of the number of random losses; more come by chance once in a million links
 _DEVIATIONS = 5

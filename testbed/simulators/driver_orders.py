@@ -2,13 +2,13 @@
 """What the drivers in simulation/ read: one line of words for each thing, key=value where there is a key."""
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from testbed.errors import RunFailed
 from testbed.plan import Plan
 from testbed.simulators import idle
-from testbed.simulators.workload import Work
+from testbed.simulators.workload import Work, bursts_file
 from topologies import queues
 from traffic.greedy.scenario import SEGMENT_BYTES
 
@@ -32,21 +32,21 @@ def line(what: str, *words: str, **values: Any) -> str:
     return " ".join(found) + "\n"
 
 
-def network(description: Json, sysctls: Mapping[str, Json], kinds: Collection[str], engine: str) -> Iterator[str]:
-    """Nodes, links, routes. sysctls: of each node, as in a kernel; kinds: of queues that there are.
+def network(description: Json, sysctls: Mapping[str, Json]) -> Iterator[str]:
+    """Nodes, links, routes. sysctls: of each node, as in a kernel.
 
     A switch is a node that forwards to hosts of its network, one by one.
     """
     for node in description["nodes"]:
         settings = sysctls[node["name"]]
         yield line("node", node["name"], host=node["role"] == "host", sack=settings["net.ipv4.tcp_sack"],
-                   ecn=settings["net.ipv4.tcp_ecn"], rcvbuf=settings["net.ipv4.tcp_rmem"].split()[-1],
+                   ecn=settings["net.ipv4.tcp_ecn"], rcvbuf=_receive_buffer(settings),
                    sndbuf=settings["net.ipv4.tcp_wmem"].split()[-1], initcwnd=node.get("initcwnd", 10),
                    restart_after_idle=settings["net.ipv4.tcp_slow_start_after_idle"])
     for link in description["links"]:
         yield line("link", link["name"], **{key: link[key] for key in (
             "from", "to", "device", "rate_bps", "delay_us", "loss_percent", "bottleneck")},
-            address=link["address"] or _NO_ADDRESS, **_queue(link, kinds, engine))
+            address=link["address"] or _NO_ADDRESS, **_queue(link))
         for number in link["lose_segments"]:
             yield line("lose", link["name"], sequence=(number - 1) * SEGMENT_BYTES, copies=link["lose_copies"])
     owners = {link["mac"]: link["address"] for link in description["links"]}
@@ -57,11 +57,15 @@ def network(description: Json, sysctls: Mapping[str, Json], kinds: Collection[st
             yield line("route", node["name"], to=f"{owners[mac]}/32", via=owners[mac], device=device)
 
 
-def _queue(link: Json, kinds: Collection[str], engine: str) -> Json:
+def _receive_buffer(settings: Json) -> str:
+    """The largest there is, which autotuning may reach; without that, the one that a socket begins with."""
+    _, usual, largest = str(settings["net.ipv4.tcp_rmem"]).split()
+    return largest if int(settings.get("net.ipv4.tcp_moderate_rcvbuf", 1)) else usual
+
+
+def _queue(link: Json) -> Json:
     """A link's queue and its options, booleans as numbers."""
     kind, options = link["queue"], link["queue_options"]
-    if kind not in kinds:
-        raise RunFailed(f"{link['name']}: engine {engine} has no queue {kind}; there are: {', '.join(kinds)}")
     found = {"queue": kind, **{name: int(value) if isinstance(value, bool) else value
                                for name, value in options.items()}}
     if kind == "red":
@@ -95,7 +99,8 @@ def traffic(work: Work, chosen: Chosen) -> Iterator[str]:
         yield line("bulk", flow=flow["flow"], sender=flow["sender"], receiver=flow["receiver"], src=flow["src"],
                    dst=flow["dst"], sport=flow["sport"] or 0, dport=flow["dport"], start_us=flow["start_us"],
                    stop_us=flow["stop_us"], bytes=flow["bytes"] or 0,
-                   segment_bytes=flow.get("segment_bytes", SEGMENT_BYTES), window=flow.get("window", 0), **chosen(flow))
+                   segment_bytes=flow.get("segment_bytes", SEGMENT_BYTES), window=flow.get("window", 0),
+                   **{"bursts": bursts_file(flow)} if "bursts_us" in flow else {}, **chosen(flow))
     for one in work.datagrams:
         flow = one.flow
         yield line("datagrams", flow=flow["flow"], sender=flow["sender"], receiver=flow["receiver"], dst=flow["dst"],

@@ -10,19 +10,22 @@ import abc
 import hashlib
 import json
 import pathlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import traffic
 from testbed import PROJECT_DIR, orders
 from testbed.engines.base import EngineBase, OnProgress, Report, traffic_context, write_workload
 from testbed.errors import RunFailed
+from testbed.fields import FieldError
 from testbed.files import write_json
 from testbed.plan import Plan
-from testbed.simulators import idle, process, tables, workload
+from testbed.simulators import changing, idle, process, refusals, tables, workload
+from topologies import varying
 
 Json = dict[str, Any]
-_TABLES = ("queue", "edge_queue", "sojourn", "tcp_info", "tcp_probe", "retransmissions")
+_TABLES = ("queue", "edge_queue", "sojourn", "tcp_info", "tcp_probe", "retransmissions", "link_changes",
+           "opportunities")
 
 
 class Module(NamedTuple):
@@ -41,13 +44,17 @@ class SimulatorEngine(EngineBase):
     HOSTS: ClassVar[tuple[str, ...]] = ("ecn", "sack", "slow_start_after_idle", "initcwnd", "sysctls")
     #: kinds of traffic that it can send
     TRAFFIC: ClassVar[tuple[str, ...]] = ("cbr", "flows", "greedy", "on-off", "poisson", "tmix", "tmix-alone")
-    #: of links, what it has nothing for: {key of network.json: how a user calls it}
+    #: of links, what it has nothing for: {key of their section: how a user calls it}
     NO_LINKS: ClassVar[Mapping[str, str]] = {
-        "schedule": "links that change (schedule)", "opportunities": "trace",
         **{name: name for name in ("loss_model", "jitter", "reorder", "policer", "retransmission")},
         "duplicate_percent": "duplicate"}
-    #: sysctls that can be honoured, with the values that are possible; others cannot be set
-    SYSCTLS: ClassVar[Mapping[str, Collection[int]]]
+    #: kinds of queues, and those whose limit can change during a run
+    QUEUES: ClassVar[tuple[str, ...]]
+    LIMITS: ClassVar[tuple[str, ...]] = ("pfifo", "bfifo")
+    #: what of a link can change during a run
+    CHANGES: ClassVar[tuple[str, ...]] = varying.QUANTITIES
+    #: sysctls that can be honoured, with the values that are possible (None: all); others cannot be set
+    SYSCTLS: ClassVar[Mapping[str, Collection[int] | None]]
     #: modules that come with the testbed of which it has the like: {folder: files that decide what that is}
     MODULES: ClassVar[Mapping[str, Sequence[pathlib.Path]]] = {}
 
@@ -59,27 +66,33 @@ class SimulatorEngine(EngineBase):
     def order_text(self, plan: Plan, work: workload.Work, parts: Json) -> str:
         """The orders of a run. parts: what testbed.orders.job_parts says of kernel settings and parameters."""
 
-    def cannot(self, plan: Plan) -> str:
-        for component in plan.scenario["traffic"]:
-            if component["kind"] not in self.TRAFFIC:
-                return (f"{component['name']}: engine {self.name} cannot send traffic of kind "
-                        f"{component['kind']}; it has: {', '.join(self.TRAFFIC)}")
-            if component["kind"] == "on-off" and component.get("transport") == "tcp":
-                return f"{component['name']}: engine {self.name} has no TCP flows that rest"
-        for link in plan.scenario["network"]["links"]:
-            for key, what in self.NO_LINKS.items():
-                if link.get(key):
-                    return f"{link['name']}: engine {self.name} has no {what}"
-        return ""
+    def cannot(self, plan: Plan) -> FieldError | None:
+        return next(self._refusals(plan.scenario), None)
+
+    def _refusals(self, scenario: Json) -> Iterator[FieldError]:
+        """All of a scenario that it has nothing for."""
+        yield from refusals.of_traffic(scenario["traffic"], self.TRAFFIC, self.name)
+        yield from refusals.of_hosts(scenario["hosts"], self.HOSTS, self.name)
+        for name, value in scenario["hosts"]["sysctls"].items():
+            if self._not_possible({name: value}):
+                yield FieldError(f"hosts.sysctls.{name}", self._cannot_set([f"{value}"]))
+        yield from refusals.of_links(scenario["topology"], scenario["network"], self.NO_LINKS, self.QUEUES,
+                                     self.CHANGES, self.LIMITS, self.name)
 
     def refusal(self, variant: Mapping[str, Any]) -> str:
         wrong = self._not_possible(variant["sysctls"])
-        return f"engine {self.name} cannot set {', '.join(wrong)}" if wrong else ""
+        return self._cannot_set(wrong) if wrong else ""
+
+    def _cannot_set(self, wrong: Sequence[str]) -> str:
+        return f"engine {self.name} cannot set {', '.join(wrong)}"
 
     def _not_possible(self, sysctls: Mapping[str, Any]) -> list[str]:
         """Those sysctls whose values cannot be had, as name=value."""
-        return [f"{name}={value}" for name, value in sysctls.items()
-                if not str(value).lstrip("-").isdigit() or int(value) not in self.SYSCTLS.get(name, ())]
+        return [f"{name}={value}" for name, value in sysctls.items() if not self._possible(name, str(value))]
+
+    def _possible(self, sysctl: str, value: str) -> bool:
+        values = self.SYSCTLS.get(sysctl, ())
+        return values is None or value.lstrip("-").isdigit() and int(value) in values
 
     def build_module(self, source: str, report: Report) -> Module:
         """Of some modules that come with the testbed there is something of the kind here."""
@@ -102,16 +115,15 @@ class SimulatorEngine(EngineBase):
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
             on_progress: OnProgress) -> None:
         network, hosts = plan.scenario["network"], plan.scenario["hosts"]
-        if reason := self.cannot(plan):
-            raise RunFailed(reason)
-        workload.refuse_hosts(hosts, self.HOSTS, self.name)
-        wrong = self._not_possible({**hosts["sysctls"], **{name: value for variant in plan.variants
-                                                           for name, value in variant["sysctls"].items()}})
-        if wrong:
-            raise RunFailed(f"engine {self.name} cannot set {', '.join(wrong)}")
+        if problem := self.cannot(plan):
+            raise RunFailed(f"{problem.field}: {problem}")
+        for variant in plan.variants:
+            if reason := self.refusal(variant):
+                raise RunFailed(f"{variant['name']}: {reason}")
         prepared = json.loads((workload_dir / "workload.json").read_text(encoding="utf-8"))
         work = workload.read(prepared, self.name)
-        workload.write_departures(work, workload_dir)
+        workload.write_instants(work, workload_dir)
+        changing.write_opportunities(network, plan.timing["duration_us"], workload_dir)
         parts = orders.job_parts(self, plan.variants, network, hosts, prepared, workload_dir)
         (workload_dir / "orders.txt").write_text(self.order_text(plan, work, parts), encoding="utf-8")
         process.run(f"the {self.name} driver", [*self.command(), "orders.txt"], workload_dir, folder / "log.txt",

@@ -10,12 +10,10 @@ import array
 import dataclasses
 import json
 import pathlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from testbed import fields
 from testbed.errors import RunFailed
-from topologies.end_hosts import HostsSection
 from traffic.datagrams.departures import departures_ns
 from traffic.tmix.plan import MAGIC
 from traffic.tmix.records import ACCEPTOR, INITIATOR, records_name
@@ -72,7 +70,7 @@ class Work:
     """All traffic of a run.
 
     bulk: records of TCP flows that send all they can, or `bytes`; with `segment_bytes` (payload) and `window`
-    (segments) where these are limited.
+    (segments) where these are limited, and `bursts_us` [[from, to], ...] where they send now and then.
     """
     sources: list[Source]
     bulk: list[Json]
@@ -91,12 +89,10 @@ def read(workload: Mapping[str, Any], engine: str) -> Work:
             for end in job["endpoints"]:
                 ends.setdefault(end["plan"], {})[end["role"]] = end
         elif program["module"] in ("traffic.greedy.flows", "traffic.greedy.iperf3"):
-            if any("bursts_us" in order for order in job["send"]):
-                raise RunFailed(f"engine {engine} cannot send the traffic of component {program['component']}: its TCP "
-                                "flows do not rest")
             component = components.get(program["component"], {})
             limits = {name: component[name] for name in ("segment_bytes", "window") if name in component}
-            work.bulk.extend({**flows[order["flow"]], **limits} for order in job["send"])
+            work.bulk.extend({**flows[order["flow"]], **limits,
+                              **{key: order[key] for key in ("bursts_us",) if key in order}} for order in job["send"])
         elif program["module"] == "traffic.datagrams.program":
             work.datagrams.extend(Datagrams(flows[order["flow"]], order) for order in job["send"])
         else:
@@ -114,18 +110,21 @@ def read(workload: Mapping[str, Any], engine: str) -> Work:
     return work
 
 
-def write_departures(work: Work, folder: pathlib.Path) -> None:
-    """The file of each flow of packets whose distances differ, with the instants that its program would keep."""
+def bursts_file(flow: Mapping[str, Any]) -> str:
+    """The file of the times in which a TCP flow that rests now and then sends: from, to in us, 8 bytes each."""
+    return f"flow-{flow['flow']}.bursts"
+
+
+def write_instants(work: Work, folder: pathlib.Path) -> None:
+    """The file of each flow of packets whose distances differ, with the instants that its program would keep; and that
+    of each TCP flow that rests now and then."""
+    for flow in work.bulk:
+        if "bursts_us" in flow:
+            numbers = array.array("q", (us for burst in flow["bursts_us"] for us in burst))
+            (folder / bursts_file(flow)).write_bytes(numbers.tobytes())
     for one in work.datagrams:
         if not one.equal:
             (folder / one.departures).write_bytes(array.array("q", departures_ns(one.order)).tobytes())
-
-
-def refuse_hosts(hosts: Json, possible: Collection[str], engine: str) -> None:
-    """RunFailed if the section `hosts` sets something that is not possible; its defaults are, everywhere."""
-    for name, usual in fields.encode(HostsSection()).items():
-        if name not in possible and hosts.get(name, usual) != usual:
-            raise RunFailed(f"hosts.{fields.plain(name)}: engine {engine} cannot set it; it has: {', '.join(possible)}")
 
 
 def _plan_header(path: pathlib.Path) -> tuple[Json, int]:

@@ -99,7 +99,7 @@ def test_what_it_does_not_have(tmp_path):
     tmix["traffic"]["windows"] = "vector"
     assert "windows: engine ns2 does not limit the receive windows" in failed(tmix, tmp_path)
     for change, message in (({"topology.central.queue": {"kind": "codel"}}, "has no queue codel; there are: pfifo, "),
-                            ({"topology.central.loss": "1 %"}, "engine ns2 loses packets in queues only"),
+                            ({"topology.central.loss": "1 %"}, "engine ns2 has no losses but those of queues"),
                             ({"hosts": {"ecn": 1}}, "hosts.ecn: engine ns2 cannot set it")):
         assert message in failed(small_scenario(**change), tmp_path)
     for name, message in (("bbr", "engine ns2 has no congestion control 'bbr'"),

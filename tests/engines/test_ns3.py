@@ -241,7 +241,7 @@ def test_a_simulator_that_fails(cache, tmp_path, script, message):
 @pytest.mark.parametrize("tree, message", [
     (small_scenario(**{"topology.central.queue": {"kind": "sfq"}}), "engine ns3 has no queue sfq; there are: pfifo, "),
     (small_scenario(hosts={"sysctls": {"net.ipv4.tcp_fack": 1}}),
-     "engine ns3 cannot set net.ipv4.tcp_fack=1"),
+     "hosts.sysctls.net.ipv4.tcp_fack: engine ns3 cannot set 1"),
     (small_scenario(hosts={"jitter": "1 ms"}), "hosts.jitter: engine ns3 cannot set it; it has: ecn, sack, ")])
 def test_what_it_does_not_have(tmp_path, tree, message):
     (tmp_path / "s.yaml").write_text(json.dumps(tree))

@@ -16,14 +16,13 @@ from testbed.engines.base import Capabilities, Problem, Report
 from testbed.errors import EnvironmentProblem
 from testbed.files import sha256_of
 from testbed.plan import Plan
-from testbed.simulators import driver_orders as orders
+from testbed.simulators import changing, driver_orders as orders
 from testbed.simulators.engine import SimulatorEngine
 from testbed.simulators.workload import Work
 
 Json = dict[str, Any]
 _SCRIPTS = PROJECT_DIR / "simulation" / "ns2"
 _PROGRAM = "/usr/bin/ns"
-_QUEUES = ("pfifo", "bfifo", "red")
 
 #: two-way agents (below Agent/TCP) by the kernel's name and whether SACK is on
 _TWO_WAY = {("reno", 1): "FullTcp/Sack", ("reno", 0): "FullTcp/Newreno", ("reno_classic", 0): "FullTcp",
@@ -39,10 +38,16 @@ class Engine(SimulatorEngine):
     """Runs the script in Debian's ns-2."""
     capabilities = Capabilities(clock="simulated", kernel=False, modules=False, probes=("queue", "sojourn", "tcp_info"))
     SYSCTLS = {"net.ipv4.tcp_sack": (0, 1), "net.ipv4.tcp_ecn": (0,), "net.ipv4.tcp_slow_start_after_idle": (0, 1),
+               # buffers are of their largest size from the beginning
+               "net.ipv4.tcp_rmem": None, "net.ipv4.tcp_wmem": None,
                # what ns-2 does not have is off
                "net.ipv4.tcp_dsack": (0,), "net.ipv4.tcp_frto": (0,), "net.ipv4.tcp_early_retrans": (0,),
-               "net.ipv4.tcp_recovery": (0,)}
+               "net.ipv4.tcp_recovery": (0,), "net.ipv4.tcp_moderate_rcvbuf": (0,)}
     MODULES = {name: (_SCRIPTS / "replay.tcl",) for name in ("tcp_tahoe", "tcp_reno_classic")}
+    QUEUES = ("pfifo", "bfifo", "red")
+    CHANGES = ("rate_bps", "delay_us", "limit")
+    NO_LINKS = {**SimulatorEngine.NO_LINKS, "trace": "trace", "opportunities": "trace",
+                **{name: "losses but those of queues" for name in ("loss_percent", "lose_segments")}}
     HOSTS = tuple(name for name in SimulatorEngine.HOSTS if name != "ecn")
 
     def problems(self) -> list[Problem]:
@@ -76,15 +81,6 @@ class Engine(SimulatorEngine):
         # ns-2 must not outlive who started it
         return ["setpriv", "--pdeathsig", "KILL", _PROGRAM, str(_SCRIPTS / "driver.tcl")]
 
-    def cannot(self, plan: Plan) -> str:
-        if reason := super().cannot(plan):
-            return reason
-        lossy = [link["name"] for link in plan.scenario["network"]["links"]
-                 if link["loss_percent"] or link["lose_segments"]]
-        if lossy:
-            return f"{lossy[0]}: engine ns2 loses packets in queues only"
-        return ""
-
     def order_text(self, plan: Plan, work: Work, parts: Json) -> str:
         network = plan.scenario["network"]
         sack = {name: int(settings["net.ipv4.tcp_sack"]) for name, settings in parts["sysctls"].items()}
@@ -95,5 +91,5 @@ class Engine(SimulatorEngine):
             return {"cca": flow["cca"], "agent": kind or f"Linux:{flow['cca']}"}
 
         return "".join([orders.line("run", seed=plan.seed % (2**31 - 2) + 1, duration_us=plan.timing["duration_us"]),
-                        *orders.network(network, parts["sysctls"], _QUEUES, self.name),
+                        *orders.network(network, parts["sysctls"]), *changing.changes(network),
                         *orders.measurements(network), *orders.traffic(work, chosen), *orders.probes(plan)])

@@ -30,6 +30,7 @@ class Engine(SimulatorEngine):
     capabilities = Capabilities(clock="simulated", kernel=False, modules=False,
                                 probes=("queue", "sojourn", "tcp_info", "tcp_probe"))
     SYSCTLS = ccas.SYSCTLS
+    QUEUES = ("pfifo", "bfifo", "red", "codel", "fq_codel", "pie")
     MODULES = {"tcp_libra": (build.SOURCES / "libra.h", PROJECT_DIR / "kernel-modules" / "tcp_libra" / "libra_math.h")}
 
     OPTIONS = ("ns3",)

@@ -96,11 +96,13 @@ SOCKET: dict[str, tuple[int, str]] = {
 }
 
 #: sysctls that can be honoured, with the values that are possible; others cannot be set
-SYSCTLS: dict[str, tuple[int, ...]] = {
+SYSCTLS: dict[str, tuple[int, ...] | None] = {
     "net.ipv4.tcp_sack": (0, 1), "net.ipv4.tcp_slow_start_after_idle": (0, 1), "net.ipv4.tcp_ecn": (0, 1, 2),
+    # buffers are of their largest size from the beginning
+    "net.ipv4.tcp_rmem": None, "net.ipv4.tcp_wmem": None,
     # what ns-3 does not have is off
     "net.ipv4.tcp_dsack": (0,), "net.ipv4.tcp_frto": (0,), "net.ipv4.tcp_early_retrans": (0,),
-    "net.ipv4.tcp_recovery": (0,),
+    "net.ipv4.tcp_recovery": (0,), "net.ipv4.tcp_moderate_rcvbuf": (0,),
 }
 
 

@@ -7,13 +7,12 @@ from typing import Any
 
 from testbed.engines.ns3 import ccas
 from testbed.plan import Plan
-from testbed.simulators import driver_orders as orders
+from testbed.simulators import changing, driver_orders as orders
 from testbed.simulators.workload import Work
 
 Json = dict[str, Any]
 #: ns-3's generator takes a seed of 32 bits and a number of its stream
 _SEEDS = 2**31
-_QUEUES = ("pfifo", "bfifo", "red", "codel", "fq_codel", "pie")
 
 
 def text(plan: Plan, work: Work, parts: Json, version: tuple[int, int]) -> str:
@@ -25,8 +24,9 @@ def text(plan: Plan, work: Work, parts: Json, version: tuple[int, int]) -> str:
     return "".join([
         orders.line("run", seed=plan.seed % _SEEDS + 1, stream=plan.seed // _SEEDS + 1,
                     duration_us=plan.timing["duration_us"]),
-        *_ccas(plan, parts, version), *orders.network(network, parts["sysctls"], _QUEUES, "ns3"),
-        *orders.measurements(network), *orders.traffic(work, lambda flow: {"cca": flow["cca"]}), *orders.probes(plan)])
+        *_ccas(plan, parts, version), *orders.network(network, parts["sysctls"]),
+        *changing.changes(network), *changing.traces(network), *orders.measurements(network),
+        *orders.traffic(work, lambda flow: {"cca": flow["cca"]}), *orders.probes(plan)])
 
 
 def _ccas(plan: Plan, parts: Json, version: tuple[int, int]) -> Iterator[str]:

@@ -4,7 +4,6 @@ import array
 import json
 import os
 import sys
-import types
 
 import pandas as pd
 import pytest
@@ -12,8 +11,7 @@ import pytest
 from testbed import engines, raw_tables
 from testbed.engines.ns3 import ccas
 from testbed.errors import RunFailed, UsageError
-from testbed.simulators import driver_orders, idle, process, tables, workload
-from testbed.simulators.engine import SimulatorEngine
+from testbed.simulators import changing, driver_orders, idle, process, tables, workload
 
 
 def test_parameters_become_attributes():
@@ -132,34 +130,48 @@ def test_instants_of_packets_are_those_of_the_programs(tmp_path):
               "stop_us": 9} for number in (1, 2)]
     work = workload.read({"flows": flows, "programs": [{"module": "traffic.datagrams.program", "component": "c",
                                                         "arguments": [str(tmp_path / "job.json")]}]}, "toy")
-    workload.write_departures(work, tmp_path)
+    workload.write_instants(work, tmp_path)
     assert [path.name for path in tmp_path.glob("*.departures")] == ["flow-2.departures"]
     assert array.array("q", (tmp_path / "flow-2.departures").read_bytes()).tolist() == [1000, 2000, 6000, 7000]
     first, second = driver_orders.traffic(work, lambda flow: {})
     assert "gap_ns=1000" in first and "departures=flow-2.departures" in second and "gap_ns" not in second
 
 
-def test_tcp_flows_that_rest_are_refused(tmp_path):
-    (tmp_path / "job.json").write_text(json.dumps({"send": [{"flow": 1, "bursts_us": [[0, 1]]}], "receive": []}))
-    with pytest.raises(RunFailed, match="engine toy cannot send the traffic of component c: its TCP flows do not rest"):
-        workload.read({"flows": [{"flow": 1}], "programs": [{"module": "traffic.greedy.flows", "component": "c",
-                                                             "arguments": [str(tmp_path / "job.json")]}]}, "toy")
+def test_times_of_a_tcp_flow_that_rests(tmp_path):
+    """Its bursts reach the driver as a file of from, to; a flow that never rests has none."""
+    (tmp_path / "job.json").write_text(json.dumps({
+        "send": [{"flow": 1, "bursts_us": [[0, 5], [7, 9]]}, {"flow": 2}], "receive": []}))
+    flows = [{"flow": number, "sender": "a", "receiver": "b", "src": "10.0.0.1", "dst": "10.0.0.2", "sport": None,
+              "dport": 7, "start_us": 0, "stop_us": 9, "bytes": None} for number in (1, 2)]
+    work = workload.read({"flows": flows, "programs": [{"module": "traffic.greedy.flows", "component": "c",
+                                                        "arguments": [str(tmp_path / "job.json")]}]}, "toy")
+    workload.write_instants(work, tmp_path)
+    assert array.array("q", (tmp_path / "flow-1.bursts").read_bytes()).tolist() == [0, 5, 7, 9]
+    first, second = driver_orders.traffic(work, lambda flow: {})
+    assert "bursts=flow-1.bursts" in first and "bursts" not in second and not (tmp_path / "flow-2.bursts").exists()
 
 
-@pytest.mark.parametrize("component, words", [
-    ({"name": "x", "kind": "video"}, "x: engine toy cannot send traffic of kind video; it has: cbr, flows, greedy, "),
-    ({"name": "x", "kind": "on-off", "transport": "tcp"}, "x: engine toy has no TCP flows that rest"),
-    ({"name": "x", "kind": "on-off", "transport": "udp"}, ""), ({"name": "x", "kind": "greedy"}, "")])
-def test_traffic_that_is_not_known_is_refused_before_the_run(component, words):
-    toy = types.SimpleNamespace(name="toy", TRAFFIC=SimulatorEngine.TRAFFIC, NO_LINKS=SimulatorEngine.NO_LINKS)
-    plan = types.SimpleNamespace(scenario={"traffic": [component], "network": {"links": []}})
-    assert SimulatorEngine.cannot(toy, plan).startswith(words)
-    assert bool(words) == bool(SimulatorEngine.cannot(toy, plan))
+LINK = {"name": "a_b", "rate_bps": 10_000_000, "delay_us": 5000, "loss_percent": 0.0, "limit_packets": 20,
+        "schedule": [{"at_us": 1_000_000, "rate_bps": 5_000_000}, {"at_us": 2_000_000, "limit": 7, "up": False}]}
 
 
-@pytest.mark.parametrize("key, what", SimulatorEngine.NO_LINKS.items())
-def test_links_that_are_not_known_are_refused_before_the_run(key, what):
-    toy = types.SimpleNamespace(name="toy", TRAFFIC=(), NO_LINKS=SimulatorEngine.NO_LINKS)
-    link = {"name": "left_to_right", key: [{"at_us": 1, "up": False}]}
-    plan = types.SimpleNamespace(scenario={"traffic": [], "network": {"links": [{"name": "plain"}, link]}})
-    assert SimulatorEngine.cannot(toy, plan) == f"left_to_right: engine toy has no {what}"
+def test_a_change_says_all_that_is_so_of_a_link():
+    one, two = changing.changes({"links": [{"name": "plain", "rate_bps": 1}, LINK]})
+    assert one == ("change a_b at_us=1000000 limit_changes=0 rate_bps=5000000 delay_us=5000 loss_percent=0.0 limit=20 "
+                   "up=1\n")
+    assert two.split()[2:] == ["at_us=2000000", "limit_changes=1", "rate_bps=5000000", "delay_us=5000",
+                               "loss_percent=0.0", "limit=7", "up=0"]
+
+
+def test_opportunities_of_a_trace_begin_anew(tmp_path):
+    network = {"links": [{"name": "a_b", "opportunities": {"times": [[1000, 2], [3000, 1]], "period_us": 3000}}]}
+    changing.write_opportunities(network, 7000, tmp_path)
+    assert list(changing.traces(network)) == ["trace a_b opportunities=a_b.opportunities\n"]
+    assert array.array("q", (tmp_path / "a_b.opportunities").read_bytes()).tolist() == [
+        1000, 2, 3000, 1, 4000, 2, 6000, 1]
+
+
+@pytest.mark.parametrize("moderate, bytes_", [(1, "6000"), (0, "500")])
+def test_the_receive_buffer_without_autotuning_is_the_one_it_begins_with(moderate, bytes_):
+    settings = {"net.ipv4.tcp_rmem": "400 500 6000", "net.ipv4.tcp_moderate_rcvbuf": moderate}
+    assert driver_orders._receive_buffer(settings) == bytes_

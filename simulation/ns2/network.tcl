@@ -24,9 +24,12 @@ proc build_network {orders} {
         set monitor [$ns monitor-queue $from $to [open /dev/null w]]
         set delays [new Samples]
         $monitor set-delay-samples $delays
-        dict set link_of $name [dict create order $order queue $queue wire [[$ns link $from $to] link] monitor $monitor \
-            delays $delays]
+        dict set link_of $name [dict create order $order queue $queue wire [[$ns link $from $to] link] \
+            delay [[$ns link $from $to] link] monitor $monitor delays $delays]
         lappend links $name
+        if {[lsearch -glob [orders_of $orders change] "change $name *"] >= 0} {
+            delay_apart $order
+        }
     }
 }
 

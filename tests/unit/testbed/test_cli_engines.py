@@ -10,6 +10,7 @@ from testbed import campaign, cli, engines
 from testbed.cli import _comparison
 from testbed.engines.base import Capabilities, Problem
 from testbed.errors import RunFailed
+from testbed.fields import FieldError
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
 from simple_plans import QuickEngine  # noqa: E402 isort:skip
@@ -44,7 +45,7 @@ class Fake(QuickEngine):
         return {}
 
     def cannot(self, plan):
-        return f"{plan.subject} goes one way here" if plan.subject in self.lacks else ""
+        return FieldError("traffic.kind", f"{plan.subject} goes one way here") if plan.subject in self.lacks else None
 
 
 class Kernel(Fake):
@@ -118,7 +119,7 @@ def test_what_an_engine_lacks_is_told_and_left_out(run, monkeypatch, capsys):
     assert run.plans == [("uml", ["reno-seed1", "cubic-seed1"]), ("ns3", ["reno-seed1"]), ("ns2", ["reno-seed1"])]
     assert run.compared == ["small-kernel6.1", "small-ns3", "small-ns2"]
     said = capsys.readouterr().err
-    for words in ("engine ns3 has no probe tcp_probe", "cubic: cubic goes one way here",
+    for words in ("engine ns3 has no probe tcp_probe", "small.yaml:4: traffic.kind: cubic goes one way here",
                   "engine ns2 has no congestion control 'cubic'; it has: reno"):
         assert words in said
     assert listed(run, "small-kernel6.1")["command"][-4:] == ["--kernel", "6.1", "--probe", "tcp_probe"]

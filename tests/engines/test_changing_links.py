@@ -161,7 +161,8 @@ def test_a_trace_lets_packets_go_at_its_instants(run_in):
 @pytest.mark.parametrize("engine, cca", [("ns3", "reno"), ("ns2", "reno"), ("ns2", "cubic")])
 def test_a_tcp_flow_rests(run_in, engine, cca):
     """It fills the link for a second, sends what it has written ahead (128 kB), and is silent until the next burst."""
-    run = run_in(engine, narrow({"kind": "on-off", "transport": "tcp", "on": "1 s", "off": "1 s", "paths": ["n2->n1"]}), cca=cca)
+    traffic = {"kind": "on-off", "transport": "tcp", "on": "1 s", "off": "1 s", "paths": ["n2->n1"]}
+    run = run_in(engine, narrow(traffic), cca=cca)
     verdict = run.json("verdict.json")
     assert verdict["verdict"] == "valid", verdict["reasons"]
     sent = run.table("queue").query("link == 'right_to_left'").set_index("t_us")["sent_bytes"]
@@ -174,6 +175,7 @@ def test_a_tcp_flow_rests(run_in, engine, cca):
 
 @pytest.mark.parametrize("engine, cca", [("ns3", "cubic"), ("ns2", "cubic"), ("ns2", "reno")])
 def test_a_greedy_flow_stops(run_in, engine, cca):
-    run = run_in(engine, narrow({"kind": "greedy", "tool": "sockets", "paths": ["n2->n1"], "stop": "2 s"}), cca=cca)
+    traffic = {"kind": "greedy", "tool": "sockets", "paths": ["n2->n1"], "stop": "2 s"}
+    run = run_in(engine, narrow(traffic), cca=cca)
     sent = run.table("queue").query("link == 'right_to_left'").set_index("t_us")["sent_bytes"]
     assert sent[2_000_000] > 0.8 * 2 * 10e6 / 8 and sent[4_000_000] == sent[2_500_000]

@@ -116,7 +116,7 @@ def _left(study: Study, words: list[str], jobs: int | None) -> Left:
     for engine in engines.load_several(",".join(study.engines), {}):
         ready = _runs.prepare(engine, asked.subjects, lenient=True)
         plans, _ = campaign.possible(campaign.make_plans(
-            asked.points, ready.subjects, asked.seeds, engine, _shared.reporter()), engine)
+            asked.points, ready.subjects, asked.seeds, engine, _shared.reporter()), asked.points, engine)
         there = [record for plan in plans if (record := store.finished(plan.id))]
         each_s = sum(float(record["wall_s"]) for record in there) / len(there) if there else study.engines[engine.name]
         missing = len(plans) - len(there)

@@ -20,6 +20,7 @@ import traffic
 from testbed import PROJECT_DIR, bundle, orders, probes, raw_tables, terminal
 from testbed.engines.base import EngineBase, OnProgress, traffic_context, write_workload
 from testbed.errors import UsageError
+from testbed.fields import FieldError
 from testbed.files import write_json
 from testbed.plan import Plan
 from testbed.raw_files import write_table
@@ -32,6 +33,9 @@ _PLAIN = ("network.json", "checks.json", "counters.json", "snmp.json")
 
 #: what not every kernel has: {feature: (what a scenario asks for, the first version of Linux that has it)}
 FEATURES = {"accecn": ("hosts.ecn: 3 (AccECN)", (6, 18)), "dualpi2": ("a queue of kind dualpi2", (6, 17))}
+
+#: which part of a scenario asks for it
+_FIELDS = {"accecn": "hosts.ecn", "dualpi2": "topology"}
 
 
 def features_needed(scenario: Mapping[str, Any]) -> list[str]:
@@ -55,8 +59,9 @@ class KernelEngine(EngineBase):
         outside = [hashlib.sha256((PROJECT_DIR / name).read_bytes()).hexdigest() for name in self.DECISIVE]
         return hashlib.sha256("\n".join([bundle.digest(), *outside]).encode()).hexdigest()
 
-    def cannot(self, plan: Plan) -> str:
-        return super().cannot(plan) or self._lacks(plan.scenario)
+    def cannot(self, plan: Plan) -> FieldError | None:
+        return next((FieldError(_FIELDS[feature], self._lacks(plan.scenario))
+                     for feature in features_needed(plan.scenario) if not self.has(feature)), None)
 
     def has(self, feature: str) -> bool:
         """Whether the kernel has one of FEATURES: by its version, where nothing better is known."""

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What not every kernel has is asked for before a run, with one line that names the kernel and what has it."""
+import types
+
 import pytest
 
 from testbed import engines
@@ -36,3 +38,13 @@ def test_the_refusal_names_the_kernel_and_what_has_it(monkeypatch):
     assert engine._lacks(scenario(queue="dualpi2")) == (
         "a queue of kind dualpi2 is not in this kernel, 6.12.117-testbed: Linux has it from 6.17 on, such as "
         "--kernel newest")
+
+
+def test_the_refusal_is_of_the_field_that_asks_for_it(monkeypatch):
+    """So that a user is told file and line."""
+    engine = engines.load("uml")
+    monkeypatch.setattr(engine, "kernel_release", lambda: "6.12.117-testbed")
+    for asked, field in ((scenario(ecn=3), "hosts.ecn"), (scenario(queue="dualpi2"), "topology")):
+        problem = engine.cannot(types.SimpleNamespace(scenario=asked))
+        assert problem.field == field and str(problem) == engine._lacks(asked)
+    assert engine.cannot(types.SimpleNamespace(scenario=scenario())) is None

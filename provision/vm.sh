@@ -42,5 +42,5 @@ for headers in /lib/modules/*/build; do
     esac
 done
 
-[ -e /etc/tcp-testbed-vm ] || echo "run_all.sh uses engine host here" > /etc/tcp-testbed-vm
+[ -e /etc/tcp-testbed-vm ] || echo "engine: host" > /etc/tcp-testbed-vm     # run_all.sh looks for it
 say "ready: $(dkms status -m "$name" -v "$version" | tr '\n' ' ')"

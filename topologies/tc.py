@@ -61,13 +61,15 @@ _FLAGS = {"ecn": "noecn", "harddrop": "", "adaptive": ""}
 
 
 def burst_bytes(link: dict[str, Any], timer_period_us: int) -> int:
-    """Bucket depth: one frame in virtual time; what one timer period lets through in real time.
+    """Bucket depth: one frame in virtual time; on a wall clock also what the link sends while a timer is late.
+
+    A bucket of a frame alone would lose its rate to every timer that is late: it is full when the next frame is due.
 
     Above 1 Gbit/s, the tokens of the two microseconds that a timer may be late in virtual time, too, where
     the kernel's own looks at the clock take time.
     """
     fast = 1514 + int(link["rate_bps"] * 2 / 8e6) if link["rate_bps"] > 10**9 else 0
-    return max(_MIN_BURST_BYTES, fast, int(link["rate_bps"] * timer_period_us / 8e6))
+    return max(_MIN_BURST_BYTES + int(link["rate_bps"] * timer_period_us / 8e6), fast)
 
 
 def wire_limit_packets(link: dict[str, Any]) -> int:

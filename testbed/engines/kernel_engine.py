@@ -50,6 +50,8 @@ class KernelEngine(EngineBase):
 
     #: how late timers may fire, for the depth of token buckets (0 where they are exact)
     timer_period_us = 4000
+    #: whether CPUs have to be kept from idling (testbed/guest/awake.py)
+    never_idle = False
     #: probes that all its runs have, whatever the scenario says: {name: settings}
     OWN_PROBES: dict[str, dict[str, Any]] = {}
     #: files outside of the guest that decide what its runs are told
@@ -87,12 +89,12 @@ class KernelEngine(EngineBase):
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
             on_progress: OnProgress) -> None:
         workload = json.loads((workload_dir / "workload.json").read_text(encoding="utf-8"))
-        scenario, wanted = plan.scenario, {**self.OWN_PROBES, **_of_queues(plan), **plan.scenario["probes"]}
+        scenario, wanted = plan.scenario, {**_of_queues(plan), **plan.scenario["probes"], **self.OWN_PROBES}
         write_json(workload_dir / "job.json", {
             "network": scenario["network"], "probes": wanted, "programs": workload["programs"],
             "seed": plan.seed, "duration_us": plan.timing["duration_us"],
             "measure_from_us": plan.timing["prefill_us"] + plan.timing["warmup_us"],
-            "timer_period_us": self.timer_period_us,
+            "timer_period_us": self.timer_period_us, "never_idle": self.never_idle,
             "probe_modules": [orders.put_module(file, workload_dir) for file in self.probe_modules(list(wanted))],
             **orders.job_parts(self, plan.variants, scenario["network"], scenario["hosts"], workload, workload_dir)})
         on_progress("start", 0)

@@ -16,7 +16,7 @@ _SECOND_US = 10**6
 _ALL_BUSY, _KERNEL_BUSY = 95.0, 90.0
 #: percent (suspect, invalid): of the seconds, of the time, of the samples, of the time
 _SATURATED, _STOLEN, _WAITING = (0.0, 5.0), (1.0, 5.0), (25.0, 100.0)
-_LATE, _LATE_US = (1.0, 5.0), 5000
+_LATE, _LATE_US, _LATE_SHARE = (1.0, 5.0), 5000, 0.1
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -33,10 +33,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         f"{name} {whole[name][cpu]:.0f} %" for name in ("user", *_KERNEL)) + ")"
     full = (seconds["busy"].groupby(level="second").min() >= _ALL_BUSY) \
         | (seconds[_KERNEL].sum(axis=1).groupby(level="second").max() >= _KERNEL_BUSY)
-    saturated, late = 100 * float(full.mean()), _late_percent(evidence)
+    late_us = _late_us(evidence)
+    saturated, late = 100 * float(full.mean()), _late_percent(evidence, late_us)
     yield Finding(_level(saturated, _SATURATED), f"no CPU time was left in {saturated:.0f} % of the seconds: {words}")
     yield Finding(_level(late, _LATE),
-                  f"{late:.1f} % of the samples were more than {_LATE_US // 1000} ms late: {words}")
+                  f"{late:.1f} % of the samples were more than {late_us / 1000:g} ms late: {words}")
     yield Finding(_level(whole["steal"].max(), _STOLEN), f"CPU {whole['steal'].idxmax()} was taken away by other "
                                                          f"machines for {whole['steal'].max():.1f} % of the time")
     waiting = whole["waiting"].dropna()
@@ -70,14 +71,24 @@ def _percent(spent: Any) -> Any:
     return shares.assign(busy=100 - shares["idle"], waiting=100 * spent["run_delay_us"] / spent["t_us"])
 
 
-def _late_percent(evidence: Evidence) -> float:
-    """Of the readings of the queues, which are due at multiples of their interval."""
-    interval_us = (evidence.scenario["probes"].get("queue") or {}).get("interval_us")
+def _interval_us(evidence: Evidence) -> int:
+    """Between readings of the queues, which are due at multiples of it; 0 without such readings."""
+    return (evidence.scenario["probes"].get("queue") or {}).get("interval_us") or 0
+
+
+def _late_us(evidence: Evidence) -> float:
+    """From when on a reading of the queues is late: it says what was at another time than it should."""
+    return max(_LATE_US, _LATE_SHARE * _interval_us(evidence))
+
+
+def _late_percent(evidence: Evidence, late_us: float) -> float:
+    """Of the readings of the queues."""
+    interval_us = _interval_us(evidence)
     table = evidence.table("queue", usecols=["t_us"])
     if not interval_us or table is None or table.empty:
         return 0.0
     taken_us = table["t_us"].drop_duplicates().to_numpy()
     due_us = interval_us * np.arange(len(taken_us))
     from_us, to_us = measured_us(evidence)
-    late = (taken_us - due_us > _LATE_US)[(due_us >= from_us) & (due_us < to_us)]
+    late = (taken_us - due_us > late_us)[(due_us >= from_us) & (due_us < to_us)]
     return 100 * float(late.mean()) if late.size else 0.0

@@ -8,6 +8,8 @@ from testbed.fidelity import Evidence, Finding
 _LATE_US = {"virtual": 1000.0, "real": 5000.0}
 #: of the sampling interval, where that is shorter
 _LATE_SHARE = {"virtual": 0.1, "real": 0.5}
+#: a wall clock's, where that is longer: where readings are far apart, one that is a little late says the same
+_LATE_SHARE_REAL = 0.1
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -83,4 +85,5 @@ def _times(evidence: Evidence) -> Iterator[Finding]:
 
 def _late_us(evidence: Evidence, interval_us: int) -> float:
     """How late a sample may be."""
-    return min(_LATE_US[evidence.clock], _LATE_SHARE[evidence.clock] * interval_us)
+    late_us = min(_LATE_US[evidence.clock], _LATE_SHARE[evidence.clock] * interval_us)
+    return max(late_us, _LATE_SHARE_REAL * interval_us) if evidence.clock == "real" else late_us

@@ -9,11 +9,13 @@ from typing import Any
 
 from testbed import probes
 from testbed.guest import checks, congestion_controls, counters, sampler, tuning
+from testbed.guest.awake import awake
 from testbed.guest.link_changes import LinkChanges
 from testbed.guest.programs import Programs
 from testbed.guest.settings import MachineSettings
 from testbed.guest.snmp import Snmp
 from testbed.guest.traced_links import TracedLinks
+from testbed.guest.urgent import urgent
 from topologies.network import Network
 
 _PR_SET_TIMERSLACK = 29
@@ -38,7 +40,7 @@ class Output:
 
 def run(job: dict[str, Any], work_dir: str) -> None:
     """Carry out `job` (what testbed/engines/kernel_engine.py writes) and leave binary and JSON files in `work_dir`."""
-    with MachineSettings() as machine:
+    with MachineSettings() as machine, awake(job["never_idle"]):
         _run(job, work_dir, machine)
 
 
@@ -84,8 +86,9 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
                 output.json("progress.json", {"phase": "traffic", "t_us": t_us})
                 programs.check()
 
-            lateness_us = sampler.run([*samplers.values(), snmp, changes, traces], t0_ns, job["duration_us"],
-                                      every_second)
+            with urgent(job["timer_period_us"] > 0):
+                lateness_us = sampler.run([*samplers.values(), snmp, changes, traces], t0_ns, job["duration_us"],
+                                          every_second)
             phase("finish")
             at_end = counters.read_all(network)
             changes.release()

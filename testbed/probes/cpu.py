@@ -11,6 +11,7 @@ from array import array
 from typing import Any
 
 from testbed import fields
+from testbed.guest import awake
 
 Json = dict[str, Any]
 
@@ -44,7 +45,7 @@ class Sampler:
     def sample(self, t_us: int) -> None:
         """Note what the CPUs have done since the first sample."""
         rows = array("q")
-        for cpu, values in _read().items():
+        for cpu, values in _read(awake.pids()).items():
             before = self._start.setdefault(cpu, values)
             rows.extend([t_us, cpu, *(value if value == _UNKNOWN else value - start
                                       for value, start in zip(values, before))])
@@ -57,28 +58,40 @@ class Sampler:
                 "governors": sorted({pathlib.Path(path).read_text().strip() for path in paths})}
 
 
-def _read() -> dict[int, list[int]]:
-    """{CPU: [user, system, irq, softirq, steal, idle in us, dropped, squeezed, run delay in us]} since boot."""
+def _read(loops: dict[int, int]) -> dict[int, list[int]]:
+    """{CPU: [user, system, irq, softirq, steal, idle in us, dropped, squeezed, run delay in us]} since boot.
+
+    loops: {CPU: process that keeps it from idling}. What they compute, and wait, is idle time.
+    """
     with open("/proc/stat", encoding="ascii") as f:
-        found = stat(f.read())
+        found = stat(f.read(), nice_is_idle=bool(loops))
     with open("/proc/thread-self/net/softnet_stat", encoding="ascii") as f:
         backlogs = softnet(f.read())
     try:
         with open("/proc/schedstat", encoding="ascii") as f:
             delays = schedstat(f.read())
+        for cpu, pid in loops.items():
+            delays[cpu] -= _waited_us(pid)
     except FileNotFoundError:
         delays = {}
     return {cpu: [*times, *backlogs.get(cpu, (0, 0)), delays.get(cpu, _UNKNOWN)] for cpu, times in found.items()}
 
 
-def stat(text: str) -> dict[int, list[int]]:
-    """{CPU: [user, system, irq, softirq, steal, idle] in us} of /proc/stat; user with nice, idle with iowait."""
+def _waited_us(pid: int) -> int:
+    """How long a process has waited for a CPU."""
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as f:
+        return int(f.read().split()[1]) // 1000
+
+
+def stat(text: str, nice_is_idle: bool = False) -> dict[int, list[int]]:
+    """{CPU: [user, system, irq, softirq, steal, idle] in us} of /proc/stat; user or idle with nice, idle with iowait."""
     found = {}
     for line in text.splitlines():
         name, *words = line.split()
         if name.startswith("cpu") and name != "cpu":
             user, nice, system, idle, iowait, irq, softirq, steal = (int(word) * _TICK_US for word in words[:8])
-            found[int(name[3:])] = [user + nice, system, irq, softirq, steal, idle + iowait]
+            users, idles = (user, idle + nice) if nice_is_idle else (user + nice, idle)
+            found[int(name[3:])] = [users, system, irq, softirq, steal, idles + iowait]
     return found
 
 

@@ -26,6 +26,7 @@ from testbed.engines.host import modules, needs, timers
 from testbed.engines.host.journal import PATIENCE_S, Busy, Journal
 from testbed.engines.kernel_engine import KernelEngine, read_progress, read_status
 from testbed.errors import RunFailed
+from testbed.guest.awake import awake, wanted
 from testbed.guest.session import READY
 from testbed.guest.tuning import machine_sysctls
 
@@ -54,9 +55,14 @@ class Engine(KernelEngine):
         self._cpus = os.sched_getaffinity(0)
 
     @functools.cached_property
+    def never_idle(self) -> bool:                           # type: ignore[override]
+        return wanted()
+
+    @functools.cached_property
     def timer_lateness_us(self) -> list[int]:
         """Of the timers of this kernel, measured."""
-        return timers.lateness_us()
+        with awake(self.never_idle):
+            return timers.lateness_us()
 
     @property
     def timer_period_us(self) -> int:                       # type: ignore[override]
@@ -95,7 +101,7 @@ class Engine(KernelEngine):
         late = self.timer_lateness_us
         return {"kernel_release": self.kernel_release(), "kernel_spec": None, "kernel_key": self.kernel_key(),
                 "kernel_version": os.uname().version, "cpus_used": len(self._cpus),
-                "timer_period_us": self.timer_period_us,
+                "clock_counts_instructions": self.never_idle, "timer_period_us": self.timer_period_us,
                 "timer_lateness_us": {"median": late[len(late) // 2], "most": late[-1], "timers": len(late)}}
 
     def congestion_controls(self) -> Sequence[str]:

@@ -39,9 +39,10 @@ CHECKS = [
     Bad("cpu", "busy with packets", cpus(softirq_us=600_000, system_us=350_000), "invalid",
         r"no CPU time was left in 100 % of the seconds: CPU 1 was 95 % busy \(user 0 %, system 35 %, irq 0 %, "
         r"softirq 60 %, steal 0 %\)", REAL),
-    Bad("cpu", "samples late", late(5001, 10), "invalid",
-        "of the samples were more than 5 ms late: CPU 1 was 60 % busy", REAL),
-    Bad("cpu", "a few samples late", late(5001, 25), "suspect", "of the samples were more than 5 ms late", REAL),
+    Bad("cpu", "samples late", late(100_001, 10), "invalid",
+        "of the samples were more than 100 ms late: CPU 1 was 60 % busy", REAL),
+    Bad("cpu", "a few samples late", late(100_001, 25), "suspect", "of the samples were more than 100 ms late",
+        REAL),
     Bad("cpu", "taken away", cpus(steal_us=51_000), "invalid", "CPU 1 was taken away by other machines for 5.1 %",
         REAL),
     Bad("cpu", "taken away a little", cpus(steal_us=11_000), "suspect", "CPU 1 was taken away .* for 1.1 %", REAL),

@@ -41,7 +41,7 @@ def test_run_delays_are_microseconds():
 def test_counters_begin_at_zero_and_what_is_not_known_stays_empty(tmp_path, monkeypatch):
     readings = iter([{0: [100, 0, 0, 0, 0, 900, 5, 7, cpu._UNKNOWN]},
                      {0: [150, 1, 2, 3, 4, 990, 6, 9, cpu._UNKNOWN], 1: [7, 7, 7, 7, 7, 7, 7, 7, 70]}])
-    monkeypatch.setattr(cpu, "_read", lambda: next(readings))
+    monkeypatch.setattr(cpu, "_read", lambda loops: next(readings))
     sampler = cpu.Sampler({}, types.SimpleNamespace(timer_period_us=57), {}, str(tmp_path))
     sampler.open()
     sampler.sample(3)
@@ -57,5 +57,9 @@ def test_counters_begin_at_zero_and_what_is_not_known_stays_empty(tmp_path, monk
 
 
 def test_this_machines_files_are_read():
-    found = cpu._read()
+    found = cpu._read({})
     assert found and all(len(values) == 9 and sum(values[:6]) > 0 for values in found.values())
+
+
+def test_what_keeps_a_cpu_from_idling_is_no_work():
+    assert cpu.stat(STAT, nice_is_idle=True)[0] == [100_000, 200_000, 30_000, 40_000, 50_000, 530_000]

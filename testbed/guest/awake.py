@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """CPUs that never idle, for machines whose clock counts instructions (QEMU's -icount; docs/vagrant.md).
 
-While such a machine idles, its clock follows the host's, timers that are late there included. While it computes, its clock
-is exact. A process on each CPU that has the lowest of priorities keeps it computing: whatever else wants the CPU gets it at once.
+While such a machine idles, its clock follows the host's, timers that are late there included. While it computes,
+its clock is exact. A process on each CPU that has the lowest of priorities keeps it computing: whatever else wants
+the CPU gets it at once.
 """
 import contextlib
 import ctypes

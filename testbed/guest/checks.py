@@ -67,7 +67,8 @@ def _round_trip(network: Network, path: Json, description: Json) -> Json:
         sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     with sock, urgent(network.timer_period_us > 0):
         sock.settimeout(1 + 2 * (path["base_rtt_us"] + serialisation_us + hosts_us + jitter_us + late_us) / 1e6)
-        measured_ns = _shortest_echo(sock, path["acceptor_address"], _ECHOES_REAL if network.timer_period_us else _ECHOES)
+        echoes = _ECHOES_REAL if network.timer_period_us else _ECHOES
+        measured_ns = _shortest_echo(sock, path["acceptor_address"], echoes)
     return {"initiator": path["initiator"], "acceptor": path["acceptor"], "base_rtt_us": path["base_rtt_us"],
             "serialisation_us": serialisation_us, "hosts_us": hosts_us, "jitter_us": jitter_us,
             "early_us": sum(wires.early_us(link) for link in links), "late_us": late_us,
@@ -75,7 +76,7 @@ def _round_trip(network: Network, path: Json, description: Json) -> Json:
 
 
 def _shortest_echo(sock: socket.socket, address: str, wanted: int) -> int | None:
-    """Shortest of the wanted round trips in ns; None if ten times as many tries do not give them (links may be lossy)."""
+    """Shortest of the wanted round trips in ns; None if ten times as many tries do not give them: links may lose."""
     times_ns: list[int] = []
     for number in range(10 * wanted):
         try:

@@ -84,7 +84,7 @@ def _waited_us(pid: int) -> int:
 
 
 def stat(text: str, nice_is_idle: bool = False) -> dict[int, list[int]]:
-    """{CPU: [user, system, irq, softirq, steal, idle] in us} of /proc/stat; user or idle with nice, idle with iowait."""
+    """{CPU: [user, system, irq, softirq, steal, idle] in us} of /proc/stat; nice is user's or idle, iowait idle."""
     found = {}
     for line in text.splitlines():
         name, *words = line.split()

@@ -6,6 +6,9 @@ matched on the packet's address. A packet that an AQM drops after it was queued 
 enqueue event only; its address is reused, so the last enqueue before a dequeue counts.
 
 Where the kernel has the module queue_log.c, it notes these events; else they are traced. The tables are the same.
+
+CAKE may take a packet and say that it did not, when it drops another one of its flow: there is no enqueue event then.
+Where there is such a queue, events are traced, and net:net_dev_queue counts as one, too, which comes right before it.
 """
 import dataclasses
 import os
@@ -30,6 +33,7 @@ _AT_ONCE = 1 << 20
 #: arrays: times in ns, addresses of packets, whether they left, ifindex of the queue (of those that left)
 _Events = tuple[Any, Any, Any, Any]
 _EVENTS = ("qdisc/qdisc_enqueue", "qdisc/qdisc_dequeue")
+_BEFORE, _MAY_DENY = "net/net_dev_queue", ("cake",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,12 +47,14 @@ class Sampler:
     interval_us = 1_000_000
 
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
-        ports = [link["ifindex"] for link in description["links"] if link["bottleneck"]]
+        links = [link for link in description["links"] if link["bottleneck"]]
+        ports = [link["ifindex"] for link in links]
+        denying = [link["device"] for link in links if link["queue"] in _MAY_DENY]
         self._events: "_Logged | _Traced"
-        if os.path.exists(_LOG):
+        if os.path.exists(_LOG) and not denying:
             self._events = _Logged(ports, work_dir)
         else:
-            self._events = _Traced(ports, work_dir)
+            self._events = _Traced(ports, denying, work_dir)
 
     def open(self) -> None:
         self._events.open()
@@ -61,13 +67,15 @@ class Sampler:
 
 
 class _Traced(TraceSampler):
-    """Records the two tracepoints."""
+    """Records the two tracepoints; of devices whose queues may deny that they took a packet also the one before."""
 
-    def __init__(self, ports: list[int], work_dir: str) -> None:
+    def __init__(self, ports: list[int], denying: list[str], work_dir: str) -> None:
         here = " || ".join(f"ifindex == {index}" for index in ports)
+        before = {_BEFORE: " || ".join(f'name == "{device}"' for device in denying)} if denying else {}
         self._trace = TraceInstance("sojourn", {
             _EVENTS[0]: here,
             _EVENTS[1]: f"({here}) && skbaddr != 0",
+            **before,
         }, buffer_kb=16384, work_dir=work_dir)
 
 
@@ -166,15 +174,17 @@ def _logged(path: pathlib.Path, ports: list[int], np: Any) -> Iterator[_Events]:
 
 def _traced(work_dir: pathlib.Path, np: Any) -> Iterator[_Events]:
     """The events that were traced, batch by batch."""
-    formats = {event: read_format(work_dir / f"{event.replace('/', '-')}.format") for event in _EVENTS}
-    (enqueue_id, enqueue), (dequeue_id, dequeue) = (formats[event] for event in _EVENTS)
+    paths = {event: work_dir / f"{event.replace('/', '-')}.format" for event in (*_EVENTS, _BEFORE)}
+    (enqueue_id, enqueue), (dequeue_id, dequeue) = (read_format(paths[event]) for event in _EVENTS)
+    before_id, before = read_format(paths[_BEFORE]) if paths[_BEFORE].exists() else (-1, enqueue)
     for time_ns, ids, starts, raw in decode(work_dir, "sojourn"):
-        is_in, is_out = ids == enqueue_id, ids == dequeue_id
+        is_in, is_before, is_out = ids == enqueue_id, ids == before_id, ids == dequeue_id
         skb, index = np.zeros(ids.size, np.uint64), np.zeros(ids.size, np.int64)
         skb[is_in] = column(raw, starts[is_in], enqueue["skbaddr"])
+        skb[is_before] = column(raw, starts[is_before], before["skbaddr"])
         skb[is_out] = column(raw, starts[is_out], dequeue["skbaddr"])
         index[is_out] = column(raw, starts[is_out], dequeue["ifindex"])
-        ours = is_in | is_out
+        ours = is_in | is_before | is_out
         yield time_ns[ours], skb[ours], is_out[ours], index[ours]
 
 

@@ -186,3 +186,24 @@ def test_queues_mark_instead_of_dropping_and_each_mark_is_counted_for_its_flow(r
     metrics = pd.read_csv(run.folder / "metrics.csv").set_index(["metric", "scope"])["value"]
     for number in flows.values():
         assert 0 < metrics["ce_mark_rate", f"flow_{number}"] < 20 and metrics["ce_marked", f"flow_{number}"] > 0
+
+
+def test_cake_and_choke_drop_what_is_in_the_queue_and_every_packet_is_accounted_for(run_example):
+    """The verdict (conservation, marks, instruments, Little's law) is valid; both queues mark the flows that understand
+    it, and drop of the one that does not. CAKE holds as much as its memory limit says."""
+    run = run_example("queues")
+    links, network = run.json("raw/counters.json")["drained"], run.json("raw/network.json")
+    kinds = {link["name"]: link["queue"] for link in network["links"] if link["bottleneck"]}
+    assert {kinds["r1_to_r2"], kinds["r2_to_r3"]} == {"cake", "choke"}
+    flows = run.json("raw/workload.json")["flows"]
+    marks = run.table("ce_marks").groupby(["link", "flow"])["packets"].sum()
+    for name, sender in (("r1_to_r2", "n1"), ("r2_to_r3", "n3")):
+        assert 0 < marks[name].sum() <= links[name]["ce_marked_packets"]
+        assert set(marks[name].index) <= {flow["flow"] for flow in flows
+                                          if (flow["transport"], flow["sender"]) == ("tcp", sender)}
+    counts = {one["flow"]: one for account in run.json("raw/guest.json")["traffic"].values()
+              for one in account.get("flows", ())}
+    assert all(counts[flow["flow"]]["lost_packets"] > 20 for flow in flows if flow["transport"] == "udp")
+    measured = {one["link"]: one for one in run.json("raw/checks.json")["bottlenecks"]}
+    cake = next(link for link in network["links"] if link["queue"] == "cake")
+    assert measured["r1_to_r2"]["longest_queue_packets"] == cake["capacity_packets"] == 82

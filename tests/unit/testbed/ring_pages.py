@@ -7,7 +7,7 @@ import struct
 
 PAGE = 4096
 PADDING, TIME_EXTEND, TIME_STAMP = 29, 30, 31
-ENQUEUE_ID, DEQUEUE_ID, OTHER_ID = 1201, 1200, 7
+ENQUEUE_ID, DEQUEUE_ID, BEFORE_ID, OTHER_ID = 1201, 1200, 1190, 7
 
 _COMMON = """\
 \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;
@@ -43,6 +43,24 @@ format:
 
 print fmt: "dequeue ifindex=%d", REC->ifindex
 """
+
+
+BEFORE_FORMAT = f"""\
+name: net_dev_queue
+ID: {BEFORE_ID}
+format:
+{_COMMON}
+\tfield:void * skbaddr;\toffset:8;\tsize:8;\tsigned:0;
+\tfield:unsigned int len;\toffset:16;\tsize:4;\tsigned:0;
+\tfield:__data_loc char[] name;\toffset:20;\tsize:4;\tsigned:0;
+
+print fmt: "dev=%s", __get_str(name)
+"""
+
+
+def before(skb):
+    """Fields of a net_dev_queue event."""
+    return struct.pack("<HBBiQII", BEFORE_ID, 0, 0, 1, skb, 1514, 0)
 
 
 def enqueue(skb, ifindex):

@@ -72,6 +72,16 @@ def test_one_packet(collect):
     assert (link, packets) == ("left_to_right", 1) and low <= 250 < high and high / low < 1.0024
 
 
+def test_a_packet_whose_queue_denied_to_have_taken_it_counts_from_when_it_came(collect, tmp_path):
+    """The first is denied, the second is not: it has both events; the third is dropped, and its address used again."""
+    (tmp_path / "net-net_dev_queue.format").write_text(ring.BEFORE_FORMAT)
+    series, _ = collect([ring.page(T0, *timed(
+        (0, ring.before(0xA0)), (1000, ring.before(0xB0)), (1000, ring.enqueue(0xB0, 1001)),
+        (2000, ring.before(0xC0)), (50_000, ring.before(0xC0)), (250_000, ring.dequeue(0xA0, 1001)),
+        (251_000, ring.dequeue(0xB0, 1001)), (300_000, ring.dequeue(0xC0, 1001))))])
+    assert rows(series) == [(0, "left_to_right", 3, 250.0, 250.0, 250.0)]
+
+
 def test_two_links_bins_and_means(collect):
     series, _ = collect(
         [

@@ -201,6 +201,8 @@ def test_cake_and_choke_drop_what_is_in_the_queue_and_every_packet_is_accounted_
         assert 0 < marks[name].sum() <= links[name]["ce_marked_packets"]
         assert set(marks[name].index) <= {flow["flow"] for flow in flows
                                           if (flow["transport"], flow["sender"]) == ("tcp", sender)}
+    # CHOKe drops of what it has marked, CAKE marks what leaves
+    assert marks["r1_to_r2"].sum() == links["r1_to_r2"]["ce_marked_packets"]
     counts = {one["flow"]: one for account in run.json("raw/guest.json")["traffic"].values()
               for one in account.get("flows", ())}
     assert all(counts[flow["flow"]]["lost_packets"] > 20 for flow in flows if flow["transport"] == "udp")

@@ -234,7 +234,7 @@ def test_what_the_module_notes_is_copied(tmp_path, monkeypatch):
     (tmp_path / "lost").write_text("3\n")
     monkeypatch.setattr(sojourn, "_LOG", str(tmp_path / "device"))
     monkeypatch.setattr(sojourn, "_LOST", str(tmp_path / "lost"))
-    description = {"links": [{**link} for link in LINKS["links"]]}
+    description = {"links": [{**link, "queue": "pfifo"} for link in LINKS["links"]]}
     sampler = sojourn.Sampler({}, None, description, str(tmp_path))
     sampler.open()
     sampler.sample(0)

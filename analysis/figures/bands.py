@@ -54,13 +54,13 @@ def _single(run: Run, edges_us: Array) -> Lines:
     for link in run.targets[:1] if flows else ():
         drops = quarters.drop_percent(run, link, edges_us)
         if drops is not None:
-            found["dropped at the bottleneck (%)", ""] = drops
+            found["link drops (%)", ""] = drops
     return found
 
 
 def _by_variant(run: Run, edges_us: Array) -> Lines:
     flows = quarters.flows(run, edges_us)
-    return {("goodput per flow (Mbit/s)", variant): np.mean([flows[number].rates_mbps for number in numbers], axis=0)
+    return {("goodput, all flows (Mbit/s)", variant): np.sum([flows[number].rates_mbps for number in numbers], axis=0)
             for variant, numbers in _variants(run).items() if set(numbers) <= flows.keys()}
 
 

@@ -64,7 +64,7 @@ def test_bands_over_seeds(tmp_path):
     assert data["time_s"].tolist() == pytest.approx([0.125 + 0.25 * number for number in range(24)])
     line = data["throughput (Mbit/s) cubic queue=red mean"].iloc[1:-1]
     assert line.tolist() == pytest.approx([1] * len(line), rel=1e-3)
-    assert {"round-trip time (ms) reno queue=droptail low", "dropped at the bottleneck (%) reno queue=red high"} <= set(
+    assert {"round-trip time (ms) reno queue=droptail low", "link drops (%) reno queue=red high"} <= set(
         data.columns)
     assert "queue=droptail" in (tmp_path / "figures" / "bands.svg").read_text()
 
@@ -78,7 +78,7 @@ def test_goodput_of_two_variants(tmp_path):
     data = pd.read_csv(tmp_path / "figures" / "goodput_bands.csv")
     assert len(data) == 60
     for variant in ("libra", "bic"):
-        assert data[f"goodput per flow (Mbit/s)  {variant} mean"].iloc[5:-5].tolist() == pytest.approx([1] * 50)
+        assert data[f"goodput all flows (Mbit/s)  {variant} mean"].iloc[5:-5].tolist() == pytest.approx([2] * 50)
 
 
 def test_the_interval_of_a_bin_is_student_s():

@@ -2,8 +2,8 @@
 """A run on the running kernel, from the command line to the verdict, and what is left of it: nothing."""
 import pytest
 
-#: what a slow machine may spoil; nothing else may be wrong
-OF_TIME = {"cpu", "idle_network", "sampling", "littles_law"}
+#: what a slow machine may spoil; nothing else may be wrong (sockets: samples of tcp_info that were 0.1 s late)
+OF_TIME = {"cpu", "idle_network", "sampling", "littles_law", "sockets"}
 
 
 @pytest.fixture(scope="module")

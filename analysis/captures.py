@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
-import gzip
+import io
 import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from analysis.runs import AnalysisError
+from testbed import pcap_files
 
 _SIZE = 1 << 32
 
@@ -33,19 +34,23 @@ class Segment(NamedTuple):
         return (self.seq + self.payload_bytes + self.syn + self.fin) % _SIZE
 
 
+def files(run_folder: Path) -> list[Path]:
+    """The captures of a run, by name."""
+    return sorted(path for kind in pcap_files.FORMATS for path in (run_folder / "raw").glob(f"capture-*.{kind}.gz"))
+
+
 def segments(path: Path) -> Iterator[Segment]:
     """The TCP segments of a capture in the order of time. AnalysisError if it is none."""
     import dpkt
     try:
-        with gzip.open(path, "rb") as file:
-            for time_s, data in dpkt.pcap.Reader(file):
-                ip = dpkt.ethernet.Ethernet(data).data
-                if not isinstance(ip, dpkt.ip.IP) or not isinstance(ip.data, dpkt.tcp.TCP):
-                    continue
-                tcp = ip.data
-                yield Segment(int(time_s * 1_000_000), _endpoint(ip.src, tcp.sport), _endpoint(ip.dst, tcp.dport),
-                              tcp.seq, tcp.ack, ip.len - 4 * ip.hl - 4 * tcp.off,
-                              bool(tcp.flags & dpkt.tcp.TH_SYN), bool(tcp.flags & dpkt.tcp.TH_FIN))
+        for time_s, data in dpkt.pcap.Reader(io.BytesIO(pcap_files.as_pcap(path))):
+            ip = dpkt.ethernet.Ethernet(data).data
+            if not isinstance(ip, dpkt.ip.IP) or not isinstance(ip.data, dpkt.tcp.TCP):
+                continue
+            tcp = ip.data
+            yield Segment(int(time_s * 1_000_000), _endpoint(ip.src, tcp.sport), _endpoint(ip.dst, tcp.dport),
+                          tcp.seq, tcp.ack, ip.len - 4 * ip.hl - 4 * tcp.off,
+                          bool(tcp.flags & dpkt.tcp.TH_SYN), bool(tcp.flags & dpkt.tcp.TH_FIN))
     except (OSError, EOFError, ValueError, dpkt.dpkt.Error) as problem:
         raise AnalysisError(f"{path}: no capture that can be read: {problem}") from None
 

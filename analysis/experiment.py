@@ -20,6 +20,7 @@ from analysis import shapes, slowdown
 from analysis.metrics import Metric, measured
 from analysis.runs import AnalysisError, Run, State, read_json
 from analysis.style import Look, looks
+from analysis.zooms import Span
 from testbed import units
 from testbed.errors import TestbedError
 
@@ -61,6 +62,8 @@ class Experiment:
         #: companion runs, with the same connections alone on the idle network; {name: what is wrong with it}
         self.idle = [Run(runs / listed["id"], listed) for listed in self.description.get("idle", [])]
         self.idle_problems: dict[str, str] = {}
+        #: what figures with a part drawn larger are to show; None: what each of them chooses
+        self.zoom: Span | None = None
 
     @property
     def scenario(self) -> str:

@@ -102,21 +102,21 @@ def flow_of(rows: pd.DataFrame, again_us: Array, segment_bytes: float,
     leaves: Array = np.searchsorted(np.maximum.accumulate(sent), chosen if una[0] == 0 else [])
     leaves = leaves[leaves < len(t)]
     return Flow(
-        _changes(fired, "cwnd", rows["snd_cwnd"].to_numpy()),
-        _changes(fired, "ssthresh", _threshold(rows)).dropna(),
+        changes(fired, "cwnd", rows["snd_cwnd"].to_numpy()),
+        changes(fired, "ssthresh", threshold(rows)).dropna(),
         pd.DataFrame({"t": since, "acked": acked, "sent": sent}), duplicates,
         pd.DataFrame({"t": again_us, "acked": acked[after]}),
         pd.DataFrame({"t": since[leaves], "segment": np.array(chosen)[:len(leaves)]}),
         pd.DataFrame(), rtt_us)
 
 
-def _changes(t: Array, name: str, values: Array) -> pd.DataFrame:
-    """The rows in which a value is another than before."""
+def changes(t: Array, name: str, values: Array) -> pd.DataFrame:
+    """t and values where a value is another than before."""
     table = pd.DataFrame({"t": t, name: values})
     return table[table[name].ne(table[name].shift())]
 
 
-def _threshold(rows: pd.DataFrame) -> Array:
+def threshold(rows: pd.DataFrame) -> Array:
     """Slow-start threshold, NaN before it is set.
 
     tcp_probe has that of tcp_current_ssthresh(), which outside of recovery is 3/4 of the window

@@ -12,6 +12,7 @@ from analysis.experiment import Experiment
 from analysis.pages import inline, put_in_place, scratch, templates
 from analysis.runs import AnalysisError
 from analysis.tables import Results, flatten
+from analysis.zooms import Span
 
 TABLES = {
     "summary": "mean and 95 % interval of every metric per congestion control, with n and seeds",
@@ -27,14 +28,16 @@ class Report(NamedTuple):
     problems: dict[str, str]
 
 
-def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN) -> Report:
-    """Write experiment_dir/report/ with an index.html; margin: what counts as equal, as a share of the reference.
+def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom: Span | None = None) -> Report:
+    """Write experiment_dir/report/ with an index.html; margin: what counts as equal, as a share of the reference;
+    zoom: what figures of tcp_probe and tcptrace draw larger, by default about the first loss.
 
     Built beside its place and renamed, so that a report is never half-written.
     AnalysisError when the experiment cannot be read or the report not be written; runs that
     failed or whose files are damaged are listed in the report with their errors.
     """
     experiment = Experiment(experiment_dir)
+    experiment.zoom = zoom
     results = Results(experiment)
     experiment.discard(results.problems)
     if experiment.runs and all(run.state.kind == "missing" for run in experiment.runs):

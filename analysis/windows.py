@@ -104,7 +104,7 @@ def _by_bytes(run: Run, flow: dict[str, Any]) -> pd.DataFrame:
     nothing = pd.DataFrame({name: pd.Series(dtype=float) for name in ("acked_bytes", *_COLUMNS)})
     if table is None or again is None:
         return nothing
-    mine = _of(table, flow)
+    mine = of(table, flow)
     mine = mine[mine["snd_una"] > 0].sort_values("t_us", kind="stable")
     if mine.empty:
         return nothing
@@ -112,11 +112,11 @@ def _by_bytes(run: Run, flow: dict[str, Any]) -> pd.DataFrame:
     found = pd.DataFrame({
         "acked_bytes": np.mod(mine["snd_una"] - mine["snd_una"].iloc[0], _SEQUENCE), "t_us": mine["t_us"],
         "cwnd": mine["snd_cwnd"], "ssthresh": mine["ssthresh"],
-        "retransmitted": np.searchsorted(np.sort(_of(again, flow)["t_us"].to_numpy()), mine["t_us"], side="right")})
+        "retransmitted": np.searchsorted(np.sort(of(again, flow)["t_us"].to_numpy()), mine["t_us"], side="right")})
     return found.drop_duplicates("acked_bytes")
 
 
-def _of(table: pd.DataFrame, flow: dict[str, Any]) -> pd.DataFrame:
+def of(table: pd.DataFrame, flow: dict[str, Any]) -> pd.DataFrame:
     """Rows of the flow's sender; a flow without a port has whichever its socket got."""
     mine = np.ones(len(table), dtype=bool)
     for end, port in (("src", "sport"), ("dst", "dport")):

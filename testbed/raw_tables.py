@@ -135,7 +135,7 @@ JSON_FILES = {
 #: other files of raw/ that no metric is made from
 OTHER_FILES = {
     "ss.txt.gz": "what `ss -tinH` prints on each host, after a line `# t_us=... node=...`",
-    "capture-*.pcap.gz": "packets that left a device or arrived at it; only with the probe pcap",
+    "capture-*.gz": "packets that left a device or arrived at it (.pcap or .pcapng); only with the probe pcap",
     "program-*": "what a program said (.out, .err), and the files that it was to leave",
     "iperf3-flow*.json": "what iperf3 says of a flow: its sender; the receiver: iperf3-flow*-server.json",
 }

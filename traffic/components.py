@@ -28,7 +28,7 @@ from testbed.files import write_json
 from traffic import assign
 
 _FOLDER = pathlib.Path(__file__).parent
-_SUPPORT = {"__init__", "assign", "clock", "components", "payload", "program", "routes"}
+_SUPPORT = {"__init__", "assign", "clock", "components", "draws", "payload", "program", "routes"}
 NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
 _MOST_COMPONENTS = 1000
 

@@ -1,44 +1,57 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The captures of a run: what each end of each TCP connection sent, by its sequence numbers; tcptrace's view."""
+from __future__ import annotations
+
 import argparse
-import gzip
 import pathlib
-import shutil
-import subprocess
-import tempfile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from analysis.captures import Sequence
 
 HELP = "the packets that a run's probe pcap captured: TCP by sequence numbers, tcptrace"
+#: of a capture, those of the ways with most data are drawn
+_MOST_DRAWN = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", type=pathlib.Path, help="a run's folder")
     parser.add_argument("--tcptrace", action="store_true", help="also what tcptrace says of each capture")
+    parser.add_argument("--graphs", metavar="FOLDER", type=pathlib.Path,
+                        help="also tcptrace's time sequence, throughput and round-trip times, as xplot files and drawn")
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from analysis import captures
-    from testbed.errors import EnvironmentProblem, UsageError
-    found = sorted((arguments.run / "raw").glob("capture-*.pcap.gz"))
+    from analysis import captures, tcptrace
+    from testbed.errors import UsageError
+    found = captures.files(arguments.run)
     if not found:
         raise UsageError(f"{arguments.run}: no captures in raw/; they come with --probe pcap")
-    if arguments.tcptrace and not shutil.which("tcptrace"):
-        raise EnvironmentProblem("tcptrace is missing (apt-get install tcptrace)")
     for path in found:
         print(path.name)
-        for (src, dst), one in captures.sequences(captures.segments(path)).items():
+        ways = captures.sequences(captures.segments(path))
+        for (src, dst), one in ways.items():
             span_us = one.last_us - one.first_us
             rate = f", {one.new_bytes * 8 / span_us:.3f} Mbit/s" if span_us and one.new_bytes else ""
             print(f"  {src} > {dst}: {one.segments} segments, {one.new_bytes} bytes{rate}, "
                   f"{one.sent_again} sent again, {one.gap_bytes} bytes missing")
         if arguments.tcptrace:
-            _tcptrace(path)
+            print(tcptrace.text(path))
+        if arguments.graphs:
+            _draw(path, ways, arguments.graphs)
     return 0
 
 
-def _tcptrace(path: pathlib.Path) -> None:
-    """It reads plain files, and writes others into its working directory."""
-    with tempfile.TemporaryDirectory() as folder:
-        with gzip.open(path) as packed, open(f"{folder}/capture.pcap", "wb") as file:
-            shutil.copyfileobj(packed, file)
-        print(subprocess.run(["tcptrace", "-nlr", "capture.pcap"], cwd=folder, stdin=subprocess.DEVNULL,
-                             capture_output=True, text=True, check=False).stdout)
+def _draw(path: pathlib.Path, ways: dict[tuple[str, str], Sequence], folder: pathlib.Path) -> None:
+    """Files FOLDER/<capture>-<place>-<graph>.xpl, .csv, .gp, .svg and .png, the way with most data first."""
+    from analysis import tcptrace, xplot
+    sending = sorted((way for way, one in ways.items() if one.new_bytes), key=lambda way: -ways[way].new_bytes)
+    for place, (src, dst) in enumerate(sending[:_MOST_DRAWN], start=1):
+        stem = f"{path.name.partition('.')[0]}-{place}-"
+        for name, file in tcptrace.graphs(path, src, dst, folder, stem).items():
+            meanings = tcptrace.MEANINGS[name]
+            graph = xplot.read(file)
+            if xplot.draw(graph.only(tcptrace.KINDS[name], meanings), folder, f"{stem}{name}", meanings):
+                print(f"  {src} > {dst}: {folder / stem}{name}.svg")
+    if len(sending) > _MOST_DRAWN:
+        print(f"  of {len(sending)} that send data the {_MOST_DRAWN} with most of it are drawn")

@@ -2,6 +2,7 @@
 """Make the report of an experiment (again) from its run folders.
 
   testbed report access-link-load60 --margin 10%      differences below 10 % of the reference count as none
+  testbed report two-flows --zoom 2s..4500ms          draw this part of the windows of tcp_probe and of captures larger
 
 Verdicts and metrics that are missing, or that other code or another hand made, are made again first. The exit
 code is 1 if files of runs are damaged; the report names these runs and all others that it could not use.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 
-from testbed import experiment
+from testbed import experiment, units
 from testbed.cli import _shared
 from testbed.progress import print_error
 
@@ -20,11 +21,28 @@ HELP = "make the report of an experiment"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", help="folder or name, such as access-link-load60-quick")
     _shared.add_margin_argument(parser)
+    parser.add_argument("--zoom", metavar="FROM..TO", type=_span,
+                        help="the part of a run that figures of tcp_probe and captures draw larger, such as 2s..4s "
+                             "(default: about the first loss)")
+
+
+def _span(text: str) -> tuple[int, int]:
+    """Microseconds of experiment time."""
+    try:
+        found = [units.parse(one) for one in text.split("..")]
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+    times = [int(one[1]) for one in found if one is not None and one[0] == "us"]
+    if len(times) != 2 or len(found) != 2 or times[0] >= times[1]:
+        raise argparse.ArgumentTypeError(f"{text!r}: two times in order expected, such as 2s..4500ms")
+    return times[0], times[1]
 
 
 def main(arguments: argparse.Namespace) -> int:
     from analysis.report import build_report
-    report = build_report(experiment.find(arguments.experiment), arguments.margin)
+    from analysis.zooms import Span
+    report = build_report(experiment.find(arguments.experiment), arguments.margin,
+                          Span(*arguments.zoom) if arguments.zoom else None)
     print(report.path)
     for name, message in report.problems.items():
         print_error(f"{name}: {message}")

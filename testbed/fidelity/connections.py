@@ -21,14 +21,16 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if connections is None:
         yield Finding("suspect", "no record of the connections: what they delivered is not known")
         return
+    # clients may go on until the run ends
+    endless = {component["name"] for component in evidence.workload["components"] if component.get("closes") is False}
     components = list(dict.fromkeys(sources.values()))
     owner = connections["source"].map(sources)
     for component in components:
         yield from _connections(connections[owner == component], _LATE_US[evidence.clock],
-                                f"{component}: " if len(components) > 1 else "")
+                                f"{component}: " if len(components) > 1 else "", component in endless)
 
 
-def _connections(connections: Any, most_late_us: float, whose: str) -> Iterator[Finding]:
+def _connections(connections: Any, most_late_us: float, whose: str, endless: bool) -> Iterator[Finding]:
     status = connections["status"].astype(str)
     failed = status.str.startswith("failed")
     began = connections["start_us"].notna() | connections["scheduled_us"].isna()
@@ -41,7 +43,7 @@ def _connections(connections: Any, most_late_us: float, whose: str) -> Iterator[
                                  f"{late.max():.0f} us")
     yield from _failures(status[failed], len(connections), whose)
     finished = int((status == "finished").sum())
-    if not finished:
+    if not finished and not endless:
         yield Finding("suspect", f"{whose}none of {len(connections)} connections finished")
     elif not missing:
         yield Finding("ok", f"{whose}{len(connections)} connections began when they were due; {finished} finished, "

@@ -27,9 +27,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     workload = evidence.json("workload.json")
     loaded = [component for component in workload["components"] if "offered_bps" in component]
     planned = {flow["component"] for flow in workload["flows"] if flow["source"] is not None}
-    # connections that are alone on the network offer no load that is meant for anything
-    alone = {component["name"] for component in workload["components"] if "alone" in component}
-    silent = planned - {component["name"] for component in loaded} - alone
+    # connections that are alone on the network, and clients that wait for answers, offer no load that is meant
+    other = {component["name"] for component in workload["components"] if {"alone", "clients"} & component.keys()}
+    silent = planned - {component["name"] for component in loaded} - other
     if silent:
         yield Finding("suspect", f"{', '.join(sorted(silent))}: no record of the load that was offered")
     if not loaded:

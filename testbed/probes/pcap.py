@@ -1,36 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Packets as they leave a node and arrive at it, for tcpdump, tcptrace and wireshark (-> capture-*.pcap.gz).
+"""Packets as they leave a node and arrive at it, for tcpdump, tcptrace and wireshark (-> capture-*.gz).
 
-    pcap: {nodes: [n1, n4], snap: 96 B}     default: all hosts
+    pcap: {nodes: [n1, n4], snap: 96 B, format: pcapng}     default: all hosts, pcap
 
 No process is started (testbed/probes/_packets.py). What leaves is seen behind the queue of its device, what arrives
 behind the wire (docs/captures.md).
 """
 import dataclasses
 import pathlib
-import struct
 from typing import Any
 
-from testbed import fields
+from testbed import fields, pcap_files
 from testbed.probes._packets import Ring, note_clocks, noted_ns, outgoing, records
 
 Json = dict[str, Any]
 
 #: packets of a device between two looks
 _FRAMES = 1 << 14
-#: https://www.ietf.org/archive/id/draft-gharris-opsawg-pcap-01.html: nanoseconds, Ethernet
-_PCAP_HEADER, _PCAP_RECORD = struct.Struct("<IHHiIII"), struct.Struct("<IIII")
-_NANOSECONDS, _ETHERNET = 0xA1B23C4D, 1
 _CLOCKS = "capture.ahead"
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """nodes: whose devices; snap: how much of a packet; interval: between two looks at what has come."""
+    """nodes: whose devices; snap: how much of a packet; interval: between two looks at what has come; format: of
+    the files."""
     nodes: tuple[str, ...] = fields.listing(fields.word(pattern="[A-Za-z0-9_-]+", example="n1"), default=(),
                                             single=True, distinct=True)
     snap_bytes: int = fields.size(default=96, least=34, most=1514)
     interval_us: int = fields.time(default=10_000, least=1000)
+    format: str = fields.word(choices=pcap_files.FORMATS, default=pcap_files.FORMATS[0])
 
 
 class Sampler:
@@ -76,15 +74,15 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     from testbed.raw_files import packed
     from topologies.network import wire_device
     t0_ns = context["t0_ns"] + noted_ns(work_dir / _CLOCKS)
-    snap = context["settings"].get("snap_bytes", 96)
+    snap, kind = context["settings"].get("snap_bytes", 96), context["settings"].get("format", "pcap")
     for link in context["network"]["links"]:
         device = link["device"]
         # of one instant what arrives is the first
         paths = [work_dir / f"capture-{one}" for one in (wire_device(device), device)]
         if not paths[0].exists():
             continue
-        packets = sorted((one for path in paths for one in records(path) if one[0] >= t0_ns), key=lambda one: one[0])
-        with packed(raw_dir / f"capture-{device}.pcap.gz") as file:
-            file.write(_PCAP_HEADER.pack(_NANOSECONDS, 2, 4, 0, 0, snap, _ETHERNET))
-            for time_ns, size, data in packets:
-                file.write(_PCAP_RECORD.pack(*divmod(time_ns - t0_ns, 1_000_000_000), len(data), size) + data)
+        packets = sorted((pcap_files.Packet(time_ns - t0_ns, size, data, bool(leaves))
+                          for leaves, path in enumerate(paths) for time_ns, size, data in records(path)
+                          if time_ns >= t0_ns), key=lambda one: one.time_ns)
+        with packed(raw_dir / f"capture-{device}.{kind}.gz") as file:
+            pcap_files.write(file, kind, packets, snap, device)

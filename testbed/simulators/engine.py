@@ -43,7 +43,8 @@ class SimulatorEngine(EngineBase):
     #: of a scenario's section `hosts`, what can be set
     HOSTS: ClassVar[tuple[str, ...]] = ("ecn", "sack", "slow_start_after_idle", "initcwnd", "sysctls")
     #: kinds of traffic that it can send
-    TRAFFIC: ClassVar[tuple[str, ...]] = ("cbr", "flows", "greedy", "on-off", "poisson", "tmix", "tmix-alone")
+    TRAFFIC: ClassVar[tuple[str, ...]] = (
+        "cbr", "flows", "greedy", "on-off", "poisson", "request-response", "tmix", "tmix-alone")
     #: of links, what it has nothing for: {key of their section: how a user calls it}
     NO_LINKS: ClassVar[Mapping[str, str]] = {
         **{name: name for name in ("loss_model", "jitter", "reorder", "policer", "retransmission")},

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Captures in virtual time: they change nothing else, and agree with tcp_probe and with tcptrace."""
-import gzip
 import re
-import subprocess
 
 import pytest
 
 import documented
-from analysis import captures
+from analysis import captures, tcptrace
 
 
 @pytest.fixture(scope="module")
@@ -19,13 +17,14 @@ def captured(run_scenario):
 def sent(captured):
     """(what left the sender and arrived there, in order of time, its flow)"""
     flow, = captured.json("raw/workload.json")["flows"]
-    return list(captures.segments(captured.folder / f"raw/capture-{flow['sender']}-eth0.pcap.gz")), flow
+    return list(captures.segments(captured.folder / f"raw/capture-{flow['sender']}-eth0.pcapng.gz")), flow
 
 
 def test_captures_change_no_other_table(captured, run_scenario):
     without = run_scenario(re.sub(r", pcap: \{.*?\}", "", documented.scenario("captures.md")))
     hashes, others = (run.json("run.json")["raw_files_sha256"] for run in (captured, without))
-    assert {name for name in hashes if name not in others} == {"capture-n1-eth0.pcap.gz", "capture-n2-eth0.pcap.gz"}
+    assert {name for name in hashes if name not in others} == {
+        "capture-n1-eth0.pcapng.gz", "capture-n2-eth0.pcapng.gz"}
     # guest.json names the probes
     assert {name for name in others if others[name] != hashes[name]} == {"guest.json"}
     assert len(others) > 10 and captured.json("raw/guest.json")["probes"]["pcap"] == {"lost_packets": 0}
@@ -37,7 +36,7 @@ def test_sequence_numbers_add_up(captured, sent):
     assert way == back[::-1] and way[1] == f"{flow['dst']}:{flow['dport']}"
     assert one.new_bytes == 3_000_000 and one.gap_bytes == 0 and acks.new_bytes == 0
     assert one.sent_again == len(captured.table("retransmissions")) > 0
-    arrived = captures.sequences(captures.segments(captured.folder / "raw/capture-n1-eth0.pcap.gz"))[way]
+    arrived = captures.sequences(captures.segments(captured.folder / "raw/capture-n1-eth0.pcapng.gz"))[way]
     lost = captured.json("raw/counters.json")["drained"]["right_to_left"]["dropped_packets"]
     assert one.segments - arrived.segments == lost > 0
 
@@ -63,11 +62,10 @@ def test_captures_and_tcp_probe_agree_on_every_sequence_number(captured, sent):
     assert events["snd_una"].tolist() == expected
 
 
-def test_tcptrace_agrees(captured, sent, tmp_path):
+def test_tcptrace_agrees(captured, sent):
     _, flow = sent
-    path = captured.folder / f"raw/capture-{flow['sender']}-eth0.pcap.gz"
-    (tmp_path / "x.pcap").write_bytes(gzip.decompress(path.read_bytes()))
-    said = subprocess.run(["tcptrace", "-nlr", "x.pcap"], cwd=tmp_path, capture_output=True, text=True).stdout
+    path = captured.folder / f"raw/capture-{flow['sender']}-eth0.pcapng.gz"
+    said = tcptrace.text(path)
     assert re.search(r"unique bytes sent: +(\d+)", said).group(1) == "3000000"
     rate = int(re.search(r"throughput: +(\d+) Bps", said).group(1))
     delivered_us, = (one["delivered_us"] for one in captured.json("raw/guest.json")["accounts"] if one["delivered_us"])

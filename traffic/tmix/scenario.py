@@ -325,12 +325,12 @@ def _link(source: pathlib.Path, target: pathlib.Path) -> None:
 
 def collect(component: Mapping[str, Any], workload: Mapping[str, Any], context: Context, raw_dir: pathlib.Path) \
         -> dict[str, Any]:
-    """Replay records -> connections.csv.gz, adus.csv.gz of all Tmix components; returns the account of this one."""
+    """Replay records -> connections.csv.gz, adus.csv.gz of all replayed components; returns the account of this one."""
     from traffic.tmix.collect import Replayed, account_of, write_tables
     from traffic.tmix.workload import plan_name
     parts: dict[str, list[Replayed]] = {}
     for one in workload["components"]:
-        if one["kind"] == component["kind"]:
+        if "mix" in one:
             shares = len(one["variants"]) if one["mix"] == "connections" else 1
             mine = [flow for flow in workload["flows"] if flow["component"] == one["name"]]
             plans = [f"{one['name']}-{plan_name(*divmod(place, shares), shares)}" for place in range(len(mine))]

@@ -88,7 +88,7 @@ def test_the_threshold_is_not_what_outside_of_recovery_stands_for_it():
     """tcp_current_ssthresh() is 3/4 of the window if that is more than the threshold."""
     rows = probe((1, 0, 9, 10), (2, 0, 9, 10, 5), (3, 0, 9, 6, 5), (4, 1, 9, 7, 5), (5, 2, 9, 8, 6), (6, 3, 9, 9, 6),
                  (7, 4, 9, 9, 4))
-    assert recovery._threshold(rows).tolist()[1:] == [5, 5, 5, 5, 5, 4] and np.isnan(recovery._threshold(rows)[0])
+    assert recovery.threshold(rows).tolist()[1:] == [5, 5, 5, 5, 5, 4] and np.isnan(recovery.threshold(rows)[0])
 
 
 def test_a_pause_ends_the_first_repair():

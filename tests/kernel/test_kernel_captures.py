@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Captures in virtual time: they change nothing else, and agree with tcp_probe and with tcptrace."""
+import json
 import re
 
 import pytest
+import yaml
 
 import documented
 from analysis import captures, tcptrace
@@ -60,6 +62,16 @@ def test_captures_and_tcp_probe_agree_on_every_sequence_number(captured, sent):
         if 0 < (one.ack - acknowledged) % 2**32 < 2**31:
             acknowledged = one.ack
     assert events["snd_una"].tolist() == expected
+
+
+def test_tcptrace_agrees_with_iperf3(run_scenario):
+    """Throughput within 2 %; what waits in the queue when iperf3 stops is 0.3 % of it."""
+    tree = yaml.safe_load(documented.scenario("captures.md"))
+    run = run_scenario({**tree, "traffic": {"kind": "greedy"}, "probes": {"queue": {}, "pcap": {"nodes": ["n2"]}},
+                        "timing": {"warmup": "1 s", "test": "9 s"}})
+    said = json.loads((run.folder / "raw/iperf3-flow1.json").read_text())["end"]["sum_received"]
+    rates = re.findall(r"throughput: +(\d+) Bps", tcptrace.text(run.folder / "raw/capture-n2-eth0.pcap.gz"))
+    assert 8 * max(map(int, rates)) == pytest.approx(said["bits_per_second"], rel=0.02) and said["bytes"] > 10**7
 
 
 def test_tcptrace_agrees(captured, sent):

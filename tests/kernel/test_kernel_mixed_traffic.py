@@ -2,9 +2,9 @@
 """Several components in one run, and constant bit rate, in virtual time."""
 import pytest
 
+import documented
 from small_runs import small_scenario
 
-NARROW = {"rate": "10 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 50}}
 TMIX = {"kind": "tmix", "target": "right_to_left", "load": "50 %"}
 
 
@@ -21,9 +21,7 @@ def checks(run):
 
 @pytest.mark.parametrize("rate, packet, lost", [("5 Mbit/s", "1000 B", False), ("12 Mbit/s", "1500 B", True)])
 def test_constant_bit_rate_is_exact_and_every_loss_is_accounted_for(run_scenario, rate, packet, lost):
-    run = run_scenario(small_scenario(**{
-        "topology.central": NARROW, "timing.test": "3 s",
-        "traffic": {"kind": "cbr", "rate": rate, "packet": packet, "start": "500 ms", "stop": "3500 ms"}}))
+    run = run_scenario(documented.scenario("cbr.md").replace("5 Mbit/s", rate).replace("1000 B", packet))
     flow, = account(run, "cbr")["flows"]
     packets = {"5 Mbit/s": 3_000_000 / 1622.4, "12 Mbit/s": 3_000_000 / (1514 * 8 / 12)}[rate]
     assert flow["sent_packets"] == pytest.approx(packets, abs=1) and flow["reordered_packets"] == 0

@@ -98,3 +98,9 @@ def test_a_topology_that_hides_what_it_makes(tmp_path):
     loaded["network"]["links"][0]["jitter"] = {"spread_us": 1}
     problem = next(engines.load("ns3")._refusals(loaded))
     assert (problem.field, re.sub("^[^:]*", "X", str(problem))) == ("topology", "X: engine ns3 has no jitter")
+
+
+@pytest.mark.parametrize("engine", ["ns3", "ns2"])
+@pytest.mark.parametrize("name", ["tcp-on-off", "access-link", "long-flows", "h-shape-1"])
+def test_scenarios_that_simulators_carry_out(engine, name):
+    assert next(engines.load(engine)._refusals(scenario.load(name).resolved()), None) is None

@@ -74,6 +74,10 @@ class SimulatorEngine(EngineBase):
         """All of a scenario that it has nothing for."""
         yield from refusals.of_traffic(scenario["traffic"], self.TRAFFIC, self.name)
         yield from refusals.of_hosts(scenario["hosts"], self.HOSTS, self.name)
+        ecn = self.SYSCTLS["net.ipv4.tcp_ecn"]
+        if "ecn" in self.HOSTS and ecn is not None and scenario["hosts"]["ecn"] not in ecn:
+            yield FieldError("hosts.ecn", f"engine {self.name} has no {scenario['hosts']['ecn']}; one of "
+                                          f"{', '.join(map(str, ecn))} expected")
         for name, value in scenario["hosts"]["sysctls"].items():
             if self._not_possible({name: value}):
                 yield FieldError(f"hosts.sysctls.{name}", self._cannot_set([f"{value}"]))

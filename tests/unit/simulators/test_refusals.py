@@ -73,6 +73,7 @@ CASES = [
      "small.yaml:15: hosts.jitter: engine ns3 cannot set it; it has: ecn, "),
     ("ns2", {"more": "hosts:\n  sysctls:\n    net.ipv4.tcp_recovery: 1\n"},
      "small.yaml:16: hosts.sysctls.net.ipv4.tcp_recovery: engine ns2 cannot set 1"),
+    ("ns3", {"settings": ["hosts.ecn=3"]}, "--set hosts.ecn: engine ns3 has no 3; one of 0, 1, 2 expected"),
     ("ns2", {"settings": ["hosts.ecn=1"]}, "--set hosts.ecn: engine ns2 cannot set it; it has: sack, "),
 ]
 

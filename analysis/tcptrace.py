@@ -20,7 +20,7 @@ GRAPHS = {"tsg": "time-sequence", "tput": "throughput", "rtt": "rtt"}
 #: {graph: {xplot's colour: what it stands for}}, and which kinds of its elements are drawn: the others would hide them
 MEANINGS = {"time-sequence": {"white": "sent", "red": "sent again", "green": "acknowledged", "yellow": "window",
                               "purple": "SACK"},
-            "throughput": {"yellow": "of each segment", "red": "of ten", "blue": "since the beginning"},
+            "throughput": {"yellow": "of one segment", "red": "of ten", "blue": "average"},
             "rtt": {"red": "samples"}}
 KINDS = {"time-sequence": ("line",), "throughput": ("dot",), "rtt": ("dot",)}
 _CONNECTION = re.compile(r"^\s*(\d+): (\S+):(\S+) - (\S+):(\S+) \(([a-z]+)2([a-z]+)\)", re.M)

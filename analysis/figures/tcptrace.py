@@ -27,6 +27,7 @@ class Traced(NamedTuple):
     label: str
     graphs: dict[str, xplot.Graph]
     span: zooms.Span
+    end_us: int
 
 
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
@@ -43,8 +44,9 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     return [Figure("tcptrace", "What tcptrace sees at the sender",
                    "The first TCP flow of each run, from the capture at its sender. Left: time sequence, "
                    f"{part} (another: testbed report --zoom); where the acknowledgements' line is flat the receiver "
-                   "waits for a segment. Middle and right: throughput and round-trip times of the whole run; of many "
-                   "points the extremes are drawn. The xplot files are in figures/tcptrace. "
+                   "waits for a segment. Middle and right: throughput (of one segment, the mean of ten, and the "
+                   "average so far) and round-trip times of the whole run; of many points the extremes are drawn. "
+                   "The xplot files are in figures/tcptrace. "
                    f"Seed {', '.join(map(str, sorted(seeds)))} only.{experiment.drawn_note}")]
 
 
@@ -61,7 +63,7 @@ def _traced(experiment: Experiment, run: Run, label: str, folder: Path) -> Trace
             made = tcptrace.graphs(path, *ends, folder / "tcptrace", f"{run.name}-")
             drawn = {name: xplot.read(file) for name, file in made.items()}
             if "time-sequence" in drawn:
-                return Traced(label, drawn, experiment.zoom or _about(drawn, run))
+                return Traced(label, drawn, experiment.zoom or _about(drawn, run), run.interval.end_us)
     return None
 
 
@@ -113,7 +115,9 @@ def _panel(traced: Traced, name: str, graph: xplot.Graph, span: zooms.Span | Non
     for part in parts:
         columns.update(part.columns)
     low, high = EDGES[name]
-    ranges = "set xrange [0:*]; set yrange [0:*]"
+    # single segments that leave one right after the other have the rate of their device
+    ten = graph.of(("dot",), "red", 2)[:, 1] if name == "throughput" else sent[:0, 0]
+    ranges = f"set xrange [0:{traced.end_us / 1e6:g}]; set yrange [0:{1.5 * factor * ten.max() if len(ten) else '*'}]"
     if span is not None:
         inside = sent[(sent[:, 0] >= span.start_us / 1e6) & (sent[:, 0] <= span.end_us / 1e6)]
         bottom, top = ((inside[:, 1].min() - floor) * factor, (inside[:, 3].max() - floor) * factor) \
@@ -122,5 +126,5 @@ def _panel(traced: Traced, name: str, graph: xplot.Graph, span: zooms.Span | Non
                   f"set yrange [{bottom - 0.1 * (top - bottom):g}:{top + 0.05 * (top - bottom):g}]")
     return [f"set lmargin at screen {low:g}; set rmargin at screen {high:g}", ranges,
             f"set ylabel {gnuplot.quote(label)} offset 1.5",
-            "set key horizontal right bottom at graph 1, graph 1.02 samplen 1 width -1 font ',10'" if titled
+            "set key horizontal right bottom at graph 1, graph 1.02 samplen 1 width -3 font ',10'" if titled
             else "unset key", gnuplot.plot(*(part.command for part in parts)), "unset label 1"]

@@ -43,9 +43,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     given = {component["name"]: "their vectors have" if component.get("windows") == "vector" else "the scenario has"
              for component in evidence.workload["components"]
              if component.get("windows") == "vector" or component.get("window")}
+    thinking = {component["name"] for component in evidence.workload["components"] if "clients" in component}
     for component in dict.fromkeys(flow["component"] for flow in flows):
         mine = [flow for flow in flows if flow["component"] == component]
         own = last[last["flow"].isin([flow["flow"] for flow in mine])]
+        if not own["busy_us"].sum() and component in thinking:
+            yield Finding(NOT_APPLICABLE, f"{component}: its clients were thinking whenever they were sampled")
+            continue
         if not own["busy_us"].sum():
             yield Finding("suspect", f"no sampled flow of {component} was busy: what limited its flows is not known")
             continue

@@ -62,6 +62,8 @@ class Sampler:
         for host in self._hosts:
             with self._network.in_namespace(host):
                 self._sockets.append(TcpSockets())
+        # a kernel that has it as a module loads inet_diag for the first dump, which takes longer than a sample may
+        self._sockets[0].dump_into(lambda dump: None)
 
     def sample(self, t_us: int) -> None:
         for number, sockets in enumerate(self._sockets):

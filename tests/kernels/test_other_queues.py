@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""DualPI2 and Accurate ECN: on a kernel that has them a run of the example of docs/links.md, on others a refusal."""
+import gzip
+import types
+
+import pytest
+
+from test_kernel_links import example
+from testbed import scenario
+
+
+@pytest.fixture(scope="module")
+def resolved(tmp_path_factory):
+    """The example as the engine gets it."""
+    import yaml
+    path = tmp_path_factory.mktemp("l4s") / "l4s.yaml"
+    path.write_text(yaml.safe_dump(example("l4s")))
+    one, = scenario.expand(str(path), {}, False, [])
+    return one.resolved()
+
+
+def test_dualpi2_and_accurate_ecn_or_one_clear_line(engine, run_scenario, resolved):
+    number = [int(part) for part in engine.kernel_release().split(".")[:2]]
+    reason = engine.cannot(types.SimpleNamespace(scenario=resolved))
+    assert engine.has("dualpi2") == (number >= [6, 17]) and engine.has("accecn") == (number >= [6, 18])
+    if number < [6, 18]:
+        assert reason.startswith("hosts.ecn: 3 (AccECN) is not in this kernel, ") and "from 6.18 on" in reason
+        return
+    assert reason == ""
+    run = run_scenario(example("l4s"))
+    verdict = run.json("verdict.json")
+    assert verdict["verdict"] == "valid", verdict["reasons"]
+    link = run.json("raw/counters.json")["drained"]["right_to_left"]
+    marks = run.table("ce_marks")
+    assert 0 < marks["packets"].sum() <= link["ce_marked_packets"] <= 2 * marks["packets"].sum()
+    assert set(marks["flow"]) == {1} and "dualpi2" in run.json("raw/checks.json")["devices"]["r2/r2-eth0"]["qdiscs"]
+    assert accurate(run.folder / "raw/capture-n2-eth0.pcap.gz")
+
+
+def accurate(path):
+    """True if the first SYN of a capture asks for Accurate ECN: AE, CWR and ECE are set (RFC 9768, 3.1.1)."""
+    data, at = gzip.decompress(path.read_bytes()), 24
+    while at < len(data):
+        kept = int.from_bytes(data[at + 8:at + 12], "little")
+        frame = data[at + 16:at + 16 + kept]
+        at += 16 + kept
+        tcp = 14 + 4 * (frame[14] & 15)
+        if frame[23] == 6 and frame[tcp + 13] & 0x12 == 0x02:
+            return frame[tcp + 12] & 1 == 1 and frame[tcp + 13] & 0xC0 == 0xC0
+    return False

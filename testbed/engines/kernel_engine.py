@@ -32,7 +32,7 @@ _PLAIN = ("network.json", "checks.json", "counters.json", "snmp.json")
 
 
 #: what not every kernel has: {feature: (what a scenario asks for, the first version of Linux that has it)}
-FEATURES = {"accecn": ("hosts.ecn: 3 (AccECN)", (6, 18)), "dualpi2": ("a queue of kind dualpi2", (6, 17))}
+FEATURES = {"accecn": ("Accurate ECN (ecn: 3)", (6, 18)), "dualpi2": ("a queue of kind dualpi2", (6, 17))}
 
 #: which part of a scenario asks for it
 _FIELDS = {"accecn": "hosts.ecn", "dualpi2": "topology"}

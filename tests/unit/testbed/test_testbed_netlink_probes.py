@@ -372,34 +372,3 @@ def test_statistics_of_a_root_qdisc(tmp_path):
         qdisc(reply(kind)).read()
     with pytest.raises(OSError, match="No such device"):
         qdisc(_netlink.HEADER.pack(36, _netlink.NLMSG_ERROR, 0, 1, 0) + struct.pack("=i", -19) + bytes(16)).read()
-
-
-def nested(kind, *payloads):
-    data = b"".join(payloads)
-    return struct.pack("=HH", 4 + len(data), kind) + data + bytes(-len(data) % 4)
-
-
-class Answers:
-    """A socket on which the kernel tells of one qdisc, whose own statistics are these."""
-
-    def __init__(self, own):
-        statistics = nested(7, nested(1, bytes(12)), nested(3, bytes(20)), nested(4, own))
-        self._message = struct.pack("=IHHII", 36 + len(statistics), 36, 0, 1, 0) + bytes(20) + statistics
-
-    def send(self, request):
-        pass
-
-    def recv_into(self, buffer):
-        buffer[:len(self._message)] = self._message
-        return len(self._message)
-
-
-def test_marks_are_where_each_kind_of_queue_has_them():
-    """CAKE has them in each tin: TCA_CAKE_STATS_TIN_STATS, a number, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS."""
-    numbers = struct.pack("=12I", *range(100, 112))
-    assert {kind: _netlink.Qdisc(1, shared=Answers(numbers)).marks(kind) for kind in _netlink.MARKS_AT} == {
-        "red": 103, "choke": 103, "codel": 106, "fq_codel": 103, "pie": 109, "fq_pie": 104, "dualpi2": 106}
-    tins = [nested(number, nested(4, struct.pack("=I", 1000)), nested(8, struct.pack("=I", marked)))
-            for number, marked in ((1, 5), (2, 0), (3, 37))]
-    cake = nested(3, struct.pack("=I", 7)) + nested(10, *tins)
-    assert _netlink.Qdisc(1, shared=Answers(cake)).marks("cake") == 42

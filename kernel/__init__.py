@@ -7,13 +7,15 @@
     build_module(...)      an out-of-tree module against it, loaded once on trial (kernel/modules.py)
     build_module_for(...)  the same against any kernel, such as the running one (kernel/headers.py)
 
-Kernels have 1000 jiffies per second unless `ensure` and `find` are told otherwise (`hz`).
+Kernels have 1000 jiffies per second and what uml.config says, unless `ensure` and `find` are told otherwise (`hz`,
+`options`: names of fragments/).
 
 `spec` is None (Debian's linux-source-6.12), a version that some current Debian release has a
 linux-source package of, `newest` (resolve() says which that is today), or the path of a kernel
 tree or tarball.
 """
 from kernel.build import HZ, USUAL_HZ, Kernel, ensure, find, write_given
+from kernel.configuration import option_names, ordered as ordered_options
 from kernel.headers import Headers
 from kernel.modules import (Module, ModuleError, build as build_module, build_for as build_module_for, digest_of,
                             find as find_module)
@@ -22,5 +24,5 @@ from kernel.source import KernelError, missing_tools, resolve
 from kernel.trial import TrialError
 
 __all__ = ["HZ", "USUAL_HZ", "Headers", "Kernel", "KernelError", "Module", "ModuleError", "TrialError", "build_module",
-           "build_module_for", "digest_of", "ensure", "find", "find_module", "missing_tools", "prune", "resolve",
-           "write_given"]
+           "build_module_for", "digest_of", "ensure", "find", "find_module", "missing_tools", "option_names",
+           "ordered_options", "prune", "resolve", "write_given"]

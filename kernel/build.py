@@ -13,19 +13,16 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from kernel import crash, guest, host, patching, source as sources
+from kernel import configuration, crash, guest, host, patching, source as sources
 from kernel.source import KernelError
 
 _HERE = pathlib.Path(__file__).parent
-_CONFIG = _HERE / "uml.config"
 #: compiler calls and the like of a trimmed build, for the progress shown
 _ABOUT_STEPS = 1250
 _FIRST_BOOT_S = 120
-#: options that are called something else in some kernels, or cannot be chosen without a patch
-_MAY_DIFFER = {"CONFIG_HZ=1000", "CONFIG_DEFAULT_RENO=y", "CONFIG_PROC_SYSCTL=y", "CONFIG_SYSCTL=y"}
 #: the banner of a kernel ends up in its random number generator: the same for every build
 _BUILD_ENVIRONMENT = {"KBUILD_BUILD_TIMESTAMP": "2024-11-17", "KBUILD_BUILD_USER": "testbed",
                       "KBUILD_BUILD_HOST": "testbed", "KBUILD_BUILD_VERSION": "1"}
@@ -54,6 +51,7 @@ class Kernel:
     congestion_controls: tuple[str, ...]
     features: frozenset[str] = frozenset()     # what not every kernel has, see _OF_OPTIONS
     hz: int = USUAL_HZ
+    options: tuple[str, ...] = ()              # what it was built with beyond uml.config: configuration.option_names()
 
     def make_command(self) -> list[str]:
         """make for this kernel, to be followed by its target."""
@@ -64,8 +62,8 @@ class Kernel:
         return [self.source_dir, self.build_dir]
 
 
-def find(spec: str | None = None, hz: int = USUAL_HZ) -> Kernel | None:
-    """The built kernel for `spec` with so many jiffies per second if it is in the cache, else None.
+def find(spec: str | None = None, hz: int = USUAL_HZ, options: Sequence[str] = ()) -> Kernel | None:
+    """The built kernel for `spec` with so many jiffies per second and these options if it is in the cache, else None.
 
     A cache with kernels/given.json has one kernel, built elsewhere: it is that, whatever the spec.
     """
@@ -74,24 +72,27 @@ def find(spec: str | None = None, hz: int = USUAL_HZ) -> Kernel | None:
         return given
     try:
         name, identity = sources.identify(spec)
-        return _load(build_dir(spec, identity, hz), name)
+        return _load(build_dir(spec, identity, hz, options), name)
     except KernelError:
         return None
 
 
-def ensure(spec: str | None = None, report: Report = print, hz: int = USUAL_HZ) -> Kernel:
+def ensure(spec: str | None = None, report: Report = print, hz: int = USUAL_HZ,
+           options: Sequence[str] = ()) -> Kernel:
     """The kernel for `spec`, built if need be (some minutes). Raises KernelError.
 
-    report(text) is called with what is being done; hz: jiffies per second, one of HZ.
+    report(text) is called with what is being done; hz: jiffies per second, one of HZ; options: names of
+    configuration.option_names().
     """
+    options = configuration.ordered(options)
     spec = spec if _given() else sources.resolve(spec, report)
-    built = find(spec, hz)
+    built = find(spec, hz, options)
     if built:
         _note_use(built)
         return built
     sources.look_up(spec, report)
     name, identity = sources.identify(spec)
-    target = build_dir(spec, identity, hz)
+    target = build_dir(spec, identity, hz, options)
     missing = sources.missing_tools()
     if missing:
         raise KernelError(f"to build a kernel, first: apt-get install {' '.join(p for _, p in missing)}")
@@ -113,27 +114,28 @@ def ensure(spec: str | None = None, report: Report = print, hz: int = USUAL_HZ) 
                 os.replace(fresh, source_dir)
             finally:
                 shutil.rmtree(fresh, ignore_errors=True)
-        _build(source_dir, target, report, hz)
+        _build(source_dir, target, report, hz, options)
         report("booting it once")
-        _describe(source_dir, target, hz)
+        _describe(source_dir, target, hz, options)
     built = _load(target, name)
     if not built:
         raise KernelError(f"{target}: what was built has gone")
     return built
 
 
-def build_dir(spec: str | None, identity: str, hz: int = USUAL_HZ) -> pathlib.Path:
+def build_dir(spec: str | None, identity: str, hz: int = USUAL_HZ, options: Sequence[str] = ()) -> pathlib.Path:
     """Where the build of `spec`, which has this identity, is or will be."""
-    return build_dir_of(identity, sources.version_of(spec), hz)
+    return build_dir_of(identity, sources.version_of(spec), hz, options)
 
 
-def build_dir_of(identity: str, version: tuple[int, ...] | None, hz: int = USUAL_HZ) -> pathlib.Path:
-    """A build is known by its source, configuration, patches and compiler."""
+def build_dir_of(identity: str, version: tuple[int, ...] | None, hz: int = USUAL_HZ,
+                 options: Sequence[str] = ()) -> pathlib.Path:
+    """A build is known by its source, configuration, patches and compiler. KernelError for unknown options."""
     compiler = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=False).stdout \
         if shutil.which("gcc") else ""
     of_hz = [f"CONFIG_HZ={hz}"] if hz != USUAL_HZ else []
-    key = hashlib.sha256("\0".join([identity, _CONFIG.read_text(), patching.digest(version), compiler,
-                                    *of_hz]).encode())
+    key = hashlib.sha256("\0".join([identity, configuration.CONFIG.read_text(), patching.digest(version), compiler,
+                                    *of_hz, *configuration.fragments(options)]).encode())
     return sources.cache_dir() / "kernels" / f"{identity}-{key.hexdigest()[:12]}"
 
 
@@ -147,7 +149,7 @@ def facts_of(build_dir: pathlib.Path) -> dict[str, Any] | None:
     try:
         facts = json.loads((build_dir / "testbed.json").read_text(encoding="utf-8"))
         texts = [facts["source_dir"], facts["release"], facts["config_sha256"], *facts["congestion_controls"],
-                 *facts["features"]]
+                 *facts["features"], *options_of(facts)]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return facts if all(isinstance(text, str) for text in texts) and isinstance(hz_of(facts), int) else None
@@ -159,6 +161,11 @@ def hz_of(facts: dict[str, Any]) -> int:
     return hz
 
 
+def options_of(facts: dict[str, Any]) -> tuple[str, ...]:
+    """Options that a build with these facts was made with; older ones have none and do not say so."""
+    return tuple(facts.get("options", ()))
+
+
 def _load(build_dir: pathlib.Path, name: str) -> Kernel | None:
     facts = facts_of(build_dir)
     if not facts or not os.access(build_dir / "linux", os.X_OK):
@@ -166,7 +173,7 @@ def _load(build_dir: pathlib.Path, name: str) -> Kernel | None:
     return Kernel(program=build_dir / "linux", source_dir=pathlib.Path(facts["source_dir"]), build_dir=build_dir,
                   release=facts["release"], source=name, key=build_dir.name,
                   config_sha256=facts["config_sha256"], congestion_controls=tuple(facts["congestion_controls"]),
-                  features=frozenset(facts["features"]), hz=hz_of(facts))
+                  features=frozenset(facts["features"]), hz=hz_of(facts), options=options_of(facts))
 
 
 def write_given(built: Kernel, path: pathlib.Path) -> None:
@@ -216,18 +223,21 @@ def make_environment() -> dict[str, str]:
     return {**keep, "LC_ALL": "C", **_BUILD_ENVIRONMENT}
 
 
-def _build(source_dir: pathlib.Path, build_dir: pathlib.Path, report: Report, hz: int = USUAL_HZ) -> None:
+def _build(source_dir: pathlib.Path, build_dir: pathlib.Path, report: Report, hz: int = USUAL_HZ,
+           options: Sequence[str] = ()) -> None:
     build_dir.mkdir(parents=True, exist_ok=True)
     log_path = build_dir / "build.log"
     make = make_command(source_dir, build_dir)
+    wanted = build_dir / "wanted.config"
+    wanted.write_text(configuration.text(options))
     if hz != USUAL_HZ:
         make.append(f"KBUILD_KCONFIG={_kconfig(source_dir, build_dir, hz)}")
     with open(log_path, "w", encoding="utf-8") as log:
-        configured = subprocess.run(make + ["allnoconfig", f"KCONFIG_ALLCONFIG={_CONFIG}"], stdout=log,
+        configured = subprocess.run(make + ["allnoconfig", f"KCONFIG_ALLCONFIG={wanted}"], stdout=log,
                                     stderr=subprocess.STDOUT, env=make_environment(), check=False)
     if configured.returncode:
         raise KernelError(f"configuring failed, see {log_path}")
-    _check_config(build_dir / ".config", report)
+    configuration.check(build_dir / ".config", options, report)
     if hz != USUAL_HZ and f"CONFIG_HZ={hz}" not in (build_dir / ".config").read_text().splitlines():
         raise KernelError(f"this kernel refuses CONFIG_HZ={hz}")
     process = subprocess.Popen(make + [f"-j{os.cpu_count()}", "all"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -259,22 +269,7 @@ def _kconfig(source_dir: pathlib.Path, build_dir: pathlib.Path, hz: int) -> path
     return path
 
 
-def _check_config(config: pathlib.Path, report: Report) -> None:
-    """Options that the fragment asks for and this kernel did not take are an error."""
-    text = config.read_text()
-    have = set(text.splitlines())
-    known = set(re.findall(r"^(?:# )?(CONFIG_\w+)(?:=| is not set)", text, re.M))
-    wanted = [l for l in _CONFIG.read_text().splitlines() if l.startswith("CONFIG_")]
-    missing = [l for l in wanted if l not in have and l not in _MAY_DIFFER]
-    refused = [l for l in missing if l.partition("=")[0] in known]
-    if refused:
-        raise KernelError(f"this kernel refuses {', '.join(refused)}")
-    if missing:
-        # older or newer than the fragment
-        report(f"this kernel has no {', '.join(l.partition('=')[0] for l in missing)}: built without")
-
-
-def _describe(source_dir: pathlib.Path, build_dir: pathlib.Path, hz: int) -> None:
+def _describe(source_dir: pathlib.Path, build_dir: pathlib.Path, hz: int, options: Sequence[str]) -> None:
     """Boot the kernel once: it works, and says what congestion controls it has."""
     config = (build_dir / ".config").read_bytes()
     with tempfile.TemporaryDirectory(prefix="testbed-uml-") as name:
@@ -289,6 +284,7 @@ def _describe(source_dir: pathlib.Path, build_dir: pathlib.Path, hz: int) -> Non
                           + "".join(f"\n{message}; {fix}" for message, fix in host.problems()))
     facts = {"release": match.group(1), "congestion_controls": sorted(match.group(2).split()),
              "features": sorted([*_features(build_dir), *match.group(3).split()]), "hz": hz,
+             "options": list(options),
              "config_sha256": hashlib.sha256(config).hexdigest(), "source_dir": str(source_dir)}
     temporary = build_dir / "testbed.json.part"
     temporary.write_text(json.dumps(facts, indent=1), encoding="utf-8")

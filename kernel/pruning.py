@@ -77,9 +77,12 @@ def _of_today(folder: pathlib.Path, facts: dict[str, Any]) -> bool:
     version: tuple[int, ...] | None
     version = (int(debian.group(1)), int(debian.group(2))) if debian else \
         sources.tree_version(pathlib.Path(facts["source_dir"]))
-    hz = build.hz_of(facts)
-    # the version of a tarball was not known when its key was made
-    return folder in {build.build_dir_of(identity, version, hz), build.build_dir_of(identity, None, hz)}
+    more = build.hz_of(facts), build.options_of(facts)
+    try:
+        # the version of a tarball was not known when its key was made
+        return folder in {build.build_dir_of(identity, version, *more), build.build_dir_of(identity, None, *more)}
+    except KernelError:
+        return False                            # it has options that there are no more
 
 
 def _unused_days(folder: pathlib.Path) -> float:

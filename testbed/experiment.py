@@ -40,6 +40,7 @@ class Description:
     kernel_key: str
     command: list[str]
     axes: dict[str, list[str]]
+    kernel_options: list[str] = dataclasses.field(default_factory=list)     # as given to --kernel-option
 
     @property
     def folder_name(self) -> str:
@@ -60,6 +61,8 @@ class Description:
             parts.append("kernel" + pathlib.Path(self.kernel_spec).name)
         if self.hz:
             parts.append(f"hz{self.hz}")
+        if self.kernel_options:
+            parts.append("with-" + "-".join(self.kernel_options))
         return "-".join(_path_word(part) for part in parts)
 
 

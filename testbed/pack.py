@@ -117,8 +117,8 @@ def _add_kernel(environment_of_run: Json, target: pathlib.Path) -> None:
     key = environment_of_run.get("kernel_key")
     if not isinstance(key, str) or (target / key).exists():
         return
-    options = environment_of_run.get("kernel_spec"), environment_of_run.get("kernel_hz", kernel.USUAL_HZ)
-    built = kernel.find(*options)
+    built = kernel.find(environment_of_run.get("kernel_spec"), environment_of_run.get("kernel_hz", kernel.USUAL_HZ),
+                        environment_of_run.get("kernel_options", ()))
     (target / key).mkdir(parents=True)
     if built is not None and built.key == key:
         shutil.copyfile(built.build_dir / ".config", target / key / "config")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import kernel
 import topologies
 import traffic
 from testbed import PROJECT_DIR, axes, fields, probes
@@ -24,7 +25,8 @@ NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
 #: options of choices may be numbers or combinations: 0.5, libra+bic
 OPTION_PATTERN = NAME_PATTERN + r"([.+][a-z0-9_-]+)*"
 _LONGEST_NAME = 60
-_SETTABLE = {"name", "title", "source", "description", "topology", "traffic", "timing", "hosts", "probes", "defaults"}
+_SETTABLE = {"name", "title", "source", "description", "topology", "traffic", "timing", "hosts", "kernel", "probes",
+             "defaults"}
 #: short versions that a scenario may have: sections of fields and values
 VERSIONS = ("quick", "smoke")
 _SECTIONS = _SETTABLE | {"choices", "parameters", *VERSIONS, "sweep"}
@@ -58,6 +60,13 @@ class DefaultsSection:
 
 
 @dataclasses.dataclass(frozen=True)
+class KernelSection:
+    """options: what the kernel is to have beyond the usual, by the names of kernel/fragments/."""
+    options: tuple[str, ...] = fields.listing(fields.word(choices=tuple(kernel.option_names())), default=(),
+                                              distinct=True, single=True)
+
+
+@dataclasses.dataclass(frozen=True)
 class Scenario:
     """A scenario with every choice made. Sections hold SI numbers, units in the keys."""
     name: str
@@ -76,6 +85,7 @@ class Scenario:
     choices: dict[str, list[str]]           # {name: options}
     listed: bool = False    # whether `traffic` is a list, even if of one
     file: YamlFile | None = dataclasses.field(default=None, repr=False, compare=False)
+    kernel_options: tuple[str, ...] = ()    # what its kernel has to have; the kernel's key tells runs apart by them
 
     def resolved(self) -> Json:
         """All that decides a run, JSON-able."""
@@ -318,7 +328,14 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
         description=_text(source, tree, "description"), topology=topology, network=network, traffic=components,
         timing=timing, hosts=fields.encode(hosts), probes=_probes(source, tree.get("probes")), parameters=parameters,
         default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices,
-        listed=isinstance(tree["traffic"], list), file=source)
+        listed=isinstance(tree["traffic"], list), file=source,
+        kernel_options=_kernel_options(source, tree.get("kernel"), network))
+
+
+def _kernel_options(source: YamlFile, section: Any, network: Json) -> tuple[str, ...]:
+    """What the scenario asks for, and what its network cannot do without."""
+    asked: KernelSection = _section(source, "kernel", lambda: fields.decode(KernelSection, section))
+    return tuple(sorted({*asked.options, *topologies.kernel_options(network)}))
 
 
 def _section(source: YamlFile, section: str, make: Callable[[], Any]) -> Any:

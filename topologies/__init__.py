@@ -61,6 +61,11 @@ def in_time(section: dict[str, Any], end_us: int) -> None:
     schedule.in_time(section, end_us)
 
 
+def kernel_options(network: dict[str, Any]) -> list[str]:
+    """Options of kernel/fragments/ that a kernel for this network (what `resolve` gave) has to have."""
+    return ["ipv6"] if network.get("ip_version") == 6 else []
+
+
 def resolve(section: dict[str, Any]) -> dict[str, Any]:
     """The network that a scenario's topology section describes; FieldError (with .field) if there is none."""
     topology, decoded = _decode(section)

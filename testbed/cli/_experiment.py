@@ -7,6 +7,7 @@ import dataclasses
 import pathlib
 import shlex
 import sys
+from collections.abc import Collection
 
 from testbed import campaign, ccas, engines, executors, experiment, idle, scenario
 from testbed.cli import _precision, _runs, _shared
@@ -63,7 +64,7 @@ class Asked:
                     print(f"engine {engine.name} has no probe {name}", file=sys.stderr)
             points = self._expand(probes)
         campaign.check_probes(probes, engine)
-        ready = _runs.prepare(engine, self.subjects, among_others)
+        ready = _runs.prepare(engine, self.subjects, [one for _, one in points], among_others)
         alone = [(point, idle.scenario_of(loaded)) for point, loaded in points] if arguments.slowdown else []
         plans, refused = campaign.possible(
             campaign.make_plans(points, ready.subjects, self.seeds, engine, report), points, engine)
@@ -115,22 +116,28 @@ class Asked:
         return experiment.Description(
             labels=labels, base=base.resolved(), engine=engine.name, kernel_spec=engine.options.get("kernel"),
             hz=engine.options.get("hz"), kernel_key=engine.kernel_key(),
-            command=command(arguments, engine.name, probes, [name for name in ("kernel", "hz", "ns3")
+            kernel_options=_kernel_options(arguments, engine.options),
+            command=command(arguments, engine.name, probes, [name for name in ("kernel", "hz", "kernel_options", "ns3")
                                                              if name in engine.options]), axes=axes)
+
+
+def _kernel_options(arguments: argparse.Namespace, options: Collection[str]) -> list[str]:
+    """Those that were given to an engine that has any."""
+    return sorted(set(arguments.kernel_options)) if "kernel_options" in options else []
 
 
 def command(arguments: argparse.Namespace, engine: str, probes: list[str], options: list[str]) -> list[str]:
     """The command as it can be typed again, word by word. options: of the engine, those that were given."""
     words = ["bin/testbed", "run", arguments.scenario]
     for name in ("cca", "load", "seeds", *options):
-        if getattr(arguments, name):
+        if name != "kernel_options" and getattr(arguments, name):
             words += [f"--{name}", str(getattr(arguments, name))]
     words += _precision.words(arguments)
     words += _runs.version_words(arguments)
     words += ["--slowdown"] if arguments.slowdown else []
     words += ["--engine", engine] if engine != engines.DEFAULT else []
     for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("sweep", arguments.sweeps),
-                           ("probe", probes)):
+                           ("probe", probes), ("kernel-option", _kernel_options(arguments, options))):
         for value in values:
             words += [f"--{option}", value]
     return shlex.split(shlex.join(words))

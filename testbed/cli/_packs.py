@@ -46,7 +46,8 @@ def _groups(packed: dict[str, pathlib.Path]) -> dict[tuple[Any, ...], list[pathl
     found: dict[tuple[Any, ...], list[pathlib.Path]] = {}
     for run_dir in packed.values():
         before = _repetition.environment_of(run_dir)
-        key = plans.read(run_dir).engine, before.get("kernel_spec"), before.get("kernel_hz")
+        key = (plans.read(run_dir).engine, before.get("kernel_spec"), before.get("kernel_hz"),
+               *before.get("kernel_options", ()))
         found.setdefault(key, []).append(run_dir)
     return found
 

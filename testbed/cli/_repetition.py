@@ -24,6 +24,8 @@ def engine_for(arguments: argparse.Namespace, name: str, before: dict[str, Any],
         options.kernel = before["kernel_spec"]
     if options.hz is None and isinstance(before.get("kernel_hz"), int):
         options.hz = before["kernel_hz"]
+    if not options.kernel_options:
+        options.kernel_options = [str(name) for name in before.get("kernel_options") or ()]
     if options.ns3 is None and isinstance(before.get("ns3_path"), str):
         options.ns3 = before["ns3_path"]
     engine = engines.load(name, _shared.engine_options(options))

@@ -12,6 +12,7 @@ from testbed.cli import _shared
 from testbed.engines.base import EngineBase
 from testbed.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.progress import print_error
+from testbed.scenario import Scenario
 from testbed.store import Store
 
 _MOST_SEEDS = 1000
@@ -97,11 +98,15 @@ def seeds(text: str) -> list[int]:
     return list(range(1, numbers[0] + 1))
 
 
-def prepare(engine: EngineBase, subjects: Sequence[ccas.Subject], lenient: bool = False) -> campaign.Ready:
-    """An engine ready for runs of these subjects; says which cannot be used. RunFailed if none can.
+def prepare(engine: EngineBase, subjects: Sequence[ccas.Subject], scenarios: Sequence[Scenario],
+            lenient: bool = False) -> campaign.Ready:
+    """An engine ready for runs of these scenarios and subjects; says which subjects cannot be used. RunFailed if
+    none can.
 
-    lenient: what the engine does not have is no error.
+    All get one kernel, with the options of all. lenient: a congestion control that the engine does not have is no
+    error.
     """
+    engine.require(sorted({option for one in scenarios for option in one.kernel_options}))
     problems = engine.problems()
     if problems:
         raise EnvironmentProblem("; ".join(f"{p.message} ({p.fix})" for p in problems) + "; see `testbed doctor`")

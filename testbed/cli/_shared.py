@@ -14,6 +14,16 @@ def add_kernel_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernel", metavar="PATH|VERSION", help=f"guest kernel: {_KERNEL_HELP}")
     parser.add_argument("--hz", type=_hz, metavar="N", help="timer ticks per second of the guest kernel: 100, 250, 300 "
                         "or 1000 (default)")
+    parser.add_argument("--kernel-option", metavar="NAME", type=_kernel_option, action="append", default=[],
+                        dest="kernel_options", help="build the guest kernel with one more option: a file of "
+                        "kernel/fragments/ (docs/kernels.md); may be repeated")
+
+
+def _kernel_option(text: str) -> str:
+    import kernel
+    if text not in kernel.option_names():
+        raise argparse.ArgumentTypeError(f"no kernel option {text!r}; there are: {', '.join(kernel.option_names())}")
+    return text
 
 
 def _hz(text: str) -> int:
@@ -66,6 +76,9 @@ def engine_options(arguments: argparse.Namespace) -> dict[str, Any]:
         options["kernel"] = arguments.kernel = kernel.resolve(arguments.kernel, reporter())
     if arguments.hz is not None:
         options["hz"] = arguments.hz
+    if arguments.kernel_options:
+        import kernel
+        options["kernel_options"] = list(kernel.ordered_options(arguments.kernel_options))
     if arguments.ns3 is not None:
         options["ns3"] = arguments.ns3
     if arguments.no_confine:

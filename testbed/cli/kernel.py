@@ -5,6 +5,7 @@
   testbed kernel --kernel ~/linux      a tree of your own, with your patches
   testbed kernel --kernel newest       the newest that Debian has
   testbed kernel --hz 250              one with another number of timer ticks per second
+  testbed kernel --kernel-option tun   one with TUN devices, too: what kernel/fragments/ has
   testbed kernel --prune               remove what nobody uses any more
   testbed kernel --module PATH         build an out-of-tree module (a .c file or a folder) against it
 """
@@ -29,7 +30,8 @@ def main(arguments: argparse.Namespace) -> int:
         freed = kernel.prune((None, arguments.kernel), report=print)
         print(f"{freed >> 20} MB are free now")
         return 0
-    built = kernel.ensure(arguments.kernel, _shared.reporter(), arguments.hz or kernel.USUAL_HZ)
+    built = kernel.ensure(arguments.kernel, _shared.reporter(), arguments.hz or kernel.USUAL_HZ,
+                          arguments.kernel_options)
     if arguments.module:
         module = kernel.build_module(built, arguments.module, _shared.reporter())
         if module.warnings:
@@ -41,5 +43,6 @@ def main(arguments: argparse.Namespace) -> int:
     print(f"release              {built.release}")
     print(f"source               {built.source}")
     print(f"ticks per second     {built.hz}")
+    print(f"options              {', '.join(built.options) or 'none'}")
     print(f"congestion controls  {', '.join(built.congestion_controls)}")
     return 0

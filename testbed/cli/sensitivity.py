@@ -60,7 +60,8 @@ def main(arguments: argparse.Namespace) -> int:
     executor_class = executors.choose(arguments.executor, arguments.cluster)
     engine = engines.load(arguments.engine, options)
     variations, left_out = base.variations(chosen)
-    ready = _runs.prepare(engine, subjects)
+    ready = _runs.prepare(engine, subjects,
+                          [base.scenario, *(one.scenario for one in variations if one.engine == options)])
     if len(ready.subjects) < 2:
         raise RunFailed(f"nothing to compare {ready.subjects[0].name} with: not run: {', '.join(ready.broken)}")
     groups: list[tuple[EngineBase, list[Plan]]] = [(engine, _plans(
@@ -71,8 +72,8 @@ def main(arguments: argparse.Namespace) -> int:
         if other is None:
             left_out.append(knobs.LeftOut(one.label, reason))
         else:
-            groups.append((other, _plans([(one.label, one.scenario)], _runs.prepare(other, subjects).subjects, seeds,
-                                         other)))
+            groups.append((other, _plans(
+                [(one.label, one.scenario)], _runs.prepare(other, subjects, [one.scenario]).subjects, seeds, other)))
     plans = [plan for _, of_group in groups for plan in of_group]
     store = Store(results_dir())
     store.create()
@@ -81,6 +82,7 @@ def main(arguments: argparse.Namespace) -> int:
     folder = experiment.add(store.results, experiment.Description(
         labels=labels, base=base.scenario.resolved(), engine=engine.name, kernel_spec=arguments.kernel,
         hz=arguments.hz, kernel_key=engine.kernel_key(), command=_command(arguments),
+        kernel_options=sorted(set(arguments.kernel_options)),
         axes={_AXIS: list(dict.fromkeys(plan.point[_AXIS] for plan in plans))}), plans)
     print(f"{base.scenario.title}: {', '.join(one.name for one in ready.subjects)}; as it is and with "
           f"{len({plan.point[_AXIS] for plan in plans}) - 1} variations, {len(seeds)} seeds, "
@@ -130,6 +132,7 @@ def _other(arguments: argparse.Namespace, one: knobs.Variation) -> tuple[EngineB
     """The engine of a variation that needs another one, or why it is left out."""
     try:
         engine = engines.load(arguments.engine, one.engine)
+        engine.require(one.scenario.kernel_options)
     except UsageError as problem:
         return None, str(problem)
     if arguments.only is None and not engine.find():
@@ -161,7 +164,8 @@ def _command(arguments: argparse.Namespace) -> list[str]:
             words += [f"--{name}", getattr(arguments, name)]
     words += _runs.version_words(arguments)
     words += ["--engine", arguments.engine] if arguments.engine != engines.DEFAULT else []
-    for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("metric", arguments.metric)):
+    for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("metric", arguments.metric),
+                           ("kernel-option", sorted(set(arguments.kernel_options)))):
         for value in values:
             words += [f"--{option}", value]
     return [str(word) for word in words]

@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
                          "a session is in real time: set its trace to null (--set), and it has its rate all the time")
     subjects = ccas.parse(arguments.cca if arguments.cca is not None else loaded.default_ccas[0])
     engine = engines.load(arguments.engine, _shared.engine_options(arguments))
-    ready = _runs.prepare(engine, subjects)
+    ready = _runs.prepare(engine, subjects, [loaded])
     if ready.broken:
         raise RunFailed(f"not opened: {', '.join(ready.broken)} cannot be used")
     variants = [record for subject in ready.subjects for record in subject.record()]

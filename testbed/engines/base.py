@@ -61,6 +61,15 @@ class EngineBase(abc.ABC):
     def __init__(self, options: dict[str, Any]) -> None:
         self.options = options
 
+    def require(self, kernel_options: Sequence[str]) -> None:
+        """Have a kernel with these options (names of kernel/fragments/), besides those that were asked for.
+
+        Called before anything else. UsageError if that cannot be.
+        """
+        if kernel_options:
+            raise UsageError(f"engine {self.name} has no kernel that could have the kernel options of this scenario: "
+                             f"{', '.join(kernel_options)}")
+
     @abc.abstractmethod
     def problems(self) -> list[Problem]:
         """What keeps it from working here; empty if runs can be started."""

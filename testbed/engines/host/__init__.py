@@ -25,7 +25,7 @@ from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.host import modules, needs, timers
 from testbed.engines.host.journal import PATIENCE_S, Busy, Journal
 from testbed.engines.kernel_engine import KernelEngine, read_progress, read_status
-from testbed.errors import RunFailed
+from testbed.errors import RunFailed, UsageError
 from testbed.guest.awake import awake, wanted
 from testbed.guest.session import READY
 from testbed.guest.tuning import machine_sysctls
@@ -67,6 +67,11 @@ class Engine(KernelEngine):
     @property
     def timer_period_us(self) -> int:                       # type: ignore[override]
         return timers.period_us(self.timer_lateness_us)
+
+    def require(self, kernel_options: Sequence[str]) -> None:
+        if lacking := needs.lacking(kernel_options):
+            raise UsageError(f"engine host takes the running kernel, which has no {', '.join(lacking)} (kernel options "
+                             "of the scenario)")
 
     def problems(self) -> list[Problem]:
         found = needs.rights()

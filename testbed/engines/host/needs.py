@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import os
 import pathlib
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from kernel import configuration
 from testbed import engines
 from testbed.engines.base import Problem
 from testbed.engines.host import modules
@@ -23,6 +27,7 @@ _QUEUES = (("CONFIG_NET_SCH_TBF", "qdisc add dev try0 root handle 1: tbf rate 10
            ("CONFIG_NET_SCH_INGRESS", "qdisc add dev try0 handle ffff: ingress"),
            ("CONFIG_NET_CLS_MATCHALL, CONFIG_NET_ACT_MIRRED",
             "filter add dev try0 parent ffff: matchall action mirred egress redirect dev try1"))
+_CONFIG = "/proc/config.gz"
 _TRACING = pathlib.Path("/sys/kernel/tracing")
 _EVENTS = ("qdisc/qdisc_enqueue", "tcp/tcp_probe")
 _ELSEWHERE = f"or take --engine {engines.DEFAULT}, which needs none of it"
@@ -61,6 +66,18 @@ def kernel_lacks() -> list[Problem]:
             found.append(Problem(f"this kernel has no trace events {', '.join(events)}", "boot a kernel from 5.15 on "
                                  f"with CONFIG_TRACING, {_ELSEWHERE}"))
     return found
+
+
+def lacking(kernel_options: Sequence[str]) -> list[str]:
+    """Which of these options of kernel/fragments/ this kernel does not have, as far as it says what it has."""
+    readers: tuple[tuple[str, Any], ...] = ((_CONFIG, gzip.open), (f"/boot/config-{os.uname().release}", open))
+    for path, opened in readers:
+        try:
+            with opened(path, "rt", encoding="utf-8") as file:
+                return configuration.lacking(file.read(), kernel_options)
+        except OSError:
+            continue
+    return []                                       # the run finds out, when it needs something
 
 
 @contextlib.contextmanager

@@ -30,11 +30,11 @@ _INIT = "testbed/engines/uml/init.py"
 class Engine(KernelEngine):
     """Builds or finds the guest kernel, starts it, watches it, cleans up after it.
 
-    Options: kernel (a version, a tree, a tarball), hz (its jiffies per second; default 1000), confine (let the guest
-    read only what it needs; default yes).
+    Options: kernel (a version, a tree, a tarball), hz (its jiffies per second; default 1000), kernel_options (what it
+    is built with beyond the usual), confine (let the guest read only what it needs; default yes).
     """
     capabilities = Capabilities(clock="virtual")
-    OPTIONS = ("kernel", "hz", "confine")
+    OPTIONS = ("kernel", "hz", "kernel_options", "confine")
     DECISIVE = (*KernelEngine.DECISIVE, "testbed/engines/uml/__init__.py", "kernel/guest.py")
     timer_period_us = 0
 
@@ -49,13 +49,19 @@ class Engine(KernelEngine):
         return self._found
 
     @property
-    def _asked(self) -> tuple[str | None, int]:
+    def _asked(self) -> tuple[str | None, int, Sequence[str]]:
         """Which kernel is wanted."""
-        return self.options.get("kernel"), self.options.get("hz", kernel.USUAL_HZ)
+        return (self.options.get("kernel"), self.options.get("hz", kernel.USUAL_HZ),
+                self.options.get("kernel_options", ()))
 
     @property
     def _confine(self) -> bool:
         return bool(self.options.get("confine", True))
+
+    def require(self, kernel_options: Sequence[str]) -> None:
+        wanted = [*self.options.get("kernel_options", ()), *kernel_options]
+        if wanted:
+            self.options = {**self.options, "kernel_options": list(kernel.ordered_options(wanted))}
 
     def problems(self) -> list[Problem]:
         found = [Problem(*problem) for problem in host.problems(GUEST_MEMORY_MB)]
@@ -65,8 +71,8 @@ class Engine(KernelEngine):
         return found
 
     def prepare(self, report: Report) -> None:
-        spec, hz = self._asked
-        self._found = kernel.ensure(spec, report, hz)
+        spec, hz, options = self._asked
+        self._found = kernel.ensure(spec, report, hz, options)
         for name in probes.names():
             source = probes.module_source(name)
             if source and self._module_of(source) is None:
@@ -87,7 +93,7 @@ class Engine(KernelEngine):
     def environment(self) -> dict[str, Any]:
         confined = host.facts()["landlock"] > 0
         return {"kernel_spec": self.options.get("kernel"), "kernel_hz": self._kernel.hz,
-                "kernel_release": self._kernel.release,
+                "kernel_options": list(self._kernel.options), "kernel_release": self._kernel.release,
                 "kernel_source": self._kernel.source, "kernel_key": self._kernel.key,
                 "kernel_config_sha256": self._kernel.config_sha256, "guest_memory_mb": GUEST_MEMORY_MB,
                 "confined": {"writes": confined, "reads": confined and self._confine}, "host_facts": host.facts(),

@@ -33,6 +33,10 @@ class Engine(EngineBase):
         super().__init__(options)
         self._machine = Machine()
         self._facts: dict[str, Any] = {}
+        self._kernel_options: list[str] = []
+
+    def require(self, kernel_options: Sequence[str]) -> None:
+        self._kernel_options = list(kernel_options)
 
     def problems(self) -> list[Problem]:
         return self._machine.problems()
@@ -54,7 +58,7 @@ class Engine(EngineBase):
         return bool(self._facts)
 
     def _describe(self) -> None:
-        self._facts = self._machine.ask({"do": "describe"})
+        self._facts = self._machine.ask({"do": "describe", "kernel_options": self._kernel_options})
 
     @functools.cached_property
     def _inner(self) -> EngineBase:

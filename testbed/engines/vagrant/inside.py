@@ -65,6 +65,7 @@ def _describe(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict
         if left.stat().st_mtime < time.time() - _OLD_S:
             shutil.rmtree(left, ignore_errors=True)
     engine = engines.load("host")
+    engine.require(request["kernel_options"])
     problems = [f"{problem.message} ({problem.fix})" for problem in engine.problems()]
     if problems:
         return {"problems": problems, "code": engine.code_sha256()}

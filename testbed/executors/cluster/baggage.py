@@ -57,7 +57,8 @@ class Baggage:
 
     def _add_kernel(self, scratch: pathlib.Path) -> None:
         options = self._engine.options
-        built = kernel.find(options.get("kernel"), options.get("hz", kernel.USUAL_HZ))
+        built = kernel.find(options.get("kernel"), options.get("hz", kernel.USUAL_HZ),
+                            options.get("kernel_options", ()))
         if built is None or built.key != self._engine.kernel_key():
             raise TestbedError("the guest kernel has gone from the cache, or its tree has changed; once more, please")
         for name in _OF_KERNEL:

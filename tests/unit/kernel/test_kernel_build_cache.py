@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from kernel import build, patching, source
+from kernel import build, configuration, patching, source
 from kernel.source import KernelError
 from toy_patch import ORIGINAL, PATCH, PATCHED
 
@@ -19,7 +19,7 @@ def here(tmp_path, monkeypatch):
     (folder / "uml.config").write_text("CONFIG_NET=y\n")
     (folder / "patches" / "0001-needed.patch").write_text(PATCH)
     monkeypatch.setattr(patching, "FOLDER", folder / "patches")
-    monkeypatch.setattr(build, "_CONFIG", folder / "uml.config")
+    monkeypatch.setattr(configuration, "CONFIG", folder / "uml.config")
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
     return folder
 
@@ -82,9 +82,9 @@ def test_options_that_the_kernel_refuses_or_does_not_know(here, tmp_path, config
     said = []
     if refused:
         with pytest.raises(KernelError, match=f"this kernel refuses {refused}$"):
-            build._check_config(tmp_path / ".config", said.append)
+            configuration.check(tmp_path / ".config", [], said.append)
     else:
-        build._check_config(tmp_path / ".config", said.append)
+        configuration.check(tmp_path / ".config", [], said.append)
     assert said == ([f"this kernel has no {left_out}: built without"] if left_out else [])
 
 
@@ -159,7 +159,7 @@ def test_what_a_kernel_can_do_is_read_from_its_options_and_its_configuration(tmp
 def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, tmp_path, monkeypatch):
     built = []
 
-    def describe(source_dir, build_dir, hz):
+    def describe(source_dir, build_dir, hz, options):
         (build_dir / "testbed.json").write_text(
             json.dumps(
                 {

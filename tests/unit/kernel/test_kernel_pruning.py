@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from kernel import build, patching, pruning, source
+from kernel import build, configuration, patching, pruning, source
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def cache(tmp_path, monkeypatch):
     (folder / "patches" / "0001-any.patch").write_text("any\n")
     (folder / "patches" / "speed" / "until-6.2" / "0001-old.patch").write_text("old\n")
     monkeypatch.setattr(patching, "FOLDER", folder / "patches")
-    monkeypatch.setattr(build, "_CONFIG", folder / "uml.config")
+    monkeypatch.setattr(configuration, "CONFIG", folder / "uml.config")
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
     (tmp_path / "cache").mkdir()
     return tmp_path / "cache"

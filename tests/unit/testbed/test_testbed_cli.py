@@ -82,13 +82,14 @@ def parse(*words):
         ["--smoke", "--cca", "libra"],
         ["--seeds", "4,7", "--kernel", "/src/my linux"],
         ["--slowdown", "--cca", "reno"],
+        ["--kernel-option", "ipv6", "--kernel-option", "tun"],
         ["--precision", "2.5%", "--precision-metrics", "goodput,drops:x", "--most-seeds", "12"],
         ["--set", "traffic.load=70 %", "--set", "hosts.ecn=1", "--probe", "tcp_probe", "--engine", "host"],
     ],
 )
 def test_the_command_noted_in_the_experiment_gives_the_same_run_again(words):
     arguments = parse("small", *words, "--jobs", "3", "--again")
-    typed = _experiment.command(arguments, arguments.engine, arguments.probe, ["kernel", "hz"])
+    typed = _experiment.command(arguments, arguments.engine, arguments.probe, ["kernel", "hz", "kernel_options"])
     assert typed[:2] == ["bin/testbed", "run"]
     again = vars(parse(*typed[2:]))
     assert again == {**vars(arguments), "jobs": None, "again": False}
@@ -309,7 +310,7 @@ def test_sigterm_is_an_interruption(monkeypatch, capsys):
 
 def test_list(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(kernel, "find", lambda spec=None, hz=1000: None)
+    monkeypatch.setattr(kernel, "find", lambda *_: None)
     assert cli.main(["list", "scenarios", "ccas", "topologies", "traffic", "probes", "runs"]) == 0
     shown = capsys.readouterr().out
     for word in (*scenario.names(), "dumbbell", "tmix", "greedy", "sojourn", "not built yet", "none"):

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a guest kernel is configured with: uml.config, and the options that somebody asked for by name.
+
+    uml.config                 all kernels
+    fragments/NAME.config      kernels with the option NAME
+    fragments/A+B.config       kernels with both options A and B
+"""
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Callable, Iterable
+
+from kernel.source import KernelError
+
+_HERE = pathlib.Path(__file__).parent
+CONFIG = _HERE / "uml.config"
+FRAGMENTS = _HERE / "fragments"
+#: options that are called something else in some kernels, or cannot be chosen without a patch
+_MAY_DIFFER = {"CONFIG_HZ=1000", "CONFIG_DEFAULT_RENO=y", "CONFIG_PROC_SYSCTL=y", "CONFIG_SYSCTL=y"}
+
+
+def option_names() -> list[str]:
+    """Names of all options that a kernel can be built with."""
+    return sorted(path.stem for path in FRAGMENTS.glob("*.config") if "+" not in path.stem)
+
+
+def ordered(options: Iterable[str]) -> tuple[str, ...]:
+    """Options in order, each once; KernelError if there is no such option."""
+    found = tuple(sorted(set(options)))
+    for name in found:
+        if name not in option_names():
+            raise KernelError(f"no kernel option {name!r}; there are: {', '.join(option_names())}")
+    return found
+
+
+def fragments(options: Iterable[str]) -> list[str]:
+    """The texts that these options add to uml.config, in order."""
+    wanted = set(ordered(options))
+    return [path.read_text() for path in sorted(FRAGMENTS.glob("*.config")) if wanted >= set(path.stem.split("+"))]
+
+
+def text(options: Iterable[str] = ()) -> str:
+    """All that a kernel with these options is configured with."""
+    return "".join([CONFIG.read_text(), *fragments(options)])
+
+
+def check(config: pathlib.Path, options: Iterable[str], report: Callable[[str], None]) -> None:
+    """KernelError if the kernel with this .config did not take what it was told; what it does not know is reported,
+    if nobody asked for it by name."""
+    lines = config.read_text()
+    have = set(lines.splitlines())
+    known = set(re.findall(r"^(?:# )?(CONFIG_\w+)(?:=| is not set)", lines, re.M))
+    missing = [line for line in _settings(text(options)) if line not in have and line not in _MAY_DIFFER]
+    by_name = set(_settings("".join(fragments(options))))
+    refused = [line for line in missing if line.partition("=")[0] in known or line in by_name]
+    if refused:
+        raise KernelError(f"this kernel refuses {', '.join(refused)}")
+    if missing:
+        # older or newer than uml.config
+        report(f"this kernel has no {', '.join(line.partition('=')[0] for line in missing)}: built without")
+
+
+def lacking(config: str, options: Iterable[str]) -> list[str]:
+    """Which of these options a kernel with the configuration `config` does not have, be it in a module."""
+    have = set(re.findall(r"^(CONFIG_\w+)=[ym]$", config, re.M))
+    return [name for name in ordered(options)
+            if not have >= {line.partition("=")[0] for line in _settings("".join(fragments([name])))}]
+
+
+def _settings(config: str) -> list[str]:
+    return [line for line in config.splitlines() if line.startswith("CONFIG_")]

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel options by name: what they add to the configuration, and which kernel that is. Toy fragments, no kernel."""
+import json
+import re
+
+import pytest
+
+from kernel import build, configuration, patching, pruning, source
+from kernel.source import KernelError
+from testbed import engines
+from testbed.errors import UsageError
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A configuration and options of the test's own."""
+    folder = tmp_path / "kernel"
+    (folder / "fragments").mkdir(parents=True)
+    (folder / "patches").mkdir()
+    (folder / "uml.config").write_text("CONFIG_NET=y\n# CONFIG_TUN is not set\n")
+    for name, text in (("tun", "CONFIG_TUN=y\n"), ("ipv6", "CONFIG_IPV6=y\n"), ("mptcp", "CONFIG_MPTCP=y\n"),
+                       ("ipv6+mptcp", "CONFIG_MPTCP_IPV6=y\n")):
+        (folder / "fragments" / f"{name}.config").write_text(text)
+    monkeypatch.setattr(patching, "FOLDER", folder / "patches")
+    monkeypatch.setattr(configuration, "CONFIG", folder / "uml.config")
+    monkeypatch.setattr(configuration, "FRAGMENTS", folder / "fragments")
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
+    return folder
+
+
+def test_options_are_files(here):
+    assert configuration.option_names() == ["ipv6", "mptcp", "tun"]
+    assert configuration.ordered(["tun", "ipv6", "tun"]) == ("ipv6", "tun")
+    for name in ("ipv4", "ipv6+mptcp", "../uml", ""):
+        with pytest.raises(KernelError, match="^no kernel option '.*'; there are: ipv6, mptcp, tun$"):
+            configuration.ordered(["tun", name])
+
+
+def test_what_options_need_together_is_added_for_both_only(here):
+    assert configuration.text() == "CONFIG_NET=y\n# CONFIG_TUN is not set\n"
+    assert configuration.text(["mptcp"]).endswith("not set\nCONFIG_MPTCP=y\n")
+    assert set(configuration.fragments(["tun", "mptcp", "ipv6"])) == {
+        "CONFIG_IPV6=y\n", "CONFIG_MPTCP=y\n", "CONFIG_MPTCP_IPV6=y\n", "CONFIG_TUN=y\n"}
+
+
+def test_each_combination_is_a_kernel_of_its_own(here):
+    keys = [build.build_dir_of("tree-1", None, 1000, options)
+            for options in ((), ("ipv6",), ("tun",), ("ipv6", "tun"), ("ipv6", "mptcp"))]
+    assert len(set(keys)) == len(keys)
+    assert build.build_dir_of("tree-1", None) == keys[0]
+    assert build.build_dir_of("tree-1", None, options=("tun", "ipv6", "tun")) == keys[3], "in whatever order"
+    (here / "fragments" / "ipv6.config").write_text("CONFIG_IPV6=y\nCONFIG_IPV6_SIT=y\n")
+    assert build.build_dir_of("tree-1", None) == keys[0] and build.build_dir_of("tree-1", None, 1000, ["tun"]) == keys[2]
+    assert build.build_dir_of("tree-1", None, 1000, ["ipv6"]) not in keys
+
+
+def test_a_kernel_without_an_option_that_was_asked_for_is_refused(here, tmp_path):
+    config, said = tmp_path / ".config", []
+    config.write_text("CONFIG_NET=y\nCONFIG_IPV6=y\n# CONFIG_MPTCP is not set\n")
+    configuration.check(config, ["ipv6"], said.append)
+    with pytest.raises(KernelError, match="^this kernel refuses CONFIG_MPTCP=y$"):
+        configuration.check(config, ["mptcp"], said.append)
+    # of uml.config what a kernel has never heard of is left out, of what was asked for by name nothing is
+    with pytest.raises(KernelError, match="^this kernel refuses CONFIG_TUN=y$"):
+        configuration.check(config, ["tun"], said.append)
+    assert said == []
+
+
+def test_what_the_configuration_of_a_running_kernel_lacks(here):
+    config = "CONFIG_NET=y\nCONFIG_TUN=m\n# CONFIG_IPV6 is not set\n"
+    assert configuration.lacking(config, ["tun", "ipv6"]) == ["ipv6"]
+    assert configuration.lacking(config, ["tun"]) == []
+
+
+def test_a_build_says_its_options_and_is_pruned_by_them(here, tmp_path):
+    tree = tmp_path / "linux"
+    tree.mkdir()
+    (tree / "Kbuild").write_text("")
+    identity = source.identify(str(tree))[1]
+    folder = build.build_dir(str(tree), identity, 1000, ["tun"])
+    folder.mkdir(parents=True)
+    (folder / "linux").write_text("#!/bin/sh\n")
+    (folder / "linux").chmod(0o755)
+    facts = {"release": "6.99", "congestion_controls": ["reno"], "config_sha256": "ab", "source_dir": str(tree),
+             "features": [], "options": ["tun"]}
+    (folder / "testbed.json").write_text(json.dumps(facts))
+    assert build.find(str(tree)) is None and build.find(str(tree), options=["ipv6"]) is None
+    assert build.find(str(tree), options=["tun"]).options == ("tun",)
+    pruning.prune(report=lambda text: None)
+    assert folder.is_dir()
+    (here / "fragments" / "tun.config").unlink()
+    pruning.prune(report=lambda text: None)
+    assert not folder.exists(), "there is no such option any more"
+
+
+def test_the_options_that_there_are_say_what_they_are():
+    names = configuration.option_names()
+    assert {"bpf", "ipv6", "mptcp", "netfilter", "tun", "tunnels"} <= set(names)
+    for path in configuration.FRAGMENTS.iterdir():
+        assert path.suffix == ".config" and set(path.stem.split("+")) <= set(names), path.name
+        first, *lines = path.read_text().splitlines()
+        assert first == "# SPDX-License-Identifier: GPL-2.0-only"
+        assert "+" in path.stem or lines[0].startswith("# ")
+        assert all(re.fullmatch(r"# .*|CONFIG_\w+=y", line) for line in lines), path.name
+
+
+def test_an_engine_gets_the_options_of_the_command_and_of_the_scenarios():
+    options = {"kernel_options": ["tun"]}
+    engine = engines.load("uml", options)
+    engine.require([])
+    assert engine.options == options
+    engine.require(["ipv6"])
+    engine.require(["ipv6"])
+    assert engine.options["kernel_options"] == ["ipv6", "tun"] and options == {"kernel_options": ["tun"]}
+    for name in ("ns2", "ns3"):
+        engines.load(name).require([])
+        with pytest.raises(UsageError, match=f"^engine {name} has no kernel .* of this scenario: ipv6, tun$"):
+            engines.load(name).require(["ipv6", "tun"])
+
+
+def test_the_running_kernel_has_to_have_them(monkeypatch, tmp_path):
+    from testbed.engines.host import needs
+    monkeypatch.setattr(needs, "_CONFIG", str(tmp_path / "config.gz"))
+    import gzip
+    with gzip.open(tmp_path / "config.gz", "wt") as file:
+        file.write("CONFIG_TUN=m\n")
+    engines.load("host").require(["tun"])
+    with pytest.raises(UsageError, match=r"^engine host takes the running kernel, which has no mptcp \(kernel options"):
+        engines.load("host").require(["mptcp", "tun"])

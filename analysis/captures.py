@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from analysis.runs import AnalysisError
 from testbed import pcap_files
+from topologies import ip
 
 _SIZE = 1 << 32
 
@@ -44,19 +45,21 @@ def segments(path: Path) -> Iterator[Segment]:
     import dpkt
     try:
         for time_s, data in dpkt.pcap.Reader(io.BytesIO(pcap_files.as_pcap(path))):
-            ip = dpkt.ethernet.Ethernet(data).data
-            if not isinstance(ip, dpkt.ip.IP) or not isinstance(ip.data, dpkt.tcp.TCP):
+            packet = dpkt.ethernet.Ethernet(data).data
+            if not isinstance(packet, (dpkt.ip.IP, dpkt.ip6.IP6)) or not isinstance(packet.data, dpkt.tcp.TCP):
                 continue
-            tcp = ip.data
-            yield Segment(int(time_s * 1_000_000), _endpoint(ip.src, tcp.sport), _endpoint(ip.dst, tcp.dport),
-                          tcp.seq, tcp.ack, ip.len - 4 * ip.hl - 4 * tcp.off,
+            tcp = packet.data
+            # what IPv6 says is the length without its header
+            size = packet.plen if isinstance(packet, dpkt.ip6.IP6) else packet.len - 4 * packet.hl
+            yield Segment(int(time_s * 1_000_000), _endpoint(packet.src, tcp.sport), _endpoint(packet.dst, tcp.dport),
+                          tcp.seq, tcp.ack, size - 4 * tcp.off,
                           bool(tcp.flags & dpkt.tcp.TH_SYN), bool(tcp.flags & dpkt.tcp.TH_FIN))
     except (OSError, EOFError, ValueError, dpkt.dpkt.Error) as problem:
         raise AnalysisError(f"{path}: no capture that can be read: {problem}") from None
 
 
 def _endpoint(address: bytes, port: int) -> str:
-    return f"{socket.inet_ntoa(address)}:{port}"
+    return ip.endpoint(socket.inet_ntop(socket.AF_INET if len(address) == 4 else socket.AF_INET6, address), port)
 
 
 @dataclasses.dataclass

@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis import tcp
 from analysis.runs import Array, Run
+from topologies import ip
 
 MOST_FLOWS = 12     # of a run: with more, no single one tells much
 NOT_SET = 2**31 - 1  # ssthresh before the first loss
@@ -129,7 +130,7 @@ def threshold(rows: pd.DataFrame) -> Array:
 def _segment_bytes(run: Run) -> float:
     samples = run.frame("tcp_info")
     largest = samples["mss"].max() if samples is not None and len(samples) else np.nan
-    return float(largest) if largest > 0 else 1448.0
+    return float(largest) if largest > 0 else float(ip.segment_bytes(run.network))
 
 
 def chosen_segments(run: Run) -> list[int]:
@@ -146,9 +147,9 @@ def _states(run: Run, src: str, dst: str, rtt_us: float) -> pd.DataFrame:
     samples = run.frame("tcp_info")
     if samples is None or len(samples) < 2:
         return pd.DataFrame(columns=["start", "end", "ca_state"])
-    (address, port), (peer, peer_port) = src.rsplit(":", 1), dst.rsplit(":", 1)
-    rows = samples[(samples["src"] == address) & (samples["sport"] == int(port))
-                   & (samples["dst"] == peer) & (samples["dport"] == int(peer_port))]
+    (address, port), (peer, peer_port) = ip.split_endpoint(src), ip.split_endpoint(dst)
+    rows = samples[(samples["src"] == address) & (samples["sport"] == port)
+                   & (samples["dst"] == peer) & (samples["dport"] == peer_port)]
     rows = rows.sort_values("t_us")
     if not rows["t_us"].diff().median() < rtt_us / 4:
         rows = rows.iloc[:0]

@@ -6,6 +6,7 @@ testbed/fields.py); scenarios name it `my-net`. Nothing here knows what traffic 
 
 `resolve` makes of a scenario's section the network as a dictionary: what raw/network.json holds, what
 traffic and analysis read, and what the guest builds with `topologies.network`, without asking again.
+Beside its own fields every section may have `ip: 6`.
 """
 # The guest imports this package for `network`: nothing else is imported before it is needed.
 import importlib
@@ -15,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from topologies.base import EmulatedTopo
 
-_SUPPORT = {"__init__", "base", "end_hosts", "impairments", "link", "losses", "mahimahi", "marking", "mn", "namespace",
-            "network", "queues", "rtnetlink", "schedule", "tc", "tc_messages", "varying", "wires"}
+_SUPPORT = {"__init__", "base", "end_hosts", "impairments", "ip", "link", "losses", "mahimahi", "marking", "mn",
+            "namespace", "network", "queues", "rtnetlink", "schedule", "tc", "tc_messages", "varying", "wires"}
 
 
 def names() -> list[str]:
@@ -39,20 +40,25 @@ def load(name: object) -> "type[EmulatedTopo]":
     raise base.TopologyError(f"{module.__file__}: no subclass of EmulatedTopo in it")
 
 
-def _decode(section: object) -> "tuple[type[EmulatedTopo], Any]":
-    """The topology that a section names and the typed section."""
+def _decode(section: object) -> "tuple[type[EmulatedTopo], Any, int]":
+    """The topology that a section names, the typed section, and the version of IP."""
     from testbed import fields
+    from topologies import ip
     if not isinstance(section, dict):
         raise fields.FieldError("", f"a mapping expected, not {fields.show(section)}")
     topology = load(section.get("kind"))
-    return topology, fields.decode(topology.Section, {k: v for k, v in section.items() if k != "kind"})
+    version = section.get("ip", 4)
+    if isinstance(version, bool) or version not in ip.VERSIONS:
+        raise fields.FieldError("ip", f"4 or 6 expected, not {fields.show(version)}")
+    return topology, fields.decode(topology.Section, {k: v for k, v in section.items() if k not in ("kind", "ip")}), \
+        version
 
 
 def complete(section: dict[str, Any]) -> dict[str, Any]:
     """A scenario's topology section with all defaults filled in; FieldError (with .field) if it makes no sense."""
     from testbed import fields
-    _, decoded = _decode(section)
-    return {"kind": section["kind"], **fields.encode(decoded)}
+    _, decoded, version = _decode(section)
+    return {"kind": section["kind"], **({"ip": version} if version != 4 else {}), **fields.encode(decoded)}
 
 
 def in_time(section: dict[str, Any], end_us: int) -> None:
@@ -68,5 +74,5 @@ def kernel_options(network: dict[str, Any]) -> list[str]:
 
 def resolve(section: dict[str, Any]) -> dict[str, Any]:
     """The network that a scenario's topology section describes; FieldError (with .field) if there is none."""
-    topology, decoded = _decode(section)
-    return topology(decoded).describe()
+    topology, decoded, version = _decode(section)
+    return topology(decoded, version).describe()

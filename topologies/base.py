@@ -9,13 +9,13 @@ import dataclasses
 import itertools
 from collections import deque
 from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import Any, ClassVar
 
 from mininet.topo import Topo
 
 from testbed import fields
-from topologies import impairments
+from topologies import impairments, ip
 from topologies.link import Link
 
 # Probes tell bottlenecks' queues apart by interface index, which is not unique across
@@ -27,6 +27,9 @@ _LONGEST_DEVICE = 14
 _DIRECTIONS = ("left_to_right", "right_to_left")
 #: what a link has of the hosts at its ends, as long as nobody says otherwise (topologies/end_hosts.py)
 PLAIN_ENDS = {"jitter_us": 0, "coalescing_us": 0, "packet_cost_us": 0, "gro": False}
+
+
+_Network = IPv4Network | IPv6Network
 
 
 class TopologyError(Exception):
@@ -77,7 +80,8 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
 
     Section: ClassVar[Any]
 
-    def __init__(self, section: Any = None) -> None:
+    def __init__(self, section: Any = None, ip_version: int = 4) -> None:
+        self.ip_version = ip_version
         self.port_pairs: list[tuple[Port, Port]] = []
         self.paths: list[Path] = []
         self._roles: dict[str, tuple[str, str]] = {}
@@ -136,18 +140,18 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         for number, (port, peer) in enumerate(((ends[0], ends[1]), (ends[1], ends[0])), start=1):
             known_to_mininet |= {
                 f"port{number}": int(port.device.rsplit("eth", 1)[1]), f"addr{number}": port.mac,
-                f"params{number}": {"ip": f"{port.address}/24" if port.address else None,
+                f"params{number}": {"ip": ip.with_prefix(port.address) if port.address else None,
                                     "out": describe_link(port, peer), "back": describe_link(peer, port)}}
         self.addLink(a, b, **known_to_mininet)
 
-    def _network_for(self, a: str, b: str) -> tuple[IPv4Network, Iterator[IPv4Address]]:
+    def _network_for(self, a: str, b: str) -> tuple[_Network, Iterator[IPv4Address | IPv6Address]]:
         """The network of a link to be made between two nodes: their switches', or its own; its free addresses."""
         joined = {port.network for node in (a, b) if self.role(node) == "switch" for port, _ in self.ports_of(node)}
         if len(joined) > 1:
             raise TopologyError(f"{a} and {b} have hosts already: join switches first")
         number = len(self.port_pairs) + 1
-        name = joined.pop() if joined else f"10.{number >> 8}.{number & 255}.0/24"
-        network = IPv4Network(name)
+        name = joined.pop() if joined else ip.link_network(self.ip_version, number)
+        network = ip_network(name)
         used = sum(bool(port.address) for port in self._networks.get(name, ()))
         most = network.num_addresses - 2
         if used + sum(self.role(node) != "switch" for node in (a, b)) > most:
@@ -209,7 +213,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
             return [("default", peer.address, port.device)]
         others = [other for other in self._networks[port.network] if other.address and other is not port]
         routers = [other for other in others if self.role(other.node) == "router"]
-        return [*((f"{other.address}/32", other.address, port.device) for other in others if other not in routers),
+        return [*((ip.alone(other.address), other.address, port.device) for other in others if other not in routers),
                 *(("default", other.address, port.device) for other in routers[:1])]
 
     def _behind_switches(self, node: str) -> dict[str, list[list[str]]]:
@@ -226,6 +230,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
     def describe(self) -> dict[str, Any]:
         """The network as a dictionary, as `raw/network.json` holds it."""
         return {
+            **({"ip_version": self.ip_version} if self.ip_version != 4 else {}),
             "nodes": [{"name": name, "role": role, "side": side,
                        "addresses": [port.address for port, _ in self.ports_of(name) if port.address],
                        "routes": [list(route) for route in self.routes_of(name)], **self._behind_switches(name)}
@@ -243,7 +248,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         from topologies import mn
         if self.role(name) == "switch":
             return {"cls": mn.BridgeNode, "ip": None, **self._behind_switches(name)}
-        return {"cls": mn.RoutedNode, "ip": f"{self.address_of(name)}/24", "routes": self.routes_of(name),
+        return {"cls": mn.RoutedNode, "ip": ip.with_prefix(self.address_of(name)), "routes": self.routes_of(name),
                 "forwards": self.role(name) == "router", **self._behind_switches(name)}
 
     # -- routing -------------------------------------------------------------------

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Loss of chosen segments: for experiments in which it matters which packet is lost.
 
-The k-th segment, counted from 1, is the full-sized one (1448 bytes of payload: 1500 bytes with IP
-and TCP headers and time stamps) with sequence number (k - 1) * 1448. That is the k-th of a bulk
+The k-th segment, counted from 1, is the full-sized one (1448 bytes of payload, over IPv6 1428: 1500 bytes with IP
+and TCP headers and time stamps) with sequence number (k - 1) * 1448 or 1428. That is the k-th of a bulk
 transfer whose first byte has sequence number 0; a transfer whose connection got a random initial
 sequence number loses nothing, but for a coincidence (one segment in three million), and two
 transfers that both start at 0 share the losses: whichever passes first loses its segment.
 """
 from collections.abc import Sequence
 
+from topologies import ip
+
+#: over IPv4, of which an IPv6 header takes 20 bytes
 SEGMENT_BYTES = 1448
-_PACKET_BYTES = 1500
+_IPV6_SEGMENT_BYTES = 1428
 #: sequence numbers have 32 bits
 LAST_SEGMENT = (2**32 - 1) // SEGMENT_BYTES + 1
 #: tc's list of filters is searched for every packet
@@ -19,7 +22,7 @@ MOST_LOSSES = 500
 _HALVINGS = 8
 
 
-def filters(device: str, lose_segments: Sequence[int], lose_copies: int) -> list[str]:
+def filters(device: str, lose_segments: Sequence[int], lose_copies: int, ip_version: int = 4) -> list[str]:
     """tc batch lines that drop the chosen segments at the ingress of `device`, before any other filter.
 
     One filter loses one copy: gact's `determ` hands every second packet on to the next filter, so that
@@ -27,6 +30,12 @@ def filters(device: str, lose_segments: Sequence[int], lose_copies: int) -> list
     packet would do, too, but count bytes, and lose another copy when the bucket has filled again.)
     """
     once = "action gact pipe random determ continue 2 " * _HALVINGS + "action gact drop"
-    return [f"filter add dev {device} parent ffff: protocol ip pref 1 u32 match ip protocol 6 0xff "
-            f"match u16 {_PACKET_BYTES} 0xffff at 2 match u32 {(number - 1) * SEGMENT_BYTES} 0xffffffff at 24 {once}"
-            for number in lose_segments for _ in range(lose_copies)]
+    if ip_version == 6:
+        # where its header has the length of what follows and the next header, and TCP its sequence number
+        what, size, at = f"ipv6 pref 1 u32 match u8 6 0xff at 6 match u16 {ip.MTU_BYTES - 40} 0xffff at 4", \
+            _IPV6_SEGMENT_BYTES, 44
+    else:
+        what, size, at = f"ip pref 1 u32 match ip protocol 6 0xff match u16 {ip.MTU_BYTES} 0xffff at 2", \
+            SEGMENT_BYTES, 24
+    return [f"filter add dev {device} parent ffff: protocol {what} match u32 {(number - 1) * size} 0xffffffff at {at} "
+            f"{once}" for number in lose_segments for _ in range(lose_copies)]

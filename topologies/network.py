@@ -20,7 +20,7 @@ from mininet.net import Mininet
 from mininet.node import Node
 from mininet.topo import Topo
 
-from topologies import tc, tc_messages
+from topologies import ip, tc, tc_messages
 from topologies.namespace import netns_of, set_offloads, write_sysctl
 from topologies.rtnetlink import raise_error
 
@@ -82,7 +82,7 @@ class _EmulatedLink(Link):          # type: ignore[misc]
         super().__init__(node1, node2, addr1=ends[0]["mac"], addr2=ends[1]["mac"], intf=_Interface, **params)
         for interface, end in zip((self.intf1, self.intf2), ends):
             if end["address"]:
-                interface.ip, interface.prefixLen = end["address"], "24"
+                interface.ip, _, interface.prefixLen = ip.with_prefix(end["address"]).partition("/")
 
     @classmethod
     def makeIntfPair(cls, *_args: Any, **_kwargs: Any) -> None:
@@ -202,18 +202,24 @@ class Network:
         lines = ["link set lo up"]
         for out, back in self.ends_at(node["name"]):
             device = out["device"]
-            lines += [
-                *_wire(back, device, out["mac"]),
-                *([f"addr add {out['address']}/24 dev {device}"] if out["address"] else []),
-                f"link set {device} up",
-                *neighbours([(back["address"], back["mac"], device)]),
-            ]
+            lines += [*_wire(back, device, out["mac"]), *_interface(out["address"], device),
+                      *neighbours([(back["address"], back["mac"], device)])]
             if not node.get("gso", True):
                 lines.append(_single_segments(device))
         lines += neighbours(node.get("neighbours", ()))
         window = f" initcwnd {node['initcwnd']}" if "initcwnd" in node else ""
         return lines + [f"route add {network} via {gateway} dev {device}{window}"
                         for network, gateway, device in node["routes"]]
+
+    def _ipv6(self, node: Json) -> Json:
+        """Settings by which only the devices of links have IPv6, and no addresses but ours."""
+        devices = [out["device"] for out, _ in self.ends_at(node["name"])]
+        settings: Json = {f"net.ipv6.conf.{device}.{name}": value for device in devices
+                          for name, value in (("addr_gen_mode", 1), ("accept_ra", 0))}
+        settings |= {f"net.ipv6.conf.{device}.disable_ipv6": 0 for device in ("lo", *devices)}
+        if node["role"] == "router":
+            settings["net.ipv6.conf.all.forwarding"] = 1
+        return settings
 
     def _configure(self, node: Json) -> None:
         name = node["name"]
@@ -228,6 +234,8 @@ class Network:
             if os.path.isdir("/proc/sys/net/ipv6"):
                 # interfaces that come up would look for neighbours and routers: packets that nobody sent
                 sysctls.update({f"net.ipv6.conf.{key}.disable_ipv6": 1 for key in ("all", "default")})
+            if ip.version(self.description) == 6:
+                sysctls.update(self._ipv6(node))
             self.observed_sysctls[name] = {k: write_sysctl(k, v) for k, v in sysctls.items()}
             batch("ip", self.ip_lines(node))
             if node["role"] == "switch":
@@ -237,6 +245,19 @@ class Network:
             for out, back in self.ends_at(name):
                 for device, found in _offloads(out, back).items():
                     self.offloads[f"{name}/{device}"] = found
+
+
+def _interface(address: str, device: str) -> list[str]:
+    """ip batch lines that give a device its address.
+
+    IPv6 would tell the neighbourhood of each group that it listens to, at random instants and again: packets that
+    nobody sent. It does not on a device without ARP (no groups for neighbour discovery) and without multicast
+    (no groups of routers); neighbours are known (_neighbour).
+    """
+    add, up = f"addr add {ip.with_prefix(address)} dev {device}", f"link set {device} up"
+    if ip.version_of(address) == 4:
+        return [add, up]
+    return [f"link set {device} arp off multicast off", up, f"{add} nodad"]
 
 
 def emulate_end(out: Json, back: Json, timer_period_us: int) -> None:

@@ -36,7 +36,7 @@ A link is here what raw/network.json lists: it was checked when the scenario was
 """
 from typing import Any
 
-from topologies import losses, varying, wires
+from topologies import ip, losses, varying, wires
 
 # A frame's worth of tokens and a little more: tc rounds the bucket down to its clock
 # ticks, and a frame larger than the bucket would be dropped.
@@ -189,7 +189,7 @@ def ingress(link: dict[str, Any], wire_device: str) -> list[str]:
         netem += f" duplicate {link['duplicate_percent']:g}%"
     return [
         f"qdisc add dev {device} handle ffff: ingress",
-        *losses.filters(device, link["lose_segments"], link["lose_copies"]),
+        *losses.filters(device, link["lose_segments"], link["lose_copies"], ip.version_of(link["address"])),
         f"filter add dev {device} parent ffff: protocol all matchall {_at_the_beginning(link)}"
         f"action mirred egress redirect dev {wire_device}",
         netem,

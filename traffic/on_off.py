@@ -72,6 +72,8 @@ class Section:
 def validate(section: Section, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
     total = section.flows * len(routes.find(network, section.paths))
     orders.enough_ports(total)
+    if section.rate_bps is not None:
+        orders.fits(section.packet, network)
     wanted = total * (component.stop_us - component.start_us) / (section.on_us + section.off_us)
     if wanted > _MOST_BURSTS:
         raise FieldError("on", f"some {wanted:.0f} times of sending; at most {_MOST_BURSTS} expected")

@@ -23,6 +23,7 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
+from topologies import ip
 from traffic.components import NAME_PATTERN, Component, Context, Flow, Prepared, Timing, component_seed
 from traffic.tmix import scenario as tmix
 from traffic.tmix.scenario import collect
@@ -93,7 +94,7 @@ def _plans(section: Section, component: Component, flows: list[Flow], context: C
     folder, described = tmix.plans(section.of, of, dataclasses.replace(context, timing=section.timing))
     measured_us = max(section.prefill_us + section.warmup_us, of.start_us), of.stop_us
     found = [Selected.read(folder / plan_name(*divmod(place, shares), shares), flow.base_rtt_us, _slowest_bps(
-        flow, context.network), measured_us) for place, flow in enumerate(flows)]
+        flow, context.network), measured_us, ip.segment_bytes(context.network)) for place, flow in enumerate(flows)]
     chosen = drawn(found, section.most, random.Random(f"{of.seed}/alone"), component.start_us, component.stop_us)
     out = context.work_dir / f"alone-{component.name}"
     out.mkdir(parents=True, exist_ok=True)

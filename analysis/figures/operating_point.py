@@ -17,11 +17,10 @@ from analysis.experiment import Experiment
 from analysis.figures import Figure
 from analysis.metrics.flow_layers import SEGMENT_BYTES, bottleneck
 from analysis.runs import Array, Run
+from topologies import ip
 
 ORDER = 61
 MOST_PANELS = 4     # side by side
-#: Ethernet, IP and TCP headers with time stamps
-HEADER_BYTES = 66
 WIDTH = 1000
 
 
@@ -64,7 +63,7 @@ def optimum(run: Run) -> Optimum | None:
     if fact is None or fact[1] is None:
         return None
     rate_bps, rtt_us = float(fact[0]), float(fact[1])
-    payload = (SEGMENT_BYTES - HEADER_BYTES + 14) / (SEGMENT_BYTES + 14)
+    payload = ip.segment_bytes(run.network) / (SEGMENT_BYTES + ip.ETHERNET_BYTES)
     return Optimum(rate_bps * rtt_us / 8e6 / SEGMENT_BYTES, rate_bps * payload / 1e6, rtt_us / 1e3)
 
 

@@ -7,6 +7,7 @@ from analysis import tcp
 from analysis.metrics import Metric
 from analysis.recovery import RECOVERY, Flow, chosen_segments, first_to_lose
 from analysis.runs import Run
+from topologies import ip
 
 
 def compute(run: Run) -> list[Metric]:
@@ -33,9 +34,9 @@ def compute(run: Run) -> list[Metric]:
 
 
 def _scope(run: Run, flow: Flow) -> str:
-    (src, sport), (dst, dport) = (end.rsplit(":", 1) for end in (flow.src, flow.dst))
+    (src, sport), (dst, dport) = map(ip.split_endpoint, (flow.src, flow.dst))
     for listed in tcp.listed_flows(run):
-        ends = listed["src"], listed["dst"], listed["sport"] or int(sport), listed["dport"] or int(dport)
-        if ends == (src, dst, int(sport), int(dport)):
+        ends = listed["src"], listed["dst"], listed["sport"] or sport, listed["dport"] or dport
+        if ends == (src, dst, sport, dport):
             return f"flow_{listed['flow']}"
     return "all"

@@ -8,11 +8,10 @@ from typing import Any
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 from testbed.fidelity._programs import ends, tcp_flows
-from topologies import varying
+from topologies import ip, varying
 
 NEEDS = ("kernel", "counters.json", "guest.json", "snmp.json")
 
-_ETHERNET_IP_TCP_BYTES, _TIMESTAMP_BYTES = 54, 12
 _FRAME_BYTES = 1514
 #: of the bytes a link sent: options of SYNs and of acknowledgements that report losses
 _TOLERANCE = 0.01
@@ -63,7 +62,8 @@ def _sent_again(evidence: Evidence) -> int:
 
 def _judge(link: Json, received: int, again: int, counters: Json, evidence: Evidence) -> Finding:
     name = link["name"]
-    header = _ETHERNET_IP_TCP_BYTES + _TIMESTAMP_BYTES * _timestamps(evidence)
+    header = (ip.ETHERNET_BYTES + ip.header_bytes(evidence.network) + ip.TCP_BYTES
+              + ip.TIMESTAMP_BYTES * _timestamps(evidence))
     # programs end between the two readings
     least, most = (counters[when][name]["sent_bytes"] - header * counters[when][name]["sent_packets"]
                    for when in ("at_end", "drained"))

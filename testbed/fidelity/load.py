@@ -5,15 +5,12 @@ from typing import Any
 
 from testbed import thirds as steadiness
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
-from topologies import varying
+from topologies import ip, varying
 
 _TARGET, _CARRIED = 0.05, 0.10
 #: of its rate: what a link carries at least that is offered as much as it can carry, or more
 _OVERLOADED = 0.85
-#: bytes on a link for each of payload, in full segments
-_FRAME, _SEGMENT = 1514, 1448
-#: bytes of an acknowledgement on a link, with a time stamp
-_ACKNOWLEDGEMENT = 66
+_FRAME_BYTES = ip.MTU_BYTES + ip.ETHERNET_BYTES
 
 _Component = dict[str, Any]
 
@@ -46,9 +43,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for name in dict.fromkeys([*offered, *targets]):
         if links[name]["bottleneck"]:
             samples = queue[queue["link"] == name]
-            more_bps = 0.0 if name in targets else _acknowledgements_bps(links[name], links, loaded, queue)
+            # of an acknowledgement, with a time stamp, and of a frame with payload
+            header_bytes = _FRAME_BYTES - ip.segment_bytes(evidence.network)
+            more_bps = 0.0 if name in targets else _acknowledgements_bps(links[name], links, loaded, queue,
+                                                                         header_bytes)
             yield _carried(links[name], loaded, workload["flows"], samples,
-                           _waiting_bytes(evidence, name, workload["flows"]), more_bps)
+                           _waiting_bytes(evidence, name, workload["flows"]), more_bps,
+                           ip.segment_bytes(evidence.network))
 
 
 def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterator[Finding]:
@@ -94,7 +95,7 @@ def _by_chance(deviation: float) -> str:
 
 
 def _carried(link: dict[str, Any], loaded: list[_Component], flows: list[dict[str, Any]], queue: Any,
-             waiting_bytes: float, more_bps: float) -> Finding:
+             waiting_bytes: float, more_bps: float, segment_bytes: int) -> Finding:
     """What a link carried, against all that was offered to it; more_bps: what may come beside that."""
     name = link["name"]
     known = {component["name"] for component in loaded}
@@ -119,7 +120,7 @@ def _carried(link: dict[str, Any], loaded: list[_Component], flows: list[dict[st
     seconds = (inside["t_us"].iloc[-1] - inside["t_us"].iloc[0]) / 1e6
     carried = (inside["sent_bytes"].iloc[-1] - inside["sent_bytes"].iloc[0]) * 8 / seconds
     # what was asked for and had not arrived at the end cannot have been carried
-    waiting = waiting_bytes * _FRAME / _SEGMENT * 8 / seconds
+    waiting = waiting_bytes * _FRAME_BYTES / segment_bytes * 8 / seconds
     message = (f"{name} carried {carried / 1e6:.2f} Mbit/s of {offered / 1e6:.2f} offered "
                f"({carried / offered - 1:+.1%}); what waited at the end makes {waiting / 1e6:.2f}"
                + f", and more acknowledgements than one for two packets at most {more_bps / 1e6:.2f}" * (more_bps > 0))
@@ -129,7 +130,8 @@ def _carried(link: dict[str, Any], loaded: list[_Component], flows: list[dict[st
     return Finding("ok" if fits and busy else "suspect", message)
 
 
-def _acknowledgements_bps(link: dict[str, Any], links: dict[str, Any], loaded: list[_Component], queue: Any) -> float:
+def _acknowledgements_bps(link: dict[str, Any], links: dict[str, Any], loaded: list[_Component], queue: Any,
+                          acknowledgement_bytes: int) -> float:
     """What the load has not counted where data go the other way: it takes one acknowledgement for two packets there."""
     from_us = min(component["measured_us"][0] for component in loaded)
     to_us = max(component["measured_us"][1] for component in loaded)
@@ -138,7 +140,7 @@ def _acknowledgements_bps(link: dict[str, Any], links: dict[str, Any], loaded: l
         sent = queue.loc[(queue["link"] == name) & (queue["t_us"] >= from_us) & (queue["t_us"] <= to_us),
                          "sent_packets"]
         packets += sent.max() - sent.min() if len(sent) else 0
-    return float(packets / 2 * _ACKNOWLEDGEMENT * 8e6 / max(to_us - from_us, 1))
+    return float(packets / 2 * acknowledgement_bytes * 8e6 / max(to_us - from_us, 1))
 
 
 def _waiting_bytes(evidence: Evidence, name: str, flows: list[dict[str, Any]]) -> float:

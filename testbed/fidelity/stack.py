@@ -6,7 +6,7 @@ They count for whole namespaces, over the whole run: no connection, however shor
 from collections.abc import Iterator
 
 from testbed.fidelity import Evidence, Finding
-from topologies import wires
+from topologies import ip, wires
 
 NEEDS = ("snmp.json",)
 
@@ -24,8 +24,10 @@ NEVER = {
     "hosts threw packets away": (
         "IpInDiscards", "IpOutDiscards", "IpInHdrErrors", "IpInAddrErrors", "IpOutNoRoutes", "IpInUnknownProtos",
         "TcpInCsumErrors", "UdpInCsumErrors", "TcpExtPFMemallocDrop", "TcpExtTCPMinTTLDrop",
-        "TcpExtIPReversePathFilter"),
-    "packets were cut into fragments": ("IpReasmReqds", "IpFragCreates"),
+        "TcpExtIPReversePathFilter", "Ip6InDiscards", "Ip6OutDiscards", "Ip6InHdrErrors", "Ip6InAddrErrors",
+        "Ip6OutNoRoutes", "Ip6InNoRoutes", "Ip6InUnknownProtos", "Ip6InTruncatedPkts", "Udp6InCsumErrors"),
+    "packets were cut into fragments": ("IpReasmReqds", "IpFragCreates", "Ip6ReasmReqds", "Ip6FragCreates",
+                                        "Ip6InTooBigErrors"),
 }
 #: segments that overtook others, as senders saw it: only a link that is told to reorder lets them
 _REORDERING = ("TcpExtTCPSACKReorder", "TcpExtTCPRenoReorder", "TcpExtTCPTSReorder")
@@ -39,8 +41,9 @@ Counters = dict[str, list[int]]
 def _large(counters: dict[str, Counters], evidence: Evidence) -> Iterator[Finding]:
     """Each segment of TCP is a packet of IP, unless the host hands several over at once for its device to cut."""
     wanted = {node["name"] for node in evidence.network["nodes"] if node.get("gso")}
+    requests = "Ip6OutRequests" if ip.version(evidence.network) == 6 else "IpOutRequests"
     for node, values in counters.items():
-        segments, packets = values.get("TcpOutSegs"), values.get("IpOutRequests")
+        segments, packets = values.get("TcpOutSegs"), values.get(requests)
         if node not in wanted and segments and packets and segments[-1] > packets[-1]:
             yield Finding("suspect", f"{node} handed over large packets: TCP sent {segments[-1]} segments in "
                                      f"{packets[-1]} packets")

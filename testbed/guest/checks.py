@@ -8,19 +8,18 @@ import socket
 import struct
 import threading
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from testbed.guest import devices, overload
 from testbed.guest.urgent import urgent
 from testbed.probes._netlink import Qdisc
-from topologies import wires
+from topologies import ip, wires
 from topologies.network import Network
 
 Json = dict[str, Any]
 
 PING_PAYLOAD_BYTES = 56
-FRAME_OVERHEAD_BYTES = 14 + 20 + 8
-_UDP_PAYLOAD_BYTES = 1472
+_ICMP_BYTES = 8
 _BLAST_PORT = 9
 _SO_SNDBUFFORCE = 32
 #: round trips of a path that are measured, and on a wall clock, where some wait for a CPU
@@ -58,13 +57,14 @@ def covering(paths: list[Json]) -> list[Json]:
 def _round_trip(network: Network, path: Json, description: Json) -> Json:
     """Smallest of some idle round trips of an ICMP echo, and what it should be: up to jitter_us more than the rest."""
     links = _links_on(path, description)
-    bits = (PING_PAYLOAD_BYTES + FRAME_OVERHEAD_BYTES) * 8
+    bits = (PING_PAYLOAD_BYTES + _ICMP_BYTES + ip.header_bytes(description) + ip.ETHERNET_BYTES) * 8
     serialisation_us = sum(bits * 1e6 / link["rate_bps"] for link in links)
     hosts_us = sum(link["coalescing_us"] + link["packet_cost_us"] for link in links)
     jitter_us = sum(link["jitter_us"] + (link.get("jitter") or {}).get("spread_us", 0) for link in links)
     late_us = sum(wires.late_us(link) for link in links)
     with network.in_namespace(path["initiator"]):
-        sock = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+        family = ip.family(path["acceptor_address"])
+        sock = socket.socket(family, socket.SOCK_RAW, _ECHO[family].protocol)
     with sock, urgent(network.timer_period_us > 0):
         sock.settimeout(1 + 2 * (path["base_rtt_us"] + serialisation_us + hosts_us + jitter_us + late_us) / 1e6)
         echoes = _ECHOES_REAL if network.timer_period_us else _ECHOES
@@ -93,10 +93,22 @@ def _links_on(path: Json, description: Json) -> list[Json]:
     return [link for link in description["links"] if link["name"] in path["hops"] + path["hops_back"]]
 
 
+class _Echo(NamedTuple):
+    """The echo of a version of ICMP; header_bytes: what is in front of an answer that a raw socket gets."""
+    protocol: int
+    request: int
+    reply: int
+    header_bytes: int
+
+
+_ECHO = {socket.AF_INET: _Echo(socket.IPPROTO_ICMP, 8, 0, 20), socket.AF_INET6: _Echo(socket.IPPROTO_ICMPV6, 128, 129, 0)}
+
+
 def _echo(sock: socket.socket, address: str, sequence: int) -> int:
     """Send one echo request and wait for its reply; returns nanoseconds."""
-    identifier = os.getpid() & 0xFFFF
-    message = struct.pack("!BBHHH", 8, 0, 0, identifier, sequence) + bytes(PING_PAYLOAD_BYTES)
+    identifier, echo = os.getpid() & 0xFFFF, _ECHO[sock.family]
+    message = struct.pack("!BBHHH", echo.request, 0, 0, identifier, sequence) + bytes(PING_PAYLOAD_BYTES)
+    # of ICMPv6 the kernel puts another one there, for it covers addresses
     total = sum(struct.unpack(f"!{len(message) // 2}H", message))
     total = (total >> 16) + (total & 0xFFFF)
     checksum = ~(total + (total >> 16)) & 0xFFFF
@@ -105,8 +117,8 @@ def _echo(sock: socket.socket, address: str, sequence: int) -> int:
     sock.sendto(message, (address, 0))
     while True:
         reply = sock.recv(2048)
-        kind, _, _, got_identifier, got_sequence = struct.unpack_from("!BBHHH", reply, 20)
-        if (kind, got_identifier, got_sequence) == (0, identifier, sequence):
+        kind, _, _, got_identifier, got_sequence = struct.unpack_from("!BBHHH", reply, echo.header_bytes)
+        if (kind, got_identifier, got_sequence) == (echo.reply, identifier, sequence):
             return time.monotonic_ns() - start_ns
 
 
@@ -117,16 +129,16 @@ def _saturate(network: Network, link: Json, description: Json) -> Json:
     sinks, threads = [], []
     for sender in plan.senders:
         with network.in_namespace(sender.target):
-            sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sink = socket.socket(ip.family(sender.address), socket.SOCK_DGRAM)
             sink.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sink.bind((sender.address, _BLAST_PORT))
             sinks.append(sink)
         with network.in_namespace(sender.host):
-            source = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            source = socket.socket(ip.family(sender.address), socket.SOCK_DGRAM)
         if sender.local:
             source.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 1 << 30)
-        threads.append(threading.Thread(target=_blast, args=(source, (sender.address, _BLAST_PORT), stop,
-                                                             plan.interval_s)))
+        threads.append(threading.Thread(target=_blast, args=(
+            source, (sender.address, _BLAST_PORT), bytes(ip.datagram_bytes(description)), stop, plan.interval_s)))
     with network.in_namespace(link["from"]):
         qdisc = Qdisc(link["ifindex"])
     drops_before = qdisc.read()[2]
@@ -155,9 +167,9 @@ def _saturate(network: Network, link: Json, description: Json) -> Json:
             "dropped_packets": drops, "overloaded": plan.overloaded, "filled": plan.fills}
 
 
-def _blast(sock: socket.socket, target: tuple[str, int], stop: threading.Event, interval_s: float) -> None:
+def _blast(sock: socket.socket, target: tuple[str, int], payload: bytes, stop: threading.Event,
+           interval_s: float) -> None:
     """Send until stopped."""
-    payload = bytes(_UDP_PAYLOAD_BYTES)
     with sock:
         while not stop.is_set():
             sock.sendto(payload, target)

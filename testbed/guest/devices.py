@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.probes._netlink import NETLINK_ROUTE, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, attributes
+from topologies import ip
 from topologies.network import Network
 from topologies.rtnetlink import HEADER, raise_error
 
@@ -29,6 +30,7 @@ def read(network: Network) -> Json:
     """
     devices: Json = {}
     windows: Json = {}
+    family = socket.AF_INET6 if ip.version(network.description) == 6 else socket.AF_INET
     for node in network.node_names():
         with network.in_namespace(node):
             asking = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_ROUTE)
@@ -40,7 +42,7 @@ def read(network: Network) -> Json:
                 devices[names[index]] = {"gso_max_segs": most, "qdiscs": []}
             for index, kind in _qdiscs(asking):
                 devices[names[index]]["qdiscs"].append(kind)
-            windows[node] = sorted(set(_windows(asking)))
+            windows[node] = sorted(set(_windows(asking, family)))
     return {"devices": devices, "initcwnd": windows}
 
 
@@ -61,9 +63,9 @@ def _qdiscs(asking: socket.socket) -> Iterator[tuple[int, str]]:
                 yield index, body[at:at + size].rstrip(b"\0").decode()
 
 
-def _windows(asking: socket.socket) -> Iterator[int]:
+def _windows(asking: socket.socket, family: int) -> Iterator[int]:
     """Initial congestion windows of the routes with a gateway."""
-    for body in _dump(asking, _RTM_GETROUTE, struct.pack("=B11x", socket.AF_INET)):
+    for body in _dump(asking, _RTM_GETROUTE, struct.pack("=B11x", family)):
         found = {kind: (at, size) for kind, at, size in attributes(body, _RTMSG, len(body))}
         if _RTA_GATEWAY in found:
             at, size = found.get(_RTA_METRICS, (0, 0))

@@ -4,11 +4,14 @@
 A program or a probe can miss a connection; these counters cannot. Names are those of nstat: TcpRetransSegs,
 TcpExtListenDrops, ...
 """
+import os
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 _FILES = ("/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat")
+#: of IPv6, a counter in each line: Ip6InReceives, Udp6InDatagrams, ...
+_FILE6 = "/proc/thread-self/net/snmp6"
 #: not counters: settings, and what is there now
 _NO_COUNTERS = {"IpForwarding", "IpDefaultTTL", "TcpRtoAlgorithm", "TcpRtoMin", "TcpRtoMax", "TcpMaxConn",
                 "TcpCurrEstab"}
@@ -72,6 +75,9 @@ def read() -> Counters:
     for path in _FILES:
         with open(path, encoding="ascii") as f:
             found.update(parse(f.read()))
+    if os.path.exists(_FILE6):                  # a kernel with IPv6
+        with open(_FILE6, encoding="ascii") as f:
+            found.update((name, int(number)) for name, number in map(str.split, f))
     return found
 
 

@@ -121,14 +121,14 @@ class Qdisc:
 
 
 class TcpSockets:
-    """Dumps of all connected TCP sockets of a namespace, undecoded (INET_DIAG_INFO, _CONG)."""
+    """Dumps of all connected TCP sockets of a family in a namespace, undecoded (INET_DIAG_INFO, _CONG)."""
     _STATES = sum(1 << s for s in (1, 2, 3, 4, 5, 8, 9, 11))      # all but TIME_WAIT, CLOSE, LISTEN
 
-    def __init__(self) -> None:
+    def __init__(self, family: int = socket.AF_INET) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
         self._socket.bind((0, 0))
         extensions = 1 << (2 - 1) | 1 << (4 - 1)                   # INET_DIAG_INFO, INET_DIAG_CONG
-        body = struct.pack("=BBBxI48x", socket.AF_INET, socket.IPPROTO_TCP, extensions, self._STATES)
+        body = struct.pack("=BBBxI48x", family, socket.IPPROTO_TCP, extensions, self._STATES)
         self._request = HEADER.pack(HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY,
                                     NLM_F_REQUEST | NLM_F_DUMP, 1, 0) + body
         self._buffer = bytearray(1 << 18)

@@ -6,13 +6,16 @@ the run is over. Offsets: struct tcp_info, include/uapi/linux/tcp.h.
 """
 import dataclasses
 import pathlib
+import socket
 import struct
 from collections.abc import Iterator
 from typing import Any
 
 from testbed import fields
 from testbed.probes._netlink import TcpSockets, attributes
+from testbed.probes._addresses import addresses
 from testbed.probes._ring import forget_cached
+from topologies import ip
 from topologies.rtnetlink import HEADER
 
 Json = dict[str, Any]
@@ -57,11 +60,12 @@ class Sampler:
         self._hosts = [n["name"] for n in description["nodes"] if n["role"] == "host"]
         self._file = open(f"{work_dir}/tcp_info.bin", "wb", buffering=1 << 20)
         self._sockets: list[TcpSockets] = []
+        self._family = socket.AF_INET6 if ip.version(description) == 6 else socket.AF_INET
 
     def open(self) -> None:
         for host in self._hosts:
             with self._network.in_namespace(host):
-                self._sockets.append(TcpSockets())
+                self._sockets.append(TcpSockets(self._family))
         # a kernel that has it as a module loads inet_diag for the first dump, which takes longer than a sample may
         self._sockets[0].dump_into(lambda dump: None)
 
@@ -88,7 +92,7 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     from testbed.raw_files import write_table
     hosts = [n["name"] for n in context["network"]["nodes"] if n["role"] == "host"]
     data = np.fromfile(work_dir / "tcp_info.bin", dtype=np.uint8)
-    parts = [_decode(data, layout, offsets, times_us, nodes, hosts)
+    parts = [_decode(data, layout, offsets, times_us, nodes, hosts, ip.version(context["network"]))
              for layout, offsets, times_us, nodes in _groups(data)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(
         columns=list(raw_tables.TABLES["tcp_info"].columns | raw_tables.TABLES["socket_buffers"].columns))
@@ -133,7 +137,8 @@ def _shape(raw: bytes, at: int, size: int) -> tuple[tuple[int, int, int], ...]:
                  for kind, offset, length in attributes(raw, at + HEADER.size + _MESSAGE_BYTES, at + size))
 
 
-def _decode(data: Any, layout: _Layout, offsets: Any, times_us: Any, nodes: Any, hosts: list[str]) -> Any:
+def _decode(data: Any, layout: _Layout, offsets: Any, times_us: Any, nodes: Any, hosts: list[str],
+            ip_version: int) -> Any:
     """Table of the messages at `offsets`, which all have the same layout."""
     import numpy as np
     import pandas as pd
@@ -144,9 +149,10 @@ def _decode(data: Any, layout: _Layout, offsets: Any, times_us: Any, nodes: Any,
         return np.ascontiguousarray(rows).view(kind)[:, 0]
 
     body = HEADER.size
+    size = 16 if ip_version == 6 else 4
     columns = {"t_us": times_us, "node": np.array(hosts, dtype=object)[nodes],
                "sport": field(4, ">u2", body).astype(np.int64), "dport": field(6, ">u2", body).astype(np.int64),
-               "src": _addresses(field(8, ">u4", body)), "dst": _addresses(field(24, ">u4", body)),
+               "src": addresses(field(8, f"V{size}", body)), "dst": addresses(field(24, f"V{size}", body)),
                "state": pd.Series(field(1, "u1", body)).map(_STATES)}
     if _DIAG_CONG in layout:
         offset, length = layout[_DIAG_CONG]
@@ -177,11 +183,3 @@ def _buffers(columns: Json, queued: Json) -> Json:
     return {"in_flight": sent - left - columns["lost"].astype("int64") + again,
             "bytes_written": columns["bytes_acked"] + queued["unacknowledged"],
             "bytes_read": columns["bytes_received"] - queued["unread"]}
-
-
-def _addresses(numbers: Any) -> Any:
-    """Dotted addresses of big-endian 32-bit numbers."""
-    import numpy as np
-    distinct, which = np.unique(numbers, return_inverse=True)
-    names = [".".join(str(int(n) >> shift & 255) for shift in (24, 16, 8, 0)) for n in distinct]
-    return np.array(names, dtype=object)[which]

@@ -10,11 +10,13 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from testbed.probes._addresses import endpoints
 from testbed.probes._ring import Field, TraceInstance, TraceSampler, column, decode, read_format
+from topologies import ip
 
 Json = dict[str, Any]
-#: (bytes, offsets of the events, fields) -> columns
-_Decoded = Callable[[Any, Any, dict[str, Field]], Json]
+#: (bytes, offsets of the events, fields, version of IP) -> columns
+_Decoded = Callable[[Any, Any, dict[str, Field], int], Json]
 
 _RECEIVED, _SENT_AGAIN = "tcp/tcp_probe", "tcp/tcp_retransmit_skb"
 #: column -> field of the event
@@ -45,38 +47,35 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
 def _tables(work_dir: pathlib.Path, context: Json, event: str, decoded: _Decoded) -> Iterator[Any]:
     """One table for each batch of trace pages, in order of time."""
     import pandas as pd
+    version = ip.version(context["network"])
     event_id, fields = read_format(work_dir / f"{event.replace('/', '-')}.format")
     for time_ns, ids, starts, raw in decode(work_dir, "tcp_probe"):
         time_ns = time_ns - context["t0_ns"]
         mine = (ids == event_id) & (time_ns >= 0) & (time_ns < context["duration_us"] * 1000)
-        yield pd.DataFrame({"t_us": time_ns[mine] // 1000, **decoded(raw, starts[mine], fields)})
+        yield pd.DataFrame({"t_us": time_ns[mine] // 1000, **decoded(raw, starts[mine], fields, version)})
 
 
-def _received(raw: Any, starts: Any, fields: dict[str, Field]) -> Json:
-    """Columns of tcp_probe events; their addresses are two struct sockaddr_in."""
-    def endpoints(name: str) -> Any:
+def _received(raw: Any, starts: Any, fields: dict[str, Field], version: int) -> Json:
+    """Columns of tcp_probe events; their addresses are two struct sockaddr_in or sockaddr_in6."""
+    at, size = (8, 16) if version == 6 else (4, 4)
+
+    def ends(name: str) -> Any:
         offset = fields[name][0]
-        return _endpoints(_big_endian(raw, starts, offset + 4, 4), _big_endian(raw, starts, offset + 2, 2))
-    return {"src": endpoints("saddr"), "dst": endpoints("daddr"),
+        return endpoints(_column(raw, starts, offset + at, f"V{size}"), _column(raw, starts, offset + 2, ">u2"))
+    return {"src": ends("saddr"), "dst": ends("daddr"),
             **{name: column(raw, starts, fields[field]) for name, field in _FIELDS.items()}}
 
 
-def _sent_again(raw: Any, starts: Any, fields: dict[str, Field]) -> Json:
+def _sent_again(raw: Any, starts: Any, fields: dict[str, Field], version: int) -> Json:
     """Columns of tcp_retransmit_skb events; which bytes were sent again is not in them."""
-    return {name: _endpoints(_big_endian(raw, starts, fields[address][0], 4), column(raw, starts, fields[port]))
+    kind, size = ("_v6", 16) if version == 6 else ("", 4)
+    return {name: endpoints(_column(raw, starts, fields[address + kind][0], f"V{size}"),
+                            column(raw, starts, fields[port]))
             for name, address, port in (("src", "saddr", "sport"), ("dst", "daddr", "dport"))}
 
 
-def _big_endian(raw: Any, starts: Any, offset: int, size: int) -> Any:
-    """Numbers in network byte order at an offset in every event."""
+def _column(raw: Any, starts: Any, offset: int, kind: str) -> Any:
+    """What is at an offset in every event."""
     import numpy as np
-    return np.ascontiguousarray(raw[(starts + offset)[:, None] + np.arange(size)]).view(f">u{size}")[:, 0]
-
-
-def _endpoints(addresses: Any, ports: Any) -> Any:
-    """'10.0.1.2:5000' of every pair of an address and a port."""
-    import numpy as np
-    distinct, which = np.unique(addresses.astype(np.uint64) << np.uint64(16) | ports, return_inverse=True)
-    names = [".".join(str(int(n) >> shift & 255) for shift in (40, 32, 24, 16)) + f":{int(n) & 0xFFFF}"
-             for n in distinct]
-    return np.array(names, dtype=object)[which]
+    size = np.dtype(kind).itemsize
+    return np.ascontiguousarray(raw[(starts + offset)[:, None] + np.arange(size)]).view(kind)[:, 0]

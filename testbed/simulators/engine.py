@@ -21,7 +21,7 @@ from testbed.fields import FieldError
 from testbed.files import write_json
 from testbed.plan import Plan
 from testbed.simulators import changing, idle, process, refusals, tables, workload
-from topologies import varying
+from topologies import ip, varying
 
 Json = dict[str, Any]
 _TABLES = ("queue", "edge_queue", "sojourn", "tcp_info", "tcp_probe", "retransmissions", "link_changes",
@@ -59,6 +59,10 @@ class SimulatorEngine(EngineBase):
     #: modules that come with the testbed of which it has the like: {folder: files that decide what that is}
     MODULES: ClassVar[Mapping[str, Sequence[pathlib.Path]]] = {}
 
+    def require(self, kernel_options: Sequence[str]) -> None:
+        # of IPv6 `cannot` speaks
+        super().require([name for name in kernel_options if name != "ipv6"])
+
     @abc.abstractmethod
     def command(self) -> list[str]:
         """What carries out the orders in the file that is named after it."""
@@ -72,6 +76,8 @@ class SimulatorEngine(EngineBase):
 
     def _refusals(self, scenario: Json) -> Iterator[FieldError]:
         """All of a scenario that it has nothing for."""
+        if ip.version(scenario["network"]) != 4:
+            yield FieldError("topology.ip", f"engine {self.name} has no IPv6")
         yield from refusals.of_traffic(scenario["traffic"], self.TRAFFIC, self.name)
         yield from refusals.of_hosts(scenario["hosts"], self.HOSTS, self.name)
         ecn = self.SYSCTLS["net.ipv4.tcp_ecn"]

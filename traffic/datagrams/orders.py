@@ -8,18 +8,19 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
+from topologies import ip
 from traffic import routes
 from traffic.components import Component, Context, Flow, Program, Timing
 from traffic.datagrams.batch import HEADER
-from traffic.datagrams.program import IP_UDP_BYTES
 
 FIRST_PORT = 7000
-_ETHERNET_BYTES = 14
+#: of IPv4 and UDP
+_LEAST_HEADER_BYTES = 28
 
 
 def packet_field(default: Any = 1000) -> Any:
     """The field `packet` of a section: size of an IP packet."""
-    return fields.size(default=default, least=IP_UDP_BYTES + HEADER.size, most=1500)
+    return fields.size(default=default, least=_LEAST_HEADER_BYTES + HEADER.size, most=ip.MTU_BYTES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,15 +38,23 @@ class RateSection:
 
 def gap_ns(rate_bps: int, packet_bytes: int) -> int:
     """Time from packet to packet of a rate, with Ethernet headers. FieldError if no program could keep it."""
-    gap = round((packet_bytes + _ETHERNET_BYTES) * 8e9 / rate_bps)
+    gap = round((packet_bytes + ip.ETHERNET_BYTES) * 8e9 / rate_bps)
     if not 100 <= gap <= 10**15:
         raise FieldError("rate", f"a packet of {packet_bytes} bytes every 100 ns to 11 days expected")
     return gap
 
 
 def validate(section: RateSection, _component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
-    """FieldError if there are more flows than ports."""
+    """FieldError if there are more flows than ports, or no room in a packet."""
+    fits(section.packet_bytes, network)
     enough_ports(section.flows * len(routes.find(network, section.paths)))
+
+
+def fits(packet_bytes: int, network: Mapping[str, Any]) -> None:
+    """FieldError if packets of this size have no room for headers, number and instant."""
+    least = _LEAST_HEADER_BYTES + ip.more_bytes(network) + HEADER.size
+    if packet_bytes < least:
+        raise FieldError("packet", f"must be at least {least} bytes over IPv{ip.version(network)}, not {packet_bytes}")
 
 
 def enough_ports(count: int) -> None:
@@ -87,7 +96,7 @@ def programs(component: Component, flows: Sequence[Flow], packet_bytes: Mapping[
     jobs: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for flow in flows:
         order = {"flow": flow.flow, "address": flow.dst, "port": flow.dport,
-                 "payload_bytes": packet_bytes[flow.flow] - IP_UDP_BYTES}
+                 "payload_bytes": packet_bytes[flow.flow] - ip.udp_header_bytes(flow.dst)}
         jobs.setdefault(flow.sender, {"send": [], "receive": []})["send"].append(
             {**order, "start_us": flow.start_us, "stop_us": flow.stop_us, **timing[flow.flow]})
         jobs.setdefault(flow.receiver, {"send": [], "receive": []})["receive"].append(

@@ -18,11 +18,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from topologies import ip
 from traffic import program
 from traffic.datagrams.batch import HEADER, MOST_AT_ONCE, Batch, libc, note_arrivals
 from traffic.datagrams.departures import departures_ns
 
-IP_UDP_BYTES = 28
 #: packets are taken from the receiver's socket so often, which has room for as many
 _DRAIN_NS = 100_000_000
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _SO_MEMINFO, _MEMINFO_DROPS = 32, 33, 55, 8
@@ -63,7 +63,8 @@ class _Sender:
         self._due_ns = next(self._departures, None)
         self._packets = 0
         self._payload = bytearray(order["payload_bytes"])
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._header_bytes = ip.udp_header_bytes(order["address"])
+        self._socket = socket.socket(ip.family(order["address"]), socket.SOCK_DGRAM)
         _set_buffer(self._socket, _SO_SNDBUFFORCE, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         self._socket.connect((order["address"], order["port"]))
 
@@ -79,7 +80,7 @@ class _Sender:
         self._due_ns = next(self._departures, None)
 
     def counts(self) -> dict[str, int]:
-        return {"sent_packets": self._packets, "sent_bytes": self._packets * (len(self._payload) + IP_UDP_BYTES)}
+        return {"sent_packets": self._packets, "sent_bytes": self._packets * (len(self._payload) + self._header_bytes)}
 
 
 class _Receiver:
@@ -93,7 +94,8 @@ class _Receiver:
         self._missing: set[int] = set()
         self._delays_us: Counter[int] = Counter()
         self._delays_ns = 0
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._header_bytes = ip.udp_header_bytes(order["address"])
+        self._socket = socket.socket(ip.family(order["address"]), socket.SOCK_DGRAM)
         packets = math.ceil(order["packets_per_s"] * _DRAIN_NS / 1e9 * 4 + 100)
         _set_buffer(self._socket, _SO_RCVBUFFORCE, socket.SO_RCVBUF,
                     packets * (order["payload_bytes"] + _OVERHEAD_BYTES))
@@ -119,7 +121,7 @@ class _Receiver:
             self._duplicates += 1
             return
         self._packets += 1
-        self._bytes += size + IP_UDP_BYTES
+        self._bytes += size + self._header_bytes
         self._delays_us[delay_ns // 1000] += 1
         self._delays_ns += delay_ns
 

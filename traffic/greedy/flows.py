@@ -21,6 +21,7 @@ import sys
 import threading
 from typing import Any
 
+from topologies import ip
 from traffic import program
 from traffic.clock import now_ns, sleep_ns
 from traffic.payload import LONGEST_BYTES, PERIOD, Pattern, Tally, phase
@@ -100,7 +101,7 @@ def _fail(problem: threading.ExceptHookArgs) -> None:
 
 
 def _listen(flow: _Order) -> socket.socket:
-    listener = socket.socket()
+    listener = socket.socket(ip.family(flow["address"]))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     _set_cca(listener, flow)
     _set_segment(listener, flow)
@@ -162,7 +163,7 @@ def _send(end: _End, t0_ns: int, account: _Account, pattern: Pattern) -> None:
                  for begin_us, end_us in flow.get("bursts_us") or [(flow["start_us"], flow["stop_us"])]]
     program.sleep_until(bursts_ns[0][0])
     left = flow.get("bytes")
-    with socket.socket() as connection:
+    with socket.socket(ip.family(flow["address"])) as connection:
         _set_cca(connection, flow)
         _set_segment(connection, flow)
         if "sequence_start" in flow:

@@ -23,7 +23,6 @@ from traffic.clock import now_ns
 
 _Order = dict[str, Any]
 
-_LISTEN = "0A"              # TCP_LISTEN in /proc/net/tcp
 PROGRAM = "/usr/bin/iperf3"
 _PATIENCE_MS = 86_400_000   # the longest it takes
 _PAYLOAD = ".payload"       # what the preload library found goes beside an iperf3's JSON
@@ -157,17 +156,10 @@ def client_arguments(flow: _Order) -> list[str]:
 
 
 def _wait_until_listening(ports: set[int], children: Children) -> None:
-    while not ports <= _listening():
+    while not ports <= program.bound_ports("tcp"):
         children.watch(0.001)
         if len(children.running) < len(ports):
             raise ChildFailed("an iperf3 server ended before it was used")
-
-
-def _listening() -> set[int]:
-    """The ports on which somebody listens in this network namespace."""
-    with open("/proc/self/net/tcp") as f:
-        rows = [line.split() for line in f.readlines()[1:]]
-    return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == _LISTEN}
 
 
 def _reserve_ports(ports: Collection[int]) -> None:

@@ -26,6 +26,7 @@ import numpy as np
 
 from testbed import fields
 from testbed.fields import FieldError
+from topologies import ip
 from traffic import routes
 from traffic.components import Component, Context, Flow, Prepared, Timing, duration_us
 from traffic.greedy.iperf3 import PROGRAM, output_name
@@ -39,8 +40,8 @@ _PRELOAD = "iperf3-preload.so"
 #: which draws of a component its stops are
 _STOPS = 1
 _SOURCE = pathlib.Path(__file__).parent / "iperf3_preload.c"
-#: payload of a frame of 1514 bytes; what time stamps take of a segment
-SEGMENT_BYTES, TIMESTAMP_BYTES = 1448, 12
+#: payload of a frame of 1514 bytes over IPv4
+SEGMENT_BYTES = ip.segment_bytes({})
 #: Linux raises smaller limits of a window (SOCK_MIN_RCVBUF / 2)
 _LEAST_WINDOW_BYTES = 2304
 
@@ -68,25 +69,27 @@ class Section:
         if self.sequence_start == 1:
             raise FieldError("sequence_start", "1 is not possible: the SYN would have number 0, with which Linux "
                                                "chooses one")
-        if self.window is not None and self.window_bytes < _LEAST_WINDOW_BYTES:
-            raise FieldError("window", f"{self.window} segments are {self.window_bytes} bytes; at least "
-                                       f"{_LEAST_WINDOW_BYTES} are possible")
 
-    def limits(self) -> dict[str, int]:
+    def limits(self, network: Mapping[str, Any]) -> dict[str, int]:
         """What both ends of a flow are told: `maxseg` and `window_bytes`, where they are set."""
-        segment = {} if self.segment_bytes is None else {"maxseg": self.segment_bytes + TIMESTAMP_BYTES}
-        return segment if self.window is None else {**segment, "window_bytes": self.window_bytes}
+        segment = {} if self.segment_bytes is None else {"maxseg": self.segment_bytes + ip.TIMESTAMP_BYTES}
+        return segment if self.window is None else {**segment, "window_bytes": self.window_bytes(network)}
 
-    @property
-    def window_bytes(self) -> int:
+    def window_bytes(self, network: Mapping[str, Any]) -> int:
         """The receiver's window, 0 without a limit."""
-        return (self.window or 0) * (self.segment_bytes or SEGMENT_BYTES)
+        return (self.window or 0) * (self.segment_bytes or ip.segment_bytes(network))
 
 
 def validate(section: Section, component: Component, network: Mapping[str, Any], timing: Timing) -> None:
     total = section.flows * len(routes.find(network, section.paths))
     if total > _MOST[section.tool]:
         raise FieldError("flows", f"{total} flows need more ports than there are")
+    if section.segment_bytes is not None and section.segment_bytes > ip.segment_bytes(network):
+        raise FieldError("segment", f"at most {ip.segment_bytes(network)} B of payload fit into a frame of "
+                                    f"IPv{ip.version(network)}, not {section.segment_bytes}")
+    if section.window is not None and section.window_bytes(network) < _LEAST_WINDOW_BYTES:
+        raise FieldError("window", f"{section.window} segments are {section.window_bytes(network)} bytes; at least "
+                                   f"{_LEAST_WINDOW_BYTES} are possible")
     if section.tool == "iperf3" and any(node.get("wakeup_cost_us") for node in network["nodes"]):
         raise FieldError("tool", "iperf3 knows no cost of wake-ups (hosts.wakeup_cost); use tool: sockets")
     latest_us = component.stop_us + section.stop_within_us
@@ -124,7 +127,7 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
     if section.tool == "sockets":
         more = {} if section.sequence_start is None else {"sequence_start": section.sequence_start}
         return Prepared(socket_programs(component, flows, context, {flow.flow: more for flow in flows},
-                                        section.limits()), description)
+                                        section.limits(context.network)), description)
     _require_iperf3()
     preload = _compile(context.work_dir) if section.preload is not False else None
     jobs = tcp_jobs(flows, {flow.flow: {"source_port": flow.sport} for flow in flows})

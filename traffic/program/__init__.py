@@ -8,6 +8,8 @@ from typing import Any
 
 from traffic.clock import now_ns
 
+_LISTEN = "0A"                          # TCP_LISTEN in /proc/net/tcp
+
 
 def read_job() -> dict[str, Any]:
     """The job file named on the command line. SIGTERM ends the program from here on, cleaning up."""
@@ -24,6 +26,18 @@ def wait_for_start() -> int:
     if word != "start":
         sys.exit(f"expected start, got {word!r}")
     return int(t0_ns)
+
+
+def bound_ports(transport: str) -> set[int]:
+    """The ports on which somebody listens (TCP) or that somebody has (UDP) in this network namespace."""
+    rows: list[list[str]] = []
+    for name in (transport, f"{transport}6"):
+        try:
+            with open(f"/proc/self/net/{name}") as file:
+                rows += [line.split() for line in file.readlines()[1:]]
+        except FileNotFoundError:               # a kernel without IPv6
+            continue
+    return {int(row[1].rpartition(":")[2], 16) for row in rows if transport == "udp" or row[3] == _LISTEN}
 
 
 def done(account: dict[str, Any]) -> None:

@@ -26,7 +26,6 @@ _ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8"}
 _NOBODY = 65534
 _LARGEST_FILE_BYTES = 256 << 20
 _PR_SET_PDEATHSIG = 1
-_LISTEN = "0A"                          # TCP_LISTEN in /proc/net/tcp
 _LOOK_S = 0.01
 _READY_WITHIN_S = 30
 #: how long a program may take to end after SIGTERM
@@ -135,7 +134,7 @@ class _Program:
         kind, _, name = self._job["ready"].partition(":")
         if kind == "file":
             return os.path.exists(os.path.join(self._folder, name))
-        return self._job["port"] in _bound_ports(kind)
+        return self._job["port"] in program.bound_ports(kind)
 
     # -- its end ----------------------------------------------------------------------------------
 
@@ -207,18 +206,6 @@ def _end_with_us() -> None:
     import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE_BYTES, _LARGEST_FILE_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def _bound_ports(transport: str) -> set[int]:
-    """The ports on which somebody listens (TCP) or that somebody has (UDP) in this network namespace."""
-    rows: list[list[str]] = []
-    for name in (transport, f"{transport}6"):
-        try:
-            with open(f"/proc/self/net/{name}") as file:
-                rows += [line.split() for line in file.readlines()[1:]]
-        except FileNotFoundError:               # a kernel without IPv6
-            continue
-    return {int(row[1].rpartition(":")[2], 16) for row in rows if transport == "udp" or row[3] == _LISTEN}
 
 
 def _ended(status: int) -> str:

@@ -18,7 +18,6 @@ from traffic.tmix.load import Pieces, offered_bps, pieces, scale_starts, search_
 from traffic.tmix.order import Run, TooShort
 from traffic.tmix.prefill import Candidates, at_flow_rate, flow_bps, prefill
 from traffic.tmix.shuffle import bin_us, shuffle_starts
-from traffic.tmix.wire import OVERHEADS
 
 LOAD_LIMIT = 0.05
 
@@ -44,9 +43,9 @@ class Traffic:
         if not counts.all():
             raise TooShort(f"source {int(np.argmin(counts))} has no connections")
         batch = batches.concatenate(loaded).with_explicit_fins()
-        wire = pieces(batch, np.repeat(run.rtts_us, counts), np.repeat(run.shares_bps, counts))
+        wire = pieces(batch, np.repeat(run.rtts_us, counts), np.repeat(run.shares_bps, counts), run.order.l2)
         crossing = np.repeat(run.crossing, counts, axis=1)
-        counted = wire.recounted(batch, OVERHEADS[run.order.overhead]).on_links(crossing)
+        counted = wire.recounted(batch, run.order.counted).on_links(crossing)
         return cls(batch, wire.on_links(crossing), counted, 8 * (run.weights @ counted.connection_bytes),
                    batches.offsets(counts), int(batch.start_us.max()) + 1)
 

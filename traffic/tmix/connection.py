@@ -13,8 +13,8 @@ from errno import EAGAIN, EINPROGRESS, EPIPE
 from traffic.payload import PERIOD, STEP
 from traffic.tmix.records import FINISHED, UNFINISHED
 from traffic.tmix.sockets import (EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, SEND_BUFFER_BYTES,
-                                  SO_RCVLOWAT, SO_REUSEADDR, SOL_SOCKET, bind, choose_cca, close, connect, receive,
-                                  send, set_option, shutdown, socket_error, tcp_socket)
+                                  SO_RCVLOWAT, SO_REUSEADDR, SOL_SOCKET, bind, choose_cca, close, connect, family_of,
+                                  receive, send, set_option, shutdown, socket_error, tcp_socket)
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Connection:
         records = end.records
         records.start_us[index] = now // 1000
         records.status[index] = UNFINISHED
-        fd = self.fd = tcp_socket()
+        fd = self.fd = tcp_socket(family_of(end.local_ip))
         if fd < 0:
             return self.fail(-fd, now)
         error = self.set_options()

@@ -18,8 +18,8 @@ from traffic import payload
 from traffic.tmix.options import Options
 from traffic.tmix.plan import read_plan
 from traffic.tmix.records import INITIATOR, ROLES, Records, status_text
-from traffic.tmix.sockets import (SO_REUSEADDR, SOL_SOCKET, bind, cca_of, choose_cca, ip_bytes, listen, set_option,
-                                  tcp_socket)
+from traffic.tmix.sockets import (SO_REUSEADDR, SOL_SOCKET, bind, cca_of, choose_cca, family_of, ip_bytes, listen,
+                                  set_option, tcp_socket)
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class End:
 
 def listener(end: End, nonblocking: bool) -> int:
     """The descriptor of a socket that listens at an acceptor's address. Raises OSError."""
-    fd = tcp_socket(nonblocking)
+    fd = tcp_socket(family_of(end.local_ip), nonblocking)
     error = fd if fd < 0 else (set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1)
                                or (choose_cca(fd, end.cca) if end.cca else 0)
                                or bind(fd, end.local_ip, end.port) or listen(fd, BACKLOG))

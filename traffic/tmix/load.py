@@ -33,6 +33,7 @@ class Pieces:
     end_us: Any                 # float64[pieces]
     wire_bytes: Any             # float64[2, pieces]: from the initiator, from the acceptor; or float64[links, pieces]
     data_end_us: Any            # float64[n]: last data packet, from the connection's start
+    overhead: Overhead = L2     # what wire_bytes counts beside payload
 
     @property
     def connection_bytes(self) -> Any:
@@ -41,7 +42,8 @@ class Pieces:
 
     def recounted(self, batch: Batch, overhead: Overhead) -> "Pieces":
         """The same with other headers counted; batch: what the pieces are of."""
-        return self if overhead == L2 else replace(self, wire_bytes=wire_bytes(batch, overhead))
+        return self if overhead == self.overhead else replace(
+            self, wire_bytes=wire_bytes(batch, overhead), overhead=overhead)
 
     def on_links(self, crossing: Any) -> "Pieces":
         """The same with what crosses each link; crossing: float64[links, n, 2], 1 where a side's data do."""
@@ -51,18 +53,19 @@ class Pieces:
         return replace(self, wire_bytes=wire)
 
 
-def pieces(batch: Batch, rtt_us: Any, share_bps: Any) -> Pieces:
+def pieces(batch: Batch, rtt_us: Any, share_bps: Any, overhead: Overhead = L2) -> Pieces:
     """The `Pieces` of a batch whose FINs are explicit (`Batch.with_explicit_fins`).
 
     rtt_us: base round-trip time, a number or one for each connection.
     share_bps: rate at which a long transfer proceeds, from `expected_share_bps`; likewise.
+    overhead: what a qdisc counts.
     """
     counts = np.diff(batch.first)
     owner = batch.owner
     rtt_us = np.broadcast_to(np.asarray(rtt_us, float), len(batch))[owner]
     share_bps = np.broadcast_to(np.asarray(share_bps, float), len(batch))[owner]
     is_fin = batch.size_bytes == 0
-    count = packets(batch)
+    count = packets(batch, overhead)
     group, order = _dependency_chains(batch, counts)
     sent_before = np.zeros(len(owner))
     for side in (INITIATOR, ACCEPTOR):
@@ -75,12 +78,12 @@ def pieces(batch: Batch, rtt_us: Any, share_bps: Any) -> Pieces:
     # beside the path's own.
     window = INITIAL_WINDOW_PACKETS + sent_before
     rounds = np.ceil(np.log2(count / window + 1))
-    data_wire = batch.size_bytes + L2.header_bytes * count
+    data_wire = batch.size_bytes + overhead.header_bytes * count
     lasts_us = np.maximum(rounds - 1, 0) * rtt_us + data_wire * (8e6 / share_bps)
     begin_us = _begin_us(batch, group, order, owner, rtt_us, lasts_us)
     end_us = begin_us + lasts_us
     data_end_us = np.maximum.reduceat(np.where(is_fin, 0, end_us), batch.first[:-1])
-    return Pieces(batch.first, owner, begin_us, end_us, wire_bytes(batch), data_end_us)
+    return Pieces(batch.first, owner, begin_us, end_us, wire_bytes(batch, overhead), data_end_us, overhead)
 
 
 def expected_share_bps(rate_bps: float, load: float) -> float:

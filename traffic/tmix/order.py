@@ -8,6 +8,7 @@ import numpy as np
 
 from traffic.tmix.load import expected_share_bps
 from traffic.tmix.reader import Limits
+from traffic.tmix.wire import L2, OVERHEADS, Overhead
 
 MOST_ATTEMPTS = 30
 
@@ -67,8 +68,19 @@ class Order:
     reverse_load: float | None = None
     shares: int = 1
     windows: bool = False
+    ip_version: int = 4
     most_attempts: int = MOST_ATTEMPTS
     limits: Limits = Limits()
+
+    @property
+    def l2(self) -> Overhead:
+        """What a qdisc counts."""
+        return L2.over(self.ip_version)
+
+    @property
+    def counted(self) -> Overhead:
+        """What counts for the load."""
+        return OVERHEADS[self.overhead].over(self.ip_version)
 
 
 @dataclass(frozen=True)

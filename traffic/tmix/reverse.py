@@ -16,7 +16,7 @@ from traffic.tmix.batch import Batch
 from traffic.tmix.order import Run, WorkloadError
 from traffic.tmix.synth import SynthParameters
 from traffic.tmix.vectors import ACCEPTOR, INITIATOR, MAX_ADU_BYTES
-from traffic.tmix.wire import DEFAULT_MSS, OVERHEADS, Overhead
+from traffic.tmix.wire import Overhead
 
 _NAMES = {INITIATOR: "mean_initiator_bytes", ACCEPTOR: "mean_acceptor_bytes"}
 _TOLERANCE = 0.01
@@ -59,7 +59,7 @@ class Reverse:
         float64[2], mean of a connection with the parameters as they are. WorkloadError if there is no such mean.
         """
         name, ratio = _NAMES[self.side], self.bps / run.target_bps
-        growth = wire_growth(OVERHEADS[run.order.overhead])[self.side]
+        growth = wire_growth(run.order.counted)[self.side]
         present = getattr(parameters, name)
         # wire bytes are linear in the mean, since the mean decides how many ADUs are of the tail
         change = float((ratio * crossings - against) @ wire_bytes / ((against - ratio * crossings) @ growth))
@@ -77,7 +77,7 @@ class Reverse:
 
 def wire_growth(overhead: Overhead) -> Any:
     """Wire bytes from each side for a byte more that a side sends in full packets, float64[2 senders, 2]."""
-    payload = DEFAULT_MSS - overhead.option_bytes
+    payload = overhead.mss - overhead.option_bytes
     data, acks = 1 + overhead.header_bytes / payload, overhead.header_bytes / overhead.packets_per_ack / payload
     return np.array([[data, acks], [acks, data]])
 

@@ -22,8 +22,8 @@ from traffic.tmix.endpoint import End, listener
 from traffic.tmix.flow import (ACCEPT, AHEAD_OVER, CONNECT, CONNECTING, CUT, IGNORED, KIND_BITS, KIND_MASK, RECEIVE,
                                SEND, SHUTDOWN, SOCKET, Flow)
 from traffic.tmix.records import NEVER, NOT_STARTED, UNFINISHED
-from traffic.tmix.sockets import (IPPROTO_TCP, SEND_BUFFER_BYTES, SO_REUSEADDR, SOL_SOCKET, TCP_CONGESTION, close,
-                                  set_option, tcp_socket)
+from traffic.tmix.sockets import (IPPROTO_TCP, SEND_BUFFER_BYTES, SO_REUSEADDR, SOCKADDR_IN6, SOL_SOCKET,
+                                  TCP_CONGESTION, close, family_of, set_option, tcp_socket)
 from traffic.tmix.uring import LINK, QUIET, Ring
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
@@ -68,7 +68,8 @@ class RingLoop:
                       for number, end in enumerate(ends) if end.cca}
         # end's number -> (descriptor, address of the peer, its size)
         self._listeners = {number: (listener(end, nonblocking=False),
-                                    ctypes.create_string_buffer(16), ctypes.c_int(16))
+                                    ctypes.create_string_buffer(SOCKADDR_IN6.size),
+                                    ctypes.c_int(SOCKADDR_IN6.size))
                            for number, end in enumerate(ends) if not end.initiates}
 
     def run(self, t0_ns: int, duration_ns: int) -> None:
@@ -80,7 +81,7 @@ class RingLoop:
         for number in self._listeners:
             self._accept(number)
         if self._starts:
-            self._sockets = [tcp_socket(nonblocking=False) for _ in range(AHEAD)]
+            self._sockets = [tcp_socket(family_of(self._ends[0].local_ip), nonblocking=False) for _ in range(AHEAD)]
             self._hand_over_starts(0)
         self.ring.at(self._end_ns, 0, IGNORED)
         wait, flows = self.ring.submit_and_wait, self._flows
@@ -178,7 +179,7 @@ class RingLoop:
         if starts:
             self.ring.make_room(AHEAD)
             for _ in range(AHEAD):
-                self.ring.socket(0, SOCKET)
+                self.ring.socket(self._ends[0].local_ip, 0, SOCKET)
 
     def _connect(self, of: int, index: int, instant: int, fd: int) -> None:
         """The rest of a chain that connects; `of`: the end's number."""

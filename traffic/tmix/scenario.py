@@ -41,6 +41,7 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
+from topologies import ip
 from traffic import routes
 from traffic.components import Component, Context, Flow, Prepared, Program, Timing
 from traffic.tmix.synth import SynthParameters, decode
@@ -287,6 +288,7 @@ def _build(section: Section, component: Component, context: Context, folder: pat
         balance=section.balance, shares=shares(section, component), windows=section.windows == "vector",
         reverse=[] if section.reverse_load_percent is None else _reverse(section, context.network),
         reverse_load=None if section.reverse_load_percent is None else section.reverse_load_percent / 100,
+        ip_version=ip.version(context.network),
         limits=Limits(section.most_size_bytes, section.most_connections, "most_size"), **_rules(section))
     paths = [SourcePath(route.base_rtt_us, route.hops, route.hops_back, sum(
         bottlenecks[name]["capacity_us"] for name in (*route.hops, *route.hops_back) if name in bottlenecks))

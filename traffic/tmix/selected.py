@@ -25,15 +25,16 @@ class Selected:
     takes_us: list[int]
 
     @classmethod
-    def read(cls, path: Path, rtt_us: int, rate_bps: int, measured_us: tuple[int, int]) -> "Selected":
+    def read(cls, path: Path, rtt_us: int, rate_bps: int, measured_us: tuple[int, int],
+             segment_bytes: int = _SEGMENT_BYTES) -> "Selected":
         """Those that start within measured_us and were not moved by the prefill rule."""
         plan = read_plan(path)
         start_us, prefill = (np.asarray(column, np.int64) for column in (plan.start_us, plan.prefill))
         mine = (start_us >= measured_us[0]) & (start_us < measured_us[1]) & (prefill == 0)
-        return cls(plan, np.flatnonzero(mine).tolist(), longest_us(plan, rtt_us, rate_bps).tolist())
+        return cls(plan, np.flatnonzero(mine).tolist(), longest_us(plan, rtt_us, rate_bps, segment_bytes).tolist())
 
 
-def longest_us(plan: Plan, rtt_us: int, rate_bps: int) -> Any:
+def longest_us(plan: Plan, rtt_us: int, rate_bps: int, segment_bytes: int = _SEGMENT_BYTES) -> Any:
     """How long each connection takes at most on an idle path without losses, int64[n].
 
     As if every op waited for the one before it, began in slow start and had its acknowledgment delayed.
@@ -42,7 +43,7 @@ def longest_us(plan: Plan, rtt_us: int, rate_bps: int) -> Any:
     for side in ("init", "acc"):
         first, wait_us, size = (np.asarray(getattr(plan, f"{side}_{name}"), np.int64)
                                 for name in ("first", "wait_us", "bytes"))
-        rounds = 2 + np.ceil(np.log2(1 + size / _SEGMENT_BYTES / _LEAST_WINDOW))
+        rounds = 2 + np.ceil(np.log2(1 + size / segment_bytes / _LEAST_WINDOW))
         ops_us = wait_us + rounds * rtt_us + size * (1.1 * 8e6 / rate_bps) + _DELAYED_US
         total += np.bincount(np.repeat(np.arange(len(plan)), np.diff(first)), ops_us, len(plan))
     return np.ceil(total).astype(np.int64)

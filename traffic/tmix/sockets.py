@@ -14,6 +14,7 @@ import os
 import resource
 import struct
 import sys
+from _socket import inet_pton   # `socket` takes time to import
 from errno import EINTR
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-AF_INET = 2
+AF_INET, AF_INET6 = 2, 10
 SOCK_STREAM = 1
 SOCK_NONBLOCK = os.O_NONBLOCK
 SOCK_CLOEXEC = os.O_CLOEXEC
@@ -50,6 +51,7 @@ EPOLL_CTL_MOD = 3
 # struct epoll_event is packed on x86-64 only
 _EVENT = struct.Struct("<IQ" if os.uname().machine == "x86_64" else "<I4xQ")
 SOCKADDR_IN = struct.Struct("=H2s4s8x")   # family, port and address in network byte order
+SOCKADDR_IN6 = struct.Struct("=H2s4x16s4x")     # the same, without flow label and scope
 MAX_EVENTS = 256
 # The most that is written or read at once
 SEND_BUFFER_BYTES = 1 << 18
@@ -87,9 +89,9 @@ _send.restype = _recv.restype = ctypes.c_ssize_t
 _option = ctypes.c_int()
 _option_at = ctypes.addressof(_option)
 _option_size = ctypes.c_int(ctypes.sizeof(_option))
-_address = ctypes.create_string_buffer(SOCKADDR_IN.size)
+_address = ctypes.create_string_buffer(SOCKADDR_IN6.size)
 _address_at = ctypes.addressof(_address)
-_address_size = ctypes.c_int(SOCKADDR_IN.size)
+_address_size = ctypes.c_int(SOCKADDR_IN6.size)
 _address_size_at = ctypes.addressof(_address_size)
 _event = ctypes.create_string_buffer(_EVENT.size)
 _event_at = ctypes.addressof(_event)
@@ -97,7 +99,7 @@ _name = ctypes.create_string_buffer(16)        # TCP_CA_NAME_MAX
 _name_at = ctypes.addressof(_name)
 _name_size = ctypes.c_int()
 _name_size_at = ctypes.addressof(_name_size)
-_pack_event, _pack_address = _EVENT.pack_into, SOCKADDR_IN.pack_into
+_pack_event = _EVENT.pack_into
 
 
 def _check(result: int, what: str) -> int:
@@ -108,29 +110,41 @@ def _check(result: int, what: str) -> int:
 
 
 def ip_bytes(ip: str) -> bytes:
-    """The four bytes of an IPv4 address in dotted form. Raises ValueError."""
-    parts = [int(part) for part in ip.split(".")]
-    if len(parts) != 4:
-        raise ValueError(f"not an IPv4 address: {ip!r}")
-    return bytes(parts)
+    """The 4 bytes of an IPv4 address, the 16 of an IPv6 address. Raises ValueError."""
+    try:
+        return inet_pton(AF_INET6 if ":" in ip else AF_INET, ip)
+    except OSError:
+        raise ValueError(f"not an IP address: {ip!r}") from None
 
 
-def tcp_socket(nonblocking: bool = True) -> int:
+def family_of(ip: bytes) -> int:
+    """Of sockets for an address."""
+    return AF_INET if len(ip) == 4 else AF_INET6
+
+
+def pack_endpoint(buffer: Any, place: int, ip: bytes, port: int) -> int:
+    """Write the struct sockaddr of an endpoint; its size."""
+    if len(ip) == 4:
+        SOCKADDR_IN.pack_into(buffer, place, AF_INET, port.to_bytes(2, "big"), ip)
+        return 16
+    SOCKADDR_IN6.pack_into(buffer, place, AF_INET6, port.to_bytes(2, "big"), ip)
+    return 28
+
+
+def tcp_socket(family: int, nonblocking: bool = True) -> int:
     """A new TCP socket."""
-    fd: int = _socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | (SOCK_NONBLOCK if nonblocking else 0), 0)
+    fd: int = _socket(family, SOCK_STREAM | SOCK_CLOEXEC | (SOCK_NONBLOCK if nonblocking else 0), 0)
     return fd if fd >= 0 else -_errno()
 
 
 def bind(fd: int, ip: bytes, port: int) -> int:
-    """Bind to an address; `ip` is four bytes."""
-    _pack_address(_address, 0, AF_INET, port.to_bytes(2, "big"), ip)
-    return 0 if _bind(fd, _address_at, 16) == 0 else -_errno()
+    """Bind to an address."""
+    return 0 if _bind(fd, _address_at, pack_endpoint(_address, 0, ip, port)) == 0 else -_errno()
 
 
 def connect(fd: int, ip: bytes, port: int) -> int:
     """Begin to connect; -EINPROGRESS is the usual answer."""
-    _pack_address(_address, 0, AF_INET, port.to_bytes(2, "big"), ip)
-    return 0 if _connect(fd, _address_at, 16) == 0 else -_errno()
+    return 0 if _connect(fd, _address_at, pack_endpoint(_address, 0, ip, port)) == 0 else -_errno()
 
 
 def listen(fd: int, backlog: int) -> int:
@@ -140,7 +154,7 @@ def listen(fd: int, backlog: int) -> int:
 
 def accept(fd: int) -> tuple[int, int]:
     """(descriptor of the next connection, port of its peer); non-blocking."""
-    _address_size.value = 16
+    _address_size.value = SOCKADDR_IN6.size
     new = _accept4(fd, _address_at, _address_size_at, SOCK_NONBLOCK | SOCK_CLOEXEC)
     if new < 0:
         return -_errno(), 0

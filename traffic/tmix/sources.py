@@ -14,7 +14,7 @@ from traffic.tmix.reader import Limits, read_vectors
 from traffic.tmix.reverse import Reverse, wire_growth
 from traffic.tmix.synth import SynthParameters, expected_connections, synthesise
 from traffic.tmix.vectors import MAX_TIME_US
-from traffic.tmix.wire import OVERHEADS, wire_bytes
+from traffic.tmix.wire import wire_bytes
 
 #: connections between two words of progress
 _REPORT_EVERY = 100_000
@@ -133,7 +133,7 @@ def _wire_bytes(parameters: SynthParameters, run: Run) -> tuple[Any, Any]:
     """What connections put on the wire from each side: those of a fixed sample, float64[2, n], and the mean of the
     distribution, float64[2]."""
     sample = synthesise(200.0, 0, replace(parameters, connections_per_second=200.0)).with_explicit_fins()
-    overhead = OVERHEADS[run.order.overhead]
+    overhead = run.order.counted
     wire = np.add.reduceat(wire_bytes(sample, overhead), sample.first[:-1], axis=1)
     missed = [parameters.mean_initiator_bytes, parameters.mean_acceptor_bytes] - connection_bytes(sample).mean(axis=1)
     # what is missed are bytes of large transfers, in full packets

@@ -18,8 +18,8 @@ import os
 import struct
 from errno import EINTR, EOPNOTSUPP
 
-from traffic.tmix.sockets import (AF_INET, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC, SOCK_STREAM,
-                                  SOCKADDR_IN)
+from traffic.tmix.sockets import (MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC, SOCK_STREAM, family_of,
+                                  pack_endpoint)
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -153,9 +153,9 @@ class Ring:
         _TIMESPEC.pack_into(self._arguments, place, *divmod(ns, 1_000_000_000))
         self._put(_OP_TIMEOUT, flags, 0, -1, 0, address, 1, _TIMEOUT_SUCCEEDS, number)
 
-    def socket(self, flags: int, number: int) -> None:
-        """A new TCP socket; the result is its descriptor."""
-        self._put(_OP_SOCKET, flags, 0, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0, 0, 0, number)
+    def socket(self, ip: bytes, flags: int, number: int) -> None:
+        """A new TCP socket for an address; the result is its descriptor."""
+        self._put(_OP_SOCKET, flags, 0, family_of(ip), SOCK_STREAM | SOCK_CLOEXEC, 0, 0, 0, number)
 
     def set_option(self, fd: int, level: int, name: int, value: Any, flags: int, number: int) -> None:
         """Set a socket option. `value`: a ctypes.c_int or string buffer that stays."""
@@ -163,21 +163,21 @@ class Ring:
                   0, 0, number, ctypes.sizeof(value), ctypes.addressof(value))
 
     def bind(self, fd: int, ip: bytes, port: int, flags: int, number: int) -> None:
-        """Bind to an address; `ip` is four bytes."""
+        """Bind to an address."""
         place, address = self._argument()
-        SOCKADDR_IN.pack_into(self._arguments, place, AF_INET, port.to_bytes(2, "big"), ip)
-        self._put(_OP_BIND, flags, 0, fd, 16, address, 0, 0, number)
+        size = pack_endpoint(self._arguments, place, ip, port)
+        self._put(_OP_BIND, flags, 0, fd, size, address, 0, 0, number)
 
     def connect(self, fd: int, ip: bytes, port: int, flags: int, number: int) -> None:
         """Completes when the connection is established."""
         place, address = self._argument()
-        SOCKADDR_IN.pack_into(self._arguments, place, AF_INET, port.to_bytes(2, "big"), ip)
-        self._put(_OP_CONNECT, flags, 0, fd, 16, address, 0, 0, number)
+        size = pack_endpoint(self._arguments, place, ip, port)
+        self._put(_OP_CONNECT, flags, 0, fd, size, address, 0, 0, number)
 
     def accept(self, fd: int, address_at: int, size_at: int, number: int) -> None:
         """The next connection of a listener; the result is its descriptor.
 
-        address_at, size_at: addresses of a sockaddr_in and of its size.
+        address_at, size_at: addresses of a sockaddr and of its size.
         """
         self._put(_OP_ACCEPT, 0, 0, fd, size_at, address_at, 0, SOCK_CLOEXEC, number)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Bytes that connections put on a link, with the headers that somebody counts."""
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,8 @@ from traffic.tmix.batch import Batch
 from traffic.tmix.vectors import ACCEPTOR, INITIATOR
 
 DEFAULT_MSS = 1460
+#: by which an IPv6 header is larger than one of IPv4
+_IPV6_BYTES = 20
 
 
 @dataclass(frozen=True)
@@ -17,12 +19,19 @@ class Overhead:
 
     header_bytes: of each packet. option_bytes: the part of them that takes room from the payload. packets_per_ack:
     data packets that one acknowledgement, a packet without payload, is for. syn_bytes: of a SYN; 0: neither opening nor
-    closing of connections counts.
+    closing of connections counts. mss: payload and options of a full packet.
     """
     header_bytes: int
     option_bytes: int
     packets_per_ack: int
     syn_bytes: int
+    mss: int = DEFAULT_MSS
+
+    def over(self, ip_version: int) -> "Overhead":
+        """The same over a version of IP."""
+        more = _IPV6_BYTES if ip_version == 6 else 0
+        return replace(self, header_bytes=self.header_bytes + more, mss=self.mss - more,
+                       syn_bytes=self.syn_bytes + more if self.syn_bytes else 0)
 
 
 #: IPv4 20 + TCP 20 + timestamp option 12; a SYN also has MSS, SACK permitted and window scale, 8 bytes more. Linux
@@ -39,7 +48,7 @@ OVERHEADS = {"ip": IP, "l2": L2, "wire": WIRE, "suite": SUITE}
 
 def packet_payload_bytes(mss: Any, overhead: Overhead = L2) -> Any:
     """Payload of a full packet of each side, like `mss`: the side's `m` value (-1: none) without options."""
-    return np.where(mss > 0, np.minimum(mss, DEFAULT_MSS), DEFAULT_MSS) - overhead.option_bytes
+    return np.where(mss > 0, np.minimum(mss, overhead.mss), overhead.mss) - overhead.option_bytes
 
 
 def packets(batch: Batch, overhead: Overhead = L2) -> Any:

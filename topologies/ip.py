@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What IPv4 and IPv6 differ in: headers, what a packet has room for, and how endpoints are written.
+
+Only plain values here: guest, traffic, checks and analysis use it. A network (raw/network.json) without `ip_version`
+is one of IPv4.
+"""
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+VERSIONS = (4, 6)
+ETHERNET_BYTES, UDP_BYTES, TCP_BYTES, TIMESTAMP_BYTES = 14, 8, 20, 12
+MTU_BYTES = 1500
+#: RFC 791 without options, RFC 8200 without extension headers
+_HEADER_BYTES = {4: 20, 6: 40}
+#: of the networks of links
+_PREFIX_BITS = {4: 24, 6: 64}
+
+
+def version(network: Mapping[str, Any]) -> int:
+    """4 or 6."""
+    return int(network.get("ip_version", 4))
+
+
+def header_bytes(network: Mapping[str, Any]) -> int:
+    """Of IP."""
+    return _HEADER_BYTES[version(network)]
+
+
+def more_bytes(network: Mapping[str, Any]) -> int:
+    """By how much the header is larger than that of IPv4."""
+    return header_bytes(network) - _HEADER_BYTES[4]
+
+
+def udp_header_bytes(of: str) -> int:
+    """Of IP and UDP, to an address."""
+    return _HEADER_BYTES[version_of(of)] + UDP_BYTES
+
+
+def segment_bytes(network: Mapping[str, Any]) -> int:
+    """Payload of a full TCP segment with time stamps."""
+    return MTU_BYTES - header_bytes(network) - TCP_BYTES - TIMESTAMP_BYTES
+
+
+def datagram_bytes(network: Mapping[str, Any]) -> int:
+    """Payload of a full packet of UDP."""
+    return MTU_BYTES - header_bytes(network) - UDP_BYTES
+
+
+def version_of(address: str) -> int:
+    """Of an address."""
+    return 6 if ":" in address else 4
+
+
+def family(address: str) -> socket.AddressFamily:
+    """Of sockets for an address."""
+    return socket.AF_INET6 if version_of(address) == 6 else socket.AF_INET
+
+
+def address(of_version: int, link: int, end: int) -> str:
+    """Of an end (1 or 2) of a link, by their numbers from 1: 10.0.1.2, or fd00:0:0:1::2 (RFC 4193)."""
+    return f"fd00:0:0:{link:x}::{end}" if of_version == 6 else f"10.{link >> 8}.{link & 255}.{end}"
+
+
+def with_prefix(of: str) -> str:
+    """An address with the length of its network's prefix, as `ip` reads it."""
+    return f"{of}/{_PREFIX_BITS[version_of(of)]}"
+
+
+def link_network(of: str) -> str:
+    """The network of the link that an address belongs to."""
+    if version_of(of) == 6:
+        return f"{of.rpartition('::')[0]}::/{_PREFIX_BITS[6]}"
+    return f"{of.rpartition('.')[0]}.0/{_PREFIX_BITS[4]}"
+
+
+def endpoint(of: str, port: int) -> str:
+    """10.0.1.2:5000 or [fd00:0:0:1::2]:5000 (RFC 5952, section 6)"""
+    return f"[{of}]:{port}" if version_of(of) == 6 else f"{of}:{port}"
+
+
+def split_endpoint(text: str) -> tuple[str, int]:
+    """(address, port) of an endpoint."""
+    of, _, port = text.rpartition(":")
+    return of.strip("[]"), int(port)

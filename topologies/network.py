@@ -212,11 +212,11 @@ class Network:
                         for network, gateway, device in node["routes"]]
 
     def _ipv6(self, node: Json) -> Json:
-        """Settings by which only the devices of links have IPv6, and no addresses but ours."""
-        devices = [out["device"] for out, _ in self.ends_at(node["name"])]
-        settings: Json = {f"net.ipv6.conf.{device}.{name}": value for device in devices
-                          for name, value in (("addr_gen_mode", 1), ("accept_ra", 0))}
-        settings |= {f"net.ipv6.conf.{device}.disable_ipv6": 0 for device in ("lo", *devices)}
+        """Settings by which devices have IPv6, those that are made later, too, and no addresses but ours."""
+        devices = ["default", *(out["device"] for out, _ in self.ends_at(node["name"]))]
+        settings: Json = {f"net.ipv6.conf.{key}.disable_ipv6": 0 for key in ("all", "lo")}
+        settings |= {f"net.ipv6.conf.{device}.{name}": value for device in devices
+                     for name, value in (("disable_ipv6", 0), ("addr_gen_mode", 1), ("accept_ra", 0))}
         if node["role"] == "router":
             settings["net.ipv6.conf.all.forwarding"] = 1
         return settings
@@ -231,11 +231,11 @@ class Network:
             if node["role"] == "router":
                 sysctls["net.ipv4.ip_forward"] = 1
             sysctls.update(ROUTING)
-            if os.path.isdir("/proc/sys/net/ipv6"):
-                # interfaces that come up would look for neighbours and routers: packets that nobody sent
-                sysctls.update({f"net.ipv6.conf.{key}.disable_ipv6": 1 for key in ("all", "default")})
             if ip.version(self.description) == 6:
                 sysctls.update(self._ipv6(node))
+            elif os.path.isdir("/proc/sys/net/ipv6"):
+                # interfaces that come up would look for neighbours and routers: packets that nobody sent
+                sysctls.update({f"net.ipv6.conf.{key}.disable_ipv6": 1 for key in ("all", "default")})
             self.observed_sysctls[name] = {k: write_sysctl(k, v) for k, v in sysctls.items()}
             batch("ip", self.ip_lines(node))
             if node["role"] == "switch":

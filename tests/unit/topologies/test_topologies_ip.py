@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""IPv6 as an option of every topology, and what else is told by the version of IP."""
+import ipaddress
+
+import pytest
+
+import topologies
+from testbed.fields import FieldError
+from topologies import ip, losses
+from topologies.network import _interface
+
+_LINK = {"rate_bps": 10**7, "delay_us": 5000}
+_ACCESS = {"rate_bps": 10**8}
+SECTIONS = {
+    "dumbbell": {"central": _LINK, "edge": _ACCESS, "left_delays_us": [0, 5000], "right_delays_us": [1000]},
+    "parking-lot": {"links": [_LINK, _LINK], "access": _ACCESS,
+                    "hosts": [{"router": 1}, {"router": 2}, {"router": 3}], "paths": ["n1-n3", "n2-n3"]},
+}
+
+
+@pytest.mark.parametrize("kind", SECTIONS)
+def test_every_topology_can_have_either(kind):
+    four, six = (topologies.resolve({"kind": kind, **SECTIONS[kind], "ip": version}) for version in (4, 6))
+    assert "ip_version" not in four and six["ip_version"] == 6
+    assert topologies.resolve({"kind": kind, **SECTIONS[kind]}) == four
+    assert topologies.complete({"kind": kind, **SECTIONS[kind], "ip": 4}) == topologies.complete(
+        {"kind": kind, **SECTIONS[kind]}), "the usual version is no part of a run's identity"
+    assert topologies.complete({"kind": kind, **SECTIONS[kind], "ip": 6})["ip"] == 6
+    assert topologies.kernel_options(four) == [] and topologies.kernel_options(six) == ["ipv6"]
+    for old, new in zip(four["nodes"], six["nodes"]):
+        assert (old["name"], len(old["addresses"]), len(old["routes"])) == (
+            new["name"], len(new["addresses"]), len(new["routes"]))
+    assert [link["name"] for link in four["links"]] == [link["name"] for link in six["links"]]
+
+
+def test_addresses_networks_and_routes_fit_together():
+    network = topologies.resolve({"kind": "dumbbell", **SECTIONS["dumbbell"], "ip": 6})
+    addresses = [link["address"] for link in network["links"]]
+    assert addresses[:4] == ["fd00:0:0:1::1", "fd00:0:0:1::2", "fd00:0:0:2::1", "fd00:0:0:2::2"]
+    assert len(set(addresses)) == len(addresses)
+    for address in addresses:                   # as the kernel writes them
+        assert str(ipaddress.ip_address(address)) == address
+    for one, other in zip(addresses[::2], addresses[1::2]):
+        of_link = ipaddress.ip_network(ip.link_network(one))
+        assert ipaddress.ip_address(one) in of_link and ipaddress.ip_address(other) in of_link
+        assert str(of_link) == ip.link_network(other)
+    known = {ip.link_network(address) for address in addresses} | {"default"}
+    for node in network["nodes"]:
+        for target, gateway, _ in node["routes"]:
+            assert target in known and gateway in addresses
+
+
+@pytest.mark.parametrize("link", [1, 255, 256, 40_000])
+def test_links_by_their_number(link):
+    four = ipaddress.ip_network("10.0.0.0/8").network_address + link * 256
+    assert ip.address(4, link, 2) == str(four + 2) and ip.link_network(ip.address(4, link, 2)) == f"{four}/24"
+    assert ip.link_network(ip.address(6, link, 1)) == f"fd00:0:0:{link:x}::/64"
+    assert ip.with_prefix(ip.address(6, link, 1)).endswith("::1/64")
+
+
+@pytest.mark.parametrize("version", [5, "6", True, 46, [6], 4.5])
+def test_other_versions_are_refused(version):
+    with pytest.raises(FieldError, match="^4 or 6 expected, not ") as caught:
+        topologies.complete({"kind": "dumbbell", **SECTIONS["dumbbell"], "ip": version})
+    assert caught.value.field == "ip"
+
+
+def test_sizes():
+    four, six = {}, {"ip_version": 6}
+    assert (ip.segment_bytes(four), ip.segment_bytes(six)) == (1448, 1428)
+    assert (ip.datagram_bytes(four), ip.datagram_bytes(six)) == (1472, 1452)
+    assert (ip.udp_header_bytes("10.0.1.2"), ip.udp_header_bytes("fd00::1")) == (28, 48)
+    assert (ip.more_bytes(four), ip.more_bytes(six)) == (0, 20)
+
+
+@pytest.mark.parametrize("address, text", [("10.0.1.2", "10.0.1.2:80"), ("fd00:0:0:1::2", "[fd00:0:0:1::2]:80")])
+def test_endpoints(address, text):
+    assert ip.endpoint(address, 80) == text and ip.split_endpoint(text) == (address, 80)
+
+
+def test_a_device_of_ipv6_tells_nobody_that_it_is_there():
+    assert _interface("10.0.1.2", "x") == ["addr add 10.0.1.2/24 dev x", "link set x up"]
+    assert _interface("fd00:0:0:1::2", "x") == [
+        "link set x arp off multicast off", "link set x up", "addr add fd00:0:0:1::2/64 dev x nodad"]
+
+
+def test_chosen_segments_are_those_of_ipv6():
+    line, = losses.filters("x", [3], 1, 6)
+    assert "protocol ipv6 pref 1 u32 match u8 6 0xff at 6 match u16 1460 0xffff at 4 match u32 2856 0xffffffff at 44" \
+        in line

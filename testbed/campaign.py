@@ -105,9 +105,16 @@ def _reason(problem: FieldError | None, scenario: Scenario) -> str:
 def _fixed_variants(scenarios: Sequence[Scenario], engine: EngineBase, report: Report) -> dict[str, ccas.Variant]:
     """The variants that components ask for by name, whatever is under test: {name as written: Variant}."""
     found: dict[str, ccas.Variant] = {}
-    for name in {name for scenario in scenarios for name in traffic.component_ccas(scenario.traffic)}:
-        subject = ccas.make_ready(ccas.Subject(name, (ccas.find(name),)), engine, report)
-        found[name] = subject.variants[0]
+    for scenario in scenarios:
+        for name in traffic.component_ccas(scenario.traffic):
+            if name in found:
+                continue
+            try:
+                subject = ccas.make_ready(ccas.Subject(name, (ccas.find(name),)), engine, report)
+            except (RunFailed, UsageError) as problem:
+                where = f"{scenario.cca_places[name]}: " if name in scenario.cca_places else ""
+                raise type(problem)(where + str(problem).removeprefix("--cca: ")) from None
+            found[name] = subject.variants[0]
     return found
 
 

@@ -30,6 +30,7 @@ REQUIRED: Any = dataclasses.MISSING
 #: whole numbers have 64 bits and a sign, as in JSON's readers and in the kernel
 MOST_INTEGER = 2**63 - 1
 _LONGEST_TEXT = 4096
+_WITHOUT_UNIT = "a value without a unit"
 _SUFFIX = re.compile(r"_(bps|us|bytes|percent)$")
 
 
@@ -164,6 +165,7 @@ def listing(of: Any, default: Any = REQUIRED, least: int = 0, most: int = 10_000
         if distinct and len(set(items)) < len(items):
             raise FieldError("", "the same value is listed twice")
         return tuple(items)
+    read.of = decoder                           # type: ignore[attr-defined]
     return _field(read, default)
 
 
@@ -326,9 +328,18 @@ def _known_name(known: Mapping[str, Any], key: object, value: object) -> str:
         return relatives[0]
     if relatives:
         examples = [f"'{units.EXAMPLES[unit_of(other)]}'" for other in relatives if unit_of(other)]
-        raise FieldError(plain(name), f"a value with a unit such as {' or '.join(examples)} expected"
-                         if examples else "a value without a unit expected")
+        raise FieldError(plain(name), f"a value with a unit such as {' or '.join(examples)} expected" if examples else
+                         f"{_what(_decoder(known[relatives[0]]))} expected")
     raise FieldError(plain(name), f"unknown field; fields are: {', '.join(dict.fromkeys(map(plain, known))) or 'none'}")
+
+
+def _what(decoder: _Decoder) -> str:
+    """What a field without a unit takes, as far as it says so."""
+    if isinstance(decoder, functools.partial) and decoder.func is decode:
+        names = dict.fromkeys(plain(field.name) for field in dataclasses.fields(decoder.args[0]))
+        return f"a mapping with some of {', '.join(names)}"
+    inner = _what(decoder.of) if hasattr(decoder, "of") else _WITHOUT_UNIT
+    return _WITHOUT_UNIT if inner == _WITHOUT_UNIT else f"a list, and in it {inner},"
 
 
 def encode(decoded: Any) -> Any:

@@ -15,6 +15,10 @@ def write_text(path: pathlib.Path, text: str) -> None:
     try:
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
         os.replace(temporary, path)
+    except OSError as problem:
+        temporary.unlink(missing_ok=True)
+        # of what does not fit onto a disk the error names no file
+        raise OSError(problem.errno, problem.strerror, str(path)) from None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -30,6 +30,7 @@ _SETTABLE = {"name", "title", "source", "description", "topology", "traffic", "t
 #: short versions that a scenario may have: sections of fields and values
 VERSIONS = ("quick", "smoke")
 _SECTIONS = _SETTABLE | {"choices", "parameters", *VERSIONS, "sweep"}
+_NOTHING = object()
 _YEAR_US = 366 * 24 * 3600 * 10**6
 
 Json = dict[str, Any]
@@ -85,6 +86,8 @@ class Scenario:
     choices: dict[str, list[str]]           # {name: options}
     listed: bool = False    # whether `traffic` is a list, even if of one
     file: YamlFile | None = dataclasses.field(default=None, repr=False, compare=False)
+    #: {name of a congestion control that the traffic names: where in the file}
+    cca_places: dict[str, str] = dataclasses.field(default_factory=dict)
     kernel_options: tuple[str, ...] = ()    # what its kernel has to have; the kernel's key tells runs apart by them
 
     def resolved(self) -> Json:
@@ -178,6 +181,8 @@ class _Selection:
         self._settings = [_setting(setting) for setting in settings]
         self.choices = _choices(self.source)
         self.parameters = Parameters(self.source, _SECTIONS, _SETTABLE)
+        for name in self.parameters.names:
+            self._check_parameter(name)
         for name, option in self._chosen.items():
             if name not in self.choices:
                 raise UsageError(f"{name} {option}: scenario {self._name} has no choice of {name}; its choices: "
@@ -187,6 +192,34 @@ class _Selection:
         #: a short version may have a sweep of its own
         self.sweep = f"{self._version}.sweep" if self._version and "sweep" in self.source.mapping(self._version) \
             else "sweep"
+
+    def _check_parameter(self, name: str) -> None:
+        """ScenarioError if a parameter stands for a field that there is not, whatever is chosen."""
+        usual = {choice: of.default for choice, of in self.choices.items()}
+        chosen = [usual, *({**usual, choice: option} for choice, of in self.choices.items() for option in of.options)]
+        for field in self.parameters.names[name]:
+            problem = self._unknown(name, field, chosen[0])
+            if problem and all(self._unknown(name, field, options) for options in chosen[1:]):
+                raise problem
+
+    def _unknown(self, name: str, field: str, options: Mapping[str, str]) -> ScenarioError | None:
+        """What is said of a parameter's field with these options of the choices, if it is that there is none such."""
+        source = self.source.copy()
+        try:
+            for choice, option in options.items():
+                for key, value in self.choices[choice].options[option][1].items():
+                    self._put(source, key, value, f"choices.{choice}.options.{option}.{key}")
+            try:
+                # of a value that nothing takes, those fields complain that there are
+                source.put(field, _NOTHING, f"parameters.{name}")
+            except ScenarioError as problem:
+                return problem
+            _build(source, {}, {})
+        except ScenarioError as problem:
+            _, unknown, known = str(problem).partition("unknown field; fields are: ")
+            return self.source.error(f"parameters.{name}", f"no field {field}; in its place there are: {known}") \
+                if unknown else None
+        return None
 
     def fixed(self) -> set[str]:
         """Fields and choices that options decide, whatever a sweep of the file says."""
@@ -217,8 +250,12 @@ class _Selection:
                 written = self._put(source, key, value, f"{self._version}.{key}")
                 if not _overlap("timing", written):     # that a short version is shorter needs no saying
                     changed.append(written)
+        said: dict[str, str] = {}
         for key, text in self._settings:
-            changed += self._put_all(source, key, text, f"--set {key}", f"--set {key}")
+            for written in self._put_all(source, key, text, f"--set {key}", f"--set {key}"):
+                if said.setdefault(written, key) != key:
+                    raise UsageError(f"--set {key}: {said[written]} is {written}, too; which of them?")
+                changed.append(written)
             parameters.setdefault("set", {})[key] = text
         for key, text in point.items():
             if key not in self.choices:
@@ -326,10 +363,24 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
     return Scenario(
         name=name, title=_text(source, tree, "title") or name, source=_text(source, tree, "source"),
         description=_text(source, tree, "description"), topology=topology, network=network, traffic=components,
-        timing=timing, hosts=fields.encode(hosts), probes=_probes(source, tree.get("probes")), parameters=parameters,
+        timing=timing, hosts=fields.encode(hosts), probes=_probes(source, tree.get("probes"), network), parameters=parameters,
         default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices,
-        listed=isinstance(tree["traffic"], list), file=source,
+        listed=isinstance(tree["traffic"], list), file=source, cca_places=_cca_places(source, components),
         kernel_options=_kernel_options(source, tree.get("kernel"), network))
+
+
+def _cca_places(source: YamlFile, components: list[Json]) -> dict[str, str]:
+    """Of each congestion control that components and their flows name, the first place."""
+    found: dict[str, str] = {}
+    for number, component in enumerate(components, start=1):
+        around = f"traffic.{number}" if isinstance(source.tree["traffic"], list) else "traffic"
+        for name in traffic.component_ccas([component]):
+            field = f"{around}.cca"
+            if name not in (component.get("cca") or ()):
+                field = next(f"{around}.flows.{place}.cca" for place, flow in enumerate(component["flows"], start=1)
+                             if flow.get("cca") == name)
+            found.setdefault(name, source.place(field))
+    return found
 
 
 def _kernel_options(source: YamlFile, section: Any, network: Json) -> tuple[str, ...]:
@@ -391,8 +442,8 @@ def _components(source: YamlFile, section: Any, timing: TimingSection) -> list[J
     return components
 
 
-def _probes(source: YamlFile, section: Any) -> dict[str, Json]:
-    """{probe: its options}, with all defaults."""
+def _probes(source: YamlFile, section: Any, network: Json) -> dict[str, Json]:
+    """{probe: its options}, with all defaults. A probe may have a `validate(options, network)`."""
     if section is not None and not isinstance(section, dict):
         raise source.error("probes", "a mapping expected")
     found = {}
@@ -400,6 +451,12 @@ def _probes(source: YamlFile, section: Any) -> dict[str, Json]:
         name = fields.plain(key)            # of `queue: 10 ms`
         if name not in probes.names():
             raise source.error(f"probes.{name}", f"no such probe; there are: {', '.join(probes.names())}")
-        declared = probes.load(name).Options
-        found[name] = _section(source, f"probes.{name}", lambda: fields.encode(fields.decode(declared, options)))
+        probe = probes.load(name)
+
+        def read(probe: Any = probe, options: Any = options) -> Json:
+            decoded = fields.decode(probe.Options, options)
+            if hasattr(probe, "validate"):
+                probe.validate(decoded, network)
+            return dict(fields.encode(decoded))
+        found[name] = _section(source, f"probes.{name}", read)
     return found

@@ -72,6 +72,10 @@ class YamlFile:
             field = field.rpartition(".")[0]
         return self._lines.get(field, 1)
 
+    def place(self, field: str) -> str:
+        """Where a field was said, as errors begin: file:line: field, or the option."""
+        return str(self.error(field, "")).removesuffix(": ")
+
     def error(self, field: str, message: str) -> ScenarioError:
         """A ScenarioError that says where and which field."""
         name = self._canonical(field)

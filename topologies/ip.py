@@ -57,9 +57,9 @@ def family(address: str) -> socket.AddressFamily:
     return socket.AF_INET6 if version_of(address) == 6 else socket.AF_INET
 
 
-def address(of_version: int, link: int, end: int) -> str:
-    """Of an end (1 or 2) of a link, by their numbers from 1: 10.0.1.2, or fd00:0:0:1::2 (RFC 4193)."""
-    return f"fd00:0:0:{link:x}::{end}" if of_version == 6 else f"10.{link >> 8}.{link & 255}.{end}"
+def link_network(of_version: int, number: int) -> str:
+    """The network of a link, by its number from 1: 10.0.1.0/24, or fd00:0:0:1::/64 (RFC 4193)."""
+    return f"fd00:0:0:{number:x}::/64" if of_version == 6 else f"10.{number >> 8}.{number & 255}.0/24"
 
 
 def with_prefix(of: str) -> str:
@@ -67,11 +67,9 @@ def with_prefix(of: str) -> str:
     return f"{of}/{_PREFIX_BITS[version_of(of)]}"
 
 
-def link_network(of: str) -> str:
-    """The network of the link that an address belongs to."""
-    if version_of(of) == 6:
-        return f"{of.rpartition('::')[0]}::/{_PREFIX_BITS[6]}"
-    return f"{of.rpartition('.')[0]}.0/{_PREFIX_BITS[4]}"
+def alone(of: str) -> str:
+    """An address as a network that has nobody else."""
+    return f"{of}/{128 if version_of(of) == 6 else 32}"
 
 
 def endpoint(of: str, port: int) -> str:

@@ -225,13 +225,13 @@ class Network:
         name = node["name"]
         tc_lines = []
         for out, back in self.ends_at(name):
-            tc_lines += _tc_lines(out, back, self.timer_period_us)
+            tc_lines += _tc_lines(out, back, self.timer_period_us, ip.version(self.description))
         with self.in_namespace(name):
             sysctls = dict(self.sysctls[name])
             if node["role"] == "router":
                 sysctls["net.ipv4.ip_forward"] = 1
             sysctls.update(ROUTING)
-            if ip.version(self.description) == 6:
+            if ip.version(self.description) == 6 and node["role"] != "switch":
                 sysctls.update(self._ipv6(node))
             elif os.path.isdir("/proc/sys/net/ipv6"):
                 # interfaces that come up would look for neighbours and routers: packets that nobody sent
@@ -248,12 +248,14 @@ class Network:
 
 
 def _interface(address: str, device: str) -> list[str]:
-    """ip batch lines that give a device its address.
+    """ip batch lines that give a device its address, if it has one.
 
     IPv6 would tell the neighbourhood of each group that it listens to, at random instants and again: packets that
     nobody sent. It does not on a device without ARP (no groups for neighbour discovery) and without multicast
     (no groups of routers); neighbours are known (_neighbour).
     """
+    if not address:
+        return [f"link set {device} up"]
     add, up = f"addr add {ip.with_prefix(address)} dev {device}", f"link set {device} up"
     if ip.version_of(address) == 4:
         return [add, up]
@@ -272,8 +274,8 @@ def emulate_end(out: Json, back: Json, timer_period_us: int) -> None:
     _offloads(out, back)
 
 
-def _tc_lines(out: Json, back: Json, timer_period_us: int) -> list[str]:
-    return [*tc.egress(out, timer_period_us), *tc.ingress(back, wire_device(out["device"]))]
+def _tc_lines(out: Json, back: Json, timer_period_us: int, ip_version: int = 4) -> list[str]:
+    return [*tc.egress(out, timer_period_us), *tc.ingress(back, wire_device(out["device"]), ip_version)]
 
 
 def neighbours(known: Iterable[Sequence[str]]) -> list[str]:

@@ -36,7 +36,7 @@ A link is here what raw/network.json lists: it was checked when the scenario was
 """
 from typing import Any
 
-from topologies import ip, losses, varying, wires
+from topologies import losses, varying, wires
 
 # A frame's worth of tokens and a little more: tc rounds the bucket down to its clock
 # ticks, and a frame larger than the bucket would be dropped.
@@ -179,7 +179,7 @@ def _waking(device: str) -> list[str]:
             f"filter add dev {device} parent 1: protocol {WAKE_TYPE:#x} matchall action gact trap"]
 
 
-def ingress(link: dict[str, Any], wire_device: str) -> list[str]:
+def ingress(link: dict[str, Any], wire_device: str, ip_version: int = 4) -> list[str]:
     """tc batch lines for the receiving side, where `wire_device` is an IFB."""
     device = link["peer_device"]
     delays = delays_apart(link)
@@ -189,7 +189,7 @@ def ingress(link: dict[str, Any], wire_device: str) -> list[str]:
         netem += f" duplicate {link['duplicate_percent']:g}%"
     return [
         f"qdisc add dev {device} handle ffff: ingress",
-        *losses.filters(device, link["lose_segments"], link["lose_copies"], ip.version_of(link["address"])),
+        *losses.filters(device, link["lose_segments"], link["lose_copies"], ip_version),
         f"filter add dev {device} parent ffff: protocol all matchall {_at_the_beginning(link)}"
         f"action mirred egress redirect dev {wire_device}",
         netem,

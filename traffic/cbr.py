@@ -16,9 +16,9 @@ from testbed import fields
 from traffic.components import Component, Context, Flow, Prepared
 from traffic.datagrams import orders
 from traffic.datagrams.departures import UNIFORM
-from traffic.datagrams.orders import FIRST_PORT, RateSection, collect, flows, validate
+from traffic.datagrams.orders import FIRST_PORT, RateSection, collect, flows, uses_ccas, validate
 
-__all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "validate"]
+__all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "uses_ccas", "validate"]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -238,8 +238,14 @@ def validate(components: Sequence[Mapping[str, Any]], network: Mapping[str, Any]
     for given, (component, section, of) in zip(components, _read(components, duration_us(timing), 0)):
         try:
             of.validate(section, component, network, timing)
+            if section.cca and not getattr(of, "uses_ccas", _always)(section):
+                raise fields.FieldError("cca", "none of its flows would use it: they are UDP, or name their own")
         except fields.FieldError as problem:
             raise _inside(components, given, problem) from None
+
+
+def _always(_section: Any) -> bool:
+    return True
 
 
 def component_ccas(components: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -70,10 +70,17 @@ def ccas(given: Mapping[str, Any]) -> list[str]:
     return [one["cca"] for one in given["flows"] if one.get("cca")]
 
 
+def uses_ccas(section: Section) -> bool:
+    """Whether a congestion control of the component makes a difference to its flows."""
+    return any(one.transport == "tcp" and one.cca is None for one in section.flows)
+
+
 def validate(section: Section, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
     for place, one in enumerate(section.flows, start=1):
         try:
             _routes(one, network)
+            if one.transport == "udp":
+                orders.fits(one.packet, network)
             start_us, stop_us = _times(one, component)
             if not component.start_us <= start_us < stop_us:
                 raise FieldError("start", f"a time from {show('us', component.start_us)} until before "

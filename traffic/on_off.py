@@ -29,7 +29,7 @@ from traffic.datagrams import orders
 from traffic.datagrams.orders import FIRST_PORT, collect
 from traffic.greedy.orders import socket_programs
 
-__all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "validate"]
+__all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "uses_ccas", "validate"]
 
 #: of a component: each is a pair of numbers in an order
 _MOST_BURSTS = 1_000_000
@@ -69,8 +69,14 @@ class Section:
         return self.packet_bytes or _USUAL_PACKET_BYTES
 
 
+def uses_ccas(section: Section) -> bool:
+    """Whether a congestion control makes a difference to its flows."""
+    return section.transport == "tcp"
+
+
 def validate(section: Section, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
     total = section.flows * len(routes.find(network, section.paths))
+    routes.in_time(component.start_us + section.start_within_us - 1, component.stop_us, "start_within")
     orders.enough_ports(total)
     if section.rate_bps is not None:
         orders.fits(section.packet, network)

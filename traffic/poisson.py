@@ -11,9 +11,9 @@
 from traffic.components import Component, Context, Flow, Prepared
 from traffic.datagrams import orders
 from traffic.datagrams.departures import EXPONENTIAL
-from traffic.datagrams.orders import FIRST_PORT, RateSection as Section, collect, flows, validate
+from traffic.datagrams.orders import FIRST_PORT, RateSection as Section, collect, flows, uses_ccas, validate
 
-__all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "validate"]
+__all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "uses_ccas", "validate"]
 
 
 def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:

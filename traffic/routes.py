@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from testbed import fields
+from testbed.fields import FieldError
 
 #: how sections spell a path
 PATH_PATTERN = r"\s*[A-Za-z0-9_-]+\s*->\s*[A-Za-z0-9_-]+\s*"
@@ -54,6 +55,12 @@ def back(route: Route) -> Route:
 def _route(path: Mapping[str, Any], sender: str, receiver: str) -> Route:
     return Route(path[sender], path[receiver], path[f"{sender}_address"], path[f"{receiver}_address"],
                  path["base_rtt_us"], tuple(path["hops"]), tuple(path["hops_back"]))
+
+
+def in_time(latest_us: int, stop_us: int, field: str) -> None:
+    """FieldError if a flow may begin as late as it or all stop."""
+    if latest_us >= stop_us:
+        raise FieldError(field, f"flows may begin as late as {latest_us / 1e6:g} s, but stop at {stop_us / 1e6:g} s")
 
 
 def find(network: Network, names: Iterable[str], field: str = "paths") -> list[Route]:

@@ -59,14 +59,17 @@ class Sampler:
         return {"lost_packets": lost}
 
 
-def _nodes(settings: Json, description: Json) -> set[str]:
-    """The nodes whose devices are captured. ValueError if the network has no such node."""
-    known = {node["name"]: node["role"] for node in description["nodes"]}
-    wanted = settings.get("nodes") or [name for name, role in known.items() if role == "host"]
-    for name in wanted:
+def validate(options: Options, network: Json) -> None:
+    """FieldError if the network has no such node."""
+    known = [node["name"] for node in network["nodes"]]
+    for name in options.nodes:
         if name not in known:
-            raise ValueError(f"probes.pcap.nodes: no node {name}; there are: {', '.join(known)}")
-    return set(wanted)
+            raise fields.FieldError("nodes", f"no node {name}; there are: {', '.join(known)}")
+
+
+def _nodes(settings: Json, description: Json) -> set[str]:
+    """The nodes whose devices are captured."""
+    return set(settings.get("nodes") or [node["name"] for node in description["nodes"] if node["role"] == "host"])
 
 
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:

@@ -44,10 +44,16 @@ def gap_ns(rate_bps: int, packet_bytes: int) -> int:
     return gap
 
 
-def validate(section: RateSection, _component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
+def validate(section: RateSection, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
     """FieldError if there are more flows than ports, or no room in a packet."""
+    routes.in_time(component.start_us + section.start_within_us - 1, component.stop_us, "start_within")
     fits(section.packet_bytes, network)
     enough_ports(section.flows * len(routes.find(network, section.paths)))
+
+
+def uses_ccas(_section: Any) -> bool:
+    """Whether a congestion control makes a difference to flows of a section."""
+    return False
 
 
 def fits(packet_bytes: int, network: Mapping[str, Any]) -> None:

@@ -92,6 +92,8 @@ def validate(section: Section, component: Component, network: Mapping[str, Any],
                                    f"{_LEAST_WINDOW_BYTES} are possible")
     if section.tool == "iperf3" and any(node.get("wakeup_cost_us") for node in network["nodes"]):
         raise FieldError("tool", "iperf3 knows no cost of wake-ups (hosts.wakeup_cost); use tool: sockets")
+    routes.in_time(component.start_us + (total - 1) * section.stagger_us + section.start_within_us - 1,
+                   component.stop_us, "stagger" if section.stagger_us else "start_within")
     latest_us = component.stop_us + section.stop_within_us
     if latest_us > duration_us(timing):
         raise FieldError("stop_within", f"stops until {latest_us / 1e6:g} s are possible, but the experiment ends at "

@@ -55,7 +55,7 @@ def test_the_second_packet_size_is_set_between_syn_and_answer(monkeypatch):
         own_first = peer_first = [0, 0]
         own_bytes = peer_bytes = []
         phase = backwards = 0
-        shares_ports, cca, local_ip, peer_ip, port = False, None, b"", b"", 5
+        shares_ports, cca, local_ip, peer_ip, port = False, None, bytes(4), bytes(4), 5
         records = type("Records", (), {"start_us": [0], "status": [0]})
 
         @staticmethod
@@ -66,5 +66,5 @@ def test_the_second_packet_size_is_set_between_syn_and_answer(monkeypatch):
         epoll = type("Epoll", (), {"add": staticmethod(lambda *words: calls.append(("add",)))})
     connection.Connection(Loop, End, 0, 3).connect(0)
     assert [(call[0], call[-1]) for call in calls] == [
-        ("tcp_socket", "tcp_socket"), ("set_option", 500), ("bind", 9), ("connect", 5), ("set_option", 1000),
+        ("tcp_socket", 2), ("set_option", 500), ("bind", 9), ("connect", 5), ("set_option", 1000),
         ("add", "add")]

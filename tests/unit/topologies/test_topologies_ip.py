@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """IPv6 as an option of every topology, and what else is told by the version of IP."""
+import inspect
 import ipaddress
+import sys
 
 import pytest
 
@@ -15,7 +17,18 @@ SECTIONS = {
     "dumbbell": {"central": _LINK, "edge": _ACCESS, "left_delays_us": [0, 5000], "right_delays_us": [1000]},
     "parking-lot": {"links": [_LINK, _LINK], "access": _ACCESS,
                     "hosts": [{"router": 1}, {"router": 2}, {"router": 3}], "paths": ["n1-n3", "n2-n3"]},
+    "two-hosts": {"left": _LINK},
 }
+
+
+@pytest.mark.parametrize("kind", topologies.names())
+def test_every_topology_can_be_built_with_ipv6(kind):
+    """With the section that it offers to Mininet's own command."""
+    make, = vars(sys.modules[topologies.load(kind).__module__])["topos"].values()
+    network = topologies.load(kind)(inspect.getclosurevars(make).nonlocals["section"], 6).describe()
+    addresses = [address for node in network["nodes"] for address in node["addresses"]]
+    assert addresses and all(ipaddress.ip_address(address).version == 6 for address in addresses)
+    assert {path[key] for path in network["paths"] for key in ("initiator_address", "acceptor_address")} <= set(addresses)
 
 
 @pytest.mark.parametrize("kind", SECTIONS)
@@ -41,21 +54,27 @@ def test_addresses_networks_and_routes_fit_together():
     for address in addresses:                   # as the kernel writes them
         assert str(ipaddress.ip_address(address)) == address
     for one, other in zip(addresses[::2], addresses[1::2]):
-        of_link = ipaddress.ip_network(ip.link_network(one))
-        assert ipaddress.ip_address(one) in of_link and ipaddress.ip_address(other) in of_link
-        assert str(of_link) == ip.link_network(other)
-    known = {ip.link_network(address) for address in addresses} | {"default"}
+        assert ipaddress.ip_interface(ip.with_prefix(one)).network == ipaddress.ip_interface(ip.with_prefix(other)).network
+    known = {str(ipaddress.ip_interface(ip.with_prefix(address)).network) for address in addresses} | {"default"}
     for node in network["nodes"]:
         for target, gateway, _ in node["routes"]:
             assert target in known and gateway in addresses
 
 
+def test_hosts_at_a_switch_know_each_other():
+    network = topologies.resolve({"kind": "two-hosts", **SECTIONS["two-hosts"], "ip": 6})
+    nodes = {node["name"]: node for node in network["nodes"]}
+    (route, gateway, _), = nodes["n1"]["routes"]
+    assert route == f"{gateway}/128" and gateway in nodes["n2"]["addresses"]
+    assert [address for address, _, _ in nodes["n1"]["neighbours"]] == [gateway]
+    assert ip.alone("10.0.1.2") == "10.0.1.2/32"
+
+
 @pytest.mark.parametrize("link", [1, 255, 256, 40_000])
 def test_links_by_their_number(link):
     four = ipaddress.ip_network("10.0.0.0/8").network_address + link * 256
-    assert ip.address(4, link, 2) == str(four + 2) and ip.link_network(ip.address(4, link, 2)) == f"{four}/24"
-    assert ip.link_network(ip.address(6, link, 1)) == f"fd00:0:0:{link:x}::/64"
-    assert ip.with_prefix(ip.address(6, link, 1)).endswith("::1/64")
+    assert ip.link_network(4, link) == f"{four}/24" and ip.link_network(6, link) == f"fd00:0:0:{link:x}::/64"
+    assert ip.with_prefix("fd00::1") == "fd00::1/64" and ip.with_prefix("10.0.1.2") == "10.0.1.2/24"
 
 
 @pytest.mark.parametrize("version", [5, "6", True, 46, [6], 4.5])

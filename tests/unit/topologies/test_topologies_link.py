@@ -47,7 +47,7 @@ def test_a_link():
     ("queue.limit", {"rate_bps": 10**11, "queue": {"kind": "bfifo", "limit_us": 3600 * 10**6}}, "to 4294967295 B"),
     ("queue", {"rate_bps": 10**6, "queue": "pfifo"}, "a mapping expected, not 'pfifo'"),
     ("jitter", {"rate_bps": 10**6, "jitter_us": 1},
-     "a value without a unit expected"),
+     "a mapping with some of spread, reordering expected"),
 ])
 def test_refused_links(field, section, message):
     with pytest.raises(FieldError) as problem:

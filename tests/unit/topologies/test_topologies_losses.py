@@ -72,7 +72,7 @@ def test_the_description_tells_them():
 
 def test_filters_stand_between_the_ingress_and_the_redirect():
     lines = tc.ingress({"peer_device": "r1-eth0", "rate_bps": 10**7, "delay_us": 0, "loss_percent": 0.0,
-                        "lose_segments": [40, 42], "lose_copies": 1, "address": "10.0.1.1", **PLAIN_ENDS}, "wr1-eth0")
+                        "lose_segments": [40, 42], "lose_copies": 1, **PLAIN_ENDS}, "wr1-eth0")
     assert lines[0].startswith("qdisc add dev r1-eth0 handle ffff: ingress")
     assert "matchall" in lines[3] and "netem" in lines[4] and len(lines) == 5
     assert lines[1] == ("filter add dev r1-eth0 parent ffff: protocol ip pref 1 u32 match ip protocol 6 0xff "

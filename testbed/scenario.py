@@ -7,24 +7,21 @@ topology, traffic and probes it names; every error names file, line and field.
 import dataclasses
 import pathlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import kernel
 import topologies
 import traffic
-from testbed import PROJECT_DIR, axes, fields, probes
+from testbed import PROJECT_DIR, axes, fields, probes, sections
 from testbed.errors import ScenarioError, UsageError
-from testbed.fields import FieldError
 from testbed.parameters import Parameters
-from testbed.yaml_file import YamlFile, element_names, parse_setting
+from testbed.sections import LONGEST_NAME, NAME_PATTERN, section
+from testbed.yaml_file import YamlFile, parse_setting
 from topologies import end_hosts
 
 SCENARIO_DIR = PROJECT_DIR / "scenarios"
-NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
 #: options of choices may be numbers or combinations: 0.5, libra+bic
 OPTION_PATTERN = NAME_PATTERN + r"([.+][a-z0-9_-]+)*"
-_LONGEST_NAME = 60
 _SETTABLE = {"name", "title", "source", "description", "topology", "traffic", "timing", "hosts", "kernel", "probes",
              "defaults"}
 #: short versions that a scenario may have: sections of fields and values
@@ -58,13 +55,6 @@ class DefaultsSection:
     """What `testbed run` tests when nobody says otherwise; seeds: how many."""
     ccas: tuple[str, ...] = fields.listing(fields.word(), default=("cubic",), least=1, most=1000)
     seeds: int = fields.count(default=1, least=1, most=1000)
-
-
-@dataclasses.dataclass(frozen=True)
-class KernelSection:
-    """options: what the kernel is to have beyond the usual, by the names of kernel/fragments/."""
-    options: tuple[str, ...] = fields.listing(fields.word(choices=tuple(kernel.option_names())), default=(),
-                                              distinct=True, single=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +163,7 @@ class _Selection:
             if key not in self.source.tree:
                 raise self.source.error("", f"section {key!r} is missing")
             if key != "name":
-                _shape(self.source, key)
+                sections.shape(self.source, key)
         self._name = str(self.source.tree["name"])
         self._chosen = {name: option for name, option in choices.items() if option is not None}
         self._version = "quick" if quick is True else quick or ""
@@ -297,7 +287,7 @@ class _Choice:
 def _choices(source: YamlFile) -> dict[str, _Choice]:
     found = {}
     for name, given in source.mapping("choices").items():
-        if not re.fullmatch(NAME_PATTERN, name) or len(name) > _LONGEST_NAME:
+        if not re.fullmatch(NAME_PATTERN, name) or len(name) > LONGEST_NAME:
             raise source.error(f"choices.{name}", "a name of lower-case letters, digits, _ and - expected")
         if not isinstance(given, dict) or given.keys() != {"default", "options"} or not given["options"] \
                 or not isinstance(given["options"], dict):
@@ -305,7 +295,7 @@ def _choices(source: YamlFile) -> dict[str, _Choice]:
         options: dict[str, tuple[str, Json]] = {}
         for written, settings in given["options"].items():
             field = f"choices.{name}.options.{written}"
-            if not re.fullmatch(OPTION_PATTERN, written) or len(written) > _LONGEST_NAME:
+            if not re.fullmatch(OPTION_PATTERN, written) or len(written) > LONGEST_NAME:
                 raise source.error(field, "lower-case letters, digits, _ and - (inside also . and +) expected in the "
                                           "name of an option")
             if not isinstance(settings, dict):
@@ -348,115 +338,22 @@ def _overlap(one: str, other: str) -> bool:
 def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) -> Scenario:
     tree = source.with_units(leave_out=("choices", "parameters", *VERSIONS, "sweep"))
     name = tree["name"]
-    if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > _LONGEST_NAME:
-        raise source.error("name", f"at most {_LONGEST_NAME} lower-case letters, digits, _ and - expected")
-    timing: TimingSection = _section(source, "timing", lambda: fields.decode(TimingSection, tree["timing"]))
-    hosts: end_hosts.HostsSection = _section(source, "hosts", lambda: fields.decode(end_hosts.HostsSection,
-                                                                                    tree.get("hosts")))
-    defaults: DefaultsSection = _section(source, "defaults",
-                                         lambda: fields.decode(DefaultsSection, tree.get("defaults")))
-    topology = _section(source, "topology", lambda: topologies.complete(tree["topology"]))
-    network = end_hosts.apply(hosts, _section(source, "topology", lambda: topologies.resolve(tree["topology"])))
-    _section(source, "topology", lambda: topologies.in_time(tree["topology"], timing.duration_us))
-    components = _components(source, tree["traffic"], timing)
-    _section(source, "traffic", lambda: traffic.validate(components, network, timing.record()))
+    if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > LONGEST_NAME:
+        raise source.error("name", f"at most {LONGEST_NAME} lower-case letters, digits, _ and - expected")
+    timing: TimingSection = section(source, "timing", lambda: fields.decode(TimingSection, tree["timing"]))
+    hosts: end_hosts.HostsSection = section(source, "hosts", lambda: fields.decode(end_hosts.HostsSection,
+                                                                                   tree.get("hosts")))
+    defaults: DefaultsSection = section(source, "defaults",
+                                        lambda: fields.decode(DefaultsSection, tree.get("defaults")))
+    topology = section(source, "topology", lambda: topologies.complete(tree["topology"]))
+    network = end_hosts.apply(hosts, section(source, "topology", lambda: topologies.resolve(tree["topology"])))
+    section(source, "topology", lambda: topologies.in_time(tree["topology"], timing.duration_us))
+    components = sections.components(source, tree["traffic"], timing.duration_us)
+    section(source, "traffic", lambda: traffic.validate(components, network, timing.record()))
     return Scenario(
-        name=name, title=_text(source, tree, "title") or name, source=_text(source, tree, "source"),
-        description=_text(source, tree, "description"), topology=topology, network=network, traffic=components,
-        timing=timing, hosts=fields.encode(hosts), probes=_probes(source, tree.get("probes"), network), parameters=parameters,
-        default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices,
-        listed=isinstance(tree["traffic"], list), file=source, cca_places=_cca_places(source, components),
-        kernel_options=_kernel_options(source, tree.get("kernel"), network))
-
-
-def _cca_places(source: YamlFile, components: list[Json]) -> dict[str, str]:
-    """Of each congestion control that components and their flows name, the first place."""
-    found: dict[str, str] = {}
-    for number, component in enumerate(components, start=1):
-        around = f"traffic.{number}" if isinstance(source.tree["traffic"], list) else "traffic"
-        for name in traffic.component_ccas([component]):
-            field = f"{around}.cca"
-            if name not in (component.get("cca") or ()):
-                field = next(f"{around}.flows.{place}.cca" for place, flow in enumerate(component["flows"], start=1)
-                             if flow.get("cca") == name)
-            found.setdefault(name, source.place(field))
-    return found
-
-
-def _kernel_options(source: YamlFile, section: Any, network: Json) -> tuple[str, ...]:
-    """What the scenario asks for, and what its network cannot do without."""
-    asked: KernelSection = _section(source, "kernel", lambda: fields.decode(KernelSection, section))
-    return tuple(sorted({*asked.options, *topologies.kernel_options(network)}))
-
-
-def _section(source: YamlFile, section: str, make: Callable[[], Any]) -> Any:
-    """What `make` makes of a section; its FieldErrors become the file's."""
-    try:
-        return make()
-    except FieldError as problem:
-        raise source.error(problem.inside(section).field, str(problem)) from None
-
-
-def _text(source: YamlFile, tree: Json, key: str) -> str:
-    """A section of words, on one line."""
-    value = tree.get(key)
-    text = " ".join(("" if value is None else str(value)).split())
-    if isinstance(value, (dict, list)) or not text.isprintable():
-        raise source.error(key, "printable text expected")
-    return text
-
-
-def _shape(source: YamlFile, key: str) -> None:
-    """That a section has the shape into which choices and settings can be put."""
-    value = source.tree[key]
-    if key == "traffic" and value == []:
-        raise source.error(key, "at least one component expected")
-    if not isinstance(value, dict) and not (key == "traffic" and isinstance(value, list)):
-        raise source.error(key, f"a mapping{' or a list of mappings' * (key == 'traffic')} expected")
-
-
-def _components(source: YamlFile, section: Any, timing: TimingSection) -> list[Json]:
-    """The traffic's components, each with a name, a start and a stop."""
-    _shape(source, "traffic")
-    given = section if isinstance(section, list) else [section]
-    components: list[Json] = []
-    for number, component in enumerate(given, start=1):
-        field = f"traffic.{number}" if isinstance(section, list) else "traffic"
-        if not isinstance(component, dict):
-            raise source.error(field, "a mapping expected")
-        if component.get("kind") is None:
-            raise source.error(f"{field}.kind", f"is missing; kinds of traffic are: {', '.join(traffic.names())}")
-        if component["kind"] not in traffic.names():
-            raise source.error(f"{field}.kind", f"no traffic {fields.show(component['kind'])}; there are: "
-                                                f"{', '.join(traffic.names())}")
-        name = component.get("name", element_names(given)[number - 1])
-        if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > _LONGEST_NAME:
-            raise source.error(f"{field}.name", f"at most {_LONGEST_NAME} lower-case letters, digits, _ and - expected")
-        if name in [other["name"] for other in components]:
-            raise source.error(f"{field}.name", f"a second component {name!r}; each has a name of its own")
-        rest = {key: value for key, value in component.items() if key != "name" and value is not None}
-        if isinstance(rest.get("cca"), str):
-            rest["cca"] = [rest["cca"]]
-        components.append({"name": name, "kind": rest.pop("kind"), "start_us": rest.pop("start_us", 0),
-                           "stop_us": rest.pop("stop_us", timing.duration_us), **rest})
-    return components
-
-
-def _probes(source: YamlFile, section: Any, network: Json) -> dict[str, Json]:
-    """{probe: its options}, with all defaults. A probe may have a `validate(options, network)`."""
-    if section is not None and not isinstance(section, dict):
-        raise source.error("probes", "a mapping expected")
-    found = {}
-    for key, options in (section or {}).items():
-        name = fields.plain(key)            # of `queue: 10 ms`
-        if name not in probes.names():
-            raise source.error(f"probes.{name}", f"no such probe; there are: {', '.join(probes.names())}")
-        probe = probes.load(name)
-
-        def read(probe: Any = probe, options: Any = options) -> Json:
-            decoded = fields.decode(probe.Options, options)
-            if hasattr(probe, "validate"):
-                probe.validate(decoded, network)
-            return dict(fields.encode(decoded))
-        found[name] = _section(source, f"probes.{name}", read)
-    return found
+        name=name, title=sections.text(source, tree, "title") or name, source=sections.text(source, tree, "source"),
+        description=sections.text(source, tree, "description"), topology=topology, network=network, traffic=components,
+        timing=timing, hosts=fields.encode(hosts), probes=sections.probes(source, tree.get("probes"), network),
+        parameters=parameters, default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices,
+        listed=isinstance(tree["traffic"], list), file=source, cca_places=sections.cca_places(source, components),
+        kernel_options=sections.kernel_options(source, tree.get("kernel"), network))

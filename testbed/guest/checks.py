@@ -40,6 +40,11 @@ def measure(network: Network, description: Json) -> Json:
     }
 
 
+def echo_bytes(network: Json) -> int:
+    """Size of the frame of an echo."""
+    return ip.ETHERNET_BYTES + ip.header_bytes(network) + _ICMP_BYTES + PING_PAYLOAD_BYTES
+
+
 def covering(paths: list[Json]) -> list[Json]:
     """All paths, or of very many those that have a link which those before them have not."""
     if len(paths) <= _MOST_PATHS:
@@ -57,7 +62,7 @@ def covering(paths: list[Json]) -> list[Json]:
 def _round_trip(network: Network, path: Json, description: Json) -> Json:
     """Smallest of some idle round trips of an ICMP echo, and what it should be: up to jitter_us more than the rest."""
     links = _links_on(path, description)
-    bits = (PING_PAYLOAD_BYTES + _ICMP_BYTES + ip.header_bytes(description) + ip.ETHERNET_BYTES) * 8
+    bits = echo_bytes(description) * 8
     serialisation_us = sum(bits * 1e6 / link["rate_bps"] for link in links)
     hosts_us = sum(link["coalescing_us"] + link["packet_cost_us"] for link in links)
     jitter_us = sum(link["jitter_us"] + (link.get("jitter") or {}).get("spread_us", 0) for link in links)
@@ -101,7 +106,8 @@ class _Echo(NamedTuple):
     header_bytes: int
 
 
-_ECHO = {socket.AF_INET: _Echo(socket.IPPROTO_ICMP, 8, 0, 20), socket.AF_INET6: _Echo(socket.IPPROTO_ICMPV6, 128, 129, 0)}
+_ECHO = {socket.AF_INET: _Echo(socket.IPPROTO_ICMP, 8, 0, 20),
+         socket.AF_INET6: _Echo(socket.IPPROTO_ICMPV6, 128, 129, 0)}
 
 
 def _echo(sock: socket.socket, address: str, sequence: int) -> int:

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from testbed.guest import overload
-from testbed.guest.checks import FRAME_OVERHEAD_BYTES, PING_PAYLOAD_BYTES, covering
+from testbed.guest.checks import covering, echo_bytes
 
 Json = dict[str, Any]
-_BITS = 8 * (PING_PAYLOAD_BYTES + FRAME_OVERHEAD_BYTES)
 _FRAME_BITS = 1514 * 8
 #: a simulated sender never waits for room: together they offer this much of what the link carries
 _OFFERED = 2.0
@@ -42,7 +41,7 @@ class Overload:
 def echoes(network: Json) -> list[Echo]:
     """The paths to measure: all, or enough to cover every link."""
     rates = {link["name"]: link["rate_bps"] for link in network["links"]}
-    return [Echo(path, sum(_BITS * 1e6 / rates[name] for name in path["hops"] + path["hops_back"]))
+    return [Echo(path, sum(8e6 * echo_bytes(network) / rates[name] for name in path["hops"] + path["hops_back"]))
             for path in covering(network["paths"])]
 
 

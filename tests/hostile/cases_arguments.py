@@ -72,7 +72,8 @@ CASES = [
     *[_run(f"hz-{name}", "--hz.*one of 100, 250, 300, 1000 expected", f"--hz={text}")
       for name, text in (("zero", "0"), ("odd", "999"), ("word", "fast"), ("negative", "-250"), ("float", "250.0"))],
     _run("hz-empty", f"--hz: {_EMPTY}", "--hz="),
-    _run("kernel-option-unknown", "--kernel-option.*no kernel option 'ipv4'; there are: bpf, ", "--kernel-option", "ipv4"),
+    _run("kernel-option-unknown", "--kernel-option.*no kernel option 'ipv4'; there are: bpf, ", "--kernel-option",
+         "ipv4"),
     _run("kernel-option-path", "--kernel-option.*no kernel option", "--kernel-option", "../uml"),
     _run("kernel-option-empty", f"--kernel-option: {_EMPTY}", "--kernel-option="),
     _run("kernel-option-of-no-kernel", "engine ns3 has no option 'kernel_options'", "--kernel-option", "tun",

@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed import fields
+from topologies import ip
 from traffic import routes
 from traffic.components import Component, Context, Flow, Prepared, Timing
 from traffic.datagrams import orders
 from traffic.greedy.orders import socket_programs
-from traffic.greedy.scenario import SEGMENT_BYTES, TIMESTAMP_BYTES
+from traffic.greedy.scenario import SEGMENT_BYTES, check_segment
 
 FIRST_PORT = 6000
 _MOST_FLOWS, _MOST_PER_S, _NS = 10_000, 100_000, 1_000_000_000
@@ -39,7 +40,8 @@ def _routes(section: Section, network: Mapping[str, Any]) -> list[routes.Route]:
 
 def validate(section: Section, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
     _routes(section, network)
-    orders.starts_us(component, section.start_within_us, section.flows)
+    check_segment("packet", section.packet_bytes, network)
+    routes.in_time(component.start_us + section.start_within_us - 1, component.stop_us, "start_within")
 
 
 def flows(section: Section, component: Component, context: Context) -> list[Flow]:
@@ -54,7 +56,7 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
     """One job file per host that sends or receives."""
     pace = {"pace": {"bytes": section.packet_bytes, "gap_ns": _NS // section.packets}}
     made = socket_programs(component, flows, context, {flow.flow: pace for flow in flows},
-                           {"maxseg": section.packet_bytes + TIMESTAMP_BYTES})
+                           {"maxseg": section.packet_bytes + ip.TIMESTAMP_BYTES})
     return Prepared(made, {"packets_per_s": section.packets, "packet_bytes": section.packet_bytes})
 
 

@@ -80,13 +80,19 @@ class Section:
         return (self.window or 0) * (self.segment_bytes or ip.segment_bytes(network))
 
 
+def check_segment(field: str, segment_bytes: int, network: Mapping[str, Any]) -> None:
+    """FieldError if a frame has no room for so much payload."""
+    if segment_bytes > ip.segment_bytes(network):
+        raise FieldError(field, f"at most {ip.segment_bytes(network)} B of payload fit into a frame of "
+                                f"IPv{ip.version(network)}, not {segment_bytes}")
+
+
 def validate(section: Section, component: Component, network: Mapping[str, Any], timing: Timing) -> None:
     total = section.flows * len(routes.find(network, section.paths))
     if total > _MOST[section.tool]:
         raise FieldError("flows", f"{total} flows need more ports than there are")
-    if section.segment_bytes is not None and section.segment_bytes > ip.segment_bytes(network):
-        raise FieldError("segment", f"at most {ip.segment_bytes(network)} B of payload fit into a frame of "
-                                    f"IPv{ip.version(network)}, not {section.segment_bytes}")
+    if section.segment_bytes is not None:
+        check_segment("segment", section.segment_bytes, network)
     if section.window is not None and section.window_bytes(network) < _LEAST_WINDOW_BYTES:
         raise FieldError("window", f"{section.window} segments are {section.window_bytes(network)} bytes; at least "
                                    f"{_LEAST_WINDOW_BYTES} are possible")

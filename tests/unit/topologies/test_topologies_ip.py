@@ -28,7 +28,7 @@ def test_every_topology_can_be_built_with_ipv6(kind):
     network = topologies.load(kind)(inspect.getclosurevars(make).nonlocals["section"], 6).describe()
     addresses = [address for node in network["nodes"] for address in node["addresses"]]
     assert addresses and all(ipaddress.ip_address(address).version == 6 for address in addresses)
-    assert {path[key] for path in network["paths"] for key in ("initiator_address", "acceptor_address")} <= set(addresses)
+    assert {path[f"{end}_address"] for path in network["paths"] for end in ("initiator", "acceptor")} <= set(addresses)
 
 
 @pytest.mark.parametrize("kind", SECTIONS)
@@ -46,6 +46,10 @@ def test_every_topology_can_have_either(kind):
     assert [link["name"] for link in four["links"]] == [link["name"] for link in six["links"]]
 
 
+def _network(address):
+    return str(ipaddress.ip_interface(ip.with_prefix(address)).network)
+
+
 def test_addresses_networks_and_routes_fit_together():
     network = topologies.resolve({"kind": "dumbbell", **SECTIONS["dumbbell"], "ip": 6})
     addresses = [link["address"] for link in network["links"]]
@@ -54,8 +58,8 @@ def test_addresses_networks_and_routes_fit_together():
     for address in addresses:                   # as the kernel writes them
         assert str(ipaddress.ip_address(address)) == address
     for one, other in zip(addresses[::2], addresses[1::2]):
-        assert ipaddress.ip_interface(ip.with_prefix(one)).network == ipaddress.ip_interface(ip.with_prefix(other)).network
-    known = {str(ipaddress.ip_interface(ip.with_prefix(address)).network) for address in addresses} | {"default"}
+        assert _network(one) == _network(other)
+    known = {*map(_network, addresses), "default"}
     for node in network["nodes"]:
         for target, gateway, _ in node["routes"]:
             assert target in known and gateway in addresses

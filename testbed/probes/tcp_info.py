@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed import fields
-from testbed.probes._netlink import TcpSockets, attributes
 from testbed.probes._addresses import addresses
+from testbed.probes._netlink import TcpSockets, attributes
 from testbed.probes._ring import forget_cached
 from topologies import ip
 from topologies.rtnetlink import HEADER

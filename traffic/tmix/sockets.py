@@ -14,8 +14,9 @@ import os
 import resource
 import struct
 import sys
-from _socket import inet_pton   # `socket` takes time to import
 from errno import EINTR
+
+from _socket import inet_pton  # `socket` takes time to import
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

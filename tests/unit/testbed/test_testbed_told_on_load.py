@@ -43,7 +43,7 @@ def test_as_it_is(tmp_path):
 @pytest.mark.parametrize("old, new, says", [
     ("k: traffic.flows", "k: traffic.flwos", r":13: parameters\.k: no field traffic\.flwos; .* flows, tool,"),
     ("k: traffic.flows", "k: traffic.2.flows", r":13: parameters\.k: no field traffic\.2\.flows; "),
-    ("k: traffic.flows", "k: [traffic.flows, topology.left_delays.3]", r":13: parameters\.k: topology\.left_delays has"),
+    ("k: traffic.flows", "k: [traffic.flows, topology.left_delays.3]", r":13: parameters\.k: topology\.left_delays"),
     ("sockets}", "sockets, start_within: 5001 ms}",
      r":8: traffic\.start_within: flows may begin as late as 5\.001 s, but stop at 5 s"),
     ("sockets}", "sockets, flows: 3, stagger: 3 s}", r":8: traffic\.stagger: flows may begin as late as 6 s"),

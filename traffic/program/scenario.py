@@ -25,6 +25,7 @@ from typing import Any
 from testbed import fields
 from testbed.fields import FieldError
 from testbed.files import sha256_of
+from topologies import ip
 from traffic import routes
 from traffic.components import Component, Context, Flow, Prepared, Program, Timing
 from traffic.program.runner import PATH, output_names
@@ -129,8 +130,10 @@ def _values(flow: Flow | None, component: Component, role: str) -> dict[str, str
     """{placeholder: what it stands for at one end}; flow: None if only the names matter."""
     ends = ("", "", "", "") if flow is None else (flow.src, flow.dst, flow.sender, flow.receiver)
     own, peer = (0, 1) if role == "sender" else (1, 0)
-    return {"address": ends[own], "peer_address": ends[peer], "node": ends[2 + own], "peer_node": ends[2 + peer],
-            "port": str(flow.dport if flow else 0), "start_s": f"{component.start_us / 1e6:g}",
+    port = flow.dport if flow else 0
+    return {"address": ends[own], "peer_address": ends[peer], "endpoint": ip.endpoint(ends[own], port),
+            "peer_endpoint": ip.endpoint(ends[peer], port), "node": ends[2 + own], "peer_node": ends[2 + peer],
+            "port": str(port), "start_s": f"{component.start_us / 1e6:g}",
             "stop_s": f"{component.stop_us / 1e6:g}", "seed": str(component.seed),
             "duration_s": f"{(component.stop_us - component.start_us) / 1e6:g}"}
 

@@ -57,9 +57,9 @@ def test_what_is_missing_is_named_before_the_run(context, tmp_path):
 def test_jobs(context, jobs, tmp_path):
     (tmp_path / "mine").write_text("#!/bin/sh\n")
     files = {"mine": {"copy_of": str(tmp_path / "mine")}, "data": {"bytes_bytes": 5},
-             "conf": {"text": "{address}:{port} {what} {{"}}
+             "conf": {"text": "{endpoint} {what} {{"}}
     given = {"kind": "program", "start_us": 1_000_000, "stop_us": 3_500_000, "patience_us": 2_000_000,
-             "sender": {"command": ["mine", "{peer_address}:{port}", "{duration_s}", "%{{x} {folder}"], "files": files,
+             "sender": {"command": ["mine", "{peer_endpoint}", "{duration_s}", "%{{x} {folder}"], "files": files,
                         "environment": {"WHO": "{node} {peer_node} {seed}"}, "keep": ["a", "b"]},
              "receiver": {"command": ["sleep", 5], "ready": "udp"}}
     workload = traffic.prepare([given, {"kind": "cbr", "rate_bps": 10**6}], [variant("cubic")], context)

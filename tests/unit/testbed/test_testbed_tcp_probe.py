@@ -83,7 +83,7 @@ def collect(tmp_path):
         (tmp_path / "tcp-tcp_probe.format").write_text(format_file(PROBE_ID, _PROBE))
         (tmp_path / "tcp-tcp_retransmit_skb.format").write_text(format_file(RETRANSMIT_ID, _RETRANSMIT))
         (tmp_path / "tcp_probe.cpu0.pages").write_bytes(b"".join(pages))
-        tcp_probe.collect(tmp_path, tmp_path, {"t0_ns": T0, "duration_us": 1_000_000})
+        tcp_probe.collect(tmp_path, tmp_path, {"network": {}, "t0_ns": T0, "duration_us": 1_000_000})
         return pd.read_csv(tmp_path / "tcp_probe.csv.gz"), pd.read_csv(tmp_path / "retransmissions.csv.gz")
 
     return collected

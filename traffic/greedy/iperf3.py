@@ -18,6 +18,7 @@ import sys
 from collections.abc import Collection
 from typing import Any
 
+from topologies import ip
 from traffic import program
 from traffic.clock import now_ns
 
@@ -145,14 +146,19 @@ def output_name(flow: int, role: str) -> str:
 
 def server_arguments(flow: _Order) -> list[str]:
     """Arguments of the server of a flow. It serves once, and waits for data however long a retransmission takes."""
-    return ["-s", "-1", "-B", flow["address"], "-p", str(flow["port"]), "--rcv-timeout", str(_PATIENCE_MS)]
+    return ["-s", "-1", *_family(flow), "-B", flow["address"], "-p", str(flow["port"]), "--rcv-timeout", str(_PATIENCE_MS)]
+
+
+def _family(flow: _Order) -> list[str]:
+    """A server that is not told so takes an IPv6 address for one of IPv4."""
+    return ["-6"] if ip.version_of(flow["address"]) == 6 else []
 
 
 def client_arguments(flow: _Order) -> list[str]:
     """Arguments of the client of a flow. Its time is in whole seconds: it lasts until its stop or up to 1 s longer."""
     seconds = -(-(flow["stop_us"] - flow["start_us"]) // 1_000_000)
-    return ["-c", flow["address"], "-p", str(flow["port"]), "--cport", str(flow["source_port"]), "-t", str(seconds),
-            *(["-C", flow["cca"]] if flow["cca"] else [])]
+    return ["-c", flow["address"], *_family(flow), "-p", str(flow["port"]), "--cport", str(flow["source_port"]),
+            "-t", str(seconds), *(["-C", flow["cca"]] if flow["cca"] else [])]
 
 
 def _wait_until_listening(ports: set[int], children: Children) -> None:

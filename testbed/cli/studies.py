@@ -114,7 +114,7 @@ def _left(study: Study, words: list[str], jobs: int | None) -> Left:
     asked, store = Asked(_parsed(words)), Store(results_dir())
     found = []
     for engine in engines.load_several(",".join(study.engines), {}):
-        ready = _runs.prepare(engine, asked.subjects, lenient=True)
+        ready = _runs.prepare(engine, asked.subjects, [one for _, one in asked.points], lenient=True)
         plans, _ = campaign.possible(campaign.make_plans(
             asked.points, ready.subjects, asked.seeds, engine, _shared.reporter()), asked.points, engine)
         there = [record for plan in plans if (record := store.finished(plan.id))]

@@ -33,14 +33,14 @@ class Study(NamedTuple):
 
 
 STUDIES = (
-    Study("h-shape-3", {"ns2": 1.0, "uml": 4.0}),
-    Study("tcp-on-off", {"uml": 8.0}),
-    Study("two-hosts", {"uml": 15.0}),
-    Study("libra-hybrid", {"uml": 3.0}),
-    Study("libra-bic", {"uml": 20.0}),
-    Study("libra-sweeps", {"uml": 15.0}),
-    Study("h-shape-1", {"ns2": 1.0, "uml": 4.0}),
-    Study("h-shape-2", {"ns2": 1.0, "uml": 4.0}),
+    Study("h-shape-3", {"ns2": 1.0, engines.DEFAULT: 4.0}),
+    Study("tcp-on-off", {engines.DEFAULT: 8.0}),
+    Study("two-hosts", {engines.DEFAULT: 15.0}),
+    Study("libra-hybrid", {engines.DEFAULT: 3.0}),
+    Study("libra-bic", {engines.DEFAULT: 20.0}),
+    Study("libra-sweeps", {engines.DEFAULT: 15.0}),
+    Study("h-shape-1", {"ns2": 1.0, engines.DEFAULT: 4.0}),
+    Study("h-shape-2", {"ns2": 1.0, engines.DEFAULT: 4.0}),
 )
 
 

@@ -146,7 +146,8 @@ def output_name(flow: int, role: str) -> str:
 
 def server_arguments(flow: _Order) -> list[str]:
     """Arguments of the server of a flow. It serves once, and waits for data however long a retransmission takes."""
-    return ["-s", "-1", *_family(flow), "-B", flow["address"], "-p", str(flow["port"]), "--rcv-timeout", str(_PATIENCE_MS)]
+    return ["-s", "-1", *_family(flow), "-B", flow["address"], "-p", str(flow["port"]),
+            "--rcv-timeout", str(_PATIENCE_MS)]
 
 
 def _family(flow: _Order) -> list[str]:

@@ -85,7 +85,8 @@ def by_dualpi2(files):
     """The same, where the queue has counted 60 packets 120 times."""
     marking(files)
     for link in files["network.json"]["links"]:
-        link["queue"] = "dualpi2"
+        if link["queue_options"].get("ecn"):
+            link["queue"] = "dualpi2"
     files["counters.json"]["drained"]["n2_to_r2"]["ce_marked_packets"] = 120
 
 

@@ -5,13 +5,14 @@
 
 Every run has it whose queues may mark (topologies/marking.py). A queue's own counter says how many packets it marked,
 but not whose; here the kernel copies the headers of every packet that leaves with CE. Which flow a packet is of, its
-addresses and ports say: no two flows of a run have the same port at their receivers.
+addresses and ports say: no two flows of a run have the same port at their receivers, or, where a program listens at
+the sender and its client takes any port, at their senders.
 """
 import collections
 import dataclasses
 import pathlib
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from testbed import fields
@@ -88,8 +89,9 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
 class _Owners:
     """Which flow a packet is of."""
 
-    def __init__(self, flows: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, flows: Collection[Mapping[str, Any]]) -> None:
         self._receivers = {(_packed(flow["dst"]), flow["dport"]): flow["flow"] for flow in flows}
+        self._listening_senders = {(_packed(flow["src"]), flow["dport"]): flow["flow"] for flow in flows}
         self._known: dict[bytes, tuple[int, int]] = {}
 
     def of(self, frame: bytes) -> tuple[int, int]:
@@ -106,9 +108,12 @@ class _Owners:
     def _find(self, ends: bytes) -> tuple[int, int]:
         half = (len(ends) - 4) // 2
         sport, dport = struct.unpack("!HH", ends[2 * half:])
-        forward = self._receivers.get((ends[half:2 * half], dport))
-        back = self._receivers.get((ends[:half], sport))
-        return (forward, 0) if forward else (back, 1) if back else (0, 0)
+        source, destination = (ends[:half], sport), (ends[half:2 * half], dport)
+        for flows, forward, back in ((self._receivers, destination, source),
+                                     (self._listening_senders, source, destination)):
+            if forward in flows or back in flows:
+                return (flows[forward], 0) if forward in flows else (flows[back], 1)
+        return 0, 0
 
 
 def _packed(address: str) -> bytes:

@@ -9,7 +9,9 @@ import pytest
 from testbed.probes import _netlink, _packets, ce_marks
 from testbed.probes._packets import outgoing, outgoing_marked
 
-FLOWS = [{"flow": 1, "dst": "10.0.2.1", "dport": 5000}, {"flow": 2, "dst": "fd00::2", "dport": 5001}]
+FLOWS = [{"flow": 1, "src": "10.0.5.1", "dst": "10.0.2.1", "dport": 5000},
+         {"flow": 2, "src": "fd00::1", "dst": "fd00::2", "dport": 5001},
+         {"flow": 3, "src": "10.0.6.1", "dst": "10.0.1.1", "dport": 5002}]
 OUTGOING, OTHERS = 4, 0
 
 
@@ -57,6 +59,9 @@ def test_packets_that_leave_with_ce_are_kept_and_no_others(frame, marked):
     (ipv4(3), (1, 0)), (ipv4(3, options=bytes(8)), (1, 0)), (ipv6(3), (2, 0)),
     (ipv4(3, src="10.0.2.1", sport=5000, dst="10.0.5.1", dport=40000), (1, 1)),
     (ipv6(3, src="fd00::2", sport=5001, dst="fd00::1", dport=5), (2, 1)),
+    # a server at the sender, a client with any port
+    (ipv4(3, src="10.0.6.1", sport=5002, dst="10.0.1.1", dport=40000), (3, 0)),
+    (ipv4(3, src="10.0.1.1", sport=40000, dst="10.0.6.1", dport=5002), (3, 1)),
     (ipv4(3, dport=5001), (0, 0)), (ipv4(3, dst="10.0.3.1"), (0, 0))])
 def test_a_packet_is_of_the_flow_to_whose_port_or_from_whose_port_it_goes(frame, owner):
     assert ce_marks._Owners(FLOWS).of(frame) == owner

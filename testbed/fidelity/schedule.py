@@ -85,15 +85,24 @@ def _pauses(link: Json, rows: Any) -> Iterator[Finding]:
 
 
 def _carried(link: Json, samples: Any, clock: str) -> Finding:
-    """What a queue that is never empty lets go, against the rates of the schedule."""
+    """What a queue that is never empty lets go, against the rates of the schedule.
+
+    A queue that is not empty at two samples may have been in between, and the link have carried less. It was not if
+    there was more in it than the link carries until the next sample.
+    """
     name, worst, checked_us = link["name"], 0.0, 0.0
-    for begin, end in _stretches(samples):
+    waiting = samples["backlog_bytes"] > 0
+    until_next_us = -samples["t_us"].diff(-1)
+    enough = samples["backlog_bytes"] >= varying.most(link, "rate_bps") * until_next_us / 8e6
+    again = waiting & waiting.shift(-1, fill_value=False)
+    for begin, end, sure in [*((*ends, False) for ends in _stretches(samples, again)),
+                             *((*ends, True) for ends in _stretches(samples, enough))]:
         from_us, to_us = begin["t_us"], end["t_us"]
         expected = varying.mean_rate_bps(link, from_us, to_us) * (to_us - from_us) / 8e6
         carried = end["sent_bytes"] - begin["sent_bytes"]
-        if expected < _LEAST_FRAMES * _FRAME_BYTES:
+        if expected < _LEAST_FRAMES * _FRAME_BYTES or carried < expected and not sure:
             continue
-        checked_us += to_us - from_us
+        checked_us += (to_us - from_us) * sure
         allowed = _TOLERANCE[clock] * expected + _frames(link, from_us, to_us) * _FRAME_BYTES
         worst = max(worst, abs(carried / expected - 1))
         if abs(carried - expected) > allowed:
@@ -105,12 +114,11 @@ def _carried(link: Json, samples: Any, clock: str) -> Finding:
                          "which its queue was never empty")
 
 
-def _stretches(samples: Any) -> Iterator[tuple[Any, Any]]:
-    """(first, last sample) of every row of samples that all find packets waiting."""
-    waiting = samples["backlog_packets"] > 0
-    for _, rows in samples[waiting].groupby((~waiting).cumsum()[waiting]):
-        if len(rows) > 1:
-            yield rows.iloc[0], rows.iloc[-1]
+def _stretches(samples: Any, until_next: Any) -> Iterator[tuple[Any, Any]]:
+    """(first, last sample) of every stretch; until_next: of each sample, if the time to the next belongs to one."""
+    position = until_next.reset_index(drop=True)
+    for _, rows in position[position].groupby((~position).cumsum()[position]):
+        yield samples.iloc[rows.index[0]], samples.iloc[rows.index[-1] + 1]
 
 
 def _frames(link: Json, from_us: float, to_us: float) -> float:

@@ -23,6 +23,11 @@ def changing(files):
     lose(743)(files)
 
 
+def deep(files):
+    """What waits is more than the link carries between two samples."""
+    files["queue"] = files["queue"].assign(backlog_bytes=10**7)
+
+
 def lose(packets):
     def spoil(files):
         files["counters.json"]["drained"]["right_to_left"]["wire_dropped_packets"] = packets
@@ -159,6 +164,8 @@ CHECKS = [
         "right_to_left sent 3 packets during outages"),
     Bad("schedule", "another rate than its own", both(changing, more("queue", "sent_bytes", 10**6, slice(15, 31))),
         "invalid", "right_to_left carried 226010680 bytes from 0 to 30 s, when its queue was never empty, not 2250"),
+    Bad("schedule", "less than its rate", both(changing, deep, more("queue", "sent_bytes", -10**6, slice(15, 31))),
+        "invalid", "right_to_left carried 224010680 bytes from 0 to 30 s, when its queue was never empty, not 2250"),
 ]
 
 
@@ -167,6 +174,6 @@ FINE = [("delays", timed()), ("delays", timed(delay_min_us=2864, reorder=EARLY))
         ("delays", timed(jitter={"spread_us": 6000, "reordering": True})), ("delays", timed(retransmission=AGAIN)),
         ("delays", changing), ("marks", marking), ("marks", by_red),
         ("marks", by_dualpi2),
-        ("schedule", changing), ("schedule", traced), ("losses", changing), ("instruments", changing),
+        ("schedule", both(changing, deep)), ("schedule", traced), ("losses", changing), ("instruments", changing),
         ("littles_law", changing),
         ("delivered", changing), ("times", changing), ("edges", changing)]

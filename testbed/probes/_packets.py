@@ -8,6 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 #: an instruction of classic BPF: code, jumps if true and if false, operand
 Instruction = tuple[int, int, int, int]
@@ -89,6 +90,28 @@ class Ring:
 def note_clocks(path: str) -> None:
     """Packets are stamped by the wall clock: note by how much it is ahead of the monotonic one."""
     pathlib.Path(path).write_text(str(time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns()))
+
+
+class RingSampler:
+    """A probe that empties its rings, and at the end notes what the clocks said (in the file of that path)."""
+
+    def __init__(self, clocks: str) -> None:
+        self.rings: list[Ring] = []
+        self._clocks = clocks
+
+    def open(self) -> None:
+        """Rings take packets from their making on."""
+
+    def sample(self, t_us: int) -> None:
+        """Write down what has come."""
+        for ring in self.rings:
+            ring.drain()
+
+    def close(self) -> dict[str, Any]:
+        """The rest, and how many packets there was no room for."""
+        lost = sum(ring.close() for ring in self.rings)
+        note_clocks(self._clocks)
+        return {"lost_packets": lost}
 
 
 def noted_ns(path: pathlib.Path) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from testbed import fields
-from testbed.probes._packets import Ring, note_clocks, noted_ns, outgoing_marked, records
+from testbed.probes._packets import Ring, RingSampler, noted_ns, outgoing_marked, records
 from topologies import marking
 
 Json = dict[str, Any]
@@ -35,29 +35,16 @@ class Options:
     interval_us: int = fields.time(default=100_000, least=1000)
 
 
-class Sampler:
+class Sampler(RingSampler):
     """A ring at each queue that may mark."""
     interval_us = _LOOK_US
 
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
-        self._work_dir = work_dir
-        self._rings: list[Ring] = []
+        super().__init__(f"{work_dir}/{_CLOCKS}")
         for link in _links(description):
             with network.in_namespace(link["from"]):
-                self._rings.append(Ring(link["device"], outgoing_marked(_SNAP_BYTES), _SNAP_BYTES, _FRAMES,
-                                        f"{work_dir}/ce_marks-{link['device']}"))
-
-    def open(self) -> None:
-        pass
-
-    def sample(self, t_us: int) -> None:
-        for ring in self._rings:
-            ring.drain()
-
-    def close(self) -> Json:
-        lost = sum(ring.close() for ring in self._rings)
-        note_clocks(f"{self._work_dir}/{_CLOCKS}")
-        return {"lost_packets": lost}
+                self.rings.append(Ring(link["device"], outgoing_marked(_SNAP_BYTES), _SNAP_BYTES, _FRAMES,
+                                       f"{work_dir}/ce_marks-{link['device']}"))
 
 
 def _links(network: Mapping[str, Any]) -> list[Json]:

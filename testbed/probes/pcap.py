@@ -11,7 +11,7 @@ import pathlib
 from typing import Any
 
 from testbed import fields, pcap_files
-from testbed.probes._packets import Ring, note_clocks, noted_ns, outgoing, records
+from testbed.probes._packets import Ring, RingSampler, noted_ns, outgoing, records
 
 Json = dict[str, Any]
 
@@ -31,32 +31,19 @@ class Options:
     format: str = fields.word(choices=pcap_files.FORMATS, default=pcap_files.FORMATS[0])
 
 
-class Sampler:
+class Sampler(RingSampler):
     """Two rings for each device of the nodes: what leaves it, and what its wire brings."""
 
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         from topologies.network import wire_device
         self.interval_us = settings.get("interval_us", 10_000)
-        self._work_dir = work_dir
-        self._rings: list[Ring] = []
+        super().__init__(f"{work_dir}/{_CLOCKS}")
         wanted, snap = _nodes(settings, description), settings.get("snap_bytes", 96)
         for link in description["links"]:
             if link["from"] in wanted:
                 with network.in_namespace(link["from"]):
-                    self._rings += [Ring(device, outgoing(snap), snap, _FRAMES, f"{work_dir}/capture-{device}")
-                                    for device in (link["device"], wire_device(link["device"]))]
-
-    def open(self) -> None:
-        pass
-
-    def sample(self, t_us: int) -> None:
-        for ring in self._rings:
-            ring.drain()
-
-    def close(self) -> Json:
-        lost = sum(ring.close() for ring in self._rings)
-        note_clocks(f"{self._work_dir}/{_CLOCKS}")
-        return {"lost_packets": lost}
+                    self.rings += [Ring(device, outgoing(snap), snap, _FRAMES, f"{work_dir}/capture-{device}")
+                               for device in (link["device"], wire_device(link["device"]))]
 
 
 def validate(options: Options, network: Json) -> None:

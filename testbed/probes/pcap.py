@@ -43,7 +43,7 @@ class Sampler(RingSampler):
             if link["from"] in wanted:
                 with network.in_namespace(link["from"]):
                     self.rings += [Ring(device, outgoing(snap), snap, _FRAMES, f"{work_dir}/capture-{device}")
-                               for device in (link["device"], wire_device(link["device"]))]
+                                   for device in (link["device"], wire_device(link["device"]))]
 
 
 def validate(options: Options, network: Json) -> None:

@@ -4,6 +4,7 @@
 The record of the changes (`link_changes`) says when each took effect; the samples of the queue say what the link
 carried, wherever packets were waiting all the time.
 """
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,7 +60,7 @@ def _traced(link: Json, evidence: Evidence) -> Finding:
     return Finding("invalid" if wrong.any() else "ok",
                    f"{name}: of {rows['packets'].sum()} opportunities of its trace "
                    + (f"{wrong.sum()} instants did not use what they should" if wrong.any() else
-                      f"{used.sum() / _FRAME_BYTES:.0f} were used, all while packets waited"))
+                      f"{used.sum() / _FRAME_BYTES:.0f} were used, and none was left while packets waited"))
 
 
 def _on_time(link: Json, rows: Any, evidence: Evidence) -> Finding:
@@ -93,7 +94,9 @@ def _carried(link: Json, samples: Any, clock: str) -> Finding:
     name, worst, checked_us = link["name"], 0.0, 0.0
     waiting = samples["backlog_bytes"] > 0
     until_next_us = -samples["t_us"].diff(-1)
-    enough = samples["backlog_bytes"] >= varying.most(link, "rate_bps") * until_next_us / 8e6
+    carries = [varying.mean_rate_bps(link, at_us, at_us + wait_us) * wait_us / 8e6 + _FRAME_BYTES if wait_us > 0
+               else math.inf for at_us, wait_us in zip(samples["t_us"], until_next_us)]
+    enough = samples["backlog_bytes"] >= carries
     again = waiting & waiting.shift(-1, fill_value=False)
     for begin, end, sure in [*((*ends, False) for ends in _stretches(samples, again)),
                              *((*ends, True) for ends in _stretches(samples, enough))]:

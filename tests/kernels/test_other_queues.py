@@ -39,13 +39,13 @@ def test_dualpi2_and_accurate_ecn_or_one_clear_line(engine, run_scenario, resolv
 
 
 def accurate(path):
-    """True if the first SYN of a capture asks for Accurate ECN: AE, CWR and ECE are set (RFC 9768, 3.1.1)."""
+    """True if the first answer to a SYN that left is one of Accurate ECN: AE, CWR, ECE (RFC 9768, table 2)."""
     data, at = gzip.decompress(path.read_bytes()), 24
     while at < len(data):
         kept = int.from_bytes(data[at + 8:at + 12], "little")
         frame = data[at + 16:at + 16 + kept]
         at += 16 + kept
         tcp = 14 + 4 * (frame[14] & 15)
-        if frame[23] == 6 and frame[tcp + 13] & 0x12 == 0x02:
-            return frame[tcp + 12] & 1 == 1 and frame[tcp + 13] & 0xC0 == 0xC0
+        if frame[23] == 6 and frame[tcp + 13] & 0x12 == 0x12:
+            return (frame[tcp + 12] & 1) << 2 | frame[tcp + 13] >> 6 in (0b010, 0b011, 0b100, 0b110)
     return False

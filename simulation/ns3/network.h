@@ -155,11 +155,11 @@ class Network
         node->GetObject<TrafficControlLayer>()->SetRootQueueDiscOnDevice(end.device, end.queue);
         Ptr<Ipv4> ip = node->GetObject<Ipv4>();
         const uint32_t interface = ip->AddInterface(end.device);
-        // a switch's port has none
-        if (const Ipv4Address address(order.Text("address").c_str()); address != Ipv4Address::GetAny())
-        {
-            ip->AddAddress(interface, Ipv4InterfaceAddress(address, "255.255.255.0"));
-        }
+        const Ipv4Address address(order.Text("address").c_str());
+        // a switch's port has none, but ns-3 forwards nothing without: one that nobody asks for (RFC 3927)
+        ip->AddAddress(interface, address == Ipv4Address::GetAny()
+                                      ? Ipv4InterfaceAddress(Ipv4Address(0xA9FE0001 + links.size()), "255.255.255.255")
+                                      : Ipv4InterfaceAddress(address, "255.255.255.0"));
         ip->SetUp(interface);
         m_interfaces[end.from + "/" + order.Text("device")] = interface;
         links.push_back(end);

@@ -66,8 +66,17 @@ def plan(link: Json, network: Json) -> Plan:
                   if other.get("from") in hosts)
     if not fills or shallow or local or (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * _FRAME_BITS:
         interval_s = len(senders) * frame_s / 2         # twice what the link carries
-    drain_s = (fill_s if fills else fill_s + window_s) + rtt_s
+    drain_s = (fill_s if fills else fill_s + window_s) + rtt_s + _behind_s(link, network, fill_s + window_s)
     return Plan(senders, arriving_bps > link["rate_bps"], fills, interval_s, fill_s, window_s, drain_s)
+
+
+def _behind_s(link: Json, network: Json, lasting_s: float) -> float:
+    """How long slower links behind it may go on with what it has sent in that time."""
+    links = {other["name"]: other for other in network["links"]}
+    behind = {name for path in network["paths"] for hops in (path["hops"], path["hops_back"]) if link["name"] in hops
+              for name in hops[hops.index(link["name"]) + 1:]}
+    return sum(min(links[name]["capacity_packets"] * _FRAME_BITS, lasting_s * link["rate_bps"])
+               / links[name]["rate_bps"] for name in behind if links[name]["rate_bps"] < link["rate_bps"])
 
 
 def _senders(link: Json, network: Json) -> tuple[list[Sender], float, float]:

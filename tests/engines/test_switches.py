@@ -15,4 +15,4 @@ def test_two_hosts(run_in, engine):
     verdict = finished.json("verdict.json")
     assert verdict["verdict"] == "valid", verdict["reasons"]
     assert any(one["check"] == "conservation" and one["message"].startswith("s1: ") for one in verdict["checks"])
-    assert finished.metrics()["throughput", "n2_to_s1"] == pytest.approx(10, rel=0.02)
+    assert finished.metrics()["throughput_mean", "n2_to_s1"] == pytest.approx(10, rel=0.02)

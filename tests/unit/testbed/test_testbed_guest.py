@@ -246,3 +246,13 @@ def test_difference_of_counters():
     assert counters.difference(after, before) == {"a": {"from": "r1", "sent_packets": 7, "queued_packets": 2,
                                                         "wire_queued_packets": 0}}
     assert after["a"]["sent_packets"] == 12
+
+
+def test_the_drain_waits_for_slower_links_behind():
+    """What a link has sent meanwhile lies in the queue of the next one, and goes on from there."""
+    fast = {"name": "fast", "rate_bps": 10**7, "capacity_packets": 50, "bottleneck": True}
+    slow = {"name": "slow", "rate_bps": 10**6, "capacity_packets": 100, "bottleneck": True}
+    network = {"links": [fast, slow], "paths": [{"hops": ["fast", "slow"], "hops_back": []}]}
+    assert overload._behind_s(fast, network, 60.0) == pytest.approx(100 * 1514 * 8 / 10**6)
+    assert overload._behind_s(fast, network, 0.01) == pytest.approx(0.1)
+    assert overload._behind_s(slow, network, 60.0) == 0

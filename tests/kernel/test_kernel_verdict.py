@@ -43,7 +43,7 @@ def test_a_payload_that_was_tampered_with(run_scenario, tmp_path, monkeypatch):
     shutil.copytree(bundle.ensure(), code)
     program = code / "traffic/greedy/flows.py"
     right = "place = (place + sent) % PERIOD"
-    assert program.read_text().count(right) == 1
+    assert right in program.read_text()
     program.write_text(program.read_text().replace(right, "place = (place + sent + 1) % PERIOD"))
     shutil.rmtree(program.parent / "__pycache__")
     monkeypatch.setattr(uml.bundle, "ensure", lambda: code)

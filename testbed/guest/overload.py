@@ -75,9 +75,9 @@ def _behind_s(link: Json, network: Json, lasting_s: float) -> float:
     links = {other["name"]: other for other in network["links"]}
     behind = {name for path in network["paths"] for hops in (path["hops"], path["hops_back"]) if link["name"] in hops
               for name in hops[hops.index(link["name"]) + 1:]}
-    seconds = [min(links[name]["capacity_packets"] * _FRAME_BITS, lasting_s * link["rate_bps"]) / links[name]["rate_bps"]
-               for name in behind if links[name]["rate_bps"] < link["rate_bps"]]
-    return float(sum(sorted(seconds)))
+    slower = [links[name] for name in sorted(behind) if links[name]["rate_bps"] < link["rate_bps"]]
+    return float(sum(min(other["capacity_packets"] * _FRAME_BITS, lasting_s * link["rate_bps"]) / other["rate_bps"]
+                     for other in slower))
 
 
 def _senders(link: Json, network: Json) -> tuple[list[Sender], float, float]:

@@ -19,6 +19,7 @@ def test_every_check_passes_on_good_evidence(findings, files, check):
         spoils.udp()(files)
     if check == "schedule":
         bad_links.changing(files)
+        bad_links.deep(files)
     if check == "segments":
         spoils.limited(window=20)(files)
     if check == "marks":

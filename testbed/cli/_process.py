@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What every command owes its surroundings: signals, standard files, one line for every error."""
 import contextlib
+import errno
 import io
 import os
 import signal
 import sys
 import tempfile
+import termios
 import traceback
 import types
 from collections.abc import Callable, Iterator
@@ -51,7 +53,17 @@ def guarded(command: Callable[[], int], resumes: bool) -> int:
             else:
                 code, message = _explain(problem)
                 print_error(message)
-    return code
+    # an error of writing may be faster than the signal that says why
+    return 128 + signal.SIGHUP if code == 1 and _terminal_is_gone() else code
+
+
+def _terminal_is_gone() -> bool:
+    """True if the input is a terminal of which nobody has the other end any more."""
+    try:
+        termios.tcgetattr(0)
+    except termios.error as problem:
+        return bool(problem.args[0] == errno.EIO)
+    return False
 
 
 def _interrupted(interrupt: KeyboardInterrupt, resumes: bool) -> int:

@@ -43,6 +43,10 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom:
     if experiment.runs and all(run.state.kind == "missing" for run in experiment.runs):
         raise AnalysisError(f"{experiment.path}: none of its {len(experiment.runs)} runs is there; "
                             "`testbed run` makes them again")
+    end_us = max((run.interval.end_us for run in experiment.runs if run.finished), default=0)
+    if zoom and zoom.start_us >= end_us:
+        raise AnalysisError(f"{experiment.path}: no run lasts until {zoom.start_us / 1e6:g} s, where the part to draw "
+                            f"larger begins; the longest ends at {end_us / 1e6:g} s")
     target = experiment.path / "report"
     with scratch(target) as building:
         tables = columns.tables(results)

@@ -203,12 +203,16 @@ def _note_use(built: Kernel) -> None:
 def lock(report: Report) -> Iterator[None]:
     """One build at a time per cache."""
     sources.cache_dir().mkdir(parents=True, exist_ok=True)
-    with open(sources.cache_dir() / "lock", "w", encoding="utf-8") as f:
+    with open(sources.cache_dir() / "lock", "a+", encoding="utf-8") as f:
         try:
             fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            report(f"waiting for another build in {sources.cache_dir()}")
+            f.seek(0)
+            report(f"waiting for another build in {sources.cache_dir()} (process {f.read().strip() or 'unknown'})")
             fcntl.flock(f, fcntl.LOCK_EX)
+        f.truncate(0)
+        f.write(str(os.getpid()))
+        f.flush()
         yield
 
 

@@ -61,6 +61,12 @@ def check_probes(probes: Sequence[str], engine: EngineBase) -> None:
                              + (f"only {', '.join(there)}" if there else "no probes"))
 
 
+def lacking_probes(points: Sequence[tuple[Point, Scenario]], engine: EngineBase) -> list[str]:
+    """The probes of scenarios that the engine does not have."""
+    there = engine.capabilities.probes
+    return [] if there is None else sorted({name for _, one in points for name in one.probes} - set(there))
+
+
 def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas.Subject], seeds: Sequence[int],
                engine: EngineBase, report: Report) -> list[Plan]:
     """All runs of points x seeds x subjects, those of one seed after the other."""

@@ -48,7 +48,7 @@ def _decode(section: object) -> "tuple[type[EmulatedTopo], Any, int]":
         raise fields.FieldError("", f"a mapping expected, not {fields.show(section)}")
     topology = load(section.get("kind"))
     version = section.get("ip", 4)
-    if isinstance(version, bool) or version not in ip.VERSIONS:
+    if not isinstance(version, int) or isinstance(version, bool) or version not in ip.VERSIONS:
         raise fields.FieldError("ip", f"4 or 6 expected, not {fields.show(version)}")
     return topology, fields.decode(topology.Section, {k: v for k, v in section.items() if k not in ("kind", "ip")}), \
         version

@@ -15,6 +15,8 @@ from topologies import queues
 #: a first receive window of 65535 bytes holds no more full segments
 _MOST_INITCWND = 44
 _SECOND_US = 10**6
+#: fields that are settings of the kernel of the same name
+_FIELDS_OF_SYSCTLS = ("ecn", "sack", "slow_start_after_idle")
 
 Json = dict[str, Any]
 
@@ -40,6 +42,10 @@ class HostsSection:
         example="net.ipv4.tcp_fack", default={}, most=200)
 
     def __post_init__(self) -> None:
+        for name in _FIELDS_OF_SYSCTLS:
+            if f"net.ipv4.tcp_{name}" in self.sysctls:
+                raise FieldError(f"sysctls.net.ipv4.tcp_{name}", f"hosts.{name} says it: two values would contradict "
+                                                                 "each other")
         if self.offloads == "gso+gro" and not self.coalescing_us:
             raise FieldError("offloads", "gso+gro needs coalescing such as '50 us': without it packets arrive one by "
                                          "one, and there is nothing to merge")

@@ -182,7 +182,7 @@ class Cake(InBytes):
                                        default=None)
     isolation: str | None = fields.word(choices=("flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost",
                                                  "dual-dsthost", "triple-isolate"), default=None)
-    ack_filter: str | None = fields.word(choices=("no", "yes", "aggressive"), default=None)
+    ack_filter: str | None = fields.word(choices=("off", "on", "aggressive"), default=None)
 
     #: what the kernel counts for a full packet (its truesize)
     frame_takes_bytes: ClassVar[int] = 2304

@@ -128,7 +128,7 @@ def _cake_words(options: dict[str, Any]) -> list[str]:
     if "rtt" in options:
         words += ["rtt", f"{options['rtt']}us"]
     if "ack_filter" in options:
-        words.append({"no": "no-ack-filter", "yes": "ack-filter", "aggressive": "ack-filter-aggressive"}[
+        words.append({"off": "no-ack-filter", "on": "ack-filter", "aggressive": "ack-filter-aggressive"}[
             options["ack_filter"]])
     return words + [options[name] for name in ("priority", "isolation") if name in options]
 

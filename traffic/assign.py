@@ -110,7 +110,8 @@ def ports(components: Sequence[tuple["Component", "Kind", Sequence["Flow"]]]) ->
 
 
 def _source_ranges(flows: Sequence["Flow"]) -> None:
-    """The source ports of flows of many connections: the longest range that nobody else uses at the sender."""
+    """The source ports of flows of many connections: the longest range that nobody else uses at the sender, each
+    component a part of its own: their programs know nothing of each other."""
     used: dict[str, set[int]] = {}
     for flow in flows:
         if flow.transport == "tcp":
@@ -118,9 +119,15 @@ def _source_ranges(flows: Sequence["Flow"]) -> None:
             if flow.sport is not None:
                 used.setdefault(flow.sender, set()).add(flow.sport)
     first, count = SOURCE_PORTS
+    sharing: dict[str, list[str]] = {}
+    for flow in flows:
+        if flow.wants_source_range and flow.component not in sharing.setdefault(flow.sender, []):
+            sharing[flow.sender].append(flow.component)
     for flow in flows:
         if flow.wants_source_range:
+            components = sharing[flow.sender]
             edges = sorted({first - 1, first + count,
                             *(port for port in used.get(flow.sender, ()) if first <= port < first + count)})
             a, b = max(zip(edges, edges[1:]), key=lambda pair: pair[1] - pair[0])
-            flow.source_range = a + 1, b - a - 1
+            part = (b - a - 1) // len(components)
+            flow.source_range = a + 1 + components.index(flow.component) * part, part

@@ -17,6 +17,9 @@ from testbed.fields import FieldError
 _DISTRIBUTIONS = ("constant", "exponential", "lognormal", "pareto")
 #: without `shape`: of Pareto the exponent, of lognormal the standard deviation of the logarithm
 _USUAL_SHAPES = {"pareto": 1.5, "lognormal": 1.0}
+#: beyond these, what any run can draw has a mean far below the one asked for: almost all of it is in values that
+#: never come (of lognormal(3), half of the mean is in one draw of 740)
+_LEAST_PARETO_SHAPE, _MOST_LOGNORMAL_SHAPE = 1.05, 3.0
 MOST_BYTES, MOST_US = 10**10, 3600 * 10**6
 
 
@@ -29,8 +32,12 @@ class Draw:
     def __post_init__(self) -> None:
         if self.shape is not None and self.distribution not in _USUAL_SHAPES:
             raise FieldError("shape", f"only with distribution: {' or '.join(_USUAL_SHAPES)}")
-        if self.distribution == "pareto" and self.shape is not None and self.shape <= 1:
-            raise FieldError("shape", "more than 1 expected: at 1 or less there is no mean")
+        if self.distribution == "pareto" and self.shape is not None and self.shape < _LEAST_PARETO_SHAPE:
+            raise FieldError("shape", f"at least {_LEAST_PARETO_SHAPE} expected: below, no run's draws have this mean "
+                                      "(at 1 or less there is none)")
+        if self.distribution == "lognormal" and self.shape is not None and self.shape > _MOST_LOGNORMAL_SHAPE:
+            raise FieldError("shape", f"at most {_MOST_LOGNORMAL_SHAPE:g} expected: above, no run's draws have this "
+                                      "mean")
 
     def number(self, draw: random.Random, mean: int, least: int, most: int) -> int:
         """One draw, from `least` to `most`."""

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from testbed import campaign, ccas, engines, executors, experiment, idle, scenario
 from testbed.cli import _precision, _runs, _shared
 from testbed.engines.base import EngineBase
-from testbed.errors import RunFailed
+from testbed.errors import RunFailed, UsageError
 from testbed.plan import Plan
 from testbed.progress import print_error
 from testbed.store import Store, results_dir
@@ -64,6 +64,9 @@ class Asked:
                     print(f"engine {engine.name} has no probe {name}", file=sys.stderr)
             points = self._expand(probes)
         campaign.check_probes(probes, engine)
+        for name in campaign.lacking_probes(points, engine):
+            print(f"engine {engine.name} has no probe {name}, which the scenario asks for: its runs are without",
+                  file=sys.stderr)
         ready = _runs.prepare(engine, self.subjects, [one for _, one in points], among_others)
         alone = [(point, idle.scenario_of(loaded)) for point, loaded in points] if arguments.slowdown else []
         plans, refused = campaign.possible(
@@ -72,7 +75,7 @@ class Asked:
             print_error(f"{name}: {reason}")
         not_run = {**ready.broken, **refused}
         if not plans:
-            raise RunFailed(f"not run: {', '.join(not_run)}")
+            raise (RunFailed if ready.broken else UsageError)(f"not run: {', '.join(not_run)}")
         subjects = [subject for subject in ready.subjects if subject.name not in refused]
 
         def idle_plans(seeds: list[int]) -> list[Plan]:

@@ -12,6 +12,7 @@ from testbed.cli import _shared
 from testbed.engines.base import EngineBase
 from testbed.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.progress import print_error
+from testbed.fields import FieldError
 from testbed.scenario import Scenario
 from testbed.store import Store
 
@@ -106,7 +107,11 @@ def prepare(engine: EngineBase, subjects: Sequence[ccas.Subject], scenarios: Seq
     All get one kernel, with the options of all. lenient: a congestion control that the engine does not have is no
     error.
     """
-    engine.require(sorted({option for one in scenarios for option in one.kernel_options}))
+    for one in scenarios:
+        try:
+            engine.require(one.kernel_options)
+        except FieldError as problem:
+            raise one.error(problem.field, str(problem)) from None
     problems = engine.problems()
     if problems:
         raise EnvironmentProblem("; ".join(f"{p.message} ({p.fix})" for p in problems) + "; see `testbed doctor`")

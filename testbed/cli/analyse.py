@@ -15,7 +15,7 @@ _MOST_DRAWN = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", type=pathlib.Path, help="a run's folder")
+    parser.add_argument("run", metavar="RUN", help="a run's folder, or its id")
     parser.add_argument("--tcptrace", action="store_true", help="also what tcptrace says of each capture")
     parser.add_argument("--graphs", metavar="FOLDER", type=pathlib.Path,
                         help="also tcptrace's time sequence, throughput and round-trip times, as xplot files and drawn")
@@ -23,10 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from analysis import captures, tcptrace
+    from testbed import experiment
     from testbed.errors import UsageError
-    found = captures.files(arguments.run)
+    run = experiment.find_run(arguments.run)
+    found = captures.files(run)
     if not found:
-        raise UsageError(f"{arguments.run}: no captures in raw/; they come with --probe pcap")
+        raise UsageError(f"{run}: no captures in raw/; they come with --probe pcap")
+    if arguments.graphs and arguments.graphs.exists() and not arguments.graphs.is_dir():
+        raise UsageError(f"--graphs {arguments.graphs}: not a folder")
     for path in found:
         print(path.name)
         ways = captures.sequences(captures.segments(path))

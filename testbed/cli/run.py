@@ -21,7 +21,7 @@ from testbed import engines
 from testbed.cli import _comparison, _precision, _runs, _shared
 from testbed.cli._experiment import Asked, Done
 from testbed.engines.base import EngineBase
-from testbed.errors import RunFailed, TestbedError
+from testbed.errors import RunFailed, TestbedError, UsageError
 from testbed.progress import print_error
 
 HELP = "run a scenario and make its report"
@@ -64,6 +64,7 @@ def _in_several(asked: Asked, several: list[EngineBase]) -> int:
     """An experiment in each engine, and their comparison. What goes wrong in one keeps nothing from the others."""
     there: dict[str, Done] = {}
     wrong: list[str] = []
+    refusals = 0
     for engine in several:
         try:
             done = there[engine.name] = asked.carry_out(engine, among_others=True)
@@ -74,6 +75,9 @@ def _in_several(asked: Asked, several: list[EngineBase]) -> int:
         except TestbedError as problem:
             print_error(f"engine {engine.name}: {problem}")
             wrong.append(f"engine {engine.name}")
+            refusals += isinstance(problem, UsageError)
+    if refusals == len(several):
+        raise UsageError("no engine can run this")
     run = {name for done in there.values() for name in done.subjects}
     wrong += [f"{subject.name} ran in no engine" for subject in asked.subjects if there and subject.name not in run]
     if len(there) > 1 and not asked.arguments.no_report:

@@ -24,6 +24,7 @@ from testbed import campaign, ccas, engines, executors, experiment, knobs, scena
 from testbed.cli import _runs, _shared
 from testbed.engines.base import EngineBase
 from testbed.errors import RunFailed, UsageError
+from testbed.fields import FieldError
 from testbed.plan import Plan
 from testbed.store import Store, results_dir
 
@@ -133,7 +134,7 @@ def _other(arguments: argparse.Namespace, one: knobs.Variation) -> tuple[EngineB
     try:
         engine = engines.load(arguments.engine, one.engine)
         engine.require(one.scenario.kernel_options)
-    except UsageError as problem:
+    except (UsageError, FieldError) as problem:
         return None, str(problem)
     if arguments.only is None and not engine.find():
         return None, (f"{engine.state()}; --only {one.knob.name} prepares it" if engine.state() else

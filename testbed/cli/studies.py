@@ -89,7 +89,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _chosen(only: str | None) -> list[Study]:
     known = {study.scenario: study for study in STUDIES}
-    names = [name.strip() for name in only.split(",")] if only is not None else list(known)
+    names = list(known) if only is None else list(dict.fromkeys(filter(None, map(str.strip, only.split(",")))))
+    if not names:
+        raise UsageError(f"--only: names of studies expected; there are: {', '.join(known)}")
     for name in names:
         if name not in known:
             raise UsageError(f"--only {name}: no such study; there are: {', '.join(known)}")

@@ -64,11 +64,11 @@ class EngineBase(abc.ABC):
     def require(self, kernel_options: Sequence[str]) -> None:
         """Have a kernel with these options (names of kernel/fragments/), besides those that were asked for.
 
-        Called before anything else. UsageError if that cannot be.
+        Called before anything else, for each scenario. FieldError of kernel.options if that cannot be.
         """
         if kernel_options:
-            raise UsageError(f"engine {self.name} has no kernel that could have the kernel options of this scenario: "
-                             f"{', '.join(kernel_options)}")
+            raise FieldError("kernel.options", f"engine {self.name} has no kernel that could have "
+                                               f"{', '.join(kernel_options)}")
 
     @abc.abstractmethod
     def problems(self) -> list[Problem]:

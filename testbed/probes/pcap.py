@@ -12,6 +12,7 @@ from typing import Any
 
 from testbed import fields, pcap_files
 from testbed.probes._packets import Ring, RingSampler, noted_ns, outgoing, records
+from topologies import ip
 
 Json = dict[str, Any]
 
@@ -26,7 +27,7 @@ class Options:
     the files."""
     nodes: tuple[str, ...] = fields.listing(fields.word(pattern="[A-Za-z0-9_-]+", example="n1"), default=(),
                                             single=True, distinct=True)
-    snap_bytes: int = fields.size(default=96, least=34, most=1514)
+    snap_bytes: int = fields.size(default=96, least=54, most=1514)
     interval_us: int = fields.time(default=10_000, least=1000)
     format: str = fields.word(choices=pcap_files.FORMATS, default=pcap_files.FORMATS[0])
 
@@ -52,6 +53,10 @@ def validate(options: Options, network: Json) -> None:
     for name in options.nodes:
         if name not in known:
             raise fields.FieldError("nodes", f"no node {name}; there are: {', '.join(known)}")
+    headers = ip.ETHERNET_BYTES + ip.header_bytes(network) + ip.TCP_BYTES
+    if options.snap_bytes < headers:
+        raise fields.FieldError("snap", f"at least {headers} B expected, which Ethernet, IPv{ip.version(network)} and "
+                                        "TCP take")
 
 
 def _nodes(settings: Json, description: Json) -> set[str]:

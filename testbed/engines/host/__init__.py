@@ -25,7 +25,8 @@ from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.host import modules, needs, timers
 from testbed.engines.host.journal import PATIENCE_S, Busy, Journal
 from testbed.engines.kernel_engine import KernelEngine, read_progress, read_status
-from testbed.errors import RunFailed, UsageError
+from testbed.errors import RunFailed
+from testbed.fields import FieldError
 from testbed.guest.awake import awake, wanted
 from testbed.guest.session import READY
 from testbed.guest.tuning import machine_sysctls
@@ -70,8 +71,8 @@ class Engine(KernelEngine):
 
     def require(self, kernel_options: Sequence[str]) -> None:
         if lacking := needs.lacking(kernel_options):
-            raise UsageError(f"engine host takes the running kernel, which has no {', '.join(lacking)} (kernel options "
-                             "of the scenario)")
+            raise FieldError("kernel.options", "engine host takes the running kernel, which has no "
+                                               f"{', '.join(lacking)}")
 
     def problems(self) -> list[Problem]:
         found = needs.rights()

@@ -36,7 +36,7 @@ class Engine(EngineBase):
         self._kernel_options: list[str] = []
 
     def require(self, kernel_options: Sequence[str]) -> None:
-        self._kernel_options = list(kernel_options)
+        self._kernel_options = sorted({*self._kernel_options, *kernel_options})
 
     def problems(self) -> list[Problem]:
         return self._machine.problems()

@@ -61,11 +61,16 @@ def main() -> None:
 
 def _describe(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict[str, Any]:
     from testbed import engines, environment
+    from testbed.errors import UsageError
+    from testbed.fields import FieldError
     for left in _ROOT.iterdir():                    # of a machine that was switched off in the middle
         if left.stat().st_mtime < time.time() - _OLD_S:
             shutil.rmtree(left, ignore_errors=True)
     engine = engines.load("host")
-    engine.require(request["kernel_options"])
+    try:
+        engine.require(request["kernel_options"])
+    except FieldError as problem:
+        raise UsageError(f"{problem.field}: {problem}") from None
     problems = [f"{problem.message} ({problem.fix})" for problem in engine.problems()]
     if problems:
         return {"problems": problems, "code": engine.code_sha256()}

@@ -13,6 +13,7 @@ from analysis import recovery
 from analysis.experiment import Experiment
 from analysis.figures import cwnd, tcptrace
 from analysis.report import build_report
+from analysis.runs import AnalysisError
 from analysis.zooms import Span
 from test_analysis_xplot import transfer
 from testbed import pcap_files
@@ -103,6 +104,11 @@ def test_captures_in_the_report(experiment):
     svg = (figures / "tcptrace.svg").read_text()
     assert all(text in svg for text in ("reno", "sent again", "acknowledged", "RTT (ms)", "Mbit/s"))
     assert "What tcptrace sees at the sender" in page.read_text()
+
+
+def test_a_part_beyond_the_end_is_an_error(experiment):
+    with pytest.raises(AnalysisError, match="no run lasts until 900 s, where the part .* ends at"):
+        build_report(experiment, zoom=Span(900e6, 901e6))
 
 
 @pytest.mark.parametrize("text, found", [("2s..4500ms", (2_000_000, 4_500_000)), ("0 s..1 s", (0, 1_000_000))])

@@ -51,6 +51,13 @@ def test_time_left_is_told_and_a_failure_keeps_nobody_from_running(carried_out, 
     assert lines[-1].endswith("1 of 2 studies failed: tcp-on-off")
 
 
+def test_a_study_named_twice_is_run_once_and_none_is_an_error(carried_out, capsys):
+    assert cli.main(["studies", "--only", "h-shape-3,,h-shape-3 "]) == 0
+    assert [name for name, *_ in carried_out] == ["h-shape-3"]
+    assert cli.main(["studies", "--only", " , "]) == 2
+    assert "--only: names of studies expected; there are: h-shape-3" in capsys.readouterr().err
+
+
 def test_the_list_runs_nothing(carried_out, capsys):
     assert cli.main(["studies", "--list", "--jobs", "2", "--only", "h-shape-3,libra-bic"]) == 0
     assert capsys.readouterr().out.splitlines() == [

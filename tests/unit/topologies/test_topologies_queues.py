@@ -100,7 +100,7 @@ def test_every_queue_tells_its_limit():
     ({"kind": "cake", "limit_bytes": 500_000, "rtt_us": 30_000, "priority": "besteffort", "isolation": "flows",
       "ack_filter": "aggressive"},
      "cake unlimited memlimit 500000 rtt 30000us ack-filter-aggressive besteffort flows"),
-    ({"kind": "cake", "ack_filter": "no"}, "cake unlimited memlimit 15503360 no-ack-filter"),
+    ({"kind": "cake", "ack_filter": False}, "cake unlimited memlimit 15503360 no-ack-filter"),
     ({"kind": "fq", "flow_limit": 100}, "fq limit 10000 flow_limit 100"),
 ])
 def test_tc_words(section, expected):

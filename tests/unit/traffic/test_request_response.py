@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Clients that ask and think: sections, distributions, the plans that are replayed."""
+import json
 import random
 
 import pytest
@@ -23,7 +24,7 @@ ASK = {"kind": "request-response", "response_bytes": 20_000, "think_us": 500_000
     ("response.distribution", {"response_bytes": None, "response": {"mean_bytes": 1, "distribution": "normal"}},
      "one of"),
     ("response.shape", {"response_bytes": None, "response": {"mean_bytes": 1, "distribution": "pareto", "shape": 1}},
-     "more than 1 expected"),
+     "at least 1.05 expected"),
     ("request.mean", {"request": {"distribution": "pareto"}}, "is missing"),
     ("think", {"think_us": 0, "response_bytes": 1, "request_bytes": 1, "clients": 5000}, "more than 2000000 requests")])
 def test_refused_sections(context, network, field, changes, words):
@@ -78,6 +79,24 @@ def test_the_mean_is_that_asked_for(distribution, shape):
     found = [of.one(draw) for _ in range(20_000)]
     assert sum(found) / len(found) == pytest.approx(20_000, rel=0.03) and min(found) >= 1
     assert (len(set(found)) == 1) == (distribution == "constant")
+
+
+@pytest.mark.parametrize("distribution, shape, message", [("pareto", 1.04, "at least 1.05"),
+                                                          ("lognormal", 3.1, "at most 3 expected")])
+def test_a_shape_with_which_no_draws_have_the_mean_is_refused(distribution, shape, message):
+    with pytest.raises(FieldError, match=message):
+        draws.Size(mean_bytes=20_000, distribution=distribution, shape=shape)
+
+
+def test_components_at_one_host_have_source_ports_of_their_own(context):
+    """Their programs know nothing of each other."""
+    def ranges(*names):
+        traffic.prepare([{**ASK, "name": name} for name in names], [variant("cubic")], context)
+        return [json.loads((context.work_dir / f"{name}-n1.json").read_text())["endpoints"][0]["ports"]
+                for name in names]
+    (_, alone), = ranges("a")
+    (first, size), (other, size_of_other) = ranges("b", "c")
+    assert first + size <= other and size == size_of_other == alone // 2
 
 
 def test_nobody_thinks_less_than_no_time():

@@ -11,8 +11,8 @@ from testbed import campaign, ccas, executors, index
 from testbed.cli import _shared
 from testbed.engines.base import EngineBase
 from testbed.errors import EnvironmentProblem, RunFailed, UsageError
-from testbed.progress import print_error
 from testbed.fields import FieldError
+from testbed.progress import print_error
 from testbed.scenario import Scenario
 from testbed.store import Store
 

@@ -116,7 +116,8 @@ def test_a_program_has_files_environment_and_a_folder_of_its_own(tmp_path):
     ("left no file log", {"command": ["ln", "-s", "/etc/passwd", "log"], "keep": ["log"]}),
     ("/no/such: No such file or directory", {"command": ["/no/such"]})])
 def test_what_goes_wrong_is_one_line(tmp_path, words, changes):
-    status, complaint = run(tmp_path, **{"stop_us": 100_000 if "stop" in words else 20_000_000, **changes})
+    soon = "stop" in words or "SIGTERM" in words
+    status, complaint = run(tmp_path, **{"stop_us": 100_000 if soon else 20_000_000, **changes})
     assert status == 1 and complaint.startswith("c: it (sender, on n1)") and words in complaint
     assert "\n" not in complaint
 

@@ -9,7 +9,7 @@ from analysis import style
 from analysis.experiment import Experiment
 from analysis.runs import Run
 from testbed import fields
-from topologies import varying
+from topologies import impairments, varying
 
 MOST_ROWS = 40  # of a table; the rest is in raw/
 ETHERNET_BYTES = 1514  # of a full packet, as queues that count bytes count it
@@ -92,8 +92,7 @@ def _loss(link: dict[str, Any]) -> str:
     chosen = link.get("lose_segments") or []
     share = link.get("loss_percent") or 0
     words = [f"{share:g} %"] if share else []
-    words += [fields.plain(key).replace("_", " ") for key in (
-        "loss_model", "duplicate_percent", "jitter", "reorder", "policer", "retransmission") if link.get(key)]
+    words += [fields.plain(key).replace("_", " ") for key in impairments.NAMES if link.get(key)]
     return ", ".join(words + ([f"segments {', '.join(map(str, chosen))}"] if chosen else []))
 
 

@@ -30,7 +30,3 @@ class RunFailed(TestbedError):
 class NotReproducible(TestbedError):
     """A repeated run gave other data than the first."""
     exit_code = 5
-
-
-#: exit code after Ctrl-C or SIGTERM, as shells expect it
-INTERRUPTED = 130

@@ -95,9 +95,3 @@ def _rate_bps(variant: Json, network: Json, workload: Json) -> int:
                          f"{' and '.join(map(show_rate, sorted(rates)))}")
     rate_bps: int = rates.pop()
     return rate_bps
-
-
-def sysctls_as_text(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """{node: {name: value}} with the values as they are read back: numbers as text, one space between words."""
-    return {node: {name: " ".join(str(value).split()) for name, value in values.items()}
-            for node, values in settings.items()}

@@ -33,8 +33,9 @@ def cca_places(source: YamlFile, components: list[Json]) -> dict[str, str]:
         for name in traffic.component_ccas([component]):
             field = f"{around}.cca"
             if name not in (component.get("cca") or ()):
-                field = next(f"{around}.flows.{place}.cca" for place, flow in enumerate(component["flows"], start=1)
-                             if flow.get("cca") == name)
+                field = next((f"{around}.flows.{place}.cca" for place, flow in enumerate(
+                    component.get("flows") or (), start=1) if isinstance(flow, dict) and flow.get("cca") == name),
+                    around)
             found.setdefault(name, source.place(field))
     return found
 

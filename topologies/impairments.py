@@ -95,6 +95,10 @@ class Impaired:
     retransmission: Retransmission | None = fields.section(Retransmission, default=None)
 
 
+#: what a link's record has of it, by key
+NAMES = tuple(field.name for field in dataclasses.fields(Impaired))
+
+
 def check(link: Any) -> None:
     """What needs several fields of a link; FieldError where two of them cannot be had together."""
     delaying = [name for name in ("jitter", "reorder", "retransmission") if getattr(link, name) is not None]
@@ -126,8 +130,7 @@ def early_us(link: Any) -> int:
 
 def record(link: Any) -> dict[str, Any]:
     """What network.json has of it, with the time that a displacement comes to."""
-    found = {field.name: fields.encode(getattr(link, field.name)) for field in dataclasses.fields(Impaired)
-             if getattr(link, field.name) is not None}
+    found = {name: fields.encode(getattr(link, name)) for name in NAMES if getattr(link, name) is not None}
     if link.reorder is not None:
         found["reorder"] = {**found["reorder"], "early_us": early_us(link)}
     return found

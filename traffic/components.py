@@ -13,7 +13,8 @@ A kind is a module `traffic/<kind>.py` or `traffic/<kind>/scenario.py` with
                                             and returns an account (dict) for the fidelity checks
 
 and, if need be, FIRST_PORT and FIRST_SOURCE_PORT of its flows, inputs(section) -> {path: sha256} of the
-user's files that it reads, and ccas(given) -> names of the variants that single flows of it ask for.
+user's files that it reads, ccas(given) -> names of the variants that single flows of it ask for, and
+uses_ccas(section) -> whether a congestion control of the component makes a difference to any of its flows.
 """
 import dataclasses
 import hashlib
@@ -28,7 +29,7 @@ from testbed.files import write_json
 from traffic import assign
 
 _FOLDER = pathlib.Path(__file__).parent
-_SUPPORT = {"__init__", "assign", "clock", "components", "draws", "payload", "program", "routes"}
+_SUPPORT = {"assign", "clock", "components", "draws", "payload", "routes"}
 NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
 _MOST_COMPONENTS = 1000
 
@@ -158,7 +159,7 @@ class Kind(Protocol):
 
 def names() -> list[str]:
     """Names of the kinds of traffic, as scenarios spell them."""
-    found = {file.stem for file in _FOLDER.glob("*.py")} - _SUPPORT
+    found = {file.stem for file in _FOLDER.glob("[a-z]*.py")} - _SUPPORT
     found |= {file.parent.name for file in _FOLDER.glob("*/scenario.py")}
     return sorted(name.replace("_", "-") for name in found)
 

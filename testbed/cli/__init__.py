@@ -7,6 +7,7 @@ that was asked for is imported.
 """
 import argparse
 import ast
+import functools
 import importlib
 import pathlib
 import sys
@@ -94,6 +95,7 @@ def _load(name: str) -> types.ModuleType:
     return importlib.import_module(f"testbed.cli.{_path(name).stem}")
 
 
+@functools.cache
 def _help(name: str) -> str:
     """HELP of a command that is not imported."""
     for node in ast.parse(_path(name).read_bytes()).body:

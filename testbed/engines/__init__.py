@@ -14,7 +14,7 @@ from testbed.errors import UsageError
 
 #: the one that needs nothing of the machine
 DEFAULT = "uml"
-_SUPPORT = {"__init__", "base", "kernel_engine"}
+_SUPPORT = {"__init__", "base", "features", "kernel_engine"}
 
 
 def names() -> list[str]:

@@ -18,7 +18,8 @@ from typing import Any
 
 import traffic
 from testbed import PROJECT_DIR, bundle, orders, probes, raw_tables, terminal
-from testbed.engines.base import EngineBase, OnProgress, traffic_context, write_workload
+from testbed.engines.base import OnProgress, traffic_context, write_workload
+from testbed.engines.features import LinuxEngine
 from testbed.errors import UsageError
 from testbed.fields import FieldError
 from testbed.files import write_json
@@ -31,21 +32,8 @@ Json = dict[str, Any]
 _PLAIN = ("network.json", "checks.json", "counters.json", "snmp.json")
 
 
-#: what not every kernel has: {feature: (what a scenario asks for, the first version of Linux that has it)}
-FEATURES = {"accecn": ("Accurate ECN (ecn: 3)", (6, 18)), "dualpi2": ("a queue of kind dualpi2", (6, 17))}
 
-#: which part of a scenario asks for it
-_FIELDS = {"accecn": "hosts.ecn", "dualpi2": "topology"}
-
-
-def features_needed(scenario: Mapping[str, Any]) -> list[str]:
-    """Those of FEATURES that a resolved scenario needs."""
-    needed = {"accecn": scenario["hosts"]["ecn"] > 2,
-              "dualpi2": any(link["queue"] == "dualpi2" for link in scenario["network"]["links"])}
-    return [name for name, is_needed in needed.items() if is_needed]
-
-
-class KernelEngine(EngineBase):
+class KernelEngine(LinuxEngine):
     """An engine whose runs take place in a Linux kernel."""
 
     #: how late timers may fire, for the depth of token buckets (0 where they are exact)
@@ -55,28 +43,12 @@ class KernelEngine(EngineBase):
     #: probes that all its runs have, whatever the scenario says: {name: settings}
     OWN_PROBES: dict[str, dict[str, Any]] = {}
     #: files outside of the guest that decide what its runs are told
-    DECISIVE: tuple[str, ...] = ("testbed/engines/kernel_engine.py", "testbed/orders.py")
+    DECISIVE: tuple[str, ...] = ("testbed/engines/kernel_engine.py", "testbed/orders.py", "testbed/ccas.py",
+                                 "kernel/launch.py")
 
     def code_sha256(self) -> str:
         outside = [hashlib.sha256((PROJECT_DIR / name).read_bytes()).hexdigest() for name in self.DECISIVE]
         return hashlib.sha256("\n".join([bundle.digest(), *outside]).encode()).hexdigest()
-
-    def cannot(self, plan: Plan) -> FieldError | None:
-        return next((FieldError(_FIELDS[feature], self._lacks(plan.scenario))
-                     for feature in features_needed(plan.scenario) if not self.has(feature)), None)
-
-    def has(self, feature: str) -> bool:
-        """Whether the kernel has one of FEATURES: by its version, where nothing better is known."""
-        version = re.match(r"(\d+)\.(\d+)", self.kernel_release())
-        return version is not None and (int(version[1]), int(version[2])) >= FEATURES[feature][1]
-
-    def _lacks(self, scenario: Mapping[str, Any]) -> str:
-        for feature in features_needed(scenario):
-            if not self.has(feature):
-                what, (major, minor) = FEATURES[feature]
-                return (f"{what} is not in this kernel, {self.kernel_release()}: Linux has it from {major}.{minor} on"
-                        + ", such as --kernel newest" * ("kernel" in self.OPTIONS))
-        return ""
 
     @abc.abstractmethod
     def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
@@ -105,7 +77,7 @@ class KernelEngine(EngineBase):
         _collect(plan, wanted, workload, workload_dir, raw_dir, self.guest_dir(workload_dir))
 
     def shell(self, scenario: Mapping[str, Any], variants: Sequence[Json], session: Mapping[str, Any]) -> bool:
-        if reason := self._lacks(scenario):
+        if reason := self.lacks(scenario):
             raise UsageError(reason)
         nothing: Json = {"flows": [], "components": []}
         work_dir = pathlib.Path(tempfile.mkdtemp(prefix="testbed-shell-", dir=self.session_dir()))

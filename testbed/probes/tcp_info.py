@@ -39,7 +39,6 @@ _STATES = {1: "ESTAB", 2: "SYN-SENT", 3: "SYN-RECV", 4: "FIN-WAIT-1", 5: "FIN-WA
 _DIAG_INFO, _DIAG_CONG = 2, 4
 _MESSAGE_BYTES = 72                         # struct inet_diag_msg
 _DTYPES = {"B": "u1", "H": "<u2", "I": "<u4", "Q": "<u8"}
-_DIAG_MSG_BYTES = 72
 #: {attribute type: (offset in the message, length)}
 _Layout = dict[int, tuple[int, int]]
 

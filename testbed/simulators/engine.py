@@ -14,14 +14,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import traffic
-from testbed import PROJECT_DIR, orders
+from testbed import PROJECT_DIR, fields, orders
 from testbed.engines.base import EngineBase, OnProgress, Report, traffic_context, write_workload
 from testbed.errors import RunFailed
 from testbed.fields import FieldError
 from testbed.files import write_json
 from testbed.plan import Plan
 from testbed.simulators import changing, idle, process, refusals, tables, workload
-from topologies import ip, varying
+from topologies import impairments, ip, varying
 
 Json = dict[str, Any]
 _TABLES = ("queue", "edge_queue", "sojourn", "tcp_info", "tcp_probe", "retransmissions", "link_changes",
@@ -46,9 +46,7 @@ class SimulatorEngine(EngineBase):
     TRAFFIC: ClassVar[tuple[str, ...]] = (
         "cbr", "flows", "greedy", "on-off", "poisson", "request-response", "tmix", "tmix-alone")
     #: of links, what it has nothing for: {key of their section: how a user calls it}
-    NO_LINKS: ClassVar[Mapping[str, str]] = {
-        **{name: name for name in ("loss_model", "jitter", "reorder", "policer", "retransmission")},
-        "duplicate_percent": "duplicate"}
+    NO_LINKS: ClassVar[Mapping[str, str]] = {name: fields.plain(name) for name in impairments.NAMES}
     #: kinds of queues, and those whose limit can change during a run
     QUEUES: ClassVar[tuple[str, ...]]
     LIMITS: ClassVar[tuple[str, ...]] = ("pfifo", "bfifo")

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import module_sources
+from command_line import CommandLine
 
 
 @pytest.fixture
@@ -16,6 +17,12 @@ def module(tmp_path):
         path.write_text(text)
         return str(path)
     return write
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A command line whose results all tests of this file see."""
+    return CommandLine(tmp_path_factory.mktemp("shared"))
 
 
 def run_json(testbed, run):
@@ -78,26 +85,27 @@ def test_a_folder_and_a_variant_file(testbed, module):
     (module_sources.CRASHING_INIT, ["the kernel crashed while tcp_mine.ko was loaded", "in mine_init+0x",
                                     "do_init_module"]),
 ], ids=["does not compile", "wrong symbol", "no ssthresh", "taken name", "registers nothing", "crashing init"])
-def test_bad_before_any_run(testbed, module, text, words):
+def test_bad_before_any_run(shared, module, text, words):
+    """All in one results folder: Reno is run once."""
     path = module(text)
-    done = testbed("run", testbed.scenario(), "--cca", f"{path},reno", "--no-report")
+    done = shared("run", shared.scenario(), "--cca", f"{path},reno", "--no-report")
     assert done.returncode == 4, done.stderr
     for word in words:
         assert word.format(path=path) in done.stderr
     assert "Traceback" not in done.stderr
     assert "not run: mine; the others are in" in done.stderr
-    assert run_json(testbed, "reno-seed1")["status"] == "finished"
+    assert run_json(shared, "reno-seed1")["status"] == "finished"
 
 
 @pytest.mark.parametrize("text, name, words", [
     (module_sources.NULL_DEREFERENCE, "nullderef",
      ["nullderef-seed1: the guest kernel crashed: Kernel panic", "in mine_cong_avoid+0x", "[tcp_mine]", "tcp_ack+0x"]),
     (module_sources.ENDLESS_LOOP, "endless",
-     ["endless-seed1: virtual time stands still at ", "10 s of CPU time without end", "in mine_pkts_acked+0x",
+     ["endless-seed1: virtual time stands still at ", "5 s of CPU time without end", "in mine_pkts_acked+0x",
       "tcp_ack+0x"]),
 ], ids=["NULL dereference in cong_avoid", "endless loop in pkts_acked"])
 def test_bad_in_the_middle_of_a_run(testbed, module, text, name, words):
-    done = testbed.with_limit("testbed.engines.uml.watch", "STALL_CPU_S", 10, "run", testbed.scenario(), "--cca",
+    done = testbed.with_limit("testbed.engines.uml.watch", "STALL_CPU_S", 5, "run", testbed.scenario(), "--cca",
                               f"{module(text)},reno")
     assert done.returncode == 4, done.stderr
     for word in words:

@@ -59,7 +59,7 @@ def test_verdict_is_valid(greedy_run):
     verdict = greedy_run.json("verdict.json")
     assert verdict["verdict"] == "valid", verdict["reasons"]
     # every check of one TCP flow looked at something
-    assert {c["check"] for c in verdict["checks"] if c["level"] == "ok"} == {
+    assert {c["check"] for c in verdict["checks"] if c["level"] == "ok"} >= {
         "ccas", "conservation", "delays", "delivered", "devices", "edges", "idle_network", "instruments", "littles_law",
         "losses", "minimum", "payload", "sampling", "settings", "sockets", "stack", "stalled", "windows"}
 

@@ -80,6 +80,6 @@ def test_indices_are_within_their_limits(found):
         assert found["mean_one_way_delay_l7", f"flow_{flow}"] > 7.5       # of the path
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_other_flows(run, run_scenario):
+def test_the_same_seed_gives_the_same_bytes(run, run_scenario):
     again = run_scenario(SCENARIO, "reno").json("run.json")
     assert again["raw_files_sha256"] == run.json("run.json")["raw_files_sha256"]

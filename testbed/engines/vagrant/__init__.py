@@ -17,6 +17,7 @@ from typing import Any
 
 from testbed import PROJECT_DIR, engines
 from testbed.engines.base import Capabilities, EngineBase, OnProgress, Problem, Report
+from testbed.engines.features import LinuxEngine
 from testbed.engines.vagrant.inside import RUN
 from testbed.engines.vagrant.machine import INSIDE, Machine
 from testbed.errors import EnvironmentProblem, RunFailed
@@ -25,7 +26,7 @@ from testbed.plan import Plan
 _HERE = pathlib.Path(__file__).parent
 
 
-class Engine(EngineBase):
+class Engine(LinuxEngine):
     """What it says of kernel and CCAs it has asked the machine for, once per command."""
     capabilities = Capabilities(clock="real", parallel=False)
 

@@ -116,7 +116,7 @@ def test_addresses_that_are_none(where):
 
 
 def test_who_carries_runs_out():
-    assert executors.names() == ["cluster", "local"] and executors.choose(None, None) is executors.load("local")
+    assert {"cluster", "local"} <= set(executors.names()) and executors.choose(None, None) is executors.load("local")
     made = executors.choose(None, "tls://h-1.example:8786")(None, None, 3)
     assert isinstance(made, cluster.Executor)
     with pytest.raises(UsageError, match="--executor cluster: which one"):

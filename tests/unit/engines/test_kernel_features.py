@@ -5,7 +5,7 @@ import types
 import pytest
 
 from testbed import engines
-from testbed.engines.kernel_engine import FEATURES, features_needed
+from testbed.engines.features import FEATURES, features_needed
 
 LINK = {"queue": "pfifo"}
 
@@ -28,14 +28,14 @@ def test_a_kernel_has_what_its_version_has(monkeypatch, release, lacks):
     engine = engines.load("host")
     monkeypatch.setattr(engine, "kernel_release", lambda: release)
     assert [feature for feature in FEATURES if not engine.has(feature)] == lacks
-    assert bool(engine._lacks(scenario(ecn=3))) == ("accecn" in lacks) and engine._lacks(scenario()) == ""
+    assert bool(engine.lacks(scenario(ecn=3))) == ("accecn" in lacks) and engine.lacks(scenario()) == ""
 
 
 def test_the_refusal_names_the_kernel_and_what_has_it(monkeypatch):
     engine = engines.load("uml")
     monkeypatch.setattr(type(engine), "has", lambda *_: False)
     monkeypatch.setattr(engine, "kernel_release", lambda: "6.12.117-testbed")
-    assert engine._lacks(scenario(queue="dualpi2")) == (
+    assert engine.lacks(scenario(queue="dualpi2")) == (
         "a queue of kind dualpi2 is not in this kernel, 6.12.117-testbed: Linux has it from 6.17 on, such as "
         "--kernel newest")
 
@@ -47,5 +47,5 @@ def test_the_refusal_is_of_the_field_that_asks_for_it(monkeypatch):
     monkeypatch.setattr(engine, "kernel_release", lambda: "6.12.117-testbed")
     for asked, field in ((scenario(ecn=3), "hosts.ecn"), (scenario(queue="dualpi2"), "topology")):
         problem = engine.cannot(types.SimpleNamespace(scenario=asked))
-        assert problem.field == field and str(problem) == engine._lacks(asked)
+        assert problem.field == field and str(problem) == engine.lacks(asked)
     assert engine.cannot(types.SimpleNamespace(scenario=scenario())) is None

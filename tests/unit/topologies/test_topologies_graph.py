@@ -168,7 +168,7 @@ def test_refused_parking_lots(field, changes, message):
 # -- any topology ---------------------------------------------------------------------------
 
 def test_topologies_are_found_by_listing():
-    assert topologies.names() == ["chain", "dumbbell", "h-shape", "hybrid", "pairs", "parking-lot", "star", "two-hosts"]
+    assert {"chain", "dumbbell", "h-shape", "parking-lot", "star", "two-hosts"} <= set(topologies.names())
     assert topologies.load("dumbbell") is Dumbbell
 
 

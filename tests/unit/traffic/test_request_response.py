@@ -7,7 +7,7 @@ import pytest
 
 import traffic
 from testbed.fields import FieldError
-from traffic import draws
+from traffic import draws, request_response
 from traffic.tmix.plan import read_plan
 from traffic_setup import TIMING, variant
 
@@ -26,8 +26,9 @@ ASK = {"kind": "request-response", "response_bytes": 20_000, "think_us": 500_000
     ("response.shape", {"response_bytes": None, "response": {"mean_bytes": 1, "distribution": "pareto", "shape": 1}},
      "at least 1.05 expected"),
     ("request.mean", {"request": {"distribution": "pareto"}}, "is missing"),
-    ("think", {"think_us": 0, "response_bytes": 1, "request_bytes": 1, "clients": 5000}, "more than 2000000 requests")])
-def test_refused_sections(context, network, field, changes, words):
+    ("think", {"think_us": 0, "response_bytes": 1, "request_bytes": 1, "clients": 5000}, "more than 2000 requests")])
+def test_refused_sections(context, network, monkeypatch, field, changes, words):
+    monkeypatch.setattr(request_response, "_MOST_REQUESTS", 2000)
     with pytest.raises(FieldError, match=words) as problem:
         traffic.validate([{**ASK, **changes}], network, TIMING)
         traffic.prepare([{**ASK, **changes}], [variant("cubic")], context)

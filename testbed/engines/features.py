@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What not every Linux kernel has, and which part of a scenario asks for it."""
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from testbed.engines.base import EngineBase
+from testbed.fields import FieldError
+from testbed.plan import Plan
+
+#: {feature: (what a scenario asks for, the first version of Linux that has it)}
+FEATURES = {"accecn": ("Accurate ECN (ecn: 3)", (6, 18)), "dualpi2": ("a queue of kind dualpi2", (6, 17))}
+
+#: which part of a scenario asks for it
+_FIELDS = {"accecn": "hosts.ecn", "dualpi2": "topology"}
+
+
+def features_needed(scenario: Mapping[str, Any]) -> list[str]:
+    """Those of FEATURES that a resolved scenario needs."""
+    needed = {"accecn": scenario["hosts"]["ecn"] > 2,
+              "dualpi2": any(link["queue"] == "dualpi2" for link in scenario["network"]["links"])}
+    return [name for name, is_needed in needed.items() if is_needed]
+
+
+class LinuxEngine(EngineBase):
+    """An engine whose runs take place in a Linux kernel, wherever that is."""
+
+    def cannot(self, plan: Plan) -> FieldError | None:
+        return next((FieldError(_FIELDS[feature], self.lacks(plan.scenario))
+                     for feature in features_needed(plan.scenario) if not self.has(feature)), None)
+
+    def has(self, feature: str) -> bool:
+        """Whether the kernel has one of FEATURES: by its version, where nothing better is known."""
+        version = re.match(r"(\d+)\.(\d+)", self.kernel_release())
+        return version is not None and (int(version[1]), int(version[2])) >= FEATURES[feature][1]
+
+    def lacks(self, scenario: Mapping[str, Any]) -> str:
+        """The first thing of a resolved scenario that this kernel does not have, in words; '' if it has all."""
+        for feature in features_needed(scenario):
+            if not self.has(feature):
+                what, (major, minor) = FEATURES[feature]
+                return (f"{what} is not in this kernel, {self.kernel_release()}: Linux has it from {major}.{minor} on"
+                        + ", such as --kernel newest" * ("kernel" in self.OPTIONS))
+        return ""

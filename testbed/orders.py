@@ -2,7 +2,7 @@
 """What a run's job.json says of congestion controls: modules to load, parameters, settings per node."""
 import pathlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from testbed import ccas

@@ -10,7 +10,6 @@ import abc
 import hashlib
 import json
 import pathlib
-import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,6 @@ from testbed import PROJECT_DIR, bundle, orders, probes, raw_tables, terminal
 from testbed.engines.base import OnProgress, traffic_context, write_workload
 from testbed.engines.features import LinuxEngine
 from testbed.errors import UsageError
-from testbed.fields import FieldError
 from testbed.files import write_json
 from testbed.plan import Plan
 from testbed.raw_files import write_table
@@ -30,7 +28,6 @@ from topologies import marking
 Json = dict[str, Any]
 #: guest files that go to raw/ as they are
 _PLAIN = ("network.json", "checks.json", "counters.json", "snmp.json")
-
 
 
 class KernelEngine(LinuxEngine):

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # Run every scenario, then make one page of all reports: results/index.html.
-# Usage: ./run_all.sh [--quick|--full|--smoke] [--list] [--engine NAME] [--jobs N]      (bin/testbed all --help)
+# Usage: ./run_all.sh [--quick|--full|--smoke] [--list] [--engine NAME] [--seeds N] [--jobs N]     (testbed all --help)
 #
 # Where: in the virtual machine of Vagrantfile on its own kernel, in real time (engine host); beside that machine, if it
 # is there, in it (engine vagrant); else on the guest kernel, in virtual time. --engine says otherwise.

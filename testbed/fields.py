@@ -216,9 +216,10 @@ def tagged(classes: Mapping[str, type[Any]], default: Any = REQUIRED, tag: str =
     def read(value: Any) -> object:
         if not isinstance(value, Mapping):
             raise FieldError("", f"a mapping expected, not {show(value)}")
-        kind = value.get(tag) or usual
+        kind = usual if value.get(tag) is None else value[tag]
         if not isinstance(kind, str) or kind not in classes:
-            raise FieldError(tag, f"one of {', '.join(classes)} expected, not {show(kind)}" if kind else "is missing")
+            raise FieldError(tag, "is missing" if kind == "" and value.get(tag) is None else
+                             f"one of {', '.join(classes)} expected, not {show(kind)}")
         decoded: object = decode(classes[kind], {**value, tag: kind})
         return decoded
     return custom(read, default)

@@ -24,6 +24,17 @@ def write_text(path: pathlib.Path, text: str) -> None:
         raise
 
 
+def write_output(path: pathlib.Path, text: str) -> None:
+    """Write what a user asked for to the file that he named: through a symbolic link, and as it is to what is no
+    regular file, such as /dev/stdout. Raises OSError."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    else:
+        write_text(path, text)
+
+
 def write_json(path: pathlib.Path, value: object) -> None:
     """Write JSON through a temporary name."""
     write_text(path, json.dumps(value, indent=1) + "\n")

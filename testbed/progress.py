@@ -139,6 +139,7 @@ def print_error(text: str) -> None:
 
     What was given to us may be in it: lines that nobody would read to their end are cut.
     """
+    text = "".join(one if one.isprintable() or one in "\n\t" else ascii(one)[1:-1] for one in text)
     lines = (line if len(line) <= _MOST_COLUMNS else f"{line[:_MOST_COLUMNS // 2]} ... {line[-_MOST_COLUMNS // 2:]}"
              for line in text.split("\n"))
     try:

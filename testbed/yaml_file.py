@@ -87,6 +87,9 @@ class YamlFile:
             inside = name.removeprefix(around).strip(".")
             return ScenarioError(f"{origin}: {inside}: {message}" if inside else f"{origin}: {message}")
         where = f"{self.path}:{self.line(origin)}"
+        changed = dict.fromkeys(said for part, said in self._origin.items()
+                                if part.startswith(f"{name}.") and said.startswith("--"))
+        where += f" with {', '.join(changed)}" if changed else ""
         return ScenarioError(f"{where}: {field}: {message}" if field else f"{where}: {message}")
 
     def _canonical(self, field: str) -> str:

@@ -159,6 +159,8 @@ class Nodes:
             self._fail(line, field, f"a finite number expected, not {_short(node.value)}")
         if isinstance(value, int) and abs(value) > _MOST_INTEGER:
             self._fail(line, field, f"{_short(node.value)} is too large")
+        if isinstance(value, (int, float)) and ":" in node.value:
+            self._fail(line, field, f"{_short(node.value)} is a number of base 60 to YAML, {value}; put text in quotes")
         self.texts[field] = str(node.value)
         return value
 

@@ -32,7 +32,7 @@ def load(name: object) -> "type[EmulatedTopo]":
     from topologies import base
     if not isinstance(name, str) or name not in names():
         raise fields.FieldError("kind", f"no topology {fields.show(name)}; there are: {', '.join(names())}"
-                                if name else "is missing")
+                                if name is not None else "is missing")
     module = importlib.import_module("topologies." + name.replace("-", "_"))
     for thing in vars(module).values():
         if isinstance(thing, type) and issubclass(thing, base.EmulatedTopo) and thing.__module__ == module.__name__:

@@ -15,6 +15,7 @@ from topologies import queues
 #: a first receive window of 65535 bytes holds no more full segments
 _MOST_INITCWND = 44
 _SECOND_US = 10**6
+_DEFAULT_CCA, _BUFFERS = "net.ipv4.tcp_congestion_control", ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 #: fields that are settings of the kernel of the same name
 _FIELDS_OF_SYSCTLS = ("ecn", "sack", "slow_start_after_idle")
 
@@ -42,6 +43,14 @@ class HostsSection:
         example="net.ipv4.tcp_fack", default={}, most=200)
 
     def __post_init__(self) -> None:
+        if _DEFAULT_CCA in self.sysctls:
+            raise FieldError(f"sysctls.{_DEFAULT_CCA}", "--cca, or cca of a component, says it")
+        for name in _BUFFERS:
+            numbers = str(self.sysctls.get(name, "1 1 1")).split()
+            if len(numbers) != 3 or not all(one.isascii() and one.isdigit() and 0 < int(one) < 2**31 for one in numbers) \
+                    or sorted(map(int, numbers)) != list(map(int, numbers)):
+                raise FieldError(f"sysctls.{name}", "three numbers of bytes in order expected: the least, the usual and "
+                                                    "the largest size of a buffer")
         for name in _FIELDS_OF_SYSCTLS:
             if f"net.ipv4.tcp_{name}" in self.sysctls:
                 raise FieldError(f"sysctls.net.ipv4.tcp_{name}", f"hosts.{name} says it: two values would contradict "

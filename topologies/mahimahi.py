@@ -6,7 +6,7 @@ frame (1514 bytes at layer 2); all of a millisecond can be used together, and wh
 """
 import itertools
 import os
-import pathlib
+import stat
 from collections.abc import Iterable, Iterator
 
 from testbed.fields import FieldError
@@ -23,7 +23,11 @@ def read(path: str) -> tuple[list[tuple[int, int]], int]:
     FieldError with file and line if the file is no such trace.
     """
     try:
-        with open(os.path.expanduser(path), "rb") as file:
+        # of a FIFO nobody knows when anybody writes to it
+        descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise FieldError("", f"{path}: not a regular file")
             data = file.read(MOST_BYTES + 1)
     except OSError as problem:
         raise FieldError("", f"{path}: {problem.strerror}") from None
@@ -48,11 +52,9 @@ def read(path: str) -> tuple[list[tuple[int, int]], int]:
     return [(ms * 1000, len(list(group))) for ms, group in itertools.groupby(times)], times[-1] * 1000
 
 
-def write(path: pathlib.Path, times_ms: Iterable[int]) -> None:
-    """Write a trace, whole or not at all. Raises OSError."""
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text("".join(f"{ms}\n" for ms in times_ms), encoding="ascii")
-    os.replace(temporary, path)
+def text(times_ms: Iterable[int]) -> str:
+    """A trace as its file has it."""
+    return "".join(f"{ms}\n" for ms in times_ms)
 
 
 def of_rates(spans: Iterable[tuple[float, float, int]]) -> Iterator[int]:

@@ -26,11 +26,12 @@ def add_scenario_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds (1..N), or which; repetitions are seeds")
 
 
-def add_choice_arguments(parser: argparse.ArgumentParser) -> None:
+def add_choice_arguments(parser: argparse.ArgumentParser, with_ccas: bool = True) -> None:
     parser.add_argument("scenario", help="name of a scenario (see `testbed list`) or path of a .yaml file")
-    parser.add_argument("--cca", metavar="A,B",
-                        help="congestion controls, separated by commas: names (see `testbed list ccas`), modules "
-                        "(./tcp_mine.c or a folder), variant files (./mine.yaml); a+b: flows take turns")
+    if with_ccas:
+        parser.add_argument("--cca", metavar="A,B",
+                            help="congestion controls, separated by commas: names (see `testbed list ccas`), modules "
+                            "(./tcp_mine.c or a folder), variant files (./mine.yaml); a+b: flows take turns")
     parser.add_argument("--load", metavar="PERCENT", help="offered load, where the scenario has a choice of it")
     parser.add_argument("--choose", metavar="NAME=OPTION", action="append", default=[],
                         help="one of the scenario's other choices (see `testbed list scenarios`); may be repeated")

@@ -7,7 +7,7 @@
   testbed all --list             what would be run
 
 A scenario that fails does not keep the others from running. The same command after an interruption goes on where it
-was.
+was, with more --seeds adding to what is there.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 
 from testbed import engines, scenario
-from testbed.cli import _process, _shared, run
+from testbed.cli import _process, _runs, _shared, run
 from testbed.errors import RunFailed
 from testbed.store import Store, results_dir
 
@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     versions.add_argument("--full", action="store_const", const="", dest="version", help="the scenarios as they are")
     versions.add_argument("--smoke", action="store_const", const="smoke", dest="version",
                           help="the smallest versions, of the scenarios that have one")
+    parser.add_argument("--seeds", metavar="N|A,B,C", help="so many seeds, or these, instead of each scenario's own")
     parser.add_argument("--list", action="store_true", help="only say what would be run")
     parser.add_argument("--engine", default=engines.DEFAULT, help="where runs take place (default: %(default)s)")
     parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
@@ -38,13 +39,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Exit code 0, or 4 if a scenario could not be run."""
-    commands = {name: command(name, arguments.version, arguments.engine, arguments.jobs)
+    if arguments.seeds is not None:
+        _runs.seeds(arguments.seeds)                # what is wrong with them is told once
+    commands = {name: command(name, arguments.version, arguments.engine, arguments.seeds, arguments.jobs)
                 for name in chosen(arguments.version)}
+    engines.load_several(arguments.engine, {})      # of a name that does not exist there is no need to hear so often
     if arguments.list:
         for words in commands.values():
             print(shlex.join(["bin/testbed", *words]))
         return 0
-    engines.load_several(arguments.engine, {})      # of a name that does not exist there is no need to hear so often
     failed: dict[str, str] = {}
     for number, (name, words) in enumerate(commands.items(), start=1):
         print(f"== {number} of {len(commands)}: {shlex.join(['bin/testbed', *words])}", file=sys.stderr, flush=True)
@@ -65,11 +68,12 @@ def chosen(version: str) -> list[str]:
     return [name for name in scenario.names() if version != "smoke" or "smoke" in scenario.versions(name)]
 
 
-def command(name: str, version: str, engine: str, jobs: int | None) -> list[str]:
+def command(name: str, version: str, engine: str, seeds: str | None, jobs: int | None) -> list[str]:
     """Arguments of `testbed` that run a scenario; without a version of that kind it is run as it is."""
     words = ["run", name]
     words += [f"--{version}"] if version in scenario.versions(name) else []
     words += ["--engine", engine] if engine != engines.DEFAULT else []
+    words += ["--seeds", seeds] if seeds else []
     return words + (["--jobs", str(jobs)] if jobs else [])
 
 

@@ -61,9 +61,9 @@ def main(arguments: argparse.Namespace) -> int:
         else:
             chosen[run["id"]] = run
     for folder in experiments:
-        print(f"{folder}")
         if not arguments.dry_run:
             store.remove_folder(folder)
+        print(f"{folder}")
     if experiments and not named and not texts:
         return 0
     return _remove(store, list(chosen), kept, arguments.dry_run)

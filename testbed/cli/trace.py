@@ -11,14 +11,15 @@ import pathlib
 
 from testbed import scenario
 from testbed.cli import _runs
-from testbed.errors import RunFailed, UsageError
+from testbed.errors import UsageError
+from testbed.files import write_output
 from topologies import mahimahi, varying
 
 HELP = "what a link offers over a run, as a trace in mahimahi's format"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    _runs.add_choice_arguments(parser)
+    _runs.add_choice_arguments(parser, with_ccas=False)
     _runs.add_setting_arguments(parser)
     parser.add_argument("link", help="name of a link direction, such as right_to_left")
     parser.add_argument("--output", metavar="FILE", type=pathlib.Path, help="where to (default: LINK.trace)")
@@ -39,9 +40,6 @@ def main(arguments: argparse.Namespace) -> int:
         times_ms = list(mahimahi.of_rates((begin_us, end_us, varying.carries_bps(state))
                                           for begin_us, end_us, state in varying.spans(link, 0, until_us)))
     output = arguments.output or pathlib.Path(f"{arguments.link}.trace")
-    try:
-        mahimahi.write(output, times_ms)
-    except OSError as problem:
-        raise RunFailed(f"{output}: {problem.strerror}") from None
+    write_output(output, mahimahi.text(times_ms))
     print(f"{output}: {len(times_ms)} opportunities in {until_us / 1e6:g} s")
     return 0

@@ -34,9 +34,14 @@ def load_several(text: str, options: dict[str, Any]) -> list[EngineBase]:
     known = {name: load(name).OPTIONS for name in wanted}
     for option in options:
         if not any(option in of_engine for of_engine in known.values()):
-            raise UsageError(f"engines {', '.join(wanted)} have no option {option!r}")
+            raise UsageError(f"engines {', '.join(wanted)} have no option {_said(option)}")
     return [load(name, {option: value for option, value in options.items() if option in of_engine})
             for name, of_engine in known.items()]
+
+
+def _said(option: str) -> str:
+    """An option as it is typed."""
+    return {"confine": "--no-confine", "kernel_options": "--kernel-option"}.get(option, f"--{option}")
 
 
 def load(name: str, options: dict[str, Any] | None = None) -> EngineBase:
@@ -46,7 +51,7 @@ def load(name: str, options: dict[str, Any] | None = None) -> EngineBase:
     kind: type[EngineBase] = importlib.import_module(f"testbed.engines.{name}").Engine
     for option in options or {}:
         if option not in kind.OPTIONS:
-            raise UsageError(f"engine {name} has no option {option!r}")
+            raise UsageError(f"engine {name} has no option {_said(option)}")
     engine = kind(options or {})
     engine.name = name
     return engine

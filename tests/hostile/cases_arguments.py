@@ -76,7 +76,7 @@ CASES = [
          "ipv4"),
     _run("kernel-option-path", "--kernel-option.*no kernel option", "--kernel-option", "../uml"),
     _run("kernel-option-empty", f"--kernel-option: {_EMPTY}", "--kernel-option="),
-    _run("kernel-option-of-no-kernel", "engine ns3 has no option 'kernel_options'", "--kernel-option", "tun",
+    _run("kernel-option-of-no-kernel", "engine ns3 has no option --kernel-option", "--kernel-option", "tun",
          "--engine", "ns3"),
     _run("slowdown-greedy", "--slowdown: small has no Tmix components; one is needed", "--slowdown"),
     _words("compare-one", "arguments are required: other", "compare", "x"),

@@ -219,7 +219,7 @@ def test_probes_and_options_that_it_does_not_have(engine):
     campaign.check_probes(["queue"], engine)
     with pytest.raises(UsageError, match="--probe nothing: engine toy has only queue"):
         campaign.check_probes(["nothing"], engine)
-    with pytest.raises(UsageError, match="engine uml has no option 'gpu'"):
+    with pytest.raises(UsageError, match="engine uml has no option --gpu"):
         engines.load("uml", {"gpu": 1})
 
 

@@ -56,6 +56,9 @@ def test_every_scenario_is_in_the_list(capsys):
 def test_full_versions_with_an_engine(capsys):
     assert listed(capsys, "--full", "--engine", "ns3", "--jobs", "2") == [
         f"bin/testbed run {name} --engine ns3 --jobs 2" for name in NAMES]
+    assert listed(capsys, "--full", "--seeds", "4,7")[0] == f"bin/testbed run {NAMES[0]} --seeds 4,7"
+    assert cli.main(["all", "--seeds", "none"]) == 2
+    assert capsys.readouterr().err.count("--seeds none: a number, or numbers separated by commas, expected") == 1
 
 
 def test_the_smallest_versions_are_those_of_scenarios_that_have_one(capsys):

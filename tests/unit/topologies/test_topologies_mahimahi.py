@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Traces in mahimahi's format: read, written, and what of them a link offers when."""
+import os
 import pathlib
 
 import pytest
@@ -72,9 +73,11 @@ def test_what_rates_offer():
 
 
 def test_written_and_read_again(tmp_path):
-    mahimahi.write(tmp_path / "x", [1, 1, 4])
+    (tmp_path / "x").write_text(mahimahi.text([1, 1, 4]))
     assert mahimahi.read(str(tmp_path / "x")) == ([(1000, 2), (4000, 1)], 4000)
-    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(FieldError, match="fifo: not a regular file"):
+        mahimahi.read(str(tmp_path / "fifo"))
 
 
 SCENARIO = f"""

@@ -46,9 +46,7 @@ class HostsSection:
         if _DEFAULT_CCA in self.sysctls:
             raise FieldError(f"sysctls.{_DEFAULT_CCA}", "--cca, or cca of a component, says it")
         for name in _BUFFERS:
-            numbers = str(self.sysctls.get(name, "1 1 1")).split()
-            if len(numbers) != 3 or not all(one.isascii() and one.isdigit() and 0 < int(one) < 2**31 for one in numbers) \
-                    or sorted(map(int, numbers)) != list(map(int, numbers)):
+            if name in self.sysctls and not _are_sizes(str(self.sysctls[name])):
                 raise FieldError(f"sysctls.{name}", "three numbers of bytes in order expected: the least, the usual and "
                                                     "the largest size of a buffer")
         for name in _FIELDS_OF_SYSCTLS:
@@ -58,6 +56,15 @@ class HostsSection:
         if self.offloads == "gso+gro" and not self.coalescing_us:
             raise FieldError("offloads", "gso+gro needs coalescing such as '50 us': without it packets arrive one by "
                                          "one, and there is nothing to merge")
+
+
+def _are_sizes(text: str) -> bool:
+    """Whether a setting is the least, the usual and the largest size of a socket's buffer, in bytes."""
+    words = text.split()
+    if not all(word.isascii() and word.isdigit() and len(word) < 11 for word in words):
+        return False
+    sizes = [int(word) for word in words]
+    return len(sizes) == 3 and sizes == sorted(sizes) and 0 < sizes[0] and sizes[2] < 2**31
 
 
 def apply(hosts: HostsSection, network: Mapping[str, Any]) -> Json:

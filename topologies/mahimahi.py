@@ -26,13 +26,14 @@ def read(path: str) -> tuple[list[tuple[int, int]], int]:
         # of a FIFO nobody knows when anybody writes to it
         descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise FieldError("", f"{path}: not a regular file")
-            data = file.read(MOST_BYTES + 1)
+            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            data = file.read(MOST_BYTES + 1) if regular else b""
     except OSError as problem:
         raise FieldError("", f"{path}: {problem.strerror}") from None
     except ValueError:
         raise FieldError("", f"{path!r} is not the name of a file") from None
+    if not regular:
+        raise FieldError("", f"{path}: not a regular file")
     if len(data) > MOST_BYTES:
         raise FieldError("", f"{path}: more than {MOST_BYTES >> 20} MB")
     times: list[int] = []

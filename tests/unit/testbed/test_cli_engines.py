@@ -128,7 +128,7 @@ def test_what_an_engine_lacks_is_told_and_left_out(run, monkeypatch, capsys):
 
 @pytest.mark.parametrize("words, message", [
     (("--engine", "uml,nothing"), "no engine 'nothing'"), (("--engine", " ,"), "--engine: a name expected"),
-    (("--engine", "ns3,ns2", "--hz", "100"), "engines ns3, ns2 have no option 'hz'"),
+    (("--engine", "ns3,ns2", "--hz", "100"), "engines ns3, ns2 have no option --hz"),
     (("--engine", "uml,ns3", "--cca", ","), "--cca: at least one")])
 def test_what_makes_no_sense_in_any_engine_is_refused_at_once(run, capsys, words, message):
     assert run(*words) == 2

@@ -135,7 +135,7 @@ def test_put(read):
                           "hosts": {"sysctls": {"net.ipv4.x": 3}}, "b": [1]}
     assert file.tree == {"a": {"x": 1}, "list": [{"name": "n", "k": 1}, {"kind": "y"}], "hosts": None}
     assert str(other.error("list.2.k.l.m", "wrong")) == "--set q: m: wrong"
-    assert str(other.error("list.y.k", "wrong")).endswith("x.yaml:2: list.y.k: wrong")
+    assert str(other.error("list.y.k", "wrong")).endswith("x.yaml:2 with --set q: list.y.k: wrong")
     for key, message in (("a.x.y", "a.x is not a section"), ("list.z.k", "list has no element 'z'; it has: n, y"),
                          ("c", "no such section"),
                          ("a..x", "a name expected between dots"), ("", "no such section"),

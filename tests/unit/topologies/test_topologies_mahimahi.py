@@ -105,4 +105,4 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     # the end of the run is not a part of it
     assert EXAMPLE.read_text().startswith((tmp_path / "y").read_text())
     assert cli.main(["trace", "x.yaml", "nosuch"]) == 2
-    assert cli.main(["trace", "x.yaml", "left_to_right", "--output", "/no/such/folder/y"]) == 4
+    assert cli.main(["trace", "x.yaml", "left_to_right", "--output", "/no/such/folder/y"]) == 1

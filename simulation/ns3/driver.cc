@@ -10,6 +10,7 @@
 #include "libra.h"
 #include "measure.h"
 #include "samples.h"
+#include "westwood.h"
 
 #include <csignal>
 #include <sys/prctl.h>

@@ -75,14 +75,14 @@ ALGORITHMS: dict[str, Algorithm] = {
     "scalable": Algorithm("ns3::TcpScalable", "Scalable TCP"),
     "vegas": Algorithm("ns3::TcpVegas", "Vegas"),
     "veno": Algorithm("ns3::TcpVeno", "Veno"),
-    "westwood": Algorithm("ns3::TcpWestwood", "Westwood+, as Linux's; newer trees call it TcpWestwoodPlus",
+    "westwood": Algorithm("testbed::Westwood", "Westwood+, as Linux's; simulation/ns3/westwood.h mends two faults",
                           fixed={"ProtocolType": "WestwoodPlus"}),
     "yeah": Algorithm("ns3::TcpYeah", "YeAH-TCP"),
     "libra": Algorithm("testbed::TcpLibra", "simulation/ns3/libra.h, with the formulas of the kernel module",
                        parameters=_LIBRA),
 }
 #: from ns-3.38 on there is no other Westwood
-WESTWOOD_PLUS = Algorithm("ns3::TcpWestwoodPlus", "Westwood+, as Linux's")
+WESTWOOD_PLUS = Algorithm("testbed::Westwood", ALGORITHMS["westwood"].what)
 _WESTWOOD_PLUS_FROM = (3, 38)
 
 #: parameters that every congestion control takes here: {name: (default, what it is)}

@@ -47,8 +47,8 @@ class HostsSection:
             raise FieldError(f"sysctls.{_DEFAULT_CCA}", "--cca, or cca of a component, says it")
         for name in _BUFFERS:
             if name in self.sysctls and not _are_sizes(str(self.sysctls[name])):
-                raise FieldError(f"sysctls.{name}", "three numbers of bytes in order expected: the least, the usual and "
-                                                    "the largest size of a buffer")
+                raise FieldError(f"sysctls.{name}", "three numbers of bytes in order expected: the least, the usual "
+                                                    "and the largest size of a buffer")
         for name in _FIELDS_OF_SYSCTLS:
             if f"net.ipv4.tcp_{name}" in self.sysctls:
                 raise FieldError(f"sysctls.net.ipv4.tcp_{name}", f"hosts.{name} says it: two values would contradict "

@@ -68,16 +68,3 @@ def test_two_scenarios_of_one_name_and_two_edits_of_a_module_are_four_runs(testb
         listed = experiment(testbed, name)
         assert [run["name"] for run in listed["runs"]] == ["mine-seed1"] and len(listed["superseded"]) == 1
         assert (testbed.folder / "results" / name / "runs/mine-seed1/plan.json").is_file()
-
-
-def test_a_mixed_run_is_valid(testbed):
-    """Tmix at 50 %, two greedy flows of different CCAs and a constant bit rate in one run."""
-    done = testbed("run", "mixed", "--quick", "--cca", "cubic", "--seeds", "1")
-    assert done.returncode == 0, done.stderr
-    run_dir = next((testbed.folder / "results/mixed-quick/runs").iterdir())
-    verdict = json.loads((run_dir / "verdict.json").read_text())
-    assert verdict["verdict"] == "valid", verdict["reasons"]
-    flows = json.loads((run_dir / "raw/workload.json").read_text())["flows"]
-    assert {flow["kind"] for flow in flows} == {"tmix", "greedy", "cbr"}
-    assert len({flow["cca"] for flow in flows if flow["kind"] == "greedy"}) == 2
-    assert (testbed.folder / "results/mixed-quick/report/index.html").is_file()

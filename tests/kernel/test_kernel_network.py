@@ -217,7 +217,7 @@ def test_idle_checks_of_a_slow_link_are_short_and_say_what_they_can_show(run_sce
 
 @pytest.mark.parametrize("sysctl, value, message", [
     ("net.ipv4.tcp_no_such_thing", 1, "net.ipv4.tcp_no_such_thing: the kernel knows no such setting"),
-    ("net.ipv4.tcp_rmem", "many", "net.ipv4.tcp_rmem: the kernel refuses 'many'")])
+    ("net.ipv4.tcp_fin_timeout", "many", "net.ipv4.tcp_fin_timeout: the kernel refuses 'many'")])
 def test_settings_that_the_kernel_refuses(run_scenario, sysctl, value, message):
     with pytest.raises(AssertionError, match=message) as problem:
         run_scenario(small_scenario(hosts={"sysctls": {sysctl: value}}))

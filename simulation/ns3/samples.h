@@ -82,7 +82,8 @@ class QueueSamples
     std::unique_ptr<Sampler> m_sampler;
 };
 
-/// Time of every packet in the queues of bottlenecks: (when it left, how long it waited, link), all in ns.
+/// Time of every packet in the queues of bottlenecks: (when it left, how long it waited, link), all in ns. Those that an
+/// AQM takes out to drop them have not left.
 class SojournTimes
 {
   public:
@@ -96,13 +97,21 @@ class SojournTimes
                 const int64_t index = link.index;
                 link.queue->TraceConnectWithoutContext(
                     "SojournTime", Callback<void, Time>([this, index](Time waited) {
-                        m_rows.insert(m_rows.end(), {(Simulator::Now() - Clock::zero).GetNanoSeconds(),
-                                                     waited.GetNanoSeconds(), index});
                         if (m_rows.size() > 100000)
                         {
                             Flush();
                         }
+                        m_rows.insert(m_rows.end(), {(Simulator::Now() - Clock::zero).GetNanoSeconds(),
+                                                     waited.GetNanoSeconds(), index});
                     }));
+                link.queue->TraceConnectWithoutContext(
+                    "DropAfterDequeue",
+                    Callback<void, Ptr<const QueueDiscItem>, const char*>(
+                        [this, index](Ptr<const QueueDiscItem>, const char*) {
+                            // at once, before anything else leaves a queue
+                            NS_ABORT_UNLESS(!m_rows.empty() && m_rows.back() == index);
+                            m_rows.resize(m_rows.size() - 3);
+                        }));
             }
         }
     }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`testbed run --engine` with three engines: the same connections, and what has to agree."""
+import json
 import pathlib
 
 import numpy as np
@@ -95,3 +96,15 @@ def test_the_page_compares_all_three(compared):
     assert ratios["reno", "ns3", "all"] == pytest.approx(1, abs=0.001)
     assert ratios["reno", "ns2", "all"] == pytest.approx(1, abs=0.001)
     assert ratios["cubic", "ns2", "all"] == pytest.approx(1, abs=0.002)
+
+
+def test_what_an_aqm_drops_when_it_leaves_the_queue_was_not_sent_in_ns3(tmp_path):
+    """`instruments` compares packets that were timed with those that were sent."""
+    done = CommandLine(tmp_path)("run", "long-flows", "--quick", "--engine", "ns3", "--cca", "reno", "--seeds", "1",
+                                 "--no-report", "--set", "topology.central.queue={kind: codel, limit: 500}")
+    assert done.returncode == 0, done.stderr
+    verdict, = (tmp_path / "results").glob("runs/*/verdict.json")
+    found = json.loads(verdict.read_text())
+    assert found["verdict"] == "valid", found["reasons"]
+    queue = pd.read_csv(verdict.parent / "raw/queue.csv.gz")
+    assert queue.loc[queue["link"] == "right_to_left", "drops"].iloc[-1] > 10

@@ -67,6 +67,19 @@ def test_the_same_seed_gives_the_same_bytes(run_in):
     assert one == two != other
 
 
+@pytest.mark.parametrize("cca", sorted(ccas.ALGORITHMS))
+def test_nothing_depends_on_what_was_in_memory(run_in, monkeypatch, cca):
+    """MALLOC_PERTURB_ of mallopt(3) fills memory when it is given and taken: what nobody sets, and what is used when it
+    is gone, shows. ns-3's Westwood does both, for connections that were accepted (simulation/ns3/westwood.h)."""
+    tree = small_scenario(**{"timing.test": "2 s", "traffic": {"kind": "tmix", "target": "right_to_left", "load": "60 %"},
+                             "hosts": {"ecn": 1}})
+    hashes = set()
+    for fill in ("85", "170"):
+        monkeypatch.setenv("MALLOC_PERTURB_", fill)
+        hashes.add(run_in("ns3", tree, cca).json("run.json")["raw_sha256"])
+    assert len(hashes) == 1
+
+
 def test_slow_start_counts_every_segment(run_in):
     """From 10 segments the window grows by one for each that is acknowledged, until a segment is lost."""
     finished = run_in("ns3", small_scenario(**{"probes": {"queue": {}, "tcp_probe": {}}}))

@@ -71,8 +71,8 @@ def test_the_same_seed_gives_the_same_bytes(run_in):
 def test_nothing_depends_on_what_was_in_memory(run_in, monkeypatch, cca):
     """MALLOC_PERTURB_ of mallopt(3) fills memory when it is given and taken: what nobody sets, and what is used when it
     is gone, shows. ns-3's Westwood does both, for connections that were accepted (simulation/ns3/westwood.h)."""
-    tree = small_scenario(**{"timing.test": "2 s", "traffic": {"kind": "tmix", "target": "right_to_left", "load": "60 %"},
-                             "hosts": {"ecn": 1}})
+    tree = small_scenario(**{"timing.test": "2 s", "hosts": {"ecn": 1},
+                             "traffic": {"kind": "tmix", "target": "right_to_left", "load": "60 %"}})
     hashes = set()
     for fill in ("85", "170"):
         monkeypatch.setenv("MALLOC_PERTURB_", fill)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from analysis import sizes, slowdown, style, tcp
 from analysis.experiment import Experiment
 from analysis.figures.adu_response import load_directions
+from analysis.runs import Run
 from analysis.tables import Results
 
 LINK_METRICS = (
@@ -176,15 +177,18 @@ def _flow_columns(results: Results) -> list[Column]:
 
 
 def _flow_labels(experiment: Experiment) -> dict[int, str]:
-    """What tells the flows of the first run apart: base RTTs, else hosts."""
-    for run in experiment.usable_runs:
-        flows = tcp.listed_flows(run)
-        rtts_us = {flow["flow"]: flow.get("base_rtt_us") for flow in flows}
-        if len(flows) == 1 or len(set(rtts_us.values())) > 1:
-            return {flow: f", {rtt_us / 1e3:g} ms" for flow, rtt_us in rtts_us.items() if rtt_us}
-        if flows:
-            return {flow["flow"]: f", {flow['sender']} to {flow['receiver']}" for flow in flows}
-    return {}
+    """What tells the flows apart, where it is the same in all rows: base RTTs, else hosts."""
+    found = [_run_labels(runs[0]) for row in experiment.rows if (runs := experiment.usable(row))]
+    return {flow: label for flow, label in next(iter(found), {}).items()
+            if all(other.get(flow) == label for other in found)}
+
+
+def _run_labels(run: Run) -> dict[int, str]:
+    flows = tcp.listed_flows(run)
+    rtts_us = {flow["flow"]: flow.get("base_rtt_us") for flow in flows}
+    if len(flows) == 1 or len(set(rtts_us.values())) > 1:
+        return {flow: f", {rtt_us / 1e3:g} ms" for flow, rtt_us in rtts_us.items() if rtt_us}
+    return {flow["flow"]: f", {flow['sender']} to {flow['receiver']}" for flow in flows}
 
 
 def _cca_columns(results: Results) -> list[Column]:

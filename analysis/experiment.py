@@ -39,13 +39,18 @@ class Row(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """What a sweep varies; `numbers` has the values in base units, None if they are no numbers."""
+    """What a sweep varies; `numbers` has the values in base units, None if they are no numbers, but names."""
 
     key: str
     short: str
     values: list[str]
     numbers: list[float] | None
     unit: str
+
+    @property
+    def places(self) -> list[float]:
+        """Where the values stand on an axis: names one beside the other."""
+        return self.numbers if self.numbers is not None else [float(place) for place in range(len(self.values))]
 
     def say(self, value: str) -> str:
         return f"{self.short}={value}"

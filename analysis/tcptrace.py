@@ -23,7 +23,7 @@ MEANINGS = {"time-sequence": {"white": "sent", "red": "sent again", "green": "ac
             "throughput": {"yellow": "of one segment", "red": "of ten", "blue": "average"},
             "rtt": {"red": "samples"}}
 KINDS = {"time-sequence": ("line",), "throughput": ("dot",), "rtt": ("dot",)}
-_CONNECTION = re.compile(r"^\s*(\d+): (\S+):(\S+) - (\S+):(\S+) \(([a-z]+)2([a-z]+)\)", re.M)
+_CONNECTION = re.compile(r"^\s*(\d+): (\S+):(\S+) - (\S+):(\S+) \(([a-z]+)2([a-z]+)\)\s+(\d+)>\s+(\d+)<", re.M)
 
 
 class MissingProgram(AnalysisError):
@@ -31,12 +31,13 @@ class MissingProgram(AnalysisError):
 
 
 class Connection(NamedTuple):
-    """number: tcptrace's; one, other: address:port, names: tcptrace's letters for these."""
+    """number: tcptrace's; one, other: address:port, names: tcptrace's letters for these; packets: both ways."""
 
     number: int
     one: str
     other: str
     names: tuple[str, str]
+    packets: int
 
 
 def _run(words: list[str], capture: Path, folder: str) -> str:
@@ -65,8 +66,9 @@ def connections(capture: Path) -> list[Connection]:
     """All that tcptrace sees, in its order."""
     with tempfile.TemporaryDirectory() as folder:
         found = _CONNECTION.findall(_run([], capture, folder))
-    return [Connection(int(number), f"{one}:{one_port}", f"{other}:{other_port}", (first, second))
-            for number, one, one_port, other, other_port, first, second in found]
+    return [Connection(int(number), f"{one}:{one_port}", f"{other}:{other_port}", (first, second),
+                       int(there) + int(back))
+            for number, one, one_port, other, other_port, first, second, there, back in found]
 
 
 def graphs(capture: Path, src: str, dst: str, target: Path, prefix: str = "") -> dict[str, Path]:

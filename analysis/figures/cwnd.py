@@ -20,7 +20,7 @@ from analysis.runs import Run
 ORDER = 6
 MOST_FLOWS = 4      # in a panel
 INK = "#222222"
-PANEL_PX, TOP_PX, BOTTOM_PX, GAP_PX = 190, 52, 52, 50
+PANEL_PX, TOP_PX, BOTTOM_PX, GAP_PX = 190, 52, 52, 64
 WHOLE, PART = (0.055, 0.555), (0.615, 0.985)  # edges of the two columns, share of the width
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Results of a sweep against what it varies: one line per subject, with 95 % confidence intervals.
 
-Bars and not bands: nothing is known of the spread between points.
+Bars and not bands: nothing is known of the spread between points. No line joins values that are names.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ MOST_DESCRIBED = 2  # with a row for each quantity
 MANY_VALUES = 3.0  # decades that the values of an axis span, from which on it is logarithmic
 WIDTH, ROW_PX, TOP_PX, BOTTOM_PX, GAP_PX = 1000, 190, 58, 64, 26
 BAR_STEP = 0.006  # between the bars of two subjects, of the width of a panel
+NAMED_STEP = 0.12  # the same where values are names, of the distance of two names
 
 
 class Quantity(NamedTuple):
@@ -37,7 +38,7 @@ class Quantity(NamedTuple):
 
 
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
-    """Nothing without an axis of numbers; the one with the most values is drawn on x."""
+    """The axis of numbers with the most values is drawn on x; where there are but names, that of names."""
     axis = drawn_axis(experiment)
     if axis is None or experiment.centre is not None:       # each axis by itself: one_at_a_time.py
         return []
@@ -49,9 +50,11 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
 
 
 def drawn_axis(experiment: Experiment) -> Axis | None:
-    """The axis of numbers that has most values."""
-    numeric = [axis for axis in experiment.axes if axis.numbers is not None and len(axis.values) > 1]
-    return max(numeric, key=lambda one: len(one.values)) if numeric else None
+    """The axis of numbers that has most values, else that of names."""
+    varied = [axis for axis in experiment.axes if len(axis.values) > 1]
+    numeric = [axis for axis in varied if axis.numbers is not None]
+    of_most = sorted(numeric or varied, key=lambda one: -len(one.values))
+    return of_most[0] if of_most else None
 
 
 def of_link(link: str) -> list[Quantity]:
@@ -119,8 +122,7 @@ def values_of(experiment: Experiment, rows: list[Row], axis: Axis, place: int, q
         values = [value for run in experiment.usable(row) for value in _values(load_metrics(run), quantity)]
         if values:
             summary = stats.summarise(values)
-            numbers = axis.numbers or []
-            found.append((numbers[axis.values.index(row.point[place])], summary.mean,
+            found.append((axis.places[axis.values.index(row.point[place])], summary.mean,
                           np.nan if summary.low is None else summary.low,
                           np.nan if summary.high is None else summary.high))
     columns = ["x", "mean", "ci95_low", "ci95_high"]
@@ -135,14 +137,19 @@ def _values(metrics: pd.DataFrame, quantity: Quantity) -> list[float]:
 def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: int, quantities: list[Quantity],
             shown: list[tuple[str, ...]], data: dict[str, pd.Series]) -> None:
     height = TOP_PX + BOTTOM_PX + len(quantities) * (ROW_PX + GAP_PX) - GAP_PX
-    xs = np.array(axis.numbers, dtype=float)
-    logarithmic = bool((xs > 0).all()) and np.log10(xs.max() / xs.min()) >= MANY_VALUES
-    margin = 0.04 * (xs.max() - xs.min())
+    xs, named = np.array(axis.places), axis.numbers is None
+    logarithmic = not named and bool((xs > 0).all()) and np.log10(xs.max() / xs.min()) >= MANY_VALUES
+    margin = 0.5 if named else 0.04 * (xs.max() - xs.min())
     ends = (xs.min() / 1.15, xs.max() * 1.15) if logarithmic else (xs.min() - margin, xs.max() + margin)
 
     def beside(x: str, steps: float) -> str:
         return f"{x} * {(ends[1] / ends[0]) ** (BAR_STEP * steps):g}" if logarithmic else \
-            f"{x} + {steps * BAR_STEP * (ends[1] - ends[0]):g}"
+            f"{x} + {steps * (NAMED_STEP if named else BAR_STEP * (ends[1] - ends[0])):g}"
+
+    def ticks(last: bool) -> str:
+        texts = [gnuplot.quote(value if last else "") for value in axis.values]
+        return f"set xtics ({', '.join(f'{text} {place}' for place, text in enumerate(texts))})" if named else \
+            f"set xtics format '{'%g' if last else ''}'"
     body = ["set multiplot", f"set xrange [{ends[0]:g}:{ends[1]:g}]",
             "set logscale x" if logarithmic else "unset logscale x",
             f"set key horizontal left bottom at screen {70 / WIDTH:g}, screen {1 - 24 / height:g} samplen 2 "
@@ -158,11 +165,11 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: 
                      f"set rmargin at screen {(70 + (column + 1) * wide) / WIDTH:g}",
                      f"set yrange [0:{1.06 * highest if highest > 0 else 1:g}]",
                      f"set ylabel {gnuplot.quote(quantity.label)} offset 1" if not column else "unset ylabel",
-                     f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}; "
-                     "set xtics format '%g'" if row == len(quantities) - 1 else "unset xlabel; set xtics format ''",
+                     f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}"
+                     if row == len(quantities) - 1 else "unset xlabel", ticks(row == len(quantities) - 1),
                      f"set label 1 {gnuplot.quote(_panel(experiment, place, other))} at graph 0, graph 1.07 "
                      "textcolor '#444444'" if not row and len(shown) > 1 else "unset label 1"]
-            curves = _curves(experiment, name, quantity, other, data, beside)
+            curves = _curves(experiment, name, quantity, other, data, beside, named)
             body += [gnuplot.plot(*curves), "unset key"] if curves else ["plot NaN"]
     gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], width=WIDTH, height=height)
 
@@ -181,7 +188,7 @@ def _panel(experiment: Experiment, place: int, other: tuple[str, ...]) -> str:
 
 
 def _curves(experiment: Experiment, name: str, quantity: Quantity, other: tuple[str, ...],
-            data: dict[str, pd.Series], beside: Callable[[str, float], str]) -> list[str]:
+            data: dict[str, pd.Series], beside: Callable[[str, float], str], named: bool) -> list[str]:
     """Bars first, so that they hide no line; those of the subjects a little apart: beside(x, steps)."""
     bars, lines = [], []
     for place, (subject, look) in enumerate(style.looks(experiment.subjects).items()):
@@ -189,11 +196,13 @@ def _curves(experiment: Experiment, name: str, quantity: Quantity, other: tuple[
         if f"{key} x" not in data:
             continue
         x, mean, low, high = (gnuplot.quote(f"{key} {column}") for column in ("x", "mean", "ci95_low", "ci95_high"))
+        at = beside(f"column({x})", place - (len(experiment.subjects) - 1) / 2)
         if data[f"{key} ci95_low"].notna().any():
             bottom = f"(column({low}) < 0 ? 0 : column({low}))"
-            at = beside(f"column({x})", place - (len(experiment.subjects) - 1) / 2)
             bars.append(f"'{name}.csv' using ({at}):{bottom}:(0):(column({high}) - {bottom}) with vectors nohead "
                         f"linewidth 1 linecolor '{look.colour}'")
-        lines.append(f"'{name}.csv' using {x}:{mean} with linespoints linewidth 1.8 dashtype {look.dash} "
-                     f"pointtype {look.point} pointsize 0.6 linecolor '{look.colour}' title {gnuplot.quote(subject)}")
+        points = f"({at}):{mean} with points" if named else \
+            f"{x}:{mean} with linespoints linewidth 1.8 dashtype {look.dash}"
+        lines.append(f"'{name}.csv' using {points} pointtype {look.point} pointsize {1 if named else 0.6} "
+                     f"linecolor '{look.colour}' title {gnuplot.quote(subject)}")
     return bars + lines

@@ -17,7 +17,7 @@ from analysis.figures import Figure
 from analysis.runs import Run
 
 ORDER = 7
-PANEL_PX, TOP_PX, BOTTOM_PX, GAP_PX = 200, 62, 52, 46
+PANEL_PX, TOP_PX, BOTTOM_PX, GAP_PX = 200, 76, 52, 68
 EDGES = {"time-sequence": (0.06, 0.36), "throughput": (0.425, 0.69), "rtt": (0.75, 0.985)}
 #: {graph: (label of the axis, what y is multiplied by)}; bytes a second, milliseconds and bytes are tcptrace's
 SCALES = {"time-sequence": ("data (kB)", 1e-3), "throughput": ("Mbit/s", 8e-6), "rtt": ("RTT (ms)", 1.0)}
@@ -68,8 +68,9 @@ def _traced(experiment: Experiment, run: Run, label: str, folder: Path) -> Trace
 
 
 def _ends(path: Path, src: str, dst: str) -> tuple[str, str] | None:
-    """The sender's address:port and its peer's, of the first connection of tcptrace's that goes there."""
-    for one in tcptrace.connections(path):
+    """The sender's address:port and its peer's, of the connection there with most packets: iperf3 has another one, by
+    which its ends agree."""
+    for one in sorted(tcptrace.connections(path), key=lambda one: -one.packets):
         for ends in ((one.one, one.other), (one.other, one.one)):
             if ends[0].startswith(f"{src}:") and ends[1] == dst:
                 return ends
@@ -92,7 +93,7 @@ def _script(experiment: Experiment, folder: Path, found: list[Traced]) -> None:
         top = 1 - (TOP_PX + place * (PANEL_PX + GAP_PX)) / height
         body += [f"set tmargin at screen {top:g}; set bmargin at screen {top - PANEL_PX / height:g}",
                  "set xlabel 'time (s)'" if place == len(found) - 1 else "unset xlabel",
-                 f"set label 1 {gnuplot.quote(traced.label)} at screen 0.005, screen {top + 16 / height:g} "
+                 f"set label 1 {gnuplot.quote(traced.label)} at screen 0.005, screen {top + 32 / height:g} "
                  f"textcolor '{looks[traced.label].colour}' font ',13'"]
         for name, graph in traced.graphs.items():
             span = traced.span if name == "time-sequence" else None

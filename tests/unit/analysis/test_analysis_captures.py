@@ -4,7 +4,9 @@ import gzip
 
 import pytest
 
+from analysis import tcptrace
 from analysis.captures import Segment, Sequence, segments
+from analysis.figures import tcptrace as figure
 from analysis.runs import AnalysisError
 
 
@@ -36,3 +38,14 @@ def test_what_is_no_capture_is_named(tmp_path, content):
     (tmp_path / "x.pcap.gz").write_bytes(content)
     with pytest.raises(AnalysisError, match="x.pcap.gz: no capture that can be read"):
         list(segments(tmp_path / "x.pcap.gz"))
+
+
+def test_of_two_connections_that_data_are_on_is_drawn(monkeypatch, tmp_path):
+    """iperf3 opens another one to the same port first."""
+    here, there = "10.0.1.1", "10.0.1.2:5201"
+    monkeypatch.setattr(tcptrace, "connections", lambda capture: [
+        tcptrace.Connection(1, f"{here}:41000", there, ("a", "b"), 31),
+        tcptrace.Connection(2, there, f"{here}:30000", ("c", "d"), 2079),
+        tcptrace.Connection(3, "10.0.1.9:7", there, ("e", "f"), 9999)])
+    assert figure._ends(tmp_path, here, there) == (f"{here}:30000", there)
+    assert figure._ends(tmp_path, here, "10.0.1.2:80") is None

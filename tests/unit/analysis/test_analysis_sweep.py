@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import fixture
+from analysis import columns, tcp
 from analysis.experiment import Experiment
 from analysis.figures import draw_all, sweep
 from analysis.report import build_report
@@ -109,10 +110,24 @@ def test_axes_of_numbers(values, unit, numbers):
     assert (axis.numbers, axis.unit) == (pytest.approx(numbers) if numbers else None, unit)
 
 
-def test_axes_without_numbers_are_not_drawn_against(tmp_path):
+def test_values_that_are_names_stand_side_by_side_and_no_line_joins_them(tmp_path):
     path = fixture.write_experiment(tmp_path / "e", ["reno"], [1], points=[{KIND: "pfifo"}, {KIND: "codel"}],
                                     shapes={"reno": QUICK})
-    assert sweep.draw(Experiment(path), tmp_path) == []
+    assert [figure.name for figure in sweep.draw(Experiment(path), tmp_path)] == ["sweep"]
+    assert pd.read_csv(tmp_path / "sweep.csv")[f"throughput_mean {DOWN} reno x"].tolist() == [0, 1]
+    script = (tmp_path / "sweep.gp").read_text()
+    assert "set xtics ('pfifo' 0, 'codel' 1)" in script and "linespoints" not in script
+    assert {"pfifo", "codel"} <= set(re.findall(r"(?<=>)[^<>]+(?=<)", (tmp_path / "sweep.svg").read_text()))
+
+
+def test_a_flow_has_the_round_trip_time_that_all_points_have(tmp_path, monkeypatch):
+    """It is not named where it differs."""
+    path = fixture.write_experiment(tmp_path / "e", ["reno"], [1], points=[{LIMIT: "10"}, {LIMIT: "20"}],
+                                    shapes={"reno": QUICK}, flows=[fixture.flow(1, 10_000, "reno")])
+    assert columns._flow_labels(Experiment(path)) == {1: ", 8 ms"}
+    monkeypatch.setattr(tcp, "listed_flows", lambda run: [
+        fixture.flow(1, 10_000, "reno", base_rtt_us=8000 if "limit10" in run.name else 40_000)])
+    assert columns._flow_labels(Experiment(path)) == {}
 
 
 def test_figures_of_single_rows_show_the_first_points_and_say_so(tmp_path):

@@ -61,6 +61,16 @@ def test_a_late_sample_delays_no_other(clock):
     assert probe.times == [0, 10_000, 20_000, 30_000, 55_000, 55_000, 60_000, 70_000, 80_000, 90_000]
 
 
+def test_before_the_last_rows_the_kernel_finishes_what_it_has_put_off(clock, monkeypatch):
+    """Last rows and counters are of one state: a run whose last ACK moved between them was judged invalid."""
+    waiting, rows = [1], []
+    monkeypatch.setattr(sampler.os, "sched_yield", waiting.clear)
+    probe = Probe(clock, 500_000)
+    monkeypatch.setattr(probe, "sample", lambda t_us: rows.append((t_us, len(waiting))))
+    sampler.run([probe, Probe(clock, 250_000)], T0_NS, 1_000_000, lambda t_us: None)
+    assert rows == [(0, 1), (500_000, 1), (1_000_000, 0)]
+
+
 def test_lateness_is_told_per_probe(clock):
     slow = Probe(clock, 20_000, lambda t_us: 3_000)
     fast = Probe(clock, 10_000)

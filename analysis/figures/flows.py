@@ -44,6 +44,8 @@ def _senders(run: Run) -> dict[int, pd.DataFrame]:
     if samples is None or samples.empty:
         return {}
     samples = _with_in_flight(run, samples).sort_values("t_us", kind="stable")
+    # 0 before the first acknowledgement: nothing was measured yet
+    samples = samples.assign(srtt_us=samples["srtt_us"].where(samples["srtt_us"] > 0))
     flows = samples.groupby(tcp.flow_numbers(run, samples))
     drawn = [number for number in flows.groups if number][:MOST_DRAWN]
     window_us = _window_us(run)

@@ -29,10 +29,13 @@ NEVER = {
     "packets were cut into fragments": ("IpReasmReqds", "IpFragCreates", "Ip6ReasmReqds", "Ip6FragCreates",
                                         "Ip6InTooBigErrors"),
 }
-#: segments that overtook others, as senders saw it: only a link that is told to reorder lets them
-_REORDERING = ("TcpExtTCPSACKReorder", "TcpExtTCPRenoReorder", "TcpExtTCPTSReorder")
-#: of the segments sent, beside what receivers reported to have got twice: that looks as if it had overtaken others
-_REORDERED = 1e-4
+#: segments that overtook others, as senders saw it: only a link that is told to reorder lets them. TCPRenoReorder is no
+#: evidence: without SACK a sender counts it when more duplicate ACKs come than segments are under way
+#: (tcp_check_reno_reordering), and what it sends again in vain brings such ACKs
+_REORDERING = ("TcpExtTCPSACKReorder", "TcpExtTCPTSReorder")
+#: of the segments sent, beside what receivers reported to have got twice: that looks as if it had overtaken others; and
+#: in all, since a single retransmission in vain does, too
+_REORDERED, _REORDERED_FEW = 1e-4, 2
 
 
 Counters = dict[str, list[int]]
@@ -74,7 +77,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     reordered = sum(totals.get(name, 0) for name in _REORDERING)
     overtaking = [link["name"] for link in evidence.network["links"] if wires.reorders(link)]
-    if not overtaking and reordered > _REORDERED * sent + totals.get("TcpExtTCPDSACKRecvSegs", 0):
+    if not overtaking and reordered > max(_REORDERED * sent, _REORDERED_FEW) + totals.get(
+            "TcpExtTCPDSACKRecvSegs", 0):
         bad += 1
         yield Finding("suspect", f"senders saw {reordered} of {sent} segments overtake others, which no link here lets "
                                  "them")

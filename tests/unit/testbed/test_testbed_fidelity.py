@@ -103,6 +103,13 @@ def test_traffic_without_a_target_load_needs_no_record_of_connections(findings, 
     assert findings("connections", files) == [] and findings("load", files) == []
 
 
+@pytest.mark.parametrize("counter, count, level", [
+    ("TcpExtTCPRenoReorder", 900, "ok"), ("TcpExtTCPTSReorder", 2, "ok"), ("TcpExtTCPTSReorder", 3, "suspect")])
+def test_duplicate_acks_without_sack_are_no_proof_of_reordering(findings, files, counter, count, level):
+    files["snmp.json"]["nodes"]["n2"][counter] = [0, count, count]
+    assert {found for found, _ in findings("stack", files)} == {level}
+
+
 def test_what_is_lost_on_the_wire_is_accounted_for(findings, files):
     drained = files["counters.json"]["drained"]
     drained["n1_to_r1"].update(wire_delivered_packets=74_950, wire_dropped_packets=50)

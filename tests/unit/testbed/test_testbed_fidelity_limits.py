@@ -86,6 +86,16 @@ def test_an_end_that_has_closed_is_not_missing(findings, files):
     assert findings("sockets", files)[0][0] == "suspect"
 
 
+@pytest.mark.parametrize("loss_percent, level", [(0, "suspect"), (5, "ok")])
+def test_where_handshakes_are_lost_connecting_takes_its_time(findings, files, loss_percent, level):
+    """iperf3 has two connections to make; here the sender is there from 12 s on."""
+    for link in files["network.json"]["links"]:
+        link["loss_percent"] = loss_percent
+    spoils.greedy()(files)
+    files["tcp_info"] = files["tcp_info"][files["tcp_info"]["t_us"] >= 12_000_000]
+    assert findings("sockets", files)[0][0] == level
+
+
 @pytest.mark.parametrize("late_us, level", [(0, "suspect"), (300_000, "ok")])
 def test_a_dump_that_was_late_lacks_what_had_gone_meanwhile(findings, files, late_us, level):
     """All of the connections end 0.2 s after the last dump but two was due."""

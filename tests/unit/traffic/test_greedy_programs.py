@@ -144,3 +144,15 @@ def test_a_flow_stops_before_the_end(tmp_path):
     account = json.loads(line.removeprefix("done "))
     assert status == 0 and time.monotonic() - started > 0.5, words
     assert account["sent_bytes"]["1"] == account["received_bytes"]["1"] > 0
+
+
+def test_with_the_preload_a_select_that_must_not_wait_waits_when_it_finds_nothing_again(tmp_path):
+    """iperf3 asks so again and again where a byte of its control connection was lost."""
+    from traffic.greedy import scenario
+    library = tmp_path / scenario._compile(str(tmp_path))
+    script = ("import os, select, time; r, w = os.pipe(); t = time.monotonic(); "
+              "found = [select.select([r], [], [], 0)[0] for _ in range(102)]; print(time.monotonic() - t); "
+              "os.write(w, b'x'); found += [select.select([r], [], [], 0)[0]]; print(*map(len, found), sep='')")
+    out = subprocess.run([sys.executable, "-c", script], env={**os.environ, "LD_PRELOAD": str(library)},
+                         capture_output=True, text=True, check=True).stdout.split()
+    assert float(out[0]) >= 0.1 and out[1] == "0" * 102 + "1"

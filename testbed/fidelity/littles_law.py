@@ -20,8 +20,8 @@ _DEVIATIONS = 4
 _LEAST_SAMPLES = 20
 #: queues shorter than this on average say nothing: the packet that is being sent counts on one side only
 _LEAST_PACKETS = 1.0
-#: these drop packets that have waited, whose wait nobody times
-_DROP_WHAT_WAITED = ("choke", "cake", "dualpi2")
+#: these drop packets that have waited, whose wait nobody times (fq_codel where it overflows)
+_DROP_WHAT_WAITED = ("choke", "cake", "dualpi2", "fq_codel")
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

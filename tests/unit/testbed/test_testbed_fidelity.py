@@ -170,6 +170,17 @@ def test_nothing_is_said_of_edges_in_a_short_test(tmp_path, files):
     assert [finding.level for finding in edges.check(evidence)] == ["suspect"]
 
 
+@pytest.mark.parametrize("queue, level", [("pfifo", "suspect"), ("choke", "ok"), ("fq_codel", "ok")])
+def test_who_was_dropped_after_waiting_is_in_no_time(findings, files, queue, level):
+    """Of the packets queued 5 % are dropped at last: nobody times their wait."""
+    for link in files["network.json"]["links"]:
+        link["queue"] = queue
+    files["sojourn"]["max_us"] = files["sojourn"]["mean_us"]
+    files["sojourn"]["mean_us"] *= 0.95
+    files["queue"]["drops"] += files["queue"]["t_us"] // 500
+    assert findings("littles_law", files)[0][0] == level
+
+
 def test_a_queue_that_nobody_used_has_no_times(findings, files):
     left = files["queue"]["link"] == "left_to_right"
     files["queue"].loc[left, "backlog_packets"] = 0

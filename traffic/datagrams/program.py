@@ -75,9 +75,19 @@ class _Sender:
     def send(self) -> None:
         """Send the packet that is due."""
         HEADER.pack_into(self._payload, 0, self._packets, self._due_ns)
-        self._socket.send(self._payload)
+        while not self._sent():
+            pass
         self._packets += 1
         self._due_ns = next(self._departures, None)
+
+    def _sent(self) -> bool:
+        """False if the socket told what became of an earlier packet instead: on a machine that is late its receiver
+        has ended before this sender."""
+        try:
+            self._socket.send(self._payload)
+        except ConnectionRefusedError:
+            return False
+        return True
 
     def counts(self) -> dict[str, int]:
         return {"sent_packets": self._packets, "sent_bytes": self._packets * (len(self._payload) + self._header_bytes)}

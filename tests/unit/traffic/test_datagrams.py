@@ -79,6 +79,18 @@ def test_packets_are_sent_at_their_time_and_counted(tmp_path):
                             "reordered_packets": 0, "duplicate_packets": 0, "socket_dropped_packets": 0}}
 
 
+def test_a_sender_whose_receiver_has_gone_sends_on(tmp_path):
+    """As on a wall clock whose machine is late: the receiver's host answers that there is no such port."""
+    from traffic.datagrams import program
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as gone:
+        gone.bind(("127.0.0.1", 0))
+        port = gone.getsockname()[1]
+    sender = program._Sender({**ORDER, "flow": 1, "address": "127.0.0.1", "port": port, "payload_bytes": 100}, 0)
+    for _ in range(7):
+        sender.send()
+    assert sender.counts() == {"sent_packets": 7, "sent_bytes": 7 * 128} and sender.due_ns() is None
+
+
 def test_losses_duplicates_and_late_packets_are_told_apart(tmp_path):
     port = free_port()
 

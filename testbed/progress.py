@@ -74,7 +74,7 @@ class Display(abc.ABC):
         if virtual_s < 1 or wall_s < 0.5:
             return f"traffic {virtual_s:.0f} of {self.duration_s:.0f} s"
         speed = virtual_s / wall_s
-        left_s = (self.duration_s - virtual_s) / speed
+        left_s = max(0.0, self.duration_s - virtual_s) / speed      # on a wall clock a report may come late
         return (f"traffic {virtual_s:.0f} of {self.duration_s:.0f} s, {speed:.1f}x real time, "
                 f"{show_duration(left_s)} left")
 

@@ -54,6 +54,7 @@ def test_speed_is_that_of_each_run(clock):
     clock.now += 10
     assert display.describe("a", "traffic", 40_000_000) == "traffic 40 of 100 s, 2.0x real time, 30.0 s left"
     assert display.describe("b", "traffic", 40_000_000) == "traffic 40 of 100 s, 4.0x real time, 15.0 s left"
+    assert display.describe("b", "traffic", 101_000_000).endswith(" 0.0 s left")
 
 
 def test_errors_are_one_line_on_standard_error(capsys):

@@ -177,10 +177,13 @@ def _flow_columns(results: Results) -> list[Column]:
 
 
 def _flow_labels(experiment: Experiment) -> dict[int, str]:
-    """What tells the flows apart, where it is the same in all rows: base RTTs, else hosts."""
-    found = [_run_labels(runs[0]) for row in experiment.rows if (runs := experiment.usable(row))]
-    return {flow: label for flow, label in next(iter(found), {}).items()
-            if all(other.get(flow) == label for other in found)}
+    """What tells the flows apart: base RTTs, else hosts; where that is the same in all rows that have the flow."""
+    found: dict[int, set[str]] = {}
+    for row in experiment.rows:
+        for run in experiment.usable(row)[:1]:
+            for flow, label in _run_labels(run).items():
+                found.setdefault(flow, set()).add(label)
+    return {flow: labels.pop() for flow, labels in found.items() if len(labels) == 1}
 
 
 def _run_labels(run: Run) -> dict[int, str]:

@@ -21,7 +21,7 @@ LEFT_PX, RIGHT_PX, BETWEEN_PX = 74, 14, 18
 def draw(group: Group, folder: Path, looks: dict[str, style.Look]) -> Iterator[Figure]:
     """A column of panels for each congestion control, a row for each quantity; nothing without a sweep of numbers."""
     axis = sweep.drawn_axis(group.reference)
-    if axis is None:
+    if axis is None or axis.numbers is None:
         return
     first = next((run for run in group.reference.usable_runs), None)
     link = next(iter(first.bottlenecks), None) if first else None

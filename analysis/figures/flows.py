@@ -85,8 +85,8 @@ def _draw(experiment: Experiment, folder: Path,
             data[f"{label} {number} time_s"] = rows["t_us"].reset_index(drop=True) / 1e6
             data[f"{label} {number} {column}"] = rows[column].reset_index(drop=True) / factor
     height = PANEL_PX * len(labels) + 62
-    top = max(values.max() for key, values in data.items() if key.endswith(column))
-    top = top if top > 0 else 1.0   # nothing sent, or nothing known
+    tops = [float(values.max()) for key, values in data.items() if key.endswith(column)]
+    top = max((value for value in tops if value > 0), default=1.0)   # nothing sent, or nothing known
     end_s = max(flows[label][0].interval.end_us for label in labels) / series.SECOND_US
     body = [f"set multiplot layout {len(labels)},1 margins 0.07,0.985,{62 / height},"
             f"{1 - 28 / height} spacing 0,{32 / height}",

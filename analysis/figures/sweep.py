@@ -26,7 +26,8 @@ MOST_DESCRIBED = 2  # with a row for each quantity
 MANY_VALUES = 3.0  # decades that the values of an axis span, from which on it is logarithmic
 WIDTH, ROW_PX, TOP_PX, BOTTOM_PX, GAP_PX = 1000, 190, 58, 64, 26
 BAR_STEP = 0.006  # between the bars of two subjects, of the width of a panel
-NAMED_STEP = 0.12  # the same where values are names, of the distance of two names
+NAMED_STEP, NAMED_SHARE = 0.12, 0.8  # the same where values are names: at most, of all together, of their distance
+TICK_PX = 7  # of a letter
 
 
 class Quantity(NamedTuple):
@@ -119,6 +120,8 @@ def values_of(experiment: Experiment, rows: list[Row], axis: Axis, place: int, q
     """
     found = []
     for row in rows:
+        if row.point[place] not in axis.values:         # a point of the sweep that leaves this axis out
+            continue
         values = [value for run in experiment.usable(row) for value in _values(load_metrics(run), quantity)]
         if values:
             summary = stats.summarise(values)
@@ -136,19 +139,24 @@ def _values(metrics: pd.DataFrame, quantity: Quantity) -> list[float]:
 
 def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: int, quantities: list[Quantity],
             shown: list[tuple[str, ...]], data: dict[str, pd.Series]) -> None:
-    height = TOP_PX + BOTTOM_PX + len(quantities) * (ROW_PX + GAP_PX) - GAP_PX
     xs, named = np.array(axis.places), axis.numbers is None
     logarithmic = not named and bool((xs > 0).all()) and np.log10(xs.max() / xs.min()) >= MANY_VALUES
     margin = 0.5 if named else 0.04 * (xs.max() - xs.min())
+    named_step = min(NAMED_STEP, NAMED_SHARE / len(experiment.subjects))
+    longest_px = TICK_PX * max(len(value) for value in axis.values)
+    turned = named and longest_px > (985 - 70) / len(shown) / len(axis.values)
+    below_px = BOTTOM_PX + (longest_px // 2 if turned else 0)
+    height = TOP_PX + below_px + len(quantities) * (ROW_PX + GAP_PX) - GAP_PX
     ends = (xs.min() / 1.15, xs.max() * 1.15) if logarithmic else (xs.min() - margin, xs.max() + margin)
 
     def beside(x: str, steps: float) -> str:
         return f"{x} * {(ends[1] / ends[0]) ** (BAR_STEP * steps):g}" if logarithmic else \
-            f"{x} + {steps * (NAMED_STEP if named else BAR_STEP * (ends[1] - ends[0])):g}"
+            f"{x} + {steps * (named_step if named else BAR_STEP * (ends[1] - ends[0])):g}"
 
     def ticks(last: bool) -> str:
         texts = [gnuplot.quote(value if last else "") for value in axis.values]
-        return f"set xtics ({', '.join(f'{text} {place}' for place, text in enumerate(texts))})" if named else \
+        placed = ", ".join(f"{text} {place}" for place, text in enumerate(texts))
+        return f"set xtics {'rotate by -30 left ' if turned else ''}({placed})" if named else \
             f"set xtics format '{'%g' if last else ''}'"
     body = ["set multiplot", f"set xrange [{ends[0]:g}:{ends[1]:g}]",
             "set logscale x" if logarithmic else "unset logscale x",

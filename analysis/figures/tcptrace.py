@@ -58,7 +58,7 @@ def _traced(experiment: Experiment, run: Run, label: str, folder: Path) -> Trace
     devices = {link["from"]: f"capture-{link['device']}" for link in run.network["links"] if link.get("device")}
     for flow in tcp.listed_flows(run):
         path = files.get(devices.get(flow["sender"], ""))
-        ends = _ends(path, flow["src"], f"{flow['dst']}:{flow['dport']}") if path else None
+        ends = _ends(path, flow["src"], flow["sport"], f"{flow['dst']}:{flow['dport']}") if path else None
         if path and ends:
             made = tcptrace.graphs(path, *ends, folder / "tcptrace", f"{run.name}-")
             drawn = {name: xplot.read(file) for name, file in made.items()}
@@ -67,12 +67,12 @@ def _traced(experiment: Experiment, run: Run, label: str, folder: Path) -> Trace
     return None
 
 
-def _ends(path: Path, src: str, dst: str) -> tuple[str, str] | None:
-    """The sender's address:port and its peer's, of the connection there with most packets: iperf3 has another one, by
-    which its ends agree."""
+def _ends(path: Path, src: str, sport: int | None, dst: str) -> tuple[str, str] | None:
+    """The sender's address:port and its peer's, of the flow's connection; of the one with most packets where its port
+    is not known. iperf3 has another one, by which its ends agree."""
     for one in sorted(tcptrace.connections(path), key=lambda one: -one.packets):
         for ends in ((one.one, one.other), (one.other, one.one)):
-            if ends[0].startswith(f"{src}:") and ends[1] == dst:
+            if ends[1] == dst and (ends[0].startswith(f"{src}:") if sport is None else ends[0] == f"{src}:{sport}"):
                 return ends
     return None
 

@@ -27,7 +27,7 @@ HELP = "repeat the published studies in full, one after the other"
 
 
 class Study(NamedTuple):
-    """A scenario; wall seconds of a run in each engine, as they were once: taken as long as none of it is there."""
+    """A scenario; wall seconds of a run in each engine, once measured: taken as long as none of it is there."""
     scenario: str
     engines: dict[str, float]
 

@@ -15,9 +15,9 @@ NEEDS = ("kernel",)
 
 #: how far the programs' clock may be from the dump's, in us
 _EXACT_US = {"virtual": 1000, "real": 100_000}
-#: a flow is connected by then, though a SYN is lost twice (timeouts of 1 and 2 s); where links lose packets at random,
-#: though four are, of iperf3's control connection or of its data (1 + 2 + 4 + 8 s)
-_CONNECTING_US, _CONNECTING_LOSSY_US = 4_000_000, 16_000_000
+#: a flow is connected by then, though a SYN is lost twice (timeouts of 1 and 2 s); where links on its way lose more
+#: packets at random than a share, though up to four are, of iperf3's control and data connections together
+_CONNECTING_US, _CONNECTING_LOSSY_US, _LOSSY = 4_000_000, 16_000_000, 0.001
 #: of the interval: a sample may be so much before the time at which it was due
 _EARLY = 0.1
 _SOCKET = ["node", "sport", "dport"]
@@ -135,14 +135,15 @@ def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence
     connected = samples[samples["state"].isin(_CONNECTED)]
     sender, _ = ends_of(connected, flows)
     duration_us = evidence.scenario["timing"]["duration_us"]
-    connecting_us = _CONNECTING_LOSSY_US if any(wires.lost_share(link) for link in evidence.network["links"]) \
-        else _CONNECTING_US
+    lossy = {link["name"] for link in evidence.network["links"] if wires.lost_share(link) > _LOSSY}
     lacking = []
     for flow in flows:
         seen = sorted(set(connected["due"][sender == flow["flow"]]))
         stop_us = min(flow["stop_us"], duration_us + 1)
         last_due = (stop_us - 1 - _EXACT_US[evidence.clock]) // interval_us
-        first_due = (flow["start_us"] + connecting_us) // interval_us + 1
+        # of a flow that was never sampled nothing says that it was slow to connect
+        slow = seen and lossy.intersection([*flow.get("hops", ()), *flow.get("hops_back", ())])
+        first_due = (flow["start_us"] + (_CONNECTING_LOSSY_US if slow else _CONNECTING_US)) // interval_us + 1
         first = min([first_due, *seen])
         if last_due >= first and set(range(first, last_due + 1)) - set(seen):
             lacking.append((flow["flow"], len(set(range(first, last_due + 1)) - set(seen))))

@@ -87,9 +87,15 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
                 output.json("progress.json", {"phase": "traffic", "t_us": t_us})
                 programs.check()
 
+            def settle() -> None:
+                """A packet whose timer expires in the same step of the virtual clock as ours is moved by a soft
+                interrupt, which may be put off until a system call lets it in. This one does, so that no packet moves
+                between the last samples and the counters, which have to agree."""
+                counters.read_all(network)
+
             with urgent(job["timer_period_us"] > 0):
                 lateness_us = sampler.run([*samplers.values(), snmp, changes, traces], t0_ns, job["duration_us"],
-                                          every_second)
+                                          every_second, settle)
             phase("finish")
             at_end = counters.read_all(network)
             changes.release()

@@ -47,5 +47,6 @@ def test_of_two_connections_that_data_are_on_is_drawn(monkeypatch, tmp_path):
         tcptrace.Connection(1, f"{here}:41000", there, ("a", "b"), 31),
         tcptrace.Connection(2, there, f"{here}:30000", ("c", "d"), 2079),
         tcptrace.Connection(3, "10.0.1.9:7", there, ("e", "f"), 9999)])
-    assert figure._ends(tmp_path, here, there) == (f"{here}:30000", there)
-    assert figure._ends(tmp_path, here, "10.0.1.2:80") is None
+    assert figure._ends(tmp_path, here, None, there) == (f"{here}:30000", there)
+    assert figure._ends(tmp_path, here, 41000, there) == (f"{here}:41000", there)
+    assert figure._ends(tmp_path, here, None, "10.0.1.2:80") is None

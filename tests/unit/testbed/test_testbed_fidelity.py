@@ -170,14 +170,15 @@ def test_nothing_is_said_of_edges_in_a_short_test(tmp_path, files):
     assert [finding.level for finding in edges.check(evidence)] == ["suspect"]
 
 
-@pytest.mark.parametrize("queue, level", [("pfifo", "suspect"), ("choke", "ok"), ("fq_codel", "ok")])
-def test_who_was_dropped_after_waiting_is_in_no_time(findings, files, queue, level):
-    """Of the packets queued 5 % are dropped at last: nobody times their wait."""
+@pytest.mark.parametrize("queue, timed, level", [
+    ("pfifo", 0.95, "suspect"), ("choke", 0.95, "ok"), ("fq_codel", 0.95, "ok"), ("fq_codel", 0.9, "suspect")])
+def test_who_was_dropped_after_waiting_is_in_no_time(findings, files, queue, timed, level):
+    """Of the packets queued 5 % are dropped at last: nobody times their wait. More than that is missing otherwise."""
     for link in files["network.json"]["links"]:
         link["queue"] = queue
     files["sojourn"]["max_us"] = files["sojourn"]["mean_us"]
-    files["sojourn"]["mean_us"] *= 0.95
-    files["queue"]["drops"] += files["queue"]["t_us"] // 500
+    files["sojourn"]["mean_us"] *= timed
+    files["queue"]["drops"] += files["queue"]["t_us"] // 4000
     assert findings("littles_law", files)[0][0] == level
 
 

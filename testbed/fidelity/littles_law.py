@@ -50,21 +50,12 @@ def _link(name: str, queue: Any, sojourn: Any, span_us: int, drops_what_waited: 
     across = max((backlog.iloc[end] * sojourn["mean_us"].iloc[end] / span_us for end in (0, -1) if len(sojourn)),
                  default=0.0)
     allowed = _TOLERANCE * queued + _DEVIATIONS * float(backlog.diff().std()) / math.sqrt(len(backlog)) + across
-    if drops_what_waited and law < queued:
-        allowed += _unseen_us(queue, sojourn) / span_us
+    # who is dropped has waited no longer than somebody who was not, at some time
+    unseen = (queue["drops"].iloc[-1] - queue["drops"].iloc[0]) * sojourn["max_us"].max() / span_us \
+        if drops_what_waited and law < queued and len(sojourn) else 0.0
+    allowed += unseen
     message = f"{name}: {queued:.2f} packets queued on average, {law:.2f} by the time that each was queued"
     if max(queued, law) < _LEAST_PACKETS:
         return Finding("ok", message)
     return Finding("ok" if abs(law - queued) <= allowed else "suspect",
                    f"{message} ({law - queued:+.2f}, {allowed:.2f} allowed)")
-
-
-def _unseen_us(queue: Any, sojourn: Any) -> float:
-    """Packets x time that those waited that were dropped at last: each no longer than who left in the same interval."""
-    import numpy as np
-    begins = sojourn["t_us"].to_numpy(dtype=float)
-    if not len(begins):
-        return 0.0
-    ends = np.append(begins[1:], queue["t_us"].iloc[-1])
-    dropped = [np.interp(at, queue["t_us"], queue["drops"]) for at in (begins, ends)]
-    return float(((dropped[1] - dropped[0]) * sojourn["max_us"].to_numpy()).sum())

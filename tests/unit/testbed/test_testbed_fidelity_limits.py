@@ -63,6 +63,13 @@ def test_a_simulator_may_find_out_later_that_a_connection_is_established(finding
     assert findings("times", files, **SIMULATOR)[0][0] == level
 
 
+@pytest.mark.parametrize("missing, level", [(-1, "invalid"), (1, "ok"), (2, "invalid")])
+def test_a_packet_that_leaves_at_the_very_end_is_in_no_interval(findings, files, missing, level):
+    mine = files["sojourn"]["link"] == "right_to_left"
+    files["sojourn"].loc[mine[mine].index[:1], "packets"] -= missing
+    assert findings("instruments", files)[0][0] == level
+
+
 @pytest.mark.parametrize("leaving, level", [(2, "ok"), (3, "invalid")])
 def test_packets_that_a_simulator_is_just_sending(findings, files, leaving, level):
     spoils.more("edge_queue", "sent_packets", -leaving, slice(30, 31))(files)

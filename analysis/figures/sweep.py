@@ -140,7 +140,8 @@ def _values(metrics: pd.DataFrame, quantity: Quantity) -> list[float]:
 def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: int, quantities: list[Quantity],
             shown: list[tuple[str, ...]], data: dict[str, pd.Series]) -> None:
     xs, named = np.array(axis.places), axis.numbers is None
-    logarithmic = not named and bool((xs > 0).all()) and np.log10(xs.max() / xs.min()) >= MANY_VALUES
+    logarithmic = not named and bool((xs > 0).all()) and np.log10(xs.max() / xs.min()) >= MANY_VALUES \
+        and np.median(xs) < xs.max() / 10           # 0.001, 1, 2, 3, ... are even but for the first
     margin = 0.5 if named else 0.04 * (xs.max() - xs.min())
     named_step = min(NAMED_STEP, NAMED_SHARE / len(experiment.subjects))
     longest_px = TICK_PX * max(len(value) for value in axis.values)

@@ -90,12 +90,12 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
             def settle() -> None:
                 """A packet whose timer expires in the same step of the virtual clock as ours is moved by a soft
                 interrupt, which may be put off until a system call lets it in. This one does, so that no packet moves
-                between the samples that delimit the measurement and the counters, which have to agree."""
+                between the last samples and the counters, which have to agree."""
                 counters.read_all(network)
 
             with urgent(job["timer_period_us"] > 0):
                 lateness_us = sampler.run([*samplers.values(), snmp, changes, traces], t0_ns, job["duration_us"],
-                                          every_second, settle, (job["measure_from_us"], job["duration_us"]))
+                                          every_second, settle, (job["duration_us"],))
             phase("finish")
             at_end = counters.read_all(network)
             changes.release()

@@ -16,8 +16,8 @@ _LATER_US = {"virtual": 0, "simulated": 0, "real": 250_000}
 #: what may leave a queue within a time: bytes of the smallest packet, and packets that are just leaving. A simulator
 #: may count a packet when it begins to leave in one place, and when it has left in the other.
 _LEAST_BYTES, _LEAVING = 60, 2
-#: a packet that leaves at the very instant of the end is in the counters, and in no interval of sojourn any more
-_AT_THE_END = 1
+#: in virtual time a packet that leaves at the very instant of the end is in the counters, and in no interval of sojourn
+_AT_THE_END = {"virtual": 1, "simulated": 0, "real": 0}
 #: of the sum of times: figures of the tables are rounded to 1 ns
 _ROUNDED = 1e-4
 _COUNTERS = (("sent_packets", "sent_packets"), ("sent_bytes", "sent_bytes"), ("drops", "dropped_packets"))
@@ -88,7 +88,7 @@ def _sojourns(sojourn: Any, queue: Any, evidence: Evidence) -> Iterator[str]:
             + _LATER_US[evidence.clock]
         leaving = _LEAVING * (later_us > 0 or evidence.clock == "simulated")
         more = rate_bps * later_us / 8e6 / _LEAST_BYTES + leaving
-        if not -more - _AT_THE_END <= timed - sent <= more:
+        if not -more - _AT_THE_END[evidence.clock] <= timed - sent <= more:
             yield f"{name}: {sent:.0f} packets were sent, of which {timed:.0f} are in sojourn"
 
 

@@ -95,7 +95,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
 
             with urgent(job["timer_period_us"] > 0):
                 lateness_us = sampler.run([*samplers.values(), snmp, changes, traces], t0_ns, job["duration_us"],
-                                          every_second, settle, (job["duration_us"],))
+                                          every_second, settle)
             phase("finish")
             at_end = counters.read_all(network)
             changes.release()

@@ -2,25 +2,25 @@
 """Calling every probe at its deadlines."""
 import heapq
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from traffic.clock import now_ns
 
 
 def run(samplers: Sequence[Any], t0_ns: int, duration_us: int, every_second: Callable[[int], None],
-        settle: Callable[[], object], settle_at_us: Collection[int]) -> dict[int, int]:
+        before_last: Callable[[], object]) -> dict[int, int]:
     """Sample from t0 to t0 + duration at absolute deadlines: a late sample delays no other.
 
     samplers: objects with interval_us and sample(t_us); every_second(t_us) is called once a
-    second of experiment time, settle() once before the samples that are due at each of some instants.
+    second of experiment time, before_last() once before the samples that are due at the end.
     Returns {sampler index: largest lateness in us}.
     """
     heap = [(0, number) for number in range(len(samplers))]
     heap.append((0, -1))
     heapq.heapify(heap)
     lateness_us = dict.fromkeys(range(len(samplers)), 0)
-    unsettled = set(settle_at_us)
+    last = False
     while heap:
         due_us, number = heap[0]
         if due_us > duration_us:
@@ -28,9 +28,9 @@ def run(samplers: Sequence[Any], t0_ns: int, duration_us: int, every_second: Cal
         wait_ns = t0_ns + due_us * 1000 - now_ns()
         if wait_ns > 0:
             time.sleep(wait_ns / 1e9)
-        if due_us in unsettled:
-            unsettled.remove(due_us)
-            settle()
+        if due_us == duration_us and not last:
+            last = True
+            before_last()
         t_us = (now_ns() - t0_ns) // 1000
         if number < 0:
             every_second(t_us)

@@ -120,6 +120,14 @@ def test_values_that_are_names_stand_side_by_side_and_no_line_joins_them(tmp_pat
     assert {"pfifo", "codel"} <= set(re.findall(r"(?<=>)[^<>]+(?=<)", (tmp_path / "sweep.svg").read_text()))
 
 
+@pytest.mark.parametrize("limits, logarithmic", [(("1", "10", "1000", "10000"), True), (("1", "4000", "8000"), False)])
+def test_an_axis_is_logarithmic_where_its_values_are_spread_so(tmp_path, limits, logarithmic):
+    path = fixture.write_experiment(tmp_path / "e", ["reno"], [1], points=[{LIMIT: limit} for limit in limits],
+                                    shapes={"reno": QUICK})
+    sweep.draw(Experiment(path), tmp_path)
+    assert ("    set logscale x" in (tmp_path / "sweep.gp").read_text()) == logarithmic
+
+
 def test_a_flow_has_the_round_trip_time_that_all_points_have(tmp_path, monkeypatch):
     """It is not named where it differs."""
     path = fixture.write_experiment(tmp_path / "e", ["reno"], [1], points=[{LIMIT: "10"}, {LIMIT: "20"}],

@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from typing import Any
 
-from analysis import report_controls, report_flow_table, report_tables, stats
+from analysis import expectations, report_controls, report_flow_table, report_tables, stats
 from analysis.columns import Tables
 from analysis.comparisons import Comparisons
 from analysis.experiment import Experiment
@@ -27,6 +27,7 @@ def context(results: Results, comparisons: Comparisons, tables: Tables, margin: 
         "title": title(experiment, run),
         "sentence": _sentence(experiment, run),
         "verdicts": verdicts(experiment),
+        "expectations": expectations.judge(results),
         "result_tables": report_tables.shown(results, comparisons, [
             *tables.links, *tables.connections, *tables.slowdown, *tables.flows, *tables.fairness]),
         "layer_tables": report_flow_table.tables(results),

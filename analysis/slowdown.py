@@ -18,6 +18,9 @@ from analysis.runs import AnalysisError, Array, Run
 from analysis.sizes import Transfers
 from analysis.survival import kaplan_meier, mixture
 
+UNITS = {
+    "slowdown_connections": "1", "slowdown_p25": "1", "slowdown_p50": "1", "slowdown_p75": "1", "slowdown_p95": "1",
+    "slowdown_p99": "1"}
 NAME, COUNT = "slowdown", "slowdown_connections"
 RATIOS = frozenset(f"{NAME}_p{percent}" for percent in (25, 50, 75, 95, 99))
 _KEY = ["source", "conn"]

@@ -27,6 +27,11 @@ class RunFailed(TestbedError):
     exit_code = 4
 
 
+class ExpectationFailed(TestbedError):
+    """Runs are there, but results are not what the scenario expects, or cannot be judged."""
+    exit_code = 6
+
+
 class NotReproducible(TestbedError):
     """A repeated run gave other data than the first."""
     exit_code = 5

@@ -41,6 +41,7 @@ class Description:
     command: list[str]
     axes: dict[str, list[str]]
     kernel_options: list[str] = dataclasses.field(default_factory=list)     # as given to --kernel-option
+    expect: list[Json] = dataclasses.field(default_factory=list)            # records of testbed/expectations.py
 
     @property
     def folder_name(self) -> str:
@@ -126,6 +127,7 @@ def add(results: pathlib.Path, described: Description, plans: list[Plan], idle: 
         "subjects": list(dict.fromkeys(run["subject"] for run in runs)),
         "seeds": sorted({run["seed"] for run in runs}), "runs": runs,
         **({"idle": list(companions.values())} if companions else {}),
+        **({"expect": described.expect} if described.expect else {}),
         "superseded": [run for run in superseded if run["id"] not in current]})
     _make_views(folder, [*runs, *companions.values()])
     return folder

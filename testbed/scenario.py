@@ -12,7 +12,7 @@ from typing import Any
 
 import topologies
 import traffic
-from testbed import PROJECT_DIR, axes, fields, probes, sections
+from testbed import PROJECT_DIR, axes, expectations, fields, probes, sections
 from testbed.errors import ScenarioError, UsageError
 from testbed.parameters import Parameters
 from testbed.sections import LONGEST_NAME, NAME_PATTERN, section
@@ -23,7 +23,7 @@ SCENARIO_DIR = PROJECT_DIR / "scenarios"
 #: options of choices may be numbers or combinations: 0.5, libra+bic
 OPTION_PATTERN = NAME_PATTERN + r"([.+][a-z0-9_-]+)*"
 _SETTABLE = {"name", "title", "source", "description", "topology", "traffic", "timing", "hosts", "kernel", "probes",
-             "defaults"}
+             "defaults", "expect"}
 #: short versions that a scenario may have: sections of fields and values
 VERSIONS = ("quick", "smoke")
 _SECTIONS = _SETTABLE | {"choices", "parameters", *VERSIONS, "sweep"}
@@ -78,6 +78,7 @@ class Scenario:
     file: YamlFile | None = dataclasses.field(default=None, repr=False, compare=False)
     #: {name of a congestion control that the traffic names: where in the file}
     cca_places: dict[str, str] = dataclasses.field(default_factory=dict)
+    expect: tuple[expectations.Expectation, ...] = ()       # of the results, not of a run
     kernel_options: tuple[str, ...] = ()    # what its kernel has to have; the kernel's key tells runs apart by them
 
     def resolved(self) -> Json:
@@ -336,7 +337,7 @@ def _overlap(one: str, other: str) -> bool:
 # -- sections -> Scenario -----------------------------------------------------------------------
 
 def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) -> Scenario:
-    tree = source.with_units(leave_out=("choices", "parameters", *VERSIONS, "sweep"))
+    tree = source.with_units(leave_out=("choices", "parameters", *VERSIONS, "sweep", "expect"))
     name = tree["name"]
     if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > LONGEST_NAME:
         raise source.error("name", f"at most {LONGEST_NAME} lower-case letters, digits, _ and - expected")
@@ -356,4 +357,5 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
         timing=timing, hosts=fields.encode(hosts), probes=sections.probes(source, tree.get("probes"), network),
         parameters=parameters, default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices,
         listed=isinstance(tree["traffic"], list), file=source, cca_places=sections.cca_places(source, components),
+        expect=section(source, "expect", lambda: expectations.decode(source.tree.get("expect"))),
         kernel_options=sections.kernel_options(source, tree.get("kernel"), network))

@@ -2,7 +2,8 @@
 """Metrics of one run.  Every file in this folder is found by listing it.
 
 A metric file has `compute(run) -> list[Metric]` and returns nothing for what
-the run did not record.  A file some of whose metrics are ratios, of which 2 is as
+the run did not record.  `UNITS = {name: unit}` names all that it may return: what
+scenarios can expect something of (testbed/metric_names.py).  A file some of whose metrics are ratios, of which 2 is as
 far from 1 as 0.5 is, names them in `RATIOS`: they are averaged and compared on the
 logarithmic scale.  Times until something that may not happen are named in
 `CENSORED`: a percentile of theirs (NAME_p50) that was not reached is infinite.
@@ -70,6 +71,12 @@ def _ratios_of(name: str) -> frozenset[str]:
     return frozenset(getattr(module(name), "RATIOS", ()))
 
 
+def _units_of(name: str) -> dict[str, str]:
+    """What a file says of its metrics, {} if nothing."""
+    units: dict[str, str] = getattr(module(name), "UNITS", {})
+    return units
+
+
 def _may_not_be_reached(file: str, metric: str) -> bool:
     name, _, percent = metric.rpartition("_p")
     return percent.isdigit() and name in getattr(module(file), "CENSORED", ())
@@ -86,6 +93,9 @@ def compute_metrics(run: Run) -> tuple[list[Metric], list[dict[str, str]]]:
                 if not math.isfinite(metric.value) and not (
                         metric.value == math.inf and _may_not_be_reached(name, metric.metric)):
                     raise AnalysisError(f"{metric.metric} of {metric.scope} is {metric.value}")
+                if _units_of(name).get(metric.metric, metric.unit) != metric.unit \
+                        or _units_of(name) and metric.metric not in _units_of(name):
+                    raise AnalysisError(f"{metric.metric} in {metric.unit} is not among the UNITS of its file")
                 if metric.value <= 0 and metric.metric in _ratios_of(name):
                     raise AnalysisError(f"{metric.metric} of {metric.scope} is a ratio and {metric.value:g}")
                 found.append(metric)

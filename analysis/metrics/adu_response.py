@@ -10,6 +10,9 @@ from analysis.metrics import Metric
 from analysis.runs import Run
 from analysis.sizes import Transfers
 
+UNITS = {
+    "adus_delivered": "1", "adu_response_time_mean": "ms", "adu_response_time_p25": "ms", "adu_response_time_p50":
+    "ms", "adu_response_time_p75": "ms", "adu_response_time_p95": "ms", "adu_response_time_p99": "ms"}
 CENSORED = {"adu_response_time"}
 
 

@@ -9,6 +9,8 @@ from analysis import series
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {"arrived_rate_l2": "Mbit/s"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Bytes of layer 2 that the last link carried in the measurement interval / its length, for each flow of a run

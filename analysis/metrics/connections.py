@@ -9,6 +9,10 @@ import pandas as pd
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {
+    "connections_started": "1", "connections_unfinished": "1", "unfinished_bytes": "MB", "unfinished_bytes_share":
+    "%", "connections_finished_share": "%", "connections_failed": "1"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Counts and shares of the connections scheduled within the measurement interval."""

@@ -9,6 +9,8 @@ from analysis import series
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {"drops": "packets", "drop_rate": "%", "drop_rate_sd": "%"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Drops / (sent + dropped + growth of the backlog); sd over bins of 1 s."""

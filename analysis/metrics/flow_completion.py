@@ -9,6 +9,10 @@ from analysis.metrics import Metric
 from analysis.runs import Run
 from analysis.survival import kaplan_meier
 
+UNITS = {
+    "flows_completed": "1", "flow_completion_time_mean": "s", "flow_completion_time_p25": "s",
+    "flow_completion_time_p50": "s", "flow_completion_time_p75": "s", "flow_completion_time_p95": "s",
+    "flow_completion_time_p99": "s", "connection_lifetime_p50": "s", "connection_lifetime_p95": "s"}
 CENSORED = {"flow_completion_time", "connection_lifetime"}
 
 

@@ -13,6 +13,16 @@ from analysis.flow_curves import Curves
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {
+    "cov_throughput_l4": "1", "mean_network_power_l4": "Mbit/s/s", "mean_utility_pf_l4": "1",
+    "mean_utility_mpdf_l4": "s/Mbit", "mean_utilization_bw_l4": "1", "mean_in_flight_l4": "segments",
+    "cov_in_flight_l4": "1", "mean_one_way_delay_l7": "ms", "mean_sending_rate_l7": "Mbit/s", "mean_throughput_l7":
+    "Mbit/s", "total_rtos_l4": "1", "mean_utilization_bdp_l4": "1", "mean_recovery_time_l4": "ms",
+    "mean_idt_ewma_l4": "ms", "flow_completion_time_l4": "s", "mean_agg_network_power_l4": "Mbit/s/s",
+    "mean_agg_utility_pf_l4": "1", "mean_agg_utility_mpdf_l4": "s/Mbit", "mean_agg_utilization_bw_l4": "1",
+    "mean_agg_in_flight_l4": "segments", "mean_agg_sending_rate_l7": "Mbit/s", "mean_agg_throughput_l7": "Mbit/s",
+    "mean_agg_utilization_bdp_l4": "1", "mean_jains_fairness_throughput_l4": "1",
+    "mean_entropy_fairness_throughput_l4": "bit", "mean_product_fairness_throughput_l4": "1"}
 #: a full packet of layer 3, in which a bandwidth-delay product is counted
 SEGMENT_BYTES = 1500
 

@@ -10,6 +10,7 @@ from analysis.metrics import Metric
 from analysis.metrics.udp import account
 from analysis.runs import Run, read_json
 
+UNITS = {"flow_loss": "%"}
 _LINK = shapes.Object({"sent_packets": shapes.COUNT, "dropped_packets": shapes.COUNT,
                        "wire_dropped_packets": shapes.COUNT, "wire_delivered_packets?": shapes.COUNT})
 _COUNTERS = shapes.Object({"drained": shapes.Values(_LINK)})

@@ -18,6 +18,10 @@ from analysis import tcp
 from analysis.metrics import Metric
 from analysis.runs import Array, Run
 
+UNITS = {
+    "mean_throughput_l4": "Mbit/s", "mean_delivery_rate_l4": "Mbit/s", "mean_sending_rate_l4": "Mbit/s",
+    "total_retransmissions_l4": "segments", "mean_cwnd_l4": "segments", "mean_srtt_l4": "ms", "mean_est_qdelay_l4":
+    "ms", "mean_agg_throughput_l4": "Mbit/s", "jains_index": "1", "entropy_of_shares": "bit"}
 SECOND_US = 1_000_000
 
 

@@ -10,6 +10,8 @@ from analysis import tcp
 from analysis.metrics import Metric
 from analysis.runs import Array, Run
 
+UNITS = {"goodput": "Mbit/s"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Bytes of ADUs, and what the receivers' TCP got in order of single flows.

@@ -14,6 +14,7 @@ from analysis.runs import Run, read_json
 from analysis.series import sojourn_samples
 from topologies.queues import FRAME_BYTES
 
+UNITS = {"delivery_ratio": "%", "drop_ratio": "%", "end_to_end_delay_mean": "ms"}
 _LINK = shapes.Object({"sent_packets": shapes.COUNT, "dropped_packets": shapes.COUNT,
                        "wire_delivered_packets?": shapes.COUNT})
 _COUNTERS = shapes.Object({"drained": shapes.Values(_LINK)})

@@ -9,6 +9,10 @@ from analysis import flow_curves, series
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {
+    "mean_qdisc_delay_l2": "ms", "mean_qdisc_length_l2": "packets", "mean_sending_rate_l1": "Mbit/s",
+    "total_qdisc_drops_l2": "packets", "utilisation_while_active": "%"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Of each bottleneck that the flows cross, over the measurement interval."""

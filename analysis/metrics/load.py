@@ -12,6 +12,10 @@ from analysis.metrics import Metric
 from analysis.runs import Array, Run
 from testbed import thirds as steadiness
 
+UNITS = {
+    "offered_load": "Mbit/s", "offered_load_share": "%", "carried_over_offered": "%",
+    "offered_load_thirds_difference": "%"}
+
 
 def compute(run: Run) -> list[Metric]:
     """From workload.json: offered_bps and, for the stationarity check, thirds_bps; sums over the components.

@@ -13,6 +13,7 @@ from analysis import tcp
 from analysis.metrics import Metric, flow_loss
 from analysis.runs import Run
 
+UNITS = {"throughput_over_mathis": "1", "throughput_over_pftk": "1"}
 RATIOS = {"throughput_over_mathis", "throughput_over_pftk"}
 
 

@@ -9,6 +9,10 @@ from analysis import loss_episodes, tcp
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {
+    "loss_episodes": "1/min", "drops_per_loss_episode": "packets", "loss_episodes_shared": "%",
+    "reductions_per_loss_episode": "1", "reductions": "1/min", "reduction_factor": "1", "window_at_reduction":
+    "segments", "window_growth": "segments/s"}
 RATIOS = ("reduction_factor",)
 MINUTE_US = 60_000_000
 

@@ -13,6 +13,8 @@ from analysis.metrics import Metric
 from analysis.runs import Array, Run
 from topologies import marking
 
+UNITS = {"ce_marked": "packets", "ce_mark_rate": "%"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Packets that leave a queue with CE, and their share; of a flow those that leave the last such queue on its way.

@@ -11,6 +11,8 @@ from analysis.metrics.goodput import bytes_inside
 from analysis.runs import Run
 from analysis.survival import kaplan_meier
 
+UNITS = {
+    "goodput": "Mbit/s", "flow_completion_time_mean": "s", "flow_completion_time_p50": "s", "flows_completed": "1"}
 CENSORED = {"flow_completion_time"}
 
 

@@ -9,6 +9,8 @@ from analysis import flow_means, quarters, tcp
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {"throughput_cov_250ms": "1", "drop_rate_max_250ms": "%"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Of runs with UDP traffic beside one TCP flow or two, of a minute at most."""

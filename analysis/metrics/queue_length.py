@@ -9,6 +9,8 @@ from analysis import series
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {"queue_length_mean": "packets", "queue_length_max": "packets", "queue_length_sd": "packets"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Mean and maximum over the samples; sd over the means of 1 s bins."""

@@ -10,6 +10,9 @@ from analysis import series
 from analysis.metrics import Metric
 from analysis.runs import AnalysisError, Run
 
+UNITS = {
+    "queueing_delay_mean": "ms", "queueing_delay_backlog_mean": "ms", "queueing_delay_sd": "ms",
+    "queueing_delay_p50": "ms", "queueing_delay_p95": "ms", "queueing_delay_p99": "ms"}
 PERCENTILES = (50, 95, 99)
 
 

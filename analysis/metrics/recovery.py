@@ -9,6 +9,10 @@ from analysis.recovery import RECOVERY, Flow, chosen_segments, first_to_lose
 from analysis.runs import Run
 from topologies import ip
 
+UNITS = {
+    "timeouts": "1", "segments_sent_again": "1", "segments_acknowledged": "1", "fast_recoveries": "1",
+    "ssthresh_lowest": "segments", "repair_time": "ms"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Of the flow that is first to send something again, where segments to lose were chosen and tcp_probe watched.

@@ -10,6 +10,10 @@ from analysis.metrics import Metric
 from analysis.runs import Run
 from analysis.sizes import Transfers
 
+UNITS = {
+    "requests_completed": "1", "request_completion_time_mean": "ms", "request_completion_time_p25": "ms",
+    "request_completion_time_p50": "ms", "request_completion_time_p75": "ms", "request_completion_time_p95": "ms",
+    "request_completion_time_p99": "ms"}
 CENSORED = {"request_completion_time"}
 
 

@@ -9,6 +9,7 @@ from analysis import tcp
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {"throughput_ratio_short_long": "1"}
 RATIOS = {"throughput_ratio_short_long"}
 
 

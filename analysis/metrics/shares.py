@@ -9,6 +9,8 @@ from analysis import tcp
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {"jains_index_whole": "1"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Of two listed flows or more (and of variants with two or more) that are there during the whole interval."""

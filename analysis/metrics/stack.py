@@ -7,6 +7,9 @@ from analysis.metrics import Metric
 from analysis.runs import Run, read_json
 from analysis.shapes import COUNT, TEXT, Each, Object, Values
 
+UNITS = {
+    "retransmission_rate": "%", "handshake_retransmissions": "1", "timeouts": "1", "spurious_timeouts": "1",
+    "fast_retransmissions": "1", "duplicates_reported": "1"}
 _SHAPE = Object({"readings": Each(TEXT), "nodes": Values(Values(Each(COUNT)))})
 # RetransSegs counts repeated SYNs and SYN-ACKs, OrigDataSent counts no handshake; both count FINs
 _SENT, _AGAIN, _HANDSHAKES = "TcpExtTCPOrigDataSent", "TcpRetransSegs", "TcpExtTCPSynRetrans"

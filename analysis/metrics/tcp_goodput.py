@@ -10,6 +10,8 @@ from analysis.metrics import Metric
 from analysis.metrics.goodput import bytes_inside
 from analysis.runs import Run
 
+UNITS = {"tcp_goodput": "Mbit/s"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Bytes that receivers read in the measurement interval / its length, per direction.

@@ -7,6 +7,10 @@ from analysis import tcp
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {
+    "retransmission_share": "%", "rwnd_limited_share": "%", "sndbuf_limited_share": "%", "cwnd_mean": "segments",
+    "srtt_mean": "ms"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Per direction, over the sockets on the sending side, in the measurement interval."""

@@ -10,6 +10,8 @@ from analysis.metrics import Metric
 from analysis.runs import Run
 from topologies import varying
 
+UNITS = {"throughput_mean": "Mbit/s", "utilisation": "%", "throughput_sd": "Mbit/s"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Bytes sent in the measurement interval / its length; sd over bins of 1 s."""

@@ -28,8 +28,8 @@ First steps:
   testbed verify results/access-link-load60-quick/runs/cubic-seed1
 
 Exit codes: 0 done, 1 other error, 2 wrong usage or scenario, 3 something is missing on this
-machine, 4 a run failed, 5 not reproducible, 70 a bug in the testbed, 129 the terminal went
-away, 130 interrupted (Ctrl-C), 143 ended by SIGTERM.
+machine, 4 a run failed, 5 not reproducible, 6 results are not what the scenario expects, 70 a bug
+in the testbed, 129 the terminal went away, 130 interrupted (Ctrl-C), 143 ended by SIGTERM.
 """
 _FOLDER = pathlib.Path(__file__).parent
 

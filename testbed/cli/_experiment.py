@@ -121,7 +121,8 @@ class Asked:
             hz=engine.options.get("hz"), kernel_key=engine.kernel_key(),
             kernel_options=_kernel_options(arguments, engine.options),
             command=command(arguments, engine.name, probes, [name for name in ("kernel", "hz", "kernel_options", "ns3")
-                                                             if name in engine.options]), axes=axes)
+                                                             if name in engine.options]), axes=axes,
+            expect=[one.record() for one in base.expect])
 
 
 def _kernel_options(arguments: argparse.Namespace, options: Collection[str]) -> list[str]:

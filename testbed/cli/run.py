@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 
 from testbed import engines
-from testbed.cli import _comparison, _precision, _runs, _shared
+from testbed.cli import _comparison, _expectations, _precision, _runs, _shared
 from testbed.cli._experiment import Asked, Done
 from testbed.engines.base import EngineBase
 from testbed.errors import RunFailed, TestbedError, UsageError
@@ -41,22 +41,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="also replay the connections of each seed alone on the idle network: completion times are "
                         "compared with those there")
     parser.add_argument("--keep-work", action="store_true", help="keep each run's intermediate files")
+    _expectations.add_arguments(parser)
     parser.add_argument("--no-report", action="store_true", help="leave the report for later")
 
 
 def main(arguments: argparse.Namespace) -> int:
+    _expectations.check(arguments)
     asked = Asked(arguments)
     several = engines.load_several(arguments.engine, _shared.engine_options(arguments))
     if len(several) > 1:
         return _in_several(asked, several)
     done = asked.carry_out(several[0], among_others=False)
     damaged = _report(arguments, done)
+    unexpected = _expectations.judge(arguments, [done.folder])
     if done.failures or damaged:
         not_run = f"; not run at all: {', '.join(done.not_run)}" if done.not_run else ""
         raise RunFailed(f"{len(done.failures) + len(damaged)} of {done.runs} runs failed; their logs are in "
                         f"{done.folder}/runs{not_run}")
     if done.not_run:
         raise RunFailed(f"not run: {', '.join(done.not_run)}; the others are in {done.folder}")
+    _expectations.fail(unexpected)
     return 0
 
 
@@ -86,8 +90,10 @@ def _in_several(asked: Asked, several: list[EngineBase]) -> int:
         except TestbedError as problem:
             print_error(f"no comparison: {problem}")
             wrong.append("the comparison")
+    unexpected = _expectations.judge(asked.arguments, [done.folder for done in there.values()])
     if wrong:
         raise RunFailed(f"{'; '.join(wrong)}" + ("; the others are kept" if there else ""))
+    _expectations.fail(unexpected)
     return 0
 
 

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What metrics are called and in which unit they are, without computing or importing any.
+
+Each file that computes metrics says so itself: `UNITS = {"throughput_mean": "Mbit/s", ...}`, a literal.
+"""
+from __future__ import annotations
+
+import ast
+import functools
+import pathlib
+
+from testbed import PROJECT_DIR
+
+_ANALYSIS = PROJECT_DIR / "analysis"
+
+
+@functools.cache
+def units() -> dict[str, str]:
+    """{metric: unit} of all files that compute metrics; those of two runs (slowdown), too."""
+    found: dict[str, str] = {}
+    for path in (*sorted((_ANALYSIS / "metrics").glob("[a-z]*.py")), _ANALYSIS / "slowdown.py"):
+        found.update(_literal(path))
+    return found
+
+
+def _literal(path: pathlib.Path) -> dict[str, str]:
+    """UNITS of a file; {} of one that has none, or that is no Python: that is told where its metrics are missed."""
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    for node in body:
+        if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == ["UNITS"]:
+            try:
+                units: dict[str, str] = ast.literal_eval(node.value)
+            except ValueError:
+                return {}
+            return units
+    return {}

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Expectations are judged on means of usable runs; JUnit XML has all of them, and the runs."""
+import argparse
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+import fixture
+from analysis import expectations, metrics
+from analysis.experiment import Experiment
+from analysis.report import build_report
+from analysis.runs import AnalysisError
+from analysis.tables import Results
+from testbed.cli import _expectations
+from testbed.errors import ExpectationFailed, UsageError
+from testbed.expectations import parse
+
+#: of fixture.Shape, whose links carry 60 and 12 Mbit/s
+EXPECTED = ["throughput_mean:right_to_left == 60", "throughput_mean > 61", "utilisation:nowhere > 0.5",
+            "udp_loss < 1 %", "throughput_mean:left_to_right > 10"]
+
+
+def expecting(path, *texts, ccas=()):
+    """Put expectations into an experiment; the last one is of some subjects only."""
+    description = json.loads((path / "experiment.json").read_text())
+    records = [parse(text).record() for text in texts]
+    records[-1]["ccas"] = list(ccas)
+    (path / "experiment.json").write_text(json.dumps({**description, "expect": records}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """reno: two runs, one of them invalid; of cubic both failed."""
+    path = fixture.write_experiment(tmp_path_factory.mktemp("expected") / "demo", seeds=[1, 2], verdicts={
+        "reno-seed2": "invalid"}, failed={"cubic-seed1": "crash \x00 <x>", "cubic-seed2": "crash"})
+    return expecting(path, *EXPECTED, ccas=["reno", "vegas"])
+
+
+def test_each_is_judged_for_each_row(path):
+    found = [(one.row.label, one.result, one.found) for one in expectations.judge(Results(Experiment(path)))]
+    assert [one for one in found if one[0] == "reno"] == [
+        ("reno", "met", "60 Mbit/s (n = 1)"), ("reno", "not met", "60 Mbit/s (right_to_left, n = 1)"),
+        ("reno", "cannot be judged", "utilisation has no scope nowhere; there are: right_to_left, left_to_right"),
+        ("reno", "cannot be judged", "no run has udp_loss"), ("reno", "met", "12 Mbit/s (n = 1)")]
+    assert [one for one in found if one[0] == "cubic"] == [("cubic", "cannot be judged", "no usable run")] * 4
+    assert found[-1] == ("vegas", "does not apply", "no run has vegas")
+
+
+def test_a_percentile_that_was_not_reached_is_long(path):
+    assert not parse("flow_completion_time_p99 < 10").met_by(float("inf"))
+    one = expectations.Outcome(parse("flow_completion_time_p99 < 10"), None, "not met", "all", 1, 2, float("inf"), "")
+    assert one.found == "not reached (n = 1 of 2 usable runs)"
+
+
+def test_the_command_tells_and_fails(path, tmp_path, capsys):
+    junit = tmp_path / "cases.xml"
+    wrong = _expectations.judge(argparse.Namespace(junit=junit), [path])
+    assert wrong == "of 10 expectations, 1 not met, 6 cannot be judged"
+    assert "expected of reno: throughput_mean > 61 Mbit/s: not met: 60 Mbit/s" in capsys.readouterr().out
+    with pytest.raises(ExpectationFailed) as caught:
+        _expectations.fail(wrong)
+    assert caught.value.exit_code == 6
+    suite, = ElementTree.parse(junit).getroot()
+    assert {key: suite.get(key) for key in ("name", "tests", "failures", "errors", "skipped")} == {
+        "name": "demo", "tests": "14", "failures": "2", "errors": "8", "skipped": "1"}
+    kinds = {case.get("name"): [child.tag for child in case] for case in suite}
+    assert kinds["reno-seed1"] == [] and kinds["reno-seed2"] == ["failure"] and kinds["cubic-seed1"] == ["error"]
+    assert kinds["reno: throughput_mean > 61 Mbit/s"] == ["failure"]
+    assert kinds["reno: throughput_mean:right_to_left == 60 Mbit/s"] == ["system-out"]
+
+
+def test_without_expectations_nothing_is_wrong(tmp_path, capsys):
+    path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])
+    assert _expectations.judge(argparse.Namespace(junit=None), [path]) == "" and capsys.readouterr().out == ""
+    _expectations.fail("")
+    path = expecting(path, "throughput_mean > 50 Mbit/s")
+    assert _expectations.judge(argparse.Namespace(junit=None), [path]) == ""
+
+
+def test_files_that_cannot_be_written_are_told_before_anything_runs(tmp_path):
+    _expectations.check(argparse.Namespace(junit=tmp_path / "new.xml"))
+    for junit, said in ((tmp_path, "a file expected"), (tmp_path / "none/x.xml", "no such folder")):
+        with pytest.raises(UsageError, match=said):
+            _expectations.check(argparse.Namespace(junit=junit))
+
+
+def test_the_report_has_a_table(path):
+    html = build_report(path).path.read_text()
+    assert '<section id="expectations">' in html and "throughput_mean:right_to_left == 60 Mbit/s" in html
+    assert '<td class="verdict invalid">not met</td>' in html
+
+
+@pytest.mark.parametrize("field, value", [("comparison", "~"), ("limit", "much"), ("ccas", None)])
+def test_records_that_were_edited(tmp_path, field, value):
+    path = expecting(fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1]), "drops < 1")
+    description = json.loads((path / "experiment.json").read_text())
+    description["expect"][0][field] = value
+    (path / "experiment.json").write_text(json.dumps(description))
+    with pytest.raises(AnalysisError, match="experiment.json: expect"):
+        expectations.judge(Results(Experiment(path)))
+
+
+def test_a_metric_that_its_file_does_not_name_is_an_error(run_dir, monkeypatch, errors):
+    monkeypatch.setattr(metrics.module("drops"), "UNITS", {"drops": "packets", "drop_rate": "1"})
+    assert errors(run_dir)["drops"] == "drop_rate in % is not among the UNITS of its file"

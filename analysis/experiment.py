@@ -142,6 +142,14 @@ class Experiment:
         point = self._point(run)
         return Row(run.subject, point, self._label(run.subject, point))
 
+    @cached_property
+    def names(self) -> dict[Row, dict[int, str]]:
+        """{row: {seed: name of its run}}"""
+        found: dict[Row, dict[int, str]] = {}
+        for run in self.runs:
+            found.setdefault(self.row_of(run), {})[run.seed] = run.name
+        return found
+
     def reference(self, row: Row) -> Row:
         """What a row is compared with: the first subject at the same point."""
         return next(other for other in self.rows if other.point == row.point)

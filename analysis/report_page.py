@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from typing import Any
 
-from analysis import expectations, report_controls, report_flow_table, report_tables, stats
+from analysis import expectations, report_controls, report_flow_table, report_tables, run_files, stats
 from analysis.columns import Tables
 from analysis.comparisons import Comparisons
 from analysis.experiment import Experiment
@@ -37,6 +37,8 @@ def context(results: Results, comparisons: Comparisons, tables: Tables, margin: 
         "controls": report_controls.controls(experiment),
         "workload": _workload(run),
         "runs": [_run_row(one, experiment) for one in experiment.runs],
+        "drawn_runs": [(row.label, report_tables.run_links(experiment, row, list(experiment.names[row])))
+                       for row in experiment.drawn],
         "labels": _labels(run),
         # the network has tables of its own
         "scenario": flatten({key: value for key, value in run.scenario.items() if key != "network"}) if run else {},
@@ -94,7 +96,8 @@ def _run_row(run: Run, experiment: Experiment) -> dict[str, Any]:
     verdict = experiment.verdicts.get(run.name, {})
     return {"run": run, "verdict": experiment.verdict(run), "problem": "" if verdict else run.state.message,
             "reasons": verdict.get("reasons") or [], "checks": verdict.get("checks") or [],
-            "errors": verdict.get("errors") or [], "used": run in experiment.usable_runs}
+            "errors": verdict.get("errors") or [], "used": run in experiment.usable_runs,
+            "files": run_files.records(run, experiment), "raw": run_files.raw(run, experiment)}
 
 
 def _workload(run: Run | None) -> list[tuple[str, dict[str, str]]]:

@@ -10,15 +10,20 @@ from typing import NamedTuple
 from analysis import slowdown, stats, style
 from analysis.columns import Column, Columns
 from analysis.comparisons import Compared, Comparisons
-from analysis.experiment import Row
+from analysis.experiment import Experiment, Row
 from analysis.tables import Results
 
 #: how many there are in a size class
 COUNTS = {"flow_completion_time": "flows_completed", "adu_response_time": "adus_delivered",
           slowdown.NAME: slowdown.COUNT}
 ROWS_PER_TABLE = 6  # subjects (and points) side by side that fit the page
+MOST_LINKED = 10    # seeds of a row that have a link each
 SUBJECT = "congestion control"
 _MARKS = {(True, False): "different", (True, True): "slightly", (False, True): "equal", (False, False): "unknown"}
+
+
+#: (text, name of the run that it leads to)
+Links = list[tuple[str, str]]
 
 
 class Cell(NamedTuple):
@@ -35,7 +40,10 @@ class Cell(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """A row of a table; `point` holds (value, rows that it spans, or 0) for each axis of a sweep."""
+    """A row of a table; `point` holds (value, rows that it spans, or 0) for each axis of a sweep.
+
+    runs: see run_links.
+    """
 
     point: list[tuple[str, int]]
     name: str
@@ -43,6 +51,7 @@ class TableRow(NamedTuple):
     seeds: str
     cells: list[Cell | None]
     is_reference: bool
+    runs: Links = []
 
 
 class Difference(NamedTuple):
@@ -62,6 +71,7 @@ class Difference(NamedTuple):
     p: str
     mark: str
     words: str
+    runs: Links = []
 
 
 class Table(NamedTuple):
@@ -94,11 +104,18 @@ def _table(results: Results, comparisons: Comparisons, columns: Columns) -> Tabl
     several = len(experiment.subjects) > 1
     rows = [TableRow(point, row.subject, str(len(seeds)), seed_list(seeds),
                      [_cell(results, comparisons, row, column) for column in columns.columns],
-                     several and row == experiment.reference(row))
+                     several and row == experiment.reference(row), run_links(experiment, row, seeds))
             for point, (row, seeds) in zip(spans([row.point for row, _ in counted]), counted)]
     heads = [(_head(results, column), _unit(results, column)) for column in columns.columns]
     return Table(columns.title, SUBJECT, heads, rows, [axis.short for axis in experiment.axes],
-                 differences(results, comparisons, columns))
+                 differences(results, comparisons, columns, linked=True))
+
+
+def run_links(experiment: Experiment, row: Row, seeds: Sequence[int]) -> Links:
+    """The seeds of a row, each with the run that it leads to; of more than MOST_LINKED the first and the last."""
+    names = experiment.names.get(row, {})
+    found = [(str(seed), names[seed]) for seed in sorted(seeds) if seed in names]
+    return found if len(found) <= MOST_LINKED else [found[0], (f"\u2026 {found[-1][0]}", found[-1][1])]
 
 
 def by_size(results: Results, comparisons: Comparisons, tables: Sequence[Columns]) -> list[tuple[str, list[Table]]]:
@@ -172,23 +189,25 @@ def _interval(found: stats.Summary) -> tuple[str, str]:
     return mean, f"\u00b1 {half}"
 
 
-def differences(results: Results, comparisons: Comparisons, columns: Columns) -> list[Difference]:
-    """The comparisons of a table one by one, subject by subject."""
+def differences(results: Results, comparisons: Comparisons, columns: Columns,
+                linked: bool = False) -> list[Difference]:
+    """The comparisons of a table one by one, subject by subject; linked: with links to their runs."""
     labels = {(column.metric, column.scope): column for column in columns.columns}
     order = {row: place for place, row in enumerate(results.experiment.rows)}
     found = sorted(comparisons.family(columns.title), key=lambda one: order[one.row])
-    return [_difference(one, _head(results, (column := labels[one.metric, one.scope])), _unit(results, column), point)
+    return [_difference(one, _head(results, (column := labels[one.metric, one.scope])), _unit(results, column), point,
+                        run_links(results.experiment, one.row, one.seeds) if linked else [])
             for point, one in zip(spans([one.row.point for one in found]), found)]
 
 
-def _difference(one: Compared, what: str, unit: str, point: list[tuple[str, int]]) -> Difference:
+def _difference(one: Compared, what: str, unit: str, point: list[tuple[str, int]], runs: Links) -> Difference:
     """A comparison in words."""
     found, decision = one.comparison, one.decision
     value, interval = with_interval(found)
     n = str(found.n) if found.n == found.n_reference else f"{found.n_reference}, {found.n}"
     return Difference(point, one.row.subject, what, unit, n, seed_list(one.seeds), style.number(found.reference),
                       style.number(found.mean), value, interval, found.method, p_value(decision.p),
-                      mark(decision), decision.words)
+                      mark(decision), decision.words, runs)
 
 
 def with_interval(found: stats.Comparison) -> tuple[str, str]:

@@ -3,12 +3,15 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 import fixture
+from analysis.experiment import Row
 from analysis.report import build_report
+from analysis.report_tables import run_links
 from analysis.runs import AnalysisError
 
 NOISY = fixture.Shape(noise=0.2)
@@ -51,16 +54,41 @@ def test_reproduction_commands(report):
 
 def test_tables_and_figures_are_linked_and_exist(report):
     html, folder = report
-    links = [link for link in re.findall(r'href="([^"#]+)"', html)]
+    links = [link for link in re.findall(r'href="([^"#]+)"', html) if link != "data:,"]
     assert {"tables/summary.csv", "tables/runs.csv", "tables/comparison.csv"} <= set(links)
     for link in links:
         assert (folder / link).stat().st_size, link
 
 
+def test_rows_lead_to_runs_and_runs_to_their_files(report):
+    html, folder = report
+    names = set(re.findall(r' id="([^"]+)"', html))
+    assert {"reno-seed1", "reno-seed2", "cubic-seed1", "cubic-seed2"} <= names
+    for target in re.findall(r'href="#([^"]+)"', html):
+        assert target in names, target
+    row = re.search(r'<th class="name">reno <span.*?</tr>', html, re.DOTALL)[0]
+    assert 'href="#reno-seed1"' in row and 'href="#reno-seed2"' in row
+    files = {(folder / link).resolve() for link in re.findall(r'href="(\.\./[^"]+)"', html)}
+    for name in ("reno-seed1", "cubic-seed1"):
+        run = (folder.parent / "runs" / name).resolve()
+        assert {run / file for file in ("plan.json", "run.json", "verdict.json", "raw", "raw/queue.csv.gz")} <= files
+    # the run that failed left no more
+    run = (folder.parent / "runs" / "cubic-seed2").resolve()
+    assert {file for file in files if file.is_relative_to(run)} == {run / "plan.json", run / "run.json"}
+
+
+def test_of_many_seeds_the_ends_are_linked():
+    row = Row("reno", (), "reno")
+    experiment = SimpleNamespace(names={row: {seed: f"reno-seed{seed}" for seed in range(1, 31)}})
+    assert run_links(experiment, row, [3, 1, 2]) == [(str(seed), f"reno-seed{seed}") for seed in (1, 2, 3)]
+    assert run_links(experiment, row, range(1, 31)) == [("1", "reno-seed1"), ("… 30", "reno-seed30")]
+    assert run_links(experiment, Row("cubic", (), "cubic"), [1]) == []
+
+
 def test_page_needs_nothing_from_outside(report):
     html, _ = report
     assert not re.search(r'(?:src|href)="(?:https?:)?//', html)
-    assert "<style>" in html and "<script" not in html
+    assert "<style>" in html and not re.search(r"<(?:script|link|iframe)[^>]*(?:src|href)=\"(?!data:)", html)
 
 
 def test_rebuilding_replaces_the_report(tmp_path):

@@ -27,6 +27,8 @@ from testbed.errors import TestbedError
 MOST_DRAWN = 8  # rows of a sweep in a figure that shows single rows
 #: what numbers without a unit count: the limits of queues that count packets, the choice of scenarios with Tmix
 _COUNTED = {".queue.limit": "packets", ".load": "%"}
+#: as testbed/experiment.py calls it
+KERNEL_AXIS = "kernel"
 _ID = re.compile(r"[0-9a-f]{8,64}")
 
 
@@ -100,7 +102,18 @@ class Experiment:
         order = [key for key in declared if key in keys] + [key for key in keys if key not in declared]
         short = _short(order)
         return [_axis(key, short[key], list(dict.fromkeys([
-            *declared.get(key, []), *(run.point[key] for run in self.runs if key in run.point)]))) for key in order]
+            *declared.get(key, []), *(run.point[key] for run in self.runs if key in run.point)])),
+            names=key == KERNEL_AXIS and self._has_kernels) for key in order]
+
+    @property
+    def _has_kernels(self) -> bool:
+        return bool(self.description.get("kernels"))
+
+    @cached_property
+    def kernel_place(self) -> int | None:
+        """Which of the axes are its kernels; None where runs have one kernel, or none."""
+        return next((place for place, axis in enumerate(self.axes) if axis.key == KERNEL_AXIS),
+                    None) if self._has_kernels else None
 
     @cached_property
     def subjects(self) -> list[str]:
@@ -313,8 +326,13 @@ def _short(keys: list[str]) -> dict[str, str]:
     return found
 
 
-def _axis(key: str, short: str, values: list[str]) -> Axis:
-    """Quantities become numbers in the unit of the first value, so that '10 Mbit/s' stands at 10."""
+def _axis(key: str, short: str, values: list[str], names: bool = False) -> Axis:
+    """Quantities become numbers in the unit of the first value, so that '10 Mbit/s' stands at 10.
+
+    names: values are no numbers, whatever they look like (6.9 is before 6.12).
+    """
+    if names:
+        return Axis(key, short, values, None, "")
     found = [_number(value) for value in values]
     kinds = {kind for _, kind in found}
     if not values or len(kinds) > 1 or None in kinds:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis import columns, figures, report_network, report_page, stats
+from analysis import columns, figures, kernels, report_network, report_page, stats
 from analysis.comparisons import Comparisons
 from analysis.experiment import Experiment
 from analysis.pages import inline, put_in_place, scratch, templates
@@ -18,14 +18,17 @@ TABLES = {
     "summary": "mean and 95 % interval of every metric per congestion control, with n and seeds",
     "runs": "one row per run",
     "comparison": "every congestion control against the first, metric by metric: difference, interval, p, result",
+    "kernels": "each kernel against each earlier one: runs that are the same to the byte, comparisons that differ",
+    "kernels_comparison": "the same, metric by metric: difference, interval, p, result",
 }
 
 
 class Report(NamedTuple):
-    """Where the page is, and {name of a run: what is wrong with its files}."""
+    """Where the page is, {name of a run: what is wrong with its files}, and what there is to say of kernels."""
 
     path: Path
     problems: dict[str, str]
+    kernels: list[str]
 
 
 def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom: Span | None = None) -> Report:
@@ -51,22 +54,25 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom:
     with scratch(target) as building:
         tables = columns.tables(results)
         comparisons = Comparisons(results, tables.all(), margin)
-        written = _write_tables(results, comparisons, building / "tables")
+        pairs = kernels.pairs(results, tables.all(), margin)
+        written = _write_tables(results, comparisons, pairs, building / "tables")
         drawn, errors = figures.draw_all(experiment, building / "figures")
-        page = report_page.context(results, comparisons, tables, margin)
+        page = {**report_page.context(results, comparisons, tables, margin), **kernels.context(results, pairs)}
         html = _render(experiment, page, drawn, errors, building, written)
         (building / "index.html").write_text(html, encoding="utf-8", errors="replace")
         put_in_place(building, target)
     return Report(target / "index.html", {run.name: run.state.message for run in experiment.runs
-                                          if run.state.kind == "damaged"})
+                                          if run.state.kind == "damaged"}, list(kernels.lines(pairs)))
 
 
-def _write_tables(results: Results, comparisons: Comparisons, folder: Path) -> list[str]:
-    """Write summary.csv, runs.csv and (two subjects or more) comparison.csv; returns their names."""
+def _write_tables(results: Results, comparisons: Comparisons, pairs: list[kernels.Pair], folder: Path) -> list[str]:
+    """Write summary.csv, runs.csv and (two subjects or more) comparison.csv, those of kernels; returns their names."""
     folder.mkdir(parents=True, exist_ok=True)
     found = {"summary": results.summary(), "runs": results.runs()}
     if len(results.experiment.subjects) > 1:
         found["comparison"] = comparisons.frame()
+    if pairs:
+        found |= kernels.frames(pairs)
     for name, table in found.items():
         table.to_csv(folder / f"{name}.csv", index=False, float_format="%.10g")
     return list(found)

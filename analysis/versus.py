@@ -82,7 +82,7 @@ class Versus:
     def facts(self) -> list[Fact]:
         """In what the runs differ that belong together: by what is the same in all runs, then by plans."""
         values: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-        for first, second in self._runs():
+        for first, second in self.runs():
             mine, theirs = _facts(first), _facts(second)
             for key in [*mine, *(key for key in theirs if key not in mine)]:
                 both = mine.get(key, _ABSENT), theirs.get(key, _ABSENT)
@@ -94,7 +94,7 @@ class Versus:
         return [Fact(kind, name, *map(_shown, both)) for (kind, name), both
                 in sorted(values.items(), key=lambda item: order.index(item[0][0]))]
 
-    def _runs(self) -> Iterator[tuple[Run, Run]]:
+    def runs(self) -> Iterator[tuple[Run, Run]]:
         """Runs of the same row and seed; where no seed is common, the first of both."""
         for row, first_row in self.pairs.items():
             first, second = ({run.seed: run for run in usable} for usable in (

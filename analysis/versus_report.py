@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from analysis import per_connection, report_tables, stats, versus_figures, windows
+from analysis import per_connection, report_tables, stats, unchanged, versus_figures, windows
 from analysis.columns import Columns
 from analysis.figures import Figure
 from analysis.pages import inline, put_in_place, scratch, templates
@@ -172,7 +172,17 @@ def sentence(versus: Versus) -> str:
                                         "Run two seeds or more."}
     how = said.get(frozenset(methods), "The column \u2018test\u2019 says which runs could be compared one by one.")
     return (f"{count} congestion control{'s' * (count != 1)}{' and points' * bool(versus.other.axes)} "
-            f"of {versus.other.path.name}, each against the same in {versus.reference.path.name}. {how}")
+            f"of {versus.other.path.name}, each against the same in {versus.reference.path.name}. {how}{_same(versus)}")
+
+
+def _same(versus: Versus) -> str:
+    """What is said of runs that left the same raw data; '' if there are none."""
+    same, count = unchanged.count((mine, theirs) for mine, theirs in versus.runs() if mine.seed == theirs.seed)
+    if not same:
+        return ""
+    if same == count:
+        return f" All raw data are the same to the byte: {unchanged.WORDS}."
+    return f" The raw data of {same} of {count} pairs of runs are the same to the byte."
 
 
 def lines(group: Group, found: Findings) -> Iterator[str]:

@@ -24,6 +24,9 @@ from testbed.plan import Plan, digest
 from testbed.store import RUNS, results_dir
 
 SCHEMA = 2
+#: the axis of experiments with several kernels: what a kernel is called, for each run
+KERNEL_AXIS = "kernel"
+_LONGEST_KERNELS = 60
 _PATH_WORD = re.compile(r"[^A-Za-z0-9.+-]+")
 
 Json = dict[str, Any]
@@ -37,11 +40,12 @@ class Description:
     engine: str
     kernel_spec: str | None         # as given to --kernel
     hz: int | None                  # as given to --hz
-    kernel_key: str
+    kernel_key: str                 # of several, one after the other
     command: list[str]
     axes: dict[str, list[str]]
     kernel_options: list[str] = dataclasses.field(default_factory=list)     # as given to --kernel-option
     expect: list[Json] = dataclasses.field(default_factory=list)            # records of testbed/expectations.py
+    kernels: list[str] = dataclasses.field(default_factory=list)            # of KERNEL_AXIS, where there are several
 
     @property
     def folder_name(self) -> str:
@@ -54,11 +58,16 @@ class Description:
                 parts.append("set" + digest(value)[:8])
             else:
                 parts.append(f"{key}{value}")
-        if self.axes:
-            parts.append("sweep-" + "-".join(short_axes(self.axes).values()))
+        swept = [short for key, short in short_axes(self.axes).items()
+                 if not self.kernels or key != KERNEL_AXIS]
+        if swept:
+            parts.append("sweep-" + "-".join(swept))
         if self.engine != engines.DEFAULT:
             parts.append(self.engine)
-        if self.kernel_spec:
+        if self.kernels:
+            kernels = "-".join(self.kernels)
+            parts.append("kernels" + (kernels if len(kernels) <= _LONGEST_KERNELS else digest(kernels)[:8]))
+        elif self.kernel_spec:
             parts.append("kernel" + pathlib.Path(self.kernel_spec).name)
         if self.hz:
             parts.append(f"hz{self.hz}")
@@ -123,7 +132,9 @@ def add(results: pathlib.Path, described: Description, plans: list[Plan], idle: 
     write_json(folder / "experiment.json", {
         "schema": SCHEMA, "key": key, "name": folder.name, "scenario": described.labels["name"],
         **{name: described.labels[name] for name in ("title", "source", "description", "parameters")},
-        "engine": described.engine, "kernel_spec": described.kernel_spec, "command": described.command, "axes": axes,
+        "engine": described.engine, "kernel_spec": described.kernel_spec,
+        **({"kernels": described.kernels} if described.kernels else {}),
+        "command": described.command, "axes": axes,
         "subjects": list(dict.fromkeys(run["subject"] for run in runs)),
         "seeds": sorted({run["seed"] for run in runs}), "runs": runs,
         **({"idle": list(companions.values())} if companions else {}),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One experiment in one engine: what `testbed run` does for each engine that is asked for."""
+"""One experiment in one engine, with one kernel or several: what `testbed run` does for each engine."""
 from __future__ import annotations
 
 import argparse
@@ -7,10 +7,11 @@ import dataclasses
 import pathlib
 import shlex
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from testbed import campaign, ccas, engines, executors, experiment, idle, scenario
 from testbed.cli import _precision, _runs, _shared
+from testbed.cli._kernels import Level
 from testbed.engines.base import EngineBase
 from testbed.errors import RunFailed, UsageError
 from testbed.plan import Plan
@@ -49,17 +50,53 @@ class Asked:
             -> tuple[str, dict[str, str | None], bool, list[str], list[str]]:
         return self.arguments.scenario, self._choices, self.arguments.quick, self.arguments.settings, probes
 
-    def carry_out(self, engine: EngineBase, among_others: bool) -> Done:
-        """All runs of an engine, and what is beyond them: --slowdown, --precision.
+    def carry_out(self, levels: Sequence[Level], among_others: bool) -> Done:
+        """All runs of an engine, with its kernel or with several, and what is beyond them: --slowdown, --precision.
 
         among_others: other engines carry out the same. Then what this one does not have (a congestion control, a
         probe, an option) is told and left out.
         """
-        arguments, report = self.arguments, _shared.reporter()
-        probes, points = arguments.probe, self.points
+        arguments = self.arguments
+        probes, points = self._probed(levels[0].engine, among_others)
+        parts, not_run = self._parts(levels, points, among_others)
+        store = Store(results_dir())
+        store.create()
+        described = self._described(levels, probes, [point for part in parts for point in part.points])
+        plans, companions = _of_all(parts, self.seeds)
+        folder = experiment.add(store.results, described, plans, companions)
+        names = list(dict.fromkeys(subject.name for part in parts for subject in part.subjects))
+        print(f"{self.first.title}: {', '.join(names)}; "
+              + (f"{sum(len(part.points) for part in parts)} points, " if described.axes else "")
+              + (f"engine {levels[0].engine.name}, " if among_others else "")
+              + f"{len(self.seeds)} seed{'s'[:len(self.seeds) > 1]}, {self.first.timing.duration_us / 1e6:.0f} s of "
+              f"{levels[0].engine.capabilities.clock} time each -> {folder}", file=sys.stderr)
+        executors_of = [self.executor(part.level.engine, store, arguments.jobs) for part in parts]
+
+        def run(seeds: list[int]) -> dict[str, str]:
+            failures: dict[str, str] = {}
+            for part, executor in zip(parts, executors_of):
+                failures |= campaign.carry_out([*part.plans(seeds), *part.companions(seeds)], executor, store,
+                                               arguments.again, arguments.keep_work)
+            return failures
+        failures = run(self.seeds)
+        if arguments.precision is not None and not failures:
+            def more(added: list[int]) -> dict[str, str]:
+                new, more_idle = _of_all(parts, added)
+                experiment.add(store.results, described, new, more_idle)
+                plans.extend(new)
+                return run(added)
+            failures = _precision.refine(folder, arguments, plans, more)
+        _runs.note_experiment(store, folder)
+        _runs.tell(failures)
+        return Done(folder, names, failures, not_run, len(plans))
+
+    def _probed(self, engine: EngineBase, among_others: bool) \
+            -> tuple[list[str], list[tuple[campaign.Point, scenario.Scenario]]]:
+        """The probes of --probe that an engine has, and the points with them."""
+        probes, points = self.arguments.probe, self.points
         if among_others and engine.capabilities.probes is not None:
-            probes = [name for name in arguments.probe if name in engine.capabilities.probes]
-            for name in arguments.probe:
+            probes = [name for name in self.arguments.probe if name in engine.capabilities.probes]
+            for name in self.arguments.probe:
                 if name not in probes:
                     print(f"engine {engine.name} has no probe {name}", file=sys.stderr)
             points = self._expand(probes)
@@ -67,62 +104,91 @@ class Asked:
         for name in campaign.lacking_probes(points, engine):
             print(f"engine {engine.name} has no probe {name}, which the scenario asks for: its runs are without",
                   file=sys.stderr)
-        ready = _runs.prepare(engine, self.subjects, [one for _, one in points], among_others)
-        alone = [(point, idle.scenario_of(loaded)) for point, loaded in points] if arguments.slowdown else []
-        plans, refused = campaign.possible(
-            campaign.make_plans(points, ready.subjects, self.seeds, engine, report), points, engine)
-        for name, reason in refused.items():
-            print_error(f"{name}: {reason}")
-        not_run = {**ready.broken, **refused}
-        if not plans:
-            raise (RunFailed if ready.broken else UsageError)(f"not run: {', '.join(not_run)}")
-        subjects = [subject for subject in ready.subjects if subject.name not in refused]
+        return probes, points
 
-        def idle_plans(seeds: list[int]) -> list[Plan]:
-            """Companion runs, under the first subject."""
-            return campaign.make_plans(alone, subjects[:1], seeds, engine, report) if alone else []
-        companions = idle_plans(self.seeds)
-        store = Store(results_dir())
-        store.create()
-        described = self._described(engine, probes, points)
-        folder = experiment.add(store.results, described, plans, companions)
-        names = [subject.name for subject in subjects]
-        print(f"{self.first.title}: {', '.join(names)}; " + (f"{len(points)} points, " if described.axes else "")
-              + (f"engine {engine.name}, " if among_others else "")
-              + f"{len(self.seeds)} seed{'s'[:len(self.seeds) > 1]}, {self.first.timing.duration_us / 1e6:.0f} s of "
-              f"{engine.capabilities.clock} time each -> {folder}", file=sys.stderr)
-        executor = self.executor(engine, store, arguments.jobs)
+    def _parts(self, levels: Sequence[Level], points: Sequence[tuple[campaign.Point, scenario.Scenario]],
+               among_others: bool) -> tuple[list[_Part], dict[str, str]]:
+        """What can be run with each kernel, and {subject: why} of what cannot. RunFailed or UsageError if nothing
+        can: a kernel that cannot be had is an error of its own, before anything runs."""
+        parts: list[_Part] = []
+        not_run: dict[str, str] = {}
+        kinds: list[type[RunFailed] | type[UsageError]] = []
+        for level in levels:
+            try:
+                part = _Part(self, level, points, lenient=among_others or bool(level.kernel))
+            except RunFailed as problem:            # none of the congestion controls is one of this kernel
+                if len(levels) == 1:
+                    raise
+                print_error(f"kernel {level.kernel}: {problem}")
+                not_run |= {level.said(subject.name): str(problem) for subject in self.subjects}
+                continue
+            not_run |= {level.said(name): reason for name, reason in part.not_run.items()}
+            if part.subjects:
+                parts.append(part)
+            kinds.append(RunFailed if part.broken else UsageError)
+        if not parts:
+            raise (RunFailed if RunFailed in kinds or not kinds else UsageError)(f"not run: {', '.join(not_run)}")
+        if len(levels) > 1:
+            print(f"kernels: {', '.join(f'{one.kernel} ({one.engine.kernel_release()})' for one in levels)}",
+                  file=sys.stderr)
+        return parts, not_run
 
-        def run(plans: list[Plan]) -> dict[str, str]:
-            return campaign.carry_out(plans, executor, store, arguments.again, arguments.keep_work)
-        failures = run([*plans, *companions])
-        if arguments.precision is not None and not failures:
-            def more(added: list[int]) -> dict[str, str]:
-                new = campaign.make_plans(points, subjects, added, engine, report)
-                more_idle = idle_plans(added)
-                experiment.add(store.results, described, new, more_idle)
-                plans.extend(new)
-                return run([*new, *more_idle])
-            failures = _precision.refine(folder, arguments, plans, more)
-        _runs.note_experiment(store, folder)
-        _runs.tell(failures)
-        return Done(folder, names, failures, not_run, len(plans))
-
-    def _described(self, engine: EngineBase, probes: list[str],
+    def _described(self, levels: Sequence[Level], probes: list[str],
                    points: list[tuple[campaign.Point, scenario.Scenario]]) -> experiment.Description:
         axes = {key: list(dict.fromkeys(point[key] for point, _ in points)) for key in points[0][0]}
         # the scenario without what a sweep varies
         base = scenario.load(*self._selected(probes)) if axes else points[0][1]
         labels = base.labels()
         labels["parameters"] = {key: value for key, value in labels["parameters"].items() if key not in axes}
-        arguments = self.arguments
+        arguments, engine = self.arguments, levels[0].engine
+        kernels = [level.kernel for level in levels if level.kernel]
         return experiment.Description(
-            labels=labels, base=base.resolved(), engine=engine.name, kernel_spec=engine.options.get("kernel"),
-            hz=engine.options.get("hz"), kernel_key=engine.kernel_key(),
+            labels=labels, base=base.resolved(), engine=engine.name,
+            kernel_spec=arguments.kernel if kernels else engine.options.get("kernel"),
+            hz=engine.options.get("hz"), kernel_key=",".join(level.engine.kernel_key() for level in levels),
+            kernels=kernels,
             kernel_options=_kernel_options(arguments, engine.options),
             command=command(arguments, engine.name, probes, [name for name in ("kernel", "hz", "kernel_options", "ns3")
                                                              if name in engine.options]), axes=axes,
             expect=[one.record() for one in base.expect])
+
+
+class _Part:
+    """The runs of an engine with one kernel; not_run: {subject: why} of those it cannot have, broken: of modules."""
+
+    def __init__(self, asked: Asked, level: Level, points: Sequence[tuple[campaign.Point, scenario.Scenario]],
+                 lenient: bool) -> None:
+        self.level, self.points, self._report = level, level.points(points), _shared.reporter()
+        ready = _runs.prepare(level.engine, asked.subjects, [one for _, one in points], lenient)
+        self._alone = [(point, idle.scenario_of(loaded)) for point, loaded in self.points] \
+            if asked.arguments.slowdown else []
+        self._known: dict[tuple[int, ...], list[Plan]] = {}
+        self.subjects, self.broken = ready.subjects, ready.broken
+        plans, refused = campaign.possible(self._make(asked.seeds), self.points, level.engine)
+        self._known[tuple(asked.seeds)] = plans
+        for name, reason in refused.items():
+            print_error(f"{level.said(name)}: {reason}")
+        self.not_run = {**ready.broken, **refused}
+        self.subjects = [subject for subject in ready.subjects if subject.name not in refused]
+
+    def _make(self, seeds: Sequence[int]) -> list[Plan]:
+        return campaign.make_plans(self.points, self.subjects, seeds, self.level.engine, self._report)
+
+    def plans(self, seeds: Sequence[int]) -> list[Plan]:
+        if tuple(seeds) not in self._known:
+            self._known[tuple(seeds)] = self._make(seeds)
+        return self._known[tuple(seeds)]
+
+    def companions(self, seeds: Sequence[int]) -> list[Plan]:
+        """Companion runs, under the first subject."""
+        return campaign.make_plans(self._alone, self.subjects[:1], seeds, self.level.engine, self._report) \
+            if self._alone else []
+
+
+def _of_all(parts: Sequence[_Part], seeds: Sequence[int]) -> tuple[list[Plan], list[Plan]]:
+    """Plans of these seeds, and those of companion runs."""
+    return ([plan for part in parts for plan in part.plans(seeds)],
+            [plan for part in parts for plan in part.companions(seeds)])
 
 
 def _kernel_options(arguments: argparse.Namespace, options: Collection[str]) -> list[str]:

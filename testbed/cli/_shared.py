@@ -7,7 +7,8 @@ from typing import Any
 
 from testbed import engines, units
 
-_KERNEL_HELP = "a version such as 6.12 (default), newest, a kernel tree or a tarball"
+_KERNEL_HELP = "a version such as 6.12 (default), newest, a kernel tree or a tarball; `run` takes several, separated " \
+    "by commas"
 
 
 def add_kernel_argument(parser: argparse.ArgumentParser) -> None:

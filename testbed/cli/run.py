@@ -9,6 +9,7 @@
   testbed run access-link --quick --sweep topology.central.queue.limit=85,170,850 --seeds 3
   testbed run access-link --cca cubic,reno --precision 5%   as many seeds as it takes
   testbed run access-link --quick --cca cubic,reno --seeds 5 --engine host,ns3   in several engines, compared
+  testbed run access-link --quick --cca cubic --seeds 5 --kernel 6.1,6.12,newest     kernels as another axis, compared
 
 Runs that are already in the results folder are not repeated, whichever command made them: the same
 command after an interruption goes on where it was.
@@ -17,10 +18,9 @@ from __future__ import annotations
 
 import argparse
 
-from testbed import engines
-from testbed.cli import _comparison, _expectations, _precision, _runs, _shared
+from testbed.cli import _comparison, _expectations, _kernels, _precision, _runs
 from testbed.cli._experiment import Asked, Done
-from testbed.engines.base import EngineBase
+from testbed.cli._kernels import Level
 from testbed.errors import RunFailed, TestbedError, UsageError
 from testbed.progress import print_error
 
@@ -48,10 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     _expectations.check(arguments)
     asked = Asked(arguments)
-    several = engines.load_several(arguments.engine, _shared.engine_options(arguments))
-    if len(several) > 1:
-        return _in_several(asked, several)
-    done = asked.carry_out(several[0], among_others=False)
+    levels = _kernels.levels(arguments)
+    if len(levels) > 1 and not levels[0].kernel:
+        return _in_several(asked, levels)
+    done = asked.carry_out(levels, among_others=False)
     damaged = _report(arguments, done)
     unexpected = _expectations.judge(arguments, [done.folder])
     if done.failures or damaged:
@@ -64,14 +64,15 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _in_several(asked: Asked, several: list[EngineBase]) -> int:
+def _in_several(asked: Asked, several: list[Level]) -> int:
     """An experiment in each engine, and their comparison. What goes wrong in one keeps nothing from the others."""
     there: dict[str, Done] = {}
     wrong: list[str] = []
     refusals = 0
-    for engine in several:
+    for level in several:
+        engine = level.engine
         try:
-            done = there[engine.name] = asked.carry_out(engine, among_others=True)
+            done = there[engine.name] = asked.carry_out([level], among_others=True)
             count = len(done.failures) + len(_report(asked.arguments, done))
             if count:
                 wrong.append(f"{count} of {done.runs} runs of {engine.name} failed; their logs are in "
@@ -103,6 +104,8 @@ def _report(arguments: argparse.Namespace, done: Done) -> dict[str, str]:
         return {}
     from analysis.report import build_report
     report = build_report(done.folder)
+    for line in report.kernels:
+        print(line)
     print(f"report: {report.path}")
     damaged = {name: message for name, message in report.problems.items() if name not in done.failures}
     for name, message in damaged.items():

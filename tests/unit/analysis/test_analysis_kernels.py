@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import unchanged
+from analysis import figures, unchanged
 from analysis.experiment import Experiment
 from analysis.report import build_report
 from analysis.runs import Run
@@ -27,6 +27,14 @@ def with_kernels(folder, names, **options):
     described = json.loads((path / "experiment.json").read_text())
     write_json(path / "experiment.json", {**described, "kernels": list(names)})
     return path
+
+
+@pytest.fixture(autouse=True, scope="module")
+def without_figures():
+    """They take most of the time, and have tests of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "draw_all", lambda *_: ([], []))
+        yield
 
 
 def rows_of(folder):

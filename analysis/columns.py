@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from analysis import sizes, slowdown, style, tcp
+from analysis import camps, sizes, slowdown, style, tcp
 from analysis.experiment import Experiment
 from analysis.figures.adu_response import load_directions
 from analysis.runs import Run
@@ -40,7 +40,7 @@ LOAD_METRICS = (
 )
 #: not compared: what the workload decides, and what is another column in another unit (that one is compared)
 NOT_COMPARED = {"offered_load", "offered_load_share", "offered_load_thirds_difference", "connections_started",
-                "utilisation", slowdown.COUNT}
+                "utilisation", slowdown.COUNT, camps.IN_ONE}
 RECOVERY_METRICS = (
     ("fast_recoveries", "fast recoveries"), ("timeouts", "timeouts"), ("segments_sent_again", "sent again"),
     ("ssthresh_lowest", "lowest threshold"), ("repair_time", "repaired after"),
@@ -81,7 +81,7 @@ class Tables(NamedTuple):
 
 def tables(results: Results) -> Tables:
     """The tables that the usable runs of an experiment fill, each (metric, scope) in one of them."""
-    return Tables(_links(results, LINK_METRICS, "Bottleneck"), _connections(results), _flows(results),
+    return Tables(_links(results, LINK_METRICS, "Bottleneck"), [*_connections(results), *_camps(results)], _flows(results),
                   _fairness(results), _links(results, LOAD_METRICS, "Load"), _slowdown(results), _sizes(results))
 
 
@@ -117,6 +117,25 @@ def _connections(results: Results) -> list[Columns]:
                for value in results.sample(row, "connections_started", "all")):
         return []
     return _known(results, "Connections", [Column(metric, "all", label) for metric, label in FLOW_METRICS])
+
+
+def _camps(results: Results) -> list[Columns]:
+    """Of camps that replay the same connections: transfer times of each, then how they stand to the baseline."""
+    run = next(iter(results.experiment.usable_runs), None)
+    quarters = ("all", "smallest quarter", "second", "third", "largest quarter")
+    found: dict[str, list[Columns]] = {"times": [], "ratios": []}
+    for camp in camps.camps(run) if run else ():
+        whose = f"camp {camp.name} ({'+'.join(camp.variants) or 'congestion control under test'})"
+        scopes = [(camps.scope(camp.name, place), label) for place, label in enumerate(quarters)]
+        found["times"] += _known(results, f"Mean transfer time, {whose}", [
+            Column("transfers_finished", scopes[0][0], "finished"),
+            *(Column("transfer_time_mean", scope, label) for scope, label in scopes)])
+        letter, word = ("L", "loss") if camp.standard else ("G", "gain")
+        found["ratios"] += _known(
+            results, f"{letter}, the {word} of {whose}: transfer times over those of the baseline, connection by connection",
+            [*(Column(camps.RATIO, scope, label) for scope, label in scopes),
+             Column(camps.IN_ONE, scopes[0][0], "finished in one run only")])
+    return [*found["ratios"], *found["times"]]
 
 
 def _fairness(results: Results) -> list[Columns]:

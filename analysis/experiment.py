@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis import shapes, slowdown
+from analysis import camps, shapes, slowdown
 from analysis.metrics import Metric, measured
 from analysis.runs import AnalysisError, Run, State, read_json
 from analysis.style import Look, looks
@@ -69,6 +69,8 @@ class Experiment:
         #: companion runs, with the same connections alone on the idle network; {name: what is wrong with it}
         self.idle = [Run(runs / listed["id"], listed) for listed in self.description.get("idle", [])]
         self.idle_problems: dict[str, str] = {}
+        #: {name of a run: why it could not be compared with its baseline}
+        self.baseline_problems: dict[str, str] = {}
         #: what figures with a part drawn larger are to show; None: what each of them chooses
         self.zoom: Span | None = None
 
@@ -237,13 +239,20 @@ class Experiment:
         return ", ".join(dict.fromkeys(run.subject for run in self.idle))
 
     def values(self, run: Run) -> pd.DataFrame:
-        """The metrics of a run (metric, scope, unit, value), with those against its companion run.
+        """The metrics of a run (metric, scope, unit, value), with those against its companion run and its baseline.
 
-        A companion that is of no use is noted in idle_problems.
+        A companion that is of no use is noted in idle_problems, a baseline in baseline_problems.
         """
         known: pd.DataFrame | None = run.__dict__.get("_values")
         if known is None:
             known = measured(run).values
+            baseline = self._baseline(run)
+            if baseline is not None:
+                try:
+                    more = pd.DataFrame(camps.against(run, baseline), columns=list(Metric._fields))
+                    known = pd.concat([known, more], ignore_index=True)
+                except TestbedError as error:
+                    self.baseline_problems[run.name] = str(error)
             idle = next((one for one in self.idle if (one.seed, one.point) == (run.seed, run.point)), None)
             if idle is not None:
                 try:
@@ -255,6 +264,12 @@ class Experiment:
                     self.idle_problems[idle.name] = str(error)
             run.__dict__["_values"] = known
         return known
+
+    def _baseline(self, run: Run) -> Run | None:
+        """The usable run, with the same seed at the same point, in which all camps are what its standard camp is."""
+        subject = camps.baseline_subject(run)
+        return next((one for one in self.usable_runs if subject and (one.subject, one.seed, one.point) == (
+            subject, run.seed, run.point)), None)
 
     def _usable_idle(self, idle: Run) -> Run:
         """AnalysisError if a companion run cannot be used."""

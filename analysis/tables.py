@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import comparing, metrics, slowdown, stats
+from analysis import camps, comparing, metrics, slowdown, stats
 from analysis.experiment import Experiment, Row
 from analysis.runs import AnalysisError, State
 
@@ -65,7 +65,7 @@ class Results:
         self._samples: dict[tuple[str, str, str], dict[comparing.PairingKey, float]] = {
             key: dict(zip(group["run"].map(keys), group["value"])) for key, group
             in used.groupby(["label", "metric", "scope"], sort=False)}
-        self._ratios = metrics.ratios() | slowdown.RATIOS
+        self._ratios = metrics.ratios() | slowdown.RATIOS | camps.RATIOS
         self._units: dict[tuple[str, str], str] = dict(zip(zip(used["metric"], used["scope"]), used["unit"]))
         self._scopes: dict[str, list[str]] = {}
         for metric, scope in self._units:

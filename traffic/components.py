@@ -44,6 +44,8 @@ class CommonSection:
     start_us: int = fields.time(default=0)
     stop_us: int | None = fields.time(default=None, least=1)
     cca: tuple[str, ...] = fields.listing(fields.word(pattern=NAME_PATTERN, example="cubic"), default=(), single=True)
+    # the component whose draws it has, too: what is random of both comes out the same
+    draws: str | None = fields.word(default=None, pattern=NAME_PATTERN, example="background")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,10 +204,26 @@ def _read(components: Sequence[Mapping[str, Any]], duration_us: int, seed: int) 
                 raise fields.FieldError("start", f"{section.start_us / 1e6:g} s is not before the "
                                                  f"{'stop' if section.stop_us else 'end'} at {stop_us / 1e6:g} s")
             read.append((Component(name, section.kind, section.start_us, stop_us, component_seed(
-                seed, name, section.kind)), section, kind(section.kind)))
+                seed, section.draws or name, section.kind)), section, kind(section.kind)))
+        except fields.FieldError as problem:
+            raise _inside(components, given, problem) from None
+    for given, (component, section, _) in zip(components, read):
+        try:
+            _check_draws(component, section, {one.name: (one, its) for one, its, _ in read})
         except fields.FieldError as problem:
             raise _inside(components, given, problem) from None
     return read
+
+
+def _check_draws(component: Component, section: Any, known: Mapping[str, tuple[Component, Any]]) -> None:
+    """FieldError if a component has draws of one that has none of its own to share."""
+    if section.draws is None:
+        return
+    others = [name for name, (one, its) in known.items()
+              if one.kind == component.kind and its.draws is None and name != component.name]
+    if section.draws not in others:
+        raise fields.FieldError("draws", f"another {component.kind} component with draws of its own expected, not "
+                                         f"{section.draws}; there are: {', '.join(others) or 'none'}")
 
 
 def _inside(components: Sequence[Mapping[str, Any]], given: Mapping[str, Any], problem: fields.FieldError) \

@@ -65,6 +65,8 @@ def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterat
     yield Finding("ok" if abs(error) <= max(_TARGET, steadiness.SIGMAS * chance) else "invalid",
                   f"{whose}offered load {offered / rate_bps:.2%} of {' + '.join(targets)}, target "
                   f"{component['target_load']:.0%} ({error:+.2%}{searched or _by_chance(chance)}){each}")
+    if component.get("load_on") == "each":
+        yield from _each(component, links, counted_bps, whose)
     thirds = [sum(component["thirds_bps"][name][third] for name in targets) for third in range(3)]
     difference, chance = steadiness.difference(thirds), component.get("thirds_chance", 0.0)
     chosen = f"; the arrangement was chosen for it, {component['shuffle_attempts']} tried" \
@@ -77,6 +79,17 @@ def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterat
                   f"{_by_chance(chance)}{unknown}")
     if "reverse_load" in component:
         yield _reverse(component, links, counted_bps, whose)
+
+
+def _each(component: _Component, links: dict[str, Any], counted_bps: dict[str, float], whose: str) \
+        -> Iterator[Finding]:
+    """Every target by itself, where the scenario says that each is to have the load."""
+    for name in component["target_links"]:
+        share = counted_bps[name] / links[name]["rate_bps"]
+        error = share / component["target_load"] - 1
+        yield Finding("ok" if abs(error) <= _TARGET else "invalid",
+                      f"{whose}offered load {share:.2%} of {name} by itself, target {component['target_load']:.0%} "
+                      f"({error:+.2%})")
 
 
 def _reverse(component: _Component, links: dict[str, Any], counted_bps: dict[str, float], whose: str) -> Finding:

@@ -14,6 +14,7 @@ import numpy as np
 from testbed import thirds as steadiness
 from traffic.tmix import batch as batches
 from traffic.tmix.chance import Starts, load_chance, thirds_chance
+from traffic.tmix.each import fit_each
 from traffic.tmix.load import Pieces, offered_bps, pieces, scale_starts, search_scale, thirds_bps
 from traffic.tmix.order import Run, TooShort
 from traffic.tmix.prefill import Candidates, at_flow_rate, flow_bps, prefill
@@ -58,6 +59,7 @@ class Schedule:
     moved: Any                  # bool: by the prefill rule
     window_us: int
     scale: float
+    factors: Any                # float64[sources], on the scale
     flow_bps: float | None      # of a connection in the prefill, where its rule has one
     offered_bps: Any
     counted_bps: Any            # the same with the overhead by which the load is counted
@@ -65,6 +67,7 @@ class Schedule:
     thirds_difference: float    # of the targets together, as testbed/thirds.py defines it
     thirds_chance: float        # its standard deviation by chance alone
     load_error: float           # counted / target - 1
+    worst_error: float          # the same, where each target has the load: of the one furthest from it
     load_chance: float          # its standard deviation by chance alone; 0 if the scale was searched for it
 
 
@@ -79,12 +82,13 @@ def arrange(traffic: Traffic, run: Run) -> tuple[Schedule, int]:
     for attempt in range(run.order.most_attempts):
         starts = _shuffled(traffic, bin_us(run.rate_bps) / scale, run.order.seed, attempt)
         found = search_scale(_offer(traffic, run, starts), run.target_bps, scale)[0] if searched else scale
-        if traffic.length_us * found < 0.98 * run.to_us:
+        factors = _factors(traffic, run, starts, found)
+        if traffic.length_us * found * factors.min() < 0.98 * run.to_us:
             raise TooShort(
-                f"the traces last {traffic.length_us * found / 1e6:.0f} s at scale {found:.4g}, "
+                f"the traces last {traffic.length_us * found * factors.min() / 1e6:.0f} s at scale {found:.4g}, "
                 f"the traffic {run.to_us / 1e6:.0f} s; longer traces or a shorter test are needed", "traces")
-        schedule = schedule_of(traffic, run, starts, found)
-        lack = (max(abs(schedule.load_error) - LOAD_LIMIT, 0) if searched else 0,
+        schedule = schedule_of(traffic, run, starts, found, factors)
+        lack = (max(abs(schedule.worst_error) - LOAD_LIMIT, 0) if searched else 0,
                 max(schedule.thirds_difference - steadiness.LIMIT, 0) if run.order.balance == "thirds" else 0)
         if best is None or lack < best[0]:
             best = (lack, schedule)
@@ -92,6 +96,15 @@ def arrange(traffic: Traffic, run: Run) -> tuple[Schedule, int]:
             break
     assert best
     return best[1], attempt + 1
+
+
+def _factors(traffic: Traffic, run: Run, trace_starts: Any, scale: float) -> Any:
+    """A factor on the scale for each source: 1, but where every target is to have the load."""
+    def offered(factors: Any) -> Any:
+        start_us, _, _ = _timed(traffic, run, trace_starts, scale, factors)
+        return offered_bps(traffic.counted, start_us, run.from_us, run.to_us)
+    ones = np.ones(len(run.rtts_us))
+    return fit_each(offered, traffic.counted.connection_bytes, traffic.source, run) if run.fits_each else ones
 
 
 def _cutting_scale(traffic: Traffic, run: Run) -> float:
@@ -124,9 +137,9 @@ def _flow_bps(traffic: Traffic, run: Run, scale: float) -> float | None:
     return flow_bps(run.rate_bps, per_s / scale, run.most_rtt_us)
 
 
-def _timed(traffic: Traffic, run: Run, trace_starts: Any, scale: float) -> tuple[Any, Any, int]:
-    """(start_us, moved, window_us), from the component's beginning."""
-    start_us = scale_starts(trace_starts, scale)
+def _timed(traffic: Traffic, run: Run, trace_starts: Any, scale: float, factors: Any = None) -> tuple[Any, Any, int]:
+    """(start_us, moved, window_us), from the component's beginning; factors: on the scale, of each source."""
+    start_us = scale_starts(trace_starts, scale if factors is None else (scale * factors)[traffic.source])
     start_us[start_us >= run.to_us] = -1
     taking_part = np.where(start_us < 0, run.to_us, start_us)   # beyond the prefill
     rate_bps = _flow_bps(traffic, run, scale)
@@ -146,17 +159,19 @@ def _offer(traffic: Traffic, run: Run, trace_starts: Any) -> Callable[[float], f
     return offered
 
 
-def schedule_of(traffic: Traffic, run: Run, trace_starts: Any, scale: float) -> Schedule:
+def schedule_of(traffic: Traffic, run: Run, trace_starts: Any, scale: float, factors: Any = None) -> Schedule:
     """The schedule of an arrangement: trace_starts, start times of the connections in trace time."""
-    start_us, moved, window_us = _timed(traffic, run, trace_starts, scale)
+    start_us, moved, window_us = _timed(traffic, run, trace_starts, scale, factors)
     offered, counted = (offered_bps(one, start_us, run.from_us, run.to_us)
                         for one in (traffic.pieces, traffic.counted))
     thirds = thirds_bps(traffic.pieces, start_us, run.prefill_us, run.to_us)
     starts = Starts(start_us, traffic.source, bin_us(run.rate_bps))
+    error = float(run.weights @ counted) / run.target_bps - 1
+    worst = max(counted[run.weights > 0] / run.each_bps - 1, key=abs) if run.fits_each else error
     return Schedule(
-        trace_starts, start_us, moved, window_us, scale, _flow_bps(traffic, run, scale), offered, counted, thirds,
+        trace_starts, start_us, moved, window_us, scale, np.ones(len(run.rtts_us)) if factors is None else factors,
+        _flow_bps(traffic, run, scale), offered, counted, thirds,
         steadiness.difference(run.weights @ thirds),
         thirds_chance(traffic.pieces, starts, run.prefill_us, run.to_us, run.weights),
-        float(run.weights @ counted) / run.target_bps - 1,
-        0.0 if run.order.scale == "search"
+        error, float(worst), 0.0 if run.order.scale == "search"
         else load_chance(traffic.counted, starts, run.from_us, run.to_us, run.weights))

@@ -47,7 +47,8 @@ class Order:
     (wire.OVERHEADS). prefill_rule: "uncongested" or "suite" (docs/tmix.md); connections_per_s: of each source for the
     latter, at scale 1; by default as counted. prefill_window_us: if it is not to be computed. reverse, reverse_load:
     as targets and load, of the links that run against the targets; None leaves their load to what the connections
-    send. shares: each source's connections are dealt out to so many plans. windows: the
+    send. on_each: every target is offered the load, not only all together. load_of_all: what others offer there is
+    in it; by default nobody does. shares: each source's connections are dealt out to so many plans. windows: the
     sockets' receive windows are those of the vectors.
     """
     rates_bps: Mapping[str, int]
@@ -66,6 +67,8 @@ class Order:
     connections_per_s: float | None = None
     reverse: Sequence[str] = ()
     reverse_load: float | None = None
+    on_each: bool = False
+    load_of_all: float | None = None
     shares: int = 1
     windows: bool = False
     ip_version: int = 4
@@ -117,9 +120,20 @@ class Run:
         return cls(order, min(order.rates_bps[name] for name in order.targets),
                    sum(order.rates_bps[name] for name in order.targets) * order.load, [path.rtt_us for path in paths],
                    max(path.rtt_us + path.queues_us for path in paths),
-                   np.array([expected_share_bps(rate_bps, order.load) for rate_bps in slowest]), crossing,
+                   np.array([expected_share_bps(rate_bps, order.load_of_all or order.load) for rate_bps in slowest]),
+                   crossing,
                    np.array([float(name in order.targets) for name in order.rates_bps]), order.prefill_us,
                    order.from_us - order.begin_us, order.to_us - order.begin_us)
+
+    @property
+    def fits_each(self) -> bool:
+        """Whether sources get factors of their own on the scale, so that every target has the load."""
+        return self.order.on_each and self.order.scale == "search"
+
+    @property
+    def each_bps(self) -> Any:
+        """What each target is to be offered, in the order of the links."""
+        return self.order.load * np.array(list(self.order.rates_bps.values()))[self.weights > 0]
 
     def crossings(self, links: Any) -> Any:
         """How often a byte of each side of each source crosses some links; links: 1 for those; float64[sources, 2]."""

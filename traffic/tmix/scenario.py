@@ -4,6 +4,9 @@
     kind: tmix
     target: right_to_left       the link direction (or a list of them) that the load is meant for
     load: 60 %                  of the rate of those links, together
+    load_on: sum | each         of several targets: their sum is offered the load (default), or each of them
+    load_of_all: 60 %           what all components together offer there, where that is more than `load`: by it the
+                                time that transfers take is estimated
     paths: [n1->n4]             initiator->acceptor of each source (default: all that cross a target)
     traces: FOLDER              vector files, one per source, called after their paths (r4s1.cvec: acceptor n4,
                                 initiator n1) or in their order; without it they are synthesised
@@ -67,6 +70,8 @@ class Section:
     """The fields of a Tmix component."""
     target: tuple[str, ...] = fields.listing(fields.word(), least=1, single=True, distinct=True)
     load_percent: float = fields.percent(above=0, least=None, most=200)
+    load_on: str | None = fields.word(choices=("sum", "each"), default=None)
+    load_of_all_percent: float | None = fields.percent(above=0, least=None, most=200, default=None)
     paths: tuple[str, ...] = fields.listing(
         fields.word(pattern=routes.PATH_PATTERN, example="n1->n4"), default=(), single=True)
     traces: str | None = fields.word(default=None)
@@ -93,6 +98,9 @@ class Section:
         for name, given in (("weights", self.weights), ("reverse_load", self.reverse_load_percent)):
             if self.traces and given:
                 raise FieldError(name, "is for synthesised sources; what traces offer is in the traces")
+        if self.load_of_all_percent is not None and self.load_of_all_percent < self.load_percent:
+            raise FieldError("load_of_all", f"{self.load_of_all_percent:g} % of all is less than this component's own "
+                                            f"load of {self.load_percent:g} %")
         if self.as_suite and self.unc_scale is None:
             raise FieldError("scale", "unc needs unc_scale, the suite's factor for the UNC traces at this load")
         if self.prefill_window == "published" and self.unc_prefill_window_us is None:
@@ -180,6 +188,14 @@ def _weight_of_each(section: Section, found: list[routes.Route]) -> list[float]:
     return [given.get(path, 1.0) for path in known]
 
 
+def _check_each(section: Section, found: list[routes.Route]) -> None:
+    """FieldError if a target has no source whose connections it alone carries: its load could not be met by itself."""
+    crossed = [set(section.target) & {*route.hops, *route.hops_back} for route in found]
+    for target in section.target:
+        if {target} not in crossed:
+            raise FieldError("load_on", f"each needs a source that crosses {target} and no other target")
+
+
 def _reverse(section: Section, network: routes.Network) -> list[str]:
     """The links that run against the targets. FieldError if there are none, or are targets themselves."""
     links = routes.find_links(network, section.target)
@@ -195,6 +211,10 @@ def _reverse(section: Section, network: routes.Network) -> list[str]:
 def validate(section: Section, _component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
     found = _routes(section, network)
     _weight_of_each(section, found)
+    if section.load_on == "each":
+        _check_each(section, found)
+        if section.reverse_load_percent is not None:
+            raise FieldError("reverse_load", "not together with load_on: each")
     if section.reverse_load_percent is not None:
         _reverse(section, network)
     if len(found) > _MOST_SOURCES:
@@ -288,6 +308,8 @@ def _build(section: Section, component: Component, context: Context, folder: pat
         balance=section.balance, shares=shares(section, component), windows=section.windows == "vector",
         reverse=[] if section.reverse_load_percent is None else _reverse(section, context.network),
         reverse_load=None if section.reverse_load_percent is None else section.reverse_load_percent / 100,
+        on_each=section.load_on == "each",
+        load_of_all=None if section.load_of_all_percent is None else section.load_of_all_percent / 100,
         ip_version=ip.version(context.network),
         limits=Limits(section.most_size_bytes, section.most_connections, "most_size"), **_rules(section))
     paths = [SourcePath(route.base_rtt_us, route.hops, route.hops_back, sum(

@@ -50,9 +50,9 @@ def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourceP
     factor, reverse = 1.0, Reverse.of(run)
     if reverse and order.scale == "search":
         traffic, schedule, factor = meet(reverse, loaded, schedule, run)
-    if abs(schedule.load_error) > LOAD_LIMIT and order.scale == "search":
+    if abs(schedule.worst_error) > LOAD_LIMIT and order.scale == "search":
         raise WorkloadError(
-            f"offered load is {100 * (1 + schedule.load_error):.1f} % of the target at scale "
+            f"offered load is {100 * (1 + schedule.worst_error):.1f} % of the target at scale "
             f"{schedule.scale:.4g}, the best there is; more or longer traces are needed", "load")
     report("writing the plans")
     out_dir.mkdir(parents=True, exist_ok=True)
@@ -72,6 +72,8 @@ def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourceP
         **({"reverse_links": list(order.reverse), "reverse_load": order.reverse_load, "reverse_factor": factor}
            if reverse else {}),
     }
+    if run.fits_each:
+        made |= {"load_on": "each", "source_factors": np.round(schedule.factors, 6).tolist()}
     if schedule.flow_bps is not None:
         made["prefill_flow_bps"] = round(schedule.flow_bps)
     if order.overhead != "l2":
@@ -111,7 +113,7 @@ def _write_plans(traffic: Traffic, schedule: Schedule, run: Run, out_dir: pathli
             batch = traffic.batch.take(a + mine).with_starts(schedule.start_us[a + mine] + order.begin_us)
             write_plan_of(out_dir / plan_name(source, share, order.shares), batch, mine,
                           schedule.moved[a + mine], order.windows, source=source, duration_us=order.to_us,
-                          seed=order.seed, scale=schedule.scale)
+                          seed=order.seed, scale=schedule.scale * float(schedule.factors[source]))
             counts[-1].append(len(mine))
     return counts
 

@@ -165,6 +165,8 @@ CHECKS = [
         "suspect", "differ by 6.7%"),
     Bad("load", "against the target", lambda files: files["workload.json"]["components"][0].update(
         reverse_links=["left_to_right"], reverse_load=0.1), "invalid", r"9.00% of left_to_right, .* \(-10.00%\)"),
+    Bad("load", "one of several targets", lambda files: files["workload.json"]["components"][0].update(
+        load_on="each", target_load=0.7), "invalid", r"61.00% of right_to_left by itself, target 70% \(-12.86%\)"),
     Bad("load", "nobody said", lambda files: files["workload.json"]["components"][0].pop("offered_bps"), "suspect",
         "tmix: no record of the load that was offered"),
     Bad("load", "not measured", put("workload.json", "components/0/measured_us", [30_000_000, 30_000_000]), "suspect",

@@ -233,5 +233,45 @@ def test_targets_on_any_topology(tmp_path):
     assert len(one["flows"]) < len(made["flows"])       # sources on paths that do not cross it are left out
 
 
+def test_a_load_on_each_target(tmp_path):
+    network = topologies.resolve({"kind": "parking-lot", **PARKING_LOT})
+    each = {**TMIX, "target": ["r2_to_r1", "r3_to_r2"], "load_on": "each"}
+    made, = traffic.prepare([each], [CUBIC], traffic.Context(tmp_path, "/x", network, 1, TIMING))["components"]
+    assert made["load_on"] == "each"
+    assert [made["offered_bps"][name] for name in each["target"]] == pytest.approx([6e7, 6e7], rel=0.05)
+    for changes, field, message in (
+            ({"paths": ["n1->n6", "n2->n3"]}, "load_on", "each needs a source that crosses r3_to_r2 and no other target"),
+            ({"reverse_load_percent": 20.0}, "reverse_load", "not together with load_on: each"),
+            ({"load_on": "all"}, "load_on", "sum, each"),
+            ({"load_of_all_percent": 50.0}, "load_of_all", "50 % of all is less than this component's own load of 60 %")):
+        with pytest.raises(FieldError, match=message) as problem:
+            traffic.validate([{**each, **changes}], network, TIMING)
+        assert problem.value.field == field
+
+
+def test_two_components_with_the_same_draws_replay_the_same_connections(context, network):
+    def made(*components):
+        traffic.prepare([{**TMIX, "load_percent": 25.0, **one} for one in components], [CUBIC], context)
+        return [(context.work_dir / f"{one['name']}-source1.plan").read_bytes() for one in components]
+
+    a, b = made({"name": "a"}, {"name": "b", "draws": "a"})
+    assert a == b
+    # a component's name decides its draws: alone, without another, whatever the other is
+    assert [a] == made({"name": "a"}) and a != made({"name": "a"}, {"name": "b"})[1]
+    # ... and those of a component that is called as its kind are the run's, also for the other
+    own, other = made({"name": "tmix"}, {"name": "b", "draws": "tmix"})
+    assert own == other != a
+
+
+@pytest.mark.parametrize("others, message", [
+    ([], "there are: none"), ([{"kind": "greedy", "name": "a"}], "there are: none"),
+    ([{**TMIX, "name": "c"}], "another tmix component with draws of its own expected, not a; there are: c"),
+    ([{**TMIX, "name": "a", "draws": "c"}, {**TMIX, "name": "c"}], "not a; there are: c")])
+def test_draws_are_those_of_a_component_that_has_some(network, others, message):
+    with pytest.raises(FieldError, match=message) as problem:
+        traffic.validate([*others, {**TMIX, "name": "b", "draws": "a"}], network, TIMING)
+    assert problem.value.field == ("b.draws" if others else "draws")
+
+
 PARKING_LOT = {"links": [CENTRAL, CENTRAL], "access": EDGE, "hosts": [{"router": n} for n in (1, 1, 2, 2, 3, 3)],
                "paths": ["n1-n6", "n2-n3", "n4-n5"]}

@@ -109,7 +109,7 @@ def test_a_kind_is_one_file(new_kind, context, network, tmp_path):
     ("stop", [{**GREEDY, "stop_us": 0}], "at least"),
     ("cca", [{**GREEDY, "cca": "../reno"}], "such as 'cubic'"),
     ("b.rate", [GREEDY, {"kind": "cbr", "name": "b"}], "is missing"),
-    ("colour", [{**GREEDY, "colour": "red"}], "fields are: name, kind, start, stop, cca, paths"),
+    ("colour", [{**GREEDY, "colour": "red"}], "fields are: name, kind, start, stop, cca, draws, paths"),
     ("", ["greedy"], "a mapping expected")])
 def test_refused_components(network, field, given, words):
     with pytest.raises(FieldError, match=words) as problem:

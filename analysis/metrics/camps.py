@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Mean transfer times of camps that replay the same connections, in all and by quarters of their sizes."""
+
+from __future__ import annotations
+
+from analysis import camps
+from analysis.metrics import Metric
+from analysis.runs import Run
+
+
+def compute(run: Run) -> list[Metric]:
+    """Of connections that are due in the measurement interval and finished; and how many of them did.
+
+    Which of them finished differs from run to run: the ratios of two runs (analysis/camps.py) are of those that did in
+    both.
+    """
+    found = []
+    for camp, table in camps.transfers(run).items():
+        if table.empty:
+            continue
+        found.append(Metric("transfers_finished", camps.scope(camp), "%", 100 * float(table["seconds"].notna().mean())))
+        for quarter in range(camps.QUARTERS + 1):
+            seconds = (table[table["quarter"] == quarter] if quarter else table)["seconds"].dropna()
+            if len(seconds):
+                found.append(Metric("transfer_time_mean", camps.scope(camp, quarter), "s", float(seconds.mean())))
+    return found

@@ -3,8 +3,8 @@
 
 One camp always uses standard TCP, the other what is tested. The run in which that is standard TCP, too, is the baseline
 of the others with its seed. With T, the mean transfer time of a camp's connections, the loss of the standard camp is
-L = T(mix) / T(baseline), the gain of the other one G = T(mix) / T(baseline). Source: draft-irtf-iccrg-tcpeval-01, impact
-on standard TCP traffic.
+L = T(mix) / T(baseline), the gain of the other one G = T(mix) / T(baseline). Source: draft-irtf-iccrg-tcpeval-01,
+impact on standard TCP traffic.
 
 Quarters are those of the connections by size, the same in all camps and runs: all of them replay the same connections.
 """

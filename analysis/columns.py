@@ -81,8 +81,8 @@ class Tables(NamedTuple):
 
 def tables(results: Results) -> Tables:
     """The tables that the usable runs of an experiment fill, each (metric, scope) in one of them."""
-    return Tables(_links(results, LINK_METRICS, "Bottleneck"), [*_connections(results), *_camps(results)], _flows(results),
-                  _fairness(results), _links(results, LOAD_METRICS, "Load"), _slowdown(results), _sizes(results))
+    return Tables(_links(results, LINK_METRICS, "Bottleneck"), [*_connections(results), *_camps(results)],
+                  _flows(results), _fairness(results), _links(results, LOAD_METRICS, "Load"), _slowdown(results), _sizes(results))
 
 
 def _known(results: Results, title: str, columns: list[Column]) -> list[Columns]:
@@ -130,9 +130,9 @@ def _camps(results: Results) -> list[Columns]:
         found["times"] += _known(results, f"Mean transfer time, {whose}", [
             Column("transfers_finished", scopes[0][0], "finished"),
             *(Column("transfer_time_mean", scope, label) for scope, label in scopes)])
-        letter, word = ("L", "loss") if camp.standard else ("G", "gain")
+        letter = "L, the loss" if camp.standard else "G, the gain"
         found["ratios"] += _known(
-            results, f"{letter}, the {word} of {whose}: transfer times over those of the baseline, connection by connection",
+            results, f"{letter} of {whose}: mean transfer time over that of the same connections in the baseline",
             [*(Column(camps.RATIO, scope, label) for scope, label in scopes),
              Column(camps.IN_ONE, scopes[0][0], "finished in one run only")])
     return [*found["ratios"], *found["times"]]

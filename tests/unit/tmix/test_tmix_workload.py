@@ -71,7 +71,8 @@ def test_each_of_several_targets_has_the_load_on_request(tmp_path):
     worst = {}
     for on_each in (False, True):
         made = [build_row(tmp_path, seed=seed, on_each=on_each) for seed in (1, 2, 3)]
-        worst[on_each] = max(abs(one["offered_bps"][f"left{number}"] / 60e6 - 1) for one in made for number in (1, 2, 3))
+        worst[on_each] = max(abs(one["offered_bps"][f"left{number}"] / 60e6 - 1)
+                             for one in made for number in (1, 2, 3))
         for one in made:
             assert sum(one["offered_bps"][f"left{number}"] for number in (1, 2, 3)) == pytest.approx(180e6, rel=0.01)
             assert ("source_factors" in one, one.get("load_on")) == ((True, "each") if on_each else (False, None))

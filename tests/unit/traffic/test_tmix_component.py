@@ -240,10 +240,12 @@ def test_a_load_on_each_target(tmp_path):
     assert made["load_on"] == "each"
     assert [made["offered_bps"][name] for name in each["target"]] == pytest.approx([6e7, 6e7], rel=0.05)
     for changes, field, message in (
-            ({"paths": ["n1->n6", "n2->n3"]}, "load_on", "each needs a source that crosses r3_to_r2 and no other target"),
+            ({"paths": ["n1->n6", "n2->n3"]}, "load_on",
+             "each needs a source that crosses r3_to_r2 and no other target"),
             ({"reverse_load_percent": 20.0}, "reverse_load", "not together with load_on: each"),
             ({"load_on": "all"}, "load_on", "sum, each"),
-            ({"load_of_all_percent": 50.0}, "load_of_all", "50 % of all is less than this component's own load of 60 %")):
+            ({"load_of_all_percent": 50.0}, "load_of_all",
+             "50 % of all is less than this component's own load of 60 %")):
         with pytest.raises(FieldError, match=message) as problem:
             traffic.validate([{**each, **changes}], network, TIMING)
         assert problem.value.field == field

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Completion times of connections by the number of bottlenecks that they cross, where that differs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from analysis.completion import completion
+from analysis.metrics import Metric
+from analysis.runs import Run
+from analysis.survival import kaplan_meier
+
+CENSORED = {"flow_completion_time"}
+
+
+def compute(run: Run) -> list[Metric]:
+    """Of connections that begin in the measurement interval, by Kaplan and Meier; bottlenecks on the acceptors' way."""
+    crossed = {flow["source"]: len(set(flow.get("hops_back") or ()) & run.bottlenecks.keys())
+               for flow in run.flows if flow.get("source") is not None}
+    connections = run.frame("connections") if len(set(crossed.values())) > 1 else None
+    if connections is None:
+        return []
+    number: pd.Series = connections["source"].map(crossed)
+    found = []
+    for count in sorted(set(crossed.values())):
+        transfers = completion(run, connections[number == count])
+        if transfers is None or not len(transfers.times):
+            continue
+        estimate = kaplan_meier(transfers.times, transfers.done)
+        scope = f"across_{count}_bottleneck{'s' * (count != 1)}"
+        found += [Metric("flows_completed", scope, "1", float(np.sum(transfers.done))),
+                  Metric("flow_completion_time_mean", scope, "s", estimate.restricted_mean(run.interval.seconds)),
+                  *(Metric(f"flow_completion_time_p{percent}", scope, "s", estimate.percentile(percent))
+                    for percent in (50, 95))]
+    return found

@@ -20,6 +20,7 @@ from analysis.metrics import Metric
 from analysis.runs import AnalysisError, Run
 
 RATIO, IN_ONE = "transfer_time_ratio", "transfers_in_one_run_only"
+UNITS = {"transfer_time_ratio": "1", "transfers_in_one_run_only": "%"}
 RATIOS = frozenset({RATIO})
 QUARTERS = 4
 ALL = 0

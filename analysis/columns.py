@@ -29,6 +29,10 @@ FLOW_METRICS = (
     ("flow_completion_time_mean", "completion, mean"),
     ("flow_completion_time_p95", "completion, p95"),
 )
+CROSSING_METRICS = (
+    ("flows_completed", "completed"), ("flow_completion_time_p50", "completion, median"),
+    ("flow_completion_time_mean", "completion, mean"), ("flow_completion_time_p95", "completion, p95"),
+)
 FAIRNESS_METRICS = (
     ("jains_index", "Jain's fairness index"),
     ("entropy_of_shares", "entropy of the shares"),
@@ -82,7 +86,8 @@ class Tables(NamedTuple):
 def tables(results: Results) -> Tables:
     """The tables that the usable runs of an experiment fill, each (metric, scope) in one of them."""
     return Tables(_links(results, LINK_METRICS, "Bottleneck"), [*_connections(results), *_camps(results)],
-                  _flows(results), _fairness(results), _links(results, LOAD_METRICS, "Load"), _slowdown(results), _sizes(results))
+                  _flows(results), _fairness(results), _links(results, LOAD_METRICS, "Load"), _slowdown(results),
+                  _sizes(results))
 
 
 def _known(results: Results, title: str, columns: list[Column]) -> list[Columns]:
@@ -116,7 +121,10 @@ def _connections(results: Results) -> list[Columns]:
     if not any(value for row in results.experiment.rows
                for value in results.sample(row, "connections_started", "all")):
         return []
-    return _known(results, "Connections", [Column(metric, "all", label) for metric, label in FLOW_METRICS])
+    return [*_known(results, "Connections", [Column(metric, "all", label) for metric, label in FLOW_METRICS]),
+            *(table for scope in results.scopes("flows_completed") if scope.startswith("across_")
+              for table in _known(results, f"Connections {scope.replace('_', ' ')}", [
+                  Column(metric, scope, label) for metric, label in CROSSING_METRICS]))]
 
 
 def _camps(results: Results) -> list[Columns]:
@@ -192,6 +200,8 @@ def _flow_columns(results: Results) -> list[Column]:
         match = re.fullmatch(r"rtt_(.+)_to_(.+)_ms", scope)
         if match:
             columns.append(Column("throughput_ratio_short_long", scope, f"ratio {match[1]} ms : {match[2]} ms"))
+    columns += [Column("throughput_ratio_joined_first", scope, "ratio joined : first")
+                for scope in results.scopes("throughput_ratio_joined_first")]
     return columns
 
 

@@ -11,6 +11,8 @@ from analysis.metrics import Metric
 from analysis.runs import Run
 from analysis.survival import kaplan_meier
 
+UNITS = {"flows_completed": "1", "flow_completion_time_mean": "s", "flow_completion_time_p50": "s",
+         "flow_completion_time_p95": "s"}
 CENSORED = {"flow_completion_time"}
 
 

@@ -7,6 +7,8 @@ from analysis import camps
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {"transfers_finished": "%", "transfer_time_mean": "s"}
+
 
 def compute(run: Run) -> list[Metric]:
     """Of connections that are due in the measurement interval and finished; and how many of them did.

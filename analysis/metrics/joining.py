@@ -7,6 +7,7 @@ from analysis import tcp
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {"throughput_ratio_joined_first": "1"}
 RATIOS = {"throughput_ratio_joined_first"}
 
 

@@ -37,8 +37,9 @@ def write_camps(path, seconds_a, seconds_b, subject="reno", seed=1, sizes=range(
             connections.append({
                 "source": source, "conn": conn, "initiator": f"n{source + 1}", "acceptor": f"n{source + 4}",
                 "iport": 20_000 + conn, "aport": 10_000 + source, "prefill": 0, "scheduled_us": start,
-                "start_us": start, "connected_us": start + 8000, "end_us": end, "init_bytes_asked": 500, "init_bytes_delivered": 500,
-                "acc_bytes_asked": size - 500, "acc_bytes_delivered": size - 500 if end else 0, "adus_asked": 2,
+                "start_us": start, "connected_us": start + 8000, "end_us": end, "init_bytes_asked": 500,
+                "init_bytes_delivered": 500, "acc_bytes_asked": size - 500,
+                "acc_bytes_delivered": size - 500 if end else 0, "adus_asked": 2,
                 "adus_delivered": 2 if end else 1, "status": "finished" if end else "unfinished"})
             adus += [{"source": source, "conn": conn, "side": side, "index": index, "bytes": 500, "sent_us": start,
                       "delivered_us": end if index else start + 1}

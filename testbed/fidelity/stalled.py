@@ -3,18 +3,21 @@
 
 TCP: a lost packet is sent again when its timer says so, and the timer doubles each time; whoever has waited for a
 multiple of it does not wait for the network. Program: what was sent and acknowledged has been read, and what was due
-has been sent.
+has been sent, unless its end never came to be (testbed/fidelity/_half_open.py).
 """
 from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
+from testbed.fidelity._half_open import find_half_open
 from topologies import varying
 
+#: of the connections may be half open; as many may fail (connections)
+_HALF_OPEN = 0.01
 #: without an acknowledgement for so long, and for so many of its retransmission timeouts
 _LONGEST_US, _TIMEOUTS = 5_000_000, 3
 _SOCKET = ["node", "src", "sport", "dst", "dport"]
-_COLUMNS = ["t_us", *_SOCKET, "rto_us", "unacked", "bytes_acked"]
+_COLUMNS = ["t_us", *_SOCKET, "state", "rto_us", "unacked", "bytes_acked"]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -76,7 +79,7 @@ def _programs(evidence: Evidence, samples: Any, last: Any, at_end: int) -> Itera
     finished = int((connections["status"] == "finished").sum())
     if finished and units["delivered_us"].isna().all():
         yield Finding("suspect", f"{finished} connections finished, but no data unit was delivered")
-    yield from _overdue(evidence)
+    yield from _overdue(evidence, connections, units, samples, at_end)
     units = units[units["delivered_us"].isna() & (units["sent_us"] < at_end - _LONGEST_US)]
     alive = connections[connections["status"] == "unfinished"]
     units = units.merge(alive, on=["source", "conn"])
@@ -92,12 +95,21 @@ def _programs(evidence: Evidence, samples: Any, last: Any, at_end: int) -> Itera
                                  f"{stuck[0].conn} of source {stuck[0].source}")
 
 
-def _overdue(evidence: Evidence) -> Iterator[Finding]:
+def _overdue(evidence: Evidence, connections: Any, units: Any, samples: Any, at_end: int) -> Iterator[Finding]:
     """Units that were due long ago and never sent, as the traffic accounts for them (traffic/tmix/overdue.py)."""
     if not evidence.can("guest.json"):
         return
     accounts = evidence.json("guest.json").get("traffic", {})
     late = [message for account in accounts.values() for message in account.get("overdue", [])]
+    half_open = find_half_open(evidence, connections, units, samples, at_end) if late else {}
+    # who has never heard of a connection cannot send anything over it
+    late = [message for message in late if message not in half_open.values()]
+    if half_open:
+        source, number = min(half_open)
+        yield Finding("ok" if len(half_open) <= _HALF_OPEN * len(connections) else "suspect",
+                      f"{len(half_open)} of {len(connections)} connections are half open: what should have told the "
+                      f"acceptor that they are established was lost each time, such as connection {number} of source "
+                      f"{source}")
     if late:
         yield Finding("suspect", f"{len(late)} programs should have sent something more than {_LONGEST_US / 1e6:g} s "
                                  f"before the end and did not, such as {late[0]}")

@@ -10,9 +10,9 @@ from typing import Any
 
 import evidence_files
 from spoils import (Files, at, both, cell, chosen_loss, drop, empty, every, few, full_edge, greedy, half_of_the_sockets,
-                    hidden_bottleneck, idle, idle_component, jitter, large_packets, limited, long_connections,
-                    lose_links, lossy, more, never_connected, never_delivered, no_answer_expected, no_link,
-                    nothing_finished, nothing_moved, offloads, other_flow, overload, put, scaled, share,
+                    half_open, hidden_bottleneck, idle, idle_component, jitter, large_packets, limited,
+                    long_connections, lose_links, lossy, more, never_connected, never_delivered, no_answer_expected,
+                    no_link, nothing_finished, nothing_moved, offloads, other_flow, overload, put, scaled, share,
                     short_completions, stuck_program, stuck_socket, udp, until, without, without_key)
 
 
@@ -273,6 +273,10 @@ CHECKS = [
         "1 data units were sent and acknowledged more than 5 s .* connection 199 of source 0"),
     Bad("stalled", "a program that does not send", put("guest.json", "traffic", {"tmix": {"overdue": [
         "the acceptor of connection 7 of source 0"]}}), "suspect",
+        "1 programs should have sent something .* the acceptor of connection 7"),
+    Bad("stalled", "half open, too many of them", half_open(7, 8, 199), "suspect",
+        "3 of 200 connections are half open: .* such as connection 7 of source 0"),
+    Bad("stalled", "half open, and nobody sent the SYN-ACK again", half_open(7, resent=3), "suspect",
         "1 programs should have sent something .* the acceptor of connection 7"),
     Bad("stalled", "no samples", empty("tcp_info"), "suspect", "no flow was sampled"),
     Bad("stalled", "units without times", cell("adus", "delivered_us", None), "suspect",

@@ -116,6 +116,21 @@ def stuck_program(files: Files) -> None:
     files["adus"].loc[399, "sent_us"] = 20_000_000
 
 
+def half_open(*numbers: int, resent: int = 30) -> Callable[[Files], None]:
+    """The acceptor of these connections has never heard of them, and sent `resent` SYN-ACKs again."""
+    def spoil(files: Files) -> None:
+        connections, units, samples = files["connections"], files["adus"], files["tcp_info"]
+        connections.loc[connections["conn"].isin(numbers), "status"] = "unfinished"
+        units.loc[units["conn"].isin(numbers), ["sent_us", "delivered_us"]] = None
+        one = samples[samples["node"] == "n1"].assign(unacked=0, bytes_acked=1)
+        files["tcp_info"] = pd.concat(
+            [one.assign(sport=1024 + number) for number in numbers], ignore_index=True)
+        files["guest.json"]["traffic"] = {"tmix": {"overdue": [
+            f"the acceptor of connection {number} of source 0" for number in numbers]}}
+        files["snmp.json"]["nodes"]["n2"]["TcpExtTCPSynRetrans"] = [0, resent, resent]
+    return spoil
+
+
 def lose_links(part: str, key: str) -> Callable[[Files], None]:
     def spoil(files: Files) -> None:
         whole = files["checks.json"][part]

@@ -3,6 +3,7 @@
 
 Bad evidence: test_testbed_fidelity_fails.py.
 """
+import pandas as pd
 import pytest
 
 import bad_links
@@ -206,6 +207,33 @@ def test_a_connection_whose_timer_has_grown_is_not_stuck(findings, files):
     assert findings("stalled", files)[0][0] == "ok"
     table.loc[late, "rto_us"] = 2_000_000
     assert findings("stalled", files)[0][0] == "suspect"
+
+
+def test_half_open_connections_wait_for_nobody(findings, files):
+    """Connected after 1 s and 28 s, their acceptor's SYN-ACKs were sent again four times and once."""
+    spoils.half_open(7, 199, resent=5)(files)
+    assert findings("stalled", files) == [
+        ("ok", "2 sockets were connected at the end; 0 waited for acknowledgements, for at most 0.0 s"),
+        ("ok", "2 of 200 connections are half open: what should have told the acceptor that they are established was "
+               "lost each time, such as connection 7 of source 0")]
+    files["snmp.json"]["nodes"]["n2"]["TcpExtTCPSynRetrans"] = [0, 4, 4]
+    assert findings("stalled", files)[0][1].startswith("2 programs should have sent something")
+
+
+@pytest.mark.parametrize("socket, state, half_open", [
+    (None, "ESTAB", True), (200_000, "ESTAB", True),        # of an earlier connection with the same ports
+    (30_000_000, "ESTAB", False),                           # the acceptor's program does not accept, or does not send
+    (None, "FIN-WAIT-2", False)])
+def test_half_open_is_who_has_no_socket_at_the_other_end(findings, files, socket, state, half_open):
+    spoils.half_open(7)(files)
+    table = files["tcp_info"]
+    table["state"] = state
+    if socket is not None:
+        row = {**table.iloc[-1].to_dict(), "t_us": socket, "node": "n2", "src": "10.0.3.1", "sport": 5000,
+               "dst": "10.0.2.1", "dport": 1031}
+        files["tcp_info"] = pd.concat([table, pd.DataFrame([row])])
+    assert any("1 of 200 connections are half open" in text for _, text in findings("stalled", files)) == half_open
+    assert any("1 programs should" in text for _, text in findings("stalled", files)) != half_open
 
 
 # -- UDP --------------------------------------------------------------------------------

@@ -18,6 +18,26 @@ def test_few_packets_show_little(findings, files):
     assert findings("idle_network", files)[0][0] == "invalid"
 
 
+@pytest.mark.parametrize("measured_us, level", [
+    (44.8, "ok"), (47.6, "ok"), (47.7, "ok"),       # six links, each late by 0.5 us at most
+    (48.0, "invalid"), (49.6, "invalid"),           # so it is if one of them has 1 us too much each way
+    (43.8, "ok"), (43.5, "invalid")])               # nothing is early
+def test_round_trips_in_a_data_center(findings, files, measured_us, level):
+    files["checks.json"]["paths"][0].update(base_rtt_us=40, serialisation_us=4.704, measured_rtt_us=measured_us)
+    assert findings("idle_network", files)[0][0] == level
+
+
+def test_timers_excuse_no_other_clock(findings, files):
+    """Simulators' times are exact; a round trip over few links has fewer timers."""
+    path = files["checks.json"]["paths"][0]
+    path.update(base_rtt_us=40, serialisation_us=4.704, measured_rtt_us=47.0)
+    assert findings("idle_network", files)[0][0] == "ok"
+    assert findings("idle_network", files, clock="simulated", capabilities={"kernel": False})[0][0] == "invalid"
+    for way in ("hops", "hops_back"):
+        files["network.json"]["paths"][0][way] = files["network.json"]["paths"][0][way][:1]
+    assert any(text.startswith("idle RTT n1-n2: 0.047 ms instead") for _, text in findings("idle_network", files))
+
+
 @pytest.mark.parametrize("longest, dropped, level", [
     (150_000, 9, "ok"), (148_500, 9, "ok"), (148_000, 9, "invalid"), (150_001, 9, "invalid"), (150_000, 0, "invalid")])
 def test_a_buffer_in_bytes(findings, files, longest, dropped, level):

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Captures in virtual time: they change nothing else, and agree with tcp_probe and with tcptrace."""
+import io
 import json
 import re
+import subprocess
 
+import dpkt
 import pytest
 import yaml
 
 import documented
-from analysis import captures, tcptrace
+from analysis import captures, tcptrace, xplot
+from testbed import PROJECT_DIR, cli, pcap_files
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +86,24 @@ def test_tcptrace_agrees(captured, sent):
     rate = int(re.search(r"throughput: +(\d+) Bps", said).group(1))
     delivered_us, = (one["delivered_us"] for one in captured.json("raw/guest.json")["accounts"] if one["delivered_us"])
     assert rate == pytest.approx(3_000_000 / (delivered_us[str(flow["flow"])] / 1e6), rel=0.02)
+
+
+def test_exported(captured, tmp_path):
+    """docs/exports.md: flent opens its file, and all packets of both devices are in one pcapng file."""
+    command = re.search(r"bin/testbed export captured (--format \S+)", (PROJECT_DIR / "docs/exports.md").read_text())[1]
+    assert cli.main(["export", str(captured.folder), *command.split(), "--output", str(tmp_path)]) == 0
+    name = captured.folder.name
+    stats = subprocess.run(["flent", tmp_path / f"{name}.flent.gz", "-f", "stats"], capture_output=True, text=True,
+                           check=True).stdout
+    # 3 MB and the SYN, which the kernel counts
+    assert float(re.search(r"TCP download::1:.*?Total: +([\d.]+) Mbits", stats, re.DOTALL)[1]) == pytest.approx(24)
+    assert float(re.search(r"Ping \(ms\) ICMP:.*?Min: +([\d.]+) ms", stats, re.DOTALL)[1]) == pytest.approx(20, abs=2)
+    with open(tmp_path / f"{name}.pcapng", "rb") as file:
+        times = [time_s for time_s, _ in dpkt.pcapng.Reader(file)]
+    single = sum(1 for path in captures.files(captured.folder)
+                 for _ in dpkt.pcap.Reader(io.BytesIO(pcap_files.as_pcap(path))))
+    assert times == sorted(times) and len(times) == single > 1000
+    content = (tmp_path / f"{name}.pcapng").read_bytes()
+    assert content.count(b"n1-eth0") == content.count(b"n2-eth0") == 1
+    graphs = [xplot.read(path) for path in sorted(tmp_path.glob("*-time-sequence.xpl"))]
+    assert len(graphs) == 2 and all(graph.elements for graph in graphs)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Data files of flent (https://flent.org), format version 4: gzipped JSON, opened by `flent FILE` and `flent-gui`.
+
+They say that they are of flent's test tcp_ndown, since flent takes its plots from there; docs/exports.md says what
+each series is.  There is no wall clock in virtual time: the epoch is when traffic begins.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis import series, tcp
+from analysis.runs import AnalysisError, Array, Run
+
+WHAT = "flent's data file (.flent.gz): throughput, delay, windows and queues over time"
+VERSION = 4
+#: flent's own step, in seconds
+STEP_S = 0.2
+#: raw samples of a socket or queue that are kept at most
+_MOST_SAMPLES = 20_000
+_EPOCH = "1970-01-01T00:00:00.000000Z"
+
+Json = dict[str, Any]
+
+
+def export(run: Run, folder: Path, stem: str) -> list[Path]:
+    """STEM.flent.gz"""
+    edges = _edges(run)
+    downloads, raw, what = _flows(run, edges)
+    if not downloads:
+        downloads, what = _links(run, edges)
+    if not downloads:
+        raise AnalysisError(f"{run.path}: neither samples of single TCP flows nor of a bottleneck: nothing for flent")
+    names = list(downloads)
+    table = np.array([downloads[name] for name in names])
+    known = ~np.isnan(table)
+    total = np.where(known.any(axis=0), np.nansum(table, axis=0), np.nan)
+    results = {name: _listed(values) for name, values in downloads.items()}
+    results["TCP download sum"] = _listed(total)
+    results["TCP download avg"] = _listed(total / np.maximum(known.sum(axis=0), 1))
+    delay = _round_trip_ms(run, edges)
+    if delay is not None:
+        results["Ping (ms) ICMP"] = _listed(delay)
+    queues = _queues(run)
+    for link in queues:
+        results[f"qdisc_stats_{link}"] = [None] * (len(edges) - 1)
+    document = {"version": VERSION, "x_values": _listed(edges[1:] / 1e6), "results": results,
+                "raw_values": {**raw, **{f"qdisc_stats_{link}": samples for link, samples in queues.items()}},
+                "metadata": _metadata(run, stem, edges, results, what, list(queues))}
+    path = folder / f"{stem}.flent.gz"
+    # without a time and a name in it: the same bytes each time
+    with open(path, "wb") as file, gzip.GzipFile("", "wb", mtime=0, fileobj=file) as packed:
+        packed.write(json.dumps(document, allow_nan=False, sort_keys=True).encode())
+    return [path]
+
+
+def _edges(run: Run) -> Array:
+    """Of bins of flent's step, or of the sampling interval where that is longer, from the beginning to the end."""
+    apart = [float(np.median(np.diff(times))) for name in ("tcp_info", "queue")
+             if (table := run.frame(name)) is not None and len(times := np.unique(table["t_us"])) > 2]
+    step_us = max([STEP_S * 1e6, *apart])
+    end_us = run.interval.end_us
+    if end_us < step_us:
+        raise AnalysisError(f"{run.path}: shorter than a step of {step_us / 1e6:g} s")
+    return np.arange(int(end_us // step_us) + 1) * step_us
+
+
+def _flows(run: Run, edges: Array) -> tuple[dict[str, Array], dict[str, list[Json]], Json]:
+    """Of each single TCP flow: throughput in bins, samples of its socket, and what it is."""
+    samples = run.frame("tcp_info", "pacing_rate_bps", "delivery_rate_bps")
+    listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)}
+    if samples is None or samples.empty or not listed:
+        return {}, {}, {}
+    samples = samples.sort_values("t_us", kind="stable")
+    rates: dict[str, Array] = {}
+    raw: dict[str, list[Json]] = {}
+    what: Json = {}
+    for number, rows in samples.groupby(tcp.flow_numbers(run, samples)):
+        if not number:
+            continue
+        flow, name = listed[int(number)], f"TCP download::{number}"
+        times = np.append(flow["start_us"] or 0, rows["t_us"].to_numpy(dtype=float))
+        acked = np.append(0, np.nan_to_num(rows["bytes_acked"].to_numpy(dtype=float)))
+        mbps = np.diff(np.interp(edges, times, np.maximum.accumulate(acked))) * 8 / np.diff(edges)
+        rates[name] = np.where((edges[1:] > times[0]) & (edges[:-1] < times[-1]), mbps, np.nan)
+        raw[name] = _samples(rows, {
+            "tcp_cwnd": rows["cwnd"], "tcp_rtt": rows["srtt_us"].replace(0, np.nan) / 1e3,
+            "tcp_pacing_rate": rows["pacing_rate_bps"] / 1e6, "tcp_delivery_rate": rows["delivery_rate_bps"] / 1e6})
+        what[name] = {"UNITS": "Mbits/s", "CONG_CONTROL": tcp.variant_of(flow), "SENDER": flow["sender"],
+                      "RECEIVER": flow["receiver"], "LAYER": 4}
+    return rates, raw, what
+
+
+def _links(run: Run, edges: Array) -> tuple[dict[str, Array], Json]:
+    """Of runs without single flows: the loaded bottlenecks."""
+    rates: dict[str, Array] = {}
+    what: Json = {}
+    for link in run.targets or list(run.bottlenecks):
+        samples = series.queue_samples(run, link)
+        if samples is not None:
+            name = f"TCP download::{len(rates) + 1}"
+            rates[name] = series.throughput_mbps(samples, edges)
+            what[name] = {"UNITS": "Mbits/s", "LINK": link, "LAYER": 2}
+    return rates, what
+
+
+def _round_trip_ms(run: Run, edges: Array) -> Array | None:
+    """Base round-trip time of the first path over the main bottleneck, and the queueing delay of all on its way."""
+    main = next(iter(run.targets or run.bottlenecks), None)
+    path = next((path for path in run.network["paths"] if main in path.get("hops", [])
+                 or main in path.get("hops_back", [])), None)
+    if path is None:
+        return None
+    total = np.full(len(edges) - 1, path["base_rtt_us"] / 1e3)
+    for link in [*path.get("hops", []), *path.get("hops_back", [])]:
+        if link in run.bottlenecks:
+            delay = series.queueing_delay_ms(run, link, edges)
+            if delay is None:
+                return None
+            total += np.nan_to_num(delay)       # a bin without packets has no delay
+    return total
+
+
+def _queues(run: Run) -> dict[str, list[Json]]:
+    found = {}
+    for link in run.bottlenecks:
+        rows = series.queue_samples(run, link)
+        if rows is not None:
+            found[link] = _samples(rows, {
+                "backlog_bytes": rows["backlog_bytes"], "backlog_pkts": rows["backlog_packets"],
+                "dropped": rows["drops"].diff(), "delay": pd.Series(series.backlog_ms(run, link, rows), rows.index)})
+    return found
+
+
+def _samples(rows: pd.DataFrame, columns: dict[str, pd.Series]) -> list[Json]:
+    """One mapping for each sample, or, of very many, for every so manyth; what is not known is left out."""
+    # drops are growth between samples: those of the ones that are left out count with the next
+    every = -(-len(rows) // _MOST_SAMPLES)
+    kept = {name: (column.groupby(np.arange(len(column)) // every).sum() if name == "dropped" else
+                   column.iloc[::every]).to_numpy(dtype=float) for name, column in columns.items()}
+    times = rows["t_us"].to_numpy()[::every] / 1e6
+    return [{"t": float(t_s), **{name: round(float(values[place]), 6) for name, values in kept.items()
+                                 if np.isfinite(values[place])}} for place, t_s in enumerate(times)]
+
+
+def _listed(values: Array) -> list[float | None]:
+    return [round(float(value), 6) if np.isfinite(value) else None for value in values]
+
+
+def _metadata(run: Run, stem: str, edges: Array, results: Json, what: Json, links: list[str]) -> Json:
+    streams = sum(name.startswith("TCP download::") for name in results)
+    return {
+        "NAME": "tcp_ndown", "TITLE": stem, "TIME": _EPOCH, "T0": _EPOCH, "DATA_FILENAME": f"{stem}.flent.gz",
+        "HOST": "testbed", "HOSTS": ["testbed"], "LOCAL_HOST": "testbed", "LENGTH": int(edges[-1] / 1e6),
+        "TOTAL_LENGTH": int(edges[-1] / 1e6), "STEP_SIZE": (edges[1] - edges[0]) / 1e6, "IP_VERSION": 4,
+        "FLENT_VERSION": None, "NOTE": f"{run.labels.get('title', '')}; {run.subject}, seed {run.seed}",
+        "KERNEL_RELEASE": run.kernel, "MODULE_VERSIONS": {"run": run.path.resolve().name},
+        "TEST_PARAMETERS": {"download_streams": str(streams), "qdisc_stats_hosts": ",".join(links),
+                            "qdisc_stats_interfaces": ",".join(links)},
+        "SERIES_META": {name: what.get(name, {"UNITS": "ms" if name.startswith("Ping") else "Mbits/s"})
+                        for name in results},
+        "BATCH_NAME": None, "BATCH_TIME": None, "BATCH_TITLE": None, "BATCH_UUID": None,
+        "HTTP_GETTER_URLLIST": None, "HTTP_GETTER_DNS": None, "HTTP_GETTER_WORKERS": None}

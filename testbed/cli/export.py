@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Write runs in the formats of other programs.
+
+  testbed export access-link-load60-quick --format flent --output out     flent out/*.flent.gz -p ...
+  testbed export results/captured/runs/cubic-seed1 --format pcapng,xplot --output out
+
+Formats: flent (throughput, delay, windows and queues over time), pcapng and xplot (captures of the probe pcap).
+docs/exports.md says what is in each. Nothing in the results folder is changed.
+"""
+from __future__ import annotations
+
+import argparse
+import pathlib
+from typing import TYPE_CHECKING
+
+from testbed import experiment
+from testbed.errors import TestbedError, UsageError
+from testbed.progress import print_error
+
+if TYPE_CHECKING:
+    from analysis.runs import Run
+
+HELP = "runs in the formats of other programs: flent, pcapng, xplot"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", metavar="EXPERIMENT|RUN", help="an experiment (its folder or name) or a run")
+    parser.add_argument("--format", required=True, metavar="A,B", help="flent, pcapng, xplot, or several")
+    parser.add_argument("--output", metavar="FOLDER", type=pathlib.Path, required=True, help="where files are written")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from analysis import exports
+    from analysis.runs import AnalysisError
+    formats = [_known(name.strip(), exports.names()) for name in arguments.format.split(",")]
+    runs, problems = _runs(arguments.what)
+    folder: pathlib.Path = arguments.output
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise UsageError(f"--output {folder}: {problem.strerror}") from None
+    written = 0
+    for stem, run in runs:
+        for name in dict.fromkeys(formats):
+            try:
+                for path in exports.module(name).export(run, folder, stem):
+                    print(path)
+                    written += 1
+            except AnalysisError as problem:
+                problems.append(str(problem))
+            except OSError as problem:
+                raise TestbedError(f"{problem.filename or folder}: {problem.strerror}") from None
+    for text in dict.fromkeys(problems):
+        print_error(text)
+    if not written and not problems:
+        raise UsageError(f"{arguments.what}: no run in it")
+    return 1 if problems else 0
+
+
+def _known(name: str, names: list[str]) -> str:
+    if name == "parquet":
+        raise UsageError("--format parquet: pandas needs pyarrow or fastparquet for it, which Debian does not have; "
+                         "raw tables are CSV (docs/exports.md)")
+    if name not in names:
+        raise UsageError(f"--format {name}: no such format; there are: {', '.join(names)}")
+    return name
+
+
+def _runs(name: str) -> tuple[list[tuple[str, Run]], list[str]]:
+    """([(how its files begin, run)], what is wrong with others): of an experiment, those that finished."""
+    from analysis.experiment import Experiment
+    from analysis.runs import Run
+    try:
+        folder = experiment.find(name)
+    except UsageError as no_experiment:
+        try:
+            path = experiment.find_run(name)
+        except UsageError:
+            raise no_experiment from None
+        run = Run(path)
+        if not run.finished:
+            raise UsageError(f"{path}: {run.state.message}") from None
+        return [(pathlib.Path(name).name, run)], []
+    runs = Experiment(folder).runs
+    return ([(f"{folder.name}-{run.name}", run) for run in runs if run.finished],
+            [f"{run.name}: {run.state.message.splitlines()[0] if run.state.message else run.state.kind}"
+             for run in runs if not run.finished])

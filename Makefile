@@ -15,15 +15,17 @@ COMMON_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(SEEDS),--seeds '$(SEEDS)') $
 	$(if $(KERNEL),--kernel '$(KERNEL)')
 RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--quick)
 
-.PHONY: help setup programs kernel compare studies test test-kernels test-engines test-vagrant unit fuzz bench clean scenario-%
+.PHONY: help setup programs kernel compare studies suite test test-suite test-kernels test-engines test-vagrant unit fuzz bench clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
 	@echo "                     CCA=reno,cubic LOAD=85 SEEDS=3 QUICK=1 JOBS=2 KERNEL=path-or-version"
 	@echo "make compare         the access link and long flows in the kernel and in simulators (ENGINES=uml,ns3,ns2), compared"
 	@echo "make studies         the published studies in full, unattended (QUICK=1 SEEDS=5 JOBS=2); again goes on where it was"
+	@echo "make suite           the Common TCP Evaluation Suite in full, unattended (QUICK=1 CCA=mine,cubic SEEDS=5 JOBS=2), and a scorecard"
 	@echo "make test            set up, build the guest kernel, run all tests"
 	@echo "make test-kernels    the same questions to kernel 6.1 and to the newest that Debian has (TESTBED_KERNELS=...)"
+	@echo "make test-suite      the scenarios of the suite in the short version, each with several congestion controls (an hour)"
 	@echo "make test-engines    the same connections in the kernel, in ns-3 and in ns-2 (minutes)"
 	@echo "make test-vagrant    a virtual machine by Vagrant and libvirt, and ./run_all.sh --smoke in it (long without KVM)"
 	@echo "make unit            the tests that need no guest kernel"
@@ -56,6 +58,10 @@ studies:
 	./setup.sh run kernel test
 	bin/testbed studies $(if $(QUICK),--quick) $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(JOBS),--jobs '$(JOBS)')
 
+suite:
+	./setup.sh run kernel
+	bin/testbed suite iccrg $(if $(QUICK),--quick) $(COMMON_OPTIONS)
+
 # a worker per CPU; tests that share a run of their file stay together
 PARALLEL = -n "$$(nproc)" --dist loadgroup
 
@@ -64,6 +70,9 @@ test: kernel
 
 test-kernels: kernel
 	/usr/bin/python3 -m pytest tests/kernels
+
+test-suite: kernel
+	/usr/bin/python3 -m pytest $(PARALLEL) tests/suite
 
 test-engines: kernel
 	/usr/bin/python3 -m pytest tests/engines

@@ -61,11 +61,13 @@ class Axis(NamedTuple):
 class Experiment:
     """An experiment folder."""
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, only: Collection[str] | None = None) -> None:
+        """only: ids of the runs that count, whatever else was listed since; None: all."""
         self.path = Path(path).resolve()
         self.description = _read(self.path)
         runs = self.path.parent / "runs"
-        self.runs = [Run(runs / listed["id"], listed) for listed in self.description["runs"]]
+        self.runs = [Run(runs / listed["id"], listed) for listed in self.description["runs"]
+                     if only is None or listed["id"] in only]
         #: companion runs, with the same connections alone on the idle network; {name: what is wrong with it}
         self.idle = [Run(runs / listed["id"], listed) for listed in self.description.get("idle", [])]
         self.idle_problems: dict[str, str] = {}

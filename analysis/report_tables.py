@@ -103,10 +103,10 @@ def _table(results: Results, comparisons: Comparisons, columns: Columns) -> Tabl
         return None
     several = len(experiment.subjects) > 1
     rows = [TableRow(point, row.subject, str(len(seeds)), seed_list(seeds),
-                     [_cell(results, comparisons, row, column) for column in columns.columns],
+                     [_compared(results, comparisons, row, column) for column in columns.columns],
                      several and row == experiment.reference(row), run_links(experiment, row, seeds))
             for point, (row, seeds) in zip(spans([row.point for row, _ in counted]), counted)]
-    heads = [(_head(results, column), _unit(results, column)) for column in columns.columns]
+    heads = [(head(results, column), unit_words(results, column)) for column in columns.columns]
     return Table(columns.title, SUBJECT, heads, rows, [axis.short for axis in experiment.axes],
                  differences(results, comparisons, columns, linked=True))
 
@@ -123,13 +123,13 @@ def by_size(results: Results, comparisons: Comparisons, tables: Sequence[Columns
     found = []
     drawn = results.experiment.drawn
     for columns in tables:
-        unit = _unit(results, columns.columns[0])
+        unit = unit_words(results, columns.columns[0])
         title = f"{columns.title} ({unit})" if unit else f"{columns.title}, geometric mean"
         chunks = []
         for at in range(0, len(drawn), ROWS_PER_TABLE):
             chosen = drawn[at:at + ROWS_PER_TABLE]
             rows = [TableRow([], column.label, _transfers(results, chosen, column), _seeds_of(results, chosen, column),
-                             [_cell(results, comparisons, row, column) for row in chosen], False)
+                             [_compared(results, comparisons, row, column) for row in chosen], False)
                     for column in columns.columns]
             chunks.append(Table("", "size", [(row.label, unit) for row in chosen], rows, [], []))
         if chunks:
@@ -148,16 +148,22 @@ def _seeds_of(results: Results, rows: Sequence[Row], column: Column) -> str:
     return seed_list(sorted({seed for row in rows for seed in results.seeds(row, column.metric, column.scope)}))
 
 
-def _head(results: Results, column: Column) -> str:
+def head(results: Results, column: Column) -> str:
+    """What heads a column."""
     return f"{column.label}, geometric mean" if results.is_ratio(column.metric) else column.label
 
 
-def _unit(results: Results, column: Column) -> str:
+def unit_words(results: Results, column: Column) -> str:
+    """Its unit, '' of a number without one."""
     unit = results.unit(column.metric, column.scope)
     return "" if unit in (None, "1") else str(unit)
 
 
-def _cell(results: Results, comparisons: Comparisons, row: Row, column: Column) -> Cell | None:
+def _compared(results: Results, comparisons: Comparisons, row: Row, column: Column) -> Cell | None:
+    return cell(results, row, column, comparisons.of(row, column.metric, column.scope))
+
+
+def cell(results: Results, row: Row, column: Column, compared: Compared | None) -> Cell | None:
     """Mean over seeds with its interval; None when the row lacks the metric."""
     sample = results.sample(row, column.metric, column.scope)
     if not sample:
@@ -167,7 +173,6 @@ def _cell(results: Results, comparisons: Comparisons, row: Row, column: Column) 
         some = "" if missed == len(sample) else f" in {missed} of {len(sample)}"
         return Cell(f"not reached{some}", "", "", "more were unfinished at the end of the run than this leaves")
     mean, spread = _interval(stats.summarise(sample, results.is_ratio(column.metric)))
-    compared = comparisons.of(row, column.metric, column.scope)
     if compared is None or compared.decision.p is None:
         return Cell(mean, spread, "", "")
     words = f"{compared.decision.words} (against {compared.reference})"
@@ -195,13 +200,13 @@ def differences(results: Results, comparisons: Comparisons, columns: Columns,
     labels = {(column.metric, column.scope): column for column in columns.columns}
     order = {row: place for place, row in enumerate(results.experiment.rows)}
     found = sorted(comparisons.family(columns.title), key=lambda one: order[one.row])
-    return [_difference(one, _head(results, (column := labels[one.metric, one.scope])), _unit(results, column), point,
-                        run_links(results.experiment, one.row, one.seeds) if linked else [])
+    return [difference(one, head(results, (column := labels[one.metric, one.scope])), unit_words(results, column),
+                       point, run_links(results.experiment, one.row, one.seeds) if linked else [])
             for point, one in zip(spans([one.row.point for one in found]), found)]
 
 
-def _difference(one: Compared, what: str, unit: str, point: list[tuple[str, int]], runs: Links) -> Difference:
-    """A comparison in words."""
+def difference(one: Compared, what: str, unit: str, point: list[tuple[str, int]], runs: Links) -> Difference:
+    """A comparison in words; what: the output, point: as `spans` gives it, runs: see run_links."""
     found, decision = one.comparison, one.decision
     value, interval = with_interval(found)
     n = str(found.n) if found.n == found.n_reference else f"{found.n_reference}, {found.n}"

@@ -42,7 +42,7 @@ def command_names() -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     words = [*(sys.argv[1:] if argv is None else argv)]     # list is the name of a command here
-    return _process.guarded(lambda: _run(words), words[:1] in (["run"], ["all"]))
+    return _process.guarded(lambda: _run(words), words[:1] in (["run"], ["all"], ["studies"], ["suite"]))
 
 
 def _run(words: list[str]) -> int:

@@ -14,10 +14,9 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
 
 from testbed import engines, scenario
-from testbed.cli import _process, _runs, _shared, run
+from testbed.cli import _runs, _series, _shared
 from testbed.errors import RunFailed
 from testbed.store import Store, results_dir
 
@@ -51,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
     failed: dict[str, str] = {}
     for number, (name, words) in enumerate(commands.items(), start=1):
         print(f"== {number} of {len(commands)}: {shlex.join(['bin/testbed', *words])}", file=sys.stderr, flush=True)
-        code, message = _carry_out(words)
+        code, message = _series.carry_out(words)
         if code:
             failed[name] = message
     from analysis.overview import build_overview
@@ -75,10 +74,3 @@ def command(name: str, version: str, engine: str, seeds: str | None, jobs: int |
     words += ["--engine", engine] if engine != engines.DEFAULT else []
     words += ["--seeds", seeds] if seeds else []
     return words + (["--jobs", str(jobs)] if jobs else [])
-
-
-def _carry_out(words: Sequence[str]) -> tuple[int, str]:
-    """(exit code, last error) of a command. What interrupts it ends all of them."""
-    parser = argparse.ArgumentParser(prog="testbed run")
-    run.add_arguments(parser)
-    return _process.contained(lambda: run.main(parser.parse_args(words[1:])))

@@ -51,7 +51,11 @@ def main(arguments: argparse.Namespace) -> int:
     levels = _kernels.levels(arguments)
     if len(levels) > 1 and not levels[0].kernel:
         return _in_several(asked, levels)
-    done = asked.carry_out(levels, among_others=False)
+    return conclude(arguments, asked.carry_out(levels, among_others=False))
+
+
+def conclude(arguments: argparse.Namespace, done: Done) -> int:
+    """Make the report of an experiment. RunFailed if something of it failed or was not run."""
     damaged = _report(arguments, done)
     unexpected = _expectations.judge(arguments, [done.folder])
     if done.failures or damaged:

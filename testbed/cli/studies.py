@@ -11,17 +11,14 @@ fails does not keep the others from running.
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
-import sys
 from typing import NamedTuple
 
-from testbed import campaign, engines
-from testbed.cli import _process, _runs, _shared, run
-from testbed.cli._experiment import Asked
+from testbed import engines
+from testbed.cli import _series, _shared
+from testbed.cli._series import Left
 from testbed.errors import RunFailed, UsageError
-from testbed.store import Store, results_dir
-from testbed.units import show_duration
+from testbed.store import results_dir
 
 HELP = "repeat the published studies in full, one after the other"
 
@@ -47,13 +44,6 @@ STUDIES = (
 )
 
 
-class Left(NamedTuple):
-    """Of a study: runs, those that are not there yet, and what they take."""
-    runs: int
-    missing: int
-    wall_s: float
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="the short versions of the scenarios")
     parser.add_argument("--only", metavar="A,B", help="only these studies")
@@ -69,18 +59,16 @@ def main(arguments: argparse.Namespace) -> int:
     left = {study.scenario: _left(study, commands[study.scenario], arguments.jobs) for study in chosen}
     if arguments.list:
         for name, words in commands.items():
-            print(f"{shlex.join(['bin/testbed', *words])}    {_say(left[name])}")
-        print(f"all: {_say(_sum(list(left.values())))}")
+            print(f"{shlex.join(['bin/testbed', *words])}    {_series.say(left[name])}")
+        print(f"all: {_series.say(_series.total(list(left.values())))}")
         return 0
     failed: dict[str, str] = {}
     for place, study in enumerate(chosen):
         words = commands[study.scenario]
         # what the first runs of a study take is known better when others have run
         still = [_left(one, commands[one.scenario], arguments.jobs) for one in chosen[place:]]
-        print(f"== study {place + 1} of {len(chosen)}: {shlex.join(['bin/testbed', *words])}\n"
-              f"== {study.scenario}: {_say(still[0])}; all that is left: {_say(_sum(still))}", file=sys.stderr,
-              flush=True)
-        code, message = _process.contained(lambda: run.main(_parsed(words)))
+        _series.announce(place, len(chosen), "study", study.scenario, words, still)
+        code, message = _series.carry_out(words)
         if code:
             failed[study.scenario] = message
     from analysis.overview import build_overview
@@ -108,32 +96,6 @@ def _words(study: Study, arguments: argparse.Namespace) -> list[str]:
     return words + (["--jobs", str(arguments.jobs)] if arguments.jobs else [])
 
 
-def _parsed(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="testbed run")
-    run.add_arguments(parser)
-    return parser.parse_args(words[1:])
-
-
 def _left(study: Study, words: list[str], jobs: int | None) -> Left:
     """What is missing takes as long as what is there has taken; without any, what the table says."""
-    asked, store = Asked(_parsed(words)), Store(results_dir())
-    found = []
-    for engine in engines.load_several(",".join(study.engines), {}):
-        ready = _runs.prepare(engine, asked.subjects, [one for _, one in asked.points], lenient=True)
-        plans, _ = campaign.possible(campaign.make_plans(
-            asked.points, ready.subjects, asked.seeds, engine, _shared.reporter()), asked.points, engine)
-        there = [record for plan in plans if (record := store.finished(plan.id))]
-        each_s = sum(float(record["wall_s"]) for record in there) / len(there) if there else study.engines[engine.name]
-        missing = len(plans) - len(there)
-        found.append(Left(len(plans), missing, missing * each_s / (jobs or len(os.sched_getaffinity(0)))))
-    return _sum(found)
-
-
-def _sum(parts: list[Left]) -> Left:
-    return Left(*(sum(values) for values in zip(*parts))) if parts else Left(0, 0, 0)
-
-
-def _say(left: Left) -> str:
-    if not left.missing:
-        return f"all {left.runs} runs are there"
-    return f"{left.missing} of {left.runs} runs, about {show_duration(left.wall_s)}"
+    return _series.left(_series.plans(words), lambda plan: study.engines[plan.engine], jobs)

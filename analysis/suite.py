@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A suite: experiments that are judged together, congestion controls under test against a baseline.
+
+What the suite is stands in a description (`suite.json`): its parts, which experiment and which runs belong to each,
+which metrics are its outputs and which values of them are better. Of an experiment only the listed runs count, whatever
+else it has.
+
+The comparisons of one part are a family: all its outputs, points and congestion controls are decided together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analysis import comparing, shapes, stats
+from analysis.comparisons import Compared
+from analysis.experiment import Experiment, Row
+from analysis.runs import AnalysisError
+from analysis.shapes import FLAG, TEXT, Each, Maybe, Number, Object
+from analysis.tables import Results
+
+BETTER, EQUAL, WORSE, DIFFERENT, UNKNOWN, NO_INTERVAL, NO_VALUE = WORDS = (
+    "better", "equal", "worse", "different", "not distinguishable", "no interval", "no value")
+
+_DEVIATIONS = Each(Object({"what": TEXT, "why": TEXT}))
+SHAPE = Object({
+    "schema": Number(1, 1), "name": TEXT, "title": TEXT, "source": TEXT, "description": TEXT, "quick": FLAG,
+    "baseline": TEXT, "subjects": Each(TEXT, least=1), "command": Each(TEXT), "left_out": Each(TEXT),
+    "deviations": _DEVIATIONS, "parts": Each(Object({
+        "name": TEXT, "title": TEXT, "section": TEXT, "not_run": TEXT, "problem": TEXT, "experiment": Maybe(TEXT),
+        "runs": Each(TEXT), "deviations": _DEVIATIONS,
+        "outputs": Each(Object({"metric": TEXT, "scope": TEXT, "label": TEXT, "better": TEXT})),
+        "parameters": Each(Object({"what": TEXT, "published": TEXT, "run": TEXT, "text": TEXT}))}), least=1)})
+
+
+class Output(NamedTuple):
+    """A metric of a scope; better: which values are: lower, higher, one (nearer to 1, of a ratio) or none."""
+
+    metric: str
+    scope: str
+    label: str
+    better: str
+
+
+class Statement(NamedTuple):
+    """An output of a row against the baseline at the same point; compared: None where one side has no value.
+
+    Of a ratio that should be 1, how far the values are from it is compared: 2 and 0.5 are as far.
+    """
+
+    output: Output
+    row: Row
+    word: str
+    compared: Compared | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the suite; `description`: what suite.json says of it, results: the results folder."""
+
+    description: Mapping[str, Any]
+    results_dir: Path
+    baseline: str
+    subjects: tuple[str, ...]
+    margin: float
+
+    @property
+    def name(self) -> str:
+        return str(self.description["name"])
+
+    @property
+    def title(self) -> str:
+        return str(self.description["title"] or self.name)
+
+    @property
+    def outputs(self) -> list[Output]:
+        return [Output(**one) for one in self.description["outputs"]]
+
+    @cached_property
+    def problem(self) -> str:
+        """Why there is nothing of it, or not all; '' if there is all."""
+        said = str(self.description["problem"])
+        try:
+            self._opened
+        except AnalysisError as error:
+            return "; ".join(filter(None, [said, str(error)]))
+        return said
+
+    @cached_property
+    def _opened(self) -> Experiment | None:
+        name = self.description["experiment"]
+        if name is None:
+            return None
+        experiment = Experiment(self.results_dir / name, only=frozenset(self.description["runs"]))
+        if not experiment.runs:
+            raise AnalysisError(f"{name}: none of the runs of the suite is in it")
+        return experiment
+
+    @property
+    def experiment(self) -> Experiment | None:
+        """Its runs; None if there are none."""
+        return None if self.problem and self.problem != self.description["problem"] else self._opened
+
+    @cached_property
+    def results(self) -> Results | None:
+        if self.experiment is None:
+            return None
+        found = Results(self.experiment)
+        self.experiment.discard(found.problems)
+        return found
+
+    @cached_property
+    def statements(self) -> list[Statement]:
+        """Output by output, then point by point, the congestion controls in their order."""
+        if self.results is None:
+            return []
+        found = [self._compare(self.results, output, row) for output in self.outputs
+                 for row in self.results.experiment.rows if row.subject in self.subjects]
+        there = [one.compared for one in found if one.compared]
+        decisions = iter(stats.decide([one.comparison for one in there]))
+        return [one if one.compared is None else self._decided(one, next(decisions)) for one in found]
+
+    def of(self, row: Row, output: Output) -> Statement | None:
+        """None of the baseline."""
+        return self._by_place.get((row.label, output))
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[str, Output], Statement]:
+        return {(one.row.label, one.output): one for one in self.statements}
+
+    def _compare(self, results: Results, output: Output, row: Row) -> Statement:
+        reference = next((other for other in results.experiment.rows
+                          if (other.subject, other.point) == (self.baseline, row.point)), None)
+        first = results.keyed(reference, output.metric, output.scope) if reference else {}
+        second = results.keyed(row, output.metric, output.scope)
+        if not comparing.comparable(first, second):
+            return Statement(output, row, NO_VALUE, None)
+        if output.better == "one":
+            first, second = _distances(first), _distances(second)
+        comparison = comparing.compare(first, second, output.better == "one" or results.is_ratio(output.metric),
+                                       self.margin)
+        seeds = sorted(key.seed for key in second if comparison.method != stats.PAIRED or key in first)
+        return Statement(output, row, NO_INTERVAL, Compared(
+            self.title, row, self.baseline, output.metric, output.scope, seeds, comparison,
+            stats.decide([comparison])[0]))
+
+    @staticmethod
+    def _decided(one: Statement, decision: stats.Decision) -> Statement:
+        compared = one.compared and one.compared._replace(decision=decision)
+        return one._replace(compared=compared, word=word(one.output, compared.comparison, decision)
+                            if compared else one.word)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """All parts, as `description` (suite.json) says. AnalysisError if that is damaged."""
+
+    description: Mapping[str, Any]
+    results_dir: Path
+    margin: float = stats.MARGIN
+
+    def __post_init__(self) -> None:
+        wrong = shapes.mismatch(self.description, SHAPE)
+        if wrong:
+            raise AnalysisError(f"suite.json: {wrong}")
+
+    @property
+    def baseline(self) -> str:
+        return str(self.description["baseline"])
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Those under test."""
+        return tuple(self.description["subjects"])
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        return [Part(one, self.results_dir, self.baseline, self.subjects, self.margin)
+                for one in self.description["parts"]]
+
+    def counts(self, subject: str) -> Counter[str]:
+        """How often each word is said of a congestion control, over all parts."""
+        return Counter(one.word for part in self.parts for one in part.statements if one.row.subject == subject)
+
+    def sentences(self) -> Iterator[str]:
+        """mine against sack: better in 3, equal in 5, worse in 1, not distinguishable in 4 of 13 comparisons"""
+        for subject in self.subjects:
+            counts = self.counts(subject)
+            said = ", ".join(f"{word} in {counts[word]}" for word in WORDS if counts[word])
+            count = sum(counts.values())
+            yield f"{subject} against {self.baseline}: " + (
+                f"{said} of {count} comparison{'s' * (count != 1)}" if count else "nothing to compare")
+
+
+def word(output: Output, comparison: stats.Comparison, decision: stats.Decision) -> str:
+    """What the scorecard says. A difference that is less than the margin for sure counts as equal."""
+    if decision.p is None:
+        return NO_INTERVAL
+    if decision.equal:
+        return EQUAL
+    if not decision.different:
+        return UNKNOWN
+    if output.better == "none":
+        return DIFFERENT
+    more = comparison.difference > (1 if comparison.ratio else 0)
+    return BETTER if more == (output.better == "higher") else WORSE
+
+
+def _distances(sample: Mapping[comparing.PairingKey, float]) -> dict[comparing.PairingKey, float]:
+    """How many times the larger of a ratio's two sides is the smaller."""
+    return {key: math.exp(abs(math.log(value))) for key, value in sample.items()}
+
+
+def as_run(part: Part, key: str) -> list[tuple[str, Any]]:
+    """[(name with its unit, value)] of a field of the resolved scenario, each value once, in the order of the runs."""
+    found: list[tuple[str, Any]] = []
+    for run in part.experiment.runs if part.experiment else []:
+        at: Any = run.scenario
+        for name in key.split("."):
+            if isinstance(at, list):
+                at = next((one for one in at if isinstance(one, dict) and one.get("name") == name), None)
+            else:
+                at = at.get(name) if isinstance(at, dict) else None
+        if at is not None and (key, at) not in found:
+            found.append((key, at))
+    return found

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The scorecard's words, on runs whose metrics are known; the page and the tables of a suite."""
+import json
+import math
+
+import pandas as pd
+import pytest
+
+import fixture
+from analysis import stats, suite_report
+from analysis.runs import AnalysisError
+from analysis.suite import Output, Suite, word
+
+DOWN = "right_to_left"
+OUTPUTS = [
+    {"metric": "queueing_delay_mean", "scope": DOWN, "label": "delay", "better": "lower"},
+    {"metric": "throughput_mean", "scope": DOWN, "label": "throughput", "better": "higher"},
+    {"metric": "drop_rate", "scope": DOWN, "label": "drops", "better": "none"},
+    {"metric": "nosuch", "scope": "all", "label": "nothing", "better": "lower"}]
+
+
+def shape(sojourn_us=20_000, packets=50, drop_every=10):
+    return fixture.Shape(test_s=4, connections_per_s=10, tcp_info_rows=200, sojourn_us=(sojourn_us, 1000),
+                         packets=(packets, 10), drop_every=drop_every)
+
+
+#: (congestion control, load) -> what a run looks like; without noise every difference is for sure
+SHAPES = {("sack", "60"): shape(), ("good", "60"): shape(15_000, 55, 12), ("bad", "60"): shape(25_000, 45),
+          ("sack", "85"): shape(), ("good", "85"): shape(20_500), ("bad", "85"): shape()}
+
+
+def described(**changes):
+    part = {"name": "one", "title": "Part one", "section": "4.2", "not_run": "", "problem": "", "experiment": "link",
+            "runs": [], "deviations": [{"what": "a <deviation>", "why": "a reason"}], "outputs": OUTPUTS,
+            "parameters": [{"what": "test", "published": "600 s", "run": "timing.test_us", "text": ""},
+                           {"what": "edges", "published": "0 ms", "run": "topology.edges_delay_us.left", "text": ""},
+                           {"what": "hosts", "published": "6", "run": "", "text": "six"}]}
+    lan = {**part, "name": "lan", "title": "LAN", "not_run": "no cell", "experiment": None, "outputs": [],
+           "parameters": [], "deviations": []}
+    return {"schema": 1, "name": "pair", "title": "Pair", "source": "a draft", "description": "Two parts.",
+            "quick": False, "baseline": "sack", "subjects": ["good", "bad"],
+            "command": ["bin/testbed", "suite", "pair"],
+            "left_out": ["Part three"], "deviations": [{"what": "of all", "why": "everywhere"}],
+            "parts": [{**part, **changes}, lan]}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Another command asked for other runs of the same experiment: they do not count."""
+    folder = tmp_path_factory.mktemp("results")
+    fixture.write_experiment(folder / "link", ccas=("other", "good", "sack", "bad"), seeds=(1, 2, 3),
+                             shapes={**SHAPES, "other": shape()}, points=[{"load": "60"}, {"load": "85"}],
+                             verdicts={"bad-load60-seed3": "invalid"})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ids(results):
+    runs = json.loads((results / "link" / "experiment.json").read_text())["runs"]
+    return [run["id"] for run in runs if run["subject"] != "other" and run["seed"] != 2 or run["subject"] == "bad"]
+
+
+@pytest.fixture(scope="module")
+def suite(results, ids):
+    return Suite(described(runs=ids), results)
+
+
+def words(suite, subject):
+    return {(one.output.label, one.row.point[0]): one.word for one in suite.parts[0].statements
+            if one.row.subject == subject}
+
+
+def test_words(suite):
+    assert words(suite, "good") == {
+        ("delay", "60"): "better", ("delay", "85"): "equal", ("throughput", "60"): "better",
+        ("throughput", "85"): "equal", ("drops", "60"): "different", ("drops", "85"): "equal",
+        ("nothing", "60"): "no value", ("nothing", "85"): "no value"}
+    assert words(suite, "bad")["delay", "85"] == "equal"
+
+
+def test_only_runs_that_were_asked_for_and_are_not_invalid_count(suite):
+    """Two seeds were asked for, of bad three, of which one is invalid at 60 and none has a partner."""
+    found = {(one.output.label, *one.row.point, one.row.subject): one.compared for one in suite.parts[0].statements}
+    assert {row.subject for row in suite.parts[0].experiment.rows} == {"sack", "good", "bad"}
+    assert found["delay", "60", "good"].seeds == [1, 3] and found["delay", "60", "good"].comparison.method == "paired"
+    assert found["delay", "85", "bad"].seeds == [1, 3]
+    one = found["delay", "60", "bad"].comparison
+    assert (one.method, one.n_reference, one.n, one.difference) == ("Welch", 2, 2, pytest.approx(5))
+
+
+def test_one_part_is_one_family(suite):
+    compared = [one.compared for one in suite.parts[0].statements if one.compared]
+    again = stats.decide([one.comparison for one in compared])
+    assert [one.decision for one in compared] == again and len(compared) == 12
+    assert {one.family for one in compared} == {"Part one"}
+
+
+def test_counts_and_sentences(suite):
+    assert suite.counts("good") == {"better": 2, "equal": 3, "different": 1, "no value": 2}
+    assert list(suite.sentences())[0] == (
+        "good against sack: better in 2, equal in 3, different in 1, no value in 2 of 8 comparisons")
+
+
+def compared(reference, values, better, ratio=False):
+    found = stats.compare_paired(reference, values, ratio)
+    return word(Output("m", "s", "l", better), found, stats.decide([found])[0])
+
+
+@pytest.mark.parametrize("reference, values, by_wish", [
+    ([10, 11, 12], [20, 21.1, 22], {"higher": "better", "lower": "worse", "none": "different"}),
+    ([10, 11, 12], [5, 5.6, 6], {"higher": "worse", "lower": "better", "none": "different"}),
+    # different for sure, and by less than the margin for sure
+    ([100, 110, 120], [101, 111.1, 121.2], {"higher": "equal", "lower": "equal", "none": "equal"}),
+    ([10, 11, 12], [10.01, 10.99, 12], {"higher": "equal", "lower": "equal", "none": "equal"}),
+    ([10, 20, 30], [30, 10, 30], {"higher": "not distinguishable", "lower": "not distinguishable"}),
+    ([10], [30], {"higher": "no interval", "lower": "no interval", "none": "no interval"}),
+    ([0, 0], [0, 0], {"lower": "equal"})])
+def test_a_word_is_difference_or_equivalence_and_a_wish(reference, values, by_wish):
+    assert {wish: compared(reference, values, wish) for wish in by_wish} == by_wish
+
+
+def test_of_a_ratio_that_should_be_one_distances_are_compared(tmp_path):
+    """Half as much is as far from 1 as twice as much; a third is farther, and that is worse."""
+    flows = [fixture.flow(1, 10_000, "x"), fixture.flow(2, 10_001, "x", base_rtt_us=80_000)]
+    fixture.write_experiment(tmp_path / "link", ccas=("sack", "good", "bad"), seeds=(1, 2), shapes={
+        name: fixture.Shape(test_s=4, tcp_info_rows=200) for name in ("sack", "good", "bad")}, tmix=False, flows=flows)
+    runs = json.loads((tmp_path / "link" / "experiment.json").read_text())["runs"]
+    output = {"metric": "throughput_ratio_short_long", "scope": "rtt_8_to_80_ms", "label": "ratio", "better": "one"}
+    part = Suite(described(runs=[run["id"] for run in runs], outputs=[output]), tmp_path).parts[0]
+    values = {"sack": 2.0, "good": 0.5, "bad": 1 / 3}
+    for sample in (("sack", "good", "bad")):
+        known = part.results._samples[sample, "throughput_ratio_short_long", "rtt_8_to_80_ms"]
+        known.update({key: values[sample] for key in known})
+    found = {one.row.subject: one for one in part.statements}
+    assert found["good"].word == "equal" and found["good"].compared.comparison.difference == pytest.approx(1)
+    assert found["bad"].word == "worse" and found["bad"].compared.comparison.mean == pytest.approx(3)
+    assert math.isclose(found["bad"].compared.comparison.reference, 2)
+
+
+def test_the_page(suite, results, tmp_path):
+    page = suite_report.write(suite, results / "suite-pair")
+    html = page.read_text()
+    for said in ("Pair: good, bad against sack", "not run: no cell",
+                 "a &lt;deviation&gt;", "../link/report/index.html", "60 ▲ better", "85 = equal", "▼ worse",
+                 "<td>600 s</td><td>4 s</td>", "<td>0 ms</td><td>0 ms, 12 ms</td>", "<td>6</td><td>six</td>",
+                 "Not asked for: Part three", "1 invalid"):
+        assert said in html, said
+    tables = {path.stem: pd.read_csv(path) for path in (results / "suite-pair" / "tables").glob("*.csv")}
+    assert set(tables) == {"scorecard", "outputs", "runs", "parameters", "deviations"}
+    assert len(tables["scorecard"]) == 16 and set(tables["scorecard"]["word"]) == {
+        "better", "equal", "worse", "different", "no value"}
+    assert tables["outputs"].query("subject == 'good' and metric == 'queueing_delay_mean' and point == 60")[
+        ["n", "mean"]].to_numpy().tolist() == [[2, pytest.approx(15)]]
+    assert tables["runs"]["verdict"].value_counts().to_dict() == {"valid": len(suite.parts[0].experiment.runs) - 1,
+                                                                  "invalid": 1}
+    before = {path: path.read_bytes() for path in page.parent.rglob("*") if path.is_file()}
+    suite_report.write(Suite(json.loads((page.parent / "suite.json").read_text()), results), page.parent)
+    assert {path: path.read_bytes() for path in page.parent.rglob("*") if path.is_file()} == before
+
+
+def test_many_points_are_counted(results, ids, monkeypatch):
+    monkeypatch.setattr(suite_report, "_MOST_POINTS", 1)
+    found = Suite(described(runs=ids), results)
+    line = suite_report._line(found.parts[0], found.parts[0].outputs[0])
+    assert [chip.text for chip in line.cells[0]] == ["1 ▲ better", "1 = equal"]
+    assert line.cells[0][0].title == "better at 1 of 2 points"
+
+
+def test_a_part_that_could_not_be_run_is_there_with_its_problem(results, tmp_path):
+    for changes, says in (({"experiment": None, "problem": "no <kernel>"}, "no <kernel>"),
+                          ({"experiment": "gone", "problem": ""}, "gone/experiment.json"),
+                          ({"runs": ["0" * 16], "problem": ""}, "none of the runs of the suite is in it")):
+        found = Suite(described(**changes), results)
+        assert says in found.parts[0].problem and found.parts[0].statements == []
+        assert list(found.sentences())[0] == "good against sack: nothing to compare"
+        assert "banner failed" in suite_report._page(found)
+
+
+def test_what_is_no_description_or_no_place_for_a_report(suite, results, tmp_path):
+    with pytest.raises(AnalysisError, match="suite.json: parts"):
+        Suite({**described(), "parts": []}, results)
+    with pytest.raises(AnalysisError, match="is there already and is no report of a suite"):
+        suite_report.write(suite, results / "link")

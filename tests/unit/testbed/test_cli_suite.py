@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`testbed suite`: which commands, in which order, what is left, and what the report is told."""
+import json
+
+import pytest
+
+from testbed import ccas, cli, errors
+from testbed.campaign import Ready
+from testbed.cli import _experiment, _runs, run
+
+SUITE = """\
+title: Pair
+source: a draft
+baseline: sack
+ccas: [cubic]
+seeds: 3
+quick: {seeds: 2}
+parts:
+  - name: one
+    section: 4.2
+    scenario: access-link
+    sweep: {load: [60, 85]}
+    quick: {sweep: {load: [60]}}
+    speed: 10
+    outputs: &outputs [{metric: drop_rate, scope: right_to_left, label: drops, better: lower}]
+  - {name: cell, section: 4.2, not_run: no cell}
+  - {name: two, section: 5, scenario: rtt-fairness, outputs: *outputs}
+"""
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def pair(tmp_path):
+    path = tmp_path / "pair.yaml"
+    path.write_text(SUITE)
+    return str(path)
+
+
+@pytest.fixture
+def carried_out(monkeypatch, results):
+    """[(scenario, cca, seeds, sweeps)] of what was run; `.problems`: {scenario: what it raises}."""
+
+    class Calls(list):
+        problems: dict = {}
+
+    calls = Calls()
+
+    def carry_out(self, engine, among_others):
+        asked = self.arguments
+        calls.append((asked.scenario, asked.cca, asked.seeds, asked.sweeps))
+        if asked.scenario in calls.problems:
+            raise calls.problems[asked.scenario]
+        return _experiment.Done(results / f"of-{asked.scenario}", ["sack", "cubic"], {}, {}, 2)
+
+    monkeypatch.setattr(_experiment.Asked, "carry_out", carry_out)
+    monkeypatch.setattr(run, "conclude", lambda arguments, done: 0)
+    return calls
+
+
+def described(results, name):
+    return json.loads((results / name / "suite.json").read_text())
+
+
+def test_parts_in_their_order_with_the_baseline_first(carried_out, pair, results, capsys):
+    assert cli.main(["suite", pair, "--quick"]) == 0
+    assert carried_out == [("access-link", "sack,cubic", "2", ["load=60"]), ("rtt-fairness", "sack,cubic", "2", [])]
+    said = capsys.readouterr()
+    assert "== part 1 of 2: bin/testbed run access-link --quick --sweep load=60 --cca sack,cubic --seeds 2" in said.err
+    assert "cubic against sack: nothing to compare" in said.out
+    found = described(results, "suite-pair-quick-cubic")
+    assert (found["baseline"], found["subjects"]) == ("sack", ["cubic"])
+    assert [(part["name"], part["experiment"]) for part in found["parts"]] == [
+        ("one", "of-access-link"), ("cell", None), ("two", "of-rtt-fairness")]
+    assert len(found["parts"][0]["runs"]) == 4 and len(set(found["parts"][0]["runs"])) == 4
+    assert (results / "index.html").exists()
+
+
+def test_the_full_version_with_others_and_only_some_parts(carried_out, pair, results):
+    assert cli.main(["suite", pair, "--cca", "bbr,sack,vegas", "--seeds", "5,7", "--only", "one, cell"]) == 0
+    assert carried_out == [("access-link", "sack,bbr,sack,vegas", "5,7", ["load=60,85"])]
+    found = described(results, "suite-pair-bbr-vegas-only-cell-one")
+    assert found["subjects"] == ["bbr", "vegas"] and found["left_out"] == ["two"]
+    assert found["command"] == ["bin/testbed", "suite", pair, "--cca", "bbr,sack,vegas", "--seeds", "5,7", "--only",
+                                "one, cell"]
+    assert len(found["parts"][0]["runs"]) == 2 * 3 * 2
+
+
+def test_the_list_says_what_runs_take_and_runs_nothing(carried_out, pair, capsys):
+    """A run of 60 s at ten times real time takes 6 s, and 2 s to begin."""
+    assert cli.main(["suite", pair, "--quick", "--list", "--jobs", "2", "--only", "one,cell"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "bin/testbed run access-link --quick --sweep load=60 --cca sack,cubic --seeds 2 --jobs 2    "
+        "4 of 4 runs, about 16.0 s",
+        "cell: not run: no cell", "all: 4 of 4 runs, about 16.0 s"]
+    assert carried_out == []
+
+
+def test_a_part_that_fails_keeps_no_other_from_running_and_the_report_says_so(carried_out, pair, results, capsys):
+    carried_out.problems = {"access-link": errors.RunFailed("3 of 4 runs failed <b>")}
+    assert cli.main(["suite", pair]) == 4
+    assert [name for name, *_ in carried_out] == ["access-link", "rtt-fairness"]
+    assert "1 of 2 parts failed: one" in capsys.readouterr().err
+    page = (results / "suite-pair-cubic" / "index.html").read_text()
+    assert "3 of 4 runs failed &lt;b&gt;" in page and "banner failed" in page
+
+
+def test_a_part_that_cannot_be_planned_is_told_and_the_others_are_run(carried_out, pair, tmp_path, results, capsys):
+    (tmp_path / "pair.yaml").write_text(SUITE.replace("load: [60, 85]", "load: [60, 99]"))
+    assert cli.main(["suite", pair, "--list"]) == 2
+    assert "one: cannot be run: " in capsys.readouterr().out
+    assert cli.main(["suite", pair]) == 4
+    assert [name for name, *_ in carried_out] == ["rtt-fairness"]
+    assert "load 99: access-link has load 60, 85, 110" in described(results, "suite-pair-cubic")["parts"][0]["problem"]
+
+
+def test_an_interruption_ends_it_without_a_report(carried_out, pair, results, capsys):
+    carried_out.problems = {"rtt-fairness": KeyboardInterrupt()}
+    assert cli.main(["suite", pair]) == 130
+    assert len(carried_out) == 2 and not list(results.glob("suite-*"))
+    assert "the same command goes on from here" in capsys.readouterr().err
+
+
+def test_nothing_runs_with_a_module_that_is_broken(carried_out, pair, monkeypatch, capsys):
+    monkeypatch.setattr(_runs, "prepare", lambda *_: Ready(ccas.parse("sack"), {"mine": "does not compile"}))
+    assert cli.main(["suite", pair]) == 4
+    assert "nothing was run, as these cannot be used: mine" in capsys.readouterr().err and carried_out == []
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--cca", "sack"], "--cca: a congestion control besides the baseline, sack, expected"),
+    (["--cca", "nosuch/x"], "nosuch/x"),
+    (["--only", "three"], "--only three: no such part of pair; there are: one, cell, two"),
+    (["--only", ","], "--only: names of parts expected; there are: one, cell, two"),
+    (["--seeds", "0"], "--seeds 0: numbers from 1 to 2^63 - 1 expected")])
+def test_what_makes_no_sense(carried_out, pair, words, says, capsys):
+    assert cli.main(["suite", pair, *words]) == 2
+    assert says in capsys.readouterr().err and carried_out == []
+
+
+def test_a_suite_that_is_not_there(capsys):
+    assert cli.main(["suite", "nosuch"]) == 2
+    assert "no suite 'nosuch'; there are: iccrg" in capsys.readouterr().err

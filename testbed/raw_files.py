@@ -2,9 +2,10 @@
 """Writing the compressed files of raw/: complete or not at all, and the same bytes every time."""
 import contextlib
 import gzip
+import io
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -19,14 +20,44 @@ def packed(path: pathlib.Path) -> Iterator[Any]:
     os.replace(temporary, path)
 
 
-def write_table(tables: Any, raw_dir: pathlib.Path, name: str) -> None:
-    """Write a pandas table, or several one after the other, as raw/<name>.csv.gz with exactly its columns."""
+class _Unflushed(io.BufferedIOBase):
+    """Passes on what is written, but not that it is to be flushed, which leaves a mark in compressed data."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        return int(self._file.write(data))
+
+
+@contextlib.contextmanager
+def table_file(raw_dir: pathlib.Path, name: str, flush_each: bool = False) -> Iterator[Callable[[Any], None]]:
+    """raw/<name>.csv.gz, to which a function appends pandas tables that have exactly its columns, in any order.
+
+    The bytes are the same in however many pieces they come, but for flush_each: then they are flushed after each.
+    """
     from testbed import raw_tables
     columns = raw_tables.TABLES[name].names()
     with packed(raw_dir / f"{name}.csv.gz") as file:
         file.write((",".join(columns) + "\n").encode())
-        for table in [tables] if hasattr(tables, "to_csv") else tables:
+
+        def append(table: Any) -> None:
             if set(table.columns) != set(columns):
                 wrong = ", ".join(sorted(set(table.columns) ^ set(columns)))
                 raise ValueError(f"{name}: columns {wrong} are not as in testbed/raw_tables.py")
-            table[columns].to_csv(file, index=False, header=False)
+            table[columns].to_csv(_Unflushed(file), index=False, header=False)
+            if flush_each:
+                file.flush()
+        yield append
+        if not flush_each:
+            file.flush()
+
+
+def write_table(tables: Any, raw_dir: pathlib.Path, name: str) -> None:
+    """Write a pandas table, or several one after the other, as raw/<name>.csv.gz with exactly its columns."""
+    with table_file(raw_dir, name, flush_each=True) as append:
+        for table in [tables] if hasattr(tables, "to_csv") else tables:
+            append(table)

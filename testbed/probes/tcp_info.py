@@ -4,7 +4,9 @@
 What `ss -tin` prints, taken from the same place (inet_diag) and kept undecoded until
 the run is over. Offsets: struct tcp_info, include/uapi/linux/tcp.h.
 """
+import contextlib
 import dataclasses
+import os
 import pathlib
 import socket
 import struct
@@ -21,6 +23,8 @@ from topologies.rtnetlink import HEADER
 Json = dict[str, Any]
 
 _RECORD = struct.Struct("=qHHI")            # t_us, node number, 0, length of the dump that follows
+#: bytes of dumps that are decoded at once: a table takes several times as much memory
+_AT_ONCE_BYTES = 32 << 20
 
 #: column -> (offset in struct tcp_info, struct code)
 _FIELDS = {
@@ -85,20 +89,47 @@ class Sampler:
 
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
     import numpy as np
+
+    from testbed import raw_tables
+    from testbed.raw_files import table_file
+    hosts = [n["name"] for n in context["network"]["nodes"] if n["role"] == "host"]
+    names = ("tcp_info", "socket_buffers")[:1 + context.get("settings", {}).get("buffers", False)]
+    dump = work_dir / "tcp_info.bin"
+    with contextlib.ExitStack() as files:
+        append = {name: files.enter_context(table_file(raw_dir, name)) for name in names}
+        for begin, end in _pieces(dump):
+            data = np.fromfile(dump, np.uint8, end - begin, offset=begin)
+            table = _table(data, hosts, ip.version(context["network"]))
+            for name in names:
+                append[name](table[raw_tables.TABLES[name].names()])
+
+
+def _pieces(dump: pathlib.Path) -> Iterator[tuple[int, int]]:
+    """(begin, end) of parts of the file, at least one, each with all dumps of its instants: rows are sorted by time."""
+    begin = at = 0
+    now = None
+    with open(dump, "rb") as file:
+        while header := file.read(_RECORD.size):
+            t_us, _, _, length = _RECORD.unpack(header)
+            if t_us != now and at - begin >= _AT_ONCE_BYTES:
+                yield begin, at
+                begin = at
+            now = t_us
+            at = file.seek(length, os.SEEK_CUR)
+    yield begin, at
+
+
+def _table(data: Any, hosts: list[str], ip_version: int) -> Any:
+    """All columns of all sockets of some dumps."""
     import pandas as pd
 
     from testbed import raw_tables
-    from testbed.raw_files import write_table
-    hosts = [n["name"] for n in context["network"]["nodes"] if n["role"] == "host"]
-    data = np.fromfile(work_dir / "tcp_info.bin", dtype=np.uint8)
-    parts = [_decode(data, layout, offsets, times_us, nodes, hosts, ip.version(context["network"]))
+    parts = [_decode(data, layout, offsets, times_us, nodes, hosts, ip_version)
              for layout, offsets, times_us, nodes in _groups(data)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(
         columns=list(raw_tables.TABLES["tcp_info"].columns | raw_tables.TABLES["socket_buffers"].columns))
     # the order in which the kernel walks its hash table says nothing
-    table = table.sort_values(["t_us", "node", "src", "sport", "dst", "dport"], kind="stable")
-    for name in ("tcp_info", "socket_buffers")[:1 + context.get("settings", {}).get("buffers", False)]:
-        write_table(table[raw_tables.TABLES[name].names()], raw_dir, name)
+    return table.sort_values(["t_us", "node", "src", "sport", "dst", "dport"], kind="stable")
 
 
 def _groups(data: Any) -> Iterator[tuple[_Layout, Any, Any, Any]]:

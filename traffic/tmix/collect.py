@@ -54,7 +54,7 @@ def write_tables(parts: Sequence["Replayed"], raw_dir: str | Path) -> None:
 
     Connections are in the order of the parts, then of start times.
     """
-    for name, rows in (("connections", [one.connections() for one in parts]), ("adus", [one.adus() for one in parts])):
+    for name, rows in (("connections", (one.connections() for one in parts)), ("adus", (one.adus() for one in parts))):
         write_table(os.path.join(raw_dir, f"{name}.csv.gz"), raw_tables.TABLES[name].names(), rows)
 
 
@@ -166,20 +166,21 @@ class Replayed:
         return messages
 
 
-def write_table(path: str, columns: Sequence[str], parts: Sequence[list[Any]]) -> None:
+def write_table(path: str, columns: Sequence[str], parts: Iterable[list[Any]]) -> None:
     """Write a gzip-compressed CSV with the same bytes for the same values.
 
     parts: lists of columns, one after the other; NEVER in an integer column is left empty.
-    Blocks of rows are compressed in parallel, each a member of the gzip file.
+    Blocks of rows are compressed in parallel, each a member of the gzip file; one part after the other is in memory.
     """
-    blocks = [[column[i:i + ROWS_AT_ONCE] for column in part]
-              for part in parts for i in range(0, len(part[0]), ROWS_AT_ONCE)]
     temporary = f"{path}.part"
     try:
         with open(temporary, "wb") as file, ThreadPoolExecutor() as pool:
             file.write(gzip.compress((",".join(columns) + "\n").encode(), GZIP_LEVEL, mtime=0))
-            for packed in pool.map(_packed, blocks):
-                file.write(packed)
+            for part in parts:
+                blocks = [[column[i:i + ROWS_AT_ONCE] for column in part]
+                          for i in range(0, len(part[0]), ROWS_AT_ONCE)]
+                for packed in pool.map(_packed, blocks):
+                    file.write(packed)
         os.replace(temporary, path)
     except BaseException:
         if os.path.exists(temporary):

@@ -18,12 +18,12 @@ from kernel import guest, host, modinfo, trial
 from testbed import bundle, probes, terminal
 from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.kernel_engine import KernelEngine
-from testbed.engines.uml import ending, init, inventory, watch
+from testbed.engines.uml import ending, init, inventory, memory, watch
 from testbed.errors import EnvironmentProblem
+from testbed.files import write_json
 from testbed.guest.session import READY
+from testbed.plan import Plan
 
-#: memory of the guest; what it does not touch is never allocated
-GUEST_MEMORY_MB = 1024
 _INIT = "testbed/engines/uml/init.py"
 
 
@@ -35,7 +35,8 @@ class Engine(KernelEngine):
     """
     capabilities = Capabilities(clock="virtual")
     OPTIONS = ("kernel", "hz", "kernel_options", "confine")
-    DECISIVE = (*KernelEngine.DECISIVE, "testbed/engines/uml/__init__.py", "kernel/guest.py")
+    DECISIVE = (*KernelEngine.DECISIVE, "testbed/engines/uml/__init__.py", "testbed/engines/uml/memory.py",
+                "kernel/guest.py")
     timer_period_us = 0
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -64,7 +65,7 @@ class Engine(KernelEngine):
             self.options = {**self.options, "kernel_options": list(kernel.ordered_options(wanted))}
 
     def problems(self) -> list[Problem]:
-        found = [Problem(*problem) for problem in host.problems(GUEST_MEMORY_MB)]
+        found = [Problem(*problem) for problem in host.problems(memory.LEAST_MB)]
         if kernel.find(*self._asked) is None:
             found += [Problem(f"{what} is missing (needed to build the guest kernel)", f"apt-get install {package}")
                       for what, package in kernel.missing_tools()]
@@ -95,7 +96,7 @@ class Engine(KernelEngine):
         return {"kernel_spec": self.options.get("kernel"), "kernel_hz": self._kernel.hz,
                 "kernel_options": list(self._kernel.options), "kernel_release": self._kernel.release,
                 "kernel_source": self._kernel.source, "kernel_key": self._kernel.key,
-                "kernel_config_sha256": self._kernel.config_sha256, "guest_memory_mb": GUEST_MEMORY_MB,
+                "kernel_config_sha256": self._kernel.config_sha256, "guest_memory_mb": memory.LEAST_MB,
                 "confined": {"writes": confined, "reads": confined and self._confine}, "host_facts": host.facts(),
                 "files_sha256": inventory.hashes(self._kernel.program)}
 
@@ -133,14 +134,23 @@ class Engine(KernelEngine):
     def guest_dir(self, work_dir: pathlib.Path) -> str:
         return init.WORK_DIR
 
+    def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
+            on_progress: OnProgress) -> None:
+        memory_mb = memory.of_run_mb(workload_dir, plan.scenario["network"])
+        if memory_mb != memory.LEAST_MB:
+            record = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+            write_json(folder / "environment.json", {**record, "guest_memory_mb": memory_mb})
+        super().run(plan, workload_dir, folder, cpu, on_progress)
+
     def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
-        seed = json.loads((work_dir / "job.json").read_text(encoding="utf-8"))["seed"]
-        memory = _memory()
-        command = self._command(work_dir, memory, cpu=cpu)
+        job = json.loads((work_dir / "job.json").read_text(encoding="utf-8"))
+        memory_mb = memory.of_run_mb(work_dir, job["network"])
+        tmpfs = _tmpfs(memory_mb)
+        command = self._command(work_dir, tmpfs, memory_mb, cpu=cpu)
         process = None
         try:
             with open(log_path, "wb") as log:
-                process = subprocess.Popen(command, cwd=work_dir, env=guest.environment(memory, seed),
+                process = subprocess.Popen(command, cwd=work_dir, env=guest.environment(tmpfs, job["seed"]),
                                            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                            start_new_session=True)
             watch.watch(process, self._kernel.build_dir / "System.map", work_dir, on_progress)
@@ -149,19 +159,19 @@ class Engine(KernelEngine):
         finally:
             if process:
                 guest.kill_session(process)
-        ending.check(process.returncode, work_dir, log_path, memory)
+        ending.check(process.returncode, work_dir, log_path, tmpfs)
 
     def session_dir(self) -> str:
-        return _memory()
+        return _tmpfs(memory.LEAST_MB)
 
     def converse(self, work_dir: pathlib.Path, log_path: pathlib.Path, reading: str) -> None:
-        memory = _memory()
-        command = self._command(work_dir, memory, virtual_time=False, options=["con1=fd:0,fd:1"])
+        tmpfs = _tmpfs(memory.LEAST_MB)
+        command = self._command(work_dir, tmpfs, memory.LEAST_MB, virtual_time=False, options=["con1=fd:0,fd:1"])
         started: list[subprocess.Popen[bytes]] = []
 
         def start(fd: int, out: int) -> subprocess.Popen[bytes]:
             with open(log_path, "wb") as log:
-                started.append(subprocess.Popen(command, cwd=work_dir, env=guest.environment(memory), stdin=fd,
+                started.append(subprocess.Popen(command, cwd=work_dir, env=guest.environment(tmpfs), stdin=fd,
                                                 stdout=out, stderr=log, start_new_session=True))
             return started[0]
         try:
@@ -170,20 +180,22 @@ class Engine(KernelEngine):
         finally:
             for process in started:
                 guest.kill_session(process)
-        ending.check(started[0].returncode, work_dir, log_path, memory)
+        ending.check(started[0].returncode, work_dir, log_path, tmpfs)
 
-    def _command(self, work_dir: pathlib.Path, memory: str, *, options: Sequence[str] = (), **more: Any) -> list[str]:
+    def _command(self, work_dir: pathlib.Path, tmpfs: str, memory_mb: int, *, options: Sequence[str] = (),
+                 **more: Any) -> list[str]:
         # tens of thousands in TIME_WAIT want a larger table than this little memory gets, but every dump walks it
         words = ["thash_entries=16384", *options]
         if "seccomp" in self._kernel.features:
             # 13 to 27 % less CPU time per packet where kernel and host can, the same bytes (docs/kernels.md)
             words.append("seccomp=auto")
-        return guest.command(self._kernel.program, bundle.ensure(), [_INIT], work_dir, memory,
-                             memory_mb=GUEST_MEMORY_MB, confine=self._confine, options=words, **more)
+        return guest.command(self._kernel.program, bundle.ensure(), [_INIT], work_dir, tmpfs,
+                             memory_mb=memory_mb, confine=self._confine, options=words, **more)
 
 
-def _memory() -> str:
+def _tmpfs(memory_mb: int) -> str:
+    """Where a guest's memory lies. EnvironmentProblem if there is no room for so much."""
     try:
-        return guest.memory_dir(GUEST_MEMORY_MB)
+        return guest.memory_dir(memory_mb)
     except kernel.KernelError as problem:
         raise EnvironmentProblem(str(problem)) from None

@@ -176,6 +176,26 @@ def test_more_acknowledgements_than_counted(findings, files):
     assert findings("load", files)[0][0] == "suspect"
 
 
+def test_what_was_sent_again_in_vain(findings, files):
+    """4,000 segments in 20 s, of which no queue dropped any: 2.4 Mbit/s that nobody offered."""
+    left = files["queue"]["link"] == "left_to_right"
+    files["queue"].loc[left, "sent_bytes"] = files["queue"]["sent_bytes"] * 130 // 90
+    assert findings("load", files)[0][0] == "suspect"
+    files["snmp.json"]["nodes"]["n1"]["TcpRetransSegs"] = [10, 4010, 4010]
+    assert any(level == "ok" and "left_to_right carried 13.00 Mbit/s of 9.00" in text
+               and "sent again in vain at most 2.42" in text for level, text in findings("load", files))
+    files["queue"].loc[left & (files["queue"]["t_us"] > 15_000_000), "drops"] = 2500
+    assert findings("load", files)[0][0] == "suspect"           # those were not in vain
+    files["queue"].loc[left, "drops"] = 2500                    # before measuring began
+    assert findings("load", files)[0][0] == "ok"
+
+
+def test_slow_links_have_their_own_unit(findings, files):
+    link = next(link for link in files["network.json"]["links"] if link["name"] == "right_to_left")
+    link["rate_bps"] = 64_000
+    assert any("right_to_left carried 60002.85 kbit/s of 61000.00" in text for _, text in findings("load", files))
+
+
 def test_a_few_long_connections_may_wait_for_a_buffer(findings, files):
     spoils.long_connections("rwnd_limited_us", 2, 20)(files)
     assert findings("windows", files)[0][0] == "ok"

@@ -232,6 +232,21 @@ def test_no_sockets_at_all(tmp_path):
     assert len(table) == 0 and list(table) == raw_tables.TABLES["tcp_info"].names()
 
 
+def test_a_long_run_is_decoded_in_pieces(tmp_path, monkeypatch):
+    """Each with whole instants, and the same bytes as in one go."""
+    dumps = [record(t, host, *(socket_message("10.0.1.2", port, "10.0.2.1", 80, attribute(
+        2, tcp_info_struct(cwnd=port, pacing_rate=t or 2**64 - 1)), attribute(4, b"bbr\0")) for port in ports))
+             for t in range(0, 50, 10) for host, ports in ((1, (9, 3, 7)), (0, ()), (0, (5, 4)))]
+    collect(tmp_path, *dumps, name="socket_buffers")
+    whole = {name: (tmp_path / f"{name}.csv.gz").read_bytes() for name in ("tcp_info", "socket_buffers")}
+    monkeypatch.setattr(tcp_info, "_AT_ONCE_BYTES", sum(map(len, dumps[:3])) + 1)
+    pieces = list(tcp_info._pieces(tmp_path / "tcp_info.bin"))
+    instant = sum(map(len, dumps[:3]))
+    assert pieces == [(0, 2 * instant), (2 * instant, 4 * instant), (4 * instant, 5 * instant)]
+    collect(tmp_path, *dumps, name="socket_buffers")
+    assert whole == {name: (tmp_path / f"{name}.csv.gz").read_bytes() for name in whole}
+
+
 _SOCKETS = st.lists(
     st.fixed_dictionaries(
         {

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The guest's memory follows from what its network and its programs hold."""
+import json
+
+import pytest
+
+from testbed import scenario
+from testbed.engines import uml
+from testbed.engines.kernel_engine import KernelEngine
+from testbed.engines.uml import memory
+
+MB = 1 << 20
+
+
+def network_of(name):
+    return scenario.load(name, {}, False).network
+
+
+def put_plans(folder, *sizes):
+    for number, size in enumerate(sizes):
+        with open(folder / f"tmix-source{number}.plan", "wb") as file:
+            file.truncate(size)
+
+
+def test_few_connections_on_any_network_of_ours_take_the_usual_guest(tmp_path):
+    """TCP sees how much memory there is: another size would be another experiment."""
+    put_plans(tmp_path, 20 * MB, 20 * MB)
+    assert {name: memory.of_run_mb(tmp_path, network_of(name)) for name in scenario.names()} == dict.fromkeys(
+        scenario.names(), memory.LEAST_MB)
+
+
+@pytest.mark.parametrize("plan_mb, wanted_mb", [(210, 1024), (220, 1088), (440, 1728)])
+def test_many_connections_take_more(tmp_path, plan_mb, wanted_mb):
+    """2.2 million connections of 110 % in the data center make plans of 440 MB."""
+    put_plans(tmp_path, *[plan_mb * MB // 2] * 2)
+    (tmp_path / "bundle.tar").write_bytes(b"0" * MB)        # not a plan
+    assert memory.of_run_mb(tmp_path, network_of("data-center")) == wanted_mb
+
+
+def test_a_long_fat_network_takes_more(tmp_path):
+    """Four times 41 MB under way and 12.6 MB in a buffer make 205 MB for 1 Gbit/s and 330 ms; 1 GB is the most."""
+    network = network_of("trans-oceanic")
+    put_plans(tmp_path, 140 * MB)
+    assert memory.of_run_mb(tmp_path, network) == 1024
+    put_plans(tmp_path, 160 * MB)
+    assert memory.of_run_mb(tmp_path, network) == 1088
+    put_plans(tmp_path, 0)
+    for link in network["links"]:
+        if link["bottleneck"]:
+            link["rate_bps"] *= 10
+    assert memory.of_run_mb(tmp_path, network) == 1408
+
+
+@pytest.mark.parametrize("plan_mb", [10, 300])
+def test_the_run_says_so(tmp_path, monkeypatch, plan_mb):
+    monkeypatch.setattr(KernelEngine, "run", lambda *arguments: None)
+    (tmp_path / "environment.json").write_text(json.dumps({"guest_memory_mb": memory.LEAST_MB, "clock": "virtual"}))
+    put_plans(tmp_path, plan_mb * MB)
+
+    class Plan:
+        scenario = {"network": network_of("data-center")}
+    uml.Engine({}).run(Plan, tmp_path, tmp_path, 0, lambda *_: None)
+    assert json.loads((tmp_path / "environment.json").read_text()) == {
+        "guest_memory_mb": memory.of_run_mb(tmp_path, Plan.scenario["network"]), "clock": "virtual"}

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis import comparing, shapes, stats
+from analysis import camps, comparing, shapes, stats
 from analysis.comparisons import Compared
 from analysis.experiment import Experiment, Row
 from analysis.runs import AnalysisError
@@ -120,8 +120,8 @@ class Part:
         """Output by output, then point by point, the congestion controls in their order."""
         if self.results is None:
             return []
-        found = [self._compare(self.results, output, row) for output in self.outputs
-                 for row in self.results.experiment.rows if row.subject in self.subjects]
+        found = [one for output in self.outputs for row in self.results.experiment.rows if row.subject in self.subjects
+                 and (one := self._compare(self.results, output, row))]
         there = [one.compared for one in found if one.compared]
         decisions = iter(stats.decide([one.comparison for one in there]))
         return [one if one.compared is None else self._decided(one, next(decisions)) for one in found]
@@ -134,11 +134,16 @@ class Part:
     def _by_place(self) -> dict[tuple[str, Output], Statement]:
         return {(one.row.label, one.output): one for one in self.statements}
 
-    def _compare(self, results: Results, output: Output, row: Row) -> Statement:
+    def _compare(self, results: Results, output: Output, row: Row) -> Statement | None:
+        """None where neither side has a value: of outputs that some points do not have."""
         reference = next((other for other in results.experiment.rows
                           if (other.subject, other.point) == (self.baseline, row.point)), None)
         first = results.keyed(reference, output.metric, output.scope) if reference else {}
         second = results.keyed(row, output.metric, output.scope)
+        if output.metric in camps.RATIOS:       # it is one to the baseline already
+            first = dict.fromkeys(second, 1.0)
+        if not first and not second:
+            return None
         if not comparing.comparable(first, second):
             return Statement(output, row, NO_VALUE, None)
         if output.better == "one":

@@ -130,7 +130,9 @@ def _line(part: Part, output: Output) -> Line:
     cells = []
     for subject in part.subjects:
         found = [one for one in part.statements if (one.output, one.row.subject) == (output, subject)]
-        if len(found) <= _MOST_POINTS:
+        if not found:
+            cells.append([Chip("\u2013", MARKS[NO_VALUE], "no run has a value")])
+        elif len(found) <= _MOST_POINTS:
             cells.append([Chip(f"{_at(part, one.row)} {_SHORT[one.word]}" if len(found) > 1 else _SHORT[one.word],
                                MARKS[one.word], f"{one.word}: {_numbers(one)}") for one in found])
         else:

@@ -19,8 +19,8 @@
         deviations: [{what: ..., why: ...}]
       - {name: wireless-lan, section: 4.2, not_run: why it is not}
 
-A parameter as run is either a field of the resolved scenario (`run`), or words (`text`). Everything is text until
-parsed; quantities are not converted.
+In the values of `set`, {baseline} stands for the baseline. A parameter as run is either a field of the resolved
+scenario (`run`), or words (`text`). Everything is text until parsed; quantities are not converted.
 """
 import dataclasses
 import pathlib
@@ -125,6 +125,7 @@ class QuickPart:
     choices: dict[str, str] | None = _settings(default=None)
     sweep: dict[str, list[str]] | None = _values(default=None)
     set: dict[str, str] | None = _settings(default=None)
+    speed: float | None = _real(default=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,14 +156,18 @@ class Part(Selection):
         return Selection(**{name: getattr(self, name) if not quick or getattr(self.quick, name) is None
                             else getattr(self.quick, name) for name in names})
 
-    def words(self, quick: bool) -> list[str]:
-        """Arguments of `testbed run` but for congestion controls and seeds."""
+    def expected_speed(self, quick: bool) -> float:
+        """Seconds of virtual time in a second of wall time."""
+        return self.quick.speed if quick and self.quick.speed else self.speed
+
+    def words(self, quick: bool, baseline: str) -> list[str]:
+        """Arguments of `testbed run` but for congestion controls and seeds; baseline: what {baseline} stands for."""
         asked = self.selection(quick)
         words = [self.scenario] + ["--quick"] * quick
         for name, option in asked.choices.items():
             words += ["--choose", f"{name}={option}"]
         for key, value in asked.set.items():
-            words += ["--set", f"{key}={value}"]
+            words += ["--set", f"{key}={value.replace('{baseline}', baseline)}"]
         for key, values in asked.sweep.items():
             words += ["--sweep", f"{key}={','.join(values)}"]
         return words

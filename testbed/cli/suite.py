@@ -37,6 +37,7 @@ class _Step(NamedTuple):
     part: suites.Part
     words: list[str]
     plans: list[Plan]
+    speed: float        # seconds of virtual time in a second of wall time, as far as is known
     problem: str
 
 
@@ -44,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("suite", help=f"one of {', '.join(suites.names())}, or the path of a .yaml file")
     parser.add_argument("--cca", metavar="A,B", help="congestion controls under test, as for `testbed run` (default: "
                         "the suite's)")
+    parser.add_argument("--baseline", metavar="NAME", help="what they are compared with, instead of the suite's")
     parser.add_argument("--quick", action="store_true", help="the short version")
     parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds, or which, instead of the suite's")
     parser.add_argument("--only", metavar="A,B", help="only these parts")
@@ -60,7 +62,7 @@ def main(arguments: argparse.Namespace) -> int:
         _runs.seeds(arguments.seeds)                # what is wrong with them is told once
     chosen = _chosen(suite, arguments.only)
     subjects = _subjects(suite, arguments)
-    steps = [_step(part, _words(suite, part, arguments)) for part in chosen if part.scenario]
+    steps = [_step(part, _words(suite, part, arguments), arguments.quick) for part in chosen if part.scenario]
     if arguments.list:
         return _list(chosen, steps, arguments.jobs)
     done: dict[str, Done] = {}
@@ -96,16 +98,20 @@ def _chosen(suite: suites.Suite, only: str | None) -> list[suites.Part]:
     return [part for part in suite.parts if part.name in names]
 
 
+def _baseline(suite: suites.Suite, arguments: argparse.Namespace) -> str:
+    return suite.baseline if arguments.baseline is None else str(arguments.baseline)
+
+
 def _ccas(suite: suites.Suite, arguments: argparse.Namespace) -> str:
     """The baseline first: what is compared with it comes behind."""
-    return ",".join([suite.baseline, arguments.cca if arguments.cca is not None else ",".join(suite.ccas)])
+    return ",".join([_baseline(suite, arguments), arguments.cca if arguments.cca is not None else ",".join(suite.ccas)])
 
 
 def _subjects(suite: suites.Suite, arguments: argparse.Namespace) -> list[str]:
     """Names of the baseline and of those under test. RunFailed before anything runs if one of them cannot be used."""
     asked = ccas.parse(_ccas(suite, arguments))
     if len(asked) < 2:
-        raise UsageError(f"--cca: a congestion control besides the baseline, {suite.baseline}, expected")
+        raise UsageError(f"--cca: a congestion control besides the baseline, {asked[0].name}, expected")
     levels = _kernels.levels(_series.parsed(["run", suite.name, *_kernel_words(arguments)]))
     ready = _runs.prepare(levels[0].engine, asked, [])
     if ready.broken:
@@ -116,8 +122,9 @@ def _subjects(suite: suites.Suite, arguments: argparse.Namespace) -> list[str]:
 def _words(suite: suites.Suite, part: suites.Part, arguments: argparse.Namespace) -> list[str]:
     """The command of a part."""
     seeds = arguments.seeds or str(suite.quick.seeds if arguments.quick and suite.quick.seeds else suite.seeds)
-    words = ["run", *part.words(arguments.quick), "--cca", _ccas(suite, arguments), "--seeds", seeds]
-    return words + _kernel_words(arguments) + (["--jobs", str(arguments.jobs)] if arguments.jobs else [])
+    words = ["run", *part.words(arguments.quick, _baseline(suite, arguments)), "--cca", _ccas(suite, arguments)]
+    words += ["--seeds", seeds, *_kernel_words(arguments)]
+    return words + (["--jobs", str(arguments.jobs)] if arguments.jobs else [])
 
 
 def _kernel_words(arguments: argparse.Namespace) -> list[str]:
@@ -130,7 +137,7 @@ def _kernel_words(arguments: argparse.Namespace) -> list[str]:
     return words
 
 
-def _step(part: suites.Part, words: list[str]) -> _Step:
+def _step(part: suites.Part, words: list[str], quick: bool) -> _Step:
     """What a part would run; what is wrong with it is said, and costs the other parts nothing."""
     found: list[Plan] = []
 
@@ -138,11 +145,11 @@ def _step(part: suites.Part, words: list[str]) -> _Step:
         found.extend(_series.plans(words))
         return 0
     _, message = _process.contained(plan)
-    return _Step(part, words, found, message)
+    return _Step(part, words, found, part.expected_speed(quick), message)
 
 
 def _left(step: _Step, jobs: int | None) -> _series.Left:
-    return _series.left(step.plans, lambda plan: _START_S + plan.timing["duration_us"] / 1e6 / step.part.speed, jobs)
+    return _series.left(step.plans, lambda plan: _START_S + plan.timing["duration_us"] / 1e6 / step.speed, jobs)
 
 
 def _list(chosen: Sequence[suites.Part], steps: Sequence[_Step], jobs: int | None) -> int:
@@ -177,7 +184,7 @@ def _report(suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[
         "parts": [_described(part, done.get(part.name), plans.get(part.name, []), problems.get(part.name, ""))
                   for part in chosen]}
     found = judged.Suite(description, store.results, arguments.margin)
-    page = suite_report.write(found, store.results / _folder(suite, subjects[1:], arguments))
+    page = suite_report.write(found, store.results / _folder(suite, subjects[0], subjects[1:], arguments))
     for line in found.sentences():
         print(line)
     print(f"suite: {page}")
@@ -191,9 +198,10 @@ def _described(part: suites.Part, done: Done | None, plans: Sequence[Plan], prob
                                                     for name in ("outputs", "parameters", "deviations")}}
 
 
-def _folder(suite: suites.Suite, under_test: Sequence[str], arguments: argparse.Namespace) -> str:
+def _folder(suite: suites.Suite, baseline: str, under_test: Sequence[str], arguments: argparse.Namespace) -> str:
     """suite-iccrg-quick-mine-cubic"""
     words = ["suite", suite.name, *["quick"] * arguments.quick, *under_test]
+    words += ["against", baseline] if arguments.baseline else []
     words += ["only", *sorted(set(filter(None, map(str.strip, arguments.only.split(",")))))] if arguments.only else []
     if arguments.kernel:
         words.append("kernel" + pathlib.Path(arguments.kernel).name)
@@ -206,7 +214,7 @@ def _folder(suite: suites.Suite, under_test: Sequence[str], arguments: argparse.
 def _command(arguments: argparse.Namespace) -> list[str]:
     """As it can be typed again."""
     words = ["bin/testbed", "suite", arguments.suite]
-    for name in ("cca", "seeds", "only"):
+    for name in ("cca", "baseline", "seeds", "only"):
         if getattr(arguments, name):
             words += [f"--{name}", str(getattr(arguments, name))]
     words += ["--quick"] * arguments.quick

@@ -73,8 +73,7 @@ def words(suite, subject):
 def test_words(suite):
     assert words(suite, "good") == {
         ("delay", "60"): "better", ("delay", "85"): "equal", ("throughput", "60"): "better",
-        ("throughput", "85"): "equal", ("drops", "60"): "different", ("drops", "85"): "equal",
-        ("nothing", "60"): "no value", ("nothing", "85"): "no value"}
+        ("throughput", "85"): "equal", ("drops", "60"): "different", ("drops", "85"): "equal"}
     assert words(suite, "bad")["delay", "85"] == "equal"
 
 
@@ -96,9 +95,9 @@ def test_one_part_is_one_family(suite):
 
 
 def test_counts_and_sentences(suite):
-    assert suite.counts("good") == {"better": 2, "equal": 3, "different": 1, "no value": 2}
+    assert suite.counts("good") == {"better": 2, "equal": 3, "different": 1}
     assert list(suite.sentences())[0] == (
-        "good against sack: better in 2, equal in 3, different in 1, no value in 2 of 8 comparisons")
+        "good against sack: better in 2, equal in 3, different in 1 of 6 comparisons")
 
 
 def compared(reference, values, better, ratio=False):
@@ -147,8 +146,8 @@ def test_the_page(suite, results, tmp_path):
         assert said in html, said
     tables = {path.stem: pd.read_csv(path) for path in (results / "suite-pair" / "tables").glob("*.csv")}
     assert set(tables) == {"scorecard", "outputs", "runs", "parameters", "deviations"}
-    assert len(tables["scorecard"]) == 16 and set(tables["scorecard"]["word"]) == {
-        "better", "equal", "worse", "different", "no value"}
+    assert len(tables["scorecard"]) == 12 and set(tables["scorecard"]["word"]) == {
+        "better", "equal", "worse", "different"}
     assert tables["outputs"].query("subject == 'good' and metric == 'queueing_delay_mean' and point == 60")[
         ["n", "mean"]].to_numpy().tolist() == [[2, pytest.approx(15)]]
     assert tables["runs"]["verdict"].value_counts().to_dict() == {"valid": len(suite.parts[0].experiment.runs) - 1,
@@ -156,6 +155,26 @@ def test_the_page(suite, results, tmp_path):
     before = {path: path.read_bytes() for path in page.parent.rglob("*") if path.is_file()}
     suite_report.write(Suite(json.loads((page.parent / "suite.json").read_text()), results), page.parent)
     assert {path: path.read_bytes() for path in page.parent.rglob("*") if path.is_file()} == before
+
+
+def test_what_no_run_has_is_no_comparison_and_what_one_side_has_is_said(suite, results, ids):
+    part = suite.parts[0]
+    assert [[chip.title for chip in cell] for cell in suite_report._line(part, part.outputs[3]).cells] == [
+        ["no run has a value"], ["no run has a value"]]
+    part = Suite(described(runs=ids), results).parts[0]
+    part.results._samples.pop(("sack load=60", "drop_rate", DOWN))
+    assert {one.word for one in part.statements if (one.output.label, *one.row.point) == ("drops", "60")} == {
+        "no value"}
+
+
+def test_ratios_to_the_baseline_are_compared_with_one(results, ids):
+    output = {"metric": "transfer_time_ratio", "scope": "camp_a", "label": "L", "better": "lower"}
+    part = Suite(described(runs=ids, outputs=[output]), results).parts[0]
+    keys = list(part.results.keyed(part.experiment.rows[0], "throughput_mean", DOWN))
+    part.results._samples["good load=60", "transfer_time_ratio", "camp_a"] = dict(zip(keys, (1.5, 1.6)))
+    one, = part.statements
+    assert (one.compared.comparison.reference, one.compared.comparison.n) == (1, 2) and one.compared.comparison.ratio
+    assert one.compared.comparison.difference == pytest.approx((1.5 * 1.6) ** 0.5)
 
 
 def test_many_points_are_counted(results, ids, monkeypatch):

@@ -90,6 +90,13 @@ def test_the_full_version_with_others_and_only_some_parts(carried_out, pair, res
     assert len(found["parts"][0]["runs"]) == 2 * 3 * 2
 
 
+def test_another_baseline(carried_out, pair, results):
+    assert cli.main(["suite", pair, "--baseline", "reno", "--only", "two"]) == 0
+    assert carried_out == [("rtt-fairness", "reno,cubic", "3", [])]
+    found = described(results, "suite-pair-cubic-against-reno-only-two")
+    assert found["baseline"] == "reno" and found["command"][-4:] == ["--baseline", "reno", "--only", "two"]
+
+
 def test_the_list_says_what_runs_take_and_runs_nothing(carried_out, pair, capsys):
     """A run of 60 s at ten times real time takes 6 s, and 2 s to begin."""
     assert cli.main(["suite", pair, "--quick", "--list", "--jobs", "2", "--only", "one,cell"]) == 0

@@ -19,8 +19,8 @@ parts:
     section: 4.2
     scenario: access-link
     sweep: {load: [60, 85]}
-    set: {timing.test: 10 s}
-    quick: {sweep: {load: 60}, choices: {}}
+    set: {timing.test: 10 s, traffic.cca: "{baseline}"}
+    quick: {sweep: {load: 60}, choices: {}, speed: 9}
     speed: 2.5
     outputs: [{metric: drop_rate, scope: right_to_left, label: drops, better: lower}]
     parameters: [{what: rate, published: 100 Mbit/s, run: topology.edge.rate_bps}]
@@ -40,8 +40,11 @@ def test_what_a_file_says(tmp_path):
     assert (suite.name, suite.baseline, suite.ccas) == ("pair", "sack", ("cubic",))
     assert (suite.seeds, suite.quick.seeds) == (4, 2)
     assert (one.section, one.speed, one.outputs[0].better) == ("4.2", 2.5, "lower")
-    assert one.words(False) == ["access-link", "--set", "timing.test=10 s", "--sweep", "load=60,85"]
-    assert one.words(True) == ["access-link", "--quick", "--set", "timing.test=10 s", "--sweep", "load=60"]
+    assert one.words(False, "sack") == ["access-link", "--set", "timing.test=10 s", "--set", "traffic.cca=sack",
+                                        "--sweep", "load=60,85"]
+    assert one.words(True, "reno") == ["access-link", "--quick", "--set", "timing.test=10 s", "--set",
+                                       "traffic.cca=reno", "--sweep", "load=60"]
+    assert (one.expected_speed(False), one.expected_speed(True)) == (2.5, 9)
     assert two.not_run == "nobody has written it" and suite.part("two") is two
 
 
@@ -119,7 +122,8 @@ def test_scenarios_choices_metrics_and_fields_of_every_suite_are_there(tmp_path,
         for quick in (False, True):
             asked = part.selection(quick)
             points = scenario.expand(part.scenario, asked.choices, quick,
-                                     [f"{key}={value}" for key, value in asked.set.items()], [],
+                                     [f"{key}={value.replace('{baseline}', suite.baseline)}"
+                                      for key, value in asked.set.items()], [],
                                      [f"{key}={','.join(values)}" for key, values in asked.sweep.items()])
             for _, loaded in points:
                 resolved = loaded.resolved()

@@ -6,12 +6,14 @@ The comparisons of one table are one family: what may be said of them is decided
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
 from analysis import camps, sizes, slowdown, style, tcp
 from analysis.experiment import Experiment
 from analysis.figures.adu_response import load_directions
+from analysis.metrics.transients import SHARES_PERCENT
 from analysis.runs import Run
 from analysis.tables import Results
 
@@ -49,6 +51,11 @@ RECOVERY_METRICS = (
     ("fast_recoveries", "fast recoveries"), ("timeouts", "timeouts"), ("segments_sent_again", "sent again"),
     ("ssthresh_lowest", "lowest threshold"), ("repair_time", "repaired after"),
     ("segments_acknowledged", "acknowledged"),
+)
+TRANSIENT_METRICS = (
+    *((f"time_to_bdp_window_{percent}", f"{percent} % of the BDP after") for percent in SHARES_PERCENT),
+    ("time_to_room_left", "window fits after"), ("largest_window_change", "largest change in an RTT"),
+    ("transient_drops", "cross traffic dropped"),
 )
 MOST_FLOWS = 6  # with a column each
 
@@ -172,12 +179,29 @@ def _flows(results: Results) -> list[Columns]:
             *_known(results, "Congestion controls side by side, mean per flow", _cca_columns(results)),
             *_known(results, "Congestion controls side by side, connections", _mixed_columns(results)),
             *_known(results, "UDP flows", _udp_columns(results)),
+            *_ramp_up(results),
+            *_known(results, "Around the step of the cross traffic", [
+                Column(metric, scope, label) for metric, label in TRANSIENT_METRICS
+                for scope in results.scopes(metric)]),
             *_known(results, "What arrived, layer 2", [
                 Column("arrived_rate_l2", scope, scope.replace("_", " "))
                 for scope in results.scopes("arrived_rate_l2")[:MOST_FLOWS]]),
             *_known(results, "Repair of the chosen losses", [
                 Column(metric, scope, label) for scope in results.scopes("segments_sent_again")
                 for metric, label in RECOVERY_METRICS])]
+
+
+def _ramp_up(results: Results) -> list[Columns]:
+    """A table for each flow: a column for each number of bytes that some run reached."""
+    labels, sizes_of = _flow_labels(results.experiment), dict[int, list[int]]()
+    for scope in results.scopes("ramp_up_time"):
+        flow, size = re.findall(r"\d+", scope)
+        if any(math.isfinite(value) for row in results.experiment.rows
+               for value in results.sample(row, "ramp_up_time", scope)):
+            sizes_of.setdefault(int(flow), []).append(int(size))
+    return [table for flow, found in sorted(sizes_of.items())
+            for table in _known(results, f"Ramp-up: time to so many bytes, flow {flow}{labels.get(flow, '')}", [
+                Column("ramp_up_time", f"flow_{flow}/bytes_{size}", style.size(size)) for size in sorted(found)])]
 
 
 def _flow_columns(results: Results) -> list[Column]:

@@ -347,7 +347,8 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
     defaults: DefaultsSection = section(source, "defaults",
                                         lambda: fields.decode(DefaultsSection, tree.get("defaults")))
     topology = section(source, "topology", lambda: topologies.complete(tree["topology"]))
-    network = end_hosts.apply(hosts, section(source, "topology", lambda: topologies.resolve(tree["topology"])))
+    resolved = section(source, "topology", lambda: topologies.resolve(tree["topology"]))
+    network = section(source, "hosts", lambda: end_hosts.apply(hosts, resolved))
     section(source, "topology", lambda: topologies.in_time(tree["topology"], timing.duration_us))
     components = sections.components(source, tree["traffic"], timing.duration_us)
     section(source, "traffic", lambda: traffic.validate(components, network, timing.record()))

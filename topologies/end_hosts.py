@@ -5,7 +5,7 @@ Each field is one property of real hosts that virtual time or the emulation leav
 a matter of the kernel's settings alone (`ecn`, `sack`, ...) is in testbed/guest/tuning.py.
 """
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from testbed import fields
@@ -14,6 +14,8 @@ from topologies import queues
 
 #: a first receive window of 65535 bytes holds no more full segments
 _MOST_INITCWND = 44
+#: beyond it lies what the kernel takes for no threshold
+_MOST_SSTHRESH = 2**31 - 2
 _SECOND_US = 10**6
 _DEFAULT_CCA, _BUFFERS = "net.ipv4.tcp_congestion_control", ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 #: fields that are settings of the kernel of the same name
@@ -29,6 +31,9 @@ class HostsSection:
     sack: int = fields.count(default=1, most=1)
     slow_start_after_idle: int = fields.count(default=1, most=1)
     initcwnd: int = fields.count(default=10, least=1, most=_MOST_INITCWND)
+    #: {host: segments} of those whose connections do not begin in slow start
+    initial_ssthresh: dict[str, int] | None = fields.mapping(
+        fields.count(least=2, most=_MOST_SSTHRESH), keys=r"n[0-9]{1,6}", example="n4", default=None)
     #: link: as the topology says of the host's link
     qdisc: str = fields.word(choices=("link", "fq"), default="link")
     offloads: str = fields.word(choices=("none", "gso+gro"), default="none")
@@ -70,12 +75,16 @@ def _are_sizes(text: str) -> bool:
 def apply(hosts: HostsSection, network: Mapping[str, Any]) -> Json:
     """The network with its end hosts as they are to be: nodes and links get the keys of docs/run-folder.md.
 
-    network: what topologies.resolve gave; it is left as it is.
+    network: what topologies.resolve gave; it is left as it is. FieldError if a host is named that it does not have.
     """
     of_hosts = {node["name"] for node in network["nodes"] if node["role"] == "host"}
+    thresholds = hosts.initial_ssthresh or {}
+    for name in thresholds:
+        if name not in of_hosts:
+            raise FieldError(f"initial_ssthresh.{name}", f"no host {name}; there are: {_some(of_hosts)}")
     nodes = [{**node, "initcwnd": hosts.initcwnd, "gso": hosts.offloads == "gso+gro",
-              "wakeup_cost_us": hosts.wakeup_cost_us} if node["name"] in of_hosts else node
-             for node in network["nodes"]]
+              "wakeup_cost_us": hosts.wakeup_cost_us, **_threshold(thresholds, node["name"])}
+             if node["name"] in of_hosts else node for node in network["nodes"]]
     links = []
     for link in network["links"]:
         sends, receives = link["from"] in of_hosts, link["to"] in of_hosts
@@ -86,6 +95,15 @@ def apply(hosts: HostsSection, network: Mapping[str, Any]) -> Json:
             "packet_cost_us": hosts.packet_cost_us if receives else 0,
             "gro": receives and hosts.offloads == "gso+gro"})
     return {**network, "nodes": nodes, "links": links}
+
+
+def _threshold(thresholds: Mapping[str, int], host: str) -> Json:
+    return {"initial_ssthresh": thresholds[host]} if host in thresholds else {}
+
+
+def _some(hosts: Collection[str]) -> str:
+    names = sorted(hosts, key=lambda name: (len(name), name))
+    return ", ".join(names[:12]) + (f" ... ({len(names)})" if len(names) > 12 else "")
 
 
 def _fair_queue(link: Mapping[str, Any]) -> Json:

@@ -208,6 +208,8 @@ class Network:
                 lines.append(_single_segments(device))
         lines += neighbours(node.get("neighbours", ()))
         window = f" initcwnd {node['initcwnd']}" if "initcwnd" in node else ""
+        # locked: no connection changes it (testbed/guest/thresholds.py makes TCP look at it)
+        window += f" ssthresh lock {node['initial_ssthresh']}" if "initial_ssthresh" in node else ""
         return lines + [f"route add {network} via {gateway} dev {device}{window}"
                         for network, gateway, device in node["routes"]]
 

@@ -7,6 +7,7 @@
     paths: [n4->n1]             sender->receiver (default: the first path, in the direction of the acceptor's data)
     flows: 1                    flows on each of them
     start_within: 0 s           every start is later by a random time below this one, from the run's seed
+    stagger: 0 s                between the starts of one flow and the next
 """
 from traffic.components import Component, Context, Flow, Prepared
 from traffic.datagrams import orders

@@ -6,7 +6,7 @@ the run did not record.  `UNITS = {name: unit}` names all that it may return: wh
 scenarios can expect something of (testbed/metric_names.py).  A file some of whose metrics are ratios, of which 2 is as
 far from 1 as 0.5 is, names them in `RATIOS`: they are averaged and compared on the
 logarithmic scale.  Times until something that may not happen are named in
-`CENSORED`: a percentile of theirs (NAME_p50) that was not reached is infinite.
+`CENSORED`: one that was not reached, or a percentile of theirs (NAME_p50), is infinite.
 Definitions and sources: docs/metrics.md.
 
 A file that raises costs its own metrics only: the error is kept with its
@@ -78,8 +78,9 @@ def _units_of(name: str) -> dict[str, str]:
 
 
 def _may_not_be_reached(file: str, metric: str) -> bool:
+    censored = getattr(module(file), "CENSORED", ())
     name, _, percent = metric.rpartition("_p")
-    return percent.isdigit() and name in getattr(module(file), "CENSORED", ())
+    return metric in censored or percent.isdigit() and name in censored
 
 
 def compute_metrics(run: Run) -> tuple[list[Metric], list[dict[str, str]]]:

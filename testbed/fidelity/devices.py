@@ -2,7 +2,8 @@
 """Devices and routes, as the kernel tells them once the network stands, are those of the scenario.
 
 TCP hands over packets of one segment where hosts are to send them one by one (`gso_max_segs`; features of a device do
-not decide that), every queue is of the kind that the scenario names, connections begin with the window it names.
+not decide that), every queue is of the kind that the scenario names, connections begin with the window, and where it
+names one the slow-start threshold, that it names.
 """
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +21,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("suspect", "devices and routes were not read back")
         return
     wrong = [*_wrong_queues(devices, network["links"]), *_wrong_segments(devices, network),
-             *_wrong_windows(windows, network["nodes"])]
+             *_wrong_windows(windows, network["nodes"]),
+             *_wrong_thresholds(measured.get("initial_ssthresh", {}), network["nodes"])]
     yield from (Finding("invalid", message) for message in wrong)
     if not wrong:
         hosts = [node for node in network["nodes"] if "initcwnd" in node]
@@ -53,3 +55,16 @@ def _wrong_windows(windows: dict[str, list[int]], nodes: list[dict[str, Any]]) -
         if "initcwnd" in node and found != [node["initcwnd"]]:
             yield (f"{node['name']}: connections begin with {', '.join(map(str, found)) or 'no known number of'} "
                    f"segments, not {node['initcwnd']}")
+
+
+def _wrong_thresholds(found: dict[str, dict[str, int]], nodes: list[dict[str, Any]]) -> Iterator[str]:
+    for node in nodes:
+        wanted = node.get("initial_ssthresh")
+        if wanted is None:
+            continue
+        if not found.get(node["name"]):
+            yield f"{node['name']}: nobody tried whether connections begin with a slow-start threshold of {wanted}"
+        for address, threshold in found.get(node["name"], {}).items():
+            if threshold != wanted:
+                yield (f"{node['name']}: a connection to {address} began with a slow-start threshold of {threshold} "
+                       f"segments, not {wanted}")

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any, NamedTuple
 
-from testbed.guest import devices, overload
+from testbed.guest import devices, overload, thresholds
 from testbed.guest.urgent import urgent
 from testbed.probes._netlink import Qdisc
 from topologies import ip, wires
@@ -37,6 +37,7 @@ def measure(network: Network, description: Json) -> Json:
         "offloads": network.offloads,
         "sysctls": network.observed_sysctls,
         **devices.read(network),
+        **thresholds.make_known(network, description),
     }
 
 

@@ -58,6 +58,7 @@ def node_sysctls(network: Network, hosts: Mapping[str, Any], variants: Sequence[
     """
     settings = {}
     shared = _hosts_of_several_components(flows)
+    thresholds = {node["name"] for node in network["nodes"] if "initial_ssthresh" in node}
     for node, used in host_variants([node["name"] for node in network["nodes"]], flows, variants).items():
         first, *others = (_host_sysctls(network, variant, hosts) for variant in used)
         for variant, other in zip(used[1:], others):
@@ -68,6 +69,9 @@ def node_sysctls(network: Network, hosts: Mapping[str, Any], variants: Sequence[
         if node in shared:
             # ports that the kernel chooses must not be those that a Tmix source is about to use
             first["net.ipv4.ip_local_port_range"] = f"{sum(SOURCE_PORTS)} 65535"
+        if node in thresholds:
+            # by default connections do not look at the threshold of their route
+            first["net.ipv4.tcp_no_ssthresh_metrics_save"] = 0
         settings[node] = first
     return settings
 

@@ -30,8 +30,9 @@ def of_traffic(components: Sequence[Json], kinds: Collection[str], engine: str) 
 
 def of_hosts(hosts: Json, possible: Collection[str], engine: str) -> Iterator[FieldError]:
     """Fields of the section `hosts` that are not as everywhere and cannot be set."""
-    for name, usual in fields.encode(HostsSection()).items():
-        if name not in possible and hosts.get(name, usual) != usual:
+    usual = fields.encode(HostsSection())
+    for name, value in hosts.items():
+        if name not in possible and value != usual.get(name):
             yield FieldError(f"hosts.{fields.plain(name)}", f"engine {engine} cannot set it; it has: "
                                                             f"{', '.join(possible)}")
 

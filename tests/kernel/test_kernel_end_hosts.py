@@ -132,6 +132,29 @@ def test_hosts_of_a_run(run_scenario):
     assert rtts[0] != rtts[1]
 
 
+def test_connections_of_a_host_that_begin_without_slow_start(run_scenario):
+    """n4 begins at its threshold and grows by a segment per round trip, n5 doubles; the verdict has tried it."""
+    tree = small_scenario(**{"traffic": {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1", "n5->n1"]},
+                             "timing.test": "1 s", "hosts": {"initial_ssthresh": {"n4": 10}}})
+    tree["probes"]["tcp_probe"] = {}
+    run = run_scenario(tree, "reno")
+    verdict = run.json("verdict.json")
+    assert verdict["verdict"] == "valid", verdict["reasons"]
+    checks, events = run.json("raw/checks.json"), run.table("tcp_probe")
+    assert set(checks["initial_ssthresh"]) == {"n4"} and set(checks["initial_ssthresh"]["n4"].values()) == {10}
+    assert len(checks["initial_ssthresh"]["n4"]) == 3
+    flows = run.json("raw/workload.json")["flows"]
+    first = {}
+    for flow in flows:
+        mine = events[events["src"].str.startswith(f"{flow['src']}:") & events["dst"].str.endswith(f":{flow['dport']}")]
+        first[flow["sender"]] = mine.iloc[0]
+    assert (first["n4"]["ssthresh"], first["n4"]["snd_cwnd"]) == (10, 10)
+    assert first["n5"]["ssthresh"] == 2**31 - 1 and first["n5"]["snd_cwnd"] == 10
+    windows = run.table("tcp_info").query("t_us == 1000000").set_index("node")["cwnd"]
+    # at most a segment for each round trip of 8 ms
+    assert windows["n4"] < 10 + 1000 / 8 + 10 < windows["n5"]
+
+
 def test_wakeups_cost_what_they_are_said_to(run_scenario):
     """A request is noted as read when its acceptor has woken up."""
     def noted(cost):

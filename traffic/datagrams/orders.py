@@ -31,6 +31,7 @@ class RateSection:
     paths: tuple[str, ...] = routes.paths_field()
     flows: int = fields.count(default=1, least=1, most=10_000)
     start_within_us: int = fields.time(default=0)
+    stagger_us: int = fields.time(default=0)
 
     def __post_init__(self) -> None:
         gap_ns(self.rate_bps, self.packet_bytes)
@@ -46,9 +47,11 @@ def gap_ns(rate_bps: int, packet_bytes: int) -> int:
 
 def validate(section: RateSection, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
     """FieldError if there are more flows than ports, or no room in a packet."""
-    routes.in_time(component.start_us + section.start_within_us - 1, component.stop_us, "start_within")
+    total = section.flows * len(routes.find(network, section.paths))
+    enough_ports(total)
+    routes.in_time(component.start_us + (total - 1) * section.stagger_us + section.start_within_us - 1,
+                   component.stop_us, "stagger" if section.stagger_us else "start_within")
     fits(section.packet_bytes, network)
-    enough_ports(section.flows * len(routes.find(network, section.paths)))
 
 
 def uses_ccas(_section: Any) -> bool:
@@ -74,17 +77,19 @@ def flows(section: RateSection, component: Component, context: Context) -> list[
     chosen = [route for route in routes.find(context.network, section.paths) for _ in range(section.flows)]
     return [Flow(**dataclasses.asdict(route), start_us=start_us, stop_us=component.stop_us, transport="udp",
                  rate_bps=section.rate_bps)
-            for route, start_us in zip(chosen, starts_us(component, section.start_within_us, len(chosen)))]
+            for route, start_us in zip(chosen, starts_us(component, section.start_within_us, len(chosen),
+                                                         section.stagger_us))]
 
 
-def starts_us(component: Component, start_within_us: int, count: int) -> list[int]:
-    """When flows begin: at the component's start and a random time below start_within_us. FieldError if too late."""
+def starts_us(component: Component, start_within_us: int, count: int, stagger_us: int = 0) -> list[int]:
+    """When flows begin: at the component's start, each by stagger_us later than the one before, and a random time below
+    start_within_us. FieldError if too late."""
     import numpy as np
-    found = (component.start_us + np.random.default_rng((component.seed, 1)).integers(
+    found = (component.start_us + stagger_us * np.arange(count) + np.random.default_rng((component.seed, 1)).integers(
         0, max(start_within_us, 1), size=count)).tolist()
     for place, start_us in enumerate(found, start=1):
         if start_us >= component.stop_us:
-            raise FieldError("start_within", f"flow {place} would begin after the end")
+            raise FieldError("stagger" if stagger_us else "start_within", f"flow {place} would begin after the end")
     return [int(start_us) for start_us in found]
 
 

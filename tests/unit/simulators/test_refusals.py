@@ -71,6 +71,8 @@ CASES = [
      "small.yaml:12: traffic.windows: engine ns2 does not limit"),
     ("ns3", {"more": "hosts:\n  jitter: 1 ms\n"},
      "small.yaml:15: hosts.jitter: engine ns3 cannot set it; it has: ecn, "),
+    ("ns2", {"more": "hosts:\n  initial_ssthresh: {n1: 10}\n"},
+     "small.yaml:15: hosts.initial_ssthresh: engine ns2 cannot set it; it has: sack, "),
     ("ns2", {"more": "hosts:\n  sysctls:\n    net.ipv4.tcp_recovery: 1\n"},
      "small.yaml:16: hosts.sysctls.net.ipv4.tcp_recovery: engine ns2 cannot set 1"),
     ("ns3", {"settings": ["hosts.ecn=3"]}, "--set hosts.ecn: engine ns3 has no 3; one of 0, 1, 2 expected"),

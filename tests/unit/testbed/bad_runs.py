@@ -13,7 +13,8 @@ from spoils import (Files, at, both, cell, chosen_loss, drop, empty, every, few,
                     half_open, hidden_bottleneck, idle, idle_component, jitter, large_packets, limited,
                     long_connections, lose_links, lossy, more, never_connected, never_delivered, no_answer_expected,
                     no_link, nothing_finished, nothing_moved, offloads, other_flow, overload, put, scaled, share,
-                    short_completions, stuck_program, stuck_socket, udp, until, without, without_key)
+                    short_completions, stuck_program, stuck_socket, udp, until, with_threshold,
+                    without, without_key)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +94,10 @@ CHECKS = [
         "has the queues pfifo, not tbf and pfifo"),
     Bad("devices", "another initial window", at("checks.json", "initcwnd", "n1", [3]), "invalid",
         "n1: connections begin with 3 segments, not 10"),
+    Bad("devices", "another initial threshold", with_threshold({"10.0.1.1": 2**31 - 1}), "invalid",
+        "n2: a connection to 10.0.1.1 began with a slow-start threshold of 2147483647 segments, not 10"),
+    Bad("devices", "threshold not tried", with_threshold({}), "invalid",
+        "n2: nobody tried whether connections begin with a slow-start threshold of 10"),
     Bad("edges", "no table", without("edge_queue"), "suspect", "were not sampled"),
     Bad("edges", "a link left out", no_link("edge_queue", "r1_to_n1"), "suspect", "1 links .* such as r1_to_n1"),
     Bad("edges", "packets wait", hidden_bottleneck, "suspect",

@@ -31,6 +31,14 @@ def without_key(file: str, key: str) -> Callable[[Files], None]:
     return lambda files: files[file].pop(key)
 
 
+def with_threshold(found: dict[str, int]) -> Callable[[Files], None]:
+    """n2 is to begin with a slow-start threshold of 10; its trial connections found others, by address."""
+    def spoil(files: Files) -> None:
+        next(node for node in files["network.json"]["nodes"] if node["name"] == "n2")["initial_ssthresh"] = 10
+        files["checks.json"]["initial_ssthresh"] = {"n2": found}
+    return spoil
+
+
 def cell(table: str, column: str, value: Any, rows: Any = slice(None)) -> Callable[[Files], None]:
     """Change a column of a table, in some rows (positions)."""
     def spoil(files: Files) -> None:

@@ -156,6 +156,16 @@ def test_settings_of_machine_and_hosts_agree():
         assert low <= default <= high == machine[f"net.core.{key}"] == tuning.socket_buffer_bytes(described)
 
 
+def test_only_hosts_with_a_threshold_look_at_that_of_their_route():
+    described = network()
+    described["nodes"] = [{**node, **({"initial_ssthresh": 10} if node["name"] == "n1" else {})}
+                          for node in described["nodes"]]
+    reno = {"name": "reno", "kernel_cca": "reno", "under_test": True, "sysctls": {}}
+    key = "net.ipv4.tcp_no_ssthresh_metrics_save"
+    settings = tuning.node_sysctls(described, HOSTS, [reno], [])
+    assert settings["n1"][key] == 0 and key not in settings["n2"]
+
+
 # -- overloading a link ---------------------------------------------------------------------
 
 def overload_of(described, name="left_to_right"):

@@ -53,6 +53,9 @@ def test_jitter_where_hosts_send_and_costs_where_they_receive():
     ("slow_start_after_idle", {"slow_start_after_idle": 2}, "must be at most 1"),
     ("initcwnd", {"initcwnd": 0}, "must be at least 1"), ("initcwnd", {"initcwnd": 45}, "must be at most 44"),
     ("initcwnd", {"initcwnd_bytes": 10_000}, "a value without a unit expected"),
+    ("initial_ssthresh", {"initial_ssthresh": 10}, "a mapping expected, not 10"),
+    ("initial_ssthresh.n1", {"initial_ssthresh": {"n1": 1}}, "must be at least 2"),
+    ("initial_ssthresh.r1", {"initial_ssthresh": {"r1": 10}}, "names such as 'n4' expected, not 'r1'"),
     ("initcwnd", {"initcwnd": True}, "a whole number expected"), ("initcwnd", {"initcwnd": 2.5}, "a whole number"),
     ("qdisc", {"qdisc": "codel"}, "one of link, fq expected, not 'codel'"),
     ("offloads", {"offloads": "all"}, "one of none, gso+gro expected, not 'all'"),
@@ -64,12 +67,25 @@ def test_jitter_where_hosts_send_and_costs_where_they_receive():
     ("packet_cost", {"packet_cost_bps": 10**6}, "a value with a unit such as '20 ms'"),
     ("packet_cost", {"packet_cost_us": 10_001}, "must be at most 10 ms"),
     ("wakeup_cost", {"wakeup_cost_us": 2 * 10**6}, "must be at most 1 s"),
-    ("latency", {"latency_us": 3}, "unknown field; fields are: ecn, sack, slow_start_after_idle, initcwnd, qdisc"),
+    ("latency", {"latency_us": 3}, "unknown field; fields are: ecn, sack, slow_start_after_idle, initcwnd, "),
 ])
 def test_what_is_refused(field, section, message):
     with pytest.raises(fields.FieldError) as problem:
         fields.decode(end_hosts.HostsSection, section)
     assert problem.value.field == field and message in str(problem.value)
+
+
+def test_a_threshold_of_a_host_that_is_not_there():
+    with pytest.raises(fields.FieldError, match="no host n3; there are: n1, n2") as problem:
+        built(initial_ssthresh={"n2": 10, "n3": 10})
+    assert problem.value.field == "initial_ssthresh.n3"
+
+
+def test_only_hosts_that_are_named_have_a_threshold_and_without_any_nothing_says_so():
+    """So that runs of scenarios that have none are what they were."""
+    assert "initial_ssthresh" not in fields.encode(fields.decode(end_hosts.HostsSection, {}))
+    nodes = {node["name"]: node for node in built(initial_ssthresh={"n2": 10})["nodes"]}
+    assert [name for name, node in nodes.items() if "initial_ssthresh" in node] == ["n2"]
 
 
 def test_fq_has_the_length_of_the_queue_that_it_replaces_and_no_flow_has_less():
@@ -133,6 +149,12 @@ def test_hosts_get_their_window_with_the_route_and_routers_do_not():
     network = Recorded(built(initcwnd=2))
     assert "route add default via 10.0.2.2 dev n1-eth0 initcwnd 2" in network.lines("n1")
     assert not [line for line in network.lines("r1") if "initcwnd" in line]
+
+
+def test_a_threshold_comes_with_the_route_that_no_connection_may_change():
+    network = Recorded(built(initial_ssthresh={"n1": 12}))
+    assert "route add default via 10.0.2.2 dev n1-eth0 initcwnd 10 ssthresh lock 12" in network.lines("n1")
+    assert not [line for line in network.lines("n2") if "ssthresh" in line]
 
 
 def test_without_offloads_tcp_makes_packets_of_one_segment():

@@ -55,6 +55,19 @@ def test_random_starts(context):
         traffic.prepare([{**CBR, "flows": 50, "start_within_us": 100_000_000}], [variant("cubic")], context)
 
 
+def test_flows_one_after_the_other(context):
+    """Beside that, each has its random time."""
+    section = {**CBR, "flows": 3, "start_us": 1_000_000, "stagger_us": 2_000_000}
+    assert [flow["start_us"] for flow in traffic.prepare([section], [variant("cubic")], context)["flows"]] == [
+        1_000_000, 3_000_000, 5_000_000]
+    later = [flow["start_us"] for flow in traffic.prepare(
+        [{**section, "start_within_us": 1000}], [variant("cubic")], context)["flows"]]
+    assert [start_us // 1000 for start_us in later] == [1000, 3000, 5000] and len({s % 1000 for s in later}) > 1
+    with pytest.raises(FieldError, match="flows may begin as late as 13 s, but stop at 10 s") as problem:
+        traffic.prepare([{**section, "flows": 7}], [variant("cubic")], context)
+    assert problem.value.field == "stagger"
+
+
 def test_account(context, tmp_path):
     workload = traffic.prepare([CBR], [variant("cubic")], context)
     (context.work_dir / "cbr-n3.counts.json").write_text('{"1": {"sent_packets": 9, "sent_bytes": 90}}')

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How long a flow takes to its (1500 x 10^n)-th byte: draft-irtf-iccrg-tcpeval-01, section on ramp-up time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from analysis import tcp
+from analysis.metrics import Metric
+from analysis.runs import Run
+
+CENSORED = {"ramp_up_time"}
+FIRST_BYTES = 1500
+#: runs of more flows are about something else
+MOST_FLOWS = 4
+
+
+def compute(run: Run) -> list[Metric]:
+    """Of each listed flow that begins in the measurement interval, n = 0, 1, ... as far as its links' rates allow.
+
+    From the flow's start to the first sample in which its receiver has so many bytes in order: too long by a sampling
+    interval at most. Infinite where that is not reached until the flow stops.
+    """
+    flows = [flow for flow in tcp.listed_flows(run) if (flow["start_us"] or 0) >= run.interval.start_us]
+    samples = run.frame("tcp_info") if 1 <= len(flows) <= MOST_FLOWS else None
+    if samples is None or samples.empty:
+        return []
+    numbers = tcp.flow_numbers(run, samples, "receiver")
+    found = []
+    for flow in flows:
+        mine = samples[numbers == flow["flow"]].sort_values("t_us", kind="stable")
+        if mine.empty:
+            continue
+        times_us, received = mine["t_us"].to_numpy(), mine["bytes_received"].to_numpy()
+        for size in _sizes(run, flow):
+            there = times_us[received >= size]
+            seconds = (float(there[0]) - (flow["start_us"] or 0)) / 1e6 if len(there) else math.inf
+            found.append(Metric("ramp_up_time", f"flow_{flow['flow']}/bytes_{size}", "s", seconds))
+    return found
+
+
+def _sizes(run: Run, flow: dict[str, Any]) -> list[int]:
+    """1500, 15000, ... up to what the slowest of the flow's links carries from its start to its stop."""
+    rates_bps = [link["rate_bps"] for name, link in run.bottlenecks.items() if name in flow.get("hops", [])]
+    if not rates_bps:
+        return []
+    end_us = min(flow["stop_us"] or run.interval.end_us, run.interval.end_us)
+    most = min(rates_bps) / 8e6 * (end_us - (flow["start_us"] or 0))
+    if flow.get("bytes") is not None:
+        most = min(most, flow["bytes"])
+    found = [FIRST_BYTES]
+    while found[-1] * 10 <= most:
+        found.append(found[-1] * 10)
+    return found if found[0] <= most else []

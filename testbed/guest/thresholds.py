@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Initial slow-start thresholds of hosts, made known to TCP and tried (`initial_ssthresh` of the section `hosts`).
+
+A route may have a threshold (RTAX_SSTHRESH), but a connection takes it from the kernel's table of what is known of a
+peer (net/ipv4/tcp_metrics.c: tcp_init_metrics), where there is an entry only once a connection to that peer has ended
+that was allowed to leave one; the entry then has what the route says. So each such host has one connection to each of
+its peers before traffic, after which nobody leaves anything any more. The next connection shows whether it worked.
+"""
+import socket
+import struct
+import time
+from typing import Any
+
+from topologies import ip
+from topologies.namespace import write_sysctl
+from topologies.network import Network
+
+Json = dict[str, Any]
+
+_SAVE_NOTHING = "net.ipv4.tcp_no_metrics_save"
+_PORT, _TCP_CONGESTION = 9, 13
+#: tcpi_snd_ssthresh in struct tcp_info
+_SSTHRESH_AT = 76
+#: on links that lose packets some tries may be needed until one ends in time
+_TRIES = 5
+
+
+def make_known(network: Network, description: Json) -> Json:
+    """{"initial_ssthresh": {host: {address of a peer: threshold that a connection to it began with}}}, in segments.
+
+    Nothing where no host has a threshold. OSError if a peer cannot be reached.
+    """
+    wanted = {node["name"]: node["initial_ssthresh"] for node in description["nodes"] if "initial_ssthresh" in node}
+    found: dict[str, dict[str, int]] = {}
+    for path in description["paths"]:
+        for host, peer in (("initiator", "acceptor"), ("acceptor", "initiator")):
+            if path[host] in wanted:
+                found.setdefault(path[host], {})[path[f"{peer}_address"]] = _try(
+                    network, path, host, peer, wanted[path[host]])
+    return {"initial_ssthresh": found} if wanted else {}
+
+
+def _try(network: Network, path: Json, host: str, peer: str, wanted: int) -> int:
+    """The threshold with which a connection begins, once one before it has left its entry."""
+    for number in range(_TRIES):
+        _set(network, path[host], _SAVE_NOTHING, 0)
+        _connection(network, path, host, peer, 2 ** number)
+        _set(network, path[host], _SAVE_NOTHING, 1)
+        threshold = _connection(network, path, host, peer, 2 ** number)
+        if threshold == wanted:
+            break
+    return threshold
+
+
+def _set(network: Network, node: str, name: str, value: int) -> None:
+    with network.in_namespace(node):
+        write_sysctl(name, value)
+
+
+def _connection(network: Network, path: Json, host: str, peer: str, patience: int) -> int:
+    """Connect, look at the slow-start threshold, and close: the peer first, so that nothing waits on the host.
+
+    patience: how many times as long as without losses it may take until both ends are closed.
+    """
+    here, there = path[f"{host}_address"], path[f"{peer}_address"]
+    with network.in_namespace(path[peer]):
+        listening = socket.create_server((there, _PORT), family=ip.family(there), reuse_port=False)
+    with network.in_namespace(path[host]):
+        ours = socket.socket(ip.family(here), socket.SOCK_STREAM)
+    with listening, ours:
+        # what the kernel gives every connection; some congestion controls put their own threshold in its place
+        ours.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, b"reno")
+        ours.bind((here, 0))
+        ours.connect((there, _PORT))
+        threshold, = struct.unpack_from("=I", ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), _SSTHRESH_AT)
+        theirs, _ = listening.accept()
+        theirs.close()
+        ours.recv(1)
+    time.sleep(patience * (0.1 + 2 * path["base_rtt_us"] / 1e6))
+    return int(threshold)

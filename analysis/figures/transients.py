@@ -107,7 +107,7 @@ def _script(experiment: Experiment, folder: Path, shown: Panels, data: dict[str,
     for number, (row, label) in enumerate(ROWS):
         top = 1 - (TOP_PX + number * (ROW_PX + GAP_PX)) / height
         for place, (point, runs) in enumerate(shown.items()):
-            left = 62 + place * wide + (30 if place else 0)
+            left = 62 + place * wide + (42 if place else 0)
             last = number == len(ROWS) - 1
             named = ", ".join(axis.say(value) for axis, value in zip(experiment.axes, point))
             body += [f"set tmargin at screen {top:g}; set bmargin at screen {top - ROW_PX / height:g}",

@@ -10,6 +10,7 @@ from analysis import tcp
 from analysis.metrics import Metric
 from analysis.runs import Run
 
+UNITS = {"ramp_up_time": "s"}
 CENSORED = {"ramp_up_time"}
 FIRST_BYTES = 1500
 #: runs of more flows are about something else

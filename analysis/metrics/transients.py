@@ -14,6 +14,8 @@ from analysis.runs import Run
 from analysis.transients import Step
 
 SHARES_PERCENT = (60, 80, 90)
+UNITS = {"time_to_bdp_window_60": "s", "time_to_bdp_window_80": "s", "time_to_bdp_window_90": "s",
+         "time_to_room_left": "s", "largest_window_change": "segments", "transient_drops": "packets"}
 CENSORED = {*(f"time_to_bdp_window_{percent}" for percent in SHARES_PERCENT), "time_to_room_left"}
 #: after the last step, in which drops and changes are those of the transient
 AFTER_US = 100_000_000

@@ -13,8 +13,7 @@ from spoils import (Files, at, both, cell, chosen_loss, drop, empty, every, few,
                     half_open, hidden_bottleneck, idle, idle_component, jitter, large_packets, limited,
                     long_connections, lose_links, lossy, more, never_connected, never_delivered, no_answer_expected,
                     no_link, nothing_finished, nothing_moved, offloads, other_flow, overload, put, scaled, share,
-                    short_completions, stuck_program, stuck_socket, udp, until, with_threshold,
-                    without, without_key)
+                    short_completions, stuck_program, stuck_socket, udp, until, with_threshold, without, without_key)
 
 
 @dataclasses.dataclass(frozen=True)

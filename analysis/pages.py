@@ -15,6 +15,8 @@ import jinja2
 
 from analysis.runs import AnalysisError
 
+#: a larger picture is put into a page as its PNG
+MOST_SVG_BYTES = 400_000
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -54,5 +56,11 @@ def put_in_place(building: Path, target: Path) -> None:
 
 
 def inline(svg: Path) -> str:
-    """An SVG file as a data URI: images do not share their ids as inline SVGs would."""
+    """An SVG file as a data URI: images do not share their ids as inline SVGs would.
+
+    Of one with very many points, the PNG beside it where that is smaller.
+    """
+    png = svg.with_suffix(".png")
+    if svg.stat().st_size > MOST_SVG_BYTES and png.is_file() and png.stat().st_size < svg.stat().st_size:
+        return "data:image/png;base64," + base64.b64encode(png.read_bytes()).decode("ascii")
     return "data:image/svg+xml;base64," + base64.b64encode(svg.read_bytes()).decode("ascii")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis import columns, figures, kernels, report_network, report_page, stats
+from analysis import columns, explore, figures, kernels, report_network, report_page, stats
 from analysis.comparisons import Comparisons
 from analysis.experiment import Experiment
 from analysis.pages import inline, put_in_place, scratch, templates
@@ -80,12 +80,13 @@ def _write_tables(results: Results, comparisons: Comparisons, pairs: list[kernel
 
 def _render(experiment: Experiment, page: dict[str, Any], drawn: list[figures.Figure], errors: list[dict[str, str]],
             folder: Path, tables: list[str]) -> str:
-    return str(templates().get_template("report.html.j2").render(
-        **page,
-        network_tables=report_network.tables(experiment),
-        figures=[{**figure._asdict(), "data": inline(folder / "figures" / f"{figure.name}.svg")}
-                 for figure in drawn],
-        figure_errors=errors,
-        tables=[(name, TABLES[name]) for name in tables],
-        parameters=flatten(experiment.parameters),
-    ))
+    """The page; what tables and figures leave of its size is for the series that can be zoomed."""
+    template = templates().get_template("report.html.j2")
+    page = {**page, "network_tables": report_network.tables(experiment), "figure_errors": errors,
+            "figures": [{**figure._asdict(), "data": inline(folder / "figures" / f"{figure.name}.svg")}
+                        for figure in drawn],
+            "tables": [(name, TABLES[name]) for name in tables], "parameters": flatten(experiment.parameters)}
+    without = template.render(**page, explored={}, explored_names=())
+    explored = explore.context(experiment, explore.MOST_PAGE_BYTES - len(without.encode(errors="replace")))
+    names = {run["name"] for run in explored.get("runs", [])}
+    return str(template.render(**page, explored=explored, explored_names=names))

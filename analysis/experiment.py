@@ -64,7 +64,7 @@ class Experiment:
     def __init__(self, path: Path | str, only: Collection[str] | None = None) -> None:
         """only: ids of the runs that count, whatever else was listed since; None: all."""
         self.path = Path(path).resolve()
-        self.description = _read(self.path)
+        self.description = read_description(self.path)
         runs = self.path.parent / "runs"
         self.runs = [Run(runs / listed["id"], listed) for listed in self.description["runs"]
                      if only is None or listed["id"] in only]
@@ -301,7 +301,7 @@ class Experiment:
         return _command(self.description)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_description(path: Path) -> dict[str, Any]:
     """experiment.json, in one clear line if it is of another version or damaged."""
     file = path / "experiment.json"
     description = read_json(file)

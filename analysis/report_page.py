@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from analysis import expectations, report_controls, report_flow_table, report_tables, run_files, stats
@@ -85,11 +86,15 @@ def _values(values: list[str]) -> str:
 
 def verdicts(experiment: Experiment) -> dict[str, Any]:
     """Counts per verdict, and the worst one that decides the banner's colour."""
-    counts = Counter(experiment.verdict(run) for run in experiment.runs)
-    order = ("damaged", "failed", "invalid", "missing", "suspect", "valid")
+    return {**counted([experiment.verdict(run) for run in experiment.runs]), "used": len(experiment.usable_runs)}
+
+
+def counted(found: Sequence[str]) -> dict[str, Any]:
+    """How often there is each verdict (or state of a run that has none), the best first, and the worst of them."""
+    counts = Counter(found)
+    order = ("damaged", "failed", "invalid", "missing", "not judged", "suspect", "valid")
     worst = next((name for name in order if counts[name]), "suspect")
-    return {"counts": [(name, counts[name]) for name in reversed(order) if counts[name]],
-            "worst": worst, "used": len(experiment.usable_runs)}
+    return {"counts": [(name, counts[name]) for name in reversed(order) if counts[name]], "worst": worst}
 
 
 def _run_row(run: Run, experiment: Experiment) -> dict[str, Any]:

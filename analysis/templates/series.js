@@ -84,7 +84,7 @@
     const box = document.createElement("div"), head = document.createElement("h3");
     const plot = document.createElement("div"), values = document.createElement("div");
     box.className = "chart"; plot.className = "plot"; values.className = "values";
-    head.textContent = title;
+    head.textContent = title + " over time (s)";
     plot.tabIndex = 0;
     plot.setAttribute("role", "group");
     plot.setAttribute("aria-label", `${title} over time of ${run.name}: ${curves.map(nameOf).join(", ")}. Keys: plus, minus, arrows, 0.`);

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Pages in Chromium: nothing on the console, nothing loaded from outside, tables that sort."""
+"""Pages in Chromium: nothing on the console, nothing loaded from outside, tables that sort, charts that zoom."""
 
 import shutil
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 import fixture
+from analysis.overview import build_overview
 from analysis.report import build_report
 from browser import Browser
+from testbed import cli
 
 LIMIT = "topology.central.queue.limit"
 
@@ -115,3 +119,151 @@ def test_an_error_on_the_console_is_noticed(browser, tmp_path):
     browser.open(page)
     assert len(browser.said) == 3 and "oh" in browser.said
     assert any(address.endswith("missing.png") for address in browser.asked)
+
+
+# -- series that can be zoomed ---------------------------------------------------------------------
+
+def span(browser):
+    return browser.run("['from', 'to'].map((end) => Number(document.getElementById('series-' + end).value))")
+
+
+def ticks(browser):
+    """The labels of the time axis of every chart."""
+    return browser.run("""[...document.querySelectorAll(".chart")].map((chart) => [...chart.querySelectorAll(
+        ".dygraph-axis-label-x")].map((one) => one.textContent).join())""")
+
+
+def place(browser, chart, share):
+    """A point of the window: in the middle of a chart, at a share of its width."""
+    left, top, width, height = browser.run(f"""(() => {{ const plot = document.querySelectorAll(".plot")[{chart}];
+        plot.scrollIntoView({{block: "center"}}); const box = plot.getBoundingClientRect();
+        return [box.left, box.top, box.width, box.height]; }})()""")
+    return left + share * width, top + height / 2
+
+
+def test_dragging_over_one_chart_zooms_all(browser, report):
+    browser.open(report)
+    assert browser.run("document.querySelectorAll('.chart').length") == 4
+    assert span(browser) == [0, 12] and len(set(ticks(browser))) == 1
+    whole = ticks(browser)[0]
+    start, end = place(browser, 1, 0.5), place(browser, 1, 0.75)
+    browser.drag(start, end)
+    low, high = span(browser)
+    assert 5 < low < 6.5 and 8.5 < high < 9.5
+    assert len(set(ticks(browser))) == 1 and ticks(browser)[0] != whole
+    assert browser.run("document.getElementById('series-said').textContent").startswith("reno-limit85-seed1: ")
+    # another run, at the same time of it
+    browser.run("""(() => { const seed = document.getElementById("series-seed"); seed.value = "2";
+        seed.dispatchEvent(new Event("change")); })()""")
+    assert span(browser) == [low, high] and len(set(ticks(browser))) == 1
+    assert browser.run("document.getElementById('series-run').hash") == "#reno-limit85-seed2"
+    browser.run("document.querySelector('[data-move=all]').click()")
+    assert span(browser) == [0, 12] and ticks(browser)[0] == whole
+    assert browser.said == []
+
+
+def test_charts_are_used_by_keyboard(browser, report):
+    browser.open(report)
+    browser.run("document.querySelector('.plot').focus()")
+    for key, wanted in (("+", [3, 9]), ("ArrowRight", [6, 12]), ("ArrowRight", [6, 12]), ("ArrowLeft", [3, 9]),
+                        ("-", [0, 12]), ("+", [3, 9]), ("0", [0, 12])):
+        browser.press(key)
+        assert span(browser) == pytest.approx(wanted), key
+    browser.run("""(() => { const from = document.getElementById("series-from"); from.value = "2.5";
+        from.dispatchEvent(new Event("change")); })()""")
+    assert span(browser) == [2.5, 12]
+    assert browser.run("[...document.querySelectorAll('.plot')].every((one) => one.tabIndex === 0 && one.ariaLabel)")
+
+
+def test_flows_are_chosen(browser, report):
+    browser.open(report)
+    painted = """(() => { const canvas = document.querySelectorAll(".chart")[2].querySelector("canvas");
+        const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        const colours = new Set(); for (let k = 0; k < data.length; k += 4) if (data[k + 3] > 250)
+            colours.add([data[k], data[k + 1], data[k + 2]].join()); return [...colours]; })()"""
+    first = "86,180,233"        # the last flow of six lies on top of those with the same window
+    assert first in browser.run(painted)
+    assert browser.run("document.querySelectorAll('#series-flows input').length") == 6
+    browser.run("document.querySelectorAll('#series-flows input')[5].click()")
+    assert first not in browser.run(painted) and browser.said == []
+
+
+def test_the_run_of_a_row_is_shown(browser, report):
+    browser.open(report)
+    browser.run("document.querySelector('a[data-series=\"cubic-limit340-seed2\"]').click()")
+    assert browser.run("['row', 'seed'].map((one) => document.getElementById('series-' + one).value)") == [
+        "cubic limit=340", "2"]
+
+
+def test_print_has_the_static_figures(browser, report):
+    browser.open(report, dark=True)
+    browser.media("print", dark=True)
+    shown = "getComputedStyle(document.querySelector('{}')).display"
+    assert browser.run(shown.format("#series")) == "none" and browser.run(shown.format("figure img")) == "block"
+    assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+# -- the page of all experiments --------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Three experiments without reports of their own, one of them unfinished, and folders that are damaged."""
+    results = tmp_path_factory.mktemp("results")
+    short = dict.fromkeys(["reno", "cubic", "bbr"], fixture.Shape(test_s=1, tcp_info_rows=40))
+    for name, ccas in (("one", ["reno", "cubic"]), ("two", ["bbr"]), ("un finished", ["reno"])):
+        fixture.write_experiment(results / name, ccas=ccas, seeds=[1], shapes=short)
+    shutil.rmtree((results / "un finished/runs/reno-seed1").resolve())
+    for name, text in (("broken", "[]"), ("odd", '{"schema": 2, "runs": [{"id": 3}]}'), ("deep", "[" * 100_000),
+                       ("<b>&amp;", "{}"), ("old", '{"schema": 1}')):
+        (results / name).mkdir()
+        (results / name / "experiment.json").write_text(text)
+    (results / "folder" / "experiment.json").mkdir(parents=True)
+    for name in ("one", "two"):
+        (results / name / "report" / "figures").mkdir(parents=True)
+        (results / name / "report" / "index.html").write_text(name)
+        (results / name / "report" / "figures" / "throughput.svg").write_text(
+            '<svg xmlns="http://www.w3.org/2000/svg" width="200" height="100"/>')
+    return results
+
+
+def shown(browser):
+    return sorted(browser.run("[...document.querySelectorAll('.card:not([hidden])')].map((one) => one.dataset.name)"))
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_all_experiments_are_listed_and_searched(browser, results, tmp_path, width):
+    output = tmp_path / "elsewhere"
+    page = build_overview(results, {}, output)
+    assert page == output / "index.html"
+    browser.open(page, width)
+    assert browser.said == [] and browser.run("document.documentElement.scrollWidth") <= width
+    everything = ["<b>&amp;", "broken", "deep", "folder", "odd", "old", "one", "two", "un finished"]
+    assert shown(browser) == everything
+    for link in browser.run("[...document.querySelectorAll('.card a')].map((one) => one.href)"):
+        assert Path(unquote(urlsplit(link).path)).is_file(), link
+    assert browser.run("[...document.images].every((one) => one.alt)")
+    card = browser.run("document.querySelector('[data-name=\"un finished\"]').textContent")
+    assert "1 missing" in card and "Not finished" in card and "No report yet" in card
+
+    def choose(key, value):
+        browser.run(f"""(() => {{ const one = document.querySelector("{key}"); one.value = "{value}";
+            one.dispatchEvent(new Event("input", {{bubbles: true}})); }})()""")
+        return shown(browser)
+    assert choose("[data-key=subjects]", "bbr") == ["two"]
+    assert choose("[data-key=subjects]", "") == everything
+    assert choose("[data-key=states]", "missing") == ["un finished"]
+    assert choose("[data-key=states]", "damaged") == ["<b>&amp;", "broken", "deep", "folder", "odd", "old"]
+    assert choose("[data-key=states]", "valid") == ["one", "two"]
+    assert choose("#search", "cubic ONE") == ["one"]
+    assert browser.run("document.getElementById('count').textContent") == "1 of 9 shown"
+
+
+def test_the_command(results, monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("TESTBED_RESULTS", str(results))
+    assert cli.main(["site", "--output", str(tmp_path / "public")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'public' / 'index.html'}\n"
+    (tmp_path / "file").write_text("")
+    assert cli.main(["site", "--output", str(tmp_path / "file")]) != 0
+    assert f"{tmp_path / 'file'}" in capsys.readouterr().err
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "nowhere"))
+    assert cli.main(["site"]) == 2 and "no results folder" in capsys.readouterr().err

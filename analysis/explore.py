@@ -28,6 +28,7 @@ MOST_BYTES = 2_500_000
 LEAST_SPANS, MOST_SPANS = 100, 1000
 MOST_LINKS, MOST_FLOWS = 4, 6   # of a run
 RATE_US = 100_000   # throughput is over this much time, or over a sampling interval where that is longer
+NO_ROOM = "No time series to zoom: tables and figures leave no room for them."
 LIBRARY = Path("/usr/share/javascript/dygraphs")
 
 _POINT_BYTES = 16 / 3   # two numbers of 16 bits, in base64
@@ -73,17 +74,22 @@ def context(experiment: Experiment, room_bytes: float) -> dict[str, Any]:
         except AnalysisError as problem:
             problems[run.name] = str(problem)
             continue
+        if not curves:
+            continue
         if not found:
             # the others are taken to have about what the first one has
             spans, count = plan(0.9 * room, [len(one.t_us) for one in curves], len(runs))
         packed = [pack(one, run.interval.end_us, spans) for one in curves]
         size = sum(len(one["d"]) + _AROUND_BYTES for one in packed)
-        if packed and used + size <= room:
+        if used + size <= room:
             used += size
             found[run.name] = {
                 "name": run.name, "row": experiment.row_of(run).label, "seed": run.seed, "series": packed,
                 "start": run.interval.start_us / 1e6, "end": run.interval.end_us / 1e6,
                 "links": [style.direction(name) for name in _links(run)], "flows": [one.label for one in _flows(run)]}
+    if not found:
+        why = [f"{name}: {problem}" for name, problem in problems.items()]
+        return {"problem": "; ".join(["No time series to zoom", *why]) if why else NO_ROOM} if spans or why else {}
     return {"script": script, "style": style_sheet, "spans": spans, "problems": problems,
             "runs": [found[run.name] for run in experiment.runs if run.name in found],
             "left_out": len(runs) - len(found) - len(problems)}
@@ -95,7 +101,7 @@ def library() -> tuple[str, str]:
         script = (LIBRARY / "dygraph.min.js").read_text(encoding="utf-8")
         sheet = (LIBRARY / "dygraph.min.css").read_text(encoding="utf-8")
     except OSError:
-        raise Missing("no time series to zoom: dygraphs is not installed (Debian package libjs-dygraphs, make setup)"
+        raise Missing("No time series to zoom: dygraphs is not installed (Debian package libjs-dygraphs, make setup)."
                       ) from None
     # without the line that has a browser look for the source, and nothing that would end the element around it
     for end in ("//# sourceMappingURL", "/*# sourceMappingURL"):

@@ -18,7 +18,7 @@ from analysis.runs import AnalysisError
 from testbed import index
 from testbed.errors import TestbedError
 
-#: figures that say most about an experiment; the first that it has is shown, else the first of all
+#: how names of figures begin that say most about an experiment; the first that it has is shown, else the first of all
 _TELLING = ("ellipse", "sweep", "throughput", "recovery")
 #: pages beside an experiment's report
 _MORE = {"sensitivity": "sensitivity"}
@@ -99,11 +99,7 @@ def _state(run: Mapping[str, Any] | None) -> str:
 
 def _figure(experiment: Path, folder: Path) -> str:
     figures = experiment / "report" / "figures"
-    found = [figures / f"{name}.svg" for name in _TELLING if (figures / f"{name}.svg").is_file()]
-    try:
-        found = found or sorted(figures.glob("*.svg"))
-    except OSError:
-        return ""
+    found = [path for name in (*_TELLING, "") for path in sorted(figures.glob(f"{name}*.svg"))]
     return _link(folder, found[0]) if found else ""
 
 

@@ -147,8 +147,12 @@ def test_a_damaged_table_costs_its_run_only(tmp_path, change):
 
 
 def test_without_the_library_the_page_says_so(tmp_path, monkeypatch):
+    """And series are offered what the rest of the page leaves of its size."""
+    rooms, context = [], explore.context
+    monkeypatch.setattr(explore, "context", lambda experiment, room: rooms.append(room) or context(experiment, room))
     monkeypatch.setattr(explore, "LIBRARY", tmp_path)
     html = build_report(fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])).path.read_text()
+    assert len(html.encode()) + rooms[0] == pytest.approx(explore.MOST_PAGE_BYTES, abs=500)
     assert "Debian package libjs-dygraphs" in html and "new Dygraph(" not in html and "Figures</h2>" in html
 
 

@@ -38,7 +38,7 @@ def build_overview(results: Path, failed: Mapping[str, str], output: Path | None
     # an index that cannot be kept is made in memory; what is damaged is in it as such
     runs = {run["id"]: run for run in index.runs(results)}
     cards = [_card(path.parent, folder, runs) for path in sorted(results.glob("*/experiment.json"))]
-    cards.sort(key=lambda card: card["date"], reverse=True)
+    cards.sort(key=lambda card: str(card["date"]), reverse=True)
     choices = [(key, heading, sorted({value for card in cards for value in _listed(card[key])}))
                for key, heading in FILTERS]
     html = templates().get_template("overview.html.j2").render(

@@ -12,6 +12,7 @@ at once whether the process still lives, other hosts wait until the lease has ru
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import pathlib
@@ -86,6 +87,16 @@ class Store:
         for left in [*self.runs.glob(".partial-*"), *self.runs.glob(".shared-*"), *self.runs.glob(".old-*")]:
             if not _owner_alive(left.name.split("-", 2)[2]):
                 shutil.rmtree(left, ignore_errors=True)
+
+    def under_way(self) -> dict[str, pathlib.Path | None]:
+        """{id: what there is of it so far} of the runs that somebody carries out at this moment; only looks."""
+        found: dict[str, pathlib.Path | None] = {}
+        for claim in sorted(self.runs.glob(".claim-*")):
+            run_id = claim.name.removeprefix(".claim-")
+            if _alive(claim):
+                found[run_id] = next((path for path in self.runs.glob(f".partial-{glob.escape(run_id)}-*")
+                                      if _owner_alive(path.name.split("-", 2)[2])), None)
+        return found
 
     @contextlib.contextmanager
     def claim(self, run_id: str, again: bool = False) -> Iterator[pathlib.Path | None]:

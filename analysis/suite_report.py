@@ -30,9 +30,10 @@ _FILES = {"index.html", "suite.json", "tables"}
 #: classes of report.css
 MARKS = {BETTER: "better", EQUAL: "equal", WORSE: "worse", DIFFERENT: "different", UNKNOWN: "unknown",
          NO_INTERVAL: "unknown", NO_VALUE: "unknown"}
-#: what stands in the scorecard
-_SHORT = {BETTER: "\u25b2 better", EQUAL: "= equal", WORSE: "\u25bc worse", DIFFERENT: "\u2260 different", UNKNOWN: "?",
-          NO_INTERVAL: NO_INTERVAL, NO_VALUE: NO_VALUE}
+#: what stands in the scorecard, of one point among few, and of one output
+_SIGNS = {BETTER: "\u25b2", EQUAL: "=", WORSE: "\u25bc", DIFFERENT: "\u2260", UNKNOWN: "?", NO_INTERVAL: NO_INTERVAL,
+          NO_VALUE: NO_VALUE}
+_SHORT = {**_SIGNS, **{word: f"{_SIGNS[word]} {word}" for word in (BETTER, EQUAL, WORSE, DIFFERENT)}}
 _WISHES = {"higher": "higher", "lower": "lower", "one": "nearer to 1", "none": "\u2013"}
 #: points that have a word each in the scorecard; of more of them, words are counted
 _MOST_POINTS = 6
@@ -133,7 +134,7 @@ def _line(part: Part, output: Output) -> Line:
         if not found:
             cells.append([Chip("\u2013", MARKS[NO_VALUE], "no run has a value")])
         elif len(found) <= _MOST_POINTS:
-            cells.append([Chip(f"{_at(part, one.row)} {_SHORT[one.word]}" if len(found) > 1 else _SHORT[one.word],
+            cells.append([Chip(f"{_at(part, one.row)} {_SIGNS[one.word]}" if len(found) > 1 else _SHORT[one.word],
                                MARKS[one.word], f"{one.word}: {_numbers(one)}") for one in found])
         else:
             counts = Counter(one.word for one in found)

@@ -140,7 +140,7 @@ def test_the_page(suite, results, tmp_path):
     page = suite_report.write(suite, results / "suite-pair")
     html = page.read_text()
     for said in ("Pair: good, bad against sack", "not run: no cell",
-                 "a &lt;deviation&gt;", "../link/report/index.html", "60 ▲ better", "85 = equal", "▼ worse",
+                 "a &lt;deviation&gt;", "../link/report/index.html", "60 ▲", "85 =", "60 ▼", "▼ worse",
                  "<td>600 s</td><td>4 s</td>", "<td>0 ms</td><td>0 ms, 12 ms</td>", "<td>6</td><td>six</td>",
                  "Not asked for: Part three", "1 invalid"):
         assert said in html, said

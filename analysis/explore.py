@@ -29,6 +29,7 @@ LEAST_SPANS, MOST_SPANS = 100, 1000
 MOST_LINKS, MOST_FLOWS = 4, 6   # of a run
 RATE_US = 100_000   # throughput is over this much time, or over a sampling interval where that is longer
 NO_ROOM = "No time series to zoom: tables and figures leave no room for them."
+MOST_RATES = 100_000    # of a link
 LIBRARY = Path("/usr/share/javascript/dygraphs")
 
 _POINT_BYTES = 16 / 3   # two numbers of 16 bits, in base64
@@ -55,7 +56,7 @@ def context(experiment: Experiment, room_bytes: float) -> dict[str, Any]:
 
     room_bytes: how much larger the page may become.
     """
-    runs = [run for run in _in_turn(experiment) if run.frame("queue") is not None]
+    runs = list(_in_turn(experiment))
     if not runs:
         return {}
     try:
@@ -71,15 +72,16 @@ def context(experiment: Experiment, room_bytes: float) -> dict[str, Any]:
             break
         try:
             curves = list(of_run(run))
-        except AnalysisError as problem:
-            problems[run.name] = str(problem)
+            if not curves:
+                continue
+            if not spans:
+                # the others are taken to have about what the first one has
+                spans, count = plan(0.9 * room, [len(one.t_us) for one in curves], len(runs))
+            packed = [pack(one, run.interval.end_us, spans) for one in curves]
+        except Exception as problem:    # the fault of what was given to read
+            problems[run.name] = str(problem) if isinstance(problem, AnalysisError) else \
+                f"{type(problem).__name__}: {problem}"
             continue
-        if not curves:
-            continue
-        if not found:
-            # the others are taken to have about what the first one has
-            spans, count = plan(0.9 * room, [len(one.t_us) for one in curves], len(runs))
-        packed = [pack(one, run.interval.end_us, spans) for one in curves]
         size = sum(len(one["d"]) + _AROUND_BYTES for one in packed)
         if used + size <= room:
             used += size
@@ -159,7 +161,8 @@ def _of_links(run: Run) -> Iterator[Series]:
         if samples is None:
             continue
         t_us = samples["t_us"].to_numpy(dtype=float)
-        edges = np.arange(0, t_us[-1] + 1, max(RATE_US, series.sampling_us(samples)))
+        end_us = min(t_us[-1], run.interval.end_us)
+        edges = np.arange(0, end_us + 1, max(RATE_US, series.sampling_us(samples), end_us / MOST_RATES))
         if len(edges) > 1:
             yield Series("throughput", "link", place, (edges[:-1] + edges[1:]) / 2,
                          series.throughput_mbps(samples, edges))

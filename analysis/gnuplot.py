@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Draw one figure with gnuplot: NAME.csv + NAME.gp -> NAME.svg and NAME.png.
+"""Draw one figure with gnuplot: NAME.csv + NAME.gp -> NAME.svg, NAME.png and NAME.pdf.
 
 The script is left beside its data, so that anyone can change it and run
 `gnuplot NAME.gp` in that folder again.
@@ -7,6 +7,7 @@ The script is left beside its data, so that anyone can change it and run
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -22,18 +23,27 @@ class MissingProgram(AnalysisError):
 FONT = "DejaVu Sans"
 PNG_SCALE = 2
 PNG_FONT_SCALE = 1.5  # a cairo point is 4/3 of a pixel, an SVG one is a pixel
+PDF_PX_PER_INCH = 1000 / 7.5    # of a figure as wide as most are: the text of an A4 page and a bit
+PDF_SCALE = 72 / PDF_PX_PER_INCH
+FORMATS = ("svg", "png", "pdf")
+_WRITTEN = re.compile(rb"(/(?:Creation|Mod)Date \(D:)\d{14}")
 
 _SCRIPT = """\
 # SPDX-License-Identifier: GPL-2.0-only
-# Run `gnuplot {name}.gp` in this folder: {name}.csv -> {name}.svg, {name}.png
+# Run `gnuplot {name}.gp` in this folder: {name}.csv -> {name}.svg, {name}.png, {name}.pdf
 set datafile separator comma
 set datafile columnheaders
 set encoding utf8
-do for [format in "svg png"] {{
+do for [format in "{formats}"] {{
     if (format eq "svg") {{
         set terminal svg noenhanced size {width},{height} dynamic \\
             font "{font},12" background "white"
-    }} else {{
+    }}
+    if (format eq "pdf") {{
+        set terminal pdfcairo noenhanced size {pdf_width:.4g}in,{pdf_height:.4g}in font "{font},12" \\
+            fontscale {pdf_font_scale:.3g} linewidth {pdf_scale:.3g} pointscale {pdf_scale:.3g} background "white"
+    }}
+    if (format eq "png") {{
         set terminal pngcairo noenhanced size {png_width},{png_height} font "{font},12" \\
             fontscale {font_scale} linewidth {scale} pointscale {scale} background "white"
     }}
@@ -60,7 +70,7 @@ def plot(*parts: str) -> str:
 
 def draw(folder: Path, name: str, data: pd.DataFrame, body: list[str],
          width: int = 1000, height: int = 420) -> None:
-    """Write NAME.csv and NAME.gp into `folder` and run gnuplot there.
+    """Write NAME.csv and NAME.gp into `folder` and run gnuplot there. The same data gives the same bytes.
 
     `body` are the commands between `set output` and the end of the figure;
     width and height are pixels.  AnalysisError with gnuplot's own words when
@@ -73,14 +83,19 @@ def draw(folder: Path, name: str, data: pd.DataFrame, body: list[str],
     script.write_text(_SCRIPT.format(
         name=name, width=width, height=height, font=FONT, scale=PNG_SCALE,
         font_scale=PNG_FONT_SCALE,
-        png_width=PNG_SCALE * width, png_height=PNG_SCALE * height,
+        png_width=PNG_SCALE * width, png_height=PNG_SCALE * height, formats=" ".join(FORMATS),
+        pdf_width=width / PDF_PX_PER_INCH, pdf_height=height / PDF_PX_PER_INCH, pdf_scale=PDF_SCALE,
+        pdf_font_scale=0.9 * PDF_SCALE,
         body="\n".join("    " + line for line in lines)), encoding="utf-8")
     try:
         done = subprocess.run(["gnuplot", script.name], cwd=folder, text=True,
                               stdin=subprocess.DEVNULL, capture_output=True, check=False)
     except FileNotFoundError:
         raise MissingProgram("gnuplot is not installed (Debian package gnuplot-nox)") from None
-    made = [folder / f"{name}.{ending}" for ending in ("svg", "png")]
+    made = [folder / f"{name}.{ending}" for ending in FORMATS]
     if done.returncode or not all(path.exists() and path.stat().st_size for path in made):
         raise AnalysisError(f"{script}: gnuplot failed (exit status {done.returncode}):\n"
                             f"{done.stderr.strip()}")
+    # when it was drawn is no part of a figure; of the same length, so that places in the file stay right
+    pdf = folder / f"{name}.pdf"
+    pdf.write_bytes(_WRITTEN.sub(rb"\g<1>20000101000000", pdf.read_bytes()))

@@ -56,7 +56,7 @@ def experiment(original, tmp_path):
 def no_gnuplot(monkeypatch):
     """Figures are prepared but not drawn."""
     def pretend(command, cwd, **_options):
-        for ending in ("svg", "png"):
+        for ending in gnuplot.FORMATS:
             (cwd / command[1]).with_suffix(f".{ending}").write_text("<svg/>")
         return subprocess.CompletedProcess(command, 0, "", "")
     monkeypatch.setattr(gnuplot.subprocess, "run", pretend)

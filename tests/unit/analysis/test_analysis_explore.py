@@ -4,13 +4,15 @@
 import base64
 import functools
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fixture
-from analysis import explore
+from analysis import explore, gnuplot
 from analysis.experiment import Experiment, Row
 from analysis.report import build_report
 from analysis.runs import Run
@@ -160,3 +162,12 @@ def test_the_library_can_be_put_into_a_page():
     script, sheet = explore.library()
     assert "</script" not in script and "</style" not in sheet and "sourceMappingURL" not in script + sheet
     assert "Dygraph" in script and "http" not in sheet
+
+
+def test_a_figure_is_drawn_for_screen_and_print(tmp_path):
+    """The same data gives the same files: none says when it was made."""
+    data = pd.DataFrame({"x": [1, 2], "y": [1, 4]})
+    gnuplot.draw(tmp_path, "line", data, ["plot 'line.csv' using 'x':'y' with lines"])
+    pdf = (tmp_path / "line.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF") and set(re.findall(rb"Date \(D:(\d+)", pdf)) == {b"20000101000000"}
+    assert all((tmp_path / f"line.{ending}").stat().st_size > 500 for ending in gnuplot.FORMATS)

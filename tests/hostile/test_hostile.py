@@ -12,6 +12,7 @@ import cases_fields
 import cases_lookup
 import cases_modules
 import cases_results
+import cases_suites
 import cases_surroundings
 import cases_tmix
 import cases_vectors
@@ -21,7 +22,7 @@ from case import Case
 
 CASES: list[Case] = [case for module in (
     cases_yaml, cases_fields, cases_arguments, cases_cca, cases_vectors, cases_tmix, cases_results, cases_surroundings,
-    cases_modules, cases_lookup) for case in module.CASES]
+    cases_modules, cases_lookup, cases_suites) for case in module.CASES]
 
 
 def test_the_corpus_is_large_and_names_are_distinct() -> None:

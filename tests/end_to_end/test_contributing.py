@@ -49,12 +49,12 @@ def _run(copy: pathlib.Path, line: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_block_is_an_example() -> None:
-    assert len(examples()) == len(re.findall(r"^```(?:python|yaml)$", _PAGE, re.MULTILINE)) == 11
+    assert len(examples()) == len(re.findall(r"^```(?:python|yaml)$", _PAGE, re.MULTILINE)) == 12
 
 
 def test_the_commands(copy: pathlib.Path) -> None:
     commands = re.findall(r"^bin/testbed .*$", _PAGE, re.MULTILINE)
-    assert len(commands) == 4
+    assert len(commands) == 5
     said = []
     for command in commands:
         done = _run(copy, command)
@@ -63,6 +63,7 @@ def test_the_commands(copy: pathlib.Path) -> None:
     for word in ("slow-line", "line ", "burst ", "load_average ", "pipe "):
         assert word in said[0]
     assert said[3] == "3\n"
+    assert "all: 12 of 12 runs" in said[4]
     assert _leaves_what_it_should(copy / "results/slow-line-bufferlong/runs/patient-seed1") == "valid"
     assert _leaves_what_it_should(copy / "results/slow-line-bufferlong/runs/cubic-seed1") == "valid"
     assert (copy / "results/slow-line-bufferlong/report/figures/queue_length.svg").exists()

@@ -13,8 +13,8 @@ from testbed.fidelity import read_verdict
 from testbed.store import Store
 
 SCENARIOS = ("access-link", "data-center", "trans-oceanic", "geo-satellite", "dial-up")
-#: `reno` has SACK: the suite's baseline
-CCAS = ("reno", "cubic", "vegas", "bbr")
+#: the baseline of the suite first: NewReno with SACK
+CCAS = ("sack", "cubic", "vegas", "bbr")
 
 
 @pytest.fixture(scope="module")

@@ -147,7 +147,8 @@ def _camps(results: Results) -> list[Columns]:
             *(Column("transfer_time_mean", scope, label) for scope, label in scopes)])
         letter = "L, the loss" if camp.standard else "G, the gain"
         found["ratios"] += _known(
-            results, f"{letter} of {whose}: mean transfer time over that of the same connections in the baseline",
+            results, f"{letter} of {whose}: mean transfer time over that of the same connections in the baseline "
+                     "(below 1: faster)",
             [*(Column(camps.RATIO, scope, label) for scope, label in scopes),
              Column(camps.IN_ONE, scopes[0][0], "finished in one run only")])
     return [*found["ratios"], *found["times"]]

@@ -28,14 +28,16 @@ WIDTH, ROW_PX, TOP_PX, BOTTOM_PX, GAP_PX = 1000, 190, 58, 64, 26
 BAR_STEP = 0.006  # between the bars of two subjects, of the width of a panel
 NAMED_STEP, NAMED_SHARE = 0.12, 0.8  # the same where values are names: at most, of all together, of their distance
 TICK_PX = 7  # of a letter
+LEAST_PX = 35  # between names that are turned a little
 
 
 class Quantity(NamedTuple):
-    """A row of panels."""
+    """A row of panels; a ratio has a logarithmic axis with a line at 1, and geometric means."""
 
     metric: str
     scope: str
     label: str
+    ratio: bool = False
 
 
 def draw(experiment: Experiment, folder: Path) -> list[Figure]:
@@ -46,8 +48,8 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     link = next(iter(experiment.usable_runs[0].bottlenecks), None)
     figures = []
     if link is not None:
-        figures += _draw(experiment, folder, axis, "sweep", f"Bottleneck, {style.direction(link)}", of_link(link))
-    return figures + _draw(experiment, folder, axis, "sweep_flows", "Long flows", of_flows(experiment))
+        figures += panels(experiment, folder, axis, "sweep", f"Bottleneck, {style.direction(link)}", of_link(link))
+    return figures + panels(experiment, folder, axis, "sweep_flows", "Long flows", of_flows(experiment))
 
 
 def drawn_axis(experiment: Experiment) -> Axis | None:
@@ -78,8 +80,9 @@ def of_flows(experiment: Experiment) -> list[Quantity]:
     return [Quantity("mean_throughput_l4", f"flow_{number}", f"flow {number} (Mbit/s)") for number in sorted(flows)]
 
 
-def _draw(experiment: Experiment, folder: Path, axis: Axis, name: str, title: str,
-          quantities: list[Quantity]) -> list[Figure]:
+def panels(experiment: Experiment, folder: Path, axis: Axis, name: str, title: str,
+           quantities: list[Quantity]) -> list[Figure]:
+    """A row of panels for each quantity that is there, against an axis; [] if none is."""
     place = experiment.axes.index(axis)
     others = list(dict.fromkeys(row.point[:place] + row.point[place + 1:] for row in experiment.rows))
     shown = others[:MOST_PANELS]
@@ -98,15 +101,15 @@ def _draw(experiment: Experiment, folder: Path, axis: Axis, name: str, title: st
         return []
     _script(experiment, folder, name, axis, place, quantities, shown, data)
     rest = [one for one in experiment.axes if one is not axis]
-    panels = f" One column of panels for each {' and '.join(one.short for one in rest)}" if len(others) > 1 else ""
-    if panels:
-        panels += f", the first {len(shown)} of {len(others)}." if len(others) > len(shown) else "."
+    columns = f" One column of panels for each {' and '.join(one.short for one in rest)}" if len(others) > 1 else ""
+    if columns:
+        columns += f", the first {len(shown)} of {len(others)}." if len(others) > len(shown) else "."
     several = max(len(experiment.usable(row)) for row in experiment.rows) > 1
     spread = ("Points are means over seeds, bars their 95 % confidence intervals, cut off where they leave the panel."
               ) if several else \
         "One seed at each point: nothing is known of the spread."
     return [Figure(name, f"{title}, against {axis.short}",
-                   f"{axis.key} is what the sweep varies. {spread}{panels}")]
+                   f"{axis.key} is what the sweep varies. {spread}{columns}")]
 
 
 def _key(quantity: Quantity, other: tuple[str, ...], subject: str) -> str:
@@ -124,7 +127,7 @@ def values_of(experiment: Experiment, rows: list[Row], axis: Axis, place: int, q
             continue
         values = [value for run in experiment.usable(row) for value in _values(load_metrics(run), quantity)]
         if values:
-            summary = stats.summarise(values)
+            summary = stats.summarise(values, quantity.ratio)
             found.append((axis.places[axis.values.index(row.point[place])], summary.mean,
                           np.nan if summary.low is None else summary.low,
                           np.nan if summary.high is None else summary.high))
@@ -145,8 +148,9 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: 
     margin = 0.5 if named else 0.04 * (xs.max() - xs.min())
     named_step = min(NAMED_STEP, NAMED_SHARE / len(experiment.subjects))
     longest_px = TICK_PX * max(len(value) for value in axis.values)
-    turned = named and longest_px > (985 - 70) / len(shown) / len(axis.values)
-    below_px = BOTTOM_PX + (longest_px // 2 if turned else 0)
+    room_px = (985 - 70) / len(shown) / len(axis.values)
+    turned = (0 if longest_px <= room_px else 30 if room_px >= LEAST_PX else 60) if named else 0
+    below_px = BOTTOM_PX + round(longest_px * np.sin(np.radians(turned)))
     height = TOP_PX + below_px + len(quantities) * (ROW_PX + GAP_PX) - GAP_PX
     ends = (xs.min() / 1.15, xs.max() * 1.15) if logarithmic else (xs.min() - margin, xs.max() + margin)
 
@@ -157,7 +161,7 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: 
     def ticks(last: bool) -> str:
         texts = [gnuplot.quote(value if last else "") for value in axis.values]
         placed = ", ".join(f"{text} {place}" for place, text in enumerate(texts))
-        return f"set xtics {'rotate by -30 left ' if turned else ''}({placed})" if named else \
+        return f"set xtics {f'rotate by -{turned} left ' if turned else ''}({placed})" if named else \
             f"set xtics format '{'%g' if last else ''}'"
     body = ["set multiplot", f"set xrange [{ends[0]:g}:{ends[1]:g}]",
             "set logscale x" if logarithmic else "unset logscale x",
@@ -165,22 +169,36 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: 
             f"maxcols {key_columns(experiment.subjects)}"]
     for row, quantity in enumerate(quantities):
         top = 1 - (TOP_PX + row * (ROW_PX + GAP_PX)) / height
-        highest = _highest(quantity, data)
+        bottom, top_value = _ends(quantity, data)
         for column, other in enumerate(shown):
             wide = (985 - 70) / len(shown)
             left = 70 + column * wide + (40 if column else 0)
             body += [f"set tmargin at screen {top:g}; set bmargin at screen {top - ROW_PX / height:g}",
                      f"set lmargin at screen {left / WIDTH:g}; "
                      f"set rmargin at screen {(70 + (column + 1) * wide) / WIDTH:g}",
-                     f"set yrange [0:{1.06 * highest if highest > 0 else 1:g}]",
+                     f"set logscale y; set ytics ({style.log_ticks(bottom, top_value)})" if quantity.ratio
+                     else "unset logscale y; set ytics autofreq",
+                     f"set yrange [{bottom:g}:{top_value:g}]",
                      f"set ylabel {gnuplot.quote(quantity.label)} offset 1" if not column else "unset ylabel",
                      f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}"
                      if row == len(quantities) - 1 else "unset xlabel", ticks(row == len(quantities) - 1),
                      f"set label 1 {gnuplot.quote(_panel(experiment, place, other))} at graph 0, graph 1.07 "
                      "textcolor '#444444'" if not row and len(shown) > 1 else "unset label 1"]
             curves = _curves(experiment, name, quantity, other, data, beside, named)
+            if quantity.ratio:
+                curves.insert(0, f"1 with lines dashtype 3 linecolor '{style.GREY}' notitle")
             body += [gnuplot.plot(*curves), "unset key"] if curves else ["plot NaN"]
     gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], width=WIDTH, height=height)
+
+
+def _ends(quantity: Quantity, data: dict[str, pd.Series]) -> tuple[float, float]:
+    """What the axis of a quantity goes from and to: 0, or of a ratio what leaves room on both sides of 1."""
+    if not quantity.ratio:
+        highest = _highest(quantity, data)
+        return 0, 1.06 * highest if highest > 0 else 1
+    means = [value for key, column in data.items() for value in column.dropna()
+             if key.startswith(f"{quantity.metric} {quantity.scope} ") and key.endswith(" mean")]
+    return min([1, *means]) / 1.5, max([1, *means]) * 1.5
 
 
 def _highest(quantity: Quantity, data: dict[str, pd.Series]) -> float:

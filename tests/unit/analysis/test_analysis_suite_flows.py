@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A flow that joins another one; connections by the number of bottlenecks that they cross."""
 
+import functools
+
+import numpy as np
 import pandas as pd
 import pytest
 
 import fixture
 from analysis import columns
 from analysis.experiment import Experiment
+from analysis.figures import joining
 from analysis.tables import Results
 
 RATIO = "throughput_ratio_joined_first"
@@ -17,11 +21,7 @@ def two_flows(tmp_path, change, *starts_us, factor=0.5, components=("first", "se
     flows = [{**fixture.flow(number, port, "reno"), "component": component, "start_us": start_us}
              for number, port, component, start_us in zip((1, 2), (10_001, 10_004), components, starts_us)]
     path = fixture.write_run(tmp_path / "reno-seed1", tmix=False, flows=flows)
-
-    def slower(table):
-        rows = (table["sport"] == 10_004) & (table["node"] == "n4")
-        return table.assign(bytes_acked=table["bytes_acked"].where(~rows, table["bytes_acked"] * factor).astype(int))
-    change(path, "tcp_info", slower)
+    change(path, "tcp_info", functools.partial(times, factor=factor))
     return path
 
 
@@ -41,6 +41,39 @@ def test_the_first_is_the_one_that_starts_first(tmp_path, change, values):
 def test_no_ratio_of_flows_that_do_not_join(tmp_path, change, values, options):
     starts = options.pop("starts", (0, 1_000_000))
     assert not [scope for name, scope in values(two_flows(tmp_path, change, *starts, **options)) if name == RATIO]
+
+
+def times(table, factor):
+    """The sender of the second flow got so many times more."""
+    mine = (table["sport"] == 10_004) & (table["node"] == "n4")
+    return table.assign(bytes_acked=(table["bytes_acked"] * np.where(mine, factor, 1)).astype(int))
+
+
+def sweep_of_pairs(tmp_path, change, factors):
+    """An experiment over pairs of round-trip times and buffers; factors: {(rtts, buffer): [of each seed]}."""
+    flows = [{**fixture.flow(number, port, "reno"), "component": str(number), "start_us": number * 100_000}
+             for number, port in ((1, 10_001), (2, 10_004))]
+    path = fixture.write_experiment(
+        tmp_path / "e", ccas=("reno",), seeds=(1, 2), points=[
+            {"rtts": rtts, "buffer": buffer} for rtts, buffer in factors], tmix=False, flows=flows,
+        shapes={"reno": fixture.Shape(test_s=4, interval_us=50_000, tcp_info_rows=200)})
+    for run in Experiment(path).runs:
+        factor = factors[run.point["rtts"], run.point["buffer"]][run.seed - 1]
+        change(run.path, "tcp_info", functools.partial(times, factor=factor))
+    return path
+
+
+def test_the_ratio_is_drawn_against_the_pairs(tmp_path, change):
+    """Pairs are on the axis, buffers have panels; the mean of 2 and 8 is 4."""
+    pairs = ("10-10", "20-20", "160-10")
+    factors = {(rtts, buffer): [2, 8] if rtts == "160-10" else [0.5, 0.5] for rtts in pairs for buffer in ("25", "100")}
+    figure, = joining.draw(Experiment(sweep_of_pairs(tmp_path, change, factors)), tmp_path)
+    data = pd.read_csv(tmp_path / "joining.csv")
+    for buffer in ("25", "100"):
+        assert data[f"{RATIO} flow_2_to_flow_1 {buffer} reno mean"].tolist() == pytest.approx([0.5, 0.5, 4], rel=1e-3)
+    drawn = (tmp_path / "joining.svg").read_text()
+    assert all(text in drawn for text in (*pairs, "buffer=25", "joined : first"))
+    assert "One column of panels for each buffer." in figure.caption
 
 
 def test_connections_by_the_bottlenecks_that_they_cross(tmp_path, change, values):

@@ -145,8 +145,8 @@ def test_figures_of_single_rows_show_the_first_points_and_say_so(tmp_path):
     loaded = Experiment(path)
     assert [row.point for row in loaded.drawn[::2]] == [("10",), ("11",), ("12",), ("13",)]
     figures, errors = draw_all(loaded, tmp_path / "figures")
-    assert not errors and figures[0].name == "sweep"
-    for figure in figures[1:]:
+    assert not errors and [figure.name for figure in figures[:2]] == ["delay_throughput", "sweep"]
+    for figure in figures[2:]:
         assert "Of the 6 points of the sweep only the first 4: limit=10; limit=11; limit=12; limit=13." \
             in figure.caption
     assert "cubic limit=13" in (tmp_path / "figures" / "throughput.svg").read_text()

@@ -5,6 +5,7 @@
   testbed tmix convert trace.cvec trace.alt --format alternate
   testbed tmix synth new.cvec.gz --duration 600 --seed 7 --set preset=unc-like --set connections_per_second=170
   testbed tmix shuffle trace.cvec shuffled.cvec --bin 5 --seed 7
+  testbed tmix from-pcap capture.pcap --output capture.cvec.gz
   testbed tmix plot web unc-like ~/traces/r4s1.cvec -o page
 """
 import argparse
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from testbed import units
+from testbed.cli import _from_pcap
 from testbed.errors import TestbedError, UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from traffic.tmix.reader import Limits
     from traffic.tmix.synth import SynthParameters
 
-HELP = "look at, convert, make, shuffle and plot connection vector files"
+HELP = "look at, convert, make, shuffle and plot connection vector files, or read them off captures"
 #: shorter than a microsecond there is nothing, longer than that no trace
 _LEAST_S, _MOST_S = 1e-6, 1e6
 #: how often connections start in presets that are drawn: in ten minutes there are 100,000
@@ -49,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     plot.add_argument("--rate", default="40 Mbit/s",
                       help="at which transfers proceed (default: %(default)s, the share of a long one on 100 Mbit/s at "
                            "60 %% load)")
+    _from_pcap.add_arguments(commands.add_parser("from-pcap", help="make a file of the connections of a capture"))
     for command in (info, convert, shuffle, plot):
         command.add_argument("--most-bytes", type=int, metavar="N",
                              help="read a file of more than 4 GB, or one that unpacks to far more than its size")
@@ -109,6 +112,8 @@ def _carry_out(arguments: argparse.Namespace) -> None:
     elif arguments.action == "synth":
         tools.synth(arguments.output, arguments.duration, arguments.seed, _parameters(arguments.settings),
                     text_format=arguments.format)
+    elif arguments.action == "from-pcap":
+        _from_pcap.carry_out(arguments)
     elif arguments.action == "plot":
         print(_plot(arguments, limits))
     else:

@@ -29,7 +29,9 @@ _COMMANDS = st.sampled_from([
     ["tmix", "info"], ["tmix", "convert"], ["tmix", "convert", "file"], ["tmix", "synth", "out", "--duration"],
     ["tmix", "shuffle", "vectors", "out", "--bin"], ["tmix", "synth", "out", "--duration", "1", "--seed"],
     ["tmix", "synth", "out", "--duration", "1", "--set"], ["tmix", "plot"], ["tmix", "plot", "vectors", "-o"],
-    ["tmix", "plot", "vectors", "-o", "page", "--rate"],
+    ["tmix", "plot", "vectors", "-o", "page", "--rate"], ["tmix", "from-pcap", "file", "--output"],
+    ["tmix", "from-pcap", "vectors", "--output", "out", "--quiet-time"],
+    ["export", "folder", "--output", "out", "--format"], ["watch", "--once", "--every"], ["watch", "--once", "--json"],
     ["run"], ["run", "access-link", "--seeds", "0", "--choose"], ["run", "access-link", "--engine"],
     [*_RUN, "--load"], [*_RUN, "--set"], [*_RUN, "--sweep"], [*_RUN, "--probe"],
     ["kernel", "--nosuch"], ["nosuch"], []])

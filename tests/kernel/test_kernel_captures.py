@@ -4,13 +4,14 @@ import io
 import json
 import re
 import subprocess
+from collections import Counter
 
 import dpkt
 import pytest
 import yaml
 
 import documented
-from analysis import captures, tcptrace, xplot
+from analysis import captures, conversations, packets, tcptrace, xplot
 from testbed import PROJECT_DIR, cli, pcap_files
 
 
@@ -107,3 +108,15 @@ def test_exported(captured, tmp_path):
     assert content.count(b"n1-eth0") == content.count(b"n2-eth0") == 1
     graphs = [xplot.read(path) for path in sorted(tmp_path.glob("*-time-sequence.xpl"))]
     assert len(graphs) == 2 and all(graph.elements for graph in graphs)
+
+
+def test_the_transfer_as_a_connection_vector(captured, sent):
+    """docs/tmix.md: the unit that was sent, and each repetition, off the capture at either end."""
+    for node in ("n1", "n2"):
+        counts = Counter()
+        found, = conversations.vectors(packets.tcp_packets(
+            captured.folder / f"raw/capture-{node}-eth0.pcapng.gz", counts), counts)
+        assert [(adu.side, adu.size_bytes) for adu in found.adus if adu.size_bytes] == [(0, 3_000_000)]
+        assert counts["data segments sent again"] == len(captured.table("retransmissions")) > 0
+        assert counts["bytes that the capture lacks"] == counts["data segments out of order"] == 0
+        assert 20_000 <= found.min_rtt_us <= 20_200 and found.loss[0] > 0 == found.loss[1]

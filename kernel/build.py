@@ -35,6 +35,11 @@ USUAL_HZ = 1000
 #: this queue; "accecn": its TCP does Accurate ECN (what its first boot has tried)
 _OF_OPTIONS, _OF_CONFIG = {"seccomp": r"^seccomp="}, {"dualpi2": "CONFIG_NET_SCH_DUALPI2=y"}
 
+#: specs of kernels that kernel/revisions.py has put into the cache begin so; their key follows
+BUILT = "build:"
+#: beside their work tree: the key of the build that it is at
+STATE = "at"
+
 Report = Callable[[str], None]
 
 
@@ -70,6 +75,8 @@ def find(spec: str | None = None, hz: int = USUAL_HZ, options: Sequence[str] = (
     given = _given()
     if given:
         return given
+    if spec is not None and spec.startswith(BUILT):
+        return _built(spec)
     try:
         name, identity = sources.identify(spec)
         return _load(build_dir(spec, identity, hz, options), name)
@@ -90,6 +97,8 @@ def ensure(spec: str | None = None, report: Report = print, hz: int = USUAL_HZ,
     if built:
         _note_use(built)
         return built
+    if spec is not None and spec.startswith(BUILT):
+        raise KernelError(f"--kernel {spec}: no such build in {sources.cache_dir()}; `testbed bisect` makes them")
     sources.look_up(spec, report)
     name, identity = sources.identify(spec)
     target = build_dir(spec, identity, hz, options)
@@ -114,13 +123,36 @@ def ensure(spec: str | None = None, report: Report = print, hz: int = USUAL_HZ,
                 os.replace(fresh, source_dir)
             finally:
                 shutil.rmtree(fresh, ignore_errors=True)
-        _build(source_dir, target, report, hz, options)
-        report("booting it once")
-        _describe(source_dir, target, hz, options)
+        build_once(source_dir, target, report, hz, options)
     built = _load(target, name)
     if not built:
         raise KernelError(f"{target}: what was built has gone")
     return built
+
+
+def _built(spec: str) -> Kernel | None:
+    """A build in the cache, by its key; modules can be built for it while its work tree is still that commit's."""
+    key = spec.removeprefix(BUILT)
+    if not re.fullmatch(r"commit-[0-9a-f]{16}-[0-9a-f]{12}", key):
+        return None
+    found = _load(sources.cache_dir() / "kernels" / key, f"commit {key.split('-')[1]}")
+    if found is None:
+        return None
+    folder = found.source_dir.parent
+    try:
+        at = (folder / STATE).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        at = ""
+    return dataclasses.replace(found, build_dir=folder / "build") if at == key else found
+
+
+def build_once(source_dir: pathlib.Path, build_dir: pathlib.Path, report: Report, hz: int = USUAL_HZ,
+               options: Sequence[str] = ()) -> None:
+    """Build a patched tree in a folder, new or of an earlier build of the same tree, and boot it. KernelError."""
+    (build_dir / "testbed.json").unlink(missing_ok=True)
+    _build(source_dir, build_dir, report, hz, options)
+    report("booting it once")
+    _describe(source_dir, build_dir, hz, options)
 
 
 def build_dir(spec: str | None, identity: str, hz: int = USUAL_HZ, options: Sequence[str] = ()) -> pathlib.Path:

@@ -61,11 +61,11 @@ def query(text: str = "", *metrics: str, results: pathlib.Path | str | None = No
         tables.append(_metrics(folder, run, tell) if metrics else None)
     found = [table for table in tables if table is not None]
     # nothing to look for the names in if there is no run: then any will do
-    wanted = [_wanted(name, found) for name in dict.fromkeys(metrics)] if found else []
+    wanted = [wanted_of(name, found) for name in dict.fromkeys(metrics)] if found else []
     units: dict[str, str] = {}
     for record, table in zip(records, tables):
         for one in wanted:
-            row = _value(one, table)
+            row = value_of(one, table)
             record[one.column] = None if row is None else float(row["value"])
             record[f"{one.column}_scope"] = None if row is None else str(row["scope"])
             if row is not None:
@@ -99,7 +99,7 @@ def _metrics(results: pathlib.Path, listed: dict[str, Any], report: Report) -> p
         return None
 
 
-def _wanted(text: str, tables: Sequence[pd.DataFrame]) -> Wanted:
+def wanted_of(text: str, tables: Sequence[pd.DataFrame]) -> Wanted:
     """What `throughput`, `p95_delay` or `throughput_mean:left_to_right` names. UsageError if nothing."""
     name, _, scope = text.partition(":")
     names = list(dict.fromkeys(metric for table in tables for metric in table["metric"]))
@@ -130,7 +130,7 @@ def _metric(name: str, names: Sequence[str]) -> str:
                      + (f"; close to it are {', '.join(close)}" if close else "") + " (docs/metrics.md)")
 
 
-def _value(wanted: Wanted, table: pd.DataFrame | None) -> Any:
+def value_of(wanted: Wanted, table: pd.DataFrame | None) -> Any:
     """The row of metrics.csv that is asked for, None if there is none."""
     if table is None:
         return None

@@ -108,6 +108,17 @@ def prepare(engine: EngineBase, subjects: Sequence[ccas.Subject], scenarios: Seq
     All get one kernel, with the options of all. lenient: a congestion control that the engine does not have is no
     error.
     """
+    make_engine_ready(engine, scenarios)
+    ready = campaign.make_ready(subjects, engine, _shared.reporter(), lenient)
+    for name, reason in ready.broken.items():
+        print_error(f"{name}: {reason}")
+    if not ready.subjects:
+        raise RunFailed(f"not run: {', '.join(ready.broken)}")
+    return ready
+
+
+def make_engine_ready(engine: EngineBase, scenarios: Sequence[Scenario]) -> None:
+    """An engine ready for runs of these scenarios, with a kernel that has the options of all. EnvironmentProblem."""
     for one in scenarios:
         try:
             engine.require(one.kernel_options)
@@ -117,12 +128,6 @@ def prepare(engine: EngineBase, subjects: Sequence[ccas.Subject], scenarios: Seq
     if problems:
         raise EnvironmentProblem("; ".join(f"{p.message} ({p.fix})" for p in problems) + "; see `testbed doctor`")
     engine.prepare(_shared.reporter())
-    ready = campaign.make_ready(subjects, engine, _shared.reporter(), lenient)
-    for name, reason in ready.broken.items():
-        print_error(f"{name}: {reason}")
-    if not ready.subjects:
-        raise RunFailed(f"not run: {', '.join(ready.broken)}")
-    return ready
 
 
 def note_experiment(store: Store, folder: pathlib.Path) -> None:

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs of a scenario with the revisions of a git tree, for `testbed bisect`: what is measured, and with what."""
+from __future__ import annotations
+
+import abc
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import kernel
+from analysis import comparing, metrics, stats, unchanged
+from analysis.runs import Run
+from kernel import revisions
+from testbed import api, campaign, ccas, engines, executors, experiment, scenario
+from testbed.cli import _runs, _shared
+from testbed.engines.base import EngineBase
+from testbed.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.history import Commit, History
+from testbed.plan import Plan
+from testbed.run import read_verdict
+from testbed.store import Store, results_dir
+
+AXIS = "commit"
+
+
+class Measured(NamedTuple):
+    """The metric of a revision: values by pairing key, and the runs by the same."""
+    commit: Commit
+    values: Mapping[comparing.PairingKey, float]
+    runs: Mapping[comparing.PairingKey, Run]
+
+    @property
+    def mean(self) -> float:
+        return stats.summarise(list(self.values.values())).mean
+
+    def same_as(self, other: Measured) -> bool:
+        """Whether all runs left the same raw data."""
+        same, count = unchanged.count((run, other.runs[key]) for key, run in self.runs.items() if key in other.runs)
+        return 0 < same == count
+
+
+class Source(abc.ABC):
+    """Where a revision's congestion control and kernel come from."""
+    #: what experiments are called by, and paths that revisions must change something in ([]: any)
+    name: str
+    paths: list[str]
+
+    @abc.abstractmethod
+    def ready(self, commit: Commit) -> tuple[EngineBase, ccas.Subject]:
+        """An engine and a subject for runs of it. RunFailed or UsageError if it does not build."""
+
+
+class ModuleSource(Source):
+    """A module (a .c file or a folder) of the tree, in a kernel that stays the same."""
+
+    def __init__(self, history: History, path: str, engine: EngineBase) -> None:
+        self._history, self._engine = history, engine
+        self._path = _inside(history.prefix, path)
+        self.paths, self.name = [self._path], pathlib.PurePosixPath(self._path).stem
+        self._folder = kernel.source.cache_dir() / "bisect" / "modules"
+
+    def ready(self, commit: Commit) -> tuple[EngineBase, ccas.Subject]:
+        folder = self._folder / hashlib.sha256(f"{commit.hash}\0{self._path}".encode()).hexdigest()[:16]
+        source = self._history.extract(commit, self._path, folder)
+        subject = ccas.Subject(self.name, (ccas.find(str(source)),))
+        return self._engine, ccas.make_ready(subject, self._engine, _shared.reporter())
+
+
+class KernelSource(Source):
+    """A kernel tree, of which each revision is built from what the one before left; the subject stays the same."""
+
+    def __init__(self, history: History, folder: pathlib.Path, one: scenario.Scenario, arguments: argparse.Namespace) \
+            -> None:
+        if arguments.kernel is not None:
+            raise UsageError(f"--kernel {arguments.kernel}: the kernels are those of --tree; for a module of it, "
+                             "--module")
+        self._history, self._folder, self._scenario = history, folder, one
+        self.paths = [_inside(history.prefix, path, "--path", "net/ipv4") for path in arguments.paths]
+        self.name = re.sub(r"[^a-z0-9]+", "-", arguments.tree.resolve().name.lower()).strip("-") or "kernel"
+        subjects = ccas.parse(arguments.cca or one.default_ccas[0])
+        if len(subjects) > 1 or any(variant.module for variant in subjects[0].variants):
+            raise UsageError(f"--cca {arguments.cca or one.default_ccas[0]}: one congestion control of the kernel "
+                             "expected")
+        self._subject, self._name = subjects[0], arguments.engine
+        self._options = _shared.engine_options(arguments)
+        engines.load(arguments.engine, {**self._options, "kernel": kernel.build.BUILT})    # UsageError: has no kernels
+        self._kernel_options = kernel.ordered_options([*arguments.kernel_options, *one.kernel_options])
+
+    def ready(self, commit: Commit) -> tuple[EngineBase, ccas.Subject]:
+        try:
+            key = self._built(commit)
+        except kernel.KernelError as problem:
+            raise RunFailed(str(problem)) from None
+        engine = engines.load(self._name, {**self._options, "kernel": f"{kernel.build.BUILT}{key}"})
+        _runs.make_engine_ready(engine, [self._scenario])
+        return engine, ccas.make_ready(self._subject, engine, _shared.reporter())
+
+    def _built(self, commit: Commit) -> str:
+        """The key of a revision's kernel, which is built if it is not there."""
+        hz = self._options.get("hz", kernel.USUAL_HZ)
+        makefile = self._history.extract(commit, "Makefile", self._folder / "makefile")
+        version = kernel.source.tree_version(makefile.parent)
+        if version is None:
+            raise kernel.KernelError(f"{commit.short}: no kernel tree (for a module of it, --module)")
+        built = revisions.find(commit.hash, version, hz, self._kernel_options) or revisions.build(
+            commit.hash, lambda tree: self._history.check_out(commit, tree), self._folder, _shared.reporter(), hz,
+            self._kernel_options)
+        return built.key
+
+
+@contextlib.contextmanager
+def work_folder(tree: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Where what belongs to a tree is kept, in the cache; EnvironmentProblem if another command uses it."""
+    folder = kernel.source.cache_dir() / "bisect" / hashlib.sha256(os.fsencode(tree.resolve())).hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise EnvironmentProblem(f"--tree {tree}: another `testbed bisect` works on it at this moment") from None
+        yield folder
+
+
+def _inside(prefix: str, path: str, option: str = "--module", example: str = "tcp_mine.c") -> str:
+    """A path as git names it. UsageError if it leads out of the tree."""
+    parts = pathlib.PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts or not path.isprintable():
+        raise UsageError(f"{option} {path}: a path inside --tree expected, such as {example}")
+    return str(pathlib.PurePosixPath(prefix, *parts))
+
+
+class Bench:
+    """Carries out the runs of revisions and reads the metric; `folder`: the experiment that lists them."""
+
+    def __init__(self, arguments: argparse.Namespace, one: scenario.Scenario, source: Source, seeds: Sequence[int],
+                 command: list[str]) -> None:
+        self._arguments, self._scenario, self._source, self._seeds = arguments, one, source, seeds
+        self._command, self._points = command, dict[str, None]()
+        self._executor = executors.choose(arguments.executor, arguments.cluster)
+        self._store = Store(results_dir())
+        self._store.create()
+        self._wanted: api.Wanted | None = None
+        self.folder = pathlib.Path()
+
+    @property
+    def metric(self) -> str:
+        """As it is called in metrics.csv, with its scope; known once something was measured."""
+        assert self._wanted is not None
+        return f"{self._wanted.metric}:{self._wanted.scope}"
+
+    @property
+    def is_ratio(self) -> bool:
+        return self._wanted is not None and self._wanted.metric in metrics.ratios()
+
+    def measure(self, commit: Commit) -> Measured:
+        """Runs that are there are not repeated. RunFailed or UsageError if it cannot be built, run or measured."""
+        engine, subject = self._source.ready(commit)
+        plans = campaign.make_plans([({AXIS: commit.short}, self._scenario)], [subject], self._seeds, engine,
+                                    _shared.reporter())
+        if problem := next((problem for plan in plans if (problem := engine.cannot(plan))), None):
+            raise self._scenario.error(problem.field, str(problem))
+        self._list(plans, engine)
+        failures = campaign.carry_out(plans, self._executor(engine, self._store, self._arguments.jobs), self._store,
+                                      self._arguments.again)
+        _runs.note_experiment(self._store, self.folder)
+        if failures:
+            raise RunFailed(f"{len(failures)} of {len(plans)} runs failed: {next(iter(failures.values()))}")
+        return self._read(commit, plans)
+
+    def _list(self, plans: list[Plan], engine: EngineBase) -> None:
+        self._points[plans[0].point[AXIS]] = None
+        labels = self._scenario.labels()
+        described = experiment.Description(
+            labels={**labels, "name": f"{labels['name']}-bisect-{self._source.name}"}, base=self._scenario.resolved(),
+            engine=engine.name, kernel_spec=self._arguments.kernel, hz=self._arguments.hz, kernel_key="",
+            command=self._command, axes={AXIS: list(self._points)},
+            kernel_options=sorted(set(self._arguments.kernel_options)))
+        self.folder = experiment.add(self._store.results, described, plans)
+
+    def _read(self, commit: Commit, plans: list[Plan]) -> Measured:
+        values: dict[comparing.PairingKey, float] = {}
+        runs: dict[comparing.PairingKey, Run] = {}
+        for plan in plans:
+            run = Run(self._store.run_dir(plan.id))
+            name = f"seed {plan.seed}"
+            if read_verdict(run.path) == "invalid":
+                raise RunFailed(f"{name}: the run is invalid; its verdict is in {run.path}")
+            table = metrics.load_metrics(run)
+            if self._wanted is None:
+                found = api.wanted_of(self._arguments.metric, [table])
+                row = api.value_of(found, table)
+                self._wanted = found._replace(scope=str(row["scope"]))
+            row = api.value_of(self._wanted, table)
+            if row is None:
+                raise RunFailed(f"{name}: the run has no {self.metric}")
+            key = comparing.pairing_key(run)
+            values[key], runs[key] = float(row["value"]), run
+        return Measured(commit, values, runs)

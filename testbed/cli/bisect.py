@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Find the commit of a git tree that changed a metric.
+
+  testbed bisect long-flows --tree ~/mine --module tcp_mine.c --good v1 --bad main --metric throughput
+  testbed bisect access-link --quick --tree ~/linux --cca cubic --good v6.12 --bad v7.3 --metric p95_delay
+  testbed bisect small.yaml --tree . --module net/tcp_mine.c --good HEAD~30 --bad HEAD --metric p95_delay --seeds 5
+
+Every revision that git chooses is run with the same seeds as the good and the bad one, and is nearer to one of the two,
+or the search stops and says how many seeds would tell. What does not build, or crashes, is skipped. The tree is only
+read: neither its files nor its configuration change or count, and no hook of it runs. Given again, the command goes on
+where it was.
+"""
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import pathlib
+from collections.abc import Sequence
+
+from analysis import nearness, unchanged
+from testbed import bisection, engines, scenario
+from testbed.bisection import SKIPPED, UNDECIDED, Found, Step
+from testbed.cli import _runs, _shared
+from testbed.cli._revisions import Bench, KernelSource, Measured, ModuleSource, Source, work_folder
+from testbed.errors import RunFailed, TestbedError, UsageError
+from testbed.files import write_text
+from testbed.history import Commit, History
+
+HELP = "find the commit of a git tree that changed a metric"
+LEAST_SEEDS = 3
+_COLUMNS = ("commit", "date", "subject", "state", "metric", "mean", "n", "from_middle", "ci95_low", "ci95_high", "p",
+            "why")
+_MOST_TOLD = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    _runs.add_choice_arguments(parser)
+    parser.add_argument("--tree", metavar="DIR", required=True, type=pathlib.Path, help="the git tree; it is only read")
+    parser.add_argument("--module", metavar="PATH",
+                        help="the module in the tree: a .c file or a folder, whose congestion control is tested "
+                        "(without it, the tree is one of a kernel)")
+    parser.add_argument("--path", metavar="PATH", action="append", default=[], dest="paths",
+                        help="of a kernel: only commits that change something below it, such as net/ipv4; may be "
+                        "repeated")
+    parser.add_argument("--good", metavar="REV", required=True, help="a revision that is as it should be")
+    parser.add_argument("--bad", metavar="REV", required=True, help="a later one that is not")
+    parser.add_argument("--metric", metavar="NAME[:SCOPE]", required=True,
+                        help="what tells them apart, as `testbed query` names it, such as p95_delay")
+    parser.add_argument("--seeds", metavar="N|A,B,C",
+                        help=f"how many seeds (1..N), or which (default: the scenario's, {LEAST_SEEDS} at least)")
+    _shared.add_margin_argument(parser)
+    _runs.add_setting_arguments(parser)
+    _runs.add_execution_arguments(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    _runs.check(arguments)
+    one = scenario.load(arguments.scenario, _runs.choices(arguments), arguments.quick, arguments.settings)
+    seeds = _runs.seeds(arguments.seeds or str(max(LEAST_SEEDS, one.default_seeds)))
+    if arguments.kernel and "," in arguments.kernel and not pathlib.Path(arguments.kernel).exists():
+        raise UsageError(f"--kernel {arguments.kernel}: one kernel expected")
+    if arguments.module and arguments.cca:
+        raise UsageError("--cca: with --module, what is tested is its congestion control")
+    if arguments.module and arguments.paths:
+        raise UsageError("--path: with --module, only commits count that change the module")
+    if len(seeds) < 2:
+        raise UsageError("--seeds: two at least are needed to tell a difference from chance")
+    with work_folder(arguments.tree) as folder:
+        history = History(arguments.tree, folder)
+        good, bad = history.resolve("--good", arguments.good), history.resolve("--bad", arguments.bad)
+        _check_order(history, good, bad)
+        source: Source
+        if arguments.module:
+            engine = engines.load(arguments.engine, _shared.engine_options(arguments))
+            _runs.make_engine_ready(engine, [one])
+            source = ModuleSource(history, arguments.module, engine)
+        else:
+            source = KernelSource(history, folder, one, arguments)
+        bench = Bench(arguments, one, source, seeds, _command(arguments))
+        return _Bisection(arguments, bench, history, source.paths).run(good, bad)
+
+
+def _check_order(history: History, good: Commit, bad: Commit) -> None:
+    if good.hash == bad.hash:
+        raise UsageError(f"--good and --bad are the same commit, {good.short}")
+    if history.is_ancestor(good, bad):
+        return
+    if history.is_ancestor(bad, good):
+        raise UsageError(f"--good {good.short} comes after --bad {bad.short}: to find what mended something, call the "
+                         "earlier one good")
+    base = history.merge_base(good, bad)
+    raise UsageError(f"--good {good.short} is no ancestor of --bad {bad.short}"
+                     + (f"; both come from {base.short}: is that one good?" if base else ""))
+
+
+class _Bisection:
+    """One command: measures both ends, then what git chooses, and writes it down."""
+
+    def __init__(self, arguments: argparse.Namespace, bench: Bench, history: History, paths: list[str]) -> None:
+        self._arguments, self._bench, self._history, self._paths = arguments, bench, history, paths
+        self._rows: list[dict[str, object]] = []
+
+    def run(self, good: Commit, bad: Commit) -> int:
+        self._good, self._bad = self._end("good", good), self._end("bad", bad)
+        if self._bad.same_as(self._good):
+            raise TestbedError(f"{good.short} and {bad.short}: {unchanged.WORDS}, all raw data are the same to the "
+                               "byte")
+        try:
+            apart = nearness.apart(self._good.values, self._bad.values, self._bench.is_ratio, self._arguments.margin)
+        except ValueError as problem:
+            raise RunFailed(f"{self._bench.metric}: {problem}") from None
+        if not apart.side:
+            raise TestbedError(f"{good.short} and {bad.short}: {self._bench.metric} is {_not_apart(apart)}")
+        found = bisection.search(self._history, good, bad, self._paths, self._step, print)
+        path = self._write()
+        for line in self._table():
+            print(line)
+        print(path)
+        return _conclude(found)
+
+    def _end(self, name: str, commit: Commit) -> Measured:
+        """What is compared with: it has to work."""
+        try:
+            found = self._bench.measure(commit)
+        except TestbedError as problem:
+            raise type(problem)(f"--{name} {commit.short}: {problem}") from None
+        self._note(Step(commit, name, "as given"), found, None)
+        return found
+
+    def _step(self, commit: Commit) -> Step:
+        try:
+            found = self._bench.measure(commit)
+            near = nearness.judge(self._good.values, self._bad.values, found.values, self._bench.is_ratio)
+        except (RunFailed, UsageError, ValueError) as problem:
+            return self._note(Step(commit, SKIPPED, str(problem).splitlines()[0]), None, None)
+        same = next((f"; raw data the same to the byte as with {end.commit.short}" for end in (self._good, self._bad)
+                     if found.same_as(end)), "")
+        way = nearness.way(self._good.values, self._bad.values, found.values, self._bench.is_ratio)
+        if near.side:
+            why = f"nearer to {near.side}, {100 * way:.0f} % of the way from good to bad{same}"
+            return self._note(Step(commit, near.side, why), found, near)
+        return self._note(Step(commit, UNDECIDED, f"nearer to neither{_needs(near)}"), found, near)
+
+    def _note(self, step: Step, found: Measured | None, near: nearness.Nearness | None) -> Step:
+        commit, compared = step.commit, near.comparison if near else None
+        row: dict[str, object] = dict.fromkeys(_COLUMNS, "")
+        row |= {"commit": commit.hash, "date": commit.date, "subject": commit.subject, "state": step.state,
+                "why": step.why}
+        if found:
+            row |= {"metric": self._bench.metric, "mean": found.mean, "n": len(found.values)}
+        if compared:
+            row |= {"from_middle": compared.difference, "ci95_low": compared.low, "ci95_high": compared.high,
+                    "p": compared.p}
+        self._rows.append(row)
+        print(f"{commit.short} {step.state}: {step.why}")
+        return step
+
+    def _write(self) -> pathlib.Path:
+        """bisect.csv of the experiment, with all that the table shows and more digits."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self._rows)
+        path = self._bench.folder / "bisect.csv"
+        write_text(path, text.getvalue())
+        return path
+
+    def _table(self) -> list[str]:
+        """The steps, the metric against the middle between good and bad."""
+        head = ["commit", "", f"{self._bench.metric}", "n", "from the middle", "95 % interval", "p", "subject"]
+        rows = [head, *([str(row["commit"])[:12], str(row["state"]), _number(row["mean"]), str(row["n"]),
+                         _number(row["from_middle"]), f"{_number(row['ci95_low'])} to {_number(row['ci95_high'])}"
+                         if row["p"] != "" else "", _p(row["p"]), str(row["subject"])[:60]] for row in self._rows)]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
+        return ["  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in rows]
+
+
+def _number(value: object) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else ""
+
+
+def _p(value: object) -> str:
+    return ("< 0.0001" if value < 0.0001 else f"{value:.2g}") if isinstance(value, float) else ""
+
+
+def _not_apart(apart: nearness.Nearness) -> str:
+    """Why there is nothing to look for."""
+    found = apart.comparison
+    if not found.distinguishable:
+        return f"not distinguishable with {apart.n} seeds{_needs(apart)}"
+    return (f"different by less than {100 * found.margin:g} % and thus counts as equal ({found.reference:.5g}, "
+            f"{found.mean:.5g}, n={apart.n}); a smaller --margin looks for it all the same")
+
+
+def _needs(near: nearness.Nearness) -> str:
+    if near.needed is None:
+        return "; there is no difference at all in the means, so no number of seeds is known to show one"
+    return f"; a difference like this one would take about {near.needed} seeds" if near.needed > near.n else \
+        "; more seeds may tell"
+
+
+def _conclude(found: Found) -> int:
+    if found.undecided:
+        step = found.undecided
+        raise TestbedError(f"stopped at {step.commit.short}, {step.why}; the first bad commit is one of "
+                           f"{len(found.suspects)}: {_short(found.suspects)}")
+    if len(found.suspects) > 1:
+        raise TestbedError(f"the first bad commit is one of {len(found.suspects)}, as the others of them could not be "
+                           f"measured: {_short(found.suspects)}")
+    first, = found.suspects
+    print(f"first bad commit: {first.hash}\n  {first.subject}\n  {first.date}")
+    return 0
+
+
+def _short(suspects: Sequence[Commit]) -> str:
+    names = [f"{one.short} ({one.subject[:40]})" for one in suspects[:_MOST_TOLD]]
+    return ", ".join(names) + (" ..." if len(suspects) > _MOST_TOLD else "")
+
+
+def _command(arguments: argparse.Namespace) -> list[str]:
+    """The command as it can be typed again, word by word."""
+    words = ["bin/testbed", "bisect", arguments.scenario]
+    for name in ("tree", "module", "good", "bad", "metric", "cca", "seeds", "load", "kernel", "hz"):
+        if getattr(arguments, name) is not None:
+            words += [f"--{name}", str(getattr(arguments, name))]
+    words += _runs.version_words(arguments)
+    for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("path", arguments.paths),
+                           ("kernel-option", arguments.kernel_options)):
+        for value in values:
+            words += [f"--{option}", value]
+    return words

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`testbed bisect` with revisions whose metric is made up: what it says, what it skips, when it stops."""
+import csv
+import pathlib
+import sys
+
+import pytest
+
+from testbed import api, cli, engines
+from testbed.cli import _revisions, _runs
+from testbed.errors import EnvironmentProblem, RunFailed, UsageError
+from test_history import commit, git
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
+from simple_plans import QuickEngine  # noqa: E402 isort:skip
+
+SMALL = """\
+name: small
+topology: {kind: dumbbell, central: {rate: 10 Mbit/s, delay: 2 ms, queue: {limit: 50}}, edge: {rate: 100 Mbit/s},
+           left_delays: [0 ms], right_delays: [0 ms]}
+traffic: {kind: greedy, tool: sockets}
+timing: {prefill: 0 s, warmup: 1 s, test: 2 s}
+probes: {queue: {}}
+"""
+NOISE = {1: 0.0, 2: 0.2, 3: -0.1, 4: 0.1}
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Ten commits of a module, subjects `change 0` to `change 9`."""
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    for number in range(10):
+        commit(folder, f"change {number}", **{"tcp_mine.c": str(number)})
+    return folder
+
+
+@pytest.fixture
+def bisect(tree, tmp_path, monkeypatch):
+    """bisect(*words) -> exit code; .means: {number of the change: mean, or an error}; .asked: numbers in their order."""
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL)
+
+    def measure(bench, one):
+        number = int(one.subject.split()[1])
+        call.asked.append(number)
+        mean = call.means[number]
+        if isinstance(mean, Exception):
+            raise mean
+        bench.folder = tmp_path / "results"
+        bench._wanted = api.Wanted("queueing_delay_p95", "right_to_left", "x")
+        return Measured(one, {seed: mean + NOISE[1 + (seed * number) % 4] * call.noise
+                              for seed in bench._seeds}, {})
+
+    class Measured(_revisions.Measured):
+        def same_as(self, other):
+            return call.same and self.values == other.values
+
+    def call(*words):
+        given = {"--good": "HEAD~9", "--bad": "main", "--module": "tcp_mine.c", "--tree": str(tree),
+                 "--metric": "p95_delay", "--seeds": "3"}
+        given.update(zip(words[::2], words[1::2]))
+        return cli.main(["bisect", str(path), *(word for pair in given.items() for word in pair)])
+    call.means, call.asked, call.noise, call.same = dict.fromkeys(range(10), 20.0), [], 1, False
+    call.means.update(dict.fromkeys(range(6, 10), 40.0))
+    (tmp_path / "results").mkdir()
+    monkeypatch.setattr(engines, "load", lambda name, options: QuickEngine(None))
+    monkeypatch.setattr(_runs, "make_engine_ready", lambda engine, scenarios: None)
+    monkeypatch.setattr(_revisions.Bench, "measure", measure)
+    return call
+
+
+def test_it_says_which_commit(bisect, tree, tmp_path, capsys):
+    assert bisect() == 0
+    said = capsys.readouterr().out
+    culprit = git(tree, "rev-parse", "main~3")
+    assert f"first bad commit: {culprit}\n  change 6\n  2026-01-02T03:04:05+00:00\n" in said
+    assert bisect.asked[:2] == [0, 9] and len(bisect.asked) <= 6
+    rows = list(csv.DictReader((tmp_path / "results/bisect.csv").open()))
+    assert [int(row["subject"].split()[1]) for row in rows] == bisect.asked
+    assert {row["state"] for row in rows} == {"good", "bad"} and rows[0]["why"] == "as given"
+    for row in rows[2:]:
+        assert float(row["p"]) < 0.01 and row["n"] == "3" and row["metric"] == "queueing_delay_p95:right_to_left"
+        assert (float(row["from_middle"]) > 0) == (row["state"] == "bad")
+        assert float(row["ci95_low"]) <= float(row["from_middle"]) <= float(row["ci95_high"])
+    table = said[said.index("commit  "):]
+    assert all(culprit[:12] in table and row["commit"][:12] in table for row in rows)
+
+
+def test_what_does_not_build_or_crashes_is_skipped(bisect, capsys):
+    bisect.means.update({4: RunFailed("tcp_mine.c:3:1: error: expected ;\nmore"), 5: UsageError("not there"), 3: 21.0})
+    assert bisect() == 1
+    out, err = capsys.readouterr()
+    assert "skipped: tcp_mine.c:3:1: error: expected ;\n" in out
+    assert "the first bad commit is one of 3, as the others of them could not be measured" in err
+    for number in (4, 5, 6):
+        assert f"(change {number})" in err
+
+
+def test_one_that_is_skipped_does_not_keep_it_from_the_end(bisect, capsys):
+    bisect.means.update({4: RunFailed("does not build")})
+    assert bisect() == 0 and "change 6" in capsys.readouterr().out.rpartition("first bad commit")[2]
+
+
+def test_it_stops_in_the_middle(bisect, capsys):
+    bisect.means.update(dict.fromkeys(range(3, 7), 30.0))
+    assert bisect() == 1
+    err = capsys.readouterr().err
+    assert "stopped at " in err and "nearer to neither; a difference like this one would take about " in err
+    assert "the first bad commit is one of 9" in err
+
+
+def test_a_step_on_the_way_is_said_to_be_one(bisect, capsys):
+    bisect.means.update(dict.fromkeys(range(3, 7), 33.0))
+    assert bisect() == 0
+    said = capsys.readouterr().out
+    assert "nearer to bad, 65 % of the way from good to bad" in said and "change 3" in said.rpartition("first bad")[2]
+
+
+@pytest.mark.parametrize("bad, noise, words, says", [
+    (20.05, 0.01, (), "is different by less than 5 % and thus counts as equal (20"),
+    (20.05, 0.01, ("--margin", "0.1%"), "first bad commit"),
+    (20.0, 0, (), "no difference at all in the means")])
+def test_ends_that_do_not_differ_enough(bisect, capsys, bad, noise, words, says):
+    bisect.noise = noise
+    bisect.means.update(dict.fromkeys(range(6, 10), bad))
+    assert bisect(*words) == (0 if says == "first bad commit" else 1)
+    assert says in "".join(capsys.readouterr())
+
+
+def test_ends_that_chance_may_have_made(bisect, capsys, monkeypatch):
+    measure = _revisions.Bench.measure
+
+    def noisy(bench, one):
+        found = measure(bench, one)
+        return found._replace(values={seed: value + (3 * (-1) ** seed if one.subject == "change 9" else 0)
+                                      for seed, value in found.values.items()})
+    bisect.means[9] = 20.6
+    monkeypatch.setattr(_revisions.Bench, "measure", noisy)
+    assert bisect("--seeds", "4") == 1
+    assert "is not distinguishable with 4 seeds; a difference like this one would take about " \
+        in capsys.readouterr().err
+
+
+def test_ends_with_the_same_data(bisect, capsys):
+    bisect.means, bisect.same, bisect.noise = dict.fromkeys(range(10), 20.0), True, 0
+    assert bisect() == 1 and bisect.asked == [0, 9]
+    assert "no change in this scenario, all raw data are the same to the byte" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [0, 9])
+def test_an_end_that_does_not_work_is_an_error(bisect, capsys, number):
+    bisect.means[number] = RunFailed("does not build")
+    assert bisect() == RunFailed.exit_code
+    assert f"--{'good' if number == 0 else 'bad'} " in (said := capsys.readouterr().err) and "does not build" in said
+
+
+@pytest.mark.parametrize("words, says", [
+    (("--good", "main", "--bad", "HEAD~9"), "to find what mended something, call the earlier one good"),
+    (("--good", "main"), "are the same commit"), (("--good", "nothing"), "--good nothing: "),
+    (("--tree", "/proc/self"), "no git tree"), (("--module", "../x.c"), "--module ../x.c: a path inside --tree"),
+    (("--module", "/etc/passwd"), "a path inside --tree"), (("--seeds", "5,"), "two at least"),
+    (("--kernel", "6.12,7.3"), "one kernel expected"), (("--cca", "reno"), "--cca: with --module"),
+    (("--path", "net"), "--path: with --module")])
+def test_what_makes_no_sense_is_one_line(bisect, capsys, words, says):
+    assert bisect(*words) == 2 and bisect.asked == []
+    err = capsys.readouterr().err
+    assert says in err and len(err.strip().splitlines()) == 1
+
+
+def test_two_commands_do_not_share_a_tree(bisect, tree, capsys):
+    with _revisions.work_folder(tree):
+        assert bisect() == EnvironmentProblem.exit_code and bisect.asked == []
+    assert "another `testbed bisect` works on it" in capsys.readouterr().err
+    assert bisect() == 0
+
+
+def test_a_branch_beside_says_where_to_begin(bisect, tree, capsys):
+    git(tree, "checkout", "-q", "-b", "side", "main~5")
+    commit(tree, "change 0", other="x")
+    assert bisect("--good", "side") == 2
+    assert f"both come from {git(tree, 'rev-parse', 'main~5')[:12]}: is that one good?" in capsys.readouterr().err

@@ -107,7 +107,7 @@ class KernelSource(Source):
         makefile = self._history.extract(commit, "Makefile", self._folder / "makefile")
         version = kernel.source.tree_version(makefile.parent)
         if version is None:
-            raise kernel.KernelError(f"{commit.short}: no kernel tree (for a module of it, --module)")
+            raise kernel.KernelError("no kernel tree (for a module of it, --module)")
         built = revisions.find(commit.hash, version, hz, self._kernel_options) or revisions.build(
             commit.hash, lambda tree: self._history.check_out(commit, tree), self._folder, _shared.reporter(), hz,
             self._kernel_options)
@@ -117,6 +117,8 @@ class KernelSource(Source):
 @contextlib.contextmanager
 def work_folder(tree: pathlib.Path) -> Iterator[pathlib.Path]:
     """Where what belongs to a tree is kept, in the cache; EnvironmentProblem if another command uses it."""
+    if not tree.is_dir():
+        raise UsageError(f"--tree {tree}: no such folder")
     folder = kernel.source.cache_dir() / "bisect" / hashlib.sha256(os.fsencode(tree.resolve())).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w", encoding="utf-8") as lock:

@@ -149,6 +149,11 @@ CASES = [
     _words("verify-long", "not a run|too long", "verify", "x" * 5000, code=(1, 2)),
     _words("judge-nothing", "no experiment|not a run", "judge", "nosuch"),
     _words("judge-up", "no experiment|not a run", "judge", "../../.."),
+    *[_words(f"bisect-{name}", says, "bisect", "rtt-fairness", "--good", "v1", "--bad", "main", "--metric", "throughput",
+             "--tree", tree, "--module", "tcp_x.c")
+      for name, says, tree in (("tree-nothing", "--tree /nonexistent: no such folder", "/nonexistent"),
+                               ("tree-no-git", "--tree /usr: no git tree", "/usr"))],
+    _words("bisect-metric-missing", "--metric", "bisect", "rtt-fairness", "--good", "a", "--bad", "b", "--tree", "."),
     _words("kernel-nothing", "neither a version", "kernel", "--kernel", "/nonexistent", code=3),
     _words("kernel-module-nothing", "/nonexistent", "kernel", "--module", "/nonexistent", code=3),
 ]

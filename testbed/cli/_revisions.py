@@ -45,6 +45,10 @@ class Measured(NamedTuple):
         return 0 < same == count
 
 
+class Unusable(RunFailed):
+    """A revision of which nothing can be measured: it does not build, crashes, or its runs are invalid."""
+
+
 class Source(abc.ABC):
     """Where a revision's congestion control and kernel come from."""
     #: what experiments are called by, and paths that revisions must change something in ([]: any)
@@ -161,8 +165,12 @@ class Bench:
         return self._wanted is not None and self._wanted.metric in metrics.ratios()
 
     def measure(self, commit: Commit) -> Measured:
-        """Runs that are there are not repeated. RunFailed or UsageError if it cannot be built, run or measured."""
-        engine, subject = self._source.ready(commit)
+        """Runs that are there are not repeated. Unusable if it cannot be built, run or measured; what has other reasons
+        (a cluster that is gone, no such metric) is an error of its own."""
+        try:
+            engine, subject = self._source.ready(commit)
+        except (RunFailed, UsageError) as problem:
+            raise Unusable(str(problem)) from None
         plans = campaign.make_plans([({AXIS: commit.short}, self._scenario)], [subject], self._seeds, engine,
                                     _shared.reporter())
         if problem := next((problem for plan in plans if (problem := engine.cannot(plan))), None):
@@ -172,7 +180,7 @@ class Bench:
                                       self._arguments.again)
         _runs.note_experiment(self._store, self.folder)
         if failures:
-            raise RunFailed(f"{len(failures)} of {len(plans)} runs failed: {next(iter(failures.values()))}")
+            raise Unusable(f"{len(failures)} of {len(plans)} runs failed: {next(iter(failures.values()))}")
         return self._read(commit, plans)
 
     def _list(self, plans: list[Plan], engine: EngineBase) -> None:
@@ -192,7 +200,7 @@ class Bench:
             run = Run(self._store.run_dir(plan.id))
             name = f"seed {plan.seed}"
             if read_verdict(run.path) == "invalid":
-                raise RunFailed(f"{name}: the run is invalid; its verdict is in {run.path}")
+                raise Unusable(f"{name}: the run is invalid; its verdict is in {run.path}")
             table = metrics.load_metrics(run)
             if self._wanted is None:
                 found = api.wanted_of(self._arguments.metric, [table])
@@ -200,7 +208,7 @@ class Bench:
                 self._wanted = found._replace(scope=str(row["scope"]))
             row = api.value_of(self._wanted, table)
             if row is None:
-                raise RunFailed(f"{name}: the run has no {self.metric}")
+                raise Unusable(f"{name}: the run has no {self.metric}")
             key = comparing.pairing_key(run)
             values[key], runs[key] = float(row["value"]), run
         return Measured(commit, values, runs)

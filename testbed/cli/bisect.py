@@ -22,7 +22,7 @@ from analysis import nearness, unchanged
 from testbed import bisection, engines, scenario
 from testbed.bisection import SKIPPED, UNDECIDED, Found, Step
 from testbed.cli import _runs, _shared
-from testbed.cli._revisions import Bench, KernelSource, Measured, ModuleSource, Source, work_folder
+from testbed.cli._revisions import Bench, KernelSource, Measured, ModuleSource, Source, Unusable, work_folder
 from testbed.errors import RunFailed, TestbedError, UsageError
 from testbed.files import write_text
 from testbed.history import Commit, History
@@ -131,9 +131,12 @@ class _Bisection:
     def _step(self, commit: Commit) -> Step:
         try:
             found = self._bench.measure(commit)
-            near = nearness.judge(self._good.values, self._bad.values, found.values, self._bench.is_ratio)
-        except (RunFailed, UsageError, ValueError) as problem:
+        except Unusable as problem:
             return self._note(Step(commit, SKIPPED, str(problem).splitlines()[0]), None, None)
+        try:
+            near = nearness.judge(self._good.values, self._bad.values, found.values, self._bench.is_ratio)
+        except ValueError as problem:
+            return self._note(Step(commit, SKIPPED, str(problem)), found, None)
         same = next((f"; raw data the same to the byte as with {end.commit.short}" for end in (self._good, self._bad)
                      if found.same_as(end)), "")
         way = nearness.way(self._good.values, self._bad.values, found.values, self._bench.is_ratio)

@@ -149,7 +149,7 @@ CASES = [
     _words("verify-long", "not a run|too long", "verify", "x" * 5000, code=(1, 2)),
     _words("judge-nothing", "no experiment|not a run", "judge", "nosuch"),
     _words("judge-up", "no experiment|not a run", "judge", "../../.."),
-    *[_words(f"bisect-{name}", says, "bisect", "rtt-fairness", "--good", "v1", "--bad", "main", "--metric", "throughput",
+    *[_words(f"bisect-{name}", says, "bisect", "rtt-fairness", "--good", "v1", "--bad", "main", "--metric", "drops",
              "--tree", tree, "--module", "tcp_x.c")
       for name, says, tree in (("tree-nothing", "--tree /nonexistent: no such folder", "/nonexistent"),
                                ("tree-no-git", "--tree /usr: no git tree", "/usr"))],

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`testbed bisect` with revisions whose metric is made up: what it says, what it skips, when it stops."""
 import csv
+import math
 import pathlib
 import sys
 
@@ -8,7 +9,8 @@ import pytest
 
 from testbed import api, cli, engines
 from testbed.cli import _revisions, _runs
-from testbed.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.cli._revisions import Unusable
+from testbed.errors import EnvironmentProblem, RunFailed
 from test_history import commit, git
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
@@ -38,7 +40,7 @@ def tree(tmp_path):
 
 @pytest.fixture
 def bisect(tree, tmp_path, monkeypatch):
-    """bisect(*words) -> exit code; .means: {number of the change: mean, or an error}; .asked: numbers in their order."""
+    """bisect(*words) -> exit code; .means: {number of the change: mean, or an error}; .asked: numbers in order."""
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "small.yaml"
@@ -91,7 +93,7 @@ def test_it_says_which_commit(bisect, tree, tmp_path, capsys):
 
 
 def test_what_does_not_build_or_crashes_is_skipped(bisect, capsys):
-    bisect.means.update({4: RunFailed("tcp_mine.c:3:1: error: expected ;\nmore"), 5: UsageError("not there"), 3: 21.0})
+    bisect.means.update({4: Unusable("tcp_mine.c:3:1: error: expected ;\nmore"), 5: Unusable("not there"), 3: 21.0})
     assert bisect() == 1
     out, err = capsys.readouterr()
     assert "skipped: tcp_mine.c:3:1: error: expected ;\n" in out
@@ -100,8 +102,19 @@ def test_what_does_not_build_or_crashes_is_skipped(bisect, capsys):
         assert f"(change {number})" in err
 
 
+def test_what_is_no_fault_of_the_revision_ends_the_search(bisect, capsys):
+    """Else a cluster that is gone would make all that is left look broken."""
+    bisect.means.update({4: RunFailed("scheduler gone"), 5: RunFailed("scheduler gone")})
+    assert bisect() == RunFailed.exit_code and "scheduler gone" in capsys.readouterr().err
+
+
+def test_a_percentile_that_was_not_reached_is_skipped(bisect, capsys):
+    bisect.means.update({4: math.inf, 5: math.inf, 3: 21.0})
+    assert bisect() == 1 and "skipped: a percentile was not reached" in capsys.readouterr().out
+
+
 def test_one_that_is_skipped_does_not_keep_it_from_the_end(bisect, capsys):
-    bisect.means.update({4: RunFailed("does not build")})
+    bisect.means.update({4: Unusable("does not build")})
     assert bisect() == 0 and "change 6" in capsys.readouterr().out.rpartition("first bad commit")[2]
 
 
@@ -153,7 +166,7 @@ def test_ends_with_the_same_data(bisect, capsys):
 
 @pytest.mark.parametrize("number", [0, 9])
 def test_an_end_that_does_not_work_is_an_error(bisect, capsys, number):
-    bisect.means[number] = RunFailed("does not build")
+    bisect.means[number] = Unusable("does not build")
     assert bisect() == RunFailed.exit_code
     assert f"--{'good' if number == 0 else 'bad'} " in (said := capsys.readouterr().err) and "does not build" in said
 

@@ -73,7 +73,10 @@ class ModuleSource(Source):
         folder = self._folder / hashlib.sha256(f"{commit.hash}\0{self._path}".encode()).hexdigest()[:16]
         source = self._history.extract(commit, self._path, folder)
         subject = ccas.Subject(self.name, (ccas.find(str(source)),))
-        return self._engine, ccas.make_ready(subject, self._engine, _shared.reporter())
+        try:
+            return self._engine, ccas.make_ready(subject, self._engine, _shared.reporter())
+        except RunFailed as problem:            # with paths as the tree has them
+            raise RunFailed(str(problem).replace(f"{folder}/", "")) from None
 
 
 class KernelSource(Source):

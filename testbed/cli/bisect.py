@@ -132,7 +132,7 @@ class _Bisection:
         try:
             found = self._bench.measure(commit)
         except Unusable as problem:
-            return self._note(Step(commit, SKIPPED, str(problem).splitlines()[0]), None, None)
+            return self._note(Step(commit, SKIPPED, _first_words(str(problem))), None, None)
         try:
             near = nearness.judge(self._good.values, self._bad.values, found.values, self._bench.is_ratio)
         except ValueError as problem:
@@ -177,6 +177,12 @@ class _Bisection:
                          if row["p"] != "" else "", _p(row["p"]), str(row["subject"])[:60]] for row in self._rows)]
         widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
         return ["  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in rows]
+
+
+def _first_words(message: str) -> str:
+    """The first line of a message; what it announces, too, where it ends with a colon."""
+    first, *rest = message.splitlines()
+    return f"{first} {rest[0].strip()}" if first.endswith(":") and rest else first
 
 
 def _number(value: object) -> str:

@@ -93,10 +93,10 @@ def test_it_says_which_commit(bisect, tree, tmp_path, capsys):
 
 
 def test_what_does_not_build_or_crashes_is_skipped(bisect, capsys):
-    bisect.means.update({4: Unusable("tcp_mine.c:3:1: error: expected ;\nmore"), 5: Unusable("not there"), 3: 21.0})
+    bisect.means.update({4: Unusable("tcp_mine.c does not build:\n  tcp_mine.c:3:1: error: expected ;\nmore"), 5: Unusable("not there"), 3: 21.0})
     assert bisect() == 1
     out, err = capsys.readouterr()
-    assert "skipped: tcp_mine.c:3:1: error: expected ;\n" in out
+    assert "skipped: tcp_mine.c does not build: tcp_mine.c:3:1: error: expected ;\n" in out
     assert "the first bad commit is one of 3, as the others of them could not be measured" in err
     for number in (4, 5, 6):
         assert f"(change {number})" in err

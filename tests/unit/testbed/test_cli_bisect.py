@@ -93,7 +93,8 @@ def test_it_says_which_commit(bisect, tree, tmp_path, capsys):
 
 
 def test_what_does_not_build_or_crashes_is_skipped(bisect, capsys):
-    bisect.means.update({4: Unusable("tcp_mine.c does not build:\n  tcp_mine.c:3:1: error: expected ;\nmore"), 5: Unusable("not there"), 3: 21.0})
+    words = "tcp_mine.c does not build:\n  tcp_mine.c:3:1: error: expected ;\nmore"
+    bisect.means.update({4: Unusable(words), 5: Unusable("not there"), 3: 21.0})
     assert bisect() == 1
     out, err = capsys.readouterr()
     assert "skipped: tcp_mine.c does not build: tcp_mine.c:3:1: error: expected ;\n" in out

@@ -82,15 +82,16 @@ def levels(experiment: Experiment) -> list[Level]:
 
 def pairs(results: Results, tables: Sequence[Columns], margin: float) -> list[Pair]:
     """Every kernel against every earlier one; [] where there are not several."""
-    names = [level.name for level in levels(results.experiment)]
-    return [_pair(results, tables, margin, reference, other)
-            for place, other in enumerate(names) for reference in names[:place]]
+    place = results.experiment.kernel_place
+    if place is None:
+        return []
+    names = results.experiment.axes[place].values
+    return [_pair(results, tables, margin, place, reference, other)
+            for number, other in enumerate(names) for reference in names[:number]]
 
 
-def _pair(results: Results, tables: Sequence[Columns], margin: float, reference: str, other: str) -> Pair:
+def _pair(results: Results, tables: Sequence[Columns], margin: float, place: int, reference: str, other: str) -> Pair:
     experiment = results.experiment
-    place = experiment.kernel_place
-    assert place is not None
     known = {(row.subject, row.point): row for row in experiment.rows}
 
     def before(row: Row) -> Row | None:

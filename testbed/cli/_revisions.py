@@ -176,8 +176,9 @@ class Bench:
             raise Unusable(str(problem)) from None
         plans = campaign.make_plans([({AXIS: commit.short}, self._scenario)], [subject], self._seeds, engine,
                                     _shared.reporter())
-        if problem := next((problem for plan in plans if (problem := engine.cannot(plan))), None):
-            raise self._scenario.error(problem.field, str(problem))
+        for plan in plans:
+            if refused := engine.cannot(plan):
+                raise self._scenario.error(refused.field, str(refused))
         self._list(plans, engine)
         failures = campaign.carry_out(plans, self._executor(engine, self._store, self._arguments.jobs), self._store,
                                       self._arguments.again)

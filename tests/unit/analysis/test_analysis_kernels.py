@@ -96,6 +96,7 @@ def test_the_page_and_the_terminal_say_it(experiment):
     page = (experiment[0] / "report/index.html").read_text()
     section = re.search(r'<section id="kernels">.*?</section>', page, re.S)[0]
     assert len(re.findall("<h3>", section)) == 3 and section.count("no change in this scenario") == 4
+    assert page.count('href="#kernels"') == 1
     assert "kernel newer against 6.12:" in experiment[1].kernels
     assert "  reno: no change in this scenario (3 runs, raw data the same to the byte)" in experiment[1].kernels
 

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any, NamedTuple
 
-from testbed.guest import devices, overload, thresholds
+from testbed.guest import devices, overload
 from testbed.guest.urgent import urgent
 from testbed.probes._netlink import Qdisc
 from topologies import ip, wires
@@ -37,8 +37,16 @@ def measure(network: Network, description: Json) -> Json:
         "offloads": network.offloads,
         "sysctls": network.observed_sysctls,
         **devices.read(network),
-        **thresholds.make_known(network, description),
+        **_thresholds(network, description),
     }
+
+
+def _thresholds(network: Network, description: Json) -> Json:
+    """Read only where it is needed: what a guest does before traffic moves the draws of all that comes after."""
+    if not any("initial_ssthresh" in node for node in description["nodes"]):
+        return {}
+    from testbed.guest import thresholds
+    return thresholds.make_known(network, description)
 
 
 def echo_bytes(network: Json) -> int:

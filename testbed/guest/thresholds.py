@@ -28,7 +28,7 @@ _TRIES = 5
 def make_known(network: Network, description: Json) -> Json:
     """{"initial_ssthresh": {host: {address of a peer: threshold that a connection to it began with}}}, in segments.
 
-    Nothing where no host has a threshold. OSError if a peer cannot be reached.
+    OSError if a peer cannot be reached.
     """
     wanted = {node["name"]: node["initial_ssthresh"] for node in description["nodes"] if "initial_ssthresh" in node}
     found: dict[str, dict[str, int]] = {}
@@ -37,7 +37,7 @@ def make_known(network: Network, description: Json) -> Json:
             if path[host] in wanted:
                 found.setdefault(path[host], {})[path[f"{peer}_address"]] = _try(
                     network, path, host, peer, wanted[path[host]])
-    return {"initial_ssthresh": found} if wanted else {}
+    return {"initial_ssthresh": found}
 
 
 def _try(network: Network, path: Json, host: str, peer: str, wanted: int) -> int:

@@ -16,6 +16,8 @@ NEEDS = ("edge_queue.csv.gz",)
 _SHARE_OF_RTT = 0.1
 #: ... and a packet that is just being sent is no queue
 _PACKETS = 1.0
+#: of bursts at a host: a mean is not told from one that is larger by so many standard errors
+_ERRORS = 2
 #: of the link's rate; what is slower than the bottlenecks and carries more is one itself, whether packets wait or not
 _UTILISATION = 0.95
 #: fewer say nothing of a mean
@@ -43,12 +45,18 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                                  f"{unseen[0]}")
     bottlenecks = {link["name"]: varying.mean_rate_bps(link, from_us, to_us) for link in evidence.network["links"]
                    if link["bottleneck"]}
+    waits_us = _bottlenecks_us(evidence, bottlenecks)
+    hosts = {node["name"] for node in evidence.network["nodes"] if node["role"] == "host"}
     bad, longest, busiest = 0, 0.0, 0.0
     for name, samples in table[table["link"].isin(set(links) - set(unseen))].groupby("link", sort=False):
         ways = [way for path in evidence.network["paths"] for way in (path["hops"], path["hops_back"]) if name in way]
         rate_bps = varying.mean_rate_bps(links[name], from_us, to_us)
         slower = any(rate_bps < bottlenecks.get(other, 0) for way in ways for other in way)
-        wait_us, utilisation, finding = _link(links[name], rate_bps, samples, _shortest_rtt_us(name, evidence), slower)
+        # a host that is as slow as the bottleneck holds a burst before the bottleneck can: it takes its place
+        behind_us = None if slower or links[name]["from"] not in hosts else max(
+            (sum(waits_us.get(other, 0.0) for other in way) for way in ways), default=0.0)
+        wait_us, utilisation, finding = _link(links[name], rate_bps, samples, _shortest_rtt_us(name, evidence), slower,
+                                              behind_us)
         longest, busiest = max(longest, wait_us), max(busiest, utilisation)
         if finding:
             bad += 1
@@ -63,17 +71,33 @@ def _interval_us(evidence: Evidence) -> int:
     return int((evidence.scenario.get("probes", {}).get("queue") or {}).get("edge_interval_us", 0))
 
 
-def _link(link: dict[str, Any], rate_bps: float, samples: Any, rtt_us: float, slower: bool) \
-        -> tuple[float, float, Finding | None]:
-    """(mean wait in us, utilisation, what is wrong); slower: than a bottleneck on one of its paths."""
+def _bottlenecks_us(evidence: Evidence, rates_bps: dict[str, float]) -> dict[str, float]:
+    """How long packets wait in each bottleneck, on the mean."""
+    queue = evidence.table("queue")
+    if queue is None:
+        return {}                               # of which other checks complain
+    means = inside(queue, evidence).groupby("link")["backlog_bytes"].mean()
+    return {name: means.get(name, 0.0) * 8e6 / rate_bps for name, rate_bps in rates_bps.items()}
+
+
+def _link(link: dict[str, Any], rate_bps: float, samples: Any, rtt_us: float, slower: bool,
+          behind_us: float | None) -> tuple[float, float, Finding | None]:
+    """(mean wait in us, utilisation, what is wrong).
+
+    slower: than a bottleneck on one of its paths; behind_us: of a host that may hold bursts in a bottleneck's place,
+    how long packets wait in that.
+    """
     name = link["name"]
     packets = samples["backlog_packets"].mean()
     wait_us = samples["backlog_bytes"].mean() * 8e6 / rate_bps
     span_us = samples["t_us"].iloc[-1] - samples["t_us"].iloc[0]
     utilisation = (samples["sent_bytes"].iloc[-1] - samples["sent_bytes"].iloc[0]) * 8e6 / span_us / rate_bps
     finding = None
+    allowed_us = _SHARE_OF_RTT * rtt_us
+    if behind_us is not None:
+        allowed_us += _SHARE_OF_RTT * behind_us + _ERRORS * samples["backlog_bytes"].sem() * 8e6 / rate_bps
     # a fair queue at a host paces: what waits there has been told to
-    if link["queue"] != "fq" and packets > _PACKETS and wait_us > _SHARE_OF_RTT * rtt_us:
+    if link["queue"] != "fq" and packets > _PACKETS and wait_us > allowed_us:
         finding = Finding("suspect", f"{name} is no bottleneck, but packets wait there for {wait_us / 1000:.2f} ms on "
                                      f"average ({packets:.1f} packets; its shortest round trip has "
                                      f"{rtt_us / 1000:g} ms)")

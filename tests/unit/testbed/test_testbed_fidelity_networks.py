@@ -175,3 +175,19 @@ def test_a_simulator_that_leaves_the_file_is_judged_by_it(findings, files, check
     assert {level for level, _ in findings(check, files, **simulator)} == {"ok"}
     evidence_files.set_at(files[file], path, value)
     assert findings(check, files, **simulator)[0][0] == "invalid"
+
+
+@pytest.mark.parametrize("link, rate_bps, packets, every, level", [
+    ("n2_to_r2", 10**8, 80, 1, "ok"),           # 9.7 ms at the host, 103 ms in the bottleneck behind it
+    ("n2_to_r2", 10**8, 100, 1, "suspect"),     # 12.1 ms are more than a tenth of that and of the round trip
+    ("n2_to_r2", 99 * 10**6, 80, 1, "suspect"),     # slower than the bottleneck: it is one itself
+    ("r1_to_n1", 10**8, 80, 1, "suspect"),      # not a host
+    ("n2_to_r2", 10**8, 2500, 20, "ok"),        # one burst that a sample happened to see
+    ("r1_to_n1", 10**8, 2500, 20, "suspect"),
+    ("n2_to_r2", 10**8, 400, 2, "suspect")])    # every other sample
+def test_a_host_may_hold_bursts_in_the_place_of_the_bottleneck(findings, files, link, rate_bps, packets, every, level):
+    edges = files["edge_queue"]
+    mine = (edges["link"] == link) & (edges["t_us"] % (every * 1_000_000) == 0)
+    edges.loc[mine, ["backlog_packets", "backlog_bytes"]] = [packets, packets * 1514]
+    next(one for one in files["network.json"]["links"] if one["name"] == link)["rate_bps"] = rate_bps
+    assert findings("edges", files)[0][0] == level

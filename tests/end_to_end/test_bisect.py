@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from command_line import CommandLine, PROJECT
+from command_line import PROJECT, CommandLine
 
 PAGE = (PROJECT / "docs/bisect.md").read_text()
 

@@ -8,9 +8,8 @@ import pytest
 
 from kernel import build, configuration, patching, revisions
 from kernel.source import KernelError
-from toy_patch import ORIGINAL, PATCH, PATCHED
-
 from testbed.history import History
+from toy_patch import ORIGINAL, PATCH, PATCHED
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "testbed"))
 from test_history import commit, git  # noqa: E402 isort:skip

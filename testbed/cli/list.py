@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""List what there is: scenarios, congestion controls, engines, topologies, traffic, probes, knobs, runs.
+"""List what there is: scenarios, congestion controls, engines, topologies, traffic, probes, knobs, suites, runs.
 
   testbed list                         scenarios, congestion controls, engines
   testbed list ccas probes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from testbed.engines.base import EngineBase
 
 HELP = "list scenarios, congestion controls, engines ..."
-_KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "knobs", "runs")
+_KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "knobs", "suites", "runs")
 #: columns for which a narrow terminal has no room
 _DETAILS = ("set to", "source", "parameters")
 
@@ -143,6 +143,13 @@ def _knobs() -> _Listing:
     rows = [(knob.name, knob.title, ", ".join(value.name for value in knob.values))
             for knob in map(knobs.load, knobs.names())]
     return "Knobs", ("name", "what", "values"), rows
+
+
+def _suites() -> _Listing:
+    from testbed import suites
+    rows = [(suite.name, suite.title, suite.baseline, ", ".join(part.name for part in suite.parts))
+            for suite in map(suites.load, suites.names())]
+    return "Suites", ("name", "title", "baseline", "parts"), rows
 
 
 def _runs() -> _Listing:

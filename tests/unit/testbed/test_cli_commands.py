@@ -14,7 +14,7 @@ from testbed.cli import _shared
 from testbed.engines.base import Problem
 
 _VECTORS = pathlib.Path(__file__).resolve().parents[2] / "data/tmix/original.txt"
-_KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "knobs", "runs")
+_KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "knobs", "suites", "runs")
 
 
 @pytest.fixture(autouse=True)

@@ -129,12 +129,13 @@ def _sentence(experiment: Experiment) -> str:
 
 def _line(part: Part, output: Output) -> Line:
     cells = []
+    several = part.experiment is not None and len(part.experiment.points) > 1
     for subject in part.subjects:
         found = [one for one in part.statements if (one.output, one.row.subject) == (output, subject)]
         if not found:
             cells.append([Chip("\u2013", MARKS[NO_VALUE], "no run has a value")])
         elif len(found) <= _MOST_POINTS:
-            cells.append([Chip(f"{_at(part, one.row)} {_SIGNS[one.word]}" if len(found) > 1 else _SHORT[one.word],
+            cells.append([Chip(f"{_at(part, one.row)} {_SIGNS[one.word]}" if several else _SHORT[one.word],
                                MARKS[one.word], f"{one.word}: {_numbers(one)}") for one in found])
         else:
             counts = Counter(one.word for one in found)
@@ -223,7 +224,10 @@ def _value(key: str, value: Any) -> str:
     if unit == "bps":
         return units.show_rate(value)
     if unit == "us":
-        return f"{value / 1e6:g} s" if abs(value) >= 1e6 else f"{value / 1e3:g} ms"
+        size, name = (1e6, "s") if abs(value) >= 1e6 else (1e3, "ms") if abs(value) >= 1e3 or not value else (1, "us")
+        return f"{value / size:g} {name}"
+    if key.endswith("_packets"):
+        return f"{value:g} packets"
     return f"{value:g} {'B' if unit == 'bytes' else '%' if unit == 'percent' else ''}".rstrip()
 
 

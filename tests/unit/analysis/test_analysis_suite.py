@@ -177,6 +177,14 @@ def test_ratios_to_the_baseline_are_compared_with_one(results, ids):
     assert one.compared.comparison.difference == pytest.approx((1.5 * 1.6) ** 0.5)
 
 
+@pytest.mark.parametrize("key, value, text", [
+    ("timing.test_us", 479_000_000, "479 s"), ("left_delays_us", [0, 10, 100, 2500], "0 ms, 10 us, 100 us, 2.5 ms"),
+    ("edge.rate_bps", 64_000, "64 kbit/s"), ("load_percent", 60, "60 %"), ("capacity_packets", 102.0, "102 packets"),
+    ("packet_bytes", 1500, "1500 B"), ("kind", "pfifo", "pfifo"), ("limit", True, "True"), ("flows", 30, "30")])
+def test_parameters_as_run_have_units(key, value, text):
+    assert suite_report._value(key, value) == text
+
+
 def test_many_points_are_counted(results, ids, monkeypatch):
     monkeypatch.setattr(suite_report, "_MOST_POINTS", 1)
     found = Suite(described(runs=ids), results)

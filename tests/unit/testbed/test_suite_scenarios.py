@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from testbed import PROJECT_DIR, scenario
-from testbed.errors import ScenarioError
+from testbed.errors import ScenarioError, UsageError
 
 DOCS = PROJECT_DIR / "docs"
 PAGE = (DOCS / "suite.md").read_text()
@@ -94,3 +94,15 @@ def test_the_example_of_camps(tmp_path):
     file.write_text(file.read_text().replace("draws: a", "draws: c"))
     with pytest.raises(ScenarioError, match=r"traffic\.b\.draws: another tmix component with draws of its own"):
         scenario.expand(str(file))
+
+
+def test_parameters_of_camps(tmp_path):
+    """Another standard; traces for both camps, in the order of their paths."""
+    assert one("impact-on-standard", settings=["standard=reno"]).traffic[0]["cca"] == ["reno"]
+    for number in range(9):
+        (tmp_path / f"{number}.cvec").write_text("SEQ 0 1 1 1\n> 100\nt 1\n< 1000\n")
+    traced = one("impact-on-standard", settings=[f"traces={tmp_path}", "scale=unc"]).traffic
+    assert {(part["traces"], part["scale"]) for part in traced} == {(str(tmp_path), "unc")}
+    (tmp_path / "0.cvec").unlink()
+    with pytest.raises(UsageError, match="has 8 vector files; this network takes 9"):
+        one("impact-on-standard", settings=[f"traces={tmp_path}", "scale=unc"])

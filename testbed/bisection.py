@@ -44,7 +44,8 @@ def search(history: History, good: Commit, bad: Commit, paths: list[str], measur
         if choice is None:
             return Found([history.commit(one) for one in candidates], steps)
         left = len(candidates) - 1
-        tell(f"{left} revision{'s' * (left != 1)} left to tell apart, about {math.ceil(math.log2(left + 1))} steps")
+        about = math.ceil(math.log2(left + 1))
+        tell(f"{left} revision{'s' * (left != 1)} left to tell apart, about {about} step{'s' * (about != 1)}")
         step = measure(history.commit(choice))
         steps.append(step)
         if step.state == UNDECIDED:

@@ -171,7 +171,7 @@ class _Bisection:
 
     def _table(self) -> list[str]:
         """The steps, the metric against the middle between good and bad."""
-        head = ["commit", "", f"{self._bench.metric}", "n", "from the middle", "95 % interval", "p", "subject"]
+        head = ["commit", "state", f"{self._bench.metric}", "n", "from the middle", "95 % interval", "p", "subject"]
         rows = [head, *([str(row["commit"])[:12], str(row["state"]), _number(row["mean"]), str(row["n"]),
                          _number(row["from_middle"]), f"{_number(row['ci95_low'])} to {_number(row['ci95_high'])}"
                          if row["p"] != "" else "", _p(row["p"]), str(row["subject"])[:60]] for row in self._rows)]

@@ -174,7 +174,8 @@ WHOLE = pcap(seq())
     (gzip.compress(WHOLE)[:-20], "cut off"), (b"\x1f\x8bnothing", "cut off, or not what gzip made"),
     (pcap([(0, bytes(60))]), "no connection whose beginning and data are there"),
     (pcapng([*seq(), *((t_us + 2**45, packet) for t_us, packet in seq(isn=(1, 2)))]), "cannot be right"),
-    (pcap(opening()), "no connection whose beginning and data are there")])
+    (pcap(opening()), "no connection whose beginning and data are there")],
+    ids=lambda value: "" if isinstance(value, bytes) else value)        # bytes would be the name of a test
 def test_files_that_are_no_good(tmp_path, capsys, content, said):
     path = tmp_path / "some.pcap"
     path.write_bytes(content)

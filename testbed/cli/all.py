@@ -6,7 +6,8 @@
   testbed all --smoke            the smallest versions, for a slow virtual machine
   testbed all --list             what would be run
 
-A scenario that fails does not keep the others from running. The same command after an interruption goes on where it
+A scenario that fails does not keep the others from running. Where time is real, those whose runs last longer than a
+quarter of an hour are left out and named. The same command after an interruption goes on where it
 was, with more --seeds adding to what is there.
 """
 from __future__ import annotations
@@ -19,6 +20,10 @@ from testbed import engines, scenario
 from testbed.cli import _runs, _series, _shared
 from testbed.errors import RunFailed
 from testbed.store import Store, results_dir
+from testbed.units import show_duration
+
+#: of a run on an engine on whose clock nothing is skipped
+LONGEST_REAL_S = 900
 
 HELP = "run every scenario, and make one page of all reports"
 
@@ -42,7 +47,12 @@ def main(arguments: argparse.Namespace) -> int:
         _runs.seeds(arguments.seeds)                # what is wrong with them is told once
     commands = {name: command(name, arguments.version, arguments.engine, arguments.seeds, arguments.jobs)
                 for name in chosen(arguments.version)}
-    engines.load_several(arguments.engine, {})      # of a name that does not exist there is no need to hear so often
+    # of a name that does not exist there is no need to hear so often
+    found = engines.load_several(arguments.engine, {})
+    if any(engine.capabilities.clock == "real" for engine in found):
+        for name in [name for name in commands if duration_s(name, arguments.version) > LONGEST_REAL_S]:
+            print(f"{name}: left out, a run lasts {show_duration(duration_s(name, arguments.version))} of real time; "
+                  f"{shlex.join(['bin/testbed', *commands.pop(name)])}", file=sys.stderr)
     if arguments.list:
         for words in commands.values():
             print(shlex.join(["bin/testbed", *words]))
@@ -65,6 +75,12 @@ def main(arguments: argparse.Namespace) -> int:
 def chosen(version: str) -> list[str]:
     """Names of the scenarios to run: only those of the smallest versions are left out where there is none."""
     return [name for name in scenario.names() if version != "smoke" or "smoke" in scenario.versions(name)]
+
+
+def duration_s(name: str, version: str) -> float:
+    """How long a run of a scenario with its default choices lasts."""
+    quick = version if version in scenario.versions(name) else False
+    return scenario.load(name, quick=quick).timing.duration_us / 1e6
 
 
 def command(name: str, version: str, engine: str, seeds: str | None, jobs: int | None) -> list[str]:

@@ -53,6 +53,14 @@ def test_every_scenario_is_in_the_list(capsys):
         assert ("--quick" in line) == ("quick" in scenario.versions(name))
 
 
+def test_what_lasts_long_is_left_out_where_time_is_real(capsys):
+    assert cli.main(["all", "--list", "--engine", "host"]) == 0
+    said = capsys.readouterr()
+    left_out = [line.split(":")[0] for line in said.err.splitlines()]
+    assert "dial-up" in left_out and "bin/testbed run dial-up --quick --engine host" in said.err
+    assert sorted([*left_out, *(line.split()[2] for line in said.out.splitlines())]) == NAMES
+
+
 def test_full_versions_with_an_engine(capsys):
     assert listed(capsys, "--full", "--engine", "ns3", "--jobs", "2") == [
         f"bin/testbed run {name} --engine ns3 --jobs 2" for name in NAMES]

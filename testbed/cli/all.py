@@ -79,7 +79,7 @@ def chosen(version: str) -> list[str]:
 
 def duration_s(name: str, version: str) -> float:
     """How long a run of a scenario with its default choices lasts."""
-    quick = version if version in scenario.versions(name) else False
+    quick: bool | str = version if version in scenario.versions(name) else False
     return scenario.load(name, quick=quick).timing.duration_us / 1e6
 
 

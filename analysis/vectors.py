@@ -27,7 +27,7 @@ BIN_S, FIT_FROM_S = 0.01, 1.0
 SETTLED_SHARE = 0.2
 _MOST_BINS = 50_000_000
 _MOST_POINTS = 300
-_FILES = {"index.html", "marginals.csv", "vectors.csv", "vectors.gp", "vectors.svg", "vectors.png"}
+_FILES = {"index.html", "marginals.csv", "vectors.csv", "vectors.gp", "vectors.svg", "vectors.png", "vectors.pdf"}
 _BYTES = "'1 B' 1, '100 B' 100, '10 kB' 1e4, '1 MB' 1e6, '100 MB' 1e8, '10 GB' 1e10"
 _SECONDS = ("'1 us' 1e-6, '10 us' 1e-5, '100 us' 1e-4, '1 ms' 1e-3, '10 ms' 1e-2, '100 ms' .1, '1 s' 1, '10 s' 10, "
             "'100 s' 100, '1000 s' 1000, '10000 s' 1e4")

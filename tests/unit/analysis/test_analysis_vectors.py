@@ -60,7 +60,7 @@ def test_a_page(tmp_path):
     described = [vectors.describe(name, trace(count), 1e6) for name, count in (("<one>", 2000), ("two", 1))]
     page = vectors.write(described, 1e6, tmp_path / "new" / "page", "bin/testbed tmix plot")
     assert {path.name for path in page.parent.iterdir()} == {
-        "index.html", "marginals.csv", "vectors.csv", "vectors.gp", "vectors.svg", "vectors.png"}
+        "index.html", "marginals.csv", "vectors.csv", "vectors.gp", "vectors.svg", "vectors.png", "vectors.pdf"}
     text = page.read_text()
     assert "<one>" not in text and "&lt;one&gt;" in text and "1 Mbit/s" in text
     table = pd.read_csv(page.parent / "marginals.csv")

@@ -36,7 +36,7 @@ def test_sections(network, changes):
 
 @pytest.mark.parametrize("field, changes, words", [
     ("target", {"target": "right_to_left"},
-     "unknown field; fields are: name, kind, start, stop, cca, paths, flows, tool"),
+     "unknown field; fields are: name, kind, start, stop, cca, draws, paths, flows, tool"),
     ("tool", {"tool": "netperf"}, "one of iperf3, sockets"), ("flows", {"flows": 0}, "at least 1"),
     ("flows", {"flows": 1.5}, "whole number"), ("flows", {"flows": True}, "whole number"),
     ("flows", {"flows": 10_001}, "at most 10000"),

@@ -60,7 +60,8 @@ def judge(good: Mapping[comparing.Key, float], bad: Mapping[comparing.Key, float
     side = ""
     if found.distinguishable:
         above = found.difference > (1 if ratio else 0)
-        side = BAD if above == (sum(bad[key] - good[key] for key in keys) > 0) else GOOD
+        apart_by = sum(math.log(bad[key] / good[key]) if ratio else bad[key] - good[key] for key in keys)
+        side = BAD if above == (apart_by > 0) else GOOD
     return Nearness(side, found, _needed(middle, mine, ratio))
 
 

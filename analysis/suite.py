@@ -147,6 +147,8 @@ class Part:
         if not comparing.comparable(first, second):
             return Statement(output, row, NO_VALUE, None)
         if output.better == "one":
+            if min([*first.values(), *second.values()]) <= 0:
+                return Statement(output, row, NO_VALUE, None)
             first, second = _distances(first), _distances(second)
         comparison = comparing.compare(first, second, output.better == "one" or results.is_ratio(output.metric),
                                        self.margin)

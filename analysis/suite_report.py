@@ -158,7 +158,7 @@ def _unit(part: Part, output: Output) -> str:
 def _numbers(one: Statement) -> str:
     """A comparison in a line."""
     if one.compared is None:
-        return "no run of one side has a value"
+        return "one side has no value, or a run in which it was not reached"
     found = one.compared.comparison
     value, interval = report_tables.with_interval(found)
     return (f"{value}" + (f" ({interval})" if interval else "") + f", n = {found.n}, p = "

@@ -8,6 +8,7 @@ again. It takes the loss of six SYN-ACKs or of their answers: rare, and no defec
 
 What tells it from an acceptor's program that does not accept, or does not send: its host has no socket, though
 the initiator's is established, and it has sent SYN-ACKs again (TcpExtTCPSynRetrans in raw/snmp.json counts these, too).
+An accept queue that overflows looks the same: of that the check `stack` complains.
 """
 from typing import Any
 

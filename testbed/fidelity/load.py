@@ -174,6 +174,11 @@ def _again_bps(evidence: Evidence, name: str, flows: list[dict[str, Any]], queue
     here = [(flow, way) for flow in flows if flow["transport"] == "tcp" for way in ("hops", "hops_back")
             if name in flow[way]]
     senders = {flow["sender" if way == "hops" else "receiver"] for flow, way in here}
+    # hosts count what they repeat, and not on which way: a sender that has others repairs losses there, too
+    if any(flow["transport"] == "tcp" and (flow["sender"] in senders and name not in flow["hops"]
+                                           or flow["receiver"] in senders and name not in flow["hops_back"])
+           for flow in flows) or any(link["loss_percent"] for link in evidence.network["links"]):
+        return 0.0
     again = sum(counts[end] - counts[begin] for counts in (
         record["nodes"].get(node, {}).get("TcpRetransSegs", [0] * (end + 1)) for node in senders))
     crossed = {hop for flow, way in here for hop in flow[way]}

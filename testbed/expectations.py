@@ -20,6 +20,8 @@ COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": oper
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?"
 _FORM = re.compile(rf"([A-Za-z_]\w*)(?::(\S+))?\s*(<=|>=|==|<|>)\s*({_NUMBER})\s*(\S*)", re.ASCII)
 _LONGEST = 200
+#: what the description of an experiment can hold
+_LARGEST = 1e300
 _EXAMPLE = "such as 'queueing_delay_mean < 20 ms' expected"
 
 
@@ -84,7 +86,8 @@ def _one(given: object) -> Expectation:
 
 def parse(text: object) -> Expectation:
     """An expectation from its text. FieldError for what is none, and for metrics and units that there are not."""
-    match = _FORM.fullmatch(text.strip()) if isinstance(text, str) and len(text) <= _LONGEST else None
+    fits = isinstance(text, str) and len(text) <= _LONGEST and text.strip().isprintable()
+    match = _FORM.fullmatch(str(text).strip()) if fits else None
     if not match:
         raise FieldError("", f"METRIC[:SCOPE] COMPARISON NUMBER [UNIT], {_EXAMPLE}, not {fields.show(text)}; "
                              f"comparisons are: {', '.join(COMPARISONS)}")
@@ -95,6 +98,8 @@ def parse(text: object) -> Expectation:
         raise FieldError("", f"no metric {metric}" + (f"; close to it are {', '.join(close)}" if close else "")
                          + " (docs/metrics.md)")
     limit = float(_in_unit(metric, Decimal(number), unit, known[metric]))
+    if abs(limit) > _LARGEST:
+        raise FieldError("", f"{number}: at most {_LARGEST:g} in the metric's unit expected")
     return Expectation(metric, scope or "", comparison, limit, known[metric])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections import Counter
 
 from testbed import units
@@ -22,6 +23,9 @@ def carry_out(arguments: argparse.Namespace) -> None:
     from analysis import conversations, packets
     from analysis.runs import AnalysisError
     from traffic.tmix.writer import write_vectors
+    if os.path.exists(arguments.file) and os.path.exists(arguments.output) \
+            and os.path.samefile(arguments.file, arguments.output):
+        raise UsageError(f"--output {arguments.output}: is the capture itself")
     counts: Counter[str] = Counter()
     try:
         found = conversations.vectors(packets.tcp_packets(arguments.file, counts), counts, _quiet_ns(arguments.quiet))

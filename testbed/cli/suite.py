@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import pathlib
 import shlex
 from collections.abc import Sequence
@@ -109,6 +110,10 @@ def _ccas(suite: suites.Suite, arguments: argparse.Namespace) -> str:
 
 def _subjects(suite: suites.Suite, arguments: argparse.Namespace) -> list[str]:
     """Names of the baseline and of those under test. RunFailed before anything runs if one of them cannot be used."""
+    if len(ccas.parse(_baseline(suite, arguments))) != 1:
+        raise UsageError(f"--baseline {_baseline(suite, arguments)}: one congestion control expected")
+    if arguments.kernel and "," in arguments.kernel and not os.path.exists(arguments.kernel):
+        raise UsageError(f"--kernel {arguments.kernel}: one kernel expected")
     asked = ccas.parse(_ccas(suite, arguments))
     if len(asked) < 2:
         raise UsageError(f"--cca: a congestion control besides the baseline, {asked[0].name}, expected")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import time
 from typing import Any
 
@@ -50,8 +51,9 @@ def main(arguments: argparse.Namespace) -> int:
             print(json.dumps(look.record(), indent=1) if arguments.json else "\n".join(lines(look)))
         else:
             _follow(watcher, arguments.every)
-    except KeyboardInterrupt:           # how one stops watching
-        pass
+    except KeyboardInterrupt as end:    # how one stops watching; other signals are errors as everywhere
+        if getattr(end, "number", signal.SIGINT) != signal.SIGINT:
+            raise
     return 0
 
 

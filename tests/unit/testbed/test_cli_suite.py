@@ -152,3 +152,9 @@ def test_what_makes_no_sense(carried_out, pair, words, says, capsys):
 def test_a_suite_that_is_not_there(capsys):
     assert cli.main(["suite", "nosuch"]) == 2
     assert "no suite 'nosuch'; there are: iccrg" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option, value", [("--baseline", "cubic,reno"), ("--kernel", "6.1,6.12")])
+def test_one_baseline_and_one_kernel(capsys, option, value):
+    assert cli.main(["suite", "iccrg", "--list", option, value]) == 2
+    assert f"{option} {value}: one " in capsys.readouterr().err

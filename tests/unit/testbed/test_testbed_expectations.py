@@ -42,7 +42,8 @@ def test_what_may_be_said(text, said):
     ("utilization > 0.9", "no metric utilization; close to it are utilisation"),
     ("utilisation > 90", "utilisation is in %: 90 % expected, or a share from 0 to 1"),
     ("throughput_mean > 5 ms", "throughput_mean is in Mbit/s, not in ms"),
-    ("cwnd_mean > 5 kB", "cwnd_mean is in segments, not in kB"), ("timeouts < 5 ms", "a plain number, not in ms")])
+    ("cwnd_mean > 5 kB", "cwnd_mean is in segments, not in kB"), ("timeouts < 5 ms", "a plain number, not in ms"),
+    ("timeouts < 1e999", "1e999: at most 1e+300"), ("drops:\x1b[31m > 9", "METRIC")])
 def test_what_is_refused(text, error):
     with pytest.raises(FieldError, match=re.escape(error)):
         expectations.parse(text)

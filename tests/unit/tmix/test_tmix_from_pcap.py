@@ -221,3 +221,10 @@ def test_bytes_that_were_changed(tmp_path_factory, content, changes):
 def test_a_reader_that_is_given_a_folder(tmp_path):
     with pytest.raises(AnalysisError, match="Is a directory"):
         list(packets.tcp_packets(tmp_path, Counter()))
+
+
+def test_a_capture_is_not_replaced_by_its_vectors(tmp_path, capsys):
+    (tmp_path / "one.pcap").write_bytes(WHOLE)
+    (tmp_path / "link").symlink_to(tmp_path / "one.pcap")
+    assert cli.main(["tmix", "from-pcap", str(tmp_path / "one.pcap"), "--output", str(tmp_path / "link")]) == 2
+    assert "is the capture itself" in capsys.readouterr().err and (tmp_path / "one.pcap").read_bytes() == WHOLE

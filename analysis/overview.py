@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import urllib.parse
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -17,6 +16,7 @@ from analysis.report_page import counted
 from analysis.runs import AnalysisError
 from testbed import index
 from testbed.errors import TestbedError
+from testbed.files import write_text
 
 #: how names of figures begin that say most about an experiment; the first that it has is shown, else the first of all
 _TELLING = ("ellipse", "sweep", "throughput", "recovery")
@@ -47,11 +47,7 @@ def build_overview(results: Path, failed: Mapping[str, str], output: Path | None
     page = folder / "index.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor, part = tempfile.mkstemp(prefix=".index-", dir=folder)
-        with open(descriptor, "w", encoding="utf-8", errors="replace") as file:
-            file.write(html)
-        os.chmod(part, 0o644)
-        os.replace(part, page)
+        write_text(page, html)
     except OSError as problem:
         raise AnalysisError(f"{page}: cannot be written: {problem.strerror}") from None
     return page

@@ -24,6 +24,20 @@ def listed_flows(run: Run) -> list[dict[str, Any]]:
     return single if len(single) <= MOST_FLOWS else []
 
 
+def acked_throughout(run: Run) -> dict[int, float] | None:
+    """{listed flow: bytes acknowledged in the measurement interval}, if all of them are there in all of it."""
+    start_us, end_us = run.interval
+    listed = listed_flows(run)
+    if any((flow["start_us"] or 0) > start_us or (flow["stop_us"] or end_us) < end_us for flow in listed):
+        return None
+    found = measured(run, single=True)
+    if found is None:
+        return None
+    samples, steps = found
+    acked = steps["bytes_acked"].groupby(flow_numbers(run, samples)).sum()
+    return {flow["flow"]: float(acked.get(flow["flow"], 0.0)) for flow in listed}
+
+
 def variant_of(flow: dict[str, Any]) -> str:
     """The variant that a flow record names, '' if none."""
     return str(flow["variant"] or "")

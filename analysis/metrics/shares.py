@@ -14,17 +14,10 @@ UNITS = {"jains_index_whole": "1"}
 
 def compute(run: Run) -> list[Metric]:
     """Of two listed flows or more (and of variants with two or more) that are there during the whole interval."""
-    start_us, end_us = run.interval
     listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)}
-    if len(listed) < 2 or any((flow["start_us"] or 0) > start_us or (flow["stop_us"] or end_us) < end_us
-                              for flow in listed.values()):
+    got = tcp.acked_throughout(run) if len(listed) > 1 else None
+    if got is None:
         return []
-    found = tcp.measured(run, single=True)
-    if found is None:
-        return []
-    samples, steps = found
-    acked = steps["bytes_acked"].groupby(tcp.flow_numbers(run, samples)).sum()
-    got = {number: float(acked.get(number, 0.0)) for number in listed}
     groups: dict[str, list[float]] = {}
     for number, flow in listed.items():
         groups.setdefault(f"cca_{tcp.variant_of(flow)}", []).append(got[number])

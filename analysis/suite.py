@@ -27,6 +27,9 @@ from analysis.tables import Results
 
 BETTER, EQUAL, WORSE, DIFFERENT, UNKNOWN, NO_INTERVAL, NO_VALUE = WORDS = (
     "better", "equal", "worse", "different", "not distinguishable", "no interval", "no value")
+#: scales of statements
+DISTANCE, RECIPROCAL = "distance from 1", "1/time"
+_OPPOSITE = {"lower": "higher", "higher": "lower"}
 
 _DEVIATIONS = Each(Object({"what": TEXT, "why": TEXT}))
 SHAPE = Object({
@@ -51,13 +54,15 @@ class Output(NamedTuple):
 class Statement(NamedTuple):
     """An output of a row against the baseline at the same point; compared: None where one side has no value.
 
-    Of a ratio that should be 1, how far the values are from it is compared: 2 and 0.5 are as far.
+    scale: what of the values is compared. Of a ratio that should be 1, how far they are from it: 2 and 0.5 are as far.
+    Of times of which one was not reached, the reciprocals: who never arrives has 0.
     """
 
     output: Output
     row: Row
     word: str
     compared: Compared | None
+    scale: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,24 +149,24 @@ class Part:
             first = dict.fromkeys(second, 1.0)
         if not first and not second:
             return None
-        if not comparing.comparable(first, second):
+        scale = _scale(output, [*first.values(), *second.values()]) if first and second else None
+        if scale is None:
             return Statement(output, row, NO_VALUE, None)
-        if output.better == "one":
-            if min([*first.values(), *second.values()]) <= 0:
-                return Statement(output, row, NO_VALUE, None)
-            first, second = _distances(first), _distances(second)
-        comparison = comparing.compare(first, second, output.better == "one" or results.is_ratio(output.metric),
-                                       self.margin)
+        first, second = _scaled(first, scale), _scaled(second, scale)
+        ratio = scale == DISTANCE or not scale and results.is_ratio(output.metric)
+        comparison = comparing.compare(first, second, ratio, self.margin)
         seeds = sorted(key.seed for key in second if comparison.method != stats.PAIRED or key in first)
         return Statement(output, row, NO_INTERVAL, Compared(
             self.title, row, self.baseline, output.metric, output.scope, seeds, comparison,
-            stats.decide([comparison])[0]))
+            stats.decide([comparison])[0]), scale)
 
     @staticmethod
     def _decided(one: Statement, decision: stats.Decision) -> Statement:
-        compared = one.compared and one.compared._replace(decision=decision)
-        return one._replace(compared=compared, word=word(one.output, compared.comparison, decision)
-                            if compared else one.word)
+        if one.compared is None:
+            return one
+        better = _OPPOSITE.get(one.output.better, one.output.better) if one.scale == RECIPROCAL else one.output.better
+        return one._replace(compared=one.compared._replace(decision=decision),
+                            word=word(one.output._replace(better=better), one.compared.comparison, decision))
 
 
 @dataclass(frozen=True)
@@ -219,9 +224,19 @@ def word(output: Output, comparison: stats.Comparison, decision: stats.Decision)
     return BETTER if more == (output.better == "higher") else WORSE
 
 
-def _distances(sample: Mapping[comparing.PairingKey, float]) -> dict[comparing.PairingKey, float]:
-    """How many times the larger of a ratio's two sides is the smaller."""
-    return {key: math.exp(abs(math.log(value))) for key, value in sample.items()}
+def _scale(output: Output, values: list[float]) -> str | None:
+    """What of the values of both sides can be compared: all of it (''), DISTANCE, RECIPROCAL; None: nothing."""
+    if all(map(math.isfinite, values)):
+        return "" if output.better != "one" else DISTANCE if min(values) > 0 else None
+    # nobody arrived at all, or somebody was there from the beginning: no difference, or no reciprocal
+    return RECIPROCAL if output.better != "one" and any(map(math.isfinite, values)) and min(values) > 0 else None
+
+
+def _scaled(sample: Mapping[comparing.PairingKey, float], scale: str) -> dict[comparing.PairingKey, float]:
+    if scale == RECIPROCAL:
+        return {key: 1 / value for key, value in sample.items()}
+    # how many times the larger of a ratio's two sides is the smaller
+    return {key: math.exp(abs(math.log(value))) if scale == DISTANCE else value for key, value in sample.items()}
 
 
 def as_run(part: Part, key: str) -> list[tuple[str, Any]]:

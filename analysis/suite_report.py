@@ -20,8 +20,8 @@ from analysis.experiment import Experiment, Row
 from analysis.pages import put_in_place, scratch, templates
 from analysis.report_tables import Difference, Table, TableRow
 from analysis.runs import AnalysisError
-from analysis.suite import (BETTER, DIFFERENT, EQUAL, NO_INTERVAL, NO_VALUE, UNKNOWN, WORDS, WORSE, Output, Part,
-                            Statement, Suite, as_run)
+from analysis.suite import (BETTER, DIFFERENT, EQUAL, NO_INTERVAL, NO_VALUE, RECIPROCAL, UNKNOWN, WORDS, WORSE,
+                            Output, Part, Statement, Suite, as_run)
 from analysis.tables import COMPARISON_COLUMNS
 from testbed import units
 from testbed.fields import unit_of
@@ -158,10 +158,11 @@ def _unit(part: Part, output: Output) -> str:
 def _numbers(one: Statement) -> str:
     """A comparison in a line."""
     if one.compared is None:
-        return "one side has no value, or a run in which it was not reached"
+        return "one side has no value; or neither reached it; or one did not, and the other was there at once"
     found = one.compared.comparison
     value, interval = report_tables.with_interval(found)
-    return (f"{value}" + (f" ({interval})" if interval else "") + f", n = {found.n}, p = "
+    return ("not reached in some runs; of 1/time, " * (one.scale == RECIPROCAL) + value
+            + (f" ({interval})" if interval else "") + f", n = {found.n}, p = "
             f"{report_tables.p_value(one.compared.decision.p)}, p of not equal = "
             f"{report_tables.p_value(one.compared.decision.p_equal)} (Holm)")
 
@@ -200,7 +201,8 @@ def _differences(part: Part, heads: list[tuple[str, str]]) -> Iterator[Differenc
     found = sorted((one for one in part.statements if one.compared), key=lambda one: order[one.row])
     for one, point in zip(found, report_tables.spans([one.row.point for one in found])):
         what, unit = named[one.output]
-        what += ", distance from 1" * (one.output.better == "one")
+        what += f", {one.scale}" if one.scale else ""
+        unit = f"1/{unit}" if one.scale == RECIPROCAL else unit
         assert one.compared is not None
         yield report_tables.difference(one.compared, what, unit, point, [])._replace(
             mark=MARKS[one.word], words=one.word + (f" within {100 * part.margin:g} %" * (one.word == EQUAL)))
@@ -257,8 +259,8 @@ def _tables(suite: Suite) -> dict[str, pd.DataFrame]:
 def _compared(part: Part, one: Statement) -> dict[str, Any]:
     """A row of scorecard.csv."""
     said = {"part": part.name, "point": _at(part, one.row), "metric": one.output.metric, "scope": one.output.scope,
-            "unit": _unit(part, one.output), "reference": part.baseline, "subject": one.row.subject,
-            "better": one.output.better, "word": one.word}
+            "unit": "1/" * (one.scale == RECIPROCAL) + _unit(part, one.output), "reference": part.baseline,
+            "subject": one.row.subject, "better": one.output.better, "word": one.word}
     if one.compared is None:
         return said
     found, decision = one.compared.comparison, one.compared.decision

@@ -191,10 +191,27 @@ class Suite:
     deviations: tuple[Deviation, ...] = fields.listing(fields.section(Deviation), default=(), most=_MOST)
     parts: tuple[Part, ...] = fields.listing(fields.section(Part), least=1, most=_MOST)
     name: str = ""
+    file: YamlFile | None = None
 
     def part(self, name: str) -> Part:
         """By its name; KeyError."""
         return {one.name: one for one in self.parts}[name]
+
+    def in_file(self, part: Part, quick: bool, problem: UsageError) -> str:
+        """What `testbed run` says of a part's choices, sweep or set, with file, line and field of the suite."""
+        said = str(problem)
+        if self.file is None:
+            return said
+        number = 1 + [one.name for one in self.parts].index(part.name)
+        for section, option in (("sweep", "--sweep {}"), ("set", "--set {}"), ("choices", "{} ")):
+            of_quick = quick and getattr(part.quick, section) is not None
+            for key in getattr(part.selection(quick), section):
+                name = option.format(key)
+                if said.startswith(name) or name.startswith("--") and f" {name}:" in said:
+                    place = f"parts.{number}.{'quick.' * of_quick}{section}.{key}"
+                    return f"{self.file.path}:{self.file.line(place)}: {place}: {said.removeprefix(f'{name}: ')}"
+        # what a scenario file says wrong is said with its own line
+        return said if isinstance(problem, ScenarioError) else str(self.file.error(f"parts.{number}", said))
 
 
 def names() -> list[str]:
@@ -218,7 +235,7 @@ def load(name_or_path: str) -> Suite:
 
 def read(path: pathlib.Path) -> Suite:
     """The suite of a file. ScenarioError; its scenarios, metrics and its baseline are looked for, and not read."""
-    file = YamlFile(path, {field.name for field in dataclasses.fields(Suite)} - {"name"})
+    file = YamlFile(path, {field.name for field in dataclasses.fields(Suite)} - {"name", "file"})
     if not re.fullmatch(NAME_PATTERN, path.stem) or len(path.stem) > LONGEST_NAME:
         raise file.error("", "the file's name is the suite's: lower-case letters, digits, _ and - expected, not "
                              f"{path.stem[:60]!r}")
@@ -237,7 +254,7 @@ def read(path: pathlib.Path) -> Suite:
                 raise file.error(f"parts.{number}.outputs.{place}.metric",
                                  f"no such metric; there are: {', '.join(sorted(metric_names.units()))}")
     _look_for(file, "baseline", lambda: ccas.parse(suite.baseline))
-    return dataclasses.replace(suite, name=path.stem, parts=tuple(
+    return dataclasses.replace(suite, name=path.stem, file=file, parts=tuple(
         dataclasses.replace(part, scenario=_beside(path, part.scenario)) for part in suite.parts))
 
 

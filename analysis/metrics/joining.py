@@ -9,11 +9,14 @@ from analysis.runs import Run
 
 UNITS = {"throughput_ratio_joined_first": "1"}
 RATIOS = {"throughput_ratio_joined_first"}
+#: payload of a packet of 1500 bytes with time stamps
+_SEGMENT_BYTES = 1448.0
 
 
 def compute(run: Run) -> list[Metric]:
     """Acknowledged payload in the measurement interval, of two flows of components of their own that are there in all
-    of it; nothing where one of them got nothing through.
+    of it; one that gets less than a segment through counts as one segment, so that the ratio has a logarithm. Nothing
+    where neither got anything through.
     """
     listed = sorted(tcp.listed_flows(run), key=lambda flow: flow["start_us"] or 0)
     if (len(listed) != 2 or listed[0]["component"] == listed[1]["component"]
@@ -22,8 +25,8 @@ def compute(run: Run) -> list[Metric]:
     acked = tcp.acked_throughout(run)
     if acked is None:
         return []
-    first, joined = (acked[flow["flow"]] for flow in listed)
-    if first <= 0 or joined <= 0:
+    if not any(acked.values()):
         return []
+    first, joined = (max(acked[flow["flow"]], _SEGMENT_BYTES) for flow in listed)
     return [Metric("throughput_ratio_joined_first", f"flow_{listed[1]['flow']}_to_flow_{listed[0]['flow']}", "1",
                    joined / first)]

@@ -75,14 +75,20 @@ def _interrupted(interrupt: KeyboardInterrupt, resumes: bool) -> int:
 
 def contained(command: Callable[[], int]) -> tuple[int, str]:
     """(exit code, '' or the error) of one of several commands, which the others survive; the error is printed."""
+    code, message = explained(command)
+    if message:
+        print_error(message)
+    return code, message
+
+
+def explained(command: Callable[[], int]) -> tuple[int, str]:
+    """The same, and nothing is printed."""
     try:
         return command(), ""
     except BrokenPipeError:
         raise
     except Exception as problem:
-        code, message = _explain(problem)
-        print_error(message)
-        return code, message
+        return _explain(problem)
 
 
 def _explain(problem: Exception) -> tuple[int, str]:

@@ -25,6 +25,7 @@ from testbed.cli import _kernels, _process, _runs, _series, _shared, run
 from testbed.cli._experiment import Asked, Done
 from testbed.errors import RunFailed, UsageError
 from testbed.plan import Plan
+from testbed.progress import print_error
 from testbed.store import Store, results_dir
 
 HELP = "run a suite of scenarios, and judge congestion controls against its baseline"
@@ -63,9 +64,14 @@ def main(arguments: argparse.Namespace) -> int:
         _runs.seeds(arguments.seeds)                # what is wrong with them is told once
     chosen = _chosen(suite, arguments.only)
     subjects = _subjects(suite, arguments)
-    steps = [_step(part, _words(suite, part, arguments), arguments.quick) for part in chosen if part.scenario]
+    steps = [_step(suite, part, _words(suite, part, arguments), arguments.quick) for part in chosen if part.scenario]
     if arguments.list:
         return _list(chosen, steps, arguments.jobs)
+    if not steps:
+        raise UsageError(f"nothing to run: {'; '.join(f'{part.name}: {part.not_run}' for part in chosen)}")
+    for step in steps:
+        if step.problem:
+            print_error(step.problem)
     done: dict[str, Done] = {}
     problems = {step.part.name: step.problem for step in steps if step.problem}
     for place, step in enumerate(steps):
@@ -142,14 +148,17 @@ def _kernel_words(arguments: argparse.Namespace) -> list[str]:
     return words
 
 
-def _step(part: suites.Part, words: list[str], quick: bool) -> _Step:
-    """What a part would run; what is wrong with it is said, and costs the other parts nothing."""
+def _step(suite: suites.Suite, part: suites.Part, words: list[str], quick: bool) -> _Step:
+    """What a part would run; what is wrong with it costs the other parts nothing."""
     found: list[Plan] = []
 
     def plan() -> int:
-        found.extend(_series.plans(words))
+        try:
+            found.extend(_series.plans(words))
+        except UsageError as problem:
+            raise UsageError(suite.in_file(part, quick, problem)) from None
         return 0
-    _, message = _process.contained(plan)
+    _, message = _process.explained(plan)
     return _Step(part, words, found, part.expected_speed(quick), message)
 
 

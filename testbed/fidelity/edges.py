@@ -3,6 +3,7 @@
 
 Drops there are the business of the check `losses`.
 """
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,8 @@ _SHARE_OF_RTT = 0.1
 _PACKETS = 1.0
 #: of bursts at a host: a mean is not told from one that is larger by so many standard errors
 _ERRORS = 2
+#: ... and is seen by one sample in ten at most: as many long waits in a row as now and then are less likely than this
+_BURSTS, _LUCK = 0.1, 0.01
 #: of the link's rate; what is slower than the bottlenecks and carries more is one itself, whether packets wait or not
 _UTILISATION = 0.95
 #: fewer say nothing of a mean
@@ -94,18 +97,27 @@ def _link(link: dict[str, Any], rate_bps: float, samples: Any, rtt_us: float, sl
     span_us = samples["t_us"].iloc[-1] - samples["t_us"].iloc[0]
     utilisation = (samples["sent_bytes"].iloc[-1] - samples["sent_bytes"].iloc[0]) * 8e6 / span_us / rate_bps
     finding = None
-    allowed_us = _SHARE_OF_RTT * rtt_us
+    allowed_us, in_a_row = _SHARE_OF_RTT * rtt_us, 0
     if behind_us is not None:
-        allowed_us += _SHARE_OF_RTT * behind_us + _ERRORS * samples["backlog_bytes"].sem() * 8e6 / rate_bps
+        allowed_us += _SHARE_OF_RTT * behind_us
+        in_a_row = _longest(samples["backlog_bytes"].to_numpy() * 8e6 / rate_bps > allowed_us)
+        if (len(samples) - in_a_row + 1) * _BURSTS**in_a_row >= _LUCK:
+            allowed_us += _ERRORS * samples["backlog_bytes"].sem() * 8e6 / rate_bps
+            in_a_row = 0
     # a fair queue at a host paces: what waits there has been told to
     if link["queue"] != "fq" and packets > _PACKETS and wait_us > allowed_us:
         finding = Finding("suspect", f"{name} is no bottleneck, but packets wait there for {wait_us / 1000:.2f} ms on "
                                      f"average ({packets:.1f} packets; its shortest round trip has "
-                                     f"{rtt_us / 1000:g} ms)")
+                                     f"{rtt_us / 1000:g} ms{f'; {in_a_row} samples in a row' if in_a_row else ''})")
     elif slower and utilisation > _UTILISATION:
         finding = Finding("suspect", f"{name} is no bottleneck, but slower than one and carries {utilisation:.1%} of "
                                      "its rate")
     return wait_us, utilisation, finding
+
+
+def _longest(long: Any) -> int:
+    """How many in a row are true, at most."""
+    return max((sum(1 for _ in run) for true, run in itertools.groupby(long) if true), default=0)
 
 
 def _shortest_rtt_us(name: str, evidence: Evidence) -> float:

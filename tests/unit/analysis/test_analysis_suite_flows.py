@@ -16,12 +16,13 @@ from analysis.tables import Results
 RATIO = "throughput_ratio_joined_first"
 
 
-def two_flows(tmp_path, change, *starts_us, factor=0.5, components=("first", "second")):
-    """A run of two flows, of which the one that is listed second gets `factor` of what the other one gets."""
+def two_flows(tmp_path, change, *starts_us, factor=0.5, components=("first", "second"), first=1):
+    """A run of two flows, of which the one that is listed second gets `factor` of what the other one gets; that gets
+    `first` of its own."""
     flows = [{**fixture.flow(number, port, "reno"), "component": component, "start_us": start_us}
              for number, port, component, start_us in zip((1, 2), (10_001, 10_004), components, starts_us)]
     path = fixture.write_run(tmp_path / "reno-seed1", tmix=False, flows=flows)
-    change(path, "tcp_info", functools.partial(times, factor=factor))
+    change(path, "tcp_info", lambda table: times(table if first else table.assign(bytes_acked=0), factor))
     return path
 
 
@@ -30,13 +31,20 @@ def test_the_flow_that_joins_over_the_first(tmp_path, change, values):
     assert found[RATIO, "flow_2_to_flow_1"] == pytest.approx(0.5, rel=1e-4)
 
 
+def test_a_flow_that_is_starved_has_a_segment(tmp_path, change, values):
+    path = two_flows(tmp_path, change, 0, 1_000_000, factor=0)
+    samples = pd.read_csv(path / "raw" / "tcp_info.csv.gz")
+    got = samples[(samples["sport"] == 10_001) & (samples["node"] == "n4")]["bytes_acked"].max()
+    assert 0 < values(path)[RATIO, "flow_2_to_flow_1"] < 100 * 1448 / got
+
+
 def test_the_first_is_the_one_that_starts_first(tmp_path, change, values):
     found = values(two_flows(tmp_path, change, 1_000_000, 0))
     assert found[RATIO, "flow_1_to_flow_2"] == pytest.approx(2, rel=1e-4)
 
 
 @pytest.mark.parametrize("options", [
-    {"starts": (0, 0)}, {"starts": (0, 5_000_000)}, {"factor": 0}, {"components": ("long", "long")}],
+    {"starts": (0, 0)}, {"starts": (0, 5_000_000)}, {"factor": 0, "first": 0}, {"components": ("long", "long")}],
     ids=["together", "within the interval", "nothing got through", "one component"])
 def test_no_ratio_of_flows_that_do_not_join(tmp_path, change, values, options):
     starts = options.pop("starts", (0, 1_000_000))

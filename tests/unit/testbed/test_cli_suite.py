@@ -125,6 +125,30 @@ def test_a_part_that_cannot_be_planned_is_told_and_the_others_are_run(carried_ou
     assert "load 99: access-link has load 60, 85, 110" in described(results, "suite-pair-cubic")["parts"][0]["problem"]
 
 
+@pytest.mark.parametrize("old, new, says", [
+    ("load: [60, 85]", "load: [60, 99]", "11: parts.1.sweep.load: load 99: access-link has load 60"),
+    ("load: [60]", "load: [61]", "12: parts.1.quick.sweep.load: load 61: access-link has load 60"),
+    ("sweep: {load: [60, 85]}", "set: {topology.central.rate: 1 Mbt/s}",
+     "11: parts.1.set.topology.central.rate: unknown unit 'Mbt/s'"),
+    ("sweep: {load: [60, 85]}", "choices: {delay: 4}", "11: parts.1.choices.delay: delay 4: scenario access-link has "),
+    ("scenario: rtt-fairness", "scenario: rtt-fairness, set: {traffic: 5}", "16: parts.3.set.traffic: ")])
+def test_what_a_part_asks_in_vain_is_told_once_with_file_line_and_field(carried_out, pair, tmp_path, capsys, old, new,
+                                                                        says):
+    (tmp_path / "pair.yaml").write_text(SUITE.replace(old, new))
+    version = ["--quick"] if ".quick." in says else []
+    assert cli.main(["suite", pair, "--list", *version]) == 2
+    said = capsys.readouterr()
+    assert said.out.count(f"{pair}:{says}") == 1 and says not in said.err
+    assert cli.main(["suite", pair, *version]) == 4
+    assert capsys.readouterr().err.count(f"{pair}:{says}") == 1
+
+
+def test_a_suite_of_which_nothing_can_be_run(carried_out, pair, results, capsys):
+    assert cli.main(["suite", pair, "--only", "cell"]) == 2
+    assert "nothing to run: cell: no cell" in capsys.readouterr().err and not results.exists()
+    assert cli.main(["suite", pair, "--only", "cell", "--list"]) == 0
+
+
 def test_an_interruption_ends_it_without_a_report(carried_out, pair, results, capsys):
     carried_out.problems = {"rtt-fairness": KeyboardInterrupt()}
     assert cli.main(["suite", pair]) == 130

@@ -191,3 +191,14 @@ def test_a_host_may_hold_bursts_in_the_place_of_the_bottleneck(findings, files, 
     edges.loc[mine, ["backlog_packets", "backlog_bytes"]] = [packets, packets * 1514]
     next(one for one in files["network.json"]["links"] if one["name"] == link)["rate_bps"] = rate_bps
     assert findings("edges", files)[0][0] == level
+
+
+@pytest.mark.parametrize("seconds, level", [
+    ((11, 15, 20, 26), "ok"), ((15, 16, 20, 26), "ok"), ((15, 16, 17, 18), "suspect")])
+def test_long_waits_in_a_row_are_no_bursts(findings, files, seconds, level):
+    """Four of twenty samples have a mean and a standard error, in whichever order."""
+    edges = files["edge_queue"]
+    mine = (edges["link"] == "n2_to_r2") & edges["t_us"].isin([1_000_000 * second for second in seconds])
+    edges.loc[mine, ["backlog_packets", "backlog_bytes"]] = [500, 500 * 1514]
+    (found, message), *_ = findings("edges", files)
+    assert found == level and ("4 samples in a row" in message) == (level == "suspect")

@@ -251,6 +251,16 @@ def test_a_load_on_each_target(tmp_path):
         assert problem.value.field == field
 
 
+def test_a_load_on_each_of_one_target_is_the_load_on_it(tmp_path):
+    network = topologies.resolve({"kind": "parking-lot", **PARKING_LOT})
+
+    def offered(**more):
+        section = {**TMIX, "target": "r2_to_r1", **more}
+        made, = traffic.prepare([section], [CUBIC], traffic.Context(tmp_path, "/x", network, 1, TIMING))["components"]
+        return made["offered_bps"]["r2_to_r1"]
+    assert [offered(), offered(load_on="each")] == pytest.approx([6e7, 6e7], rel=0.05)
+
+
 def test_two_components_with_the_same_draws_replay_the_same_connections(context, network):
     def made(*components):
         traffic.prepare([{**TMIX, "load_percent": 25.0, **one} for one in components], [CUBIC], context)
@@ -268,11 +278,15 @@ def test_two_components_with_the_same_draws_replay_the_same_connections(context,
 @pytest.mark.parametrize("others, message", [
     ([], "there are: none"), ([{"kind": "greedy", "name": "a"}], "there are: none"),
     ([{**TMIX, "name": "c"}], "another tmix component with draws of its own expected, not a; there are: c"),
-    ([{**TMIX, "name": "a", "draws": "c"}, {**TMIX, "name": "c"}], "not a; there are: c")])
+    ([{**TMIX, "name": "a", "draws": "c"}, {**TMIX, "name": "c"}], "not a; there are: c"),
+    ([{**TMIX, "name": "a", "draws": "b"}], "there are: none")],
+    ids=["none", "another kind", "not there", "a chain", "a circle"])
 def test_draws_are_those_of_a_component_that_has_some(network, others, message):
     with pytest.raises(FieldError, match=message) as problem:
         traffic.validate([*others, {**TMIX, "name": "b", "draws": "a"}], network, TIMING)
-    assert problem.value.field == ("b.draws" if others else "draws")
+    # of a circle, the first
+    named = "a" if [one.get("draws") for one in others] == ["b"] else "b"
+    assert problem.value.field == (f"{named}.draws" if others else "draws")
 
 
 PARKING_LOT = {"links": [CENTRAL, CENTRAL], "access": EDGE, "hosts": [{"router": n} for n in (1, 1, 2, 2, 3, 3)],

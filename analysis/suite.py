@@ -29,6 +29,8 @@ BETTER, EQUAL, WORSE, DIFFERENT, UNKNOWN, NO_INTERVAL, NO_VALUE = WORDS = (
     "better", "equal", "worse", "different", "not distinguishable", "no interval", "no value")
 #: scales of statements
 DISTANCE, RECIPROCAL = "distance from 1", "1/time"
+#: of a statement without a value: both sides have some, of which all are infinite
+NOBODY = "reached by neither"
 _OPPOSITE = {"lower": "higher", "higher": "lower"}
 
 _DEVIATIONS = Each(Object({"what": TEXT, "why": TEXT}))
@@ -149,9 +151,11 @@ class Part:
             first = dict.fromkeys(second, 1.0)
         if not first and not second:
             return None
-        scale = _scale(output, [*first.values(), *second.values()]) if first and second else None
+        values = [*first.values(), *second.values()]
+        scale = _scale(output, values) if first and second else None
         if scale is None:
-            return Statement(output, row, NO_VALUE, None)
+            nobody = bool(first and second) and set(values) == {math.inf}
+            return Statement(output, row, NO_VALUE, None, NOBODY * nobody)
         first, second = _scaled(first, scale), _scaled(second, scale)
         ratio = scale == DISTANCE or not scale and results.is_ratio(output.metric)
         comparison = comparing.compare(first, second, ratio, self.margin)

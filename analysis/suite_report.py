@@ -20,8 +20,8 @@ from analysis.experiment import Experiment, Row
 from analysis.pages import put_in_place, scratch, templates
 from analysis.report_tables import Difference, Table, TableRow
 from analysis.runs import AnalysisError
-from analysis.suite import (BETTER, DIFFERENT, EQUAL, NO_INTERVAL, NO_VALUE, RECIPROCAL, UNKNOWN, WORDS, WORSE,
-                            Output, Part, Statement, Suite, as_run)
+from analysis.suite import (BETTER, DIFFERENT, EQUAL, NO_INTERVAL, NO_VALUE, NOBODY, RECIPROCAL, UNKNOWN, WORDS,
+                            WORSE, Output, Part, Statement, Suite, as_run)
 from analysis.tables import COMPARISON_COLUMNS
 from testbed import units
 from testbed.fields import unit_of
@@ -135,13 +135,17 @@ def _line(part: Part, output: Output) -> Line:
         if not found:
             cells.append([Chip("\u2013", MARKS[NO_VALUE], "no run has a value")])
         elif len(found) <= _MOST_POINTS:
-            cells.append([Chip(f"{_at(part, one.row)} {_SIGNS[one.word]}" if several else _SHORT[one.word],
+            cells.append([Chip(f"{_at(part, one.row)} {_sign(one, _SIGNS)}" if several else _sign(one, _SHORT),
                                MARKS[one.word], f"{one.word}: {_numbers(one)}") for one in found])
         else:
             counts = Counter(one.word for one in found)
             cells.append([Chip(f"{counts[word]} {_SHORT[word]}", MARKS[word],
                                f"{word} at {counts[word]} of {len(found)} points") for word in WORDS if counts[word]])
     return Line(output.label, _unit(part, output), _WISHES[output.better], cells)
+
+
+def _sign(one: Statement, signs: dict[str, str]) -> str:
+    return NOBODY if one.scale == NOBODY else signs[one.word]
 
 
 def _at(part: Part, row: Row) -> str:
@@ -158,7 +162,7 @@ def _unit(part: Part, output: Output) -> str:
 def _numbers(one: Statement) -> str:
     """A comparison in a line."""
     if one.compared is None:
-        return "one side has no value; or neither reached it; or one did not, and the other was there at once"
+        return one.scale or "one side has no value; or one never got there, and the other was there at once"
     found = one.compared.comparison
     value, interval = report_tables.with_interval(found)
     return ("not reached in some runs; of 1/time, " * (one.scale == RECIPROCAL) + value

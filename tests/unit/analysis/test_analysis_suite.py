@@ -167,13 +167,13 @@ def test_what_no_run_has_is_no_comparison_and_what_one_side_has_is_said(suite, r
         "no value"}
 
 
-@pytest.mark.parametrize("sack, good, word, says", [
-    ((10, 11), (math.inf, math.inf), "worse", "not reached in some runs; of 1/time, \u2212"),
-    ((math.inf, math.inf), (10, 11), "better", "not reached in some runs; of 1/time, +"),
-    ((10, 11), (math.inf, 10), "not distinguishable", "not reached in some runs"),
-    ((math.inf, math.inf), (math.inf, math.inf), "no value", "neither reached it"),
-    ((0, 1), (math.inf, 5), "no value", "there at once")])
-def test_who_never_gets_there_is_worse_than_who_is_late(results, ids, sack, good, word, says):
+@pytest.mark.parametrize("sack, good, word, sign, says", [
+    ((10, 11), (math.inf, math.inf), "worse", "\u25bc", "not reached in some runs; of 1/time, \u2212"),
+    ((math.inf, math.inf), (10, 11), "better", "\u25b2", "not reached in some runs; of 1/time, +"),
+    ((10, 11), (math.inf, 10), "not distinguishable", "?", "not reached in some runs"),
+    ((math.inf, math.inf), (math.inf, math.inf), "no value", "", "reached by neither"),
+    ((0, 1), (math.inf, 5), "no value", "no value", "there at once")])
+def test_who_never_gets_there_is_worse_than_who_is_late(results, ids, sack, good, word, sign, says):
     output = {"metric": "ramp_up_time", "scope": "flow_1", "label": "time", "better": "lower"}
     part = Suite(described(runs=ids, outputs=[output]), results).parts[0]
     keys = list(part.results.keyed(part.experiment.rows[0], "throughput_mean", DOWN))
@@ -182,6 +182,8 @@ def test_who_never_gets_there_is_worse_than_who_is_late(results, ids, sack, good
     part.results._units["ramp_up_time", "flow_1"] = "s"
     one, = [one for one in part.statements if one.row.subject == "good"]
     assert one.word == word and says in suite_report._numbers(one)
+    chips = suite_report._line(part, part.outputs[0]).cells[0]
+    assert [chip.text for chip in chips] == [f"60 {'reached by neither' if says.startswith('reached') else sign}"]
     assert suite_report._compared(part, one)["unit"] == ("s" if word == "no value" else "1/s")
     assert [row.unit for row in suite_report._differences(part, [("time", "s")])] == ["1/s"] * (word != "no value")
 

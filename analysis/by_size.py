@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, sizes, stats, style
+from analysis import gnuplot, legend, sizes, stats, style
 from analysis.experiment import Experiment, Row
 
 MOST_WITH_BARS = 6   # controls, above which their quartiles hide each other
@@ -32,7 +32,7 @@ def draw(experiment: Experiment, folder: Path, name: str, metric: str, count: st
     if not drawn:
         return False
     looks = experiment.looks(drawn)
-    columns = key_columns([row.label for row in drawn])
+    columns = legend.columns([row.label for row in drawn])
     intervals, curves = [], []      # in this order, so that nothing hides a line
     for place, label in enumerate(looks):
         look = looks[label]
@@ -65,11 +65,6 @@ def draw(experiment: Experiment, folder: Path, name: str, metric: str, count: st
             "set xlabel 'size'", f"set ylabel {gnuplot.quote(y_label)}", gnuplot.plot(*intervals, *curves)]
     gnuplot.draw(folder, name, pd.DataFrame(data), body, height=460)
     return True
-
-
-def key_columns(labels: list[str]) -> int:
-    """How many entries of a legend fit side by side."""
-    return max(1, min(6, len(labels), 100 // (max(map(len, labels)) + 6)))
 
 
 def _range(data: dict[str, pd.Series], *endings: str) -> tuple[float, float]:

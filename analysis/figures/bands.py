@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, quarters, stats, style, tcp
+from analysis import gnuplot, legend, quarters, stats, style, tcp
 from analysis.experiment import Experiment, Row
 from analysis.figures import Figure
 from analysis.runs import Array, Run
@@ -108,17 +108,18 @@ def _script(experiment: Experiment, folder: Path, name: str, columns: list[str],
     quantities = list(dict.fromkeys(key[0] for key in curves))
     lines = list(dict.fromkeys(key[2] for key in curves))[:MOST_LINES]
     looks = style.looks(lines)
-    height = TOP_PX + BOTTOM_PX + len(quantities) * (ROW_PX + GAP_PX) - GAP_PX
+    top_px = TOP_PX + legend.more_px(lines)
+    height = top_px + BOTTOM_PX + len(quantities) * (ROW_PX + GAP_PX) - GAP_PX
     wide = (WIDTH - LEFT_PX - 14 + 18) / len(columns)
     start_s = min(run.interval.start_us for run in experiment.usable_runs) / 1e6
     data = {"time_s": pd.Series((edges[:-1] + edges[1:]) / 2e6)}
     body = ["set multiplot", f"set xrange [0:{edges[-1] / 1e6:g}]", "set style fill transparent solid 0.25 noborder",
-            f"set key horizontal left bottom at screen {LEFT_PX / WIDTH:g}, screen {1 - 26 / height:g} samplen 2"]
+            legend.above(lines, LEFT_PX / WIDTH, height)]
     if start_s > 0:
         body.append(f"set object 1 rectangle from 0, graph 0 to {start_s:g}, graph 1 behind fillcolor '#eeeeee' "
                     "fillstyle solid noborder")
     for place, quantity in enumerate(quantities):
-        top, last = 1 - (TOP_PX + place * (ROW_PX + GAP_PX)) / height, place == len(quantities) - 1
+        top, last = 1 - (top_px + place * (ROW_PX + GAP_PX)) / height, place == len(quantities) - 1
         of_row = [table for key, table in curves.items() if key[0] == quantity]
         highest = max(min(float(table["high"].max()), 1.5 * float(table["mean"].max()))
                       if table["high"].notna().any() else float(table["mean"].max()) for table in of_row)

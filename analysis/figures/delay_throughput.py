@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, style
-from analysis.by_size import key_columns
+from analysis import gnuplot, legend, style
 from analysis.experiment import Axis, Experiment, Row
 from analysis.figures import Figure
 from analysis.figures.sweep import Quantity, values_of
@@ -70,12 +69,12 @@ def _curve(experiment: Experiment, rows: list[Row], axis: Axis, link: str) -> pd
 
 def _script(experiment: Experiment, folder: Path, axis: Axis, others: list[tuple[str, ...]],
             data: dict[str, pd.Series]) -> None:
-    height = TOP_PX + BOTTOM_PX + len(others) * (ROW_PX + GAP_PX) - GAP_PX
+    top_px = TOP_PX + legend.more_px(experiment.subjects)
+    height = top_px + BOTTOM_PX + len(others) * (ROW_PX + GAP_PX) - GAP_PX
     rest = [one for one in experiment.axes if one is not axis]
-    body = ["set multiplot", f"set key horizontal left bottom at screen {PANELS[0][0]:g}, screen {1 - 26 / height:g} "
-            f"samplen 2 maxcols {key_columns(experiment.subjects)}"]
+    body = ["set multiplot", legend.above(experiment.subjects, PANELS[0][0], height)]
     for number, other in enumerate(others):
-        top = 1 - (TOP_PX + number * (ROW_PX + GAP_PX)) / height
+        top = 1 - (top_px + number * (ROW_PX + GAP_PX)) / height
         named = ", ".join(one.say(value) for one, value in zip(rest, other))
         for (left, right), quantity, label in zip(PANELS, ("throughput", "drops"), (
                 "throughput (Mbit/s), more is better →", "drop rate (%), ← less is better")):

@@ -7,15 +7,13 @@ Computer-Generated Congestion Control" (SIGCOMM 2013).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, labels, series, style
-from analysis.by_size import key_columns
+from analysis import gnuplot, labels, legend, series, style
 from analysis.experiment import Experiment
 from analysis.figures import Figure
 from analysis.runs import Array, Run
@@ -146,13 +144,13 @@ def script(folder: Path, name: str, ellipses: Ellipses, looks: dict[str, style.L
         return np.stack([width * (x_high - at[:, 0]) / (x_high - x_low),
                          height * (at[:, 1] - y_low) / (y_high - y_low)], axis=1)
 
-    lines = math.ceil(len(outlines) / key_columns(list(outlines))) if key else 0
+    lines = legend.lines(list(outlines)) if key else 0
     points = pixels(np.array(list(centres.values())))
     places = labels.place([(float(x), float(y)) for x, y in points], list(centres),
                           pixels(np.concatenate(list(outlines.values()))), width, height)
     body = [f"set lmargin at screen {LEFT / size[0]:g}; set rmargin at screen {right / size[0]:g}",
             f"set bmargin at screen {BOTTOM / size[1]:g}; set tmargin at screen {top / size[1] - 0.04 * lines:g}",
-            f"set key above left maxcols {key_columns(list(outlines))} samplen 3",
+            f"set key above left maxcols {legend.columns(list(outlines))} samplen 3",
             f"set xrange [{x_high:g}:{x_low:g}]", f"set yrange [{y_low:g}:{y_high:g}]",
             "set style textbox opaque margins 0.4,0.4 fillcolor 'white' noborder",
             "set xlabel 'queueing delay (ms), less is better →'",

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, stats, style
-from analysis.by_size import key_columns
+from analysis import gnuplot, legend, stats, style
 from analysis.completion import completion
 from analysis.experiment import Experiment, Row
 from analysis.figures import Figure
@@ -86,6 +85,6 @@ def _script(experiment: Experiment, folder: Path, name: str, data: pd.DataFrame,
     body = ["set logscale xy", f"set xrange [{low:g}:{high:g}]", f"set yrange [{LEAST_SHARE:g}:1]",
             f"set xtics ({style.log_ticks(low, high)})",
             "set ytics ('0.1 %%' 0.001, '1 %%' 0.01, '10 %%' 0.1, '100 %%' 1)",
-            f"set key above left maxcols {key_columns(list(looks))} samplen 2",
+            f"set key above left maxcols {legend.columns(list(looks))} samplen 2",
             "set xlabel 'time since the start (s)'", "set ylabel 'not completed'", gnuplot.plot(*bands, *lines)]
     gnuplot.draw(folder, name, data, body)

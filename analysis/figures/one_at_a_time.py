@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import gnuplot, style
+from analysis import gnuplot, legend, style
 from analysis.experiment import Axis, Experiment
 from analysis.figures import Figure
 from analysis.figures.sweep import Quantity, values_of
@@ -69,16 +69,17 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis,
             drawn: list[tuple[Quantity, dict[str, str]]], data: dict[str, pd.Series]) -> None:
     looks = style.looks(experiment.subjects)
     rows = -(-len(drawn) // COLUMNS)
-    height = TOP_PX + BOTTOM_PX + rows * (ROW_PX + GAP_PX) - GAP_PX
+    top_px = TOP_PX + legend.more_px(experiment.subjects)
+    height = top_px + BOTTOM_PX + rows * (ROW_PX + GAP_PX) - GAP_PX
     wide = (WIDTH - LEFT_PX - 14 + BETWEEN_PX) / COLUMNS
     numbers = axis.numbers or []
     margin = 0.04 * (max(numbers) - min(numbers))
     body = ["set multiplot", f"set xrange [{min(numbers) - margin:g}:{max(numbers) + margin:g}]",
             "set style fill transparent solid 0.25 noborder",
-            f"set key horizontal left bottom at screen {LEFT_PX / WIDTH:g}, screen {1 - 26 / height:g} samplen 2"]
+            legend.above(experiment.subjects, LEFT_PX / WIDTH, height)]
     for number, (quantity, keys) in enumerate(drawn):
         row, column = divmod(number, COLUMNS)
-        top, left = 1 - (TOP_PX + row * (ROW_PX + GAP_PX)) / height, (LEFT_PX + column * wide) / WIDTH
+        top, left = 1 - (top_px + row * (ROW_PX + GAP_PX)) / height, (LEFT_PX + column * wide) / WIDTH
         low, high = _range([data[f"{key} {part}"] for key in keys.values()
                             for part in ("mean", "ci95_low", "ci95_high")])
         bottom = number + COLUMNS >= len(drawn)

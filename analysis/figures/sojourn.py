@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, style
-from analysis.by_size import key_columns
+from analysis import gnuplot, legend, style
 from analysis.experiment import Experiment
 from analysis.figures import Figure
 from analysis.runs import Array
@@ -81,7 +80,7 @@ def _script(experiment: Experiment, folder: Path, name: str,
     longest = max(sojourn.max() for sojourn, _ in curves.values())
     body = ["set logscale y", "set format y '%g'", f"set xrange [0:{1.03 * longest or 1:g}]",
             f"set yrange [{least:g}:1.2]",
-            f"set key above left maxcols {key_columns(list(curves))} samplen 2",
+            f"set key above left maxcols {legend.columns(list(curves))} samplen 2",
             "set xlabel 'sojourn time in the bottleneck queue (ms)'",
             "set ylabel 'share of packets waiting longer'", gnuplot.plot(*parts)]
     gnuplot.draw(folder, name, pd.DataFrame(columns), body)

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, stats, style, tcp
-from analysis.by_size import key_columns
+from analysis import gnuplot, legend, stats, style, tcp
 from analysis.experiment import Axis, Experiment, Row
 from analysis.figures import Figure
 from analysis.metrics import load_metrics
@@ -151,7 +150,8 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: 
     room_px = (985 - 70) / len(shown) / len(axis.values)
     turned = (0 if longest_px <= room_px else 30 if room_px >= LEAST_PX else 60) if named else 0
     below_px = BOTTOM_PX + round(longest_px * np.sin(np.radians(turned)))
-    height = TOP_PX + below_px + len(quantities) * (ROW_PX + GAP_PX) - GAP_PX
+    top_px = TOP_PX + legend.more_px(experiment.subjects)
+    height = top_px + below_px + len(quantities) * (ROW_PX + GAP_PX) - GAP_PX
     ends = (xs.min() / 1.15, xs.max() * 1.15) if logarithmic else (xs.min() - margin, xs.max() + margin)
 
     def beside(x: str, steps: float) -> str:
@@ -165,10 +165,9 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: 
             f"set xtics format '{'%g' if last else ''}'"
     body = ["set multiplot", f"set xrange [{ends[0]:g}:{ends[1]:g}]",
             "set logscale x" if logarithmic else "unset logscale x",
-            f"set key horizontal left bottom at screen {70 / WIDTH:g}, screen {1 - 24 / height:g} samplen 2 "
-            f"maxcols {key_columns(experiment.subjects)}"]
+            legend.above(experiment.subjects, 70 / WIDTH, height)]
     for row, quantity in enumerate(quantities):
-        top = 1 - (TOP_PX + row * (ROW_PX + GAP_PX)) / height
+        top = 1 - (top_px + row * (ROW_PX + GAP_PX)) / height
         bottom, top_value = _ends(quantity, data)
         for column, other in enumerate(shown):
             wide = (985 - 70) / len(shown)

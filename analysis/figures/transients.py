@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, series, style, transients
-from analysis.by_size import key_columns
+from analysis import gnuplot, legend, series, style, transients
 from analysis.experiment import Experiment
 from analysis.figures import Figure
 from analysis.runs import Array, Run
@@ -99,13 +98,13 @@ def _cross(run: Run, step: Step, span_us: tuple[float, float]) -> tuple[list[flo
 def _script(experiment: Experiment, folder: Path, shown: Panels, data: dict[str, pd.Series], tops: dict[str, float],
             span_us: tuple[float, float]) -> None:
     looks = style.looks(experiment.subjects)
-    height = TOP_PX + BOTTOM_PX + len(ROWS) * (ROW_PX + GAP_PX) - GAP_PX
+    top_px = TOP_PX + legend.more_px(experiment.subjects)
+    height = top_px + BOTTOM_PX + len(ROWS) * (ROW_PX + GAP_PX) - GAP_PX
     wide = (985 - 62) / len(shown)
     body = ["set multiplot", f"set xrange [{span_us[0] / 1e6:g}:{span_us[1] / 1e6:g}]",
-            f"set key horizontal left bottom at screen {62 / WIDTH:g}, screen {1 - 26 / height:g} samplen 2 "
-            f"maxcols {key_columns(experiment.subjects)}"]
+            legend.above(experiment.subjects, 62 / WIDTH, height)]
     for number, (row, label) in enumerate(ROWS):
-        top = 1 - (TOP_PX + number * (ROW_PX + GAP_PX)) / height
+        top = 1 - (top_px + number * (ROW_PX + GAP_PX)) / height
         for place, (point, runs) in enumerate(shown.items()):
             left = 62 + place * wide + (42 if place else 0)
             last = number == len(ROWS) - 1

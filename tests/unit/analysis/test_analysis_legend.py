@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Legends above figures of several panels have room for all their lines."""
+
+import re
+
+import pytest
+
+from analysis import legend
+
+PAIRS = ["reno-classic", "newreno+reno-classic", "vegas", "newreno+vegas"]
+
+
+@pytest.mark.parametrize("labels, lines", [
+    (["cubic"], 1),
+    (["cubic", "reno", "vegas", "westwood", "highspeed", "bbr"], 1),
+    (["cubic", "reno", "vegas", "westwood", "highspeed", "bbr", "illinois"], 2),
+    (PAIRS, 2),
+    (["x" * 200, "y"], 2)])
+def test_lines(labels: list[str], lines: int) -> None:
+    assert legend.lines(labels) == lines
+
+
+@pytest.mark.parametrize("labels", [["cubic", "reno"], PAIRS, [f"cubic{number}" for number in range(40)]])
+def test_all_lines_are_inside_the_figure(labels: list[str]) -> None:
+    height = 500 + legend.more_px(labels)
+    found = re.search(r"screen ([\d.]+), screen ([\d.]+) ", legend.above(labels, 0.07, height))
+    assert found is not None
+    above_px = height * (1 - float(found[2]))
+    assert above_px == pytest.approx(legend.LINE_PX * legend.lines(labels) + legend.ABOVE_PX, abs=0.1)
+    # panels begin where they did below a legend of one line
+    assert above_px - legend.more_px(labels) == pytest.approx(26, abs=0.1)

@@ -9,6 +9,8 @@ import pathlib
 import shutil
 import subprocess
 import tarfile
+import tempfile
+from collections.abc import Iterator
 
 import pytest
 
@@ -67,17 +69,21 @@ def test_what_is_in_it(packed):
     assert "report/index.html" in files
 
 
-def test_another_checkout_and_another_user(packed, tmp_path_factory):
+@pytest.fixture
+def nobodys_folder() -> Iterator[pathlib.Path]:
+    """Not among pytest's own, which every session that begins makes private again."""
     if os.geteuid():
         pytest.skip("only root can be another user")
-    folder = tmp_path_factory.mktemp("elsewhere")
+    with tempfile.TemporaryDirectory() as name:
+        os.chown(name, _NOBODY, _NOBODY)
+        os.chmod(name, 0o755)
+        yield pathlib.Path(name)
+
+
+def test_another_checkout_and_another_user(packed, nobodys_folder):
+    folder = nobodys_folder
     code = toy_checkout.make(folder / "another/checkout")
     pack = shutil.copy(packed[0], folder)
-    os.chown(folder, _NOBODY, _NOBODY)
-    for place in (folder, *folder.parents):
-        if place.stat().st_mode & 0o005 == 0o005:
-            break
-        os.chmod(place, 0o755)
     done = command(code, folder, "verify", pack, "--jobs", "1", user=_NOBODY)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("identical: 2 runs of c-toy\n") and done.stdout.count("identical: reno-seed") == 2

@@ -20,8 +20,8 @@ from analysis.experiment import Experiment, Row
 from analysis.pages import put_in_place, scratch, templates
 from analysis.report_tables import Difference, Table, TableRow
 from analysis.runs import AnalysisError
-from analysis.suite import (BETTER, DIFFERENT, EQUAL, NO_INTERVAL, NO_VALUE, NOBODY, RECIPROCAL, UNKNOWN, WORDS,
-                            WORSE, Output, Part, Statement, Suite, as_run)
+from analysis.suite import (BETTER, DIFFERENT, EQUAL, NO_INTERVAL, NO_VALUE, NOBODY, RECIPROCAL, UNKNOWN, WORDS, WORSE,
+                            Output, Part, Statement, Suite, as_run)
 from analysis.tables import COMPARISON_COLUMNS
 from testbed import units
 from testbed.fields import unit_of

@@ -20,9 +20,9 @@ from kernel.headers import Headers
 from kernel.modules import (Module, ModuleError, build as build_module, build_for as build_module_for, digest_of,
                             find as find_module)
 from kernel.pruning import prune
-from kernel.source import KernelError, missing_tools, resolve
+from kernel.source import KernelError, NoSuchKernel, missing_tools, resolve
 from kernel.trial import TrialError
 
-__all__ = ["HZ", "USUAL_HZ", "Headers", "Kernel", "KernelError", "Module", "ModuleError", "TrialError", "build_module",
-           "build_module_for", "digest_of", "ensure", "find", "find_module", "missing_tools", "option_names",
-           "ordered_options", "prune", "resolve", "write_given"]
+__all__ = ["HZ", "USUAL_HZ", "Headers", "Kernel", "KernelError", "Module", "ModuleError", "NoSuchKernel", "TrialError",
+           "build_module", "build_module_for", "digest_of", "ensure", "find", "find_module", "missing_tools",
+           "option_names", "ordered_options", "prune", "resolve", "write_given"]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from kernel import configuration, crash, guest, host, patching, source as sources
-from kernel.source import KernelError
+from kernel.source import KernelError, NoSuchKernel
 
 _HERE = pathlib.Path(__file__).parent
 #: compiler calls and the like of a trimmed build, for the progress shown
@@ -98,7 +98,7 @@ def ensure(spec: str | None = None, report: Report = print, hz: int = USUAL_HZ,
         _note_use(built)
         return built
     if spec is not None and spec.startswith(BUILT):
-        raise KernelError(f"--kernel {spec}: no such build in {sources.cache_dir()}; `testbed bisect` makes them")
+        raise NoSuchKernel(f"--kernel {spec}: no such build in {sources.cache_dir()}; `testbed bisect` makes them")
     sources.look_up(spec, report)
     name, identity = sources.identify(spec)
     target = build_dir(spec, identity, hz, options)

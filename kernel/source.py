@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import tarfile
+import zlib
 from collections.abc import Callable
 
 from kernel import apt
@@ -22,11 +24,17 @@ _DAYS_NEWEST, _DAYS_VERSION = 7, 0.2
 _TOOLS = {"gcc": "gcc", "make": "make", "flex": "flex", "bison": "bison", "bc": "bc", "patch": "patch",
           "xz": "xz-utils", "tar": "tar"}
 
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
 Report = Callable[[str], None]
 
 
 class KernelError(Exception):
     """The kernel cannot be had or built; the message says what to do."""
+
+
+class NoSuchKernel(KernelError):
+    """What was given as a kernel is none."""
 
 
 def missing_tools() -> list[tuple[str, str]]:
@@ -54,14 +62,16 @@ def identify(spec: str | None) -> tuple[str, str]:
         return f"Debian linux-source-{spec} {version}", f"debian-{spec}-{version}"
     path = pathlib.Path(os.path.realpath(spec))
     if path.is_file():
+        if not _is_tarball(path):
+            raise NoSuchKernel(f"--kernel {spec}: not a tarball")
         digest = hashlib.sha256()
         with open(path, "rb") as f:
             while chunk := f.read(1 << 20):
                 digest.update(chunk)
         return str(path), f"tarball-{digest.hexdigest()[:16]}"
     if not (path / "Kbuild").is_file():
-        raise KernelError(f"--kernel {spec}: neither a version such as {DEFAULT_VERSION}, nor `{NEWEST}`, "
-                          "nor a kernel tree, nor a tarball")
+        raise NoSuchKernel(f"--kernel {spec}: neither a version such as {DEFAULT_VERSION}, nor `{NEWEST}`, "
+                           "nor a kernel tree, nor a tarball")
     return str(path), f"tree-{_tree_digest(path)[:16]}"
 
 
@@ -119,10 +129,21 @@ def fetch(spec: str | None, target: pathlib.Path, report: Report) -> None:
             _make(tree, "mrproper")
         trees = [p for p in partial.iterdir() if (p / "Kbuild").is_file()]
         if len(trees) != 1:
-            raise KernelError(f"{spec}: no kernel tree in it")
+            raise NoSuchKernel(f"{spec}: no kernel tree in it")
         os.replace(trees[0], target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _is_tarball(path: pathlib.Path) -> bool:
+    """Whether tar may unpack it: Python knows no zstd."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(len(_ZSTD)) == _ZSTD:
+                return True
+        return tarfile.is_tarfile(path)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error):
+        return False
 
 
 def _by_number(version: str) -> list[int]:
@@ -206,7 +227,7 @@ def _unpack(tarball: pathlib.Path, folder: pathlib.Path) -> None:
         _run(["tar", "-xf", str(tarball), "-C", str(folder), "--no-same-owner"])
     except KernelError:
         if not tarfile.is_tarfile(tarball):
-            raise KernelError(f"{tarball}: not a tarball") from None
+            raise NoSuchKernel(f"{tarball}: not a tarball") from None
         raise
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 from analysis.metrics import load_metrics
 from analysis.runs import Run
-from testbed import conditions, index
+from testbed import conditions, index, metric_names
 from testbed.errors import TestbedError, UsageError
 from testbed.store import RUNS, results_dir
 
@@ -99,6 +99,16 @@ def _metrics(results: pathlib.Path, listed: dict[str, Any], report: Report) -> p
         return None
 
 
+def check_metric(text: str) -> None:
+    """UsageError if no metric that there is has a name that `text` could mean, whatever runs there are."""
+    name, _, scope = text.partition(":")
+    if not name or ":" in text and not scope:
+        raise UsageError(f"metric {text}: NAME or NAME:SCOPE expected, such as throughput_mean:left_to_right")
+    known = sorted(metric_names.units())
+    if not _having(name, known):
+        raise _unknown(name, known, "there is none of that name")
+
+
 def wanted_of(text: str, tables: Sequence[pd.DataFrame]) -> Wanted:
     """What `throughput`, `p95_delay` or `throughput_mean:left_to_right` names. UsageError if nothing."""
     name, _, scope = text.partition(":")
@@ -115,8 +125,7 @@ def wanted_of(text: str, tables: Sequence[pd.DataFrame]) -> Wanted:
 def _metric(name: str, names: Sequence[str]) -> str:
     if name in names:
         return name
-    words = set(name.split("_"))
-    having = [metric for metric in names if words <= set(metric.split("_"))]
+    having = _having(name, names)
     # of a mean, its spread and its percentiles the mean is meant, and the plainest of several
     means = sorted((metric for metric in having if metric.endswith("_mean")), key=lambda metric: metric.count("_"))
     if len(having) == 1:
@@ -125,9 +134,19 @@ def _metric(name: str, names: Sequence[str]) -> str:
         return means[0]
     if having:
         raise UsageError(f"metric {name}: which of {', '.join(having)}?")
+    raise _unknown(name, names, "these runs have none of that name")
+
+
+def _having(name: str, names: Sequence[str]) -> list[str]:
+    """Those that have all of the words, in any order."""
+    words = set(name.split("_"))
+    return [metric for metric in names if words <= set(metric.split("_"))]
+
+
+def _unknown(name: str, names: Sequence[str], why: str) -> UsageError:
     close = difflib.get_close_matches(name, names, 5, 0.4)
-    raise UsageError(f"metric {name}: these runs have none of that name"
-                     + (f"; close to it are {', '.join(close)}" if close else "") + " (docs/metrics.md)")
+    return UsageError(f"metric {name}: {why}" + (f"; close to it are {', '.join(close)}" if close else "")
+                      + " (docs/metrics.md)")
 
 
 def value_of(wanted: Wanted, table: pd.DataFrame | None) -> Any:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import os
 import pathlib
 from collections.abc import Sequence
 
-from testbed.errors import ExpectationFailed, UsageError
+from testbed.errors import ExpectationFailed, TestbedError, UsageError
+from testbed.progress import print_error
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """wrong: what results are not as expected, in words; unwritten: why --junit could not be written. '' if nothing."""
+    wrong: str
+    unwritten: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,14 +27,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def check(arguments: argparse.Namespace) -> None:
     """UsageError if --junit names a file that there can be none of; before anything runs."""
     path = arguments.junit
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+    if path is None:
+        return
+    if path.is_dir() or not path.absolute().parent.is_dir():
         raise UsageError(f"--junit {path}: " + ("a folder; a file expected" if path.is_dir() else "no such folder"))
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise UsageError(f"--junit {path}: cannot be written")
 
 
-def judge(arguments: argparse.Namespace, folders: Sequence[pathlib.Path]) -> str:
-    """Tell each expectation of the experiments and write --junit; returns what is wrong, '' if nothing."""
+def judge(arguments: argparse.Namespace, folders: Sequence[pathlib.Path]) -> Judged:
+    """Tell each expectation of the experiments and write --junit. That it cannot be written is told, and hides nothing
+    of what else is wrong."""
     from analysis import expectations, junit
     from analysis.experiment import Experiment
+    from analysis.runs import AnalysisError
     from analysis.tables import Results
     judged = []
     wrong = {expectations.NOT_MET: 0, expectations.UNKNOWN: 0}
@@ -39,15 +55,22 @@ def judge(arguments: argparse.Namespace, folders: Sequence[pathlib.Path]) -> str
             print(f"expected of {one.row.label}: {one.expectation.text}: {one.result}: {one.found}")
             if one.result in wrong:
                 wrong[one.result] += 1
+    unwritten = ""
     if arguments.junit is not None:
-        junit.write(arguments.junit, judged)
-        print(f"test cases: {arguments.junit}")
+        try:
+            junit.write(arguments.junit, judged)
+            print(f"test cases: {arguments.junit}")
+        except AnalysisError as problem:
+            unwritten = f"--junit {problem}"
+            print_error(unwritten)
     total = sum(len(outcomes) for _, outcomes in judged)
-    return f"of {total} expectations, " + ", ".join(f"{count} {result}" for result, count in wrong.items() if count) \
-        if any(wrong.values()) else ""
+    wrongs = ", ".join(f"{count} {result}" for result, count in wrong.items() if count)
+    return Judged(f"of {total} expectations, {wrongs}" if wrongs else "", unwritten)
 
 
-def fail(wrong: str) -> None:
-    """ExpectationFailed if something is wrong."""
-    if wrong:
-        raise ExpectationFailed(wrong)
+def fail(judged: Judged) -> None:
+    """ExpectationFailed if something is wrong; TestbedError if that could not be written."""
+    if judged.wrong:
+        raise ExpectationFailed(judged.wrong)
+    if judged.unwritten:
+        raise TestbedError("all is as expected, but that is not written down")

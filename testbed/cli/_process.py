@@ -20,8 +20,8 @@ BUG = 70
 _ENDED_BY: dict[int, str] = {
     signal.SIGHUP: "the terminal went away", signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
 #: errors of packages that must not know the testbed: (module, class, exit code)
-_FOREIGN = (("kernel", "KernelError", 3), ("analysis.runs", "AnalysisError", 2), ("traffic", "ParameterError", 2),
-            ("testbed.fields", "FieldError", 2))
+_FOREIGN = (("kernel", "NoSuchKernel", 2), ("kernel", "KernelError", 3), ("analysis.runs", "AnalysisError", 2),
+            ("traffic", "ParameterError", 2), ("testbed.fields", "FieldError", 2))
 
 
 class _Signalled(KeyboardInterrupt):

@@ -173,7 +173,7 @@ class Bench:
         try:
             engine, subject = self._source.ready(commit)
         except (RunFailed, UsageError) as problem:
-            raise Unusable(str(problem)) from None
+            raise Unusable(str(problem)) from problem
         plans = campaign.make_plans([({AXIS: commit.short}, self._scenario)], [subject], self._seeds, engine,
                                     _shared.reporter())
         for plan in plans:

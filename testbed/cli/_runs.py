@@ -117,17 +117,27 @@ def prepare(engine: EngineBase, subjects: Sequence[ccas.Subject], scenarios: Seq
     return ready
 
 
+def is_ready(engine: EngineBase, scenarios: Sequence[Scenario]) -> bool:
+    """Whether make_engine_ready would find all that it needs; nothing is built for the answer."""
+    _require(engine, scenarios)
+    return engine.find()
+
+
 def make_engine_ready(engine: EngineBase, scenarios: Sequence[Scenario]) -> None:
     """An engine ready for runs of these scenarios, with a kernel that has the options of all. EnvironmentProblem."""
+    _require(engine, scenarios)
+    problems = engine.problems()
+    if problems:
+        raise EnvironmentProblem("; ".join(f"{p.message} ({p.fix})" for p in problems) + "; see `testbed doctor`")
+    engine.prepare(_shared.reporter())
+
+
+def _require(engine: EngineBase, scenarios: Sequence[Scenario]) -> None:
     for one in scenarios:
         try:
             engine.require(one.kernel_options)
         except FieldError as problem:
             raise one.error(problem.field, str(problem)) from None
-    problems = engine.problems()
-    if problems:
-        raise EnvironmentProblem("; ".join(f"{p.message} ({p.fix})" for p in problems) + "; see `testbed doctor`")
-    engine.prepare(_shared.reporter())
 
 
 def note_experiment(store: Store, folder: pathlib.Path) -> None:

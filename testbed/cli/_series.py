@@ -12,16 +12,23 @@ from typing import NamedTuple
 from testbed import campaign
 from testbed.cli import _kernels, _process, _runs, _shared, run
 from testbed.cli._experiment import Asked
+from testbed.errors import TestbedError
 from testbed.plan import Plan
 from testbed.store import Store, results_dir
 from testbed.units import show_duration
 
 
 class Left(NamedTuple):
-    """Runs, those that are not there yet, and what they take."""
+    """Runs, those that are not there yet, and what they take; unknown: why there are others of which this is not known,
+    '' if there are none."""
     runs: int
     missing: int
     wall_s: float
+    unknown: str = ""
+
+
+class NotReady(TestbedError):
+    """Which runs there would be is known when a kernel or a simulator has been built."""
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
@@ -36,13 +43,18 @@ def carry_out(words: Sequence[str]) -> tuple[int, str]:
     return _process.contained(lambda: run.main(parsed(words)))
 
 
-def plans(words: Sequence[str]) -> list[Plan]:
-    """All runs of a command, with all its engines and kernels. What the command would refuse is raised."""
+def plans(words: Sequence[str], build: bool = True) -> list[Plan]:
+    """All runs of a command, with all its engines and kernels. What the command would refuse is raised.
+
+    build: whether kernels and simulators may be built for the answer; else NotReady where that is needed.
+    """
     arguments = parsed(words)
     asked = Asked(arguments)
     found: list[Plan] = []
     for level in _kernels.levels(arguments):
         points = level.points(asked.points)
+        if not build and not _runs.is_ready(level.engine, [one for _, one in points]):
+            raise NotReady(level.engine.state())
         ready = _runs.prepare(level.engine, asked.subjects, [one for _, one in points], lenient=True)
         found += campaign.possible(campaign.make_plans(
             points, ready.subjects, asked.seeds, level.engine, _shared.reporter()), points, level.engine)[0]
@@ -71,13 +83,16 @@ def left(found: Sequence[Plan], usual_s: Callable[[Plan], float], jobs: int | No
 
 
 def total(parts: Sequence[Left]) -> Left:
-    return Left(*(sum(values) for values in zip(*parts))) if parts else Left(0, 0, 0)
+    return Left(sum(one.runs for one in parts), sum(one.missing for one in parts), sum(one.wall_s for one in parts),
+                "; ".join(dict.fromkeys(one.unknown for one in parts if one.unknown)))
 
 
 def say(found: Left) -> str:
-    if not found.missing:
-        return f"all {found.runs} runs are there"
-    return f"{found.missing} of {found.runs} runs, about {show_duration(found.wall_s)}"
+    words = [found.unknown] if found.unknown else []
+    if found.runs or not words:
+        words.insert(0, f"{found.missing} of {found.runs} runs, about {show_duration(found.wall_s)}" if found.missing
+                     else f"all {found.runs} runs are there")
+    return "; besides: ".join(words)
 
 
 def announce(place: int, count: int, kind: str, name: str, words: Sequence[str], still: Sequence[Left]) -> None:

@@ -19,7 +19,7 @@ import pathlib
 from collections.abc import Sequence
 
 from analysis import nearness, unchanged
-from testbed import bisection, engines, scenario
+from testbed import api, bisection, engines, scenario
 from testbed.bisection import SKIPPED, UNDECIDED, Found, Step
 from testbed.cli import _runs, _shared
 from testbed.cli._revisions import Bench, KernelSource, Measured, ModuleSource, Source, Unusable, work_folder
@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     _runs.check(arguments)
+    api.check_metric(arguments.metric)
     one = scenario.load(arguments.scenario, _runs.choices(arguments), arguments.quick, arguments.settings)
     seeds = _runs.seeds(arguments.seeds or str(max(LEAST_SEEDS, one.default_seeds)))
     if arguments.kernel and "," in arguments.kernel and not pathlib.Path(arguments.kernel).exists():
@@ -124,7 +125,10 @@ class _Bisection:
         try:
             found = self._bench.measure(commit)
         except TestbedError as problem:
-            raise type(problem)(f"--{name} {commit.short}: {problem}") from None
+            said = f"--{name} {commit.short}: {problem}"
+            if isinstance(problem.__cause__, UsageError):       # what the command has wrong, not this revision
+                raise UsageError(said) from None
+            raise type(problem)(said) from None
         self._note(Step(commit, name, "as given"), found, None)
         return found
 

@@ -10,6 +10,7 @@ docs/exports.md says what is in each. Nothing in the results folder is changed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import pathlib
 from typing import TYPE_CHECKING
 
@@ -32,13 +33,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from analysis import exports
     from analysis.runs import AnalysisError
+    if not all(map(str.strip, arguments.format.split(","))):
+        raise UsageError(f"--format {arguments.format}: formats separated by commas expected, of: "
+                         f"{', '.join(exports.names())}")
     formats = [_known(name.strip(), exports.names()) for name in arguments.format.split(",")]
     runs, problems = _runs(arguments.what)
     folder: pathlib.Path = arguments.output
+    was_there = folder.is_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise UsageError(f"--output {folder}: {problem.strerror}") from None
+        raise UsageError(f"--output {folder}: " + ("a file; a folder expected" if isinstance(problem, FileExistsError)
+                                                   else str(problem.strerror))) from None
     written = 0
     for stem, run in runs:
         for name in dict.fromkeys(formats):
@@ -50,6 +56,9 @@ def main(arguments: argparse.Namespace) -> int:
                 problems.append(str(problem))
             except OSError as problem:
                 raise TestbedError(f"{problem.filename or folder}: {problem.strerror}") from None
+    if not written and not was_there:
+        with contextlib.suppress(OSError):      # what could be written of a file that failed stays
+            folder.rmdir()
     for text in dict.fromkeys(problems):
         print_error(text)
     if not written and not problems:

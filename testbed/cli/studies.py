@@ -56,8 +56,8 @@ def main(arguments: argparse.Namespace) -> int:
     """Exit code 0, or 4 if a study could not be run."""
     chosen = _chosen(arguments.only)
     commands = {study.scenario: _words(study, arguments) for study in chosen}
-    left = {study.scenario: _left(study, commands[study.scenario], arguments.jobs) for study in chosen}
     if arguments.list:
+        left = {study.scenario: _left(study, commands[study.scenario], arguments.jobs, build=False) for study in chosen}
         for name, words in commands.items():
             print(f"{shlex.join(['bin/testbed', *words])}    {_series.say(left[name])}")
         print(f"all: {_series.say(_series.total(list(left.values())))}")
@@ -96,6 +96,11 @@ def _words(study: Study, arguments: argparse.Namespace) -> list[str]:
     return words + (["--jobs", str(arguments.jobs)] if arguments.jobs else [])
 
 
-def _left(study: Study, words: list[str], jobs: int | None) -> Left:
-    """What is missing takes as long as what is there has taken; without any, what the table says."""
-    return _series.left(_series.plans(words), lambda plan: study.engines[plan.engine], jobs)
+def _left(study: Study, words: list[str], jobs: int | None, build: bool = True) -> Left:
+    """What is missing takes as long as what is there has taken; without any, what the table says. build: as for
+    `_series.plans`; without, the answer may be that it is not known."""
+    try:
+        found = _series.plans(words, build)
+    except _series.NotReady as problem:
+        return Left(0, 0, 0, str(problem))
+    return _series.left(found, lambda plan: study.engines[plan.engine], jobs)

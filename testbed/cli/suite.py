@@ -41,6 +41,7 @@ class _Step(NamedTuple):
     plans: list[Plan]
     speed: float        # seconds of virtual time in a second of wall time, as far as is known
     problem: str
+    unknown: str = ""   # why it is not known which runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +65,7 @@ def main(arguments: argparse.Namespace) -> int:
         _runs.seeds(arguments.seeds)                # what is wrong with them is told once
     chosen = _chosen(suite, arguments.only)
     subjects = _subjects(suite, arguments)
-    steps = [_step(suite, part, _words(suite, part, arguments), arguments.quick) for part in chosen if part.scenario]
+    steps = [_step(suite, part, _words(suite, part, arguments), arguments) for part in chosen if part.scenario]
     if arguments.list:
         return _list(chosen, steps, arguments.jobs)
     if not steps:
@@ -115,7 +116,8 @@ def _ccas(suite: suites.Suite, arguments: argparse.Namespace) -> str:
 
 
 def _subjects(suite: suites.Suite, arguments: argparse.Namespace) -> list[str]:
-    """Names of the baseline and of those under test. RunFailed before anything runs if one of them cannot be used."""
+    """Names of the baseline and of those under test. RunFailed before anything runs if one of them cannot be used;
+    with --list, for which no kernel is built, only as far as that is known."""
     if len(ccas.parse(_baseline(suite, arguments))) != 1:
         raise UsageError(f"--baseline {_baseline(suite, arguments)}: one congestion control expected")
     if arguments.kernel and "," in arguments.kernel and not os.path.exists(arguments.kernel):
@@ -124,6 +126,8 @@ def _subjects(suite: suites.Suite, arguments: argparse.Namespace) -> list[str]:
     if len(asked) < 2:
         raise UsageError(f"--cca: a congestion control besides the baseline, {asked[0].name}, expected")
     levels = _kernels.levels(_series.parsed(["run", suite.name, *_kernel_words(arguments)]))
+    if arguments.list and not _runs.is_ready(levels[0].engine, []):
+        return [subject.name for subject in asked]
     ready = _runs.prepare(levels[0].engine, asked, [])
     if ready.broken:
         raise RunFailed(f"nothing was run, as these cannot be used: {', '.join(ready.broken)}")
@@ -148,22 +152,26 @@ def _kernel_words(arguments: argparse.Namespace) -> list[str]:
     return words
 
 
-def _step(suite: suites.Suite, part: suites.Part, words: list[str], quick: bool) -> _Step:
+def _step(suite: suites.Suite, part: suites.Part, words: list[str], arguments: argparse.Namespace) -> _Step:
     """What a part would run; what is wrong with it costs the other parts nothing."""
     found: list[Plan] = []
+    unknown: list[str] = []
 
     def plan() -> int:
         try:
-            found.extend(_series.plans(words))
+            found.extend(_series.plans(words, build=not arguments.list))
+        except _series.NotReady as problem:
+            unknown.append(str(problem))
         except UsageError as problem:
-            raise UsageError(suite.in_file(part, quick, problem)) from None
+            raise UsageError(suite.in_file(part, arguments.quick, problem)) from None
         return 0
     _, message = _process.explained(plan)
-    return _Step(part, words, found, part.expected_speed(quick), message)
+    return _Step(part, words, found, part.expected_speed(arguments.quick), message, "".join(unknown))
 
 
 def _left(step: _Step, jobs: int | None) -> _series.Left:
-    return _series.left(step.plans, lambda plan: _START_S + plan.timing["duration_us"] / 1e6 / step.speed, jobs)
+    left = _series.left(step.plans, lambda plan: _START_S + plan.timing["duration_us"] / 1e6 / step.speed, jobs)
+    return left._replace(unknown=step.unknown)
 
 
 def _list(chosen: Sequence[suites.Part], steps: Sequence[_Step], jobs: int | None) -> int:

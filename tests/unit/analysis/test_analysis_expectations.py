@@ -13,7 +13,7 @@ from analysis.report import build_report
 from analysis.runs import AnalysisError
 from analysis.tables import Results
 from testbed.cli import _expectations
-from testbed.errors import ExpectationFailed, UsageError
+from testbed.errors import ExpectationFailed, TestbedError, UsageError
 from testbed.expectations import parse
 
 #: of fixture.Shape, whose links carry 60 and 12 Mbit/s
@@ -56,11 +56,11 @@ def test_a_percentile_that_was_not_reached_is_long(path):
 
 def test_the_command_tells_and_fails(path, tmp_path, capsys):
     junit = tmp_path / "cases.xml"
-    wrong = _expectations.judge(argparse.Namespace(junit=junit), [path])
-    assert wrong == "of 10 expectations, 1 not met, 6 cannot be judged"
+    judged = _expectations.judge(argparse.Namespace(junit=junit), [path])
+    assert judged.unwritten == "" and judged.wrong == "of 10 expectations, 1 not met, 6 cannot be judged"
     assert "expected of reno: throughput_mean > 61 Mbit/s: not met: 60 Mbit/s" in capsys.readouterr().out
     with pytest.raises(ExpectationFailed) as caught:
-        _expectations.fail(wrong)
+        _expectations.fail(judged)
     assert caught.value.exit_code == 6
     suite, = ElementTree.parse(junit).getroot()
     assert {key: suite.get(key) for key in ("name", "tests", "failures", "errors", "skipped")} == {
@@ -73,10 +73,11 @@ def test_the_command_tells_and_fails(path, tmp_path, capsys):
 
 def test_without_expectations_nothing_is_wrong(tmp_path, capsys):
     path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])
-    assert _expectations.judge(argparse.Namespace(junit=None), [path]) == "" and capsys.readouterr().out == ""
-    _expectations.fail("")
+    assert _expectations.judge(argparse.Namespace(junit=None), [path]) == _expectations.Judged("", "") \
+        and capsys.readouterr().out == ""
+    _expectations.fail(_expectations.Judged("", ""))
     path = expecting(path, "throughput_mean > 50 Mbit/s")
-    assert _expectations.judge(argparse.Namespace(junit=None), [path]) == ""
+    assert _expectations.judge(argparse.Namespace(junit=None), [path]).wrong == ""
 
 
 def test_files_that_cannot_be_written_are_told_before_anything_runs(tmp_path):
@@ -84,6 +85,19 @@ def test_files_that_cannot_be_written_are_told_before_anything_runs(tmp_path):
     for junit, said in ((tmp_path, "a file expected"), (tmp_path / "none/x.xml", "no such folder")):
         with pytest.raises(UsageError, match=said):
             _expectations.check(argparse.Namespace(junit=junit))
+
+
+def test_a_file_that_cannot_be_written_in_the_end_hides_nothing(path, tmp_path, capsys):
+    junit = tmp_path / "cases.xml"
+    junit.mkdir()                               # since it was looked at
+    judged = _expectations.judge(argparse.Namespace(junit=junit), [path])
+    said = f"--junit {junit}: cannot be written: Is a directory"
+    assert judged.unwritten == said and said in capsys.readouterr().err
+    with pytest.raises(ExpectationFailed, match="1 not met"):
+        _expectations.fail(judged)
+    with pytest.raises(TestbedError, match="all is as expected, but that is not written down") as caught:
+        _expectations.fail(_expectations.Judged("", said))
+    assert caught.value.exit_code == 1
 
 
 def test_the_report_has_a_table(path):

@@ -20,6 +20,15 @@ SCENARIO: dict[str, Any] = {
     "probes": {},
     "timing": {"prefill_us": 0, "warmup_us": 0, "test_us": 6_000_000, "duration_us": 6_000_000},
 }
+#: a scenario file
+SMALL = """\
+name: small
+topology: {kind: dumbbell, central: {rate: 10 Mbit/s, delay: 2 ms, queue: {limit: 50}}, edge: {rate: 100 Mbit/s},
+           left_delays: [0 ms], right_delays: [0 ms]}
+traffic: {kind: greedy, tool: sockets}
+timing: {prefill: 0 s, warmup: 1 s, test: 2 s}
+probes: {queue: {}}
+"""
 VARIANT = {
     "name": "reno",
     "kernel_cca": "reno",

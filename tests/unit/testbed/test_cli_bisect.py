@@ -11,19 +11,11 @@ from test_history import commit, git
 from testbed import api, cli, engines
 from testbed.cli import _revisions, _runs
 from testbed.cli._revisions import Unusable
-from testbed.errors import EnvironmentProblem, RunFailed
+from testbed.errors import EnvironmentProblem, RunFailed, UsageError
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
-from simple_plans import QuickEngine  # noqa: E402 isort:skip
+from simple_plans import SMALL, QuickEngine  # noqa: E402 isort:skip
 
-SMALL = """\
-name: small
-topology: {kind: dumbbell, central: {rate: 10 Mbit/s, delay: 2 ms, queue: {limit: 50}}, edge: {rate: 100 Mbit/s},
-           left_delays: [0 ms], right_delays: [0 ms]}
-traffic: {kind: greedy, tool: sockets}
-timing: {prefill: 0 s, warmup: 1 s, test: 2 s}
-probes: {queue: {}}
-"""
 NOISE = {1: 0.0, 2: 0.2, 3: -0.1, 4: 0.1}
 
 
@@ -165,6 +157,12 @@ def test_ends_with_the_same_data(bisect, capsys):
     assert "no change in this scenario, all raw data are the same to the byte" in capsys.readouterr().err
 
 
+def test_what_the_command_has_wrong_is_no_failure_of_a_run(bisect, capsys):
+    bisect.means[0] = problem = Unusable("tcp_mine.c: not in 012345678901")
+    problem.__cause__ = UsageError(str(problem))
+    assert bisect() == UsageError.exit_code and "tcp_mine.c: not in" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("number", [0, 9])
 def test_an_end_that_does_not_work_is_an_error(bisect, capsys, number):
     bisect.means[number] = Unusable("does not build")
@@ -178,7 +176,8 @@ def test_an_end_that_does_not_work_is_an_error(bisect, capsys, number):
     (("--tree", "/proc/self"), "no git tree"), (("--module", "../x.c"), "--module ../x.c: a path inside --tree"),
     (("--module", "/etc/passwd"), "a path inside --tree"), (("--seeds", "5,"), "two at least"),
     (("--kernel", "6.12,7.3"), "one kernel expected"), (("--cca", "reno"), "--cca: with --module"),
-    (("--path", "net"), "--path: with --module")])
+    (("--path", "net"), "--path: with --module"), (("--metric", "througput"), "metric througput: there is none of"),
+    (("--metric", "p95_delay:"), "metric p95_delay:: NAME or NAME:SCOPE expected")])
 def test_what_makes_no_sense_is_one_line(bisect, capsys, words, says):
     assert bisect(*words) == 2 and bisect.asked == []
     err = capsys.readouterr().err

@@ -13,16 +13,7 @@ from testbed.errors import RunFailed
 from testbed.fields import FieldError
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
-from simple_plans import QuickEngine  # noqa: E402 isort:skip
-
-SMALL = """\
-name: small
-topology: {kind: dumbbell, central: {rate: 10 Mbit/s, delay: 2 ms, queue: {limit: 50}}, edge: {rate: 100 Mbit/s},
-           left_delays: [0 ms], right_delays: [0 ms]}
-traffic: {kind: greedy, tool: sockets}
-timing: {prefill: 0 s, warmup: 1 s, test: 2 s}
-probes: {queue: {}}
-"""
+from simple_plans import SMALL, QuickEngine  # noqa: E402 isort:skip
 
 
 class Fake(QuickEngine):

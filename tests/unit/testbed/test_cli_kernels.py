@@ -11,18 +11,9 @@ from testbed.cli import _kernels
 from testbed.errors import RunFailed
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
-from simple_plans import QuickEngine  # noqa: E402 isort:skip
+from simple_plans import SMALL, QuickEngine  # noqa: E402 isort:skip
 
-SMALL = """\
-name: small
-topology: {kind: dumbbell, central: {rate: 10 Mbit/s, delay: 2 ms, queue: {limit: 50}}, edge: {rate: 100 Mbit/s},
-           left_delays: [0 ms], right_delays: [0 ms]}
-traffic: {kind: greedy, tool: sockets}
-timing: {prefill: 0 s, warmup: 1 s, test: 2 s}
-probes: {queue: {}}
-choices: {kernel: {default: a, options: {a: {timing.test: 2 s}, b: {timing.test: 3 s}}}}
-"""
-NO_CHOICE = "".join(SMALL.splitlines(keepends=True)[:-1])
+CHOICE = "choices: {kernel: {default: a, options: {a: {timing.test: 2 s}, b: {timing.test: 3 s}}}}\n"
 
 
 class Kernel(QuickEngine):
@@ -54,7 +45,7 @@ def run(monkeypatch, tmp_path):
     """run(*words) -> exit code; .plans: [(kernel key, names of runs)] in the order in which they were carried out."""
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
     path = tmp_path / "small.yaml"
-    path.write_text(NO_CHOICE)
+    path.write_text(SMALL)
     real = engines.load
 
     def load(name, options=None):
@@ -134,7 +125,7 @@ def test_what_makes_no_sense_is_one_line(run, capsys, words, says):
 
 
 def test_an_axis_of_that_name_is_not_mixed_up_with_kernels(run, capsys):
-    run.path.write_text(SMALL)
+    run.path.write_text(SMALL + CHOICE)
     assert run("--sweep", "kernel=a,b", "--kernel", "6.12,7.3") == 2
     assert "the sweep has an axis kernel already" in capsys.readouterr().err
     assert run("--sweep", "kernel=a,b") == 0 and "kernels" not in listed(run, "small-sweep-kernel")

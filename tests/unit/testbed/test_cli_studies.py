@@ -23,7 +23,7 @@ def carried_out(monkeypatch):
             raise errors.RunFailed("1 of 10 runs failed")
         return 0
 
-    def left(study, _words, jobs):
+    def left(study, _words, jobs, build=True):
         there = study.scenario in [name for name, *_ in calls]
         return studies.Left(10, 0 if there else 10, 0 if there else 60 / (jobs or 1))
 
@@ -83,3 +83,12 @@ def test_what_is_missing_takes_as_long_as_what_is_there(monkeypatch, capsys):
     monkeypatch.setattr(Store, "finished", lambda self, run_id: (
         {"wall_s": 4.0} if run_id in there or not there and not there.add(run_id) else None))
     assert studies._left(study, words, 2) == studies.Left(4, 3, 6.0)
+
+
+def test_the_list_builds_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
+    assert cli.main(["studies", "--list", "--only", "libra-bic"]) == 0
+    line, total = capsys.readouterr().out.splitlines()
+    assert "libra-bic --engine uml    the guest kernel is not built yet: `testbed kernel` or the first run" in line
+    assert total.startswith("all: the guest kernel is not built yet")
+    assert not (tmp_path / "cache").exists()

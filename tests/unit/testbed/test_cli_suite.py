@@ -107,6 +107,14 @@ def test_the_list_says_what_runs_take_and_runs_nothing(carried_out, pair, capsys
     assert carried_out == []
 
 
+def test_the_list_builds_no_kernel(carried_out, pair, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
+    assert cli.main(["suite", pair, "--list", "--only", "two", "--kernel", "6.12"]) == 0
+    line, total = capsys.readouterr().out.splitlines()
+    assert "--kernel 6.12    the guest kernel is not built yet" in line and total.startswith("all: the guest kernel is")
+    assert not (tmp_path / "cache").exists() and carried_out == []
+
+
 def test_a_part_that_fails_keeps_no_other_from_running_and_the_report_says_so(carried_out, pair, results, capsys):
     carried_out.problems = {"access-link": errors.RunFailed("3 of 4 runs failed <b>")}
     assert cli.main(["suite", pair]) == 4

@@ -76,8 +76,8 @@ def select(runs: Sequence[Json], conditions: Iterable[Condition]) -> list[Json]:
 
 
 def varied(runs: Iterable[Json]) -> list[str]:
-    """The choices and axes that any of these runs has, by their full names."""
-    return list(dict.fromkeys(key for run in runs for key in (*run["parameters"], *run["point"])))
+    """The choices, settings and axes that any of these runs has, by their full names."""
+    return list(dict.fromkeys(key for run in runs for key in _of_run(run)))
 
 
 def value_of(run: Json, field: str) -> Any:
@@ -92,9 +92,14 @@ def value_of(run: Json, field: str) -> Any:
         return list(dict.fromkeys(run["experiments"].values()))
     if field in FIELDS:
         return run[field]
-    # a sweep over a choice has it in both places; what holds for the run is the point
-    of_run = {**run["parameters"], **run["point"]}
-    return next((value for key, value in of_run.items() if key == field or key.endswith("." + field)), None)
+    return next((value for key, value in _of_run(run).items() if key == field or key.endswith("." + field)), None)
+
+
+def _of_run(run: Json) -> Json:
+    """{choice, setting or axis: value}. A sweep over a choice has it in both places; what holds is the point."""
+    settings = run["parameters"].get("set")
+    return {**{key: value for key, value in run["parameters"].items() if key != "set"},
+            **(settings if isinstance(settings, dict) else {}), **run["point"]}
 
 
 def _check(condition: Condition, runs: Sequence[Json]) -> None:

@@ -12,6 +12,7 @@ import json
 import pathlib
 import resource
 import shutil
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -90,6 +91,14 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
         return Outcome(plan.id, error=record["error"])
     on_progress("judge", 0)
     return Outcome(plan.id, verdict=judge_and_measure(sealed))
+
+
+def memory_mb(plan: Plan, engine: EngineBase, shared_dir: pathlib.Path, report: Callable[[str], None]) -> int:
+    """Memory in MB of the guest that this run will have; 0 where there is none. What is costly to make for the answer
+    is kept in shared_dir, for the run. Raises as `traffic.prepare` does."""
+    with tempfile.TemporaryDirectory(prefix="measure-", dir=shared_dir) as name:
+        _prepare(plan, engine, pathlib.Path(name), shared_dir, report)
+        return engine.memory_mb(plan, pathlib.Path(name))
 
 
 def judge_and_measure(run_dir: pathlib.Path) -> str:

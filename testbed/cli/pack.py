@@ -34,5 +34,5 @@ def main(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="pack-") as scratch:
         about = pack.make(folder, target.absolute(), arguments.raw, pathlib.Path(scratch))
     runs = sum(name.endswith("/plan.json") for name in about["files"])
-    print(f"{target}: {runs} run{'s'[:runs != 1]}, {os.path.getsize(target) / 1e6:.1f} MB")
+    print(f"{target}: {runs} run{'s'[:runs != 1]}, {os.path.getsize(target) / 1e6:.2g} MB")
     return 0

@@ -36,6 +36,8 @@ def main(arguments: argparse.Namespace) -> int:
     path = pathlib.Path(arguments.run)
     if pack.is_one(path):
         return _packs.verify(path, arguments)
+    if path.name.endswith(".tar.xz") and not path.exists():
+        raise UsageError(f"{path}: no such file")
     run_dir = experiment.find_run(arguments.run)
     record = read_record(run_dir)
     if not record or record.get("status") != "finished":

@@ -31,17 +31,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from testbed.executors import cluster
-    where = cluster.parse(arguments.scheduler)
+    from testbed.executors.cluster.delivery import CPU, MEMORY_MB, RUN_MEMORY_MB
+    where = cluster.parse_scheduler(arguments.scheduler)
     if importlib.util.find_spec("distributed") is None:
         raise EnvironmentProblem(cluster.MISSING)
     memory_mb = cluster.memory_mb()
-    jobs = arguments.jobs or max(1, min(len(os.sched_getaffinity(0)), memory_mb // cluster.RUN_MEMORY_MB))
-    if memory_mb < jobs * cluster.RUN_MEMORY_MB:
+    jobs = arguments.jobs or max(1, min(len(os.sched_getaffinity(0)), memory_mb // RUN_MEMORY_MB))
+    if memory_mb < jobs * RUN_MEMORY_MB:
         raise EnvironmentProblem(f"{memory_mb} MB of memory are available, {jobs} runs need "
-                                 f"{jobs * cluster.RUN_MEMORY_MB}; --jobs, please")
+                                 f"{jobs * RUN_MEMORY_MB}; --jobs, please")
     words = [sys.executable, "-s", "-m", "distributed.cli.dask_worker", where, "--nthreads", str(jobs),
              "--nworkers", "1", "--memory-limit", "0", "--no-dashboard", "--resources",
-             f"{cluster.CPU}={jobs} {cluster.MEMORY_MB}={memory_mb}"]
+             f"{CPU}={jobs} {MEMORY_MB}={memory_mb}"]
     if arguments.scratch:
         words += ["--local-directory", arguments.scratch]
     os.chdir("/")           # -m looks for modules in the current folder

@@ -153,6 +153,13 @@ class EngineBase(abc.ABC):
     def repair(self) -> None:
         """Put that back. Raises RunFailed or EnvironmentProblem with what cannot be."""
 
+    def memory_mb(self, plan: Plan, workload_dir: pathlib.Path | None) -> int:
+        """Memory in MB of the guest that a run has; 0 where there is none.
+
+        workload_dir: as traffic.prepare made it, for `plan`; None for what is known without: no more than that.
+        """
+        return 0
+
     def guest_dir(self, work_dir: pathlib.Path) -> str:
         """`work_dir` as programs inside see it."""
         return str(work_dir)

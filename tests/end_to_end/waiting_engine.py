@@ -12,12 +12,14 @@ from testbed.plan import Plan
 
 
 class Engine(Toy):
-    """TOY_CALLS: a line for each run: seed, its process, its worker's; TOY_HOLD: runs wait while this file is there."""
+    """TOY_CALLS: a line for each run: seed, its process, its worker's (parent of what forked it); TOY_HOLD: runs wait
+    while this file is there."""
 
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
             on_progress: OnProgress) -> None:
+        worker = pathlib.Path(f"/proc/{os.getppid()}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1]
         with open(os.environ["TOY_CALLS"], "a", encoding="utf-8") as calls:
-            calls.write(f"{plan.seed} {os.getpid()} {os.getppid()}\n")
+            calls.write(f"{plan.seed} {os.getpid()} {worker}\n")
         on_progress("waiting", 0)
         while os.path.exists(os.environ["TOY_HOLD"]):
             time.sleep(0.05)

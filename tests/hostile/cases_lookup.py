@@ -37,6 +37,7 @@ CASES = [
         ("quote", "cca='", "No closing quotation"), ("injection", "cca=a';drop", "No closing quotation"))],
     _case("query-metric", ["query", "--metric", "througput"], 2, "metric througput: .*close to it are throughput"),
     _case("query-scope", ["query", "--metric", "throughput:moon"], 2, "has no scope moon; there are: "),
+    _case("verify-no-such-pack", ["verify", "none.tar.xz"], 2, "none.tar.xz: no such file"),
     _case("query-no-results", ["query"], 0, "0 runs", environment={"TESTBED_RESULTS": "nowhere"}),
     _case("runs-no-condition", ["runs", "--pin", "x"], 2, "which runs"),
     _case("runs-none", ["runs", "cca=moon", "--pin", "x"], 2, "no run with cca=moon"),

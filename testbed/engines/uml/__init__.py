@@ -131,12 +131,15 @@ class Engine(KernelEngine):
         """What was built of a probe's source for this kernel."""
         return self.find_module(kernel.digest_of(source))
 
+    def memory_mb(self, plan: Plan, workload_dir: pathlib.Path | None) -> int:
+        return memory.of_run_mb(workload_dir, plan.scenario["network"])
+
     def guest_dir(self, work_dir: pathlib.Path) -> str:
         return init.WORK_DIR
 
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
             on_progress: OnProgress) -> None:
-        memory_mb = memory.of_run_mb(workload_dir, plan.scenario["network"])
+        memory_mb = self.memory_mb(plan, workload_dir)
         if memory_mb != memory.LEAST_MB:
             record = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
             write_json(folder / "environment.json", {**record, "guest_memory_mb": memory_mb})

@@ -19,11 +19,12 @@ _HELD = 3
 _STEP_MB = 64
 
 
-def of_run_mb(work_dir: pathlib.Path, network: dict[str, Any]) -> int:
+def of_run_mb(work_dir: pathlib.Path | None, network: dict[str, Any]) -> int:
     """Memory of a run's guest: from what its programs will read, and from what its network can hold.
 
-    work_dir: as the traffic was prepared there; network: that of the scenario.
+    work_dir: as the traffic was prepared there, None where it was not yet; network: that of the scenario.
     """
-    held_bytes = _HELD * sum(path.stat().st_size for path in work_dir.glob("*.plan")) + socket_buffer_bytes(network)
+    plans = work_dir.glob("*.plan") if work_dir else ()
+    held_bytes = _HELD * sum(path.stat().st_size for path in plans) + socket_buffer_bytes(network)
     wanted_mb = _IDLE_MB + held_bytes / (1 << 20)
     return LEAST_MB if wanted_mb <= LEAST_MB else _STEP_MB * -int(-wanted_mb // _STEP_MB)

@@ -18,20 +18,18 @@ import re
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from testbed.engines.base import EngineBase
 from testbed.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.executors.base import ExecutorBase, Listener
 from testbed.executors.cluster.baggage import Baggage
-from testbed.executors.cluster.delivery import Courier, Gone
+from testbed.executors.cluster.delivery import CPU, MEMORY_MB, RUN_MEMORY_MB, Courier, Gone, workers_of
 from testbed.run import Job, Outcome
 from testbed.store import Store
 
-#: what a run takes of a worker: a CPU, and room for its guest and what collects its data
-CPU, MEMORY_MB = "testbed_cpu", "testbed_memory_mb"
-RUN_MEMORY_MB = 1280
 _CONNECT_S = 10
 #: jobs under way for each CPU of the cluster: the next one is there when a worker is free
 _AHEAD = 2
@@ -39,11 +37,27 @@ _MOST_THREADS = 256
 MISSING = "--cluster: Python's module distributed is missing: apt-get install python3-distributed python3-cryptography"
 
 
+_ADDRESS = re.compile(r"(?:tcp|tls)://(?:\[[0-9a-fA-F:.]+\]|[^\s/:\[\]]+):(\d{1,5})")
+_FORMS = "tcp://host:port or tls://host:port expected"
+
+
 def parse(where: str) -> str:
     """`local`, `local:N` or a scheduler's address, checked. UsageError if it is none of them."""
-    if re.fullmatch(r"local(:[1-9]\d{0,2})?|(tcp|tls)://[^\s/:]+:\d{1,5}", where):
+    if re.fullmatch(r"local(:[1-9]\d{0,2})?", where) or _is_address(where):
         return where
-    raise UsageError(f"--cluster {where}: local, local:N, tcp://host:port or tls://host:port expected")
+    raise UsageError(f"--cluster {where}: local, local:N, {_FORMS}")
+
+
+def parse_scheduler(where: str) -> str:
+    """A scheduler's address, checked. UsageError."""
+    if _is_address(where):
+        return where
+    raise UsageError(f"{where}: a scheduler's address, {_FORMS}")
+
+
+def _is_address(where: str) -> bool:
+    match = _ADDRESS.fullmatch(where)
+    return match is not None and 0 < int(match[1]) < 65536
 
 
 class Executor(ExecutorBase):
@@ -62,7 +76,7 @@ class Executor(ExecutorBase):
             numbers = {job.plan.id: number for number, job in enumerate(jobs)}
             shown = _Shown(listener, events)
             client.subscribe_topic(topic, functools.partial(_heard, numbers, shown))
-            couriers = Courier(client, self._engine, self._store, baggage, topic, {CPU: 1, MEMORY_MB: RUN_MEMORY_MB})
+            couriers = Courier(client, self._engine, self._store, baggage, topic)
             threads = min(self._most or _AHEAD * _cpus(client), len(jobs), _MOST_THREADS)
             with concurrent.futures.ThreadPoolExecutor(threads) as pool:
                 try:
@@ -134,14 +148,34 @@ def _connected(where: str, jobs_at_a_time: int | None, scratch: pathlib.Path) ->
             client = stack.enter_context(distributed.Client(cluster))
         else:
             try:
-                client = stack.enter_context(distributed.Client(where, timeout=_CONNECT_S, name="testbed"))
+                with warnings.catch_warnings():         # of versions that differ: see below
+                    warnings.simplefilter("ignore")
+                    client = stack.enter_context(distributed.Client(where, timeout=_CONNECT_S, name="testbed"))
             except (OSError, TimeoutError, ValueError, TypeError) as problem:
                 reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
                 raise EnvironmentProblem(f"--cluster {where}: no scheduler answers: {reason[:200]}") from None
+            if differ := other_versions(client.get_versions()):
+                raise EnvironmentProblem(f"--cluster {where}: {differ}")
         _check(where, client)
         if "dashboard" in client.scheduler_info().get("services", {}):
             print(f"dashboard: {_dashboard(client)}", file=sys.stderr)
         yield client
+
+
+def other_versions(found: Mapping[str, Any]) -> str:
+    """What of a cluster has another Dask than this machine, in words, '' if nothing; found: as Client.get_versions has
+    it. Between two versions, connections are lost without a word when the first task is submitted."""
+    here = _dask(found["client"])
+    there = [(f"its worker {address}", _dask(one)) for address, one in sorted(found["workers"].items())]
+    for who, version in [("its scheduler", _dask(found["scheduler"])), *there]:
+        if version != here:
+            return f"{who} has Dask {version}, this machine {here}: it has to be the same everywhere"
+    return ""
+
+
+def _dask(node: Any) -> str:
+    packages = (node or {}).get("packages") or {}
+    return str(packages.get("distributed") or "of an unknown version")
 
 
 def _local(count: int, folder: str) -> Any:
@@ -184,7 +218,7 @@ def memory_mb() -> int:
 
 def _check(where: str, client: Any) -> None:
     """EnvironmentProblem unless some worker has room for a run."""
-    workers = client.scheduler_info()["workers"]
+    workers = workers_of(client)
     room = [worker for worker in workers.values()
             if worker["resources"].get(CPU, 0) >= 1 and worker["resources"].get(MEMORY_MB, 0) >= RUN_MEMORY_MB]
     if not room:
@@ -195,4 +229,4 @@ def _check(where: str, client: Any) -> None:
 
 
 def _cpus(client: Any) -> int:
-    return max(1, int(sum(worker["resources"].get(CPU, 0) for worker in client.scheduler_info()["workers"].values())))
+    return max(1, int(sum(worker["resources"].get(CPU, 0) for worker in workers_of(client).values())))

@@ -16,6 +16,7 @@ from testbed.errors import TestbedError
 from testbed.executors.cluster import worker as there
 from testbed.executors.cluster.baggage import Baggage
 from testbed.executors.cluster.transfer import PIECE_BYTES, Damaged, pieces, receive
+from testbed.plan import digest
 from testbed.run import Job, Outcome, read_verdict
 from testbed.store import Store
 
@@ -24,6 +25,22 @@ _TRIES = 5
 _LOOK_EVERY_S = 1.0
 
 Json = dict[str, Any]
+#: what a run takes of a worker: a CPU, and memory for its guest and for what collects its data
+CPU, MEMORY_MB = "testbed_cpu", "testbed_memory_mb"
+BESIDE_GUEST_MB = 256
+#: of a run with the usual guest; no run takes less
+RUN_MEMORY_MB = 1024 + BESIDE_GUEST_MB
+
+
+def resources_of(guest_mb: int) -> dict[str, float]:
+    """What a run takes of its worker, by the memory of its guest."""
+    return {CPU: 1, MEMORY_MB: max(RUN_MEMORY_MB, guest_mb + BESIDE_GUEST_MB)}
+
+
+def workers_of(client: Any) -> Json:
+    """{address: what the scheduler knows of it}; from Dask 2025.4 on only five are told unless all are asked for."""
+    found: Json = client.scheduler_info(n_workers=-1)["workers"]
+    return found
 
 
 class Gone(Exception):
@@ -37,10 +54,11 @@ class _WorkerLost(Exception):
 class Courier:
     """Carries out jobs, each in a thread of its caller's."""
 
-    def __init__(self, client: Any, engine: EngineBase, store: Store, baggage: Baggage, topic: str,
-                 resources: dict[str, float]) -> None:
+    def __init__(self, client: Any, engine: EngineBase, store: Store, baggage: Baggage, topic: str) -> None:
+        import distributed
         self._client, self._engine, self._store, self._baggage = client, engine, store, baggage
-        self._topic, self._resources = topic, resources
+        self._topic, self._dask = topic, distributed.__version__
+        self._guests_mb: dict[str, int] = {}        # {scenario's digest: memory of the largest guest so far}
         #: ends all waiting
         self.stop = threading.Event()
         self._sending = threading.Lock()
@@ -62,14 +80,19 @@ class Courier:
 
     def _try(self, job: Job, folder: pathlib.Path) -> Outcome:
         plan = job.plan
+        scenario = digest(plan.scenario)
+        guest_mb = max(self._guests_mb.get(scenario, 0), self._engine.memory_mb(plan, None))
         order = {"id": plan.id, "plan": plan.record(), "engine": self._engine.name, "options": self._engine.options,
                  "files": self._baggage.files(plan), "facts": self._baggage.facts, "again": job.again,
-                 "keep_work": job.keep_work, "topic": self._topic}
+                 "dask": self._dask, "keep_work": job.keep_work, "topic": self._topic}
         problem, tries = "", 0
         served: set[str] = set()
         while tries < _TRIES:
+            resources = resources_of(guest_mb)
+            self._check_room(resources)
             try:
-                answer = self._ask(there.carry_out, order, workers=self._fit(), resources=self._resources)
+                answer = self._ask(there.carry_out, {**order, "memory_mb": guest_mb}, workers=self._fit(),
+                                   resources=resources)
                 if "lacks" in answer:
                     self._send(answer["worker"], answer["lacks"])
                     if answer["worker"] not in served:      # to lack something is no failure, but once
@@ -80,6 +103,10 @@ class Courier:
                     self._unfit[answer["worker"]] = answer["unfit"]
                     self._fit()
                     continue
+                elif answer.get("memory_mb", 0) > guest_mb:     # known when its traffic was made
+                    guest_mb = answer["memory_mb"]
+                    self._guests_mb[scenario] = max(self._guests_mb.get(scenario, 0), guest_mb)
+                    continue
                 else:
                     return self._received(plan.id, answer, folder)
             except _WorkerLost as lost:
@@ -88,6 +115,13 @@ class Courier:
                 problem = f"what came back was damaged: {damage}"
             tries += 1
         return Outcome(plan.id, error=f"{problem}, {_TRIES} times")
+
+    def _check_room(self, resources: dict[str, float]) -> None:
+        """TestbedError if there are workers, and none has the memory for a run."""
+        offered = [worker["resources"].get(MEMORY_MB, 0) for worker in workers_of(self._client).values()]
+        if offered and max(offered) < resources[MEMORY_MB]:
+            raise TestbedError(f"it needs {resources[MEMORY_MB]:.0f} of {MEMORY_MB}, {BESIDE_GUEST_MB} of them beside "
+                               f"its guest; the largest worker offers {max(offered):.0f}")
 
     def _fit(self) -> list[str] | None:
         """Workers that may be asked, None for any. TestbedError if all there are cannot carry out these runs."""
@@ -132,7 +166,7 @@ class Courier:
         return Outcome(run_id, error=told["error"], verdict=told["verdict"])
 
     def _workers(self) -> list[str]:
-        return list(self._client.scheduler_info()["workers"])
+        return list(workers_of(self._client))
 
     def _ask(self, function: Any, *words: Any, workers: list[str] | None = None,
              resources: dict[str, float] | None = None) -> Any:

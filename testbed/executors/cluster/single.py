@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One run of a worker, in a process of its own: it can be killed, and takes nothing with it.
 
-Standard input: a JSON object as testbed/executors/cluster/worker.py writes it. Standard output: a line of JSON for
-each {"phase", "t_us"}, and as the last {"unfit": text} or {"outcome": {...}}.
+From its socket comes a JSON object as testbed/executors/cluster/worker.py writes it. Into it goes a line of JSON for
+each {"phase", "t_us"}, and one {"unfit": text}, {"memory_mb": number} if its guest needs more than was set aside, or
+{"outcome": {...}}.
 """
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import socket
 import sys
 import traceback
 from typing import Any
@@ -17,18 +19,25 @@ from typing import Any
 Json = dict[str, Any]
 
 
-def main() -> None:
+def import_all() -> None:
+    """What `main` imports; once, for a process from which many are forked."""
+    from testbed import engines, plan, store  # noqa: F401
+    from testbed.executors import _processes  # noqa: F401
+    from testbed.executors.cluster import baggage  # noqa: F401
+
+
+def main(connection: socket.socket) -> None:
+    """Carry out the order that comes from there. What else is said goes to standard error."""
+    from testbed import run
     from testbed.executors import _processes
-    from testbed.run import Job
     from testbed.store import Store
     _processes.die_with_parent()
-    order = json.load(sys.stdin)
-    # what programs and libraries say goes to the worker's log
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+    with connection.makefile("r", encoding="utf-8") as orders:
+        order = json.loads(orders.readline())
+    os.environ["TESTBED_CACHE"] = order["cache"]
 
     def say(answer: Json) -> None:
-        print(json.dumps(answer), file=answers, flush=True)
+        connection.sendall(json.dumps(answer).encode() + b"\n")
     try:
         unfit, engine, plan = _ready(order)
     except Exception as problem:
@@ -38,10 +47,20 @@ def main() -> None:
         say({"unfit": unfit})
         return
     os.sched_setaffinity(0, {order["cpu"]})
+    shared_dir = pathlib.Path(order["shared_dir"])
+
+    def tell(phase: str, t_us: int) -> None:
+        say({"phase": phase, "t_us": t_us})
+    try:
+        memory_mb = run.memory_mb(plan, engine, shared_dir, lambda text: tell(text, 0))
+    except Exception:           # of traffic that cannot be made; it happens again where it is noted with the run
+        memory_mb = 0
+    if memory_mb > order["memory_mb"]:
+        say({"memory_mb": memory_mb})
+        return
     store = Store(pathlib.Path(order["results"]))
-    outcome = _processes.carry_out(
-        Job(plan, order["again"], order["keep_work"]), engine, store, pathlib.Path(order["shared_dir"]), order["cpu"],
-        lambda phase, t_us: say({"phase": phase, "t_us": t_us}))
+    outcome = _processes.carry_out(run.Job(plan, order["again"], order["keep_work"]), engine, store, shared_dir,
+                                   order["cpu"], tell)
     say({"outcome": dataclasses.asdict(outcome)})
 
 
@@ -49,16 +68,15 @@ def _ready(order: Json) -> tuple[str, Any, Any]:
     """(why this worker cannot, engine, plan)"""
     from testbed import engines, plan as plans
     from testbed.executors.cluster import baggage
+    from testbed.executors.cluster.transfer import sha256_of
     plan = plans.read(pathlib.Path(order["order_dir"]))
     for path, sha256 in plan.inputs.items():
         if not pathlib.Path(path).is_file():
             return f"{path} is not there: traffic files have to be where all workers see them", None, plan
+        if sha256_of(pathlib.Path(path)) != sha256:
+            return f"{path} is another file there: traffic files have to be the same for all workers", None, plan
     engine = engines.load(order["engine"], order["options"])
     if problems := engine.problems():
         return "; ".join(f"{problem.message} ({problem.fix})" for problem in problems), engine, plan
     engine.prepare(lambda text: print(text, file=sys.stderr))
     return baggage.differences(order["facts"], baggage.shared_facts(engine)), engine, plan
-
-
-if __name__ == "__main__":
-    main()

@@ -6,21 +6,22 @@ has them. Dask removes that folder with the worker, or with the next one if it w
 """
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
 import shutil
-import subprocess
-import sys
+import socket
 import tempfile
 import threading
 import time
 from typing import Any
 
 from kernel.source import cache_dir
-from testbed import PROJECT_DIR, archive
+from testbed import archive
 from testbed.executors import _cpus
+from testbed.executors.cluster.nursery import Nursery
 from testbed.executors.cluster.transfer import PIECE_BYTES, Blobs, sha256_of
 from testbed.files import write_json
 from testbed.store import RUNS, Store
@@ -28,6 +29,7 @@ from testbed.store import RUNS, Store
 Json = dict[str, Any]
 _PROGRESS_EVERY_S = 1.0
 _lock = threading.Lock()
+_nurseries: dict[str, Nursery] = {}             # one for each command whose runs are carried out here
 
 
 def _blobs() -> Blobs:
@@ -40,14 +42,16 @@ def take_piece(sha256: str, upload: str, offset: int, piece: bytes, last: bool) 
 
 
 def carry_out(order: Json) -> Json:
-    """Carry out a plan -> {"lacks": [hashes]}, {"unfit": text} or {"outcome", "size", "sha256",
-    "piece"}; with "worker".
+    """Carry out a plan -> {"lacks": [hashes]}, {"unfit": text}, {"memory_mb": of the guest, more than was set aside}
+    or {"outcome", "size", "sha256", "piece"}; with "worker".
 
     piece: the first of the archive of the sealed run, of which `give_piece` has the others.
     """
-    from distributed import get_worker
-    worker = get_worker()
+    import distributed
+    worker = distributed.get_worker()
     about: Json = {"worker": worker.address}
+    if order["dask"] != distributed.__version__:
+        return {**about, "unfit": f"Dask {distributed.__version__}, not {order['dask']}"}
     blobs = _blobs()
     lacks = blobs.lacks(order["files"])
     if lacks:
@@ -103,44 +107,48 @@ def _in_a_process(order: Json, store: Store, scratch: pathlib.Path, cache: pathl
     shared_dir.mkdir(exist_ok=True)
     with mark, tempfile.TemporaryDirectory(prefix="order-", dir=scratch) as order_dir:
         write_json(pathlib.Path(order_dir) / "plan.json", order["plan"])
-        words = {**{key: order[key] for key in ("engine", "options", "facts", "again", "keep_work")}, "cpu": cpu,
-                 "order_dir": order_dir, "results": str(store.results), "shared_dir": str(shared_dir)}
-        # -c and not -m: nothing of the current folder is looked for
-        start = f"import sys; sys.path.insert(0, {str(PROJECT_DIR)!r}); " \
-                "from testbed.executors.cluster import single; single.main()"
+        words = {**{key: order[key] for key in ("engine", "options", "facts", "again", "keep_work", "memory_mb")},
+                 "cpu": cpu, "order_dir": order_dir, "results": str(store.results), "shared_dir": str(shared_dir),
+                 "cache": str(cache)}
         with open(scratch / f"log-{order['id']}.txt", "w+", encoding="utf-8", errors="replace") as log:
-            process = subprocess.Popen([sys.executable, "-P", "-s", "-c", start], stdin=subprocess.PIPE,
-                                       stdout=subprocess.PIPE, stderr=log, text=True, cwd="/",
-                                       env={**os.environ, "TESTBED_CACHE": str(cache)})
-            answer = _listen(process, json.dumps(words), tell)
+            answer: Json = {}
+            status: int | None = None
+            for _ in range(2):                  # a nursery may end of boredom while it is asked
+                with _nursery(order).start(words, log) as run:
+                    answer, status = _listen(run, tell)
+                if answer or status is not None:
+                    break
             log.seek(0)
             last_words = log.read()[-500:].strip()
         os.unlink(log.name)
     store.create()                              # what a process that was killed has left
-    if "outcome" not in answer and "unfit" not in answer:
-        answer = {"outcome": {"run_id": order["id"], "verdict": None, "was_there": False, "error":
-                              f"its process ended with status {process.returncode}"
-                              + (f"; its last words: {last_words}" if last_words else "")}}
+    if not {"outcome", "unfit", "memory_mb"} & answer.keys():
+        how = "its process was lost" if status is None else f"its process ended with status {status}"
+        answer = {"outcome": {"run_id": order["id"], "verdict": None, "was_there": False,
+                              "error": how + (f"; its last words: {last_words}" if last_words else "")}}
     return answer
 
 
-def _listen(process: subprocess.Popen[str], order: str, tell: Any) -> Json:
+def _nursery(order: Json) -> Nursery:
+    """That of the order's command."""
+    with _lock:
+        for topic in [topic for topic, one in _nurseries.items() if one.has_ended()]:
+            del _nurseries[topic]
+        return _nurseries.setdefault(order["topic"], Nursery(order["engine"]))
+
+
+def _listen(run: socket.socket, tell: Any) -> tuple[Json, int | None]:
+    """The last answer of a run, and the exit status of its process; None if nobody was left to tell."""
     answer: Json = {}
     told_at, told = 0.0, ""
-    with process:
-        assert process.stdin is not None and process.stdout is not None
-        try:
-            process.stdin.write(order)
-            process.stdin.close()
-            for line in process.stdout:
-                answer = json.loads(line)
-                now = time.monotonic()
-                if "phase" in answer and (answer["phase"] != told or now - told_at >= _PROGRESS_EVERY_S):
-                    tell(answer["phase"], answer["t_us"])
-                    told_at, told = now, answer["phase"]
-        except BrokenPipeError:
-            pass                                # it ended before it had read its order: its status says the rest
-        except BaseException:
-            process.terminate()
-            raise
-    return answer
+    with contextlib.suppress(ConnectionError), run.makefile("r", encoding="utf-8") as lines:
+        for line in lines:
+            said = json.loads(line)
+            if "ended" in said:
+                return answer, int(said["ended"])
+            answer = said
+            now = time.monotonic()
+            if "phase" in answer and (answer["phase"] != told or now - told_at >= _PROGRESS_EVERY_S):
+                tell(answer["phase"], answer["t_us"])
+                told_at, told = now, answer["phase"]
+    return answer, None

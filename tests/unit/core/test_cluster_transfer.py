@@ -9,7 +9,7 @@ import pytest
 from testbed import executors
 from testbed.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.executors import cluster
-from testbed.executors.cluster import baggage, transfer
+from testbed.executors.cluster import baggage, delivery, transfer
 from testbed.files import hash_raw
 from testbed.store import Store
 
@@ -109,7 +109,8 @@ def test_a_run_that_is_not_what_it_says_is_refused(store, tmp_path, damage):
 
 
 @pytest.mark.parametrize("where", ["", "local:0", "local:-1", "locale", "tcp://", "tcp://host", "tcp://h:1 x",
-                                   "http://h:1", "tcp://h:port", "local:1000"])
+                                   "http://h:1", "tcp://h:port", "local:1000", "tcp://h:0", "tcp://h:65536", 
+                                   "tcp://[h]:1"])
 def test_addresses_that_are_none(where):
     with pytest.raises(UsageError, match="--cluster .*: local, local:N, tcp://host:port or tls://host:port expected"):
         executors.choose(None, where)
@@ -117,6 +118,10 @@ def test_addresses_that_are_none(where):
 
 def test_who_carries_runs_out():
     assert {"cluster", "local"} <= set(executors.names()) and executors.choose(None, None) is executors.load("local")
+    for where in ("tcp://[fe80::1]:8786", "tcp://127.0.0.1:65535", "local", "local:999"):
+        assert cluster.parse(where) == where
+    with pytest.raises(UsageError, match="^local:2: a scheduler's address, tcp://host:port or tls://"):
+        cluster.parse_scheduler("local:2")
     made = executors.choose(None, "tls://h-1.example:8786")(None, None, 3)
     assert isinstance(made, cluster.Executor)
     with pytest.raises(UsageError, match="--executor cluster: which one"):
@@ -134,6 +139,22 @@ def test_machines_without_dask_or_memory(monkeypatch, tmp_path):
     monkeypatch.setattr(cluster, "memory_mb", lambda: 4000)
     with pytest.raises(EnvironmentProblem, match="local:4: 1000 MB of memory for each worker, a run needs 1280"):
         cluster._local(4, str(tmp_path))
+
+
+def test_another_dask_is_told_before_anything_is_submitted():
+    def node(version):
+        return {"packages": {"distributed": version}} if version else None
+    found = {"client": node("1"), "scheduler": node("1"), "workers": {"tcp://a:1": node("1"), "tcp://b:1": node("1")}}
+    assert cluster.other_versions(found) == "" == cluster.other_versions({**found, "workers": {}})
+    assert cluster.other_versions({**found, "scheduler": node("2")}) == \
+        "its scheduler has Dask 2, this machine 1: it has to be the same everywhere"
+    found["workers"]["tcp://b:1"] = None
+    assert cluster.other_versions(found).startswith("its worker tcp://b:1 has Dask of an unknown version, this")
+
+
+def test_memory_that_runs_take():
+    assert delivery.resources_of(0) == delivery.resources_of(1024) == {"testbed_cpu": 1, "testbed_memory_mb": 1280}
+    assert delivery.resources_of(1600)["testbed_memory_mb"] == 1856
 
 
 def test_what_workers_must_share():

@@ -63,3 +63,9 @@ def test_a_sweep_over_a_choice():
     """The experiment has one option, each of its runs another."""
     swept = run("s", parameters={"load": "60"}, point={"load": "110"})
     assert conditions.value_of(swept, "load") == "110" and conditions.varied([swept]) == ["load"]
+
+
+def test_settings_are_fields_of_their_own():
+    given = run("g", parameters={"smoke": True, "set": {"timing.test": "3s"}})
+    assert conditions.varied([given]) == ["smoke", "timing.test"]
+    assert conditions.value_of(given, "test") == "3s" and conditions.select([given], conditions.parse("test=3s"))

@@ -109,7 +109,7 @@ def test_a_run_that_is_not_what_it_says_is_refused(store, tmp_path, damage):
 
 
 @pytest.mark.parametrize("where", ["", "local:0", "local:-1", "locale", "tcp://", "tcp://host", "tcp://h:1 x",
-                                   "http://h:1", "tcp://h:port", "local:1000", "tcp://h:0", "tcp://h:65536", 
+                                   "http://h:1", "tcp://h:port", "local:1000", "tcp://h:0", "tcp://h:65536",
                                    "tcp://[h]:1"])
 def test_addresses_that_are_none(where):
     with pytest.raises(UsageError, match="--cluster .*: local, local:N, tcp://host:port or tls://host:port expected"):

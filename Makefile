@@ -15,7 +15,7 @@ COMMON_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(SEEDS),--seeds '$(SEEDS)') $
 	$(if $(KERNEL),--kernel '$(KERNEL)')
 RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--quick)
 
-.PHONY: help setup programs kernel compare studies suite test test-suite test-kernels test-engines test-vagrant unit fuzz bench clean scenario-%
+.PHONY: help setup programs kernel compare studies suite test test-suite test-kernels test-engines test-cluster test-vagrant unit fuzz bench clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
@@ -27,6 +27,7 @@ help:
 	@echo "make test-kernels    the same questions to kernel 6.1 and to the newest that Debian has (TESTBED_KERNELS=...)"
 	@echo "make test-suite      the scenarios of the suite in the short version, each with several congestion controls (an hour)"
 	@echo "make test-engines    the same connections in the kernel, in ns-3 and in ns-2 (minutes)"
+	@echo "make test-cluster    64 runs on workers of a Dask cluster that are killed: the same bytes, each run once (minutes)"
 	@echo "make test-vagrant    a virtual machine by Vagrant and libvirt, and ./run_all.sh --smoke in it (long without KVM)"
 	@echo "make unit            the tests that need no guest kernel"
 	@echo "make fuzz            tests of properties with thirty times the examples (FUZZ=100 for a hundred)"
@@ -76,6 +77,9 @@ test-suite: kernel
 
 test-engines: kernel
 	/usr/bin/python3 -m pytest tests/engines
+
+test-cluster: kernel
+	/usr/bin/python3 -m pytest tests/cluster
 
 test-vagrant:
 	./setup.sh run test vagrant

@@ -8,16 +8,14 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
-import time
-from collections.abc import Iterator
 
 import pytest
 
 import toy_checkout
 
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
+from dask_processes import alive, ended, said, scheduler, wait_for, wait_for_workers  # noqa: E402 isort:skip
 
 # Debian 12's Dask and tornado
 pytestmark = pytest.mark.filterwarnings("ignore:make_current is deprecated:DeprecationWarning")
@@ -64,25 +62,6 @@ class Place:
         return found
 
 
-def wait_for(what, most_s: float = 240) -> None:
-    deadline = time.monotonic() + most_s
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def alive(process: int) -> bool:
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
-
-
-def said(process: subprocess.Popen[str], code: int = 0) -> str:
-    out, _ = process.communicate(timeout=240)
-    assert process.returncode == code, out
-    return out
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(tmp_path_factory.mktemp("cluster"))
@@ -93,17 +72,6 @@ def local(place: Place) -> dict[int, str]:
     """The same runs without a cluster."""
     said(place.run(None, "without"))
     return place.hashes("without")
-
-
-@contextlib.contextmanager
-def ended(*processes: subprocess.Popen[str]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        for process in processes:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
 
 
 def test_killed_clients_and_workers_cost_no_run_and_double_none(place: Place, local: dict[int, str]) -> None:
@@ -127,25 +95,6 @@ def test_killed_clients_and_workers_cost_no_run_and_double_none(place: Place, lo
     assert out.count("finished, ") == SEEDS and "run 4 of 4" in out and "Restarting" not in out, out
     assert place.hashes() == local and len(local) == SEEDS
     assert "4 runs are already there" in said(place.run("local:2"))
-
-
-@contextlib.contextmanager
-def scheduler() -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    process = subprocess.Popen(["/usr/bin/python3", "-m", "distributed.cli.dask_scheduler", "--host", address,
-                                "--no-dashboard"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True,
-                               start_new_session=True, cwd="/")
-    with ended(process):
-        yield address, process
-
-
-def wait_for_workers(address: str, count: int) -> None:
-    with distributed.Client(address, timeout=120) as client:
-        assert client.status == "running"
-        if count:
-            client.wait_for_workers(count, timeout=120)
 
 
 def test_workers_of_their_own(place: Place, local: dict[int, str], tmp_path: pathlib.Path) -> None:

@@ -84,8 +84,18 @@ def _page(suite: Suite) -> str:
         suite=suite.description, baseline=suite.baseline, subjects=suite.subjects, parts=parts,
         names=WORDS, words=[_SHORT[word] for word in WORDS],
         counts=[(subject, suite.counts(subject)) for subject in suite.subjects], verdicts=_all_verdicts(suite),
+        who=[(subject, _who(suite, subject)) for subject in (suite.baseline, *suite.subjects)],
         csv=_CSV, command=shlex.join(suite.description["command"]),
         margin=f"{100 * suite.margin:g}", confidence=f"{100 * stats.CONFIDENCE:g}"))
+
+
+def _who(suite: Suite, subject: str) -> str:
+    """What stands behind the name of a congestion control, as its runs say; '' without any."""
+    run = next((run for part in suite.parts if part.experiment for run in part.experiment.runs
+                if run.subject == subject), None)
+    said = [str(one["title"] or one["source"] or one["kernel_cca"]) for one in run.variants
+            if one.get("under_test", True)] if run else []
+    return "; ".join(dict.fromkeys(said))
 
 
 def _all_verdicts(suite: Suite) -> dict[str, Any]:
@@ -107,6 +117,7 @@ def _part(part: Part) -> dict[str, Any]:
     shown = [output for output in part.outputs if part.results]
     return {"name": part.name, "title": part.title, "of": part.description, "problem": part.problem,
             "experiment": experiment, "lines": [_line(part, output) for output in shown],
+            "points": _points(experiment) if experiment else "",
             "sentence": _sentence(experiment) if experiment else "",
             "verdicts": report_page.verdicts(experiment) if experiment else None,
             "table": _table(part), "many": bool(experiment and len(experiment.rows) > _MOST_ROWS),
@@ -125,6 +136,13 @@ def _sentence(experiment: Experiment) -> str:
     each = f" of {lengths[0]:g}{f' to {lengths[-1]:g}' if len(lengths) > 1 else ''} s" if lengths else ""
     return (f"{len(experiment.runs)} run{'s' * (len(experiment.runs) != 1)}{each}: {points}"
             f"seed{'s' * (len(seeds) != 1)} {report_tables.seed_list(seeds)}")
+
+
+def _points(experiment: Experiment) -> str:
+    """What its points differ in, or the only one."""
+    if len(experiment.points) > 1:
+        return f"by {', '.join(axis.short for axis in experiment.axes)}"
+    return ", ".join(f"{axis.short} {axis.values[0]}" for axis in experiment.axes)
 
 
 def _line(part: Part, output: Output) -> Line:

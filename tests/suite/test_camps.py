@@ -40,7 +40,8 @@ def test_two_flows_share_what_the_background_leaves(quick_runs, cca):
         first, joined = (values["mean_throughput_l4", f"flow_{flow}"] for flow in (10, 11))
         assert values["throughput_ratio_joined_first", "flow_11_to_flow_10"] == pytest.approx(joined / first, rel=0.02)
         assert 20 < first + joined < 60 and values["offered_load_share", "right_to_left"] == pytest.approx(50, rel=0.05)
-        assert values["drop_rate", "right_to_left"] < (2 if cca != "bbr" else 10)
+        # BBR keeps two bandwidth-delay products under way, which is more than the buffer has room for
+        assert values["drop_rate", "right_to_left"] < (2 if cca != "bbr" else 25)
     assert ("throughput_ratio_short_long", "rtt_40_to_160_ms") in found["160-40"]
 
 

@@ -27,7 +27,8 @@ def test_longer_buffers_delay_more_and_drop_less(quick_runs, cca):
 @pytest.mark.parametrize("cca", CCAS)
 def test_ramp_up_begins_fast_and_the_second_flow_without_slow_start(quick_runs, cca):
     """10 Mbit/s carry 15 MB in 12 s; half of them are the background's, which has the first nine numbers."""
-    for one in quick_runs("ramp-up", cca):
+    # BBR's long flows leave some short connections less than a tenth of a fair share
+    for one in quick_runs("ramp-up", cca, but=("unfinished",) if cca == "bbr" else ()):
         delays, = one.point.values()
         for flow, rtt_s in ((10, 0.08 if delays == "equal" else 0.12), (11, 0.08 if delays == "equal" else 0.03)):
             times = [one.values["ramp_up_time", f"flow_{flow}/bytes_{1500 * 10**n}"] for n in range(4)]

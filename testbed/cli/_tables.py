@@ -12,6 +12,8 @@ _DETAILS_FROM = 140
 _WIDTH = 100
 #: however narrow a terminal says it is
 _LEAST_WIDTH = 40
+#: columns that are copied from the terminal; others give way
+_WHOLE = ("id",)
 
 
 def show(heading: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], details: Sequence[str] = ()) -> None:
@@ -28,7 +30,7 @@ def show(heading: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], de
     shown = [i for i, column in enumerate(columns) if console.width >= _DETAILS_FROM or column not in details]
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for i in shown:
-        table.add_column(columns[i], overflow="fold")
+        table.add_column(columns[i], overflow="fold", no_wrap=columns[i] in _WHOLE)
     for row in rows:
         table.add_row(*(Text("" if row[i] is None else str(row[i])) for i in shown))
     with console.capture() as captured:

@@ -31,6 +31,8 @@ def main(arguments: argparse.Namespace) -> int:
     target = arguments.output or pathlib.Path(folder.name + pack.SUFFIX)
     if not target.name.endswith(".tar.xz"):
         raise UsageError(f"--output {target}: a name that ends in .tar.xz expected")
+    if not target.absolute().parent.is_dir():
+        raise UsageError(f"--output {target}: no such folder")
     with tempfile.TemporaryDirectory(prefix="pack-") as scratch:
         about = pack.make(folder, target.absolute(), arguments.raw, pathlib.Path(scratch))
     runs = sum(name.endswith("/plan.json") for name in about["files"])

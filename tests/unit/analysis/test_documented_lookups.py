@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the pages say of looking up, comparing, listing and removing works as it stands there, line by line."""
+import csv
+import io
+import json
+import shlex
+
+import pytest
+
+import fixture
+from testbed import PROJECT_DIR, cli
+from testbed.files import write_json
+
+LIMIT = "topology.central.queue.limit"
+
+
+def documented(page, *commands):
+    """The words behind bin/testbed of each indented line of a page that has one of these commands."""
+    lines = (PROJECT_DIR / "docs" / page).read_text().splitlines()
+    found = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("    bin/testbed ")]
+    return [words for words in found if words[0] in commands]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The experiments that the pages speak of; the sweep is one at 85 %."""
+    folder = tmp_path_factory.mktemp("documented")
+    small = {"tmix": False, "shapes": {name: fixture.Shape(test_s=2) for name in ("reno", "cubic")}}
+    for name in ("access-link-load60", "access-link-load60-kernel6.1"):
+        fixture.write_experiment(folder / "results" / name, seeds=(1, 2), **small)
+    fixture.write_experiment(folder / "results/access-link-load60-quick", ccas=("reno",), seeds=(1,), **small,
+                             points=[{LIMIT: "85"}, {LIMIT: "170"}])
+    for run in json.loads((folder / "results/access-link-load60-quick/experiment.json").read_text())["runs"]:
+        path = folder / "results/runs" / run["id"] / "plan.json"
+        plan = json.loads(path.read_text())
+        plan["labels"]["parameters"] = {"load": "85"}
+        write_json(path, plan)
+    return folder
+
+
+@pytest.fixture
+def testbed(folder, monkeypatch, capsys):
+    """testbed(words) -> what the command says; it must not fail."""
+    monkeypatch.setenv("TESTBED_RESULTS", str(folder / "results"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(folder)
+
+    def call(words):
+        code, said = cli.main(words), capsys.readouterr()
+        assert code == 0 and said.err == "", (words, said)
+        return said.out
+    return call
+
+
+def test_queries(testbed):
+    table, as_csv, as_json = [testbed(words) for words in documented("queries.md", "query")]
+    assert table.startswith("4 runs: ") and "throughput" in table and "_p95" in table
+    rows = list(csv.DictReader(io.StringIO(as_csv)))
+    assert [row["load"] for row in rows] == ["85", "85"] and all(float(row["throughput_mean:left_to_right"]) > 0
+                                                                 for row in rows)
+    found = json.loads(as_json)
+    assert [run[LIMIT] for run in found["runs"]] == ["170"] and found["units"]["drops"] == "packets"
+
+
+def test_the_comparison(testbed, folder):
+    line, = documented("statistics.md", "compare")
+    assert "compare-access-link-load60" in testbed(line) and list(folder.glob("results/compare-*/**/index.html"))
+
+
+def test_sites(testbed, folder):
+    for words in documented("reports.md", "site"):
+        page = folder / testbed(words).strip()
+        assert "access-link-load60-kernel6.1" in page.read_text()
+    assert (folder / "results/index.html").is_file() and (folder / "public/index.html").is_file()
+
+
+def test_what_is_kept_and_removed(testbed, folder):
+    """Last: it removes."""
+    commands = documented("queries.md", "runs", "rm")
+    said = [testbed(words) for words in commands]
+    assert [words[0] for words in commands] == ["runs", "runs", "rm", "rm", "rm"]
+    assert said[0].startswith("10 runs in ") and said[1].count("figure 3 of the paper") == 4
+    assert not (folder / "results/access-link-load60-quick").exists()
+    assert "2 runs" in said[3] and "2 runs" in said[4]
+    assert len(list((folder / "results/runs").glob("[!.]*"))) == 8

@@ -12,7 +12,6 @@ import json
 import pathlib
 import resource
 import shutil
-import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -30,10 +29,12 @@ from testbed.store import SCHEMA, Store
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A plan to be carried out, and how: again: though it is finished; keep_work: with intermediate files."""
+    """A plan to be carried out, and how: again: though it is finished; keep_work: with intermediate files;
+    most_memory_mb: not if its guest has more."""
     plan: Plan
     again: bool = False
     keep_work: bool = False
+    most_memory_mb: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Outcome:
     verdict: str | None = None
     #: it was finished before, by somebody else meanwhile
     was_there: bool = False
+    #: memory of its guest, if that is more than the job allows: then nothing was done
+    needs_mb: int = 0
 
 
 def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path, cpu: int,
@@ -69,6 +72,8 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
                 "clock": engine.capabilities.clock, **engine.environment(), **environment.this_machine()})
             stopwatch("traffic of this seed", 0)
             _prepare(plan, engine, work_dir, shared_dir, lambda text: on_progress(text, 0))
+            if job.most_memory_mb is not None and (needs_mb := engine.memory_mb(plan, work_dir)) > job.most_memory_mb:
+                return Outcome(plan.id, needs_mb=needs_mb)
             engine.run(plan, work_dir, folder, cpu, stopwatch)
             record["status"] = "finished"
         except (TestbedError, FieldError) as problem:
@@ -91,14 +96,6 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
         return Outcome(plan.id, error=record["error"])
     on_progress("judge", 0)
     return Outcome(plan.id, verdict=judge_and_measure(sealed))
-
-
-def memory_mb(plan: Plan, engine: EngineBase, shared_dir: pathlib.Path, report: Callable[[str], None]) -> int:
-    """Memory in MB of the guest that this run will have; 0 where there is none. What is costly to make for the answer
-    is kept in shared_dir, for the run. Raises as `traffic.prepare` does."""
-    with tempfile.TemporaryDirectory(prefix="measure-", dir=shared_dir) as name:
-        _prepare(plan, engine, pathlib.Path(name), shared_dir, report)
-        return engine.memory_mb(plan, pathlib.Path(name))
 
 
 def judge_and_measure(run_dir: pathlib.Path) -> str:

@@ -156,7 +156,7 @@ class EngineBase(abc.ABC):
     def memory_mb(self, plan: Plan, workload_dir: pathlib.Path | None) -> int:
         """Memory in MB of the guest that a run has; 0 where there is none.
 
-        workload_dir: as traffic.prepare made it, for `plan`; None for what is known without: no more than that.
+        workload_dir: as traffic.prepare made it; None for what is known without: no more than that.
         """
         return 0
 

@@ -28,8 +28,8 @@ def import_all() -> None:
 
 def main(connection: socket.socket) -> None:
     """Carry out the order that comes from there. What else is said goes to standard error."""
-    from testbed import run
     from testbed.executors import _processes
+    from testbed.run import Job
     from testbed.store import Store
     _processes.die_with_parent()
     with connection.makefile("r", encoding="utf-8") as orders:
@@ -51,17 +51,10 @@ def main(connection: socket.socket) -> None:
 
     def tell(phase: str, t_us: int) -> None:
         say({"phase": phase, "t_us": t_us})
-    try:
-        memory_mb = run.memory_mb(plan, engine, shared_dir, lambda text: tell(text, 0))
-    except Exception:           # of traffic that cannot be made; it happens again where it is noted with the run
-        memory_mb = 0
-    if memory_mb > order["memory_mb"]:
-        say({"memory_mb": memory_mb})
-        return
     store = Store(pathlib.Path(order["results"]))
-    outcome = _processes.carry_out(run.Job(plan, order["again"], order["keep_work"]), engine, store, shared_dir,
-                                   order["cpu"], tell)
-    say({"outcome": dataclasses.asdict(outcome)})
+    outcome = _processes.carry_out(Job(plan, order["again"], order["keep_work"], order["memory_mb"]), engine, store,
+                                   shared_dir, order["cpu"], tell)
+    say({"memory_mb": outcome.needs_mb} if outcome.needs_mb else {"outcome": dataclasses.asdict(outcome)})
 
 
 def _ready(order: Json) -> tuple[str, Any, Any]:

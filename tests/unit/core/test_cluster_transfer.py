@@ -3,14 +3,17 @@
 import hashlib
 import json
 import shutil
+import types
 
 import pytest
 
+from simple_plans import QuickEngine, plan
 from testbed import executors
 from testbed.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.executors import cluster
 from testbed.executors.cluster import baggage, delivery, transfer
 from testbed.files import hash_raw
+from testbed.run import Job
 from testbed.store import Store
 
 ID = "0123456789abcdef"
@@ -155,6 +158,46 @@ def test_another_dask_is_told_before_anything_is_submitted():
 def test_memory_that_runs_take():
     assert delivery.resources_of(0) == delivery.resources_of(1024) == {"testbed_cpu": 1, "testbed_memory_mb": 1280}
     assert delivery.resources_of(1600)["testbed_memory_mb"] == 1856
+
+
+class Client:
+    """A scheduler with one worker."""
+    offers = {"testbed_cpu": 1, "testbed_memory_mb": 4000}
+
+    def scheduler_info(self, **_):
+        return {"workers": {"tcp://w:1": {"resources": self.offers}}}
+
+
+class Courier(delivery.Courier):
+    """Its worker finds that guests have 2000 MB when their traffic is made."""
+
+    def _ask(self, function, order, workers=None, resources=None):
+        self.asked.append((order["id"], order["memory_mb"], resources["testbed_memory_mb"]))
+        if order["memory_mb"] < 2000:
+            return {"worker": "tcp://w:1", "memory_mb": 2000}
+        return {"worker": "tcp://w:1", "outcome": {"error": None, "verdict": "valid"}, "size": None}
+
+
+@pytest.fixture
+def courier(store, tmp_path):
+    engine = QuickEngine(tmp_path)
+    engine.memory_mb = lambda plan, workload_dir: 1024
+    made = Courier(Client(), engine, store, types.SimpleNamespace(files=lambda plan: {}, facts={}), "topic")
+    made.asked = []
+    return made
+
+
+def test_a_run_is_given_to_a_worker_with_the_memory_of_its_guest(courier):
+    """The second seed of a scenario asks for it at once."""
+    one, other = plan(seed=1), plan(seed=2)
+    assert [courier.carry_out(Job(each)).verdict for each in (one, other)] == ["valid", "valid"]
+    assert courier.asked == [(one.id, 1024, 1280), (one.id, 2000, 2256), (other.id, 2000, 2256)]
+
+
+def test_a_run_that_no_worker_has_the_memory_for(courier, monkeypatch):
+    monkeypatch.setattr(Client, "offers", {"testbed_cpu": 1, "testbed_memory_mb": 2000})
+    said = courier.carry_out(Job(plan())).error
+    assert said == "it needs 2256 of testbed_memory_mb, 256 of them beside its guest; the largest worker offers 2000"
 
 
 def test_what_workers_must_share():

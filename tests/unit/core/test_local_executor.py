@@ -52,6 +52,23 @@ def test_every_run_once(carry_out):
     assert json.loads((carry_out.store.run_dir(plans[0].id) / "environment.json").read_text())["clock"] == "virtual"
 
 
+def test_a_guest_that_is_too_large_is_told_and_nothing_is_done(carry_out, tmp_path):
+    store, engine = carry_out.store, QuickEngine(tmp_path / "calls")
+    engine.memory_mb = lambda plan, workload_dir: 2000 if (workload_dir / "workload.json").exists() else 0
+    store.create()
+
+    def run(most_memory_mb):
+        job = testbed.run.Job(plan(), most_memory_mb=most_memory_mb)
+        os.sched_setaffinity(0, {min(before)})
+        return testbed.run.execute(job, engine, store, tmp_path, min(before), lambda *_: None)
+    before = os.sched_getaffinity(0)
+    try:
+        assert run(1999) == testbed.run.Outcome(plan().id, needs_mb=2000) and list(store.runs.iterdir()) == []
+        assert run(2000).needs_mb == 0 and store.finished(plan().id)
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def test_runs_that_are_there_are_not_repeated(carry_out):
     carry_out({}, plans_of("reno"))
     _, made, shown = carry_out({}, plans_of("reno", "cubic"))

@@ -6,13 +6,13 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from testbed import campaign
 from testbed.cli import _kernels, _process, _runs, _shared, run
 from testbed.cli._experiment import Asked
-from testbed.errors import TestbedError
+from testbed.errors import ExpectationFailed, RunFailed, TestbedError
 from testbed.plan import Plan
 from testbed.store import Store, results_dir
 from testbed.units import show_duration
@@ -41,6 +41,13 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 def carry_out(words: Sequence[str]) -> tuple[int, str]:
     """(exit code, last error) of a command. What interrupts it ends all of them."""
     return _process.contained(lambda: run.main(parsed(words)))
+
+
+def failure(kind: str, count: int, codes: Mapping[str, int]) -> TestbedError:
+    """The error at the end of `count` commands, of which those in `codes` (name: exit code) failed: of expectations if
+    all that is wrong is that results are not as their scenarios expect."""
+    what = f"{len(codes)} of {count} {kind} failed: {', '.join(codes)}"
+    return (ExpectationFailed if set(codes.values()) == {ExpectationFailed.exit_code} else RunFailed)(what)
 
 
 def plans(words: Sequence[str], build: bool = True) -> list[Plan]:

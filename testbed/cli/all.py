@@ -18,7 +18,6 @@ import sys
 
 from testbed import engines, scenario
 from testbed.cli import _runs, _series, _shared
-from testbed.errors import RunFailed
 from testbed.store import Store, results_dir
 from testbed.units import show_duration
 
@@ -42,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Exit code 0, or 4 if a scenario could not be run."""
+    """Exit code 0; 4 if a scenario could not be run, 6 if results of some are only not as expected."""
     if arguments.seeds is not None:
         _runs.seeds(arguments.seeds)                # what is wrong with them is told once
     commands = {name: command(name, arguments.version, arguments.engine, arguments.seeds, arguments.jobs)
@@ -58,17 +57,18 @@ def main(arguments: argparse.Namespace) -> int:
             print(shlex.join(["bin/testbed", *words]))
         return 0
     failed: dict[str, str] = {}
+    codes: dict[str, int] = {}
     for number, (name, words) in enumerate(commands.items(), start=1):
         print(f"== {number} of {len(commands)}: {shlex.join(['bin/testbed', *words])}", file=sys.stderr, flush=True)
         code, message = _series.carry_out(words)
         if code:
-            failed[name] = message
+            failed[name], codes[name] = message, code
     from analysis.overview import build_overview
     store = Store(results_dir())
     store.create()
     print(f"all reports: {build_overview(store.results, failed)}")
     if failed:
-        raise RunFailed(f"{len(failed)} of {len(commands)} scenarios failed: {', '.join(failed)}")
+        raise _series.failure("scenarios", len(commands), codes)
     return 0
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from testbed import engines
 from testbed.cli import _series, _shared
 from testbed.cli._series import Left
-from testbed.errors import RunFailed, UsageError
+from testbed.errors import UsageError
 from testbed.store import results_dir
 
 HELP = "repeat the published studies in full, one after the other"
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Exit code 0, or 4 if a study could not be run."""
+    """Exit code 0; 4 if a study could not be run, 6 if results of some are only not as expected."""
     chosen = _chosen(arguments.only)
     commands = {study.scenario: _words(study, arguments) for study in chosen}
     if arguments.list:
@@ -63,6 +63,7 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"all: {_series.say(_series.total(list(left.values())))}")
         return 0
     failed: dict[str, str] = {}
+    codes: dict[str, int] = {}
     for place, study in enumerate(chosen):
         words = commands[study.scenario]
         # what the first runs of a study take is known better when others have run
@@ -70,11 +71,11 @@ def main(arguments: argparse.Namespace) -> int:
         _series.announce(place, len(chosen), "study", study.scenario, words, still)
         code, message = _series.carry_out(words)
         if code:
-            failed[study.scenario] = message
+            failed[study.scenario], codes[study.scenario] = message, code
     from analysis.overview import build_overview
     print(f"all reports: {build_overview(results_dir(), failed)}")
     if failed:
-        raise RunFailed(f"{len(failed)} of {len(chosen)} studies failed: {', '.join(failed)}")
+        raise _series.failure("studies", len(chosen), codes)
     return 0
 
 

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Exit code 0, or 4 if a part could not be run to its end."""
+    """Exit code 0; 4 if a part could not be run to its end, 6 if results of some are only not as expected."""
     suite = suites.load(arguments.suite)
     if arguments.seeds is not None:
         _runs.seeds(arguments.seeds)                # what is wrong with them is told once
@@ -75,6 +75,7 @@ def main(arguments: argparse.Namespace) -> int:
             print_error(step.problem)
     done: dict[str, Done] = {}
     problems = {step.part.name: step.problem for step in steps if step.problem}
+    codes = dict.fromkeys(problems, UsageError.exit_code)
     for place, step in enumerate(steps):
         if step.problem:
             continue
@@ -87,10 +88,10 @@ def main(arguments: argparse.Namespace) -> int:
             return run.conclude(asked, done[step.part.name])
         code, message = _process.contained(carry_out)
         if code:
-            problems[step.part.name] = message
+            problems[step.part.name], codes[step.part.name] = message, code
     _report(suite, chosen, steps, done, problems, subjects, arguments)
     if problems:
-        raise RunFailed(f"{len(problems)} of {len(steps)} parts failed: {', '.join(problems)}")
+        raise _series.failure("parts", len(steps), codes)
     return 0
 
 

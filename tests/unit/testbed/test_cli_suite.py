@@ -124,6 +124,13 @@ def test_a_part_that_fails_keeps_no_other_from_running_and_the_report_says_so(ca
     assert "3 of 4 runs failed &lt;b&gt;" in page and "banner failed" in page
 
 
+def test_results_that_are_not_as_expected_have_a_code_of_their_own(carried_out, pair, capsys):
+    carried_out.problems = {"access-link": errors.ExpectationFailed("of 2 expectations, 1 not met")}
+    assert cli.main(["suite", pair]) == 6 and "1 of 2 parts failed: one" in capsys.readouterr().err
+    carried_out.problems["rtt-fairness"] = errors.RunFailed("1 of 3 runs failed")
+    assert cli.main(["suite", pair]) == 4
+
+
 def test_a_part_that_cannot_be_planned_is_told_and_the_others_are_run(carried_out, pair, tmp_path, results, capsys):
     (tmp_path / "pair.yaml").write_text(SUITE.replace("load: [60, 85]", "load: [60, 99]"))
     assert cli.main(["suite", pair, "--list"]) == 2

@@ -111,10 +111,13 @@ class KernelSource(Source):
     def _built(self, commit: Commit) -> str:
         """The key of a revision's kernel, which is built if it is not there."""
         hz = self._options.get("hz", kernel.USUAL_HZ)
-        makefile = self._history.extract(commit, "Makefile", self._folder / "makefile")
-        version = kernel.source.tree_version(makefile.parent)
+        try:
+            version = kernel.source.tree_version(self._history.extract(
+                commit, "Makefile", self._folder / "makefile").parent)
+        except UsageError:                      # it has none
+            version = None
         if version is None:
-            raise kernel.KernelError("no kernel tree (for a module of it, --module)")
+            raise UsageError("no kernel tree (for a module of it, --module)")
         built = revisions.find(commit.hash, version, hz, self._kernel_options) or revisions.build(
             commit.hash, lambda tree: self._history.check_out(commit, tree), self._folder, _shared.reporter(), hz,
             self._kernel_options)

@@ -139,7 +139,8 @@ def test_of_a_ratio_that_should_be_one_distances_are_compared(tmp_path):
 def test_the_page(suite, results, tmp_path):
     page = suite_report.write(suite, results / "suite-pair")
     html = page.read_text()
-    for said in ("Pair: good, bad against sack", "Baseline: <b>sack</b>", "Under test: <b>good</b>", "by load", "not run: no cell",
+    for said in ("Pair: good, bad against sack", "Baseline: <b>sack</b>", "Under test: <b>good</b>", "by load",
+                 "not run: no cell",
                  "a &lt;deviation&gt;", "../link/report/index.html", "60 ▲", "85 =", "60 ▼", "▼ worse",
                  "<td>600 s</td><td>4 s</td>", "<td>0 ms</td><td>0 ms, 12 ms</td>", "<td>6</td><td>six</td>",
                  "Not asked for: Part three", "1 invalid"):

@@ -18,6 +18,10 @@ def _no_experiment(work: pathlib.Path) -> None:
     assert not (work / "results/small-load60").exists() and not [*(work / "results/runs").glob(".old-*")]
 
 
+def _nothing_exported(work: pathlib.Path) -> None:
+    assert not (work / "x").exists()
+
+
 def _protected_index(work: pathlib.Path) -> None:
     """A folder cannot be replaced by a file."""
     (work / "results/index.sqlite").unlink()
@@ -37,7 +41,18 @@ CASES = [
         ("quote", "cca='", "No closing quotation"), ("injection", "cca=a';drop", "No closing quotation"))],
     _case("query-metric", ["query", "--metric", "througput"], 2, "metric througput: .*close to it are throughput"),
     _case("query-scope", ["query", "--metric", "throughput:moon"], 2, "has no scope moon; there are: "),
-    _case("verify-no-such-pack", ["verify", "none.tar.xz"], 2, "none.tar.xz: no such file"),
+    _case("verify-no-pack", ["verify", "results/index.sqlite.tar.xz"], 2, "no such file"),
+    _case("pack-nowhere", ["pack", "small-load60", "--output", "none/x.tar.xz"], 2, "none/x.tar.xz: no such folder"),
+    _case("pack-name", ["pack", "small-load60", "--output", "x.zip"], 2, "a name that ends in .tar.xz expected"),
+    _case("pack-nothing", ["pack", "moon"], 2, "no experiment 'moon'"),
+    _case("export-comma", ["export", "small-load60", "--format", "flent,", "--output", "x"], 2,
+          "formats separated by commas"),
+    _case("export-into-a-file", ["export", "small-load60", "--format", "flent", "--output", "results/index.sqlite"], 2,
+          "a file; a folder expected"),
+    _case("export-without-captures", ["export", "small-load60", "--format", "pcapng", "--output", "x"], 1,
+          "no captures in raw/", after=_nothing_exported),
+    _case("watch-a-file", ["watch", "--once"], 2, "index.sqlite is not a folder; TESTBED_RESULTS names one",
+          environment={"TESTBED_RESULTS": "results/index.sqlite"}),
     _case("query-no-results", ["query"], 0, "0 runs", environment={"TESTBED_RESULTS": "nowhere"}),
     _case("runs-no-condition", ["runs", "--pin", "x"], 2, "which runs"),
     _case("runs-none", ["runs", "cca=moon", "--pin", "x"], 2, "no run with cca=moon"),

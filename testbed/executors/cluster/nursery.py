@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import threading
+import traceback
 from typing import IO, Any
 
 from testbed import PROJECT_DIR
@@ -108,13 +109,14 @@ def serve(control_fd: int, engine: str) -> None:
 def _warm_up(engine: str) -> None:
     """Once for all runs."""
     from testbed import engines
-    from testbed.errors import TestbedError
     from testbed.executors.cluster import single
     from testbed.run import warm_up
-    warm_up()
-    single.import_all()
-    with contextlib.suppress(TestbedError):                 # an engine that is not here is told by the run
+    try:
+        single.import_all()
+        warm_up()
         engines.load(engine, {}).code_sha256()
+    except Exception:                                       # an engine that is not here, say: each run tells it
+        traceback.print_exc()
     gc.freeze()                                             # what is the same in all runs stays shared memory
 
 

@@ -9,6 +9,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import textwrap
 
 import pytest
 
@@ -21,6 +22,7 @@ from dask_processes import alive, ended, said, scheduler, wait_for, wait_for_wor
 pytestmark = pytest.mark.filterwarnings("ignore:make_current is deprecated:DeprecationWarning")
 
 SEEDS = 4
+PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/clusters.md").read_text()
 
 
 class Place:
@@ -33,12 +35,19 @@ class Place:
 
     def start(self, *words: str, results: str = "results", code: pathlib.Path | None = None,
               home: str = "") -> subprocess.Popen[str]:
+        return self._start([str((code or self.code) / "bin/testbed"), *words], results, home)
+
+    def start_script(self, text: str, home: str, **more: str) -> subprocess.Popen[str]:
+        """A shell script, begun in the checkout."""
+        return self._start(["sh", "-c", text], "results", home, **more)
+
+    def _start(self, command: list[str], results: str, home: str, **more: str) -> subprocess.Popen[str]:
         environment = {**os.environ, "TESTBED_RESULTS": str(self.folder / results), "TOY_CALLS": str(self.calls),
-                       "TOY_HOLD": str(self.hold), "PYTHONDONTWRITEBYTECODE": "1"}
+                       "TOY_HOLD": str(self.hold), "PYTHONDONTWRITEBYTECODE": "1", **more}
         if home:
             environment.update(HOME=str(self.folder / home), TESTBED_CACHE=str(self.folder / home / "cache"))
-        return subprocess.Popen([(code or self.code) / "bin/testbed", *words], env=environment, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        return subprocess.Popen(command, env=environment, text=True, cwd=self.code, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, start_new_session=True)
 
     def run(self, cluster: str | None, results: str = "results", seeds: int = SEEDS) -> subprocess.Popen[str]:
         return self.start("run", "c", "--engine", "waiting", "--cca", "reno", "--seeds", str(seeds), "--no-report",
@@ -98,7 +107,8 @@ def test_killed_clients_and_workers_cost_no_run_and_double_none(place: Place, lo
 
 
 def test_workers_of_their_own(place: Place, local: dict[int, str], tmp_path: pathlib.Path) -> None:
-    """With homes of their own; one with other code gets no runs; a scheduler that goes away."""
+    """With homes of their own, one by the page's script; one with other code gets no runs; a scheduler that goes
+    away."""
     other = toy_checkout.make(tmp_path / "other")
     (other / "traffic/__init__.py").write_text((other / "traffic/__init__.py").read_text() + "# other code\n")
     place.hold.unlink(missing_ok=True)
@@ -115,7 +125,11 @@ def test_workers_of_their_own(place: Place, local: dict[int, str], tmp_path: pat
         refused = said(place.run(address, "refused", 1), 4)
         assert re.search(r"no worker can carry it out: tcp://\S+: the testbed's code is another: update its", refused)
         add("one")
-        add("two")
+        script = textwrap.dedent(re.search(r"    #!/bin/sh\n(    .*\n)+", PAGE)[0])
+        (tmp_path / "two").mkdir()
+        workers.enter_context(ended(place.start_script(
+            script.replace("tcp://login-node:8786", address).replace("--jobs 8", "--jobs 1"), "two",
+            TMPDIR=str(tmp_path), SLURM_ARRAY_TASK_ID="two")))
         wait_for_workers(address, 3)
         place.calls.write_text("")
         assert said(place.run(address, "far")).count("finished, ") == SEEDS

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Stations that always have something to send, on one channel of the model in kernel-modules/air.
+ *
+ *   stations METHOD RANGE_MM SENSE_MM MS SEED MOST_ATTEMPTS  FROM:TO:BYTES:X_MM:Y_MM ...
+ *
+ * Prints a line for each station: frames attempts acknowledged given_up no_access received garbled; then the share of
+ * time in which anybody was on the air, in ppm.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "csma.h"
+#include "dcf.h"
+
+static struct air_channel channel;
+static int to[AIR_STATIONS], bytes[AIR_STATIONS], most, sends[AIR_STATIONS];
+static const char *method;
+
+static void times(struct air_frame *frame, int size)
+{
+	if (!strncmp(method, "ofdm", 4)) {
+		frame->airtime_ns = dcf_airtime_ofdm(size, atoi(method + 4) * 10);
+		frame->ack_ns = dcf_airtime_ofdm(14, 60);
+	} else if (!strncmp(method, "dsss", 4)) {
+		frame->airtime_ns = dcf_airtime_dsss(size, atoi(method + 4) * 10, false);
+		frame->ack_ns = dcf_airtime_dsss(14, 10, false);
+	} else {
+		frame->airtime_ns = csma_airtime(size);
+		frame->ack_ns = csma_airtime(5);
+	}
+	if (frame->to == AIR_ALL)
+		frame->ack_ns = 0;
+}
+
+static bool next_frame(struct air_channel *air, int station, struct air_frame *frame)
+{
+	(void)air;
+	if (!sends[station])
+		return false;
+	frame->to = to[station];
+	times(frame, bytes[station]);
+	return true;
+}
+
+static bool again(struct air_channel *air, int station, struct air_frame *frame, int attempt)
+{
+	(void)air, (void)station, (void)frame;
+	return attempt <= most;
+}
+
+static void received(struct air_channel *air, int from, int station, const struct air_frame *frame)
+{
+	(void)air, (void)from, (void)station, (void)frame;
+}
+
+static void done(struct air_channel *air, int station, const struct air_frame *frame, enum air_result result, int n)
+{
+	(void)air, (void)station, (void)frame, (void)result, (void)n;
+}
+
+int main(int count, char **words)
+{
+	static const struct air_user user = { next_frame, again, received, done };
+	const struct air_access *access = &csma_access;
+	const void *phy = NULL;
+	u64 end, next;
+	int i;
+
+	if (count < 8)
+		return 2;
+	method = words[1];
+	if (!strncmp(method, "ofdm", 4))
+		access = &dcf_ofdm_access, phy = &dcf_ofdm;
+	else if (!strncmp(method, "dsss", 4))
+		access = &dcf_dsss_access, phy = &dcf_dsss;
+	air_init(&channel, &user, access, phy, strtoull(words[5], NULL, 10));
+	most = atoi(words[6]);
+	for (i = 7; i < count; i++) {
+		int x, y, n = i - 7;
+
+		if (sscanf(words[i], "%d:%d:%d:%d", &to[n], &bytes[n], &x, &y) != 4 || air_join(&channel, x, y) != n)
+			return 2;
+		sends[n] = bytes[n] > 0;
+	}
+	air_ranges(&channel, atoi(words[2]), atoi(words[3]));
+	end = strtoull(words[4], NULL, 10) * 1000000;
+	for (i = 0; i < channel.stations; i++)
+		air_offer(&channel, i, 1000000);
+	while ((next = air_next(&channel)) <= end)
+		air_run(&channel, next);
+	for (i = 0; i < channel.stations; i++) {
+		struct air_account *of = &channel.station[i].account;
+
+		printf("%llu %llu %llu %llu %llu %llu %llu\n", (unsigned long long)of->frames,
+		       (unsigned long long)of->attempts, (unsigned long long)of->acknowledged,
+		       (unsigned long long)of->given_up, (unsigned long long)of->no_access,
+		       (unsigned long long)of->received, (unsigned long long)of->garbled);
+	}
+	printf("%llu\n", (unsigned long long)(channel.busy_ns / (end / 1000000)));
+	return 0;
+}

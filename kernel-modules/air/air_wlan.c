@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Radios for mac80211 on one computed channel (air.h, dcf.h): what mac80211_hwsim is, with airtime.
+ *
+ * One access category (no EDCA), no aggregation, no power save, rates of 802.11g or of 802.11b. A radio takes the next
+ * frame from mac80211 when it is through with the one before, so that queues build up where they do with hardware:
+ * in mac80211's own (fq, CoDel) and, by its limit of airtime, in the qdisc above.
+ */
+#include <linux/etherdevice.h>
+#include <linux/hrtimer.h>
+#include <linux/module.h>
+#include <linux/proc_fs.h>
+#include <linux/seq_file.h>
+#include <net/mac80211.h>
+
+#include "dcf.h"
+
+static int stations = 2;
+module_param(stations, int, 0444);
+MODULE_PARM_DESC(stations, "radios");
+static int x_mm[AIR_STATIONS], y_mm[AIR_STATIONS], xs, ys;
+module_param_array(x_mm, int, &xs, 0444);
+module_param_array(y_mm, int, &ys, 0444);
+MODULE_PARM_DESC(x_mm, "where radios are, in mm");
+MODULE_PARM_DESC(y_mm, "where radios are, in mm");
+static uint range_mm = 100000, sense_mm;
+module_param(range_mm, uint, 0444);
+module_param(sense_mm, uint, 0444);
+MODULE_PARM_DESC(range_mm, "distance up to which frames are understood, in mm");
+MODULE_PARM_DESC(sense_mm, "distance up to which a signal makes the channel busy and garbles others (default: range)");
+static ulong seed = 1;
+module_param(seed, ulong, 0444);
+MODULE_PARM_DESC(seed, "of back-offs and losses");
+static uint loss;
+module_param(loss, uint, 0444);
+MODULE_PARM_DESC(loss, "frames lost within range, of 2^32");
+static bool dsss;
+module_param(dsss, bool, 0444);
+MODULE_PARM_DESC(dsss, "802.11b with long preambles instead of 802.11g");
+
+/* aRetryLimit of short frames; without RTS all frames count as short (dot11ShortRetryLimit) */
+#define MOST_ATTEMPTS 7
+#define SIGNAL_DBM (-50)
+
+struct air_radio {
+	struct ieee80211_hw *hw;
+	struct ieee80211_vif *vif;
+	struct sk_buff_head management;
+	struct hrtimer beacon;
+	u64 beacon_ns;
+	int station;
+	bool started;
+};
+
+static struct air_channel channel;
+static struct air_radio *radios[AIR_STATIONS];
+static DEFINE_SPINLOCK(lock);
+static struct hrtimer timer;
+
+static const struct ieee80211_channel channel_6 = {
+	.band = NL80211_BAND_2GHZ, .center_freq = 2437, .hw_value = 6, .max_power = 20,
+};
+static struct ieee80211_rate rates_ofdm[] = {
+	{ .bitrate = 60 }, { .bitrate = 90 }, { .bitrate = 120 }, { .bitrate = 180 },
+	{ .bitrate = 240 }, { .bitrate = 360 }, { .bitrate = 480 }, { .bitrate = 540 },
+};
+static struct ieee80211_rate rates_dsss[] = {
+	{ .bitrate = 10 }, { .bitrate = 20 }, { .bitrate = 55 }, { .bitrate = 110 },
+};
+static struct ieee80211_channel channels[AIR_STATIONS];
+static struct ieee80211_supported_band bands[AIR_STATIONS];
+
+static u32 airtime(u32 bytes, u32 rate)
+{
+	return dsss ? dcf_airtime_dsss(bytes, rate, false) : dcf_airtime_ofdm(bytes, rate);
+}
+
+/* An answer goes at the highest mandatory rate that is no higher than that of the frame (clause 10.6.6.5.2). */
+static u32 answer_rate(u32 rate)
+{
+	if (dsss)
+		return rate >= 20 ? 20 : 10;
+	return rate >= 240 ? 240 : rate >= 120 ? 120 : 60;
+}
+
+static struct air_radio *radio_of(int station)
+{
+	return radios[station];
+}
+
+/* The rate of an attempt, in 100 kbit/s: the chain of rate control says how often each is tried. */
+static u32 rate_of(const struct air_radio *radio, struct sk_buff *skb, int attempt, int *place)
+{
+	const struct ieee80211_tx_info *info = IEEE80211_SKB_CB(skb);
+	const struct ieee80211_supported_band *band = radio->hw->wiphy->bands[NL80211_BAND_2GHZ];
+	int i, known = 0;
+
+	*place = 0;
+	for (i = 0; i < IEEE80211_TX_MAX_RATES && info->control.rates[i].idx >= 0; i++) {
+		*place = i;
+		known = info->control.rates[i].idx;
+		attempt -= info->control.rates[i].count;
+		if (attempt <= 0)
+			break;
+	}
+	return band->bitrates[known < band->n_bitrates ? known : 0].bitrate;
+}
+
+/* How many attempts the chain of rates has. */
+static int attempts_of(struct sk_buff *skb)
+{
+	const struct ieee80211_tx_info *info = IEEE80211_SKB_CB(skb);
+	int i, sum = 0;
+
+	for (i = 0; i < IEEE80211_TX_MAX_RATES && info->control.rates[i].idx >= 0; i++)
+		sum += info->control.rates[i].count;
+	return sum ? min(sum, MOST_ATTEMPTS) : 1;
+}
+
+static void set_times(struct air_radio *radio, struct air_frame *frame, int attempt)
+{
+	struct sk_buff *skb = frame->cookie;
+	bool asked = frame->to != AIR_ALL && !(IEEE80211_SKB_CB(skb)->flags & IEEE80211_TX_CTL_NO_ACK);
+	int place;
+	u32 rate = rate_of(radio, skb, attempt, &place);
+
+	frame->airtime_ns = airtime(skb->len + FCS_LEN, rate);
+	frame->ack_ns = asked ? airtime(14, answer_rate(rate)) : 0;
+}
+
+#define NOBODY AIR_STATIONS
+
+static int station_with(const u8 *address)
+{
+	int i;
+
+	if (is_multicast_ether_addr(address))
+		return AIR_ALL;
+	for (i = 0; i < stations; i++)
+		if (radios[i]->vif && ether_addr_equal(radios[i]->vif->addr, address))
+			return i;
+	return NOBODY;
+}
+
+static struct sk_buff *dequeue(struct air_radio *radio)
+{
+	struct sk_buff *skb = skb_dequeue(&radio->management);
+	struct ieee80211_txq *txq;
+	int ac;
+
+	for (ac = 0; !skb && ac < IEEE80211_NUM_ACS; ac++) {
+		ieee80211_txq_schedule_start(radio->hw, ac);
+		while (!skb && (txq = ieee80211_next_txq(radio->hw, ac))) {
+			skb = ieee80211_tx_dequeue(radio->hw, txq);
+			ieee80211_return_txq(radio->hw, txq, false);
+		}
+		ieee80211_txq_schedule_end(radio->hw, ac);
+	}
+	return skb;
+}
+
+static bool next_frame(struct air_channel *on, int station, struct air_frame *frame)
+{
+	struct air_radio *radio = radio_of(station);
+	struct sk_buff *skb = radio->started ? dequeue(radio) : NULL;
+
+	if (!skb)
+		return false;
+	frame->cookie = skb;
+	frame->to = station_with(((struct ieee80211_hdr *)skb->data)->addr1);
+	set_times(radio, frame, 1);
+	return true;
+}
+
+static bool again(struct air_channel *on, int station, struct air_frame *frame, int attempt)
+{
+	struct sk_buff *skb = frame->cookie;
+
+	if (attempt > attempts_of(skb))
+		return false;
+	((struct ieee80211_hdr *)skb->data)->frame_control |= cpu_to_le16(IEEE80211_FCTL_RETRY);
+	set_times(radio_of(station), frame, attempt);
+	return true;
+}
+
+static void received(struct air_channel *on, int from, int station, const struct air_frame *frame)
+{
+	struct ieee80211_rx_status status = {
+		.freq = channel_6.center_freq, .band = NL80211_BAND_2GHZ, .signal = SIGNAL_DBM,
+	};
+	struct air_radio *radio = radio_of(station);
+	struct sk_buff *copy;
+	int place;
+
+	if (!radio->started)
+		return;
+	copy = skb_copy(frame->cookie, GFP_ATOMIC);
+	if (!copy)
+		return;
+	rate_of(radio_of(from), frame->cookie, channel.station[from].attempts, &place);
+	status.rate_idx = IEEE80211_SKB_CB((struct sk_buff *)frame->cookie)->control.rates[place].idx;
+	memcpy(IEEE80211_SKB_RXCB(copy), &status, sizeof(status));
+	ieee80211_rx_irqsafe(radio->hw, copy);
+}
+
+static void done(struct air_channel *on, int station, const struct air_frame *frame, enum air_result result, int attempts)
+{
+	struct sk_buff *skb = frame->cookie;
+	struct ieee80211_tx_info *info = IEEE80211_SKB_CB(skb);
+	int place, i;
+
+	rate_of(radio_of(station), skb, attempts, &place);
+	ieee80211_tx_info_clear_status(info);
+	for (i = 0; i < place; i++)
+		attempts -= info->status.rates[i].count;
+	info->status.rates[place].count = attempts;
+	for (i = place + 1; i < IEEE80211_TX_MAX_RATES; i++)
+		info->status.rates[i].idx = -1;
+	if (frame->ack_ns && result == AIR_SENT)
+		info->flags |= IEEE80211_TX_STAT_ACK;
+	ieee80211_tx_status_irqsafe(radio_of(station)->hw, skb);
+}
+
+static const struct air_user user = { next_frame, again, received, done };
+
+static void arm(void)
+{
+	u64 next = air_next(&channel);
+
+	if (next != AIR_NEVER)
+		hrtimer_start(&timer, ns_to_ktime(next), HRTIMER_MODE_ABS_SOFT);
+}
+
+static enum hrtimer_restart expired(struct hrtimer *of)
+{
+	spin_lock(&lock);
+	air_run(&channel, ktime_get_ns());
+	arm();
+	spin_unlock(&lock);
+	return HRTIMER_NORESTART;
+}
+
+/* A frame may wait at a radio. What is due at this instant comes first. */
+static void wake(struct air_radio *radio)
+{
+	spin_lock_bh(&lock);
+	air_run(&channel, ktime_get_ns());
+	air_offer(&channel, radio->station, ktime_get_ns());
+	arm();
+	spin_unlock_bh(&lock);
+}
+
+static void air_tx(struct ieee80211_hw *hw, struct ieee80211_tx_control *control, struct sk_buff *skb)
+{
+	struct air_radio *radio = hw->priv;
+
+	skb_queue_tail(&radio->management, skb);
+	wake(radio);
+}
+
+static void air_wake_tx_queue(struct ieee80211_hw *hw, struct ieee80211_txq *txq)
+{
+	wake(hw->priv);
+}
+
+static int air_start(struct ieee80211_hw *hw)
+{
+	((struct air_radio *)hw->priv)->started = true;
+	return 0;
+}
+
+static void air_stop(struct ieee80211_hw *hw, bool suspend)
+{
+	struct air_radio *radio = hw->priv;
+
+	radio->started = false;
+	hrtimer_cancel(&radio->beacon);
+	ieee80211_purge_tx_queue(hw, &radio->management);
+}
+
+static int air_add_interface(struct ieee80211_hw *hw, struct ieee80211_vif *vif)
+{
+	struct air_radio *radio = hw->priv;
+
+	if (radio->vif)
+		return -EBUSY;
+	radio->vif = vif;
+	return 0;
+}
+
+static void air_remove_interface(struct ieee80211_hw *hw, struct ieee80211_vif *vif)
+{
+	((struct air_radio *)hw->priv)->vif = NULL;
+}
+
+static int air_config(struct ieee80211_hw *hw, u32 changed)
+{
+	return 0;
+}
+
+static void air_configure_filter(struct ieee80211_hw *hw, unsigned int changed, unsigned int *flags, u64 multicast)
+{
+	*flags &= FIF_ALLMULTI | FIF_BCN_PRBRESP_PROMISC | FIF_PROBE_REQ;
+}
+
+static u64 air_get_tsf(struct ieee80211_hw *hw, struct ieee80211_vif *vif)
+{
+	return div_u64(ktime_get_ns(), 1000);
+}
+
+/* Beacons are sent by whoever is told to; all are told in an IBSS and in a mesh. */
+static enum hrtimer_restart air_beacon(struct hrtimer *of)
+{
+	struct air_radio *radio = container_of(of, struct air_radio, beacon);
+	struct sk_buff *skb = radio->vif ? ieee80211_beacon_get(radio->hw, radio->vif, 0) : NULL;
+
+	if (skb) {
+		ieee80211_get_tx_rates(radio->vif, NULL, skb, IEEE80211_SKB_CB(skb)->control.rates,
+				       IEEE80211_TX_MAX_RATES);
+		((struct ieee80211_mgmt *)skb->data)->u.beacon.timestamp =
+			cpu_to_le64(air_get_tsf(radio->hw, radio->vif));
+		skb_queue_tail(&radio->management, skb);
+	}
+	while (radio->vif && (skb = ieee80211_get_buffered_bc(radio->hw, radio->vif)))
+		skb_queue_tail(&radio->management, skb);
+	wake(radio);
+	hrtimer_forward_now(of, ns_to_ktime(radio->beacon_ns));
+	return HRTIMER_RESTART;
+}
+
+static void air_link_info_changed(struct ieee80211_hw *hw, struct ieee80211_vif *vif, struct ieee80211_bss_conf *info,
+				  u64 changed)
+{
+	struct air_radio *radio = hw->priv;
+
+	if (!(changed & (BSS_CHANGED_BEACON_ENABLED | BSS_CHANGED_BEACON_INT)))
+		return;
+	hrtimer_cancel(&radio->beacon);
+	radio->beacon_ns = 1024000ULL * info->beacon_int;
+	if (info->enable_beacon && radio->beacon_ns)
+		hrtimer_start(&radio->beacon, ns_to_ktime(radio->beacon_ns), HRTIMER_MODE_REL_SOFT);
+}
+
+static const struct ieee80211_ops ops = {
+	.tx = air_tx,
+	.wake_tx_queue = air_wake_tx_queue,
+	.start = air_start,
+	.stop = air_stop,
+	.add_interface = air_add_interface,
+	.remove_interface = air_remove_interface,
+	.config = air_config,
+	.configure_filter = air_configure_filter,
+	.link_info_changed = air_link_info_changed,
+	.get_tsf = air_get_tsf,
+	.add_chanctx = ieee80211_emulate_add_chanctx,
+	.remove_chanctx = ieee80211_emulate_remove_chanctx,
+	.change_chanctx = ieee80211_emulate_change_chanctx,
+	.switch_vif_chanctx = ieee80211_emulate_switch_vif_chanctx,
+};
+
+static int make_radio(int station)
+{
+	u8 address[ETH_ALEN] = { 0x02, 0x00, 0x00, 0xa1, station >> 8, station & 255 };
+	struct ieee80211_hw *hw = ieee80211_alloc_hw(sizeof(struct air_radio), &ops);
+	struct air_radio *radio;
+	int error;
+
+	if (!hw)
+		return -ENOMEM;
+	radio = hw->priv;
+	radio->hw = hw;
+	radio->station = station;
+	skb_queue_head_init(&radio->management);
+	hrtimer_init(&radio->beacon, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	radio->beacon.function = air_beacon;
+	channels[station] = channel_6;
+	bands[station] = (struct ieee80211_supported_band){
+		.band = NL80211_BAND_2GHZ, .channels = &channels[station], .n_channels = 1,
+		.bitrates = dsss ? rates_dsss : rates_ofdm,
+		.n_bitrates = dsss ? ARRAY_SIZE(rates_dsss) : ARRAY_SIZE(rates_ofdm),
+	};
+	hw->wiphy->bands[NL80211_BAND_2GHZ] = &bands[station];
+	hw->wiphy->interface_modes = BIT(NL80211_IFTYPE_STATION) | BIT(NL80211_IFTYPE_AP) |
+				     BIT(NL80211_IFTYPE_ADHOC) | BIT(NL80211_IFTYPE_MESH_POINT);
+	hw->queues = 1;
+	hw->max_rates = IEEE80211_TX_MAX_RATES;
+	hw->max_rate_tries = MOST_ATTEMPTS;
+	ieee80211_hw_set(hw, SIGNAL_DBM);
+	ieee80211_hw_set(hw, REPORTS_TX_ACK_STATUS);
+	ieee80211_hw_set(hw, SUPPORTS_REORDERING_BUFFER);
+	SET_IEEE80211_PERM_ADDR(hw, address);
+	radios[station] = radio;
+	error = ieee80211_register_hw(hw);
+	if (error) {
+		radios[station] = NULL;
+		ieee80211_free_hw(hw);
+	}
+	return error;
+}
+
+static int show(struct seq_file *file, void *unused)
+{
+	int i;
+
+	seq_puts(file, "station frames attempts acknowledged given_up received garbled airtime_ns\n");
+	spin_lock_bh(&lock);
+	for (i = 0; i < stations; i++) {
+		const struct air_account *of = &channel.station[i].account;
+
+		seq_printf(file, "%d %llu %llu %llu %llu %llu %llu %llu\n", i, of->frames, of->attempts,
+			   of->acknowledged, of->given_up, of->received, of->garbled, of->airtime_ns);
+	}
+	seq_printf(file, "busy_ns %llu\n", channel.busy_ns);
+	spin_unlock_bh(&lock);
+	return 0;
+}
+
+static void remove_radios(void)
+{
+	int i;
+
+	for (i = 0; i < stations; i++) {
+		if (!radios[i])
+			continue;
+		ieee80211_unregister_hw(radios[i]->hw);
+	}
+	hrtimer_cancel(&timer);
+	for (i = 0; i < stations; i++)
+		if (radios[i])
+			ieee80211_free_hw(radios[i]->hw);
+}
+
+static int __init air_init_module(void)
+{
+	int i, error = 0;
+
+	if (stations < 1 || stations > AIR_STATIONS || xs > stations || ys > stations)
+		return -EINVAL;
+	air_init(&channel, &user, dsss ? &dcf_dsss_access : &dcf_ofdm_access, dsss ? &dcf_dsss : &dcf_ofdm, seed);
+	channel.loss = loss;
+	for (i = 0; i < stations; i++)
+		air_join(&channel, x_mm[i], y_mm[i]);
+	air_ranges(&channel, range_mm, max(sense_mm, range_mm));
+	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	timer.function = expired;
+	for (i = 0; i < stations && !error; i++)
+		error = make_radio(i);
+	if (!error && !proc_create_single("air_wlan", 0444, NULL, show))
+		error = -ENOMEM;
+	if (error)
+		remove_radios();
+	return error;
+}
+
+static void __exit air_exit_module(void)
+{
+	remove_proc_entry("air_wlan", NULL);
+	remove_radios();
+}
+
+module_init(air_init_module);
+module_exit(air_exit_module);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("802.11 radios on a computed channel");

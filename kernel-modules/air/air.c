@@ -148,6 +148,7 @@ static void next_frame(struct air_channel *channel, int station, u64 now)
 	if (its->has_frame || !channel->user->next_frame(channel, station, &its->frame))
 		return;
 	its->has_frame = true;
+	its->arrived = false;
 	its->attempts = 0;
 	its->account.frames++;
 	channel->access->offered(channel, station, now);
@@ -168,6 +169,7 @@ static void attempt_ended(struct air_channel *channel, int station, u64 now, enu
 		its->account.acknowledged++;
 	its->account.given_up += result == AIR_NO_ACK;
 	its->account.no_access += result == AIR_NO_ACCESS;
+	its->account.lost += its->frame.to != AIR_ALL && !its->arrived;
 	channel->user->done(channel, station, &its->frame, result, its->attempts);
 	next_frame(channel, station, now);
 }
@@ -191,7 +193,13 @@ static void data_ended(struct air_channel *channel, int station, u64 now)
 			continue;
 		}
 		of->account.received++;
-		channel->user->received(channel, station, other, frame);
+		if (its->arrived && frame->to != AIR_ALL) {
+			of->account.duplicates++;
+		} else {
+			its->arrived = true;
+			of->account.delivered++;
+			channel->user->received(channel, station, other, frame);
+		}
 		/* a receiver that is about to acknowledge another frame cannot answer this one */
 		if (frame->ack_ns && of->ack_at == AIR_NEVER && !of->ack.on_air) {
 			of->ack_at = now + channel->access->ack_gap_ns;
@@ -214,6 +222,20 @@ static void ack_ended(struct air_channel *channel, int station, u64 now)
 		return;
 	of->verdict_at = AIR_NEVER;
 	attempt_ended(channel, its->ack_to, now, AIR_SENT);
+}
+
+bool air_reaches(const struct air_channel *channel, int from, int station)
+{
+	return in(&channel->station[from].reaches, station);
+}
+
+u64 air_answer_end(const struct air_channel *channel, int station)
+{
+	const struct air_station *its = &channel->station[station];
+
+	if (its->ack.on_air)
+		return its->ack.end;
+	return its->ack_at == AIR_NEVER ? 0 : its->ack_at + channel->station[its->ack_to].frame.ack_ns;
 }
 
 void air_offer(struct air_channel *channel, int station, u64 now)

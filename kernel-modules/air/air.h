@@ -48,7 +48,11 @@ enum air_step { AIR_WAITS, AIR_BEGINS, AIR_GIVES_UP };
 
 /* Times and counts of one station. */
 struct air_account {
-	u64 frames, attempts, acknowledged, given_up, no_access, received, garbled, airtime_ns;
+	/* of the sender: given_up and no_access asked for an acknowledgement; lost never arrived anywhere */
+	u64 frames, attempts, acknowledged, given_up, no_access, lost;
+	/* of the receiver: received = delivered + duplicates */
+	u64 received, garbled, delivered, duplicates;
+	u64 airtime_ns;
 };
 
 struct air_channel;
@@ -59,7 +63,7 @@ struct air_user {
 	bool (*next_frame)(struct air_channel *channel, int station, struct air_frame *frame);
 	/* before attempt number `attempt` (2, 3 ...): may change airtimes; false: no more attempts */
 	bool (*again)(struct air_channel *channel, int station, struct air_frame *frame, int attempt);
-	/* a frame, acknowledged or not, has reached a station */
+	/* a frame, acknowledged or not, has reached a station for the first time */
 	void (*received)(struct air_channel *channel, int from, int station, const struct air_frame *frame);
 	/* the station is through with a frame */
 	void (*done)(struct air_channel *channel, int station, const struct air_frame *frame,
@@ -114,6 +118,7 @@ struct air_station {
 	struct air_set hears;	/* who hears that it sends, itself included */
 	int sensed;		/* signals heard, its own included */
 	bool has_frame;
+	bool arrived;		/* its frame, somewhere, in one of its attempts */
 	int attempts;
 	struct air_frame frame;
 	struct air_signal data, ack;
@@ -150,6 +155,10 @@ void air_offer(struct air_channel *channel, int station, u64 now);
 u64 air_next(const struct air_channel *channel);
 /* Everything up to and including `now`. */
 void air_run(struct air_channel *channel, u64 now);
+/* Whether a station understands another. */
+bool air_reaches(const struct air_channel *channel, int from, int station);
+/* When the acknowledgement that a station owes or sends is over; 0 if there is none. */
+u64 air_answer_end(const struct air_channel *channel, int station);
 /* Even in 0 .. 2^32 - 1. */
 u32 air_random(struct air_channel *channel);
 

@@ -63,6 +63,10 @@ static enum air_step act(struct air_channel *channel, int station, u64 now)
 
 	switch (csma->step) {
 	case CSMA_BACKOFF:
+		if (air_answer_end(channel, station) > now) {	/* it answers first */
+			csma->at = air_answer_end(channel, station);
+			return AIR_WAITS;
+		}
 		csma->step = CSMA_SENSE;
 		csma->heard = its->sensed;
 		csma->at = now + ASSESSMENT;

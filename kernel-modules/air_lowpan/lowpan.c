@@ -9,11 +9,11 @@
 #include <linux/ieee802154.h>
 #include <linux/module.h>
 #include <linux/proc_fs.h>
-#include <linux/seq_file.h>
 #include <net/cfg802154.h>
 #include <net/mac802154.h>
 
 #include "csma.h"
+#include "show.h"
 
 static int stations = 2;
 module_param(stations, int, 0444);
@@ -230,19 +230,16 @@ static int make_radio(int station)
 	return error;
 }
 
+/* The stack hands over the next frame when the one before is done with. */
+static u64 waiting(int station)
+{
+	return radios[station]->waiting ? 1 : 0;
+}
+
 static int show(struct seq_file *file, void *unused)
 {
-	int i;
-
-	seq_puts(file, "station frames attempts acknowledged given_up no_access received garbled airtime_ns\n");
 	spin_lock_bh(&lock);
-	for (i = 0; i < stations; i++) {
-		const struct air_account *of = &channel.station[i].account;
-
-		seq_printf(file, "%d %llu %llu %llu %llu %llu %llu %llu %llu\n", i, of->frames, of->attempts,
-			   of->acknowledged, of->given_up, of->no_access, of->received, of->garbled, of->airtime_ns);
-	}
-	seq_printf(file, "busy_ns %llu\n", channel.busy_ns);
+	air_show(file, &channel, waiting);
 	spin_unlock_bh(&lock);
 	return 0;
 }

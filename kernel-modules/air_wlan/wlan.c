@@ -2,18 +2,20 @@
 /*
  * Radios for mac80211 on one computed channel (air.h, dcf.h): what mac80211_hwsim is, with airtime.
  *
- * One access category (no EDCA), no aggregation, no power save, rates of 802.11g or of 802.11b. A radio takes the next
- * frame from mac80211 when it is through with the one before, so that queues build up where they do with hardware:
- * in mac80211's own (fq, CoDel) and, by its limit of airtime, in the qdisc above.
+ * Stations of one IBSS with a BSSID that all know. One access category (no EDCA), no aggregation, no power save, one
+ * rate for frames to a station. A radio takes the next frame from mac80211 when it is through with the one before, so
+ * that queues build up where they do with hardware: in mac80211's own (fq, CoDel).
+ *
+ * Beacons are handed over without being on the air: mac80211 forgets stations that it has not heard of for a minute.
  */
 #include <linux/etherdevice.h>
 #include <linux/hrtimer.h>
 #include <linux/module.h>
 #include <linux/proc_fs.h>
-#include <linux/seq_file.h>
 #include <net/mac80211.h>
 
 #include "dcf.h"
+#include "show.h"
 
 static int stations = 2;
 module_param(stations, int, 0444);
@@ -37,19 +39,25 @@ MODULE_PARM_DESC(loss, "frames lost within range, of 2^32");
 static bool dsss;
 module_param(dsss, bool, 0444);
 MODULE_PARM_DESC(dsss, "802.11b with long preambles instead of 802.11g");
+static uint rate = 60;
+module_param(rate, uint, 0444);
+MODULE_PARM_DESC(rate, "of frames to a station, in 100 kbit/s; those to all go at the lowest");
 
 /* aRetryLimit of short frames; without RTS all frames count as short (dot11ShortRetryLimit) */
 #define MOST_ATTEMPTS 7
+#define ACK_BYTES 14
 #define SIGNAL_DBM (-50)
+#define ANNOUNCE_NS (20 * NSEC_PER_SEC)
+#define NOBODY AIR_STATIONS
 
 struct air_radio {
 	struct ieee80211_hw *hw;
 	struct ieee80211_vif *vif;
 	struct sk_buff_head management;
-	struct hrtimer beacon;
-	u64 beacon_ns;
+	struct hrtimer announcement;
 	int station;
 	bool started;
+	bool joined;
 };
 
 static struct air_channel channel;
@@ -83,52 +91,35 @@ static u32 answer_rate(u32 rate)
 	return rate >= 240 ? 240 : rate >= 120 ? 120 : 60;
 }
 
-static struct air_radio *radio_of(int station)
+static struct ieee80211_supported_band band_of(int station)
 {
-	return radios[station];
+	return (struct ieee80211_supported_band){
+		.band = NL80211_BAND_2GHZ, .channels = &channels[station], .n_channels = 1,
+		.bitrates = dsss ? rates_dsss : rates_ofdm,
+		.n_bitrates = dsss ? ARRAY_SIZE(rates_dsss) : ARRAY_SIZE(rates_ofdm),
+	};
 }
 
-/* The rate of an attempt, in 100 kbit/s: the chain of rate control says how often each is tried. */
-static u32 rate_of(const struct air_radio *radio, struct sk_buff *skb, int attempt, int *place)
+static const struct ieee80211_supported_band *band(void)
 {
-	const struct ieee80211_tx_info *info = IEEE80211_SKB_CB(skb);
-	const struct ieee80211_supported_band *band = radio->hw->wiphy->bands[NL80211_BAND_2GHZ];
-	int i, known = 0;
-
-	*place = 0;
-	for (i = 0; i < IEEE80211_TX_MAX_RATES && info->control.rates[i].idx >= 0; i++) {
-		*place = i;
-		known = info->control.rates[i].idx;
-		attempt -= info->control.rates[i].count;
-		if (attempt <= 0)
-			break;
-	}
-	return band->bitrates[known < band->n_bitrates ? known : 0].bitrate;
+	return &bands[0];
 }
 
-/* How many attempts the chain of rates has. */
-static int attempts_of(struct sk_buff *skb)
+static int place_of(u32 wanted)
 {
-	const struct ieee80211_tx_info *info = IEEE80211_SKB_CB(skb);
-	int i, sum = 0;
+	int i;
 
-	for (i = 0; i < IEEE80211_TX_MAX_RATES && info->control.rates[i].idx >= 0; i++)
-		sum += info->control.rates[i].count;
-	return sum ? min(sum, MOST_ATTEMPTS) : 1;
+	for (i = 0; i < band()->n_bitrates; i++)
+		if (band()->bitrates[i].bitrate == wanted)
+			return i;
+	return -1;
 }
 
-static void set_times(struct air_radio *radio, struct air_frame *frame, int attempt)
+/* Where the rate of a frame is among those of the band. */
+static int rate_place(const struct air_frame *frame)
 {
-	struct sk_buff *skb = frame->cookie;
-	bool asked = frame->to != AIR_ALL && !(IEEE80211_SKB_CB(skb)->flags & IEEE80211_TX_CTL_NO_ACK);
-	int place;
-	u32 rate = rate_of(radio, skb, attempt, &place);
-
-	frame->airtime_ns = airtime(skb->len + FCS_LEN, rate);
-	frame->ack_ns = asked ? airtime(14, answer_rate(rate)) : 0;
+	return frame->to == AIR_ALL ? 0 : place_of(rate);
 }
-
-#define NOBODY AIR_STATIONS
 
 static int station_with(const u8 *address)
 {
@@ -161,14 +152,17 @@ static struct sk_buff *dequeue(struct air_radio *radio)
 
 static bool next_frame(struct air_channel *on, int station, struct air_frame *frame)
 {
-	struct air_radio *radio = radio_of(station);
+	struct air_radio *radio = radios[station];
 	struct sk_buff *skb = radio->started ? dequeue(radio) : NULL;
+	bool asked;
 
 	if (!skb)
 		return false;
 	frame->cookie = skb;
 	frame->to = station_with(((struct ieee80211_hdr *)skb->data)->addr1);
-	set_times(radio, frame, 1);
+	asked = frame->to != AIR_ALL && !(IEEE80211_SKB_CB(skb)->flags & IEEE80211_TX_CTL_NO_ACK);
+	frame->airtime_ns = airtime(skb->len + FCS_LEN, band()->bitrates[rate_place(frame)].bitrate);
+	frame->ack_ns = asked ? airtime(ACK_BYTES, answer_rate(rate)) : 0;
 	return true;
 }
 
@@ -176,49 +170,43 @@ static bool again(struct air_channel *on, int station, struct air_frame *frame, 
 {
 	struct sk_buff *skb = frame->cookie;
 
-	if (attempt > attempts_of(skb))
+	if (attempt > MOST_ATTEMPTS)
 		return false;
 	((struct ieee80211_hdr *)skb->data)->frame_control |= cpu_to_le16(IEEE80211_FCTL_RETRY);
-	set_times(radio_of(station), frame, attempt);
 	return true;
+}
+
+static void hand_over(struct air_radio *radio, const struct sk_buff *skb, int place)
+{
+	struct ieee80211_rx_status status = {
+		.freq = channel_6.center_freq, .band = NL80211_BAND_2GHZ, .signal = SIGNAL_DBM, .rate_idx = place,
+	};
+	struct sk_buff *copy = skb_copy(skb, GFP_ATOMIC);
+
+	if (!copy)
+		return;
+	memcpy(IEEE80211_SKB_RXCB(copy), &status, sizeof(status));
+	ieee80211_rx_irqsafe(radio->hw, copy);
 }
 
 static void received(struct air_channel *on, int from, int station, const struct air_frame *frame)
 {
-	struct ieee80211_rx_status status = {
-		.freq = channel_6.center_freq, .band = NL80211_BAND_2GHZ, .signal = SIGNAL_DBM,
-	};
-	struct air_radio *radio = radio_of(station);
-	struct sk_buff *copy;
-	int place;
-
-	if (!radio->started)
-		return;
-	copy = skb_copy(frame->cookie, GFP_ATOMIC);
-	if (!copy)
-		return;
-	rate_of(radio_of(from), frame->cookie, channel.station[from].attempts, &place);
-	status.rate_idx = IEEE80211_SKB_CB((struct sk_buff *)frame->cookie)->control.rates[place].idx;
-	memcpy(IEEE80211_SKB_RXCB(copy), &status, sizeof(status));
-	ieee80211_rx_irqsafe(radio->hw, copy);
+	if (radios[station]->started)
+		hand_over(radios[station], frame->cookie, rate_place(frame));
 }
 
 static void done(struct air_channel *on, int station, const struct air_frame *frame, enum air_result result, int attempts)
 {
 	struct sk_buff *skb = frame->cookie;
 	struct ieee80211_tx_info *info = IEEE80211_SKB_CB(skb);
-	int place, i;
 
-	rate_of(radio_of(station), skb, attempts, &place);
 	ieee80211_tx_info_clear_status(info);
-	for (i = 0; i < place; i++)
-		attempts -= info->status.rates[i].count;
-	info->status.rates[place].count = attempts;
-	for (i = place + 1; i < IEEE80211_TX_MAX_RATES; i++)
-		info->status.rates[i].idx = -1;
+	info->status.rates[0].idx = rate_place(frame);
+	info->status.rates[0].count = attempts;
+	info->status.rates[1].idx = -1;
 	if (frame->ack_ns && result == AIR_SENT)
 		info->flags |= IEEE80211_TX_STAT_ACK;
-	ieee80211_tx_status_irqsafe(radio_of(station)->hw, skb);
+	ieee80211_tx_status_irqsafe(radios[station]->hw, skb);
 }
 
 static const struct air_user user = { next_frame, again, received, done };
@@ -274,7 +262,7 @@ static void air_stop(struct ieee80211_hw *hw, bool suspend)
 	struct air_radio *radio = hw->priv;
 
 	radio->started = false;
-	hrtimer_cancel(&radio->beacon);
+	hrtimer_cancel(&radio->announcement);
 	ieee80211_purge_tx_queue(hw, &radio->management);
 }
 
@@ -308,23 +296,31 @@ static u64 air_get_tsf(struct ieee80211_hw *hw, struct ieee80211_vif *vif)
 	return div_u64(ktime_get_ns(), 1000);
 }
 
-/* Beacons are sent by whoever is told to; all are told in an IBSS and in a mesh. */
-static enum hrtimer_restart air_beacon(struct hrtimer *of)
+/* A beacon of one radio, as another one would have it. */
+static void announce(struct air_radio *from, struct air_radio *to)
 {
-	struct air_radio *radio = container_of(of, struct air_radio, beacon);
-	struct sk_buff *skb = radio->vif ? ieee80211_beacon_get(radio->hw, radio->vif, 0) : NULL;
+	struct sk_buff *skb = ieee80211_beacon_get(from->hw, from->vif, 0);
 
-	if (skb) {
-		ieee80211_get_tx_rates(radio->vif, NULL, skb, IEEE80211_SKB_CB(skb)->control.rates,
-				       IEEE80211_TX_MAX_RATES);
-		((struct ieee80211_mgmt *)skb->data)->u.beacon.timestamp =
-			cpu_to_le64(air_get_tsf(radio->hw, radio->vif));
-		skb_queue_tail(&radio->management, skb);
+	if (!skb)
+		return;
+	((struct ieee80211_mgmt *)skb->data)->u.beacon.timestamp = cpu_to_le64(air_get_tsf(from->hw, from->vif));
+	hand_over(to, skb, 0);
+	dev_kfree_skb_any(skb);
+}
+
+/* Who can hear each other hear of each other, soon after one has joined and again before anybody is forgotten. */
+static enum hrtimer_restart air_announce(struct hrtimer *of)
+{
+	struct air_radio *radio = container_of(of, struct air_radio, announcement);
+	int i;
+
+	for (i = 0; i < stations; i++) {
+		if (i == radio->station || !radios[i]->joined || !air_reaches(&channel, i, radio->station))
+			continue;
+		announce(radio, radios[i]);
+		announce(radios[i], radio);
 	}
-	while (radio->vif && (skb = ieee80211_get_buffered_bc(radio->hw, radio->vif)))
-		skb_queue_tail(&radio->management, skb);
-	wake(radio);
-	hrtimer_forward_now(of, ns_to_ktime(radio->beacon_ns));
+	hrtimer_forward_now(of, ns_to_ktime(ANNOUNCE_NS));
 	return HRTIMER_RESTART;
 }
 
@@ -333,12 +329,17 @@ static void air_link_info_changed(struct ieee80211_hw *hw, struct ieee80211_vif 
 {
 	struct air_radio *radio = hw->priv;
 
-	if (!(changed & (BSS_CHANGED_BEACON_ENABLED | BSS_CHANGED_BEACON_INT)))
+	if (!(changed & BSS_CHANGED_BEACON_ENABLED))
 		return;
-	hrtimer_cancel(&radio->beacon);
-	radio->beacon_ns = 1024000ULL * info->beacon_int;
-	if (info->enable_beacon && radio->beacon_ns)
-		hrtimer_start(&radio->beacon, ns_to_ktime(radio->beacon_ns), HRTIMER_MODE_REL_SOFT);
+	hrtimer_cancel(&radio->announcement);
+	radio->joined = info->enable_beacon;
+	if (radio->joined)
+		hrtimer_start(&radio->announcement, ms_to_ktime(1), HRTIMER_MODE_REL_SOFT);
+}
+
+static int air_set_rts_threshold(struct ieee80211_hw *hw, u32 value)
+{
+	return value == (u32)-1 ? 0 : -EOPNOTSUPP;
 }
 
 static const struct ieee80211_ops ops = {
@@ -352,6 +353,7 @@ static const struct ieee80211_ops ops = {
 	.configure_filter = air_configure_filter,
 	.link_info_changed = air_link_info_changed,
 	.get_tsf = air_get_tsf,
+	.set_rts_threshold = air_set_rts_threshold,
 	.add_chanctx = ieee80211_emulate_add_chanctx,
 	.remove_chanctx = ieee80211_emulate_remove_chanctx,
 	.change_chanctx = ieee80211_emulate_change_chanctx,
@@ -371,23 +373,17 @@ static int make_radio(int station)
 	radio->hw = hw;
 	radio->station = station;
 	skb_queue_head_init(&radio->management);
-	hrtimer_init(&radio->beacon, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
-	radio->beacon.function = air_beacon;
+	hrtimer_init(&radio->announcement, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	radio->announcement.function = air_announce;
 	channels[station] = channel_6;
-	bands[station] = (struct ieee80211_supported_band){
-		.band = NL80211_BAND_2GHZ, .channels = &channels[station], .n_channels = 1,
-		.bitrates = dsss ? rates_dsss : rates_ofdm,
-		.n_bitrates = dsss ? ARRAY_SIZE(rates_dsss) : ARRAY_SIZE(rates_ofdm),
-	};
+	bands[station] = band_of(station);
 	hw->wiphy->bands[NL80211_BAND_2GHZ] = &bands[station];
-	hw->wiphy->interface_modes = BIT(NL80211_IFTYPE_STATION) | BIT(NL80211_IFTYPE_AP) |
-				     BIT(NL80211_IFTYPE_ADHOC) | BIT(NL80211_IFTYPE_MESH_POINT);
+	hw->wiphy->interface_modes = BIT(NL80211_IFTYPE_ADHOC);
 	hw->queues = 1;
-	hw->max_rates = IEEE80211_TX_MAX_RATES;
-	hw->max_rate_tries = MOST_ATTEMPTS;
 	ieee80211_hw_set(hw, SIGNAL_DBM);
 	ieee80211_hw_set(hw, REPORTS_TX_ACK_STATUS);
-	ieee80211_hw_set(hw, SUPPORTS_REORDERING_BUFFER);
+	ieee80211_hw_set(hw, HAS_RATE_CONTROL);
+	ieee80211_hw_set(hw, NO_AUTO_VIF);
 	SET_IEEE80211_PERM_ADDR(hw, address);
 	radios[station] = radio;
 	error = ieee80211_register_hw(hw);
@@ -398,19 +394,39 @@ static int make_radio(int station)
 	return error;
 }
 
-static int show(struct seq_file *file, void *unused)
+static u64 waiting_in(struct ieee80211_txq *txq)
+{
+	unsigned long frames = 0, bytes;
+
+	if (txq)
+		ieee80211_txq_get_depth(txq, &frames, &bytes);
+	return frames;
+}
+
+static void add_waiting(void *sum, struct ieee80211_sta *sta)
 {
 	int i;
 
-	seq_puts(file, "station frames attempts acknowledged given_up received garbled airtime_ns\n");
-	spin_lock_bh(&lock);
-	for (i = 0; i < stations; i++) {
-		const struct air_account *of = &channel.station[i].account;
+	for (i = 0; i < ARRAY_SIZE(sta->txq); i++)
+		*(u64 *)sum += waiting_in(sta->txq[i]);
+}
 
-		seq_printf(file, "%d %llu %llu %llu %llu %llu %llu %llu\n", i, of->frames, of->attempts,
-			   of->acknowledged, of->given_up, of->received, of->garbled, of->airtime_ns);
-	}
-	seq_printf(file, "busy_ns %llu\n", channel.busy_ns);
+/* Frames that wait above a radio. */
+static u64 waiting(int station)
+{
+	struct air_radio *radio = radios[station];
+	u64 sum = skb_queue_len(&radio->management);
+
+	if (radio->vif)
+		sum += waiting_in(radio->vif->txq);
+	ieee80211_iterate_stations_atomic(radio->hw, add_waiting, &sum);
+	return sum;
+}
+
+static int show(struct seq_file *file, void *unused)
+{
+	spin_lock_bh(&lock);
+	air_show(file, &channel, waiting);
 	spin_unlock_bh(&lock);
 	return 0;
 }
@@ -435,6 +451,9 @@ static int __init air_init_module(void)
 	int i, error = 0;
 
 	if (stations < 1 || stations > AIR_STATIONS || xs > stations || ys > stations)
+		return -EINVAL;
+	bands[0] = band_of(0);
+	if (place_of(rate) < 0)
 		return -EINVAL;
 	air_init(&channel, &user, dsss ? &dcf_dsss_access : &dcf_ofdm_access, dsss ? &dcf_dsss : &dcf_ofdm, seed);
 	channel.loss = loss;

@@ -31,7 +31,7 @@ REQUIRED: Any = dataclasses.MISSING
 MOST_INTEGER = 2**63 - 1
 _LONGEST_TEXT = 4096
 _WITHOUT_UNIT = "a value without a unit"
-_SUFFIX = re.compile(r"_(bps|us|bytes|percent)$")
+_SUFFIX = re.compile(r"_(bps|us|bytes|percent|mm)$")
 
 
 class FieldError(ValueError):
@@ -81,6 +81,11 @@ def time(default: Any = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> A
 def size(default: Any = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> Any:
     """A size in bytes; its key ends in _bytes."""
     return _field(_whole("bytes", least, most), default)
+
+
+def distance(default: Any = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> Any:
+    """A distance in millimetres; its key ends in _mm."""
+    return _field(_whole("mm", least, most), default)
 
 
 def count(default: Any = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> Any:

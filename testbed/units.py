@@ -3,6 +3,7 @@
 
     100 Mbit/s -> rate_bps 100000000        2 ms -> _us 2000
     1500 B     -> _bytes 1500               60 % -> _percent 60
+    40 m       -> _mm 40000
 
 Rates are powers of ten, as in the standards; sizes are bytes. A quantity's unit becomes
 the suffix of its key, so `rate: 100 Mbit/s` is `rate_bps` everywhere behind the loader.
@@ -15,6 +16,7 @@ _UNITS = {
     "us": ("us", 1), "ms": ("us", 10**3), "s": ("us", 10**6), "min": ("us", 60 * 10**6), "h": ("us", 3600 * 10**6),
     "B": ("bytes", 1), "kB": ("bytes", 10**3), "MB": ("bytes", 10**6), "GB": ("bytes", 10**9),
     "%": ("percent", 1),
+    "mm": ("mm", 1), "m": ("mm", 10**3), "km": ("mm", 10**6),
 }
 _QUANTITY = re.compile(r"\s*([-+]?[0-9][0-9_]*(?:\.[0-9]+)?|[-+]?\.[0-9]+)\s*([A-Za-z%][A-Za-z/]*)\s*")
 
@@ -22,7 +24,7 @@ _QUANTITY = re.compile(r"\s*([-+]?[0-9][0-9_]*(?:\.[0-9]+)?|[-+]?\.[0-9]+)\s*([A
 _LONGEST = 60
 _EXACT = Context(prec=100)
 
-EXAMPLES = {"bps": "100 Mbit/s", "us": "20 ms", "bytes": "1500 B", "percent": "60 %"}
+EXAMPLES = {"bps": "100 Mbit/s", "us": "20 ms", "bytes": "1500 B", "percent": "60 %", "mm": "40 m"}
 
 
 def parse(text: str) -> tuple[str, int | float] | None:

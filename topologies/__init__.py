@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from topologies.base import EmulatedTopo
 
-_SUPPORT = {"__init__", "base", "end_hosts", "impairments", "ip", "link", "losses", "mahimahi", "marking", "mn",
-            "namespace", "network", "queues", "rtnetlink", "schedule", "tc", "tc_messages", "varying", "wires"}
+_SUPPORT = {"__init__", "airtime", "base", "cells", "end_hosts", "genetlink", "impairments", "ip", "link", "losses", "mahimahi", "marking", "mn",
+            "namespace", "network", "queues", "radio", "radios", "rtnetlink", "schedule", "tc", "tc_messages", "varying", "wires"}
 
 
 def names() -> list[str]:
@@ -69,6 +69,8 @@ def in_time(section: dict[str, Any], end_us: int) -> None:
 
 def kernel_options(network: dict[str, Any]) -> list[str]:
     """Options of kernel/fragments/ that a kernel for this network (what `resolve` gave) has to have."""
+    if network.get("cells"):
+        return ["wireless"]             # which has IPv6 in it
     return ["ipv6"] if network.get("ip_version") == 6 else []
 
 

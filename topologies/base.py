@@ -40,7 +40,7 @@ class TopologyError(Exception):
 class Port:
     """One end of a link: interface `device` of `node`, sending over the link direction `name`.
 
-    network: that of the link, as in routes; address: "" of a switch's.
+    network: that of the link, as in routes; address: "" of a switch's; cell: of a radio, which is no end of a link.
     """
     node: str
     device: str
@@ -52,6 +52,7 @@ class Port:
     direction: str
     bottleneck: bool
     ifindex: int = 0
+    cell: str = ""
 
 
 @dataclasses.dataclass
@@ -119,7 +120,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         measured = sum(port.bottleneck for pair in self.port_pairs for port in pair)
         ends = []
         for number, (node, egress) in enumerate(((a, a_to_b), (b, b_to_a))):
-            device = f"{node}-eth{len(self._ports.get(node, ()))}"
+            device = f"{node}-eth{sum(not port.cell for port, _ in self.ports_of(node))}"
             if len(device) > _LONGEST_DEVICE:
                 raise TopologyError(f"{device} is too long for the name of an interface")
             address = "" if self.role(node) == "switch" else str(next(addresses))
@@ -160,8 +161,8 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
 
     def path(self, initiator: str, acceptor: str) -> None:
         """Declare that traffic runs between two hosts; its base RTT follows from the links."""
-        there = self._hops(initiator, acceptor)
-        back = self._hops(acceptor, initiator)
+        there = [port for port in self._hops(initiator, acceptor) if not port.cell]
+        back = [port for port in self._hops(acceptor, initiator) if not port.cell]
         rtt_us = sum(port.link.delay_us for port in there + back)
         self.paths.append(Path(initiator, acceptor, rtt_us, [p.name for p in there], [p.name for p in back]))
 
@@ -170,6 +171,10 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
     def role(self, node: str) -> str:
         """'host', 'router' or 'switch'."""
         return self._roles[node][0]
+
+    def forwards(self, node: str) -> bool:
+        """Whether a node passes on what is for others."""
+        return self.role(node) != "host"
 
     def address_of(self, node: str) -> str:
         """The address by which a node is known: that of its first interface."""
@@ -193,7 +198,11 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         own = list(self.ports_of(node))
         if role == "host":
             return self._routes_of_host(own[0]) if own else []
-        first_hop, on = self._first_hops(node), {port.network for port, _ in own}
+        return self._routes_of_router(node)
+
+    def _routes_of_router(self, node: str) -> list[tuple[str, str, str]]:
+        """One route to every network that a node is not on."""
+        first_hop, on = self._first_hops(node), {port.network for port, _ in self.ports_of(node)}
         routes = []
         for network, ports in self._networks.items():
             if network in on:
@@ -225,6 +234,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
                                    for other in self._networks[network] if other.address]}
         found = [[other.address, other.mac, port.device] for port, peer in self.ports_of(node) if not peer.address
                  for other in self._networks[port.network] if other.address and other is not port]
+        found += [[peer.address, peer.mac, port.device] for port, peer in self.ports_of(node) if port.cell]
         return {"neighbours": found} if found else {}
 
     def describe(self) -> dict[str, Any]:
@@ -232,7 +242,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         return {
             **({"ip_version": self.ip_version} if self.ip_version != 4 else {}),
             "nodes": [{"name": name, "role": role, "side": side,
-                       "addresses": [port.address for port, _ in self.ports_of(name) if port.address],
+                       "addresses": list(dict.fromkeys(port.address for port, _ in self.ports_of(name) if port.address)),
                        "routes": [list(route) for route in self.routes_of(name)], **self._behind_switches(name)}
                       for name, (role, side) in self._roles.items()],
             "links": [describe_link(port, peer) for pair in self.port_pairs for port, peer in (pair, pair[::-1])],
@@ -265,7 +275,7 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
                 continue
             hop = dataclasses.replace(hop, gateway=hop.gateway or (at if at.address else None))
             reached[at.node] = hop
-            if self.role(at.node) != "host":
+            if self.forwards(at.node):
                 further = dataclasses.replace(hop, links=hop.links + 1)
                 queue.extend((peer, further) for _, peer in self.ports_of(at.node))
         self._routing[node] = reached
@@ -273,12 +283,16 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
 
     def _hops(self, source: str, target: str) -> list[Port]:
         """Sending ports along the shortest path."""
+        return [port for port, _ in self._hop_pairs(source, target)]
+
+    def _hop_pairs(self, source: str, target: str) -> list[tuple[Port, Port]]:
+        """Sending and receiving ports along the shortest path."""
         hops, at = [], source
         while at != target:
             first = self._first_hops(at)
             if target not in first:
                 raise TopologyError(f"no path from {source} to {target}")
-            hops.append(first[target].port)
+            hops.append((first[target].port, first[target].peer))
             at = first[target].peer.node
         return hops
 

@@ -22,6 +22,11 @@ def version(network: Mapping[str, Any]) -> int:
     return int(network.get("ip_version", 4))
 
 
+def mtu_bytes(network: Mapping[str, Any]) -> int:
+    """The largest packet that all links and radios carry."""
+    return int(network.get("mtu_bytes", MTU_BYTES))
+
+
 def header_bytes(network: Mapping[str, Any]) -> int:
     """Of IP."""
     return _HEADER_BYTES[version(network)]
@@ -39,12 +44,12 @@ def udp_header_bytes(of: str) -> int:
 
 def segment_bytes(network: Mapping[str, Any]) -> int:
     """Payload of a full TCP segment with time stamps."""
-    return MTU_BYTES - header_bytes(network) - TCP_BYTES - TIMESTAMP_BYTES
+    return mtu_bytes(network) - header_bytes(network) - TCP_BYTES - TIMESTAMP_BYTES
 
 
 def datagram_bytes(network: Mapping[str, Any]) -> int:
     """Payload of a full packet of UDP."""
-    return MTU_BYTES - header_bytes(network) - UDP_BYTES
+    return mtu_bytes(network) - header_bytes(network) - UDP_BYTES
 
 
 def version_of(address: str) -> int:

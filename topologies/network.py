@@ -66,11 +66,17 @@ class _QuietNode(_Node):
         self.shell = None
 
 
-class _Interface(Intf):             # type: ignore[misc]
+class Interface(Intf):             # type: ignore[misc]
     """A Mininet interface whose address is known and set elsewhere."""
 
     def config(self, mac: Any = None, **_params: Any) -> Json:
         return {}
+
+    @classmethod
+    def of_radio(cls, device: str, node: Any, address: str) -> None:
+        """Let Mininet know of a device that is in its node's namespace and on no link."""
+        made = cls(device, node=node, moveIntfFn=lambda *_args, **_kwargs: None)
+        made.ip, _, made.prefixLen = address.partition("/")
 
 
 class _EmulatedLink(Link):          # type: ignore[misc]
@@ -79,7 +85,7 @@ class _EmulatedLink(Link):          # type: ignore[misc]
     def __init__(self, node1: Any, node2: Any, ends: tuple[Json, Json], **params: Any) -> None:
         for key in ("addr1", "addr2", "intf"):
             params.pop(key, None)
-        super().__init__(node1, node2, addr1=ends[0]["mac"], addr2=ends[1]["mac"], intf=_Interface, **params)
+        super().__init__(node1, node2, addr1=ends[0]["mac"], addr2=ends[1]["mac"], intf=Interface, **params)
         for interface, end in zip((self.intf1, self.intf2), ends):
             if end["address"]:
                 interface.ip, _, interface.prefixLen = ip.with_prefix(end["address"]).partition("/")
@@ -129,6 +135,7 @@ class Network:
         self.sysctls = sysctls
         self.observed_sysctls: dict[str, dict[str, str]] = {}
         self.offloads: dict[str, dict[str, bool]] = {}
+        self._radios: Any = None            # topologies/radios.py, where there are any
         links = description["links"]
         self.pairs = list(zip(links[::2], links[1::2]))
         # Mininet would now raise limits of the whole machine with a dozen sysctl
@@ -145,9 +152,15 @@ class Network:
         try:
             self.net.build()
             self._create_links()
+            if self.description.get("cells"):
+                from topologies import radios
+                self._radios = radios.Radios(self)
+                self._radios.create()
             nodes = {node["name"]: node for node in self.description["nodes"]}
             for name in self.node_names():
                 self._configure(nodes[name])
+            if self._radios:
+                self._radios.join()
         except BaseException:
             self.stop()
             raise
@@ -202,10 +215,12 @@ class Network:
         lines = ["link set lo up"]
         for out, back in self.ends_at(node["name"]):
             device = out["device"]
-            lines += [*_wire(back, device, out["mac"]), *_interface(out["address"], device),
+            lines += [*_wire(back, device, out["mac"]), *interface(out["address"], device),
                       *neighbours([(back["address"], back["mac"], device)])]
             if not node.get("gso", True):
-                lines.append(_single_segments(device))
+                lines.append(single_segments(device))
+        if self._radios:
+            lines += self._radios.lines(node)
         lines += neighbours(node.get("neighbours", ()))
         window = f" initcwnd {node['initcwnd']}" if "initcwnd" in node else ""
         # locked: no connection changes it (testbed/guest/thresholds.py makes TCP look at it)
@@ -215,11 +230,12 @@ class Network:
 
     def _ipv6(self, node: Json) -> Json:
         """Settings by which devices have IPv6, those that are made later, too, and no addresses but ours."""
-        devices = ["default", *(out["device"] for out, _ in self.ends_at(node["name"]))]
+        devices = ["default", *(out["device"] for out, _ in self.ends_at(node["name"])),
+                   *(self._radios.devices(node["name"]) if self._radios else ())]
         settings: Json = {f"net.ipv6.conf.{key}.disable_ipv6": 0 for key in ("all", "lo")}
         settings |= {f"net.ipv6.conf.{device}.{name}": value for device in devices
                      for name, value in (("disable_ipv6", 0), ("addr_gen_mode", 1), ("accept_ra", 0))}
-        if node["role"] == "router":
+        if _forwards(node):
             settings["net.ipv6.conf.all.forwarding"] = 1
         return settings
 
@@ -230,7 +246,7 @@ class Network:
             tc_lines += _tc_lines(out, back, self.timer_period_us, ip.version(self.description))
         with self.in_namespace(name):
             sysctls = dict(self.sysctls[name])
-            if node["role"] == "router":
+            if _forwards(node):
                 sysctls["net.ipv4.ip_forward"] = 1
             sysctls.update(ROUTING)
             if ip.version(self.description) == 6 and node["role"] != "switch":
@@ -247,9 +263,16 @@ class Network:
             for out, back in self.ends_at(name):
                 for device, found in _offloads(out, back).items():
                     self.offloads[f"{name}/{device}"] = found
+            if self._radios:
+                for device in self._radios.devices(name):
+                    self.offloads[f"{name}/{device}"] = set_offloads(device)
 
 
-def _interface(address: str, device: str) -> list[str]:
+def _forwards(node: Json) -> bool:
+    return node["role"] == "router" or bool(node.get("forwards"))
+
+
+def interface(address: str, device: str) -> list[str]:
     """ip batch lines that give a device its address, if it has one.
 
     IPv6 would tell the neighbourhood of each group that it listens to, at random instants and again: packets that
@@ -271,7 +294,7 @@ def emulate_end(out: Json, back: Json, timer_period_us: int) -> None:
     """
     device = out["device"]
     batch("ip", [*_wire(back, device, out["mac"]), *neighbours([(back["address"], back["mac"], device)]),
-                 _single_segments(device)])
+                 single_segments(device)])
     batch("tc", _tc_lines(out, back, timer_period_us))
     _offloads(out, back)
 
@@ -299,7 +322,7 @@ def bridge(devices: list[str], forwarding: list[list[str]]) -> None:
     batch("bridge", [f"fdb replace {mac} dev {device} master static" for mac, device in forwarding])
 
 
-def _single_segments(device: str) -> str:
+def single_segments(device: str) -> str:
     """TCP makes packets of many segments whatever the device's features are."""
     return f"link set {device} gso_max_segs 1"
 

@@ -188,8 +188,12 @@ static void data_ended(struct air_channel *channel, int station, u64 now)
 
 		if ((frame->to != AIR_ALL && frame->to != other) || !in(&its->reaches, other))
 			continue;
-		if (in(&its->data.garbled, other) || (channel->loss && air_random(channel) < channel->loss)) {
+		if (in(&its->data.garbled, other)) {
 			of->account.garbled++;
+			continue;
+		}
+		if (channel->loss && air_random(channel) < channel->loss) {
+			of->account.chance++;
 			continue;
 		}
 		of->account.received++;
@@ -314,7 +318,7 @@ static void run_instant(struct air_channel *channel, u64 now)
 				put_on_air(channel, i, &its->ack, now, channel->station[its->ack_to].frame.ack_ns);
 		}
 		if (in(&begin, i) && !its->ack.on_air) {
-			its->attempts++;
+			its->account.retries += its->attempts++ > 0;
 			its->account.attempts++;
 			put_on_air(channel, i, &its->data, now, its->frame.airtime_ns);
 		}

@@ -49,9 +49,9 @@ enum air_step { AIR_WAITS, AIR_BEGINS, AIR_GIVES_UP };
 /* Times and counts of one station. */
 struct air_account {
 	/* of the sender: given_up and no_access asked for an acknowledgement; lost never arrived anywhere */
-	u64 frames, attempts, acknowledged, given_up, no_access, lost;
-	/* of the receiver: received = delivered + duplicates */
-	u64 received, garbled, delivered, duplicates;
+	u64 frames, attempts, retries, acknowledged, given_up, no_access, lost;
+	/* of the receiver: received = delivered + duplicates; garbled by others, or lost by chance */
+	u64 received, garbled, chance, delivered, duplicates;
 	u64 airtime_ns;
 };
 

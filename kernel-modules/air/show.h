@@ -12,14 +12,14 @@ static inline void air_show(struct seq_file *file, const struct air_channel *cha
 {
 	int i;
 
-	seq_puts(file, "station frames attempts acknowledged given_up no_access received garbled delivered duplicates "
-		       "lost airtime_ns queued\n");
+	seq_puts(file, "station frames attempts retries acknowledged given_up no_access received garbled chance "
+		       "delivered duplicates lost airtime_ns queued\n");
 	for (i = 0; i < channel->stations; i++) {
 		const struct air_account *of = &channel->station[i].account;
 
-		seq_printf(file, "%d %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu\n", i, of->frames,
-			   of->attempts, of->acknowledged, of->given_up, of->no_access, of->received, of->garbled,
-			   of->delivered, of->duplicates, of->lost, of->airtime_ns, waiting(i));
+		seq_printf(file, "%d %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu\n", i, of->frames,
+			   of->attempts, of->retries, of->acknowledged, of->given_up, of->no_access, of->received,
+			   of->garbled, of->chance, of->delivered, of->duplicates, of->lost, of->airtime_ns, waiting(i));
 	}
 	seq_printf(file, "busy_ns %llu\n", channel->busy_ns);
 }

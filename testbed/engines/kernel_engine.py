@@ -55,6 +55,17 @@ class KernelEngine(LinuxEngine):
         """Files of kernel modules that make these probes cheaper, and not different."""
         return []
 
+    def radio_modules(self, network: Mapping[str, Any]) -> dict[str, pathlib.Path]:
+        """{name: file} of the kernel modules that make the radios of a network. UsageError if there cannot be any."""
+        if network.get("cells"):
+            raise UsageError(f"engine {self.name} has no radios: --engine uml has")
+        return {}
+
+    def _radios(self, network: Mapping[str, Any], work_dir: pathlib.Path) -> Json:
+        """What the guest is told of them, where there are any."""
+        files = self.radio_modules(network)
+        return {"air_modules": {name: orders.put_module(file, work_dir) for name, file in files.items()}} if files else {}
+
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
             on_progress: OnProgress) -> None:
         workload = json.loads((workload_dir / "workload.json").read_text(encoding="utf-8"))
@@ -65,6 +76,7 @@ class KernelEngine(LinuxEngine):
             "measure_from_us": plan.timing["prefill_us"] + plan.timing["warmup_us"],
             "timer_period_us": self.timer_period_us, "never_idle": self.never_idle,
             "probe_modules": [orders.put_module(file, workload_dir) for file in self.probe_modules(list(wanted))],
+            **self._radios(scenario["network"], workload_dir),
             **orders.job_parts(self, plan.variants, scenario["network"], scenario["hosts"], workload, workload_dir)})
         on_progress("start", 0)
         self.boot(workload_dir, folder / "log.txt", cpu, on_progress)
@@ -81,6 +93,7 @@ class KernelEngine(LinuxEngine):
         with terminal.afterwards(work_dir):
             write_json(work_dir / "job.json", {
                 "network": scenario["network"], "session": session, "timer_period_us": self.session_timer_period_us,
+                **self._radios(scenario["network"], work_dir),
                 **orders.job_parts(self, variants, scenario["network"], scenario["hosts"], nothing, work_dir)})
             try:
                 self.converse(work_dir, work_dir / "log.txt", terminal.reading(session))

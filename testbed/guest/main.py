@@ -25,6 +25,15 @@ _DRAIN_S = 10
 _CLOSE_S = 2
 
 
+def _air(job: dict[str, Any], work_dir: str) -> Any:
+    """testbed.guest.air where a network has radios, which are then there; None where it has none."""
+    if not job["network"].get("cells"):
+        return None
+    from testbed.guest import air
+    air.load(job, work_dir)
+    return air
+
+
 class Output:
     """The run's work folder: complete files or none."""
 
@@ -58,6 +67,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
     wanted = tuning.machine_sysctls(description)
     found = {name: machine.sysctl(name, value) for name, value in wanted.items()}
     controls = congestion_controls.make_available(job, work_dir, machine)
+    air = _air(job, work_dir)
     # shells are dear in a guest only
     with Network(description, job["sysctls"], job["timer_period_us"], shells=job["timer_period_us"] > 0) as network:
         output.json("network.json", description)
@@ -77,6 +87,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
             programs.wait_until_ready()
             for probe in samplers.values():
                 probe.open()
+            air_before = air.read(network) if air else None
             before, snmp = counters.read_all(network), Snmp(network, job["measure_from_us"], job["duration_us"])
             changes = LinkChanges(network, description, job["timer_period_us"])
             traces = TracedLinks(network, description, job["duration_us"])
@@ -98,6 +109,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
                                           every_second, settle)
             phase("finish")
             at_end = counters.read_all(network)
+            air_at_end = air.read(network) if air else None
             changes.release()
             traces.release()
             snmp.take("at_end")
@@ -112,10 +124,11 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
             programs.kill()
         time.sleep(_DRAIN_S)
         drained = counters.read_all(network)
+        of_air = air.differences(air_before, air_at_end, air.read(network)) if air else {}
         snmp.take("drained")
         notes = {name: probe.close() for name, probe in samplers.items()}
         output.json("counters.json", {"at_end": counters.difference(at_end, before),
-                                      "drained": counters.difference(drained, before)})
+                                      "drained": counters.difference(drained, before), **of_air})
         output.json("snmp.json", snmp.record())
         output.json("link_changes.json", changes.rows)
         output.json("opportunities.json", traces.rows)

@@ -30,6 +30,9 @@ def run(job: dict[str, Any], work_dir: str, ready: Callable[[], object]) -> bool
         for name, value in tuning.machine_sysctls(job["network"]).items():
             machine.sysctl(name, value)
         congestion_controls.make_available(job, work_dir, machine)
+        if job["network"].get("cells"):
+            from testbed.guest import air
+            air.load(job, work_dir)
         with Network(job["network"], job["sysctls"], job["timer_period_us"], shells=True) as network:
             for node in network.net.hosts:
                 # Mininet's would end everything at the first byte that is no text

@@ -10,21 +10,23 @@ from __future__ import annotations
 import json
 import pathlib
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import kernel
 from kernel import guest, host, modinfo, trial
-from testbed import bundle, probes, terminal
+from testbed import PROJECT_DIR, bundle, probes, terminal
 from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.kernel_engine import KernelEngine
 from testbed.engines.uml import ending, init, inventory, memory, watch
 from testbed.errors import EnvironmentProblem
 from testbed.files import write_json
+from testbed.guest.air import MODULES, module_of
 from testbed.guest.session import READY
 from testbed.plan import Plan
 
 _INIT = "testbed/engines/uml/init.py"
+_MODULES = PROJECT_DIR / "kernel-modules"
 
 
 class Engine(KernelEngine):
@@ -36,7 +38,7 @@ class Engine(KernelEngine):
     capabilities = Capabilities(clock="virtual")
     OPTIONS = ("kernel", "hz", "kernel_options", "confine")
     DECISIVE = (*KernelEngine.DECISIVE, "testbed/engines/uml/__init__.py", "testbed/engines/uml/memory.py",
-                "kernel/guest.py")
+                "kernel/guest.py", *sorted(str(path.relative_to(PROJECT_DIR)) for path in _MODULES.glob("air*/*")))
     timer_period_us = 0
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -74,6 +76,10 @@ class Engine(KernelEngine):
     def prepare(self, report: Report) -> None:
         spec, hz, options = self._asked
         self._found = kernel.ensure(spec, report, hz, options)
+        if "wireless" in self._found.options:
+            for name in MODULES:
+                kernel.build_module_for(self._found, _MODULES / name, report, lambda file: trial.load(
+                    self._kernel, file, for_congestion_control=False))
         for name in probes.names():
             source = probes.module_source(name)
             if source and self._module_of(source) is None:
@@ -126,6 +132,15 @@ class Engine(KernelEngine):
     def probe_modules(self, names: Sequence[str]) -> list[pathlib.Path]:
         sources = [source for name in names if (source := probes.module_source(name))]
         return [module.file for source in sources if (module := self._module_of(source))]
+
+    def radio_modules(self, network: Mapping[str, Any]) -> dict[str, pathlib.Path]:
+        found = {}
+        for name in sorted({module_of(cell) for cell in network.get("cells", ())}):
+            module = self._module_of(_MODULES / name)
+            if module is None:
+                raise EnvironmentProblem(f"{_MODULES / name} is not built for this kernel yet; `testbed run` does it")
+            found[name] = module.file
+        return found
 
     def _module_of(self, source: pathlib.Path) -> kernel.Module | None:
         """What was built of a probe's source for this kernel."""

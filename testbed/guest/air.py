@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The air: its modules loaded, its counters read. Only imported where a network has cells."""
+import os
+import socket
+from typing import Any
+
+from testbed.guest.congestion_controls import load_module
+from testbed.probes._netlink import Qdisc
+from topologies.airtime import LOW_RATE, radio_device
+
+Json = dict[str, Any]
+
+#: ({node: accounts}, ns in which anybody was on the air)
+Reading = tuple[dict[str, dict[str, int]], int]
+#: where a module has the accounts of its stations
+ACCOUNTS = {"air_wlan": "/proc/air_wlan", "air_lowpan": "/proc/air_lowpan"}
+
+
+#: what makes radios: folders of kernel-modules/
+MODULES = tuple(ACCOUNTS)
+
+
+def module_of(cell: Json) -> str:
+    """The module that makes the radios of a cell."""
+    return "air_lowpan" if cell["standard"] == LOW_RATE else "air_wlan"
+
+
+def load(job: Json, work_dir: str) -> None:
+    """Make the radios of the cells of job["network"]; ValueError if the kernel refuses."""
+    for cell in job["network"]["cells"]:
+        name, stations = module_of(cell), cell["stations"]
+        settings: Json = {
+            "stations": len(stations), "x_mm": ",".join(str(one["x_mm"]) for one in stations),
+            "y_mm": ",".join(str(one["y_mm"]) for one in stations), "range_mm": cell["range_mm"],
+            "sense_mm": cell["sense_mm"], "seed": job.get("seed", 1), "loss": round(cell["loss_percent"] / 100 * 2**32)}
+        if name == "air_wlan":
+            settings |= {"rate": cell["rate_bps"] // 100_000, "dsss": int(cell["standard"] == "802.11b")}
+        load_module(os.path.join(work_dir, job["air_modules"][name]), settings)
+
+
+def accounts(text: str) -> tuple[list[dict[str, int]], int]:
+    """([{column: value}] of the stations in order, ns in which anybody was on the air) of a module's file."""
+    first, *rows, last = text.splitlines()
+    names = first.split()
+    return [dict(zip(names, map(int, row.split()))) for row in rows], int(last.split()[1])
+
+
+def read(network: Any) -> Reading:
+    """({node: accounts of its radio and of its device} now, ns in which anybody was on the air)
+
+    dropped_packets: by the queue in front of a radio of 802.15.4; mac80211's queues are part of its device.
+    """
+    found, busy_ns = {}, 0
+    for cell in network.description["cells"]:
+        with open(ACCOUNTS[module_of(cell)], encoding="ascii") as f:
+            rows, cell_ns = accounts(f.read())
+        busy_ns += cell_ns
+        for station, row in zip(cell["stations"], rows):
+            device = radio_device(station)
+            with network.in_namespace(station["node"]):
+                of_device = _device(device)
+                if cell["queue_packets"] is not None:
+                    qdisc = Qdisc(socket.if_nametoindex(device))
+                    _, _, of_device["dropped_packets"], _, waiting = qdisc.read()
+                    qdisc.close()
+                    row["queued"] += waiting
+            found[station["node"]] = {**row, **of_device}
+    return found, busy_ns
+
+
+def differences(before: Reading, at_end: Reading, drained: Reading) -> Json:
+    """The keys of raw/counters.json: what was counted since `before`; what is queued stays as it is."""
+    return {"air_at_end": _difference(at_end, before), "air_drained": _difference(drained, before),
+            "air_busy_ns": {"at_end": at_end[1] - before[1], "drained": drained[1] - before[1]}}
+
+
+def _difference(after: Reading, before: Reading) -> dict[str, Json]:
+    return {node: {key: value - before[0][node][key] if key not in ("station", "queued") else value
+                   for key, value in row.items()} for node, row in after[0].items()}
+
+
+def _device(name: str) -> dict[str, int]:
+    with open("/proc/thread-self/net/dev", encoding="ascii") as f:
+        for line in f:
+            device, _, rest = line.partition(":")
+            if device.strip() == name:
+                values = rest.split()
+                return {"device_rx_packets": int(values[1]), "device_rx_dropped": int(values[3]),
+                        "device_tx_packets": int(values[9]), "device_tx_dropped": int(values[11])}
+    raise RuntimeError(f"{name}: no such device")

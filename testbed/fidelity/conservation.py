@@ -18,9 +18,10 @@ Counters = dict[str, Any]
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     network = evidence.json("network.json")
-    links: dict[str, Counters] = evidence.json("counters.json")["drained"]
+    counters = evidence.json("counters.json")
+    links: dict[str, Counters] = counters["drained"]
     unknown = {link["name"] for link in network["links"]} ^ links.keys()
-    if unknown or not links:
+    if unknown or not (links or network.get("cells")):
         yield Finding("invalid", f"the counters are not those of this network: "
                                  f"{', '.join(sorted(unknown)) or 'there are none'}")
         return
@@ -37,7 +38,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                 wrong += 1
                 yield Finding("invalid", f"{name}: {law} does not hold: {left} and {right} packets")
     for router in (node["name"] for node in network["nodes"] if node["role"] in ("router", "switch")):
-        finding = _router(router, links)
+        finding = _router(router, links, counters.get("air_drained", {}).get(router))
         wrong += finding.level != "ok"
         yield finding
     for link in network["links"]:
@@ -47,17 +48,20 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             yield _duplicates(link["name"], links[link["name"]], double[link["name"]] / 100)
         if link.get("reorder"):
             yield _early(link, links[link["name"]])
-    if not wrong:
+    if links and not wrong:
         total = sum(link["device_rx_packets"] for link in links.values())
         yield Finding("ok" if total else "suspect",
                       f"every packet accounted for on {len(links)} link directions ({total} packets)")
 
 
-def _router(router: str, links: dict[str, Counters]) -> Finding:
-    """What its links bring = what its other links take, drop or still hold."""
+def _router(router: str, links: dict[str, Counters], air: Counters | None) -> Finding:
+    """What its links bring = what its other links take, drop or still hold; air: of its radio, if it has one, for what
+    becomes of packets there is the business of the check `air`."""
     into = sum(link["wire_delivered_packets"] for link in links.values() if link["to"] == router)
     out, dropped, queued = (sum(link[what] for link in links.values() if link["from"] == router)
                             for what in ("sent_packets", "dropped_packets", "queued_packets"))
+    if air:
+        into, out = into + air["device_rx_packets"], out + air["device_tx_packets"]
     holds = into == out + dropped + queued
     return Finding("ok" if holds else "invalid", f"{router}: {into} packets in {'=' if holds else 'but'} "
                                                  f"{out} out + {dropped} dropped + {queued} queued")

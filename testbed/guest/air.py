@@ -48,7 +48,8 @@ def accounts(text: str) -> tuple[list[dict[str, int]], int]:
 def read(network: Any) -> Reading:
     """({node: accounts of its radio and of its device} now, ns in which anybody was on the air)
 
-    dropped_packets: by the queue in front of a radio of 802.15.4; mac80211's queues are part of its device.
+    dropped_packets: of 802.15.4 by the queue in front of the device; of 802.11 by mac80211's queues behind it, which is
+    what has become neither a frame nor waits to become one.
     """
     found, busy_ns = {}, 0
     for cell in network.description["cells"]:
@@ -64,6 +65,8 @@ def read(network: Any) -> Reading:
                     _, _, of_device["dropped_packets"], _, waiting = qdisc.read()
                     qdisc.close()
                     row["queued"] += waiting
+                else:
+                    of_device["dropped_packets"] = of_device["device_tx_packets"] - row["frames"] - row["queued"]
             found[station["node"]] = {**row, **of_device}
     return found, busy_ns
 

@@ -24,6 +24,8 @@ _BLAST_PORT = 9
 _SO_SNDBUFFORCE = 32
 #: round trips of a path that are measured, and on a wall clock, where some wait for a CPU
 _ECHOES, _ECHOES_REAL = 3, 10
+#: after the echo before, the air is idle, and nobody backs off
+_AIR_PAUSE_S = 0.05
 #: of more paths than this, those are measured that cover every link
 _MOST_PATHS = 100
 
@@ -76,23 +78,32 @@ def _round_trip(network: Network, path: Json, description: Json) -> Json:
     hosts_us = sum(link["coalescing_us"] + link["packet_cost_us"] for link in links)
     jitter_us = sum(link["jitter_us"] + (link.get("jitter") or {}).get("spread_us", 0) for link in links)
     late_us = sum(wires.late_us(link) for link in links)
+    of_air: Json = {}
+    if path.get("air"):
+        from topologies import airtime
+        way = airtime.round_trip({cell["name"]: cell for cell in description["cells"]}, path,
+                                 echo_bytes(description) - ip.ETHERNET_BYTES)
+        of_air, late_us = {"air_us": way.least_us}, late_us + way.more_us
     with network.in_namespace(path["initiator"]):
         family = ip.family(path["acceptor_address"])
         sock = socket.socket(family, socket.SOCK_RAW, _ECHO[family].protocol)
     with sock, urgent(network.timer_period_us > 0):
-        sock.settimeout(1 + 2 * (path["base_rtt_us"] + serialisation_us + hosts_us + jitter_us + late_us) / 1e6)
+        sock.settimeout(1 + 2 * (path["base_rtt_us"] + serialisation_us + hosts_us + jitter_us + late_us
+                                 + of_air.get("air_us", 0)) / 1e6)
         echoes = _ECHOES_REAL if network.timer_period_us else _ECHOES
-        measured_ns = _shortest_echo(sock, path["acceptor_address"], echoes)
+        measured_ns = _shortest_echo(sock, path["acceptor_address"], echoes, _AIR_PAUSE_S if of_air else 0)
     return {"initiator": path["initiator"], "acceptor": path["acceptor"], "base_rtt_us": path["base_rtt_us"],
             "serialisation_us": serialisation_us, "hosts_us": hosts_us, "jitter_us": jitter_us,
-            "early_us": sum(wires.early_us(link) for link in links), "late_us": late_us,
+            "early_us": sum(wires.early_us(link) for link in links), "late_us": late_us, **of_air,
             "measured_rtt_us": None if measured_ns is None else measured_ns / 1000}
 
 
-def _shortest_echo(sock: socket.socket, address: str, wanted: int) -> int | None:
+def _shortest_echo(sock: socket.socket, address: str, wanted: int, pause_s: float) -> int | None:
     """Shortest of the wanted round trips in ns; None if ten times as many tries do not give them: links may lose."""
     times_ns: list[int] = []
     for number in range(10 * wanted):
+        if pause_s:
+            time.sleep(pause_s)
         try:
             times_ns.append(_echo(sock, address, number))
         except TimeoutError:

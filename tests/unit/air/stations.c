@@ -4,8 +4,8 @@
  *
  *   stations METHOD RANGE_MM SENSE_MM MS SEED MOST_ATTEMPTS  FROM:TO:BYTES:X_MM:Y_MM ...
  *
- * Prints a line for each station: frames attempts acknowledged given_up no_access received garbled; then the share of
- * time in which anybody was on the air, in ppm.
+ * Prints a line for each station: frames attempts acknowledged given_up no_access received garbled delivered duplicates
+ * lost; then the share of time in which anybody was on the air, in ppm.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,10 +93,12 @@ int main(int count, char **words)
 	for (i = 0; i < channel.stations; i++) {
 		struct air_account *of = &channel.station[i].account;
 
-		printf("%llu %llu %llu %llu %llu %llu %llu\n", (unsigned long long)of->frames,
+		printf("%llu %llu %llu %llu %llu %llu %llu %llu %llu %llu\n", (unsigned long long)of->frames,
 		       (unsigned long long)of->attempts, (unsigned long long)of->acknowledged,
 		       (unsigned long long)of->given_up, (unsigned long long)of->no_access,
-		       (unsigned long long)of->received, (unsigned long long)of->garbled);
+		       (unsigned long long)of->received, (unsigned long long)of->garbled,
+		       (unsigned long long)of->delivered, (unsigned long long)of->duplicates,
+		       (unsigned long long)of->lost);
 	}
 	printf("%llu\n", (unsigned long long)(channel.busy_ns / (end / 1000000)));
 	return 0;

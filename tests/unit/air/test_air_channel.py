@@ -25,7 +25,7 @@ def stations(tmp_path_factory):
     def run(method, words, ms=60_000, seed=1, attempts=ATTEMPTS, reach=CELL, sense=CELL):
         printed = subprocess.run([program, method, *map(str, (reach, sense, ms, seed, attempts)), *words],
                                  check=True, capture_output=True, text=True).stdout.split("\n")[:-1]
-        names = "frames attempts acknowledged given_up no_access received garbled".split()
+        names = "frames attempts acknowledged given_up no_access received garbled delivered duplicates lost".split()
         return [dict(zip(names, map(int, line.split()))) for line in printed[:-1]], int(printed[-1]) / 1e6
     return run
 
@@ -107,3 +107,22 @@ def test_low_rate_stations_that_find_no_chance_say_so(stations):
         assert one["frames"] == pytest.approx(one["acknowledged"] + one["given_up"] + one["no_access"], abs=1)
         assert one["no_access"] > one["acknowledged"]
     assert 0.5 < busy < 1
+
+
+@pytest.mark.parametrize("method, attempts", [("csma", 4), ("ofdm6", 7)])
+def test_stations_that_send_to_each_other_never_stop(stations, method, attempts):
+    """What a station has to acknowledge comes between what it has to send, also when both are due at once."""
+    found, _ = stations(method, ["1:60:0:0", "0:60:1000:0", "0:60:0:1000"], attempts=attempts)
+    later, _ = stations(method, ["1:60:0:0", "0:60:1000:0", "0:60:0:1000"], ms=120_000, attempts=attempts)
+    for one, other in zip(found, later):
+        assert other["frames"] == pytest.approx(2 * one["frames"], rel=0.1) and one["frames"] > 1000
+
+
+def test_a_frame_is_delivered_once_or_lost(stations):
+    """Where a longer frame begins at the same instant out of hearing, the acknowledgement is lost: it comes twice."""
+    found, _ = stations("ofdm6", ["1:500:0:0", "0:500:900:0", "0:1500:-900:0"], reach=1000, sense=1000)
+    for one in found:
+        assert one["received"] == one["delivered"] + one["duplicates"]
+    sums = {key: sum(one[key] for one in found) for key in found[0]}
+    assert sums["frames"] == pytest.approx(sums["delivered"] + sums["lost"], abs=len(found))
+    assert sums["duplicates"] > 0 and sums["lost"] > 0

@@ -39,7 +39,7 @@ class RadioSection:
         """What a cell of network.json has of it; wider: distances times so much. FieldError if that is too far."""
         range_mm, sense_mm = self.range_mm * wider, (self.sensing_mm or self.range_mm) * wider
         if sense_mm > MOST_DISTANCE_MM:
-            raise FieldError("range", f"with coverage beyond {MOST_DISTANCE_MM // 10**6} km")
+            raise FieldError("radio.range", f"with coverage beyond {MOST_DISTANCE_MM // 10**6} km")
         return {"standard": self.standard, "rate_bps": self.rate_bps or int(RATES[self.standard][0] * 10**6),
                 "range_mm": range_mm, "sense_mm": sense_mm, "loss_percent": self.loss_percent,
                 "mtu_bytes": MTU_BYTES[self.standard]}

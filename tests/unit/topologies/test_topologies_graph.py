@@ -68,7 +68,7 @@ def test_both_directions_may_differ():
 
 
 @pytest.mark.parametrize("field, changes, message", [
-    ("kind", {"kind": "ring"}, "no topology 'ring'; there are: chain, dumbbell, h-shape, hybrid, pairs, parking-lot"),
+    ("kind", {"kind": "ring"}, "no topology 'ring'; there are: chain, dumbbell, h-shape, hybrid, low-rate"),
     ("kind", {"kind": None}, "is missing"), ("kind", {"kind": 3}, "no topology 3"),
     ("central", {"central": 3}, "a mapping expected, not 3"), ("central.rate", {"central": {}}, "is missing"),
     ("central.queue.limit", {"central": {"rate_bps": 10**6, "queue": {"limit": -1}}}, "must be at least 0"),

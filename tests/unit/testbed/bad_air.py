@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs with radios that are bad in one way each, as bad_runs.py has those with wires."""
+import copy
+
+import topologies
+from bad_runs import Bad
+
+MESH = topologies.resolve({"kind": "mesh", "nodes": 2})
+COUNTS = {"station": 0, "frames": 10, "attempts": 13, "retries": 3, "acknowledged": 9, "given_up": 1, "no_access": 0,
+          "received": 10, "garbled": 2, "chance": 1, "delivered": 9, "duplicates": 1, "lost": 1, "airtime_ns": 10**7,
+          "queued": 0, "device_tx_packets": 12, "device_rx_packets": 9, "dropped_packets": 2}
+
+
+def counted(change=lambda found: None, network=MESH):
+    """Two stations that have sent each other ten frames, of which one was lost; change: what to do to the counters."""
+    def spoil(files):
+        files["network.json"] = copy.deepcopy(network)
+        found = {"n1": dict(COUNTS), "n2": {**COUNTS, "station": 1}}
+        change(found)
+        files["counters.json"] = {"at_end": {}, "drained": {}, "air_drained": found}
+    return spoil
+
+
+def changed(**values):
+    return counted(lambda found: found["n2"].update(values))
+
+
+def still(found):
+    for counts in found.values():
+        counts.update(dict.fromkeys(counts, 0))
+
+
+CHECKS = [
+    Bad("air", "ended in no way", changed(acknowledged=8), "invalid",
+        "n2 on the air: frames = acknowledged . given up . without access does not hold: 10 and 9"),
+    Bad("air", "more than once", changed(duplicates=0), "invalid", "received = delivered . repeated does not hold"),
+    Bad("air", "not handed over", changed(device_rx_packets=8), "invalid",
+        "delivered by the channel = received by the device does not hold: 9 and 8"),
+    Bad("air", "low rate", counted(network=topologies.resolve({"kind": "low-rate", "nodes": 2})), "invalid",
+        "n1 on the air: sent by the device = frames does not hold: 12 and 10"),
+    Bad("air", "vanished", changed(lost=0), "invalid", "20 frames on the air, but 18 were delivered and 1 lost"),
+    Bad("air", "out of nothing", changed(dropped_packets=-3), "invalid", "3 frames more than packets were handed over"),
+    Bad("air", "did not run empty", changed(queued=4), "suspect", "4 frames still waited"),
+    Bad("air", "not counted", counted(lambda found: found.pop("n2")), "invalid", "no counters of the radios of n2"),
+    Bad("air", "silence", counted(still), "suspect", "0 of 2 stations"),
+]

@@ -16,6 +16,9 @@ Reading = tuple[dict[str, dict[str, int]], int]
 ACCOUNTS = {"air_wlan": "/proc/air_wlan", "air_lowpan": "/proc/air_lowpan"}
 
 
+# include/uapi/linux/nl80211.h: commands and attributes; of a station, of its kinds of traffic, of a queue
+_GET_INTERFACE, _GET_STATION, _IFINDEX, _STATION, _TXQ = 5, 17, 3, 21, 265
+_KINDS, _TXQ_OF_KIND, _DROPS, _OVERLIMIT = 31, 6, 4, 6
 #: what makes radios: folders of kernel-modules/
 MODULES = tuple(ACCOUNTS)
 
@@ -48,8 +51,7 @@ def accounts(text: str) -> tuple[list[dict[str, int]], int]:
 def read(network: Any) -> Reading:
     """({node: accounts of its radio and of its device} now, ns in which anybody was on the air)
 
-    dropped_packets: of 802.15.4 by the queue in front of the device; of 802.11 by mac80211's queues behind it, which is
-    what has become neither a frame nor waits to become one.
+    dropped_packets: of 802.15.4 by the queue in front of the device; of 802.11 by mac80211's queues behind it.
     """
     found, busy_ns = {}, 0
     for cell in network.description["cells"]:
@@ -66,9 +68,23 @@ def read(network: Any) -> Reading:
                     qdisc.close()
                     row["queued"] += waiting
                 else:
-                    of_device["dropped_packets"] = of_device["device_tx_packets"] - row["frames"] - row["queued"]
+                    of_device["dropped_packets"] = _drops_of_mac80211(device)
             found[station["node"]] = {**row, **of_device}
     return found, busy_ns
+
+
+def _drops_of_mac80211(device: str) -> int:
+    """What CoDel, and the limit of all queues of a radio, have dropped of an interface of the current namespace."""
+    from topologies.genetlink import Family, attributes, u32
+    of_device = {_IFINDEX: u32(socket.if_nametoindex(device))}
+    with Family("nl80211") as family:
+        # frames to those of whom nothing is known have a queue of the interface's own, others one per station
+        queues = [found[_TXQ] for found in family.ask(_GET_INTERFACE, of_device) if _TXQ in found]
+        for station in family.ask(_GET_STATION, of_device, dump=True):
+            kinds = attributes(attributes(station[_STATION])[_KINDS])
+            queues += [found[_TXQ_OF_KIND] for found in map(attributes, kinds.values()) if _TXQ_OF_KIND in found]
+    return sum(int.from_bytes(counts.get(key, b""), "little") for counts in map(attributes, queues)
+               for key in (_DROPS, _OVERLIMIT))
 
 
 def differences(before: Reading, at_end: Reading, drained: Reading) -> Json:

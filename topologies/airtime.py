@@ -96,6 +96,27 @@ def round_trip(cells: Mapping[str, Cell], path: Mapping[str, Any], ip_bytes: int
     return Way(least_us, more_us)
 
 
+def way(path: Mapping[str, Any], links: Mapping[str, Mapping[str, Any]], back: bool = False) -> list[str]:
+    """Names of links and cells on a path of network.json, in order; links: by name."""
+    wires, hops = list(path["hops_back" if back else "hops"]), list(path.get("air_back" if back else "air", ()))
+    at, found = path["acceptor" if back else "initiator"], []
+    while wires or hops:
+        if wires and links[wires[0]]["from"] == at:
+            found.append(wires.pop(0))
+            at = links[found[-1]]["to"]
+        else:
+            name, _, at = hops.pop(0)
+            found.append(name)
+    return found
+
+
+def senders(network: Mapping[str, Any], flow: Mapping[str, Any]) -> set[str]:
+    """Stations that send a flow's packets over the air, there; flow: a record with `sender` and `receiver`."""
+    return {hop[1] for path in network["paths"] for ends, key in (
+        (("initiator", "acceptor"), "air"), (("acceptor", "initiator"), "air_back"))
+        if (path[ends[0]], path[ends[1]]) == (flow["sender"], flow["receiver"]) for hop in path.get(key, ())}
+
+
 def _hops(path: Mapping[str, Any]) -> Iterator[tuple[str, bool, bool]]:
     """Of a round trip: (cell, right after another hop over the air, the packet has been forwarded)."""
     at = ""

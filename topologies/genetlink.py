@@ -25,7 +25,7 @@ class Family:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
         self._socket.bind((0, 0))
         self._number = _CONTROL
-        found = next(iter(self.ask(_GET_FAMILY, {_FAMILY_NAME: name.encode() + b"\0"})))
+        found, = self.ask(_GET_FAMILY, {_FAMILY_NAME: name.encode() + b"\0"})
         self._number, = struct.unpack("=H", found[_FAMILY_ID])
 
     def __enter__(self) -> "Family":

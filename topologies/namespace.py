@@ -2,6 +2,7 @@
 """Entering a node's network namespace, and the few things done directly inside it."""
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import socket
@@ -14,8 +15,8 @@ _CLONE_NEWNET = 0x40000000
 
 def _setns(fd: int) -> None:
     if _libc.setns(fd, _CLONE_NEWNET):
-        errno = ctypes.get_errno()
-        raise OSError(errno, f"setns: {os.strerror(errno)}")
+        number = ctypes.get_errno()
+        raise OSError(number, f"setns: {os.strerror(number)}")
 
 
 @contextlib.contextmanager
@@ -74,10 +75,17 @@ def _ethtool(sock: socket.socket, device: str, command: int, value: int) -> int:
     return int(answer)
 
 
-def set_offloads(device: str, wanted: Collection[str] = ()) -> dict[str, bool]:
-    """Turn TSO, GSO and GRO of a device off, those that are wanted on; returns {feature: on?} as read back."""
+def set_offloads(device: str, wanted: Collection[str] = (), may_lack: bool = False) -> dict[str, bool]:
+    """Turn TSO, GSO and GRO of a device off, those that are wanted on; returns {feature: on?} as read back.
+
+    may_lack: what a device has no switch for is as it is.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for name, (_, command) in _OFFLOADS.items():
-            _ethtool(sock, device, command, int(name in wanted))
+            try:
+                _ethtool(sock, device, command, int(name in wanted))
+            except OSError as problem:
+                if not may_lack or problem.errno != errno.EOPNOTSUPP:
+                    raise
         return {name: bool(_ethtool(sock, device, command, 0))
                 for name, (command, _) in _OFFLOADS.items()}

@@ -265,7 +265,7 @@ class Network:
                     self.offloads[f"{name}/{device}"] = found
             if self._radios:
                 for device in self._radios.devices(name):
-                    self.offloads[f"{name}/{device}"] = set_offloads(device)
+                    self.offloads[f"{name}/{device}"] = set_offloads(device, may_lack=True)
 
 
 def _forwards(node: Json) -> bool:

@@ -68,13 +68,13 @@ static struct hrtimer timer;
 static const struct ieee80211_channel channel_6 = {
 	.band = NL80211_BAND_2GHZ, .center_freq = 2437, .hw_value = 6, .max_power = 20,
 };
-static struct ieee80211_rate rates_ofdm[] = {
+/* All that a band of 2.4 GHz has to have, in the order of 802.11b and 802.11g. */
+static struct ieee80211_rate rates[] = {
+	{ .bitrate = 10 }, { .bitrate = 20 }, { .bitrate = 55 }, { .bitrate = 110 },
 	{ .bitrate = 60 }, { .bitrate = 90 }, { .bitrate = 120 }, { .bitrate = 180 },
 	{ .bitrate = 240 }, { .bitrate = 360 }, { .bitrate = 480 }, { .bitrate = 540 },
 };
-static struct ieee80211_rate rates_dsss[] = {
-	{ .bitrate = 10 }, { .bitrate = 20 }, { .bitrate = 55 }, { .bitrate = 110 },
-};
+#define FIRST_OFDM 4
 static struct ieee80211_channel channels[AIR_STATIONS];
 static struct ieee80211_supported_band bands[AIR_STATIONS];
 
@@ -95,30 +95,24 @@ static struct ieee80211_supported_band band_of(int station)
 {
 	return (struct ieee80211_supported_band){
 		.band = NL80211_BAND_2GHZ, .channels = &channels[station], .n_channels = 1,
-		.bitrates = dsss ? rates_dsss : rates_ofdm,
-		.n_bitrates = dsss ? ARRAY_SIZE(rates_dsss) : ARRAY_SIZE(rates_ofdm),
+		.bitrates = rates, .n_bitrates = ARRAY_SIZE(rates),
 	};
 }
 
-static const struct ieee80211_supported_band *band(void)
-{
-	return &bands[0];
-}
-
+/* Where a rate of the standard is among all; -1 if it has none such. */
 static int place_of(u32 wanted)
 {
 	int i;
 
-	for (i = 0; i < band()->n_bitrates; i++)
-		if (band()->bitrates[i].bitrate == wanted)
+	for (i = dsss ? 0 : FIRST_OFDM; i < (dsss ? FIRST_OFDM : ARRAY_SIZE(rates)); i++)
+		if (rates[i].bitrate == wanted)
 			return i;
 	return -1;
 }
 
-/* Where the rate of a frame is among those of the band. */
 static int rate_place(const struct air_frame *frame)
 {
-	return frame->to == AIR_ALL ? 0 : place_of(rate);
+	return frame->to != AIR_ALL ? place_of(rate) : dsss ? 0 : FIRST_OFDM;
 }
 
 static int station_with(const u8 *address)
@@ -161,7 +155,7 @@ static bool next_frame(struct air_channel *on, int station, struct air_frame *fr
 	frame->cookie = skb;
 	frame->to = station_with(((struct ieee80211_hdr *)skb->data)->addr1);
 	asked = frame->to != AIR_ALL && !(IEEE80211_SKB_CB(skb)->flags & IEEE80211_TX_CTL_NO_ACK);
-	frame->airtime_ns = airtime(skb->len + FCS_LEN, band()->bitrates[rate_place(frame)].bitrate);
+	frame->airtime_ns = airtime(skb->len + FCS_LEN, rates[rate_place(frame)].bitrate);
 	frame->ack_ns = asked ? airtime(ACK_BYTES, answer_rate(rate)) : 0;
 	return true;
 }
@@ -304,7 +298,7 @@ static void announce(struct air_radio *from, struct air_radio *to)
 	if (!skb)
 		return;
 	((struct ieee80211_mgmt *)skb->data)->u.beacon.timestamp = cpu_to_le64(air_get_tsf(from->hw, from->vif));
-	hand_over(to, skb, 0);
+	hand_over(to, skb, dsss ? 0 : FIRST_OFDM);
 	dev_kfree_skb_any(skb);
 }
 
@@ -324,7 +318,7 @@ static enum hrtimer_restart air_announce(struct hrtimer *of)
 	return HRTIMER_RESTART;
 }
 
-static void air_link_info_changed(struct ieee80211_hw *hw, struct ieee80211_vif *vif, struct ieee80211_bss_conf *info,
+static void air_bss_info_changed(struct ieee80211_hw *hw, struct ieee80211_vif *vif, struct ieee80211_bss_conf *info,
 				  u64 changed)
 {
 	struct air_radio *radio = hw->priv;
@@ -351,7 +345,7 @@ static const struct ieee80211_ops ops = {
 	.remove_interface = air_remove_interface,
 	.config = air_config,
 	.configure_filter = air_configure_filter,
-	.link_info_changed = air_link_info_changed,
+	.bss_info_changed = air_bss_info_changed,
 	.get_tsf = air_get_tsf,
 	.set_rts_threshold = air_set_rts_threshold,
 	.add_chanctx = ieee80211_emulate_add_chanctx,
@@ -452,7 +446,6 @@ static int __init air_init_module(void)
 
 	if (stations < 1 || stations > AIR_STATIONS || xs > stations || ys > stations)
 		return -EINVAL;
-	bands[0] = band_of(0);
 	if (place_of(rate) < 0)
 		return -EINVAL;
 	air_init(&channel, &user, dsss ? &dcf_dsss_access : &dcf_ofdm_access, dsss ? &dcf_dsss : &dcf_ofdm, seed);

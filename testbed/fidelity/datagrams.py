@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
+from topologies import airtime
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -24,13 +25,17 @@ def _datagrams(evidence: Evidence, flows: list[dict[str, Any]], alone: bool) -> 
     if unknown:
         yield Finding("suspect", f"no record of the packets of {len(unknown)} of {len(flows)} UDP flows")
         return
-    links = evidence.json("counters.json")["drained"]
-    yield from _ends(flows, counts, links)
+    counters = evidence.json("counters.json")
+    links, air = counters["drained"], _lost_on_air(counters)
+    stations = {flow["flow"]: airtime.senders(evidence.network, flow) for flow in flows}
+    yield from _ends(flows, counts, links, {flow: sum(air[node] for node in nodes) for flow, nodes in stations.items()})
     sent = sum(counts[flow["flow"]]["sent_packets"] for flow in flows)
     received = sum(counts[flow["flow"]]["received_packets"] for flow in flows)
     again = sum(counts[flow["flow"]].get("duplicate_packets", 0) for flow in flows)
     crossed = {name for flow in flows for name in flow["hops"]}
-    dropped = _dropped(crossed, links)
+    dropped = _dropped(crossed, links) + sum(air[node] for node in set().union(*stations.values()))
+    # a packet of several frames is lost with any of them
+    alone = alone and not any(cell["standard"] == airtime.LOW_RATE for cell in evidence.network.get("cells", ()))
     doubled = sum(doubled_packets(links[link["name"]]) for link in evidence.network["links"]
                   if link.get("duplicate_percent") and link["name"] in crossed)
     message = f"{sent} packets sent = {received} received + {sent - received} lost of {len(flows)} UDP flows"
@@ -42,10 +47,16 @@ def _datagrams(evidence: Evidence, flows: list[dict[str, Any]], alone: bool) -> 
         yield Finding("ok", f"{message} ({dropped} dropped on their links)")
 
 
-def _ends(flows: list[dict[str, Any]], counts: dict[int, dict[str, Any]], links: dict[str, Any]) -> Iterator[Finding]:
+def _lost_on_air(counters: dict[str, Any]) -> dict[str, int]:
+    """Of each station: what was dropped before its radio, and frames that never arrived."""
+    return {node: row["dropped_packets"] + row["lost"] for node, row in counters.get("air_drained", {}).items()}
+
+
+def _ends(flows: list[dict[str, Any]], counts: dict[int, dict[str, Any]], links: dict[str, Any],
+          on_air: dict[int, int]) -> Iterator[Finding]:
     """Each flow by itself: what its socket dropped, and what only its own links can have lost."""
     for flow in flows:
-        one, dropped = counts[flow["flow"]], _dropped(set(flow["hops"]), links)
+        one, dropped = counts[flow["flow"]], _dropped(set(flow["hops"]), links) + on_air[flow["flow"]]
         if one.get("socket_dropped_packets"):
             yield Finding("invalid", f"flow {flow['flow']}: the receiver's socket dropped "
                                      f"{one['socket_dropped_packets']} packets")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Before the run: round-trip times, saturated rates, buffer sizes and offloads are as specified."""
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from testbed import units
 from testbed.fidelity import Evidence, Finding
-from topologies import varying
+from topologies import airtime, varying
 
 NEEDS = ("checks.json",)
 
@@ -39,7 +40,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     yield from _left_out(measured, network)
     for bottleneck in measured["bottlenecks"]:
         link = links[bottleneck["link"]]
-        if not bottleneck["overloaded"] and _behind_others(link, links, network["paths"]):
+        if not bottleneck["overloaded"] and _behind_others(link, links, network):
             yield Finding("ok", f"{link['name']}: not measured, since no bottleneck before it is faster: no queue can "
                                 "stand there for long")
         else:
@@ -121,15 +122,17 @@ def _jitter(paths: list[dict[str, Any]]) -> Iterator[Finding]:
                                  f"{without[0]['jitter_us']} us wanted ({len(without)} of {len(jittery)} paths)")
 
 
-def _behind_others(link: dict[str, Any], links: dict[str, dict[str, Any]], paths: list[dict[str, Any]]) -> bool:
+def _behind_others(link: dict[str, Any], links: dict[str, dict[str, Any]], network: dict[str, Any]) -> bool:
     """True if whatever reaches a link has crossed a bottleneck that is never faster: all ways to it do, and there is
     one bottleneck only to which they come from."""
     before: set[str] = set()
-    for path in paths:
-        for hops in (path["hops"], path["hops_back"]):
+    cells = {cell["name"]: cell["rate_bps"] for cell in network.get("cells", ())}
+    most_bps = {name: varying.most(other, "rate_bps") for name, other in links.items() if other["bottleneck"]} | cells
+    for path in network["paths"]:
+        for hops in (airtime.way(path, links), airtime.way(path, links, back=True)):
             if link["name"] in hops:
-                slower = [name for name in hops[:hops.index(link["name"])] if links[name]["bottleneck"]
-                          and varying.most(links[name], "rate_bps") <= varying.least(link, "rate_bps")]
+                slower = [name for name in hops[:hops.index(link["name"])]
+                          if most_bps.get(name, math.inf) <= varying.least(link, "rate_bps")]
                 before.add(slower[-1] if slower else "")
     return len(before) == 1 and "" not in before
 

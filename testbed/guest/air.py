@@ -2,6 +2,7 @@
 """The air: its modules loaded, its counters read. Only imported where a network has cells."""
 import os
 import socket
+import time
 from typing import Any
 
 from testbed.guest.congestion_controls import load_module
@@ -19,6 +20,7 @@ ACCOUNTS = {"air_wlan": "/proc/air_wlan", "air_lowpan": "/proc/air_lowpan"}
 # include/uapi/linux/nl80211.h: commands and attributes; of a station, of its kinds of traffic, of a queue
 _GET_INTERFACE, _GET_STATION, _IFINDEX, _STATION, _TXQ = 5, 17, 3, 21, 265
 _KINDS, _TXQ_OF_KIND, _DROPS, _OVERLIMIT = 31, 6, 4, 6
+_STEP_S, _LONGEST_S = 0.1, 120.0
 #: what makes radios: folders of kernel-modules/
 MODULES = tuple(ACCOUNTS)
 
@@ -71,6 +73,17 @@ def read(network: Any) -> Reading:
                     of_device["dropped_packets"] = _drops_of_mac80211(device)
             found[station["node"]] = {**row, **of_device}
     return found, busy_ns
+
+
+def settle(network: Any) -> None:
+    """Wait until nothing is on the air, nor waits for it. RuntimeError if that does not come."""
+    for _ in range(int(_LONGEST_S / _STEP_S)):
+        found, _ = read(network)
+        if not any(row["queued"] or row["frames"] > row["acknowledged"] + row["given_up"] + row["no_access"]
+                   for row in found.values()):
+            return
+        time.sleep(_STEP_S)
+    raise RuntimeError(f"frames of the check before traffic still wait for the air after {_LONGEST_S:g} s")
 
 
 def _drops_of_mac80211(device: str) -> int:

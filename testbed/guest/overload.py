@@ -86,10 +86,17 @@ def _senders(link: Json, network: Json) -> tuple[list[Sender], float, float]:
     Paths that reach the link without crossing another bottleneck come first.
     """
     links = {other["name"]: other for other in network["links"]}
+    air = network.get("cells", ())
+    wired = links
+    if air:
+        from topologies import airtime
+        links = {**links, **{cell["name"]: {"rate_bps": cell["rate_bps"], "bottleneck": True} for cell in air}}
     ways = []
     for path in network["paths"]:
         for hops, source, target in ((path["hops"], "initiator", "acceptor"),
                                      (path["hops_back"], "acceptor", "initiator")):
+            if air:
+                hops = airtime.way(path, wired, back=source == "acceptor")
             if link["name"] in hops:
                 before = hops[:hops.index(link["name"])]
                 ways.append((sum(links[name]["bottleneck"] for name in before), before, path, source, target))

@@ -86,9 +86,12 @@ class WirelessTopo(EmulatedTopo):
         first_hop = self._first_hops(node)
         # a host has a route to each of its neighbours, too: routes carry what hosts begin connections with
         least = 1 if self.role(node) == "host" else 2
-        hops = ((port.address, first_hop[port.node]) for port in self._networks[own.network] if port.node in first_hop)
-        return [*((ip.alone(address), hop.gateway.address, hop.port.device) for address, hop in hops
-                  if hop.gateway is not None and hop.links >= least), *self._routes_of_router(node)]
+        hops = [(port.address, first_hop[port.node]) for port in self._networks[own.network] if port.node in first_hop]
+        # IPv6 takes no gateway that has a route with a gateway: neighbours come last
+        return [*self._routes_of_router(node),
+                *((ip.alone(address), hop.gateway.address, hop.port.device)
+                  for address, hop in sorted(hops, key=lambda hop: hop[1].links == 1)
+                  if hop.gateway is not None and hop.links >= least)]
 
     def _radio_of(self, node: str) -> Port | None:
         """A node's end of the air, None if it has no radio."""

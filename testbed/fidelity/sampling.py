@@ -43,6 +43,8 @@ def _samplers(evidence: Evidence) -> Iterator[Finding]:
 
 def _queues(evidence: Evidence) -> Iterator[Finding]:
     """Of every bottleneck as many samples as its interval promises."""
+    if not evidence.network["links"]:
+        return                                  # of a network of radios only
     queue = evidence.table("queue", usecols=["link"])
     if queue is None:
         yield Finding("suspect", "no queue was sampled")

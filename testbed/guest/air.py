@@ -75,13 +75,13 @@ def read(network: Any) -> Reading:
     return found, busy_ns
 
 
-def settle(network: Any) -> None:
-    """Wait until nothing is on the air, nor waits for it. RuntimeError if that does not come."""
+def settled(network: Any) -> Reading:
+    """`read`, once nothing is on the air, nor waits for it. RuntimeError if that does not come."""
     for _ in range(int(_LONGEST_S / _STEP_S)):
-        found, _ = read(network)
+        found = read(network)
         if not any(row["queued"] or row["frames"] > row["acknowledged"] + row["given_up"] + row["no_access"]
-                   for row in found.values()):
-            return
+                   for row in found[0].values()):
+            return found
         time.sleep(_STEP_S)
     raise RuntimeError(f"frames of the check before traffic still wait for the air after {_LONGEST_S:g} s")
 

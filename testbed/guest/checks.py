@@ -187,7 +187,7 @@ def _saturate(network: Network, link: Json, description: Json) -> Json:
     time.sleep(plan.drain_s)
     if description.get("cells"):
         from testbed.guest import air
-        air.settle(network)
+        air.settled(network)
     drops = qdisc.read()[2] - drops_before
     qdisc.close()
     for sink in sinks:

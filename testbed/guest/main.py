@@ -87,7 +87,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
             programs.wait_until_ready()
             for probe in samplers.values():
                 probe.open()
-            air_before = air.read(network) if air else None
+            air_before = air.settled(network) if air else None
             before, snmp = counters.read_all(network), Snmp(network, job["measure_from_us"], job["duration_us"])
             changes = LinkChanges(network, description, job["timer_period_us"])
             traces = TracedLinks(network, description, job["duration_us"])

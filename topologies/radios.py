@@ -64,7 +64,9 @@ class Radios:
     def _create_low_rate(self, number: int, station: Json) -> None:
         device = radio_device(station)
         batch("ip", [f"link set wpan{number} name {device}",
-                     f"link add link {device} name {station['device']} type lowpan"])
+                     f"link add link {device} name {station['device']} type lowpan",
+                     # before it is told to forward, or it would tell the neighbourhood of the routers' group
+                     f"link set {station['device']} arp off multicast off"])
         batch("tc", [f"qdisc replace dev {device} root pfifo limit {self._cell['queue_packets']}"])
         index = u32(socket.if_nametoindex(device))
         with Family("nl802154") as family:

@@ -12,6 +12,8 @@ from topologies.airtime import LOW_RATE
 
 NEEDS = ("counters.json",)
 
+_MOST_AT_ONCE = 32
+
 Counters = dict[str, int]
 
 
@@ -33,6 +35,11 @@ def _cell(cell: dict[str, Any], stations: dict[str, Counters]) -> Iterator[Findi
             if left != right:
                 wrong += 1
                 yield Finding("invalid", f"{node} on the air: {law} does not hold: {left} and {right}")
+        if cell["standard"] != LOW_RATE and not _dropped(counts):
+            wrong += 1
+            yield Finding("invalid", f"{node} on the air: {counts['dropped_packets']} packets vanished before the radio, but "
+                                     f"CoDel dropped {counts['codel_dropped']} and its queues were too long "
+                                     f"{counts['overlimits']} times")
         if counts["queued"]:
             wrong += 1
             yield Finding("suspect", f"{node} on the air: {counts['queued']} frames still waited when the network had had "
@@ -48,11 +55,17 @@ def _cell(cell: dict[str, Any], stations: dict[str, Counters]) -> Iterator[Findi
                       f"delivered, {sums['lost']} lost after {sums['attempts']} attempts)")
 
 
+def _dropped(counts: Counters) -> bool:
+    """Whether mac80211 says that it dropped as many packets as are missing: of a queue that is too long it drops several
+    at once (fq_flow_drop in include/net/fq_impl.h)."""
+    others = counts["dropped_packets"] - counts["codel_dropped"]
+    return counts["overlimits"] <= others <= _MOST_AT_ONCE * counts["overlimits"]
+
+
 def _laws(counts: Counters, low_rate: bool) -> Iterator[tuple[str, int, int]]:
     yield ("frames = acknowledged + given up + without access", counts["frames"],
            counts["acknowledged"] + counts["given_up"] + counts["no_access"])
     yield "received = delivered + repeated", counts["received"], counts["delivered"] + counts["duplicates"]
     yield "delivered by the channel = received by the device", counts["delivered"], counts["device_rx_packets"]
-    # a device of 802.15.4 has its queue before it, one of 802.11 behind it
-    dropped = 0 if low_rate else counts["dropped_packets"] + counts["queued"]
-    yield "sent by the device = frames + dropped + queued", counts["device_tx_packets"], counts["frames"] + dropped
+    if low_rate:
+        yield "sent by the device = frames", counts["device_tx_packets"], counts["frames"]

@@ -53,7 +53,9 @@ def accounts(text: str) -> tuple[list[dict[str, int]], int]:
 def read(network: Any) -> Reading:
     """({node: accounts of its radio and of its device} now, ns in which anybody was on the air)
 
-    dropped_packets: of 802.15.4 by the queue in front of the device; of 802.11 by mac80211's queues behind it.
+    dropped_packets: of 802.15.4 by the queue in front of the device; of 802.11 by mac80211's queues behind it, which is
+    what has become neither a frame nor waits to become one. mac80211 itself counts what CoDel drops (codel_dropped) and
+    how often its queues were too long (overlimits), when it drops up to 32 packets at once.
     """
     found, busy_ns = {}, 0
     for cell in network.description["cells"]:
@@ -70,7 +72,8 @@ def read(network: Any) -> Reading:
                     qdisc.close()
                     row["queued"] += waiting
                 else:
-                    of_device["dropped_packets"] = _drops_of_mac80211(device)
+                    of_device["dropped_packets"] = of_device["device_tx_packets"] - row["frames"] - row["queued"]
+                    of_device["codel_dropped"], of_device["overlimits"] = _drops_of_mac80211(device)
             found[station["node"]] = {**row, **of_device}
     return found, busy_ns
 
@@ -86,8 +89,8 @@ def settled(network: Any) -> Reading:
     raise RuntimeError(f"frames of the check before traffic still wait for the air after {_LONGEST_S:g} s")
 
 
-def _drops_of_mac80211(device: str) -> int:
-    """What CoDel, and the limit of all queues of a radio, have dropped of an interface of the current namespace."""
+def _drops_of_mac80211(device: str) -> tuple[int, int]:
+    """(packets that CoDel has dropped, how often a queue was too long) of an interface of the current namespace."""
     from topologies.genetlink import Family, attributes, u32
     of_device = {_IFINDEX: u32(socket.if_nametoindex(device))}
     with Family("nl80211") as family:
@@ -96,8 +99,9 @@ def _drops_of_mac80211(device: str) -> int:
         for station in family.ask(_GET_STATION, of_device, dump=True):
             kinds = attributes(attributes(station[_STATION])[_KINDS])
             queues += [found[_TXQ_OF_KIND] for found in map(attributes, kinds.values()) if _TXQ_OF_KIND in found]
-    return sum(int.from_bytes(counts.get(key, b""), "little") for counts in map(attributes, queues)
-               for key in (_DROPS, _OVERLIMIT))
+    by_codel, too_long = (sum(int.from_bytes(counts.get(key, b""), "little") for counts in map(attributes, queues))
+                          for key in (_DROPS, _OVERLIMIT))
+    return by_codel, too_long
 
 
 def differences(before: Reading, at_end: Reading, drained: Reading) -> Json:

@@ -27,6 +27,10 @@ _SYMBOL_US = 16
 _PERIOD_US, _MOST_PERIODS, _LOOK_US, _TURN_US = 20 * _SYMBOL_US, 7, 8 * _SYMBOL_US, 12 * _SYMBOL_US
 
 
+#: of full size that the queues of a radio of mac80211 have room for: 4 MiB (net/mac80211/tx.c), 2304 bytes each
+_QUEUED_FRAMES = 1820
+
+
 @dataclasses.dataclass(frozen=True)
 class Access:
     """Constants of an 802.11 PHY, in us; slots: the most of a first back-off."""
@@ -85,6 +89,14 @@ def saturated_bps(cell: Cell, ip_bytes: int) -> float:
     each_us = of.difs_us + of.slots / 2 * of.slot_us + frame_us(cell, data_bytes(cell, ip_bytes)) + of.sifs_us + ack_us(
         cell)
     return ip_bytes * 8e6 / each_us
+
+
+def longest_queue_us(cell: Cell) -> int:
+    """About how long it takes until all stations of a cell have sent what may wait at them; at most 100 s."""
+    each_us = frame_us(cell, 127) + _PERIOD_US * _MOST_PERIODS if cell["standard"] == LOW_RATE \
+        else 1500 * 8e6 / saturated_bps(cell, 1500)
+    frames = cell["queue_packets"] or _QUEUED_FRAMES
+    return min(100_000_000, int(2 * each_us * frames * len(cell["stations"])))
 
 
 def round_trip(cells: Mapping[str, Cell], path: Mapping[str, Any], ip_bytes: int) -> Way:

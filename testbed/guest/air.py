@@ -86,7 +86,7 @@ def settled(network: Any) -> Reading:
                    for row in found[0].values()):
             return found
         time.sleep(_STEP_S)
-    raise RuntimeError(f"frames of the check before traffic still wait for the air after {_LONGEST_S:g} s")
+    raise RuntimeError(f"frames still wait for the air after {_LONGEST_S:g} s")
 
 
 def _drops_of_mac80211(device: str) -> tuple[int, int]:

@@ -123,8 +123,9 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
         finally:
             programs.kill()
         time.sleep(_DRAIN_S)
+        air_drained = air.settled(network) if air else None
         drained = counters.read_all(network)
-        of_air = air.differences(air_before, air_at_end, air.read(network)) if air else {}
+        of_air = air.differences(air_before, air_at_end, air_drained) if air else {}
         snmp.take("drained")
         notes = {name: probe.close() for name, probe in samplers.items()}
         output.json("counters.json", {"at_end": counters.difference(at_end, before),

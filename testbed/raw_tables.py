@@ -71,6 +71,11 @@ TABLES = {
         "packets that left a queue with CE in the interval that begins at t_us, by flow (0: of none); backward is 1 of "
         "those on their way to the flow's sender. What left while the network ran empty is there, too",
         _columns("t_us flow backward packets bytes", texts="link", order="t_us link flow backward packets bytes")),
+    "journeys": Table(
+        "data segments of TCP flows that were sent in the interval that begins at t_us, those that arrived of them, and "
+        "how long these took; bytes are those of IP packets; backward is 1 of what a flow's receiver sends",
+        _columns("t_us flow backward sent_packets sent_bytes arrived_packets arrived_bytes", "mean_us min_us max_us",
+                 order="t_us flow backward sent_packets sent_bytes arrived_packets arrived_bytes mean_us min_us max_us")),
     "opportunities": Table(
         "a row for each instant at which a link's trace lets packets go: how many full frames, and what has left the "
         "queue and still waits when it is over",

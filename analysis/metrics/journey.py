@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What becomes of the data packets of TCP flows between their hosts: delivered, dropped, how long they take.
 
-FlowMonitor's numbers, by which studies in ns-3 judge a network, from counters of links.
+FlowMonitor's numbers, by which studies in ns-3 judge a network: of the packets themselves where the probe `journeys`
+followed them, else from counters of links.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+import pandas as pd
 
 from analysis import shapes
 from analysis.metrics import Metric
@@ -14,13 +17,35 @@ from analysis.runs import Run, read_json
 from analysis.series import sojourn_samples
 from topologies.queues import FRAME_BYTES
 
-UNITS = {"delivery_ratio": "%", "drop_ratio": "%", "end_to_end_delay_mean": "ms"}
+UNITS = {"delivery_ratio": "%", "drop_ratio": "%", "end_to_end_delay_mean": "ms", "arrived_rate_l3": "Mbit/s"}
 _LINK = shapes.Object({"sent_packets": shapes.COUNT, "dropped_packets": shapes.COUNT,
                        "wire_delivered_packets?": shapes.COUNT})
 _COUNTERS = shapes.Object({"drained": shapes.Values(_LINK)})
 
 
 def compute(run: Run) -> list[Metric]:
+    """As the packets were followed, or as counters say."""
+    table = run.frame("journeys")
+    return _counted(run) if table is None else _followed(run, table)
+
+
+def _followed(run: Run, table: pd.DataFrame) -> list[Metric]:
+    """Of data packets sent in the measurement interval, and what arrived of them, whenever it did."""
+    start_us, end_us = run.interval
+    rows = table[(table["t_us"] >= start_us) & (table["t_us"] < end_us)]
+    sent, arrived = int(rows["sent_packets"].sum()), int(rows["arrived_packets"].sum())
+    if not sent:
+        return []
+    share = 100 * arrived / sent
+    found = [Metric("delivery_ratio", "all", "%", share), Metric("drop_ratio", "all", "%", 100 - share),
+             Metric("arrived_rate_l3", "all", "Mbit/s", float(rows["arrived_bytes"].sum()) * 8 / (end_us - start_us))]
+    if arrived:
+        total_us = float((rows["mean_us"].fillna(0) * rows["arrived_packets"]).sum())
+        found.append(Metric("end_to_end_delay_mean", "all", "ms", total_us / arrived / 1e3))
+    return found
+
+
+def _counted(run: Run) -> list[Metric]:
     """Of runs whose flows are all TCP, with hosts that only send data or only receive them."""
     flows, path = run.flows, run.path / "raw" / "counters.json"
     if not flows or not path.exists() or any(flow["transport"] != "tcp" or flow["both_ways"] or not flow["hops"]

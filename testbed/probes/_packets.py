@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Copies of packets that leave a device, without a process: packet sockets with rings, into which the kernel copies
+"""Copies of packets that leave a device (or arrive at it), without a process: packet sockets with rings, into which the kernel copies
 what there is at once. A packet that waited to be read would be a clone, which a receiver does not merge with others.
 """
 import mmap
@@ -33,6 +33,16 @@ def outgoing(snap_bytes: int) -> list[Instruction]:
             (_RETURN, 0, 0, 0)]
 
 
+def tcp(snap_bytes: int, leaving: bool) -> list[Instruction]:
+    """So much of every TCP segment, of packets that begin with their IP header (and no fragments but the first);
+    leaving: only of those that leave."""
+    first = [(_LOAD_HALF, 0, 0, _KIND_OF_PACKET), (_EQUAL, 0, 12, _OUTGOING)] if leaving else []
+    return [*first, (_LOAD_BYTE, 0, 0, 0), (_AND, 0, 0, 0xF0), (_EQUAL, 0, 5, 0x40),
+            (_LOAD_HALF, 0, 0, 6), (_AND, 0, 0, 0x1FFF), (_EQUAL, 0, 6, 0), (_LOAD_BYTE, 0, 0, 9), (_EQUAL, 3, 4, 6),
+            (_EQUAL, 0, 3, 0x60), (_LOAD_BYTE, 0, 0, 6), (_EQUAL, 0, 1, 6),
+            (_RETURN, 0, 0, snap_bytes), (_RETURN, 0, 0, 0)]
+
+
 def outgoing_marked(snap_bytes: int) -> list[Instruction]:
     """So much of every packet that leaves with CE in its IP header (RFC 3168; of IPv6: RFC 2460's traffic class)."""
     return [(_LOAD_HALF, 0, 0, _KIND_OF_PACKET), (_EQUAL, 0, 10, _OUTGOING), (_LOAD_HALF, 0, 0, 12),
@@ -45,16 +55,18 @@ class Ring:
     """Copies of what leaves a device, with the kernel's time stamps. Open it in the namespace of the device.
 
     wanted: a filter; frames: how many packets there is room for (a power of two) between two calls of `drain`;
-    path: the file that they go to.
+    path: the file that they go to; ip_only: packets begin with their IP header, whatever the device puts before it.
     """
 
-    def __init__(self, device: str, wanted: Sequence[Instruction], snap_bytes: int, frames: int, path: str) -> None:
+    def __init__(self, device: str, wanted: Sequence[Instruction], snap_bytes: int, frames: int, path: str,
+                 ip_only: bool = False) -> None:
         import ctypes
         self._size = 1 << (snap_bytes + _FRAME_OVERHEAD_BYTES - 1).bit_length()
         self._bytes = frames * self._size
         self._at = 0
         self._file = open(path, "wb")
-        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)      # bound later: nothing of other devices
+        # bound later: nothing of other devices
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM if ip_only else socket.SOCK_RAW, 0)
         code = b"".join(struct.pack("=HBBI", *instruction) for instruction in wanted)
         kept = ctypes.create_string_buffer(code, len(code))
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER,

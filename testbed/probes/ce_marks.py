@@ -4,18 +4,17 @@
     ce_marks: {interval: 100 ms}        what packets are summed up over
 
 Every run has it whose queues may mark (topologies/marking.py). A queue's own counter says how many packets it marked,
-but not whose; here the kernel copies the headers of every packet that leaves with CE. Which flow a packet is of, its
-addresses and ports say: no two flows of a run have the same port at their receivers, or, where a program listens at
-the sender and its client takes any port, at their senders.
+but not whose; here the kernel copies the headers of every packet that leaves with CE.
 """
 import collections
 import dataclasses
 import pathlib
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from testbed import fields
+from testbed.probes._owners import Owners
 from testbed.probes._packets import Ring, RingSampler, noted_ns, outgoing_marked, records
 from topologies import marking
 
@@ -59,13 +58,13 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     from testbed.raw_files import write_table
     t0_ns = context["t0_ns"] + noted_ns(work_dir / _CLOCKS)
     interval_us = context["settings"].get("interval_us", 100_000)
-    owners = _Owners(context["flows"])
+    owners = Owners(context["flows"])
     rows = []
     for number, link in enumerate(_links(context["network"])):
         counted: collections.Counter[tuple[int, int, int]] = collections.Counter()
         sizes: collections.Counter[tuple[int, int, int]] = collections.Counter()
         for time_ns, size, data in records(work_dir / f"ce_marks-{link['device']}"):
-            key = ((time_ns - t0_ns) // 1000 // interval_us * interval_us, *owners.of(data))
+            key = ((time_ns - t0_ns) // 1000 // interval_us * interval_us, *owners.of(_ends(data)))
             counted[key] += 1
             sizes[key] += size
         rows += [(key[0], number, link["name"], *key[1:], packets, sizes[key]) for key, packets in counted.items()]
@@ -73,36 +72,9 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     write_table(table, raw_dir, "ce_marks")
 
 
-class _Owners:
-    """Which flow a packet is of."""
-
-    def __init__(self, flows: Collection[Mapping[str, Any]]) -> None:
-        self._receivers = {(_packed(flow["dst"]), flow["dport"]): flow["flow"] for flow in flows}
-        self._listening_senders = {(_packed(flow["src"]), flow["dport"]): flow["flow"] for flow in flows}
-        self._known: dict[bytes, tuple[int, int]] = {}
-
-    def of(self, frame: bytes) -> tuple[int, int]:
-        """(number of the flow, 1 if the packet goes back to its sender); (0, 0) if it is of none."""
-        if struct.unpack_from("!H", frame, 12)[0] == _IPV6:
-            ends = frame[22:58]
-        else:
-            ports = 14 + 4 * (frame[14] & 0x0F)
-            ends = frame[26:34] + frame[ports:ports + 4]
-        if ends not in self._known:
-            self._known[ends] = self._find(ends)
-        return self._known[ends]
-
-    def _find(self, ends: bytes) -> tuple[int, int]:
-        half = (len(ends) - 4) // 2
-        sport, dport = struct.unpack("!HH", ends[2 * half:])
-        source, destination = (ends[:half], sport), (ends[half:2 * half], dport)
-        for flows, forward, back in ((self._receivers, destination, source),
-                                     (self._listening_senders, source, destination)):
-            if forward in flows or back in flows:
-                return (flows[forward], 0) if forward in flows else (flows[back], 1)
-        return 0, 0
-
-
-def _packed(address: str) -> bytes:
-    import ipaddress
-    return ipaddress.ip_address(address).packed
+def _ends(frame: bytes) -> bytes:
+    """Addresses and ports of a packet."""
+    if struct.unpack_from("!H", frame, 12)[0] == _IPV6:
+        return frame[22:58]
+    ports = 14 + 4 * (frame[14] & 0x0F)
+    return frame[26:34] + frame[ports:ports + 4]

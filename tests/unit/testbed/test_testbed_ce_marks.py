@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from testbed.probes import _netlink, _packets, ce_marks
+from testbed.probes._owners import Owners
 from testbed.probes._packets import outgoing, outgoing_marked
 
 FLOWS = [{"flow": 1, "src": "10.0.5.1", "dst": "10.0.2.1", "dport": 5000},
@@ -64,7 +65,7 @@ def test_packets_that_leave_with_ce_are_kept_and_no_others(frame, marked):
     (ipv4(3, src="10.0.1.1", sport=40000, dst="10.0.6.1", dport=5002), (3, 1)),
     (ipv4(3, dport=5001), (0, 0)), (ipv4(3, dst="10.0.3.1"), (0, 0))])
 def test_a_packet_is_of_the_flow_to_whose_port_or_from_whose_port_it_goes(frame, owner):
-    assert ce_marks._Owners(FLOWS).of(frame) == owner
+    assert Owners(FLOWS).of(ce_marks._ends(frame)) == owner
 
 
 def test_packets_are_summed_up_by_interval_link_flow_and_way(tmp_path):

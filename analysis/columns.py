@@ -10,7 +10,7 @@ import math
 import re
 from typing import NamedTuple
 
-from analysis import camps, sizes, slowdown, style, tcp
+from analysis import air_columns, camps, sizes, slowdown, style, tcp
 from analysis.experiment import Experiment
 from analysis.figures.adu_response import load_directions
 from analysis.metrics.transients import SHARES_PERCENT
@@ -92,7 +92,7 @@ class Tables(NamedTuple):
 
 def tables(results: Results) -> Tables:
     """The tables that the usable runs of an experiment fill, each (metric, scope) in one of them."""
-    return Tables(_links(results, LINK_METRICS, "Bottleneck"), [*_connections(results), *_camps(results)],
+    return Tables([*_links(results, LINK_METRICS, "Bottleneck"), *_air(results)], [*_connections(results), *_camps(results)],
                   _flows(results), _fairness(results), _links(results, LOAD_METRICS, "Load"), _slowdown(results),
                   _sizes(results))
 
@@ -121,6 +121,11 @@ def _links(results: Results, metrics: tuple[tuple[str, str], ...], what: str) ->
         found += _known(results, f"All traffic, {style.direction(name)}",
                         [Column(metric, name, label) for metric, label in metrics])
     return found
+
+
+def _air(results: Results) -> list[Columns]:
+    return [table for title, columns in air_columns.columns(results)
+            for table in _known(results, title, [Column(*column) for column in columns])]
 
 
 def _connections(results: Results) -> list[Columns]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Time series as means over seeds with their confidence bands: of one flow or two beside UDP, in bins of 0.25 s; of
-flows that share a link under several congestion controls, in bins of 0.1 s."""
+flows that share a link under several congestion controls, and of networks with radios, in bins of 0.1 s."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, legend, quarters, stats, style, tcp
+from analysis import air, gnuplot, legend, quarters, stats, style, tcp
 from analysis.experiment import Experiment, Row
 from analysis.figures import Figure
 from analysis.runs import Array, Run
@@ -33,6 +33,8 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     if all(len(_variants(run)) > 1 for run in runs):
         found += _draw(experiment, folder, "goodput_bands", "Goodput of the congestion controls in time",
                        quarters.GROUP_BIN_US, _by_variant)
+    if all(air.has_radios(run) for run in runs):
+        found += _draw(experiment, folder, "air_bands", "The air in time", quarters.GROUP_BIN_US, air.lines)
     return found
 
 

@@ -30,13 +30,18 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
 
 def _quantities(experiment: Experiment) -> list[Quantity]:
     """What is drawn of a network, as far as it was measured."""
-    link = next(iter(experiment.usable_runs[0].targets), "")
-    direction = str(experiment.usable_runs[0].bottlenecks[link]["direction"]) if link else ""
-    return [Quantity("throughput_mean", link, "throughput (Mbit/s)"),
+    run = experiment.usable_runs[0]
+    link = next(iter(run.targets), "")
+    direction = str(run.bottlenecks[link]["direction"]) if link else ""
+    return [Quantity("throughput_mean", link, "throughput (Mbit/s)") if link else
+            Quantity("arrived_rate_l3", "all", "throughput (Mbit/s)"),
             Quantity("goodput", direction or "all", "goodput (Mbit/s)"),
             Quantity("end_to_end_delay_mean", "all", "end-to-end delay (ms)"),
             Quantity("delivery_ratio", "all", "delivered (%)"), Quantity("drop_ratio", "all", "dropped (%)"),
-            Quantity("jains_index_whole", "all", "Jain's index")]
+            Quantity("jains_index_whole", "all", "Jain's index"),
+            *(Quantity("air_busy", str(cell["name"]), "channel busy (%)") for cell in run.network.get("cells", ())),
+            Quantity("attempts_per_frame", "all", "attempts per frame"),
+            Quantity("air_queue_mean", "all", "frames waiting")]
 
 
 def _draw(experiment: Experiment, folder: Path, axis: Axis, centre: tuple[str, ...]) -> list[Figure]:

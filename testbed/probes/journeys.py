@@ -57,6 +57,9 @@ def _devices(description: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
     for link in description["links"]:
         if link["from"] in hosts:
             yield from ((link["from"], device, True) for device in (link["device"], wire_device(link["device"])))
+    for cell in description.get("cells", ()):
+        yield from ((station["node"], station["device"], False) for station in cell["stations"]
+                    if station["node"] in hosts)
 
 
 class _Segment(NamedTuple):

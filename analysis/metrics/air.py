@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What radios did in the measurement interval: time on the air, attempts, collisions, losses, queues."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis import shapes
+from analysis.metrics import Metric
+from analysis.runs import AnalysisError, Run, read_json
+
+UNITS = {"air_busy": "%", "airtime": "%", "attempts_per_frame": "1", "garbled_share": "%", "frame_loss": "%",
+         "frames_given_up": "%", "frames_without_access": "%", "air_queue_mean": "packets", "air_queue_max": "packets",
+         "queue_drops_above_air": "packets"}
+#: of cells with more stations only sums are told
+MOST_STATIONS = 12
+_DRAINED = shapes.Object({"air_drained?": shapes.Values(shapes.Object({"dropped_packets?": shapes.COUNT}))})
+
+
+def compute(run: Run) -> list[Metric]:
+    """Of all stations together (scope all), of each cell, and of each station where they are few."""
+    air, busy = run.frame("air"), run.frame("air_busy")
+    if air is None or air.empty or busy is None:
+        return []
+    start_us, end_us = run.interval
+    length_us = end_us - start_us
+    found = [Metric("air_busy", str(cell), "%", 100 * float(_growth(run, rows, ["busy_us"])["busy_us"]) / length_us)
+             for cell, rows in busy.groupby("cell", observed=True)]
+    counted = ["frames", "attempts", "given_up", "no_access", "received", "garbled", "lost", "airtime_us"]
+    stations = {str(node): _growth(run, rows, counted) for node, rows in air.groupby("node", observed=True)}
+    inside = air[(air["t_us"] >= start_us) & (air["t_us"] < end_us)]
+    waiting = {str(node): rows["queued"] for node, rows in inside.groupby("node", observed=True)}
+    waiting["all"] = inside.groupby("t_us")["queued"].sum()
+    totals = {"all": sum(stations.values(), start=pd.Series(0.0, index=counted))}
+    if len(stations) <= MOST_STATIONS:
+        totals |= stations
+    for scope, total in totals.items():
+        found += _ratios(scope, total)
+        found += [Metric("airtime", scope, "%", 100 * float(total["airtime_us"]) / length_us),
+                  Metric("air_queue_mean", scope, "packets", float(waiting[scope].mean())),
+                  Metric("air_queue_max", scope, "packets", float(waiting[scope].max()))]
+    return found + _drops(run)
+
+
+def _growth(run: Run, rows: pd.DataFrame, names: list[str]) -> pd.Series:
+    """How much counters grew in the measurement interval, from the samples at its ends."""
+    start_us, end_us = run.interval
+    before, after = rows[rows["t_us"] <= start_us], rows[rows["t_us"] <= end_us]
+    if before.empty or after["t_us"].max() <= start_us:
+        raise AnalysisError(f"{run.path / 'raw'}: samples of the air do not cover the measurement interval")
+    grown = after.iloc[-1][names].astype(float) - before.iloc[-1][names].astype(float)
+    if (grown < 0).any():
+        raise AnalysisError(f"{run.path / 'raw'}: counter {grown.idxmin()} of the air falls")
+    # samples may end before the interval does
+    scale = (end_us - start_us) / (after["t_us"].iloc[-1] - before["t_us"].iloc[-1])
+    return pd.Series(grown * scale)
+
+
+def _ratios(scope: str, total: pd.Series) -> list[Metric]:
+    """Of a station that sent nothing, or to which nothing was sent, there are none."""
+    frames, arrived = float(total["frames"]), float(total["received"] + total["garbled"])
+    found = []
+    if frames > 0:
+        found += [Metric("attempts_per_frame", scope, "1", float(total["attempts"]) / frames),
+                  Metric("frame_loss", scope, "%", 100 * float(total["lost"]) / frames),
+                  Metric("frames_given_up", scope, "%", 100 * float(total["given_up"]) / frames),
+                  Metric("frames_without_access", scope, "%", 100 * float(total["no_access"]) / frames)]
+    if arrived > 0:
+        found.append(Metric("garbled_share", scope, "%", 100 * float(total["garbled"]) / arrived))
+    return found
+
+
+def _drops(run: Run) -> list[Metric]:
+    """Over the whole run, the network run empty."""
+    path = run.path / "raw" / "counters.json"
+    counts = read_json(path, _DRAINED).get("air_drained", {}).values() if path.exists() else ()
+    dropped = [one["dropped_packets"] for one in counts if "dropped_packets" in one]
+    return [Metric("queue_drops_above_air", "all", "packets", float(sum(dropped)))] if dropped else []

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What radios did, sampled: frames, attempts, losses, time on the air, what waits (-> air.csv.gz, air_busy.csv.gz).
+
+    air: {interval: 100 ms}     time between two readings
+
+The counters are those of the radio modules (kernel-modules/air/), all stations of a cell in one reading; docs/wireless.md
+says what they count. Frames of 802.15.4 wait in a queue of their device, whose length is added.
+"""
+import dataclasses
+import os
+import pathlib
+import socket
+from array import array
+from collections.abc import Mapping
+from typing import Any
+
+from testbed import fields
+from testbed.probes._netlink import Qdisc
+
+Json = dict[str, Any]
+
+#: what modules count, as they call it; `queued` is no counter
+COUNTED = ("frames", "attempts", "acknowledged", "given_up", "no_access", "received", "garbled", "delivered",
+           "duplicates", "lost", "airtime_ns")
+_BUSY = "busy_ns"
+LOW_RATE = "802.15.4"
+#: of what Qdisc.read() returns
+_BACKLOG_PACKETS = 4
+_MOST_BYTES = 1 << 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """interval: time between two readings."""
+    interval_us: int = fields.time(default=100_000, least=1000)
+
+
+def validate(_options: Options, network: Json) -> None:
+    """FieldError in a network without radios."""
+    if not network.get("cells"):
+        raise fields.FieldError("", "this network has no radios: leave the probe out")
+
+
+class Sampler:
+    """Reads the file of each cell's module."""
+
+    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
+        self.interval_us = settings.get("interval_us", 100_000)
+        self._paths = [counters_path(cell) for cell in description["cells"]]
+        self._queues = [[_queue(network, station) for station in cell["stations"]] if cell["standard"] == LOW_RATE else []
+                        for cell in description["cells"]]
+        self._file = open(f"{work_dir}/air.bin", "wb")
+
+    def open(self) -> None:
+        self._counters = [os.open(path, os.O_RDONLY) for path in self._paths]
+        self._start = [read(file) for file in self._counters]
+
+    def sample(self, t_us: int) -> None:
+        """Note what every station has done since `open`, and what waits."""
+        rows = array("q")
+        for number, (file, (before, busy_before)) in enumerate(zip(self._counters, self._start)):
+            stations, busy_ns = read(file)
+            queues = self._queues[number]
+            for place, (counts, first) in enumerate(zip(stations, before)):
+                waiting = counts[-1] + (queues[place].read()[_BACKLOG_PACKETS] if queues else 0)
+                rows.extend((t_us, number, place, *(now - then for now, then in zip(counts[:-1], first[:-1])),
+                             waiting, busy_ns - busy_before))
+        rows.tofile(self._file)
+
+    def close(self) -> Json:
+        self._file.close()
+        for file in self._counters:
+            os.close(file)
+        for queue in (queue for queues in self._queues for queue in queues):
+            queue.close()
+        return {}
+
+
+def _queue(network: Any, station: Mapping[str, Any]) -> Qdisc:
+    """What waits at the device below 6LoWPAN's."""
+    with network.in_namespace(station["node"]):
+        return Qdisc(socket.if_nametoindex(station["device"].replace("lowpan", "wpan")))
+
+
+def counters_path(cell: Mapping[str, Any]) -> str:
+    """Where the module of a cell tells what its stations did."""
+    return "/proc/air_lowpan" if cell["standard"] == LOW_RATE else "/proc/air_wlan"
+
+
+def read(file: int) -> tuple[list[list[int]], int]:
+    """(of each station the counters of COUNTED and what waits, ns in which anybody was on the air)"""
+    parts, at = [], 0
+    while part := os.pread(file, _MOST_BYTES, at):      # a reading of /proc may end at a page
+        parts.append(part)
+        at += len(part)
+    return parse(b"".join(parts).decode("ascii"))
+
+
+def parse(text: str) -> tuple[list[list[int]], int]:
+    """Of a text of a module: see `read`. ValueError if it is none."""
+    names, *lines = (line.split() for line in text.splitlines())
+    if not lines or lines[-1][:1] != [_BUSY]:
+        raise ValueError(f"the counters of radios end without {_BUSY}")
+    wanted = [names.index(name) for name in (*COUNTED, "queued")]
+    return [[int(line[place]) for place in wanted] for line in lines[:-1]], int(lines[-1][1])
+
+
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
+    import numpy as np
+    import pandas as pd
+
+    from testbed.raw_files import write_table
+    columns = ["t_us", "cell", "node", *COUNTED, "queued", _BUSY]
+    rows = np.fromfile(work_dir / "air.bin", dtype="<i8").reshape(-1, len(columns))
+    table = pd.DataFrame(rows, columns=columns)
+    cells = context["network"]["cells"]
+    owners = {(number, place): station["node"] for number, cell in enumerate(cells)
+              for place, station in enumerate(cell["stations"])}
+    names = [cell["name"] for cell in cells]
+    table["node"] = [owners[number, place] for number, place in zip(table["cell"], table["node"])]
+    table["cell"] = [names[number] for number in table["cell"]]
+    table["airtime_us"], table["busy_us"] = table.pop("airtime_ns") / 1000, table.pop(_BUSY) / 1000
+    write_table(table[["t_us", "cell", "busy_us"]].drop_duplicates(["t_us", "cell"]), raw_dir, "air_busy")
+    write_table(table.drop(columns="busy_us"), raw_dir, "air")

@@ -12,7 +12,8 @@ JOURNEYS = ("From host to host", (
     ("arrived_rate_l3", "throughput, layer 3"), ("delivery_ratio", "delivered"), ("drop_ratio", "dropped"),
     ("end_to_end_delay_mean", "end-to-end delay"), ("jains_index_whole", "Jain's index")))
 STATIONS = ("Radios", (
-    ("airtime", "on the air"), ("attempts_per_frame", "attempts per frame"), ("garbled_share", "garbled"),
+    ("airtime", "on the air"), ("attempts_per_frame", "attempts per frame"), ("retry_share", "repeated"),
+    ("garbled_share", "garbled"),
     ("frame_loss", "frames lost"), ("frames_given_up", "given up"), ("frames_without_access", "without access"),
     ("air_queue_mean", "waiting, mean"), ("air_queue_max", "waiting, most"),
     ("queue_drops_above_air", "dropped above them")))

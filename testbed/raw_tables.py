@@ -78,12 +78,13 @@ TABLES = {
                  order="t_us flow backward sent_packets sent_bytes arrived_packets arrived_bytes mean_us min_us max_us")),
     "air": Table(
         "what each station's radio did since t_us = 0, sampled: frames taken from the stack, attempts to send them, how "
-        "those to be acknowledged ended; attempts that reached it and that were garbled on their way to it, frames "
-        "delivered to it, and again; its frames that never arrived; its time on the air; frames that wait above it now",
-        _columns("t_us frames attempts acknowledged given_up no_access received garbled delivered duplicates lost queued",
-                 "airtime_us", "cell node",
-                 order="t_us cell node frames attempts acknowledged given_up no_access received garbled delivered "
-                       "duplicates lost airtime_us queued")),
+        "those to be acknowledged ended; attempts that reached it, that others garbled on their way to it, that chance "
+        "lost, frames delivered to it, and again; its frames that never arrived; its time on the air; frames that wait "
+        "above it now",
+        _columns("t_us frames attempts retries acknowledged given_up no_access received garbled chance delivered "
+                 "duplicates lost queued", "airtime_us", "cell node",
+                 order="t_us cell node frames attempts retries acknowledged given_up no_access received garbled chance "
+                       "delivered duplicates lost airtime_us queued")),
     "air_busy": Table("how long anybody in a cell was on the air since t_us = 0, sampled",
                       _columns("t_us", "busy_us", "cell", order="t_us cell busy_us")),
     "opportunities": Table(

@@ -9,9 +9,9 @@ from analysis import shapes
 from analysis.metrics import Metric
 from analysis.runs import AnalysisError, Run, read_json
 
-UNITS = {"air_busy": "%", "airtime": "%", "attempts_per_frame": "1", "garbled_share": "%", "frame_loss": "%",
-         "frames_given_up": "%", "frames_without_access": "%", "air_queue_mean": "packets", "air_queue_max": "packets",
-         "queue_drops_above_air": "packets"}
+UNITS = {"air_busy": "%", "airtime": "%", "attempts_per_frame": "1", "retry_share": "%", "garbled_share": "%",
+         "frame_loss": "%", "frames_given_up": "%", "frames_without_access": "%", "air_queue_mean": "packets",
+         "air_queue_max": "packets", "queue_drops_above_air": "packets"}
 #: of cells with more stations only sums are told
 MOST_STATIONS = 12
 _DRAINED = shapes.Object({"air_drained?": shapes.Values(shapes.Object({"dropped_packets?": shapes.COUNT}))})
@@ -26,7 +26,8 @@ def compute(run: Run) -> list[Metric]:
     length_us = end_us - start_us
     found = [Metric("air_busy", str(cell), "%", 100 * float(_growth(run, rows, ["busy_us"])["busy_us"]) / length_us)
              for cell, rows in busy.groupby("cell", observed=True)]
-    counted = ["frames", "attempts", "given_up", "no_access", "received", "garbled", "lost", "airtime_us"]
+    counted = ["frames", "attempts", "retries", "given_up", "no_access", "received", "garbled", "chance", "lost",
+               "airtime_us"]
     stations = {str(node): _growth(run, rows, counted) for node, rows in air.groupby("node", observed=True)}
     inside = air[(air["t_us"] >= start_us) & (air["t_us"] < end_us)]
     waiting = {str(node): rows["queued"] for node, rows in inside.groupby("node", observed=True)}
@@ -58,15 +59,14 @@ def _growth(run: Run, rows: pd.DataFrame, names: list[str]) -> pd.Series:
 
 def _ratios(scope: str, total: pd.Series) -> list[Metric]:
     """Of a station that sent nothing, or to which nothing was sent, there are none."""
-    frames, arrived = float(total["frames"]), float(total["received"] + total["garbled"])
     found = []
-    if frames > 0:
-        found += [Metric("attempts_per_frame", scope, "1", float(total["attempts"]) / frames),
-                  Metric("frame_loss", scope, "%", 100 * float(total["lost"]) / frames),
-                  Metric("frames_given_up", scope, "%", 100 * float(total["given_up"]) / frames),
-                  Metric("frames_without_access", scope, "%", 100 * float(total["no_access"]) / frames)]
-    if arrived > 0:
-        found.append(Metric("garbled_share", scope, "%", 100 * float(total["garbled"]) / arrived))
+    for name, unit, factor, part, whole in (
+            ("attempts_per_frame", "1", 1, "attempts", ["frames"]), ("retry_share", "%", 100, "retries", ["attempts"]),
+            ("frame_loss", "%", 100, "lost", ["frames"]), ("frames_given_up", "%", 100, "given_up", ["frames"]),
+            ("frames_without_access", "%", 100, "no_access", ["frames"]),
+            ("garbled_share", "%", 100, "garbled", ["received", "garbled", "chance"])):
+        if total[whole].sum() > 0:
+            found.append(Metric(name, scope, unit, factor * float(total[part] / total[whole].sum())))
     return found
 
 

@@ -15,15 +15,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed import fields
+from testbed.guest.air import ACCOUNTS, accounts, module_of
 from testbed.probes._netlink import Qdisc
+from topologies.airtime import LOW_RATE, radio_device
 
 Json = dict[str, Any]
+#: (of each station the counters of COUNTED and what waits, ns in which anybody was on the air)
+Reading = tuple[list[list[int]], int]
 
 #: what modules count, as they call it; `queued` is no counter
-COUNTED = ("frames", "attempts", "acknowledged", "given_up", "no_access", "received", "garbled", "delivered",
-           "duplicates", "lost", "airtime_ns")
+COUNTED = ("frames", "attempts", "retries", "acknowledged", "given_up", "no_access", "received", "garbled", "chance",
+           "delivered", "duplicates", "lost", "airtime_ns")
 _BUSY = "busy_ns"
-LOW_RATE = "802.15.4"
 #: of what Qdisc.read() returns
 _BACKLOG_PACKETS = 4
 _MOST_BYTES = 1 << 16
@@ -46,7 +49,7 @@ class Sampler:
 
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         self.interval_us = settings.get("interval_us", 100_000)
-        self._paths = [counters_path(cell) for cell in description["cells"]]
+        self._paths = [ACCOUNTS[module_of(cell)] for cell in description["cells"]]
         self._queues = [[_queue(network, station) for station in cell["stations"]] if cell["standard"] == LOW_RATE else []
                         for cell in description["cells"]]
         self._file = open(f"{work_dir}/air.bin", "wb")
@@ -79,16 +82,11 @@ class Sampler:
 def _queue(network: Any, station: Mapping[str, Any]) -> Qdisc:
     """What waits at the device below 6LoWPAN's."""
     with network.in_namespace(station["node"]):
-        return Qdisc(socket.if_nametoindex(station["device"].replace("lowpan", "wpan")))
+        return Qdisc(socket.if_nametoindex(radio_device(station)))
 
 
-def counters_path(cell: Mapping[str, Any]) -> str:
-    """Where the module of a cell tells what its stations did."""
-    return "/proc/air_lowpan" if cell["standard"] == LOW_RATE else "/proc/air_wlan"
-
-
-def read(file: int) -> tuple[list[list[int]], int]:
-    """(of each station the counters of COUNTED and what waits, ns in which anybody was on the air)"""
+def read(file: int) -> Reading:
+    """What the module of a cell says now."""
     parts, at = [], 0
     while part := os.pread(file, _MOST_BYTES, at):      # a reading of /proc may end at a page
         parts.append(part)
@@ -96,13 +94,10 @@ def read(file: int) -> tuple[list[list[int]], int]:
     return parse(b"".join(parts).decode("ascii"))
 
 
-def parse(text: str) -> tuple[list[list[int]], int]:
-    """Of a text of a module: see `read`. ValueError if it is none."""
-    names, *lines = (line.split() for line in text.splitlines())
-    if not lines or lines[-1][:1] != [_BUSY]:
-        raise ValueError(f"the counters of radios end without {_BUSY}")
-    wanted = [names.index(name) for name in (*COUNTED, "queued")]
-    return [[int(line[place]) for place in wanted] for line in lines[:-1]], int(lines[-1][1])
+def parse(text: str) -> Reading:
+    """Of a text of a module: see `read`."""
+    rows, busy_ns = accounts(text)
+    return [[row[name] for name in (*COUNTED, "queued")] for row in rows], busy_ns
 
 
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:

@@ -9,8 +9,8 @@ import fixture
 
 STATIONS = ("n4", "n1")         # n4 sends to n1, as in fixture.flow
 SHAPE = fixture.Shape(test_s=4, tcp_info_rows=2400)
-RATES = dict(frames=100, attempts=125, acknowledged=95, given_up=5, no_access=0, received=90, garbled=10, delivered=88,
-             duplicates=2, lost=4)
+RATES = dict(frames=100, attempts=125, retries=25, acknowledged=95, given_up=5, no_access=0, received=85, garbled=10,
+             chance=5, delivered=83, duplicates=2, lost=4)
 
 
 def _each(t_us, rates):

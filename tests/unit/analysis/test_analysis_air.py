@@ -22,7 +22,7 @@ def test_radios(tmp_path):
     assert found == {
         ("air_busy", "air"): pytest.approx(50), ("queue_drops_above_air", "all"): 14,
         **{(name, scope): pytest.approx(value) for scope in ("all", "n4", "n1") for name, value in (
-            ("attempts_per_frame", 1.25), ("frame_loss", 4), ("frames_given_up", 5), ("frames_without_access", 0),
+            ("attempts_per_frame", 1.25), ("retry_share", 20), ("frame_loss", 4), ("frames_given_up", 5), ("frames_without_access", 0),
             ("garbled_share", 10))},
         **{(name, scope): pytest.approx(value) for name, values in (
             ("airtime", (60, 30, 30)), ("air_queue_mean", (8, 5, 3)), ("air_queue_max", (8, 5, 3)))

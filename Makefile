@@ -15,7 +15,7 @@ COMMON_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(SEEDS),--seeds '$(SEEDS)') $
 	$(if $(KERNEL),--kernel '$(KERNEL)')
 RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--quick)
 
-.PHONY: help setup programs kernel compare studies suite test test-suite test-kernels test-engines test-cluster test-vagrant unit fuzz bench clean scenario-%
+.PHONY: help setup programs kernel compare studies suite test test-wireless test-suite test-kernels test-engines test-cluster test-vagrant unit fuzz bench clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
@@ -24,6 +24,7 @@ help:
 	@echo "make studies         the published studies in full, unattended (QUICK=1 SEEDS=5 JOBS=2); again goes on where it was"
 	@echo "make suite           the Common TCP Evaluation Suite in full, unattended (QUICK=1 CCA=mine,cubic SEEDS=5 JOBS=2), and a scorecard"
 	@echo "make test            set up, build the guest kernel, run all tests"
+	@echo "make test-wireless   runs over the air; builds the guest kernel with radios, without which make test skips them"
 	@echo "make test-kernels    the same questions to kernel 6.1 and to the newest that Debian has (TESTBED_KERNELS=...)"
 	@echo "make test-suite      the scenarios of the suite in the short version, each with four congestion controls (twenty minutes)"
 	@echo "make test-engines    the same connections in the kernel, in ns-3 and in ns-2 (minutes)"
@@ -68,6 +69,10 @@ PARALLEL = -n "$$(nproc)" --dist loadgroup
 
 test: kernel
 	/usr/bin/python3 -m pytest $(PARALLEL)
+
+test-wireless: kernel
+	bin/testbed kernel --kernel-option wireless
+	/usr/bin/python3 -m pytest $(PARALLEL) tests/unit/air tests/wireless
 
 test-kernels: kernel
 	/usr/bin/python3 -m pytest tests/kernels

@@ -9,9 +9,11 @@ from testbed.fidelity import Evidence, Finding
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    queue = evidence.table("queue", usecols=["link"], nrows=1)
-    if queue is None or queue.empty:
-        yield Finding("suspect", "no queue was sampled")
+    # a network of radios only has no queues of links
+    sampled = "queue" if evidence.network["links"] or not evidence.network.get("cells") else "air"
+    seen = _has_rows(evidence, sampled)
+    if not seen:
+        yield Finding("suspect", "no queue was sampled" if sampled == "queue" else "no radio was sampled (probe air)")
     if not evidence.flows:
         yield Finding("suspect", "no flow is on record")
         return
@@ -24,8 +26,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         silent.append(f"{len(others)} flows (raw/tcp_info.csv.gz, or accounts in raw/guest.json)")
     if silent:
         yield Finding("suspect", f"no record of what was delivered by {' and '.join(silent)}: most checks do not apply")
-    elif queue is not None and not queue.empty:
-        yield Finding("ok", "there are records of queues, and of what flows delivered")
+    elif seen:
+        yield Finding("ok", f"there are records of {'queues' if sampled == 'queue' else 'radios'}, and of what flows "
+                            "delivered")
 
 
 def _has_rows(evidence: Evidence, name: str) -> bool:

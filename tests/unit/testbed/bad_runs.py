@@ -199,6 +199,8 @@ CHECKS = [
     Bad("minimum", "a simulator without records", both(greedy(), without("tcp_info"), without("guest.json")), "suspect",
         "no record of what was delivered by 1 flows", SIMULATOR),
     Bad("minimum", "no queue", without("queue"), "suspect", "no queue was sampled", SIMULATOR),
+    Bad("minimum", "no radio", both(put("network.json", "links", []), put("network.json", "cells", [{"name": "air"}])),
+        "suspect", "no radio was sampled", SIMULATOR),
     Bad("payload", "wrong bytes", put("guest.json", "accounts/0/ends/0", evidence_files.end(
         1, "receiver", 28_800_000, wrong_pieces=2, first_wrong=[7, 1448])), "invalid",
         "flow 1: 2 pieces that its receiver got .* the first in connection 7 after 1448 bytes"),

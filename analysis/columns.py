@@ -92,9 +92,9 @@ class Tables(NamedTuple):
 
 def tables(results: Results) -> Tables:
     """The tables that the usable runs of an experiment fill, each (metric, scope) in one of them."""
-    return Tables([*_links(results, LINK_METRICS, "Bottleneck"), *_air(results)], [*_connections(results), *_camps(results)],
-                  _flows(results), _fairness(results), _links(results, LOAD_METRICS, "Load"), _slowdown(results),
-                  _sizes(results))
+    return Tables([*_links(results, LINK_METRICS, "Bottleneck"), *_air(results)],
+                  [*_connections(results), *_camps(results)], _flows(results), _fairness(results),
+                  _links(results, LOAD_METRICS, "Load"), _slowdown(results), _sizes(results))
 
 
 def _known(results: Results, title: str, columns: list[Column]) -> list[Columns]:

@@ -72,13 +72,12 @@ TABLES = {
         "those on their way to the flow's sender. What left while the network ran empty is there, too",
         _columns("t_us flow backward packets bytes", texts="link", order="t_us link flow backward packets bytes")),
     "journeys": Table(
-        "data segments of TCP flows that were sent in the interval that begins at t_us, those that arrived of them, and "
-        "how long these took; bytes are those of IP packets; backward is 1 of what a flow's receiver sends",
-        _columns("t_us flow backward sent_packets sent_bytes arrived_packets arrived_bytes", "mean_us min_us max_us",
-                 order="t_us flow backward sent_packets sent_bytes arrived_packets arrived_bytes mean_us min_us max_us")),
+        "data segments of TCP flows that were sent in the interval that begins at t_us, those that arrived of them, "
+        "and how long these took; bytes are those of IP packets; backward is 1 of what a flow's receiver sends",
+        _columns("t_us flow backward sent_packets sent_bytes arrived_packets arrived_bytes", "mean_us min_us max_us")),
     "air": Table(
-        "what each station's radio did since t_us = 0, sampled: frames taken from the stack, attempts to send them, how "
-        "those to be acknowledged ended; attempts that reached it, that others garbled on their way to it, that chance "
+        "what each station's radio did since t_us = 0, sampled: frames taken from the stack, attempts to send them, "
+        "how those to be acknowledged ended; attempts that reached it, that others garbled on their way to it, that chance "
         "lost, frames delivered to it, and again; its frames that never arrived; its time on the air; frames that wait "
         "above it now",
         _columns("t_us frames attempts retries acknowledged given_up no_access received garbled chance delivered "

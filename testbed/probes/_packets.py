@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Copies of packets that leave a device (or arrive at it), without a process: packet sockets with rings, into which the kernel copies
-what there is at once. A packet that waited to be read would be a clone, which a receiver does not merge with others.
+"""Copies of packets that leave a device (or arrive at it), without a process: packet sockets with rings, into which the
+kernel copies what there is at once. A packet that waited to be read would be a clone, which a receiver does not merge
+with others.
 """
 import mmap
 import pathlib

@@ -3,8 +3,8 @@
 
     air: {interval: 100 ms}     time between two readings
 
-The counters are those of the radio modules (kernel-modules/air/), all stations of a cell in one reading; docs/wireless.md
-says what they count. Frames of 802.15.4 wait in a queue of their device, whose length is added.
+The counters are those of the radio modules (kernel-modules/air/), all stations of a cell in one reading;
+docs/wireless.md says what they count. Frames of 802.15.4 wait in a queue of their device, whose length is added.
 """
 import dataclasses
 import os
@@ -50,7 +50,7 @@ class Sampler:
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         self.interval_us = settings.get("interval_us", 100_000)
         self._paths = [ACCOUNTS[module_of(cell)] for cell in description["cells"]]
-        self._queues = [[_queue(network, station) for station in cell["stations"]] if cell["standard"] == LOW_RATE else []
+        self._queues = [[_queue(network, station) for station in cell["stations"] if cell["standard"] == LOW_RATE]
                         for cell in description["cells"]]
         self._file = open(f"{work_dir}/air.bin", "wb")
 

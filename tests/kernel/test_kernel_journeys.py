@@ -12,7 +12,8 @@ FRAME_BYTES = 1514
 @pytest.fixture(scope="module")
 def run(run_scenario):
     tree = small_scenario(**{
-        "traffic.tool": "sockets", "timing": {"warmup": "0 s", "test": "2 s"}, "probes.journeys": {"interval": "100 ms"}})
+        "traffic.tool": "sockets", "timing": {"warmup": "0 s", "test": "2 s"},
+        "probes.journeys": {"interval": "100 ms"}})
     tree["topology"]["central"] |= {"rate": "10 Mbit/s", "queue": {"kind": "pfifo", "limit": 20}}
     return run_scenario(tree)
 
@@ -30,7 +31,7 @@ def test_what_did_not_arrive_was_dropped(run):
 
 
 def test_times_are_those_of_links_and_queue(run):
-    """From behind the queue of the host: delays of 2 + 2 ms, three transmissions, and 20 packets of the queue at most."""
+    """From behind the queue of the host: delays of 2 + 2 ms, three transmissions, 20 packets of the queue at most."""
     table = run.table("journeys").dropna()
     bare_us = 4000 + FRAME_BYTES * 8 * (1 / 10 + 2 / 1000)
     full_us = bare_us + 21 * FRAME_BYTES * 8 / 10

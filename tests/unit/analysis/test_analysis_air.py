@@ -22,8 +22,8 @@ def test_radios(tmp_path):
     assert found == {
         ("air_busy", "air"): pytest.approx(50), ("queue_drops_above_air", "all"): 14,
         **{(name, scope): pytest.approx(value) for scope in ("all", "n4", "n1") for name, value in (
-            ("attempts_per_frame", 1.25), ("retry_share", 20), ("frame_loss", 4), ("frames_given_up", 5), ("frames_without_access", 0),
-            ("garbled_share", 10))},
+            ("attempts_per_frame", 1.25), ("retry_share", 20), ("frame_loss", 4), ("frames_given_up", 5),
+            ("frames_without_access", 0), ("garbled_share", 10))},
         **{(name, scope): pytest.approx(value) for name, values in (
             ("airtime", (60, 30, 30)), ("air_queue_mean", (8, 5, 3)), ("air_queue_max", (8, 5, 3)))
            for scope, value in zip(("all", "n4", "n1"), values)}}
@@ -31,7 +31,8 @@ def test_radios(tmp_path):
 
 @pytest.mark.parametrize("spoil, message", [
     (lambda table: table[table["t_us"] > 2_500_000], "do not cover"),
-    (lambda table: table.assign(attempts=table["attempts"].where(table["t_us"] < 3_000_000, 0)), "attempts of the air")])
+    (lambda table: table.assign(attempts=table["attempts"].where(table["t_us"] < 3_000_000, 0)),
+     "attempts of the air")])
 def test_counters_that_fall_or_begin_too_late_are_told(tmp_path, spoil, message):
     path = air_runs.write(tmp_path / "run")
     fixture.save(path / "raw/air.csv.gz", spoil(pd.read_csv(path / "raw/air.csv.gz")))

@@ -78,8 +78,9 @@ def _find(engine: _Engine, sha256: str) -> _Module:
 
 
 def _rate_bps(variant: Json, network: Json, workload: Json) -> int:
-    """Rate of the bottleneck of a variant's flows: of each the slowest on its way, a target of its component first."""
-    links = routes.bottlenecks(network)
+    """Rate of the bottleneck of a variant's flows: of each the slowest on its way, a target of its component first,
+    and the rate of radios where it crosses the air."""
+    links, radios = routes.bottlenecks(network), _radios_bps(network)
     targets = {component["name"]: set(component.get("target_links", ())) for component in workload["components"]}
     rates = set()
     for flow in workload["flows"]:
@@ -87,11 +88,20 @@ def _rate_bps(variant: Json, network: Json, workload: Json) -> int:
             crossed = [*flow["hops"], *(flow["hops_back"] if flow["both_ways"] else ())]
             mine = [name for name in crossed if name in links]
             mine = [name for name in mine if name in targets[flow["component"]]] or mine
-            rates |= {min(links[name]["rate_bps"] for name in mine)} if mine else set()
+            slowest = [*(links[name]["rate_bps"] for name in mine), *radios.get((flow["sender"], flow["receiver"]), ())]
+            rates |= {min(slowest)} if slowest else set()
     if not rates:                       # no flow of its own, or none that crosses a bottleneck
-        rates = {link["rate_bps"] for link in links.values()}
+        rates = {link["rate_bps"] for link in links.values()} | {cell["rate_bps"] for cell in network.get("cells", ())}
     if len(rates) > 1:
         raise UsageError(f"{variant['name']} is told the rate of its bottleneck, but its flows have bottlenecks of "
                          f"{' and '.join(map(show_rate, sorted(rates)))}")
     rate_bps: int = rates.pop()
     return rate_bps
+
+
+def _radios_bps(network: Json) -> dict[tuple[str, str], list[int]]:
+    """{(sender, receiver): rates of the cells on their way}"""
+    cells = {cell["name"]: cell["rate_bps"] for cell in network.get("cells", ())}
+    return {ends: [cells[name] for name, _, _ in path[key]] for path in network["paths"] if cells
+            for ends, key in (((path["initiator"], path["acceptor"]), "air"),
+                              ((path["acceptor"], path["initiator"]), "air_back"))}

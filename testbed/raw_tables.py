@@ -77,7 +77,7 @@ TABLES = {
         _columns("t_us flow backward sent_packets sent_bytes arrived_packets arrived_bytes", "mean_us min_us max_us")),
     "air": Table(
         "what each station's radio did since t_us = 0, sampled: frames taken from the stack, attempts to send them, "
-        "how those to be acknowledged ended; attempts that reached it, that others garbled on their way to it, that chance "
+        "how those to be acknowledged ended; attempts that reached it, that others garbled on their way, that chance "
         "lost, frames delivered to it, and again; its frames that never arrived; its time on the air; frames that wait "
         "above it now",
         _columns("t_us frames attempts retries acknowledged given_up no_access received garbled chance delivered "

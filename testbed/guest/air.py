@@ -79,14 +79,26 @@ def read(network: Any) -> Reading:
 
 
 def settled(network: Any) -> Reading:
-    """`read`, once nothing is on the air, nor waits for it. RuntimeError if that does not come."""
+    """`read`, once nothing has been on the air, nor waited for it, for longer than packets are on wires.
+
+    RuntimeError if that does not come.
+    """
+    quiet = int((1 + max(path["base_rtt_us"] for path in network.description["paths"]) / 1e6) / _STEP_S)
+    idle, before = 0, None
     for _ in range(int(_LONGEST_S / _STEP_S)):
         found = read(network)
-        if not any(row["queued"] or row["frames"] > row["acknowledged"] + row["given_up"] + row["no_access"]
-                   for row in found[0].values()):
+        frames = [row["frames"] for row in found[0].values()]
+        idle = 0 if frames != before or any(_waits(row) for row in found[0].values()) else idle + 1
+        if idle > quiet:
             return found
+        before = frames
         time.sleep(_STEP_S)
     raise RuntimeError(f"frames still wait for the air after {_LONGEST_S:g} s")
+
+
+def _waits(row: dict[str, int]) -> bool:
+    """Whether a station has something to send, or sends."""
+    return bool(row["queued"]) or row["frames"] > row["acknowledged"] + row["given_up"] + row["no_access"]
 
 
 def _drops_of_mac80211(device: str) -> tuple[int, int]:

@@ -20,8 +20,9 @@ LOW_RATE = "802.15.4"
 _DATA_BYTES, _ACK_BYTES = 24 + 8 + 4, 14
 #: 802.15.4: header of a data frame in one PAN with addresses of 64 bits, and checksum; an acknowledgement
 _LOW_RATE_DATA_BYTES, _LOW_RATE_ACK_BYTES = 21 + 2, 5
-#: RFC 6282: dispatch, next header and two addresses of which nothing is known; then the hop limit, unless it is 64
-_COMPRESSED_BYTES, _HOP_LIMIT_BYTES, _IPV6_BYTES = 2 + 1 + 16 + 16, 1, 40
+#: RFC 6282: dispatch, ECN and the flow label that Linux chooses, next header and two addresses of which nothing is
+#: known; then the hop limit, unless it is 64
+_COMPRESSED_BYTES, _HOP_LIMIT_BYTES, _IPV6_BYTES = 2 + 3 + 1 + 16 + 16, 1, 40
 #: 802.15.4 at 2.4 GHz: a symbol; a period of back-off, the largest first back-off, the look at the channel, turning round
 _SYMBOL_US = 16
 _PERIOD_US, _MOST_PERIODS, _LOOK_US, _TURN_US = 20 * _SYMBOL_US, 7, 8 * _SYMBOL_US, 12 * _SYMBOL_US

@@ -141,7 +141,7 @@ def test_round_trips_by_hand():
     # behind a wire it may be on its way when nobody has to wait
     behind = {**path(("a", "b")), "acceptor": "host behind b"}
     assert airtime.round_trip({"air": G6}, behind, 84) == airtime.Way(2 * frame_us, wait_us + 135)
-    # 104 bytes of IPv6 in a frame of 122; up to 7 periods of 320 us, of which two pass during the acknowledgement
-    low_us, answer_us = 128 + 192 + 128 * 32, 192 + 11 * 32
+    # 104 bytes of IPv6 in a frame of 125; up to 7 periods of 320 us, of which two pass during the acknowledgement
+    low_us, answer_us = 128 + 192 + 131 * 32, 192 + 11 * 32
     assert airtime.round_trip({"air": LOW_CELL}, path(("a", "b")), 104) == airtime.Way(
         2 * low_us + answer_us, 2 * 7 * 320 - answer_us)

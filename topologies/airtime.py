@@ -4,8 +4,8 @@
 The arithmetic of kernel-modules/air (dcf.c, csma.c) once more, in microseconds, for whoever wants to know what is to be
 expected. Only plain values here: guest and checks use it.
 
-IEEE 802.11-2016: tables 16-4 (802.11b, long preambles), 18-5 (802.11g, short slots) and clause 17.4.3; IEEE 802.15.4-2015:
-table 8-51 and clause 10.1.
+IEEE 802.11-2016: tables 16-4 (802.11b, long preambles), 18-5 (802.11g, short slots) and clause 17.4.3; IEEE
+802.15.4-2015: table 8-51 and clause 10.1.
 """
 import dataclasses
 import math
@@ -23,7 +23,8 @@ _LOW_RATE_DATA_BYTES, _LOW_RATE_ACK_BYTES = 21 + 2, 5
 #: RFC 6282: dispatch, ECN and the flow label that Linux chooses, next header and two addresses of which nothing is
 #: known; then the hop limit, unless it is 64
 _COMPRESSED_BYTES, _HOP_LIMIT_BYTES, _IPV6_BYTES = 2 + 3 + 1 + 16 + 16, 1, 40
-#: 802.15.4 at 2.4 GHz: a symbol; a period of back-off, the largest first back-off, the look at the channel, turning round
+#: 802.15.4 at 2.4 GHz: a symbol; a period of back-off, the most of a first back-off, the look at the channel, turning
+#: round
 _SYMBOL_US = 16
 _PERIOD_US, _MOST_PERIODS, _LOOK_US, _TURN_US = 20 * _SYMBOL_US, 7, 8 * _SYMBOL_US, 12 * _SYMBOL_US
 

@@ -242,7 +242,8 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         return {
             **({"ip_version": self.ip_version} if self.ip_version != 4 else {}),
             "nodes": [{"name": name, "role": role, "side": side,
-                       "addresses": list(dict.fromkeys(port.address for port, _ in self.ports_of(name) if port.address)),
+                       "addresses": list(dict.fromkeys(
+                           port.address for port, _ in self.ports_of(name) if port.address)),
                        "routes": [list(route) for route in self.routes_of(name)], **self._behind_switches(name)}
                       for name, (role, side) in self._roles.items()],
             "links": [describe_link(port, peer) for pair in self.port_pairs for port, peer in (pair, pair[::-1])],

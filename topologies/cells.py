@@ -2,8 +2,8 @@
 """`WirelessTopo`: what topologies with radios start from.
 
 A cell is one channel: stations at positions, each with a radio, in one network. Who is in range of whom is known, so
-are routes, and neighbours: over several stations, packets go the way with the fewest hops, of several such the one by the
-station that was named first. Nothing is left to a routing protocol, to ARP or to neighbour discovery.
+are routes, and neighbours: over several stations, packets go the way with the fewest hops, of several such the one by
+the station that was named first. Nothing is left to a routing protocol, to ARP or to neighbour discovery.
 """
 import math
 from ipaddress import ip_network

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Stations of IEEE 802.15.4 at 250 kbit/s on a square grid, which carry IPv6 by 6LoWPAN (RFC 4944, RFC 6282).
 
-As topology mesh: n1 is paired with the first one of the second half, and who is out of range is reached by way of others,
-which put packets together and take them apart again (route-over, RFC 6606).
+As topology mesh: n1 is paired with the first one of the second half, and who is out of range is reached by way of
+others, which put packets together and take them apart again (route-over, RFC 6606).
 """
 import dataclasses
 

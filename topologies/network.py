@@ -127,6 +127,7 @@ class Network:
     timer_period_us: 0 where timers are exact (virtual time), else how late the
     kernel's timers may be: the token buckets are made that deep; shells: whether commands can be typed into nodes.
     """
+    _radios: Any = None                     # topologies/radios.py, where there are any
 
     def __init__(self, description: Json, sysctls: dict[str, Json], timer_period_us: int = 0,
                  shells: bool = False) -> None:
@@ -135,7 +136,6 @@ class Network:
         self.sysctls = sysctls
         self.observed_sysctls: dict[str, dict[str, str]] = {}
         self.offloads: dict[str, dict[str, bool]] = {}
-        self._radios: Any = None            # topologies/radios.py, where there are any
         links = description["links"]
         self.pairs = list(zip(links[::2], links[1::2]))
         # Mininet would now raise limits of the whole machine with a dozen sysctl

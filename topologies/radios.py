@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Radios of a network that is brought up: each goes into its node's namespace and joins the cell.
 
-The modules of kernel-modules/air_* have made them before, number n for the station of that number. Told by netlink: `iw`
-and `iwpan` would do the same in some hundred processes.
+The modules of kernel-modules/air_* have made them before, number n for the station of that number. Told by netlink:
+`iw` and `iwpan` would do the same in some hundred processes.
 """
 import fcntl
 import socket

@@ -5,8 +5,8 @@
         n2 --- r1 ====== r2 ((  s2 --- n5         central link: r1 == r2
         n3 --'                ) s3 --- n6
 
-Every left host is paired with every right host, whose station is a router with a wire behind it. With `stations` in place
-of `right_delays` the stations are the hosts themselves. All stations are in an IBSS, r2 in the corner of a square grid.
+Every left host is paired with every right host, whose station is a router with a wire behind it. With `stations` in
+place of `right_delays` the stations are the hosts themselves. All are in an IBSS, r2 in the corner of a square grid.
 """
 import dataclasses
 

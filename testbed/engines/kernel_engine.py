@@ -63,8 +63,8 @@ class KernelEngine(LinuxEngine):
 
     def _radios(self, network: Mapping[str, Any], work_dir: pathlib.Path) -> Json:
         """What the guest is told of them, where there are any."""
-        files = self.radio_modules(network)
-        return {"air_modules": {name: orders.put_module(file, work_dir) for name, file in files.items()}} if files else {}
+        found = {name: orders.put_module(file, work_dir) for name, file in self.radio_modules(network).items()}
+        return {"air_modules": found} if found else {}
 
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
             on_progress: OnProgress) -> None:

@@ -37,18 +37,19 @@ def _cell(cell: dict[str, Any], stations: dict[str, Counters]) -> Iterator[Findi
                 yield Finding("invalid", f"{node} on the air: {law} does not hold: {left} and {right}")
         if cell["standard"] != LOW_RATE and not _dropped(counts):
             wrong += 1
-            yield Finding("invalid", f"{node} on the air: {counts['dropped_packets']} packets vanished before the radio, but "
-                                     f"CoDel dropped {counts['codel_dropped']} and its queues were too long "
+            yield Finding("invalid", f"{node} on the air: {counts['dropped_packets']} packets vanished before the radio,"
+                                     f" but CoDel dropped {counts['codel_dropped']} and its queues were too long "
                                      f"{counts['overlimits']} times")
         if counts["queued"]:
             wrong += 1
-            yield Finding("suspect", f"{node} on the air: {counts['queued']} frames still waited when the network had had "
-                                     "time to run empty")
+            yield Finding("suspect", f"{node} on the air: {counts['queued']} frames still waited when the network had "
+                                     "had time to run empty")
     sums = {key: sum(counts[key] for counts in stations.values()) for key in next(iter(stations.values()))}
     arrived, sent = sums["delivered"] + sums["lost"], sums["frames"]
     if arrived != sent:
         wrong += 1
-        yield Finding("invalid", f"{sent} frames on the air, but {sums['delivered']} were delivered and {sums['lost']} lost")
+        yield Finding("invalid", f"{sent} frames on the air, but {sums['delivered']} were delivered and "
+                                 f"{sums['lost']} lost")
     if not wrong:
         yield Finding("ok" if sent else "suspect",
                       f"every frame accounted for on the air ({sent} of {len(stations)} stations: {sums['delivered']} "
@@ -56,8 +57,8 @@ def _cell(cell: dict[str, Any], stations: dict[str, Counters]) -> Iterator[Findi
 
 
 def _dropped(counts: Counters) -> bool:
-    """Whether mac80211 says that it dropped as many packets as are missing: of a queue that is too long it drops several
-    at once (fq_flow_drop in include/net/fq_impl.h)."""
+    """Whether mac80211 says that it dropped as many packets as are missing: of a queue that is too long it drops
+    several at once (fq_flow_drop in include/net/fq_impl.h)."""
     others = counts["dropped_packets"] - counts["codel_dropped"]
     return counts["overlimits"] <= others <= _MOST_AT_ONCE * counts["overlimits"]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Linux's own stacks on the computed channel: round trips by hand, what the standard and Bianchi's model let through, and
-nothing beyond the range."""
+"""Linux's own stacks on the computed channel: round trips by hand, what the standard and Bianchi's model let through,
+and nothing beyond the range."""
 import importlib.util
 import pathlib
 import re
@@ -35,7 +35,8 @@ def cell(stations, rate="8 Mbit/s", seconds=3):
 def grid(kind, nodes, packet, packets, radio=None):
     return {"name": "grid", "topology": {"kind": kind, "nodes": nodes, **({"radio": radio} if radio else {})},
             "traffic": {"kind": "paced", "flows": nodes // 2, "packet": packet, "packets": packets},
-            "timing": {"warmup": "1 s", "test": "3 s"}, "probes": {"air": QUEUES["air"], "tcp_info": QUEUES["tcp_info"]}}
+            "timing": {"warmup": "1 s", "test": "3 s"},
+            "probes": {name: QUEUES[name] for name in ("air", "tcp_info")}}
 
 
 MESH = grid("mesh", 8, "1000 B", 20, {"range": "45 m", "sensing": "90 m"})
@@ -78,15 +79,16 @@ def test_runs_are_valid(one, mesh, low_rate):
 
 
 def test_round_trip_of_a_ping_is_the_airtimes(one):
-    """84 bytes of IP in 120: 26 us and 41 symbols each way; between them SIFS, the acknowledgement and DIFS, and slots."""
+    """84 bytes of IP in 120: 26 us and 41 symbols each way; between them SIFS, acknowledgement, DIFS, and slots."""
     (wait_us,), exact_us = waits_us(one, 2 * (26 + 41 * 4) + 10 + 50 + 28, links=6)
     slots = round(wait_us / 9)
     assert 0 <= slots <= 15 and 0 <= wait_us - 9 * slots < exact_us
 
 
 def test_low_rate_round_trip_is_the_airtimes(low_rate):
-    """104 bytes of IPv6 in a frame of 125, six more before it, 32 us each; back-off of up to seven periods of 320 us, eight
-    symbols of listening and twelve of turning round. The answer begins after the acknowledgement at the earliest."""
+    """104 bytes of IPv6 in a frame of 125, six more before it, 32 us each; back-off of up to seven periods of 320 us,
+    eight symbols of listening and twelve of turning round. The answer begins after the acknowledgement at the earliest.
+    """
     network = low_rate.json("raw/network.json")
     assert [len(path["air"]) for path in network["paths"]] == [1] * 3
     for wait_us in waits_us(low_rate, 2 * (128 + 192 + 131 * 32))[0]:
@@ -128,8 +130,9 @@ n1 ip route replace {address}/32 dev n1-wlan0
 n1 ping -c 2 -i 0.2 -W 1 {address}
 n1 cat /proc/air_wlan
 """)
-    done = subprocess.run([PROJECT_DIR / "bin/testbed", "shell", tmp_path / "square.yaml"], capture_output=True, text=True,
-                          stdin=open(tmp_path / "commands", encoding="utf-8"), check=False)
+    with open(tmp_path / "commands", encoding="utf-8") as commands:
+        done = subprocess.run([PROJECT_DIR / "bin/testbed", "shell", tmp_path / "square.yaml"], stdin=commands,
+                              capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert ("2 received" if arrives else "0 received") in done.stdout, done.stdout
     rows = [line.split() for line in re.findall(r"^\d[\d ]+$", done.stdout, re.MULTILINE)]

@@ -8,7 +8,8 @@ from bad_runs import Bad
 MESH = topologies.resolve({"kind": "mesh", "nodes": 2})
 COUNTS = {"station": 0, "frames": 10, "attempts": 13, "retries": 3, "acknowledged": 9, "given_up": 1, "no_access": 0,
           "received": 10, "garbled": 2, "chance": 1, "delivered": 9, "duplicates": 1, "lost": 1, "airtime_ns": 10**7,
-          "queued": 0, "device_tx_packets": 12, "device_rx_packets": 9, "dropped_packets": 33, "codel_dropped": 1, "overlimits": 1}
+          "queued": 0, "device_tx_packets": 12, "device_rx_packets": 9, "dropped_packets": 33,
+          "codel_dropped": 1, "overlimits": 1}
 
 
 def counted(change=lambda found: None, network=MESH):
@@ -40,7 +41,7 @@ CHECKS = [
         "n1 on the air: sent by the device = frames does not hold: 12 and 10"),
     Bad("air", "vanished", changed(lost=0), "invalid", "20 frames on the air, but 18 were delivered and 1 lost"),
     Bad("air", "nobody dropped them", changed(dropped_packets=34), "invalid",
-        "n2 on the air: 34 packets vanished before the radio, but CoDel dropped 1 and its queues were too long 1 times"),
+        "n2 on the air: 34 packets vanished before the radio, but CoDel dropped 1 and its queues were too long 1 time"),
     Bad("air", "more dropped than there were", changed(dropped_packets=1), "invalid", "1 packets vanished"),
     Bad("air", "did not run empty", changed(queued=4), "suspect", "4 frames still waited"),
     Bad("air", "not counted", counted(lambda found: found.pop("n2")), "invalid", "no counters of the radios of n2"),

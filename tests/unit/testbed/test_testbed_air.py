@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The check of the air where all is well (bad_air.py has the rest), and what a module's file of accounts says."""
-import topologies
 import evidence_files
+import topologies
 from bad_air import COUNTS, counted
 from testbed.guest import air
 
@@ -30,7 +30,8 @@ def test_a_low_rate_device_sends_what_its_radio_does(tmp_path):
 
 def test_accounts_are_read_by_the_names_of_their_columns():
     rows, busy_ns = air.accounts("station frames queued\n0 5 1\n1 6 0\nbusy_ns 77\n")
-    assert rows == [{"station": 0, "frames": 5, "queued": 1}, {"station": 1, "frames": 6, "queued": 0}] and busy_ns == 77
+    assert rows == [{"station": 0, "frames": 5, "queued": 1}, {"station": 1, "frames": 6, "queued": 0}]
+    assert busy_ns == 77
 
 
 def test_what_is_queued_is_no_difference():

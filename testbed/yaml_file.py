@@ -22,6 +22,8 @@ _FREE = ("hosts.sysctls",)
 _OF_PROGRAMS = ("command", "setup", "environment", "text")
 #: sections that are words for people
 _TEXTS = ("name", "title", "source", "description")
+#: names of standards, which look like quantities: 802.11g
+_NAMES = ("topology.radio.standard",)
 _LONGEST_SETTING = 100_000
 
 
@@ -201,7 +203,7 @@ class YamlFile:
 
     def _quantity(self, value: Any, field: str) -> tuple[str | None, Any]:
         """(suffix or None, number or converted value)."""
-        if field.startswith("traffic.") and field.rpartition(".")[2] in _OF_PROGRAMS:
+        if field in _NAMES or field.startswith("traffic.") and field.rpartition(".")[2] in _OF_PROGRAMS:
             return None, value
         try:
             if isinstance(value, str):

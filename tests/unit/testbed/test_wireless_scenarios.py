@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from testbed import PROJECT_DIR, scenario
+from testbed.errors import ScenarioError
 from topologies import airtime
 
 DOCS = PROJECT_DIR / "docs"
@@ -85,3 +86,14 @@ def test_the_page_of_radios(tmp_path):
     assert f"{frame_us:.0f} us. With DIFS" in text and f"acknowledgement ({airtime.ack_us(cell):.0f} us)" in text
     assert f"sends {airtime.saturated_bps(cell, 1500) / 1e6:.3f} Mbit/s of IP" in text
     assert yaml.safe_load(example)["topology"]["radio"]["rate"] == "6 Mbit/s" and cell["rate_bps"] == 6 * 10**6
+
+
+def test_standards_are_named_and_refused_by_name():
+    """802.11b is no quantity; a rate that a standard has not is refused."""
+    loaded = one("wireless-lan", settings=["topology.radio.standard=802.11b", "topology.radio.rate=11 Mbit/s"])
+    cell, = loaded.network["cells"]
+    assert (cell["standard"], cell["rate_bps"]) == ("802.11b", 11 * 10**6)
+    with pytest.raises(ScenarioError, match=r"topology\.radio\.standard: .*802\.11g, 802\.11b.*802\.11n"):
+        one("wireless-lan", settings=["topology.radio.standard=802.11n"])
+    with pytest.raises(ScenarioError, match=r"topology\.radio\.rate: one of 1 Mbit/s.*802\.11b has, not 6 Mbit/s"):
+        one("wireless-lan", settings=["topology.radio.standard=802.11b"])

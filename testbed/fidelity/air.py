@@ -37,9 +37,9 @@ def _cell(cell: dict[str, Any], stations: dict[str, Counters]) -> Iterator[Findi
                 yield Finding("invalid", f"{node} on the air: {law} does not hold: {left} and {right}")
         if cell["standard"] != LOW_RATE and not _dropped(counts):
             wrong += 1
-            yield Finding("invalid", f"{node} on the air: {counts['dropped_packets']} packets vanished before the radio,"
-                                     f" but CoDel dropped {counts['codel_dropped']} and its queues were too long "
-                                     f"{counts['overlimits']} times")
+            dropped, by_codel, times = (counts[key] for key in ("dropped_packets", "codel_dropped", "overlimits"))
+            yield Finding("invalid", f"{node} on the air: {dropped} packets vanished before the radio, but CoDel dropped "
+                                     f"{by_codel} and its queues were too long {times} times")
         if counts["queued"]:
             wrong += 1
             yield Finding("suspect", f"{node} on the air: {counts['queued']} frames still waited when the network had "

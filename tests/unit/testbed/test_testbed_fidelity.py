@@ -6,6 +6,7 @@ Bad evidence: test_testbed_fidelity_fails.py.
 import pandas as pd
 import pytest
 
+import bad_air
 import bad_links
 import bad_runs
 import evidence_files
@@ -16,6 +17,8 @@ from testbed.fidelity import edges
 
 @pytest.mark.parametrize("check", fidelity.names())
 def test_every_check_passes_on_good_evidence(findings, files, check):
+    if check == "air":
+        bad_air.counted()(files)
     if check == "datagrams":
         spoils.udp()(files)
     if check == "schedule":
@@ -267,7 +270,7 @@ def test_the_verdict_is_the_worst_finding(tmp_path, files):
     good = judge()
     assert good["verdict"] == "valid" and good["reasons"] == []
     assert {c["check"] for c in good["checks"]} == set(fidelity.names()) - {
-        "datagrams", "marks", "schedule", "segments"}
+        "air", "datagrams", "marks", "schedule", "segments"}
     files["guest.json"]["sampler_lateness_us"]["queue"] = 2000
     assert judge()["verdict"] == "suspect"
     files["guest.json"]["probes"]["sojourn"]["lost_events"] = 1

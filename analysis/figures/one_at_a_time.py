@@ -32,7 +32,8 @@ def _quantities(experiment: Experiment) -> list[Quantity]:
     """What is drawn of a network, as far as it was measured."""
     run = experiment.usable_runs[0]
     link = next(iter(run.targets), "")
-    direction = str(run.bottlenecks[link]["direction"]) if link else ""
+    ends = {run.direction_between(flow["sender"], flow["receiver"]) for flow in run.flows}
+    direction = str(run.bottlenecks[link]["direction"]) if link else ends.pop() if len(ends) == 1 else ""
     return [Quantity("throughput_mean", link, "throughput (Mbit/s)") if link else
             Quantity("arrived_rate_l3", "all", "throughput (Mbit/s)"),
             Quantity("goodput", direction or "all", "goodput (Mbit/s)"),

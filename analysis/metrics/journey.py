@@ -46,7 +46,10 @@ def _followed(run: Run, table: pd.DataFrame) -> list[Metric]:
 
 
 def _counted(run: Run) -> list[Metric]:
-    """Of runs whose flows are all TCP, with hosts that only send data or only receive them."""
+    """Of runs whose flows are all TCP, with hosts that only send data or only receive them, and without radios, of
+    whose time and losses links know nothing."""
+    if run.network.get("cells"):
+        return []
     flows, path = run.flows, run.path / "raw" / "counters.json"
     if not flows or not path.exists() or any(flow["transport"] != "tcp" or flow["both_ways"] or not flow["hops"]
                                              for flow in flows):

@@ -51,6 +51,12 @@ def test_packets_that_were_followed(tmp_path):
                      ("arrived_rate_l3", "all"): pytest.approx(150 * 1040 * 8 / 1e6)}
 
 
+def test_without_the_probe_links_do_not_tell_what_radios_lose(tmp_path):
+    path = air_runs.write(tmp_path / "run")
+    (path / "raw/journeys.csv.gz").unlink()
+    assert metrics(journey, path) == {}
+
+
 def test_when_nothing_arrives_there_is_no_delay(tmp_path):
     path = air_runs.write(tmp_path / "run")
     table = pd.read_csv(path / "raw/journeys.csv.gz").assign(arrived_packets=0, arrived_bytes=0, mean_us=None)

@@ -140,7 +140,8 @@ def _script(experiment: Experiment, folder: Path, name: str, columns: list[str],
                 table = curves.get((quantity, column, line))
                 if table is None:
                     continue
-                key = f"{quantity} {column} {line}".replace(",", "")
+                # as gnuplot.quote spells it
+                key = " ".join(f"{quantity} {column} {line}".replace(",", "").split())
                 data |= {f"{key} {part}": table[part] for part in table}
                 mean, low, high = (gnuplot.quote(f"{key} {part}") for part in ("mean", "low", "high"))
                 if table["low"].notna().any():

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Metrics, tables and figures of networks with radios, which may have no wires at all."""
+import re
+
 import pandas as pd
 import pytest
 
@@ -95,6 +97,16 @@ def test_figures_of_axes_and_of_time(tmp_path):
                    and name.endswith("mean"))
         assert data[column].tolist() == pytest.approx([value] * 60)
     assert quarters.GROUP_BIN_US == 100_000
+
+
+def test_of_one_run_there_is_a_line_in_each_panel(tmp_path):
+    """Columns of the data are called as the plot commands call them."""
+    path = fixture.write_experiment(tmp_path / "e", ["libra"], [1], tmix=False, shapes={"libra": air_runs.SHAPE},
+                                    flows=[fixture.flow(1, 10_000, "reno", hops=[], hops_back=[])])
+    air_runs.to_air(next((tmp_path / "runs").iterdir()))
+    bands.draw(Experiment(path), tmp_path)
+    wanted = re.findall(r"using 'time_s':'([^']+)'", (tmp_path / "air_bands.gp").read_text())
+    assert len(wanted) == 3 and set(wanted) <= set(pd.read_csv(tmp_path / "air_bands.csv").columns)
 
 
 def test_the_report_has_a_table_of_radios_and_one_of_packets(tmp_path):

@@ -78,7 +78,7 @@ def test_goodput_of_two_variants(tmp_path):
     data = pd.read_csv(tmp_path / "figures" / "goodput_bands.csv")
     assert len(data) == 60
     for variant in ("libra", "bic"):
-        assert data[f"goodput all flows (Mbit/s)  {variant} mean"].iloc[5:-5].tolist() == pytest.approx([2] * 50)
+        assert data[f"goodput all flows (Mbit/s) {variant} mean"].iloc[5:-5].tolist() == pytest.approx([2] * 50)
 
 
 def test_the_interval_of_a_bin_is_student_s():

@@ -38,8 +38,8 @@ def _cell(cell: dict[str, Any], stations: dict[str, Counters]) -> Iterator[Findi
         if cell["standard"] != LOW_RATE and not _dropped(counts):
             wrong += 1
             dropped, by_codel, times = (counts[key] for key in ("dropped_packets", "codel_dropped", "overlimits"))
-            yield Finding("invalid", f"{node} on the air: {dropped} packets vanished before the radio, but CoDel dropped "
-                                     f"{by_codel} and its queues were too long {times} times")
+            yield Finding("invalid", f"{node} on the air: {dropped} packets vanished before the radio, but CoDel "
+                                     f"dropped {by_codel} and its queues were too long {times} times")
         if counts["queued"]:
             wrong += 1
             yield Finding("suspect", f"{node} on the air: {counts['queued']} frames still waited when the network had "

@@ -138,11 +138,12 @@ def _behind_others(link: dict[str, Any], links: dict[str, dict[str, Any]], netwo
 
 
 def _saturated(measured: dict[str, Any], link: dict[str, Any], clock: str) -> Iterator[Finding]:
-    name, packets, tolerance = link["name"], measured["window_packets"], _TOLERANCE[clock]
+    name, tolerance = link["name"], _TOLERANCE[clock]
     if not measured["overloaded"]:
         yield Finding("suspect",
                       f"{name}: the hosts behind it cannot overload it, its rate and buffer were not measured")
         return
+    packets = measured["window_packets"]
     # a packet more or less within the window is no error
     shows = 1 / max(packets, 1)
     error = measured["measured_bps"] / link["rate_bps"] - 1

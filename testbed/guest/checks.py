@@ -151,7 +151,7 @@ def _echo(sock: socket.socket, address: str, sequence: int) -> int:
 def _saturate(network: Network, link: Json, description: Json) -> Json:
     """Overload a link with UDP from hosts behind it: its rate, its largest queue, its drops."""
     plan = overload.plan(link, description)
-    if description.get("cells") and not plan.overloaded:
+    if not plan.overloaded and _behind_air(link, description):
         # a channel that is slower than the link would carry it all for nothing
         return {"link": link["name"], "rate_bps": link["rate_bps"], "overloaded": False, "filled": False}
     stop = threading.Event()
@@ -197,6 +197,18 @@ def _saturate(network: Network, link: Json, description: Json) -> Json:
             "limit_packets": link["limit_packets"], "longest_queue_packets": longest_packets,
             "limit_bytes": link["limit_bytes"], "longest_queue_bytes": longest_bytes,
             "dropped_packets": drops, "overloaded": plan.overloaded, "filled": plan.fills}
+
+
+def _behind_air(link: Json, description: Json) -> bool:
+    """Whether all that reaches a link comes over the air."""
+    if not description.get("cells"):
+        return False
+    from topologies import airtime
+    links = {other["name"]: other for other in description["links"]}
+    cells = {cell["name"] for cell in description["cells"]}
+    both = [airtime.way(path, links, back) for path in description["paths"] for back in (False, True)]
+    ways = [way for way in both if link["name"] in way]
+    return bool(ways) and all(cells.intersection(way[:way.index(link["name"])]) for way in ways)
 
 
 def _blast(sock: socket.socket, target: tuple[str, int], payload: bytes, stop: threading.Event,

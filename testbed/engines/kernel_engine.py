@@ -58,7 +58,7 @@ class KernelEngine(LinuxEngine):
     def radio_modules(self, network: Mapping[str, Any]) -> dict[str, pathlib.Path]:
         """{name: file} of the kernel modules that make the radios of a network. UsageError if there cannot be any."""
         if network.get("cells"):
-            raise UsageError(f"engine {self.name} has no radios: --engine uml has")
+            raise UsageError(f"engine {self.name} has no radios: its kernel runs in real time, or is not ours")
         return {}
 
     def _radios(self, network: Mapping[str, Any], work_dir: pathlib.Path) -> Json:

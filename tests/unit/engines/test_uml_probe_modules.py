@@ -5,14 +5,17 @@ import types
 import pytest
 
 import kernel
+import topologies
 from kernel import trial
 from testbed import engines, probes
+from testbed.errors import EnvironmentProblem, UsageError
 
 
 @pytest.fixture
 def uml(monkeypatch):
     """An engine whose kernel is there."""
-    monkeypatch.setattr(kernel, "ensure", lambda *_: types.SimpleNamespace(key="a-kernel", release="6.12"))
+    monkeypatch.setattr(kernel, "ensure", lambda *_: types.SimpleNamespace(
+        key="a-kernel", release="6.12", options=()))
     return engines.load("uml")
 
 
@@ -46,3 +49,26 @@ def test_a_kernel_for_which_a_module_does_not_build_goes_without(uml, monkeypatc
     assert said == ["probe sojourn goes without its module, which makes it slower and changes nothing else: "
                     "queue_log.c does not build:\nline two"]
     assert uml.probe_modules(["sojourn"]) == []
+
+
+def test_a_kernel_with_radios_gets_the_modules_that_make_them(uml, monkeypatch, tmp_path):
+    built = {}
+
+    def build(_target, source, _report, _load):
+        built[kernel.digest_of(source)] = types.SimpleNamespace(file=tmp_path / f"{source.name}.ko")
+    monkeypatch.setattr(kernel, "ensure", lambda *_: types.SimpleNamespace(
+        key="a-kernel", release="6.12", options=("wireless",)))
+    monkeypatch.setattr(kernel, "build_module_for", build)
+    monkeypatch.setattr(kernel, "find_module", lambda key, sha256: built.get(sha256))
+    uml.prepare(print)
+    for kind, name in (("mesh", "air_wlan"), ("low-rate", "air_lowpan")):
+        assert uml.radio_modules(topologies.resolve({"kind": kind, "nodes": 2})) == {name: tmp_path / f"{name}.ko"}
+    assert uml.radio_modules({"links": []}) == {}
+    built.clear()
+    with pytest.raises(EnvironmentProblem, match="air_wlan is not built for this kernel yet"):
+        uml.radio_modules(topologies.resolve({"kind": "mesh", "nodes": 2}))
+
+
+def test_other_engines_have_no_radios():
+    with pytest.raises(UsageError, match="engine host has no radios"):
+        engines.load("host").radio_modules(topologies.resolve({"kind": "mesh", "nodes": 2}))

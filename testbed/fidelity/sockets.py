@@ -110,17 +110,27 @@ def _missing(samples: Any, ends: Any, interval_us: int, exact_us: int, evidence:
 
 
 def _gone(samples: Any, connections: Any, exact_us: int) -> Iterator[str]:
-    """Established sockets of connections that had ended: the latest that began from that port."""
+    """Established sockets of connections that had ended: the latest that began from that port.
+
+    Of one that failed, one end may live on: a kernel that gives up after its last retransmission tells nobody, and who
+    waits for data has nothing to send.
+    """
     import pandas as pd
     began = connections[connections["start_us"].notna() & (connections["status"] != "unfinished")]
     established = samples[samples["state"] == "ESTAB"].sort_values("t_us", kind="stable")
-    for node, sport, dport in (("initiator", "iport", "aport"), ("acceptor", "aport", "iport")):
-        names = {node: "node", sport: "sport", dport: "dport"}
-        latest = connections[[node, sport, dport, "source", "conn", "start_us"]].dropna().rename(columns=names)
+    last_us = established.groupby(_SOCKET)["t_us"].max().to_dict()
+    for node, other, sport, dport in (("initiator", "acceptor", "iport", "aport"),
+                                      ("acceptor", "initiator", "aport", "iport")):
+        names = {node: "node", other: "other", sport: "sport", dport: "dport"}
+        latest = connections[[*names, "source", "conn", "start_us"]].dropna().rename(columns=names)
         latest = latest.astype({"start_us": "int64"}).sort_values("start_us", kind="stable")
         found = pd.merge_asof(established, latest, left_on="t_us", right_on="start_us", by=_SOCKET)
-        found = found.merge(began[["source", "conn", "end_us"]], on=["source", "conn"])
+        found = found.merge(began[["source", "conn", "end_us", "status"]], on=["source", "conn"])
         gone = found[found["t_us"] > found["end_us"] + exact_us]
+        alone = [status.startswith("failed") and last_us.get((peer, there, here), -1) <= end_us + exact_us
+                 for status, peer, there, here, end_us in
+                 zip(gone["status"], gone["other"], gone["dport"], gone["sport"], gone["end_us"])]
+        gone = gone[[not one for one in alone]]
         if len(gone):
             one = gone.iloc[0]
             yield (f"{len(gone)} samples of tcp_info are of established connections that had ended, such as "

@@ -124,6 +124,17 @@ def test_a_port_that_was_used_before(findings, files):
     assert findings("sockets", files)[0][0] == "ok"
 
 
+@pytest.mark.parametrize("status, left, level", [
+    ("failed: EPIPE", ["n1"], "ok"), ("failed: EPIPE", ["n2"], "ok"), ("finished", ["n1"], "suspect"),
+    ("failed: EPIPE", ["n1", "n2"], "suspect")])
+def test_one_end_of_a_connection_that_failed_may_live_on(findings, files, status, left, level):
+    """Connection 199 ended at 27.9 s; after that, sockets of some of its ends are established."""
+    files["connections"].loc[199, ["status", "end_us"]] = [status, 27_900_000]
+    samples = files["tcp_info"]
+    files["tcp_info"] = samples[(samples["t_us"] < 27_900_000) | samples["node"].isin(left)]
+    assert findings("sockets", files)[0][0] == level
+
+
 def test_a_flow_that_ends_when_it_has_sent_all(findings, files):
     spoils.greedy(bytes=10**6)(files)
     files["tcp_info"] = files["tcp_info"][files["tcp_info"]["t_us"] < 5_000_000]

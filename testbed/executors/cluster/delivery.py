@@ -162,7 +162,7 @@ class Courier:
                 # as if written last: whatever is touched later is hashed again (testbed/derived.py)
                 (pathlib.Path(name) / "run" / "run.json").touch()
                 self._store.adopt(pathlib.Path(name) / "run", run_id)
-            self._client.submit(there.forget, run_id, workers=[worker], pure=False, key=f"forget-{uuid.uuid4().hex}")
+            self._submit(there.forget, (run_id,), f"forget-{uuid.uuid4().hex}", workers=[worker])
         return Outcome(run_id, error=told["error"], verdict=told["verdict"])
 
     def _workers(self) -> list[str]:
@@ -179,7 +179,7 @@ class Courier:
         more = {name: value for name, value in (("workers", workers), ("resources", resources)) if value}
         # asked again is asked again: a key of its own for each
         key = f"testbed-{function.__name__}-{uuid.uuid4().hex}"
-        future = self._client.submit(function, *words, key=key, pure=False, **more)
+        future = self._submit(function, words, key, **more)
         try:
             while True:
                 try:
@@ -196,6 +196,11 @@ class Courier:
                     raise
         finally:
             future.release()
+
+    def _submit(self, function: Any, words: tuple[Any, ...], key: str, **more: Any) -> Any:
+        """Named in a text: newer schedulers unpickle what they are given, and need not have our code."""
+        call = f"__import__({function.__module__!r}, fromlist=['']).{function.__name__}(*words)"
+        return self._client.submit(eval, call, {"words": words}, key=key, pure=False, **more)
 
     def _look(self, workers: list[str] | None) -> None:
         """Whether there is still something to wait for."""

@@ -1,9 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which flow a sampled socket belongs to."""
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from topologies import airtime
+
 _SOCKET = ["node", "sport", "dst", "dport"]
+
+
+def trying(samples: Any, flows: Sequence[dict[str, Any]], network: Mapping[str, Any]) -> Any:
+    """The samples of senders that ask to be connected over the air, where a request may get lost again and again; their
+    flows' numbers are in `flow`. None if there are none, or no samples."""
+    of_air = [flow for flow in flows if airtime.senders(network, flow)]
+    if samples is None or not of_air:
+        return None
+    asking = samples[samples["state"] == "SYN-SENT"]
+    sender, _ = ends_of(asking, of_air)
+    found = asking.assign(flow=sender)
+    found = found[found["flow"] > 0]
+    return found if len(found) else None
 
 
 def ends_of(samples: Any, flows: Sequence[dict[str, Any]]) -> tuple[Any, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from testbed.fidelity import Evidence, Finding
 from testbed.fidelity._programs import ends, tcp_flows
-from testbed.fidelity._sockets import ends_of
+from testbed.fidelity._sockets import ends_of, trying
 
 NEEDS = ("kernel",)
 _CONNECTED = ("ESTAB", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT", "LAST-ACK", "CLOSING")
@@ -18,15 +18,19 @@ Json = dict[str, Any]
 def check(evidence: Evidence) -> Iterator[Finding]:
     flows = tcp_flows(evidence)
     if flows:
-        yield from _connections(evidence, flows)
-        columns = ["node", "sport", "dst", "dport", "state", "cca"]
-        yield from _samples(evidence.table("tcp_info", usecols=columns), flows)
+        samples = evidence.table("tcp_info", usecols=["node", "sport", "dst", "dport", "state", "cca"])
+        asking = trying(samples, flows, evidence.network)
+        yield from _connections(evidence, flows, set() if asking is None else set(asking["flow"]))
+        yield from _samples(samples, flows)
 
 
 # -- every connection ----------------------------------------------------------------------------
 
-def _connections(evidence: Evidence, flows: list[Json]) -> Iterator[Finding]:
-    """Of flows that send one way the sender only: what the other end is set to decides nothing."""
+def _connections(evidence: Evidence, flows: list[Json], asking: set[int]) -> Iterator[Finding]:
+    """Of flows that send one way the sender only: what the other end is set to decides nothing.
+
+    asking: flows that were seen before they were connected, which some of them may never have been.
+    """
     found, wrong = ends(evidence), 0
     silent = []
     total = 0
@@ -40,7 +44,7 @@ def _connections(evidence: Evidence, flows: list[Json]) -> Iterator[Finding]:
                 yield Finding("invalid", f"flow {flow['flow']}: {sum(others.values())} connections used "
                                          f"{', '.join(sorted(name or 'an unknown one' for name in others))} at the "
                                          f"{end}, not {flow['cca']}")
-            if not counts:
+            if not counts and flow["flow"] not in asking:
                 silent.append(flow["flow"])
     if silent:
         yield Finding("suspect", f"no connection of {len(set(silent))} of {len(flows)} flows said which congestion "

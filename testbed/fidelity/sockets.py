@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
-from testbed.fidelity._sockets import ends_of
+from testbed.fidelity._sockets import ends_of, trying
 from topologies import wires
 
 NEEDS = ("kernel",)
@@ -145,10 +145,12 @@ def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence
     connected = samples[samples["state"].isin(_CONNECTED)]
     sender, _ = ends_of(connected, flows)
     duration_us = evidence.scenario["timing"]["duration_us"]
+    asking = trying(samples, flows, evidence.network)
     lossy = {link["name"] for link in evidence.network["links"] if wires.lost_share(link) > _LOSSY}
     lacking = []
     for flow in flows:
-        seen = sorted(set(connected["due"][sender == flow["flow"]]))
+        tried = set() if asking is None else set(asking["due"][asking["flow"] == flow["flow"]])
+        seen = sorted(set(connected["due"][sender == flow["flow"]]) | tried)
         stop_us = min(flow["stop_us"], duration_us + 1)
         last_due = (stop_us - 1 - _EXACT_US[evidence.clock]) // interval_us
         # of a flow that was never sampled nothing says that it was slow to connect

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The check of the air where all is well (bad_air.py has the rest), and what a module's file of accounts says."""
+import pandas as pd
+
 import evidence_files
 import topologies
-from bad_air import COUNTS, counted
+from bad_air import COUNTS, MESH, counted
+from testbed.fidelity import _sockets
 from testbed.guest import air
 
 
@@ -26,6 +29,19 @@ def test_a_low_rate_device_sends_what_its_radio_does(tmp_path):
     (level, _), = findings(tmp_path, network=low, change=lambda counts: [one.update(
         device_tx_packets=10) for one in counts.values()])
     assert level == "ok"
+
+
+def asked(state, **flow):
+    """Samples of a sender of a flow from n1 to n2 of a mesh of two, and what was seen of it while it asked."""
+    flow = {"flow": 1, "transport": "tcp", "sender": "n1", "receiver": "n2", "sport": None, "dport": 5000,
+            "src": "10.0.1.1", "dst": "10.0.1.2", **flow}
+    samples = pd.DataFrame([{"t_us": 1, "node": "n1", "sport": 1024, "dst": "10.0.1.2", "dport": 5000, "state": state}])
+    return _sockets.trying(samples, [flow], MESH)
+
+
+def test_a_flow_over_the_air_may_ask_for_long():
+    assert list(asked("SYN-SENT")["flow"]) == [1]
+    assert asked("ESTAB") is None and asked("SYN-SENT", sender="r1") is None
 
 
 def test_accounts_are_read_by_the_names_of_their_columns():

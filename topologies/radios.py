@@ -59,14 +59,15 @@ class Radios:
                         family.tell(_NEW_INTERFACE, {
                             _WIPHY: u32(number), _IFNAME: station["device"].encode() + b"\0", _IFTYPE: u32(_ADHOC),
                             _MAC: bytes.fromhex(station["mac"].replace(":", ""))})
+                if ip.version_of(station["address"]) == 6:
+                    # before it is told to forward, or it would tell the neighbourhood of the routers' group
+                    batch("ip", [f"link set {station['device']} arp off multicast off"])
             Interface.of_radio(station["device"], self._network.net[name], ip.with_prefix(station["address"]))
 
     def _create_low_rate(self, number: int, station: Json) -> None:
         device = radio_device(station)
         batch("ip", [f"link set wpan{number} name {device}",
-                     f"link add link {device} name {station['device']} type lowpan",
-                     # before it is told to forward, or it would tell the neighbourhood of the routers' group
-                     f"link set {station['device']} arp off multicast off"])
+                     f"link add link {device} name {station['device']} type lowpan"])
         batch("tc", [f"qdisc replace dev {device} root pfifo limit {self._cell['queue_packets']}"])
         index = u32(socket.if_nametoindex(device))
         with Family("nl802154") as family:

@@ -108,6 +108,16 @@ def test_saturated_stations_share_the_channel_as_in_bianchis_model(run_scenario,
     assert frames_per_s(run) == pytest.approx(channel.bianchi(stations), rel=0.05)
 
 
+@pytest.mark.parametrize("changes", [{"ip": 6}, {"radio": {"standard": "802.11b", "rate": "11 Mbit/s", "loss": "5 %"}}])
+def test_ipv6_and_80211b_with_losses(run_scenario, changes):
+    tree = cell(1, seconds=1)
+    tree["topology"].update(changes)
+    run = run_scenario(tree)
+    assert is_valid(run) is True
+    rows = run.json("raw/counters.json")["air_drained"]
+    assert (rows["r2"]["chance"] > 5) == (rows["n2"]["retries"] > 5) == ("radio" in changes)
+
+
 def test_packets_of_a_mesh_take_several_hops(mesh):
     network, counters = mesh.json("raw/network.json"), mesh.json("raw/counters.json")["air_drained"]
     assert max(len(path["air"]) for path in network["paths"]) > 1

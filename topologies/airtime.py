@@ -114,6 +114,8 @@ def way(path: Mapping[str, Any], links: Mapping[str, Mapping[str, Any]], back: b
     """Names of links and cells on a path of network.json, in order; links: by name."""
     wires, hops = list(path["hops_back" if back else "hops"]), list(path.get("air_back" if back else "air", ()))
     at, found = path["acceptor" if back else "initiator"], []
+    if not hops:
+        return wires
     while wires or hops:
         if wires and links[wires[0]]["from"] == at:
             found.append(wires.pop(0))

@@ -8,7 +8,7 @@ from testbed import units
 
 @pytest.mark.parametrize("text, value", [
     ("100 Mbit/s", ("bps", 100_000_000)), ("1.5 Gbit/s", ("bps", 1_500_000_000)), ("9600 bit/s", ("bps", 9600)),
-    ("2 ms", ("us", 2000)), ("2ms", ("us", 2000)), ("  0.25 ms ", ("us", 250)), ("36.72 s", ("us", 36_720_000)),
+    ("2 ms", ("us", 2000)), ("5 m", ("mm", 5000)), ("2ms", ("us", 2000)), ("  0.25 ms ", ("us", 250)), ("36.72 s", ("us", 36_720_000)),
     ("2 min", ("us", 120_000_000)),
     ("1 h", ("us", 3_600_000_000)), ("7 us", ("us", 7)), (".5 s", ("us", 500_000)), ("-3 ms", ("us", -3000)),
     ("1500 B", ("bytes", 1500)), ("1.5 kB", ("bytes", 1500)), ("4 MB", ("bytes", 4_000_000)),
@@ -29,7 +29,7 @@ def test_not_a_quantity(text):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("100 Mbps", "unknown unit 'Mbps'"), ("5 m", "unknown unit 'm'"), ("1 KB", "unknown unit"),
+    ("100 Mbps", "unknown unit 'Mbps'"), ("5 mi", "unknown unit 'mi'"), ("1 KB", "unknown unit"),
     ("0.5 us", "not a whole number of us"),
     ("0.3 B", "not a whole number of bytes"), ("0.1 bit/s", "not a whole number of bps"),
 ])

@@ -73,12 +73,15 @@ def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas
     count = len(points) * len(subjects) * len(seeds)
     if count > MOST_RUNS:
         raise UsageError(f"{count} runs are asked for, at most {MOST_RUNS} are possible")
-    guest_code, kernel_key = engine.code_sha256(), engine.kernel_key()
+    kernel_key, codes = engine.kernel_key(), dict[bool, str]()
     fixed = _fixed_variants([scenario for _, scenario in points], engine, report)
     inputs = _Inputs()
     plans = []
     for point, scenario in points:
         resolved, labels = scenario.resolved(), {**scenario.labels(), "point": point}
+        radios = bool(resolved["network"].get("cells"))
+        guest_code = codes[radios] if radios in codes else codes.setdefault(
+            radios, engine.code_for(resolved["network"]))
         names = set(traffic.component_ccas(scenario.traffic))
         others = [fixed[name] for name in sorted(names)]
         for seed in seeds:

@@ -78,7 +78,7 @@ def data_bytes(cell: Cell, ip_bytes: int, forwarded: bool = False) -> int:
 
 
 def ack_us(cell: Cell) -> float:
-    """Airtime of an acknowledgement: at the highest mandatory rate that is no higher than that of the frame."""
+    """Airtime of an acknowledgement: at the highest of 1, 2 (802.11b), 6, 12, 24 Mbit/s not above the frame's."""
     if cell["standard"] == LOW_RATE:
         return frame_us(cell, _LOW_RATE_ACK_BYTES)
     mandatory = (1, 2) if cell["standard"] == "802.11b" else (6, 12, 24)
@@ -91,6 +91,19 @@ def saturated_bps(cell: Cell, ip_bytes: int) -> float:
     each_us = of.difs_us + of.slots / 2 * of.slot_us + frame_us(cell, data_bytes(cell, ip_bytes)) + of.sifs_us + ack_us(
         cell)
     return ip_bytes * 8e6 / each_us
+
+
+def most_bps(cell: Cell) -> float:
+    """What a cell carries of large IP packets (802.15.4: of full frames), from one station that nobody disturbs.
+
+    Less than the rate of its frames: that is what a link before or behind it is to be compared with.
+    """
+    if cell["standard"] != LOW_RATE:
+        return saturated_bps(cell, 1500)
+    # back-off, look, turn; frame; turn, acknowledgement; long space of 40 symbols
+    each_us = _PERIOD_US * _MOST_PERIODS / 2 + _LOOK_US + _TURN_US + frame_us(cell, 127) + _TURN_US + ack_us(cell) \
+        + 40 * _SYMBOL_US
+    return 127 * 8e6 / each_us
 
 
 def longest_queue_us(cell: Cell) -> int:
@@ -113,6 +126,8 @@ def round_trip(cells: Mapping[str, Cell], path: Mapping[str, Any], ip_bytes: int
 def way(path: Mapping[str, Any], links: Mapping[str, Mapping[str, Any]], back: bool = False) -> list[str]:
     """Names of links and cells on a path of network.json, in order; links: by name."""
     wires, hops = list(path["hops_back" if back else "hops"]), list(path.get("air_back" if back else "air", ()))
+    if not hops:
+        return wires
     at, found = path["acceptor" if back else "initiator"], []
     if not hops:
         return wires

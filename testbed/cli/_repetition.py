@@ -38,7 +38,7 @@ def engine_for(arguments: argparse.Namespace, name: str, before: dict[str, Any],
 
 def with_todays_code(was: plan.Plan, engine: EngineBase) -> plan.Plan:
     """The plan as it is carried out now: else a repetition could not be told from the run itself."""
-    return dataclasses.replace(was, guest_code=engine.code_sha256(), kernel_key=engine.kernel_key())
+    return dataclasses.replace(was, guest_code=engine.code_for(was.scenario["network"]), kernel_key=engine.kernel_key())
 
 
 def different_files(one: dict[str, str], other: dict[str, str]) -> list[str]:

@@ -114,6 +114,17 @@ class EngineBase(abc.ABC):
                   for path in files if path not in python]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
+    def radio_sources(self) -> dict[str, str]:
+        """{module: hash of its sources} of what makes radios; empty where there are none."""
+        return {}
+
+    def code_for(self, network: Mapping[str, Any]) -> str:
+        """As code_sha256, and what makes the radios of a network: runs without any do not depend on it."""
+        if not network.get("cells"):
+            return self.code_sha256()
+        parts = [self.code_sha256(), *(f"{name} {digest}" for name, digest in sorted(self.radio_sources().items()))]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
     @abc.abstractmethod
     def congestion_controls(self) -> Sequence[str]:
         """Names of the CCAs it has."""

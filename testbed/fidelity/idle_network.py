@@ -126,7 +126,7 @@ def _behind_others(link: dict[str, Any], links: dict[str, dict[str, Any]], netwo
     """True if whatever reaches a link has crossed a bottleneck that is never faster: all ways to it do, and there is
     one bottleneck only to which they come from."""
     before: set[str] = set()
-    cells = {cell["name"]: cell["rate_bps"] for cell in network.get("cells", ())}
+    cells = {cell["name"]: airtime.most_bps(cell) for cell in network.get("cells", ())}
     most_bps = {name: varying.most(other, "rate_bps") for name, other in links.items() if other["bottleneck"]} | cells
     for path in network["paths"]:
         for hops in (airtime.way(path, links), airtime.way(path, links, back=True)):

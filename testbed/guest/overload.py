@@ -90,7 +90,8 @@ def _senders(link: Json, network: Json) -> tuple[list[Sender], float, float]:
     wired = links
     if air:
         from topologies import airtime
-        links = {**links, **{cell["name"]: {"rate_bps": cell["rate_bps"], "bottleneck": True} for cell in air}}
+        radios = {cell["name"]: {"rate_bps": int(airtime.most_bps(cell)), "bottleneck": True} for cell in air}
+        links = {**links, **radios}
     ways = []
     for path in network["paths"]:
         for hops, source, target in ((path["hops"], "initiator", "acceptor"),

@@ -38,7 +38,7 @@ class Engine(KernelEngine):
     capabilities = Capabilities(clock="virtual")
     OPTIONS = ("kernel", "hz", "kernel_options", "confine")
     DECISIVE = (*KernelEngine.DECISIVE, "testbed/engines/uml/__init__.py", "testbed/engines/uml/memory.py",
-                "kernel/guest.py", *sorted(str(path.relative_to(PROJECT_DIR)) for path in _MODULES.glob("air*/*")))
+                "kernel/guest.py")
     timer_period_us = 0
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -132,6 +132,9 @@ class Engine(KernelEngine):
     def probe_modules(self, names: Sequence[str]) -> list[pathlib.Path]:
         sources = [source for name in names if (source := probes.module_source(name))]
         return [module.file for source in sources if (module := self._module_of(source))]
+
+    def radio_sources(self) -> dict[str, str]:
+        return {name: kernel.digest_of(_MODULES / name) for name in MODULES}
 
     def radio_modules(self, network: Mapping[str, Any]) -> dict[str, pathlib.Path]:
         found = {}

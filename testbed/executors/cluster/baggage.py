@@ -79,7 +79,7 @@ class Baggage:
 def shared_facts(engine: EngineBase) -> Json:
     """What must be the same on every machine of a cluster: kernel, code, packages, programs."""
     files = engine.environment().get("files_sha256") or {}
-    return {"kernel": engine.kernel_key(), "code": engine.code_sha256(),
+    return {"kernel": engine.kernel_key(), "code": engine.code_sha256(), "radios": engine.radio_sources(),
             "packages": environment.this_machine()["packages"],
             "files": {name: value for name, value in files.items() if name not in _NOT_SHARED}}
 
@@ -87,7 +87,7 @@ def shared_facts(engine: EngineBase) -> Json:
 def differences(here: Json, there: Json) -> str:
     """What differs between a client's and a worker's facts, in words; '' if nothing."""
     found = []
-    if here["code"] != there["code"]:
+    if here["code"] != there["code"] or here["radios"] != there["radios"]:
         found.append("the testbed's code is another: update its checkout")
     if here["kernel"] != there["kernel"]:
         found.append(f"its engine is {there['kernel']}, not {here['kernel']}")

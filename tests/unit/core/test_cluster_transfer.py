@@ -201,10 +201,14 @@ def test_a_run_that_no_worker_has_the_memory_for(courier, monkeypatch):
 
 
 def test_what_workers_must_share():
-    here = {"code": "c", "kernel": "k", "packages": {"iproute2": "6.1", "python3": "3.11"}, "files": {"ip": "1"}}
+    here = {"code": "c", "radios": {"air_wlan": "r"}, "kernel": "k",
+            "packages": {"iproute2": "6.1", "python3": "3.11"}, "files": {"ip": "1"}}
     assert baggage.differences(here, dict(here)) == ""
-    there = {"code": "d", "kernel": "l", "packages": {"iproute2": "6.15"}, "files": {"ip": "2"}}
+    there = {"code": "d", "radios": {"air_wlan": "r"}, "kernel": "l",
+             "packages": {"iproute2": "6.15"}, "files": {"ip": "2"}}
     assert baggage.differences(here, there) == (
         "the testbed's code is another: update its checkout; its engine is l, not k; iproute2 6.15, not 6.1; "
         "python3 is missing, not 3.11")
     assert baggage.differences(here, {**here, "files": {"ip": "2"}}) == "ip is another"
+    assert baggage.differences(here, {**here, "radios": {"air_wlan": "s"}}) == (
+        "the testbed's code is another: update its checkout")

@@ -69,6 +69,16 @@ def test_a_kernel_with_radios_gets_the_modules_that_make_them(uml, monkeypatch, 
         uml.radio_modules(topologies.resolve({"kind": "mesh", "nodes": 2}))
 
 
+def test_runs_without_radios_do_not_depend_on_what_makes_them(uml, monkeypatch):
+    wired = topologies.resolve({"kind": "dumbbell", "central": {"rate_bps": 10**7}, "edge": {"rate_bps": 10**8},
+                                "left_delays_us": [0], "right_delays_us": [0]})
+    mesh = topologies.resolve({"kind": "mesh", "nodes": 2})
+    before = uml.code_for(wired), uml.code_for(mesh)
+    assert before[0] == uml.code_sha256() != before[1]
+    monkeypatch.setattr(type(uml), "radio_sources", lambda _: {"air_wlan": "another"})
+    assert uml.code_for(wired) == before[0] and uml.code_for(mesh) != before[1]
+
+
 def test_other_engines_have_no_radios():
     with pytest.raises(UsageError, match="engine host has no radios"):
         engines.load("host").radio_modules(topologies.resolve({"kind": "mesh", "nodes": 2}))

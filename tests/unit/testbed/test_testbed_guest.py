@@ -240,6 +240,14 @@ def test_a_host_whose_own_link_is_the_bottleneck():
     assert plan.overloaded and [s.local for s in plan.senders] == [True]
 
 
+def test_what_the_air_carries_is_less_than_the_rate_of_its_frames():
+    """54 Mbit/s of 802.11g carry 30.5 Mbit/s of packets: no link of 40 Mbit/s behind them is overloaded."""
+    described = topologies.resolve({
+        "kind": "wireless-cell", "central": {"rate_bps": 4 * 10**7}, "edge": {"rate_bps": 10**9},
+        "left_delays_us": [0], "stations": 1, "radio": {"rate_bps": 54 * 10**6}})
+    assert not overload_of(described, "right_to_left").overloaded and overload_of(described).overloaded
+
+
 def test_of_very_many_paths_those_are_measured_that_cover_every_link():
     described = topologies.resolve({
         "kind": "dumbbell", "central": {"rate_bps": 10**8}, "edge": {"rate_bps": 10**8},

@@ -127,6 +127,7 @@ def test_airtimes_by_hand(cell, size, airtime_us, ack_us):
 def test_what_one_station_can_send():
     """DIFS, 7.5 slots, the frame, SIFS and the acknowledgement for 1500 bytes."""
     assert airtime.saturated_bps(G6, 1500) == pytest.approx(12e9 / (28 + 67.5 + 2078 + 10 + 50))
+    assert airtime.most_bps(G6) == airtime.saturated_bps(G6, 1500)
 
 
 def test_round_trips_by_hand():

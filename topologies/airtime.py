@@ -5,7 +5,7 @@ The arithmetic of kernel-modules/air (dcf.c, csma.c) once more, in microseconds,
 expected. Only plain values here: guest and checks use it.
 
 IEEE 802.11-2016: tables 16-4 (802.11b, long preambles), 18-5 (802.11g, short slots) and clause 17.4.3; IEEE
-802.15.4-2015: table 8-51 and clause 10.1.
+802.15.4-2015: clauses 8 (constants and attributes of the MAC) and 10.1.
 """
 import dataclasses
 import math

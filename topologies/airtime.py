@@ -29,6 +29,8 @@ _SYMBOL_US = 16
 _PERIOD_US, _MOST_PERIODS, _LOOK_US, _TURN_US = 20 * _SYMBOL_US, 7, 8 * _SYMBOL_US, 12 * _SYMBOL_US
 
 
+#: round trips that are tried at most, and how likely none of fewer may be without a repetition
+_MOST_TRIPS, _DOUBT = 300, 1e-4
 #: of full size that the queues of a radio of mac80211 have room for: 4 MiB (net/mac80211/tx.c), 2304 bytes each
 _QUEUED_FRAMES = 1820
 
@@ -121,6 +123,14 @@ def round_trip(cells: Mapping[str, Cell], path: Mapping[str, Any], ip_bytes: int
         least, more = _hop_us(cells[name], data_bytes(cells[name], ip_bytes, forwarded), first=not hop, follows=follows)
         least_us, more_us = least_us + least, more_us + more
     return Way(least_us, more_us)
+
+
+def round_trips_for_a_clean_one(cells: Mapping[str, Cell], path: Mapping[str, Any]) -> int:
+    """How many round trips there have to be until one of them, all but certainly, needed no repetition; at most 300."""
+    clean = math.prod((1 - cells[name]["loss_percent"] / 100) ** 2 for name, _, _ in _hops(path))
+    if clean == 1:
+        return 1
+    return min(_MOST_TRIPS, math.ceil(math.log(_DOUBT) / math.log1p(-clean))) if clean else _MOST_TRIPS
 
 
 def way(path: Mapping[str, Any], links: Mapping[str, Mapping[str, Any]], back: bool = False) -> list[str]:

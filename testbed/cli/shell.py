@@ -67,7 +67,7 @@ def _terminal() -> str:
 def _welcome(loaded: Scenario, ccas_there: list[str], engine: EngineBase) -> str:
     of_role: dict[str, list[str]] = {"host": [], "router": []}
     for node in loaded.network["nodes"]:
-        of_role[node["role"]].append(node["name"])
+        of_role.setdefault(node["role"], []).append(node["name"])
     others = f" ({', '.join(ccas_there[1:])} can be chosen)" if ccas_there[1:] else ""
     path: dict[str, Any] | None = next(iter(loaded.network["paths"]), None)
     example = f"{path['initiator']} ping -c1 {path['acceptor']}" if path else f"{of_role['host'][0]} ip address"

@@ -65,7 +65,7 @@ def _judge(link: Json, received: int, again: int, counters: Json, evidence: Evid
     header = (ip.ETHERNET_BYTES + ip.header_bytes(evidence.network) + ip.TCP_BYTES
               + ip.TIMESTAMP_BYTES * _timestamps(evidence))
     # programs end between the two readings
-    least, most = (counters[when][name]["sent_bytes"] - header * counters[when][name]["sent_packets"]
+    least, most = (max(0, counters[when][name]["sent_bytes"] - header * counters[when][name]["sent_packets"])
                    for when in ("at_end", "drained"))
     slack = _TOLERANCE * counters["drained"][name]["sent_bytes"] + _WINDOWS * _window_bytes(link, evidence)
     message = f"{name} carried {most} bytes of TCP's payload, of which programs received {received}"

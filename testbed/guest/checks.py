@@ -79,10 +79,12 @@ def _round_trip(network: Network, path: Json, description: Json) -> Json:
     jitter_us = sum(link["jitter_us"] + (link.get("jitter") or {}).get("spread_us", 0) for link in links)
     late_us = sum(wires.late_us(link) for link in links)
     of_air: Json = {}
+    echoes = _ECHOES_REAL if network.timer_period_us else _ECHOES
     if path.get("air"):
         from topologies import airtime
-        way = airtime.round_trip({cell["name"]: cell for cell in description["cells"]}, path,
-                                 echo_bytes(description) - ip.ETHERNET_BYTES)
+        cells = {cell["name"]: cell for cell in description["cells"]}
+        way = airtime.round_trip(cells, path, echo_bytes(description) - ip.ETHERNET_BYTES)
+        echoes = max(echoes, airtime.round_trips_for_a_clean_one(cells, path))
         of_air, late_us = {"air_us": way.least_us}, late_us + way.more_us
     with network.in_namespace(path["initiator"]):
         family = ip.family(path["acceptor_address"])
@@ -90,7 +92,6 @@ def _round_trip(network: Network, path: Json, description: Json) -> Json:
     with sock, urgent(network.timer_period_us > 0):
         sock.settimeout(1 + 2 * (path["base_rtt_us"] + serialisation_us + hosts_us + jitter_us + late_us
                                  + of_air.get("air_us", 0)) / 1e6)
-        echoes = _ECHOES_REAL if network.timer_period_us else _ECHOES
         measured_ns = _shortest_echo(sock, path["acceptor_address"], echoes, _AIR_PAUSE_S if of_air else 0)
     return {"initiator": path["initiator"], "acceptor": path["acceptor"], "base_rtt_us": path["base_rtt_us"],
             "serialisation_us": serialisation_us, "hosts_us": hosts_us, "jitter_us": jitter_us,

@@ -130,6 +130,14 @@ def test_what_one_station_can_send():
     assert airtime.most_bps(G6) == airtime.saturated_bps(G6, 1500)
 
 
+def test_how_many_round_trips_find_one_without_a_repetition():
+    """With half of all attempts lost, one hop there and one back, one round trip in 16 has nothing repeated."""
+    path = {"initiator": "a", "acceptor": "b", "air": [["air", "a", "b"]], "air_back": [["air", "b", "a"]]}
+    tries = [airtime.round_trips_for_a_clean_one({"air": {**G6, "loss_percent": loss}}, path)
+             for loss in (0, 10, 50, 99)]
+    assert tries == [1, 9, 143, 300]
+
+
 def test_round_trips_by_hand():
     def path(*hops):
         return {"initiator": "a", "acceptor": hops[-1][1], "air": [["air", *hop] for hop in hops],

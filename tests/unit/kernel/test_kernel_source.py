@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernel sources: what a --kernel option stands for, and how it is fetched. Toy trees only."""
+import hashlib
+import io
 import os
+import pathlib
 import subprocess
 import tarfile
 
@@ -75,15 +78,16 @@ def test_what_is_no_source(tmp_path, monkeypatch, spec):
 
 
 def test_a_tarball_is_known_by_its_content(tmp_path):
-    (tmp_path / "a.tar").write_bytes(b"one")
-    (tmp_path / "b.tar").write_bytes(b"one")
-    name, identity = source.identify(str(tmp_path / "a.tar"))
-    assert (
-        name == str(tmp_path / "a.tar")
-        and identity == "tarball-7692c3ad3540bb80" == source.identify(str(tmp_path / "b.tar"))[1]
-    )
-    (tmp_path / "b.tar").write_bytes(b"two")
-    assert source.identify(str(tmp_path / "b.tar"))[1] != identity
+    def pack(name, content):
+        with tarfile.open(tmp_path / name, "w") as archive:
+            (member := tarfile.TarInfo("linux/Makefile")).size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+        return str(tmp_path / name)
+    one = pack("a.tar", b"one")
+    name, identity = source.identify(one)
+    digest = hashlib.sha256(pathlib.Path(one).read_bytes()).hexdigest()
+    assert name == one and identity == f"tarball-{digest[:16]}" == source.identify(pack("b.tar", b"one"))[1]
+    assert source.identify(pack("b.tar", b"two"))[1] != identity
 
 
 def test_a_tree_is_known_by_its_files(tree):

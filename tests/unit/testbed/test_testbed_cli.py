@@ -254,7 +254,7 @@ def test_what_is_missing_here(tmp_path, carried_out, monkeypatch, capsys):
         (["tmix", "info", "nosuch.cvec"], 2, "no such file"),
         (["tmix", "synth", "/nonexistent/x", "--duration", "0"], 2, "--duration 0: a number of seconds"),
         (["tmix", "synth", "/nonexistent/x", "--duration", "1"], 1, "No such file or directory"),
-        (["kernel", "--kernel", "/nonexistent"], 3, "neither a version"),
+        (["kernel", "--kernel", "/nonexistent"], 2, "neither a version"),
     ],
 )
 def test_errors_are_one_line_and_a_code(tmp_path, carried_out, capsys, words, code, message):

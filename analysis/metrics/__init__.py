@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from analysis.runs import AnalysisError, Run
-from testbed import derived
+from testbed import derived, ending
 
 NAME = "metrics.csv"
 
@@ -101,6 +101,7 @@ def compute_metrics(run: Run) -> tuple[list[Metric], list[dict[str, str]]]:
                     raise AnalysisError(f"{metric.metric} of {metric.scope} is a ratio and {metric.value:g}")
                 found.append(metric)
         except Exception as error:      # the fault of the metric, or of what it was given to read
+            ending.if_asked()
             said = str(error) if isinstance(error, AnalysisError) else f"{type(error).__name__}: {error}"
             errors.append({"where": f"metric {name}", "message": said, "traceback": traceback.format_exc()})
     return found, errors

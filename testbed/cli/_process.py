@@ -12,6 +12,7 @@ import traceback
 import types
 from collections.abc import Callable, Iterator
 
+from testbed import ending
 from testbed.errors import TestbedError
 from testbed.progress import print_error
 
@@ -126,7 +127,7 @@ def _bug(problem: Exception) -> str:
 def _signals() -> Iterator[None]:
     """Signals that end a command raise; as before afterwards. One that is ignored stays so (nohup)."""
     def end(number: int, _frame: types.FrameType | None) -> None:
-        raise _Signalled(number)
+        raise ending.noted(_Signalled(number))
 
     before = {}
     for number in _ENDED_BY:
@@ -138,6 +139,7 @@ def _signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        ending.forget()
 
 
 def open_standard_files() -> None:

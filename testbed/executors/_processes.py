@@ -6,9 +6,9 @@ import ctypes
 import pathlib
 import shutil
 import signal
-import sys
 import traceback
 
+from testbed import ending
 from testbed.engines.base import EngineBase, OnProgress
 from testbed.run import Job, Outcome, execute
 from testbed.store import Store
@@ -21,7 +21,7 @@ def die_with_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def end(*_signal: object) -> None:
-        sys.exit(143)
+        raise ending.noted(SystemExit(143))
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)

@@ -21,7 +21,7 @@ import pathlib
 import traceback
 from typing import Any
 
-from testbed import derived, raw_tables
+from testbed import derived, ending, raw_tables
 from testbed.derived import DamagedRun
 
 LEVELS = ("ok", "suspect", "invalid")
@@ -112,6 +112,7 @@ def judge(evidence: Evidence) -> Json:
                     raise ValueError(f"level {finding.level!r} is none of {', '.join((*LEVELS, NOT_APPLICABLE))}")
                 checks.append(_entry(name, finding.level, finding.message))
         except Exception as problem:            # the fault of the check, or of what it was given to read
+            ending.if_asked()
             words = " ".join(str(problem).split())
             checks.append(_entry(name, "suspect", f"the check itself failed: {type(problem).__name__}: {words}"))
             errors.append({"where": f"check {name}", "traceback": traceback.format_exc()})

@@ -29,7 +29,8 @@ u32 air_random(struct air_channel *channel)
 	return channel->random * 0x2545F4914F6CDD1DULL >> 32;
 }
 
-void air_init(struct air_channel *channel, const struct air_user *user, const struct air_access *access,
+void air_init(struct air_channel *channel, const struct air_user *user,
+	      const struct air_access *access,
 	      const void *phy, u64 seed)
 {
 	int i;
@@ -37,8 +38,10 @@ void air_init(struct air_channel *channel, const struct air_user *user, const st
 	channel->user = user;
 	channel->access = access;
 	channel->phy = phy;
-	channel->stations = channel->on_air = 0;
-	channel->busy_since = channel->busy_ns = 0;
+	channel->stations = 0;
+	channel->on_air = 0;
+	channel->busy_since = 0;
+	channel->busy_ns = 0;
 	channel->loss = 0;
 	channel->random = seed ^ 0x9E3779B97F4A7C15ULL;
 	if (!channel->random)
@@ -75,7 +78,8 @@ void air_ranges(struct air_channel *channel, u32 range_mm, u32 sense_mm)
 	for (a = 0; a < channel->stations; a++) {
 		struct air_station *one = &channel->station[a];
 
-		one->reaches = one->hears = (struct air_set){ };
+		one->reaches = (struct air_set){ };
+		one->hears = one->reaches;
 		put(&one->hears, a);
 		for (b = 0; b < channel->stations; b++) {
 			if (a == b)
@@ -90,8 +94,12 @@ void air_ranges(struct air_channel *channel, u32 range_mm, u32 sense_mm)
 	}
 }
 
-/* Hearing is mutual. Whoever hears a new signal loses what else is on the air, and the new one with it. */
-static void put_on_air(struct air_channel *channel, int from, struct air_signal *signal, u64 now, u32 airtime_ns)
+/*
+ * Hearing is mutual. Whoever hears a new signal loses what else is on the air, and the new one with
+ * it.
+ */
+static void put_on_air(struct air_channel *channel, int from, struct air_signal *signal, u64 now,
+		       u32 airtime_ns)
 {
 	struct air_station *sender = &channel->station[from];
 	int other;
@@ -117,13 +125,15 @@ static void put_on_air(struct air_channel *channel, int from, struct air_signal 
 			channel->access->busy(channel, other, now);
 }
 
-static bool understood(struct air_channel *channel, int from, const struct air_signal *signal, int by)
+static bool understood(struct air_channel *channel, int from, const struct air_signal *signal,
+		       int by)
 {
 	return in(&channel->station[from].reaches, by) && !in(&signal->garbled, by);
 }
 
 /* Those who understood it know until when the channel is reserved. */
-static void take_off_air(struct air_channel *channel, int from, struct air_signal *signal, u64 now, u64 reserved)
+static void take_off_air(struct air_channel *channel, int from, struct air_signal *signal, u64 now,
+			 u64 reserved)
 {
 	int other;
 
@@ -133,7 +143,8 @@ static void take_off_air(struct air_channel *channel, int from, struct air_signa
 	for (other = 0; other < channel->stations; other++)
 		if (in(&channel->station[from].hears, other) && !--channel->station[other].sensed)
 			channel->access->idle(channel, other, now,
-					      other == from || understood(channel, from, signal, other), reserved);
+					      other == from ||
+					      understood(channel, from, signal, other), reserved);
 }
 
 static bool contends(const struct air_station *its)
@@ -214,7 +225,8 @@ static void data_ended(struct air_channel *channel, int station, u64 now)
 	if (!frame->ack_ns)
 		attempt_ended(channel, station, now, AIR_SENT);
 	else
-		its->verdict_at = now + channel->access->ack_wait_ns + (arrived ? frame->ack_ns : 0);
+		its->verdict_at = now + channel->access->ack_wait_ns +
+				  (arrived ? frame->ack_ns : 0);
 }
 
 static void ack_ended(struct air_channel *channel, int station, u64 now)
@@ -239,7 +251,8 @@ u64 air_answer_end(const struct air_channel *channel, int station)
 
 	if (its->ack.on_air)
 		return its->ack.end;
-	return its->ack_at == AIR_NEVER ? 0 : its->ack_at + channel->station[its->ack_to].frame.ack_ns;
+	return its->ack_at == AIR_NEVER ? 0 :
+		its->ack_at + channel->station[its->ack_to].frame.ack_ns;
 }
 
 void air_offer(struct air_channel *channel, int station, u64 now)
@@ -273,7 +286,10 @@ u64 air_next(const struct air_channel *channel)
 	return least;
 }
 
-/* At one instant: what ends, then what nobody answered, then what begins. All that begin together collide. */
+/*
+ * At one instant: what ends, then what nobody answered, then what begins. All that begin together
+ * collide.
+ */
 static void run_instant(struct air_channel *channel, u64 now)
 {
 	struct air_set begin = { };
@@ -315,7 +331,8 @@ static void run_instant(struct air_channel *channel, u64 now)
 		if (its->ack_at == now) {
 			its->ack_at = AIR_NEVER;
 			if (!its->data.on_air)
-				put_on_air(channel, i, &its->ack, now, channel->station[its->ack_to].frame.ack_ns);
+				put_on_air(channel, i, &its->ack, now,
+					   channel->station[its->ack_to].frame.ack_ns);
 		}
 		if (in(&begin, i) && !its->ack.on_air) {
 			its->account.retries += its->attempts++ > 0;

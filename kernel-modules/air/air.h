@@ -14,16 +14,14 @@
 #ifndef AIR_H
 #define AIR_H
 
-#ifdef __KERNEL__
 #include <linux/types.h>
-#else
+#ifndef __KERNEL__
 #include <stdbool.h>
-#include <stdint.h>
-typedef uint64_t u64;
-typedef uint32_t u32;
-typedef int32_t s32;
-typedef int64_t s64;
-typedef uint8_t u8;
+typedef __u64 u64;
+typedef __u32 u32;
+typedef __s32 s32;
+typedef __s64 s64;
+typedef __u8 u8;
 #endif
 
 #define AIR_STATIONS 128
@@ -39,7 +37,7 @@ struct air_set {
 struct air_frame {
 	int to;			/* a station, or AIR_ALL */
 	u32 airtime_ns;
-	u32 ack_ns;		/* airtime of the acknowledgement; 0: none is asked for */
+	u32 ack_ns;		/* airtime of the acknowledgment; 0: none is asked for */
 	void *cookie;
 };
 
@@ -48,9 +46,14 @@ enum air_step { AIR_WAITS, AIR_BEGINS, AIR_GIVES_UP };
 
 /* Times and counts of one station. */
 struct air_account {
-	/* of the sender: given_up and no_access asked for an acknowledgement; lost never arrived anywhere */
+	/*
+	 * of the sender: given_up and no_access asked for an acknowledgment; lost never arrived
+	 * anywhere
+	 */
 	u64 frames, attempts, retries, acknowledged, given_up, no_access, lost;
-	/* of the receiver: received = delivered + duplicates; garbled by others, or lost by chance */
+	/*
+	 * of the receiver: received = delivered + duplicates; garbled by others, or lost by chance
+	 */
 	u64 received, garbled, chance, delivered, duplicates;
 	u64 airtime_ns;
 };
@@ -61,10 +64,14 @@ struct air_channel;
 struct air_user {
 	/* the next frame of a station; false: there is none */
 	bool (*next_frame)(struct air_channel *channel, int station, struct air_frame *frame);
-	/* before attempt number `attempt` (2, 3 ...): may change airtimes; false: no more attempts */
-	bool (*again)(struct air_channel *channel, int station, struct air_frame *frame, int attempt);
+	/*
+	 * before attempt number `attempt` (2, 3 ...): may change airtimes; false: no more attempts
+	 */
+	bool (*again)(struct air_channel *channel, int station, struct air_frame *frame,
+		      int attempt);
 	/* a frame, acknowledged or not, has reached a station for the first time */
-	void (*received)(struct air_channel *channel, int from, int station, const struct air_frame *frame);
+	void (*received)(struct air_channel *channel, int from, int station,
+			 const struct air_frame *frame);
 	/* the station is through with a frame */
 	void (*done)(struct air_channel *channel, int station, const struct air_frame *frame,
 		     enum air_result result, int attempts);
@@ -81,11 +88,14 @@ struct air_access {
 	enum air_step (*act)(struct air_channel *channel, int station, u64 now);
 	void (*busy)(struct air_channel *channel, int station, u64 now);
 	/* the last frame was understood; it reserved the channel until `reserved` */
-	void (*idle)(struct air_channel *channel, int station, u64 now, bool understood, u64 reserved);
+	void (*idle)(struct air_channel *channel, int station, u64 now, bool understood,
+		     u64 reserved);
 	/* the station's own attempt has ended; false: it gives up */
-	bool (*ended)(struct air_channel *channel, int station, u64 now, bool acknowledged, bool last);
-	u64 ack_gap_ns;		/* between a frame and its acknowledgement */
-	u64 ack_wait_ns;	/* from the end of a frame until a missing acknowledgement is noticed */
+	bool (*ended)(struct air_channel *channel, int station, u64 now, bool acknowledged,
+		      bool last);
+	u64 ack_gap_ns;		/* between a frame and its acknowledgment */
+	/* from the end of a frame until a missing acknowledgment is noticed */
+	u64 ack_wait_ns;
 };
 
 /* Something on the air. */
@@ -123,7 +133,7 @@ struct air_station {
 	struct air_frame frame;
 	struct air_signal data, ack;
 	int ack_to;
-	u64 ack_at;		/* its acknowledgement begins */
+	u64 ack_at;		/* its acknowledgment begins */
 	u64 verdict_at;		/* it notices that none has come */
 	struct air_account account;
 	union {
@@ -145,7 +155,8 @@ struct air_channel {
 	struct air_station station[AIR_STATIONS];
 };
 
-void air_init(struct air_channel *channel, const struct air_user *user, const struct air_access *access,
+void air_init(struct air_channel *channel, const struct air_user *user,
+	      const struct air_access *access,
 	      const void *phy, u64 seed);
 int air_join(struct air_channel *channel, s32 x_mm, s32 y_mm);
 /* Who reaches and hears whom, once all have joined; sensing reaches at least as far. */
@@ -157,7 +168,7 @@ u64 air_next(const struct air_channel *channel);
 void air_run(struct air_channel *channel, u64 now);
 /* Whether a station understands another. */
 bool air_reaches(const struct air_channel *channel, int from, int station);
-/* When the acknowledgement that a station owes or sends is over; 0 if there is none. */
+/* When the acknowledgment that a station owes or sends is over; 0 if there is none. */
 u64 air_answer_end(const struct air_channel *channel, int station);
 /* Even in 0 .. 2^32 - 1. */
 u32 air_random(struct air_channel *channel);

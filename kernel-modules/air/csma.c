@@ -3,9 +3,10 @@
 #include "csma.h"
 
 /*
- * O-QPSK at 2.4 GHz: symbols of 16 us with 4 bits each. Table 8-51 (MAC) and clause 10.1 (PHY) of the standard:
- * aUnitBackoffPeriod 20 symbols, aTurnaroundTime 12, a clear channel assessment 8, macAckWaitDuration 54, long and
- * short interframe spaces 40 and 12 (frames of up to aMaxSIFSFrameSize, 18 bytes).
+ * O-QPSK at 2.4 GHz: symbols of 16 us with 4 bits each. Table 8-51 (MAC) and clause 10.1 (PHY) of
+ * the standard: aUnitBackoffPeriod 20 symbols, aTurnaroundTime 12, a clear channel assessment 8,
+ * macAckWaitDuration 54, long and short interframe spaces 40 and 12 (frames of up to
+ * aMaxSIFSFrameSize, 18 bytes).
  */
 #define SYMBOL 16000ULL
 #define UNIT (20 * SYMBOL)
@@ -75,13 +76,14 @@ static enum air_step act(struct air_channel *channel, int station, u64 now)
 		if (!csma->heard) {
 			csma->step = CSMA_TURN;
 			csma->at = now + TURNAROUND;
-		} else if (++csma->tries > MOST_BACKOFFS) {
+			return AIR_WAITS;
+		}
+		if (++csma->tries > MOST_BACKOFFS) {
 			csma->step = CSMA_REST;
 			return AIR_GIVES_UP;
-		} else {
-			csma->exponent += csma->exponent < EXPONENT_MAX;
-			back_off(channel, csma, now);
 		}
+		csma->exponent += csma->exponent < EXPONENT_MAX;
+		back_off(channel, csma, now);
 		return AIR_WAITS;
 	case CSMA_TURN:
 		csma->step = CSMA_REST;
@@ -105,13 +107,17 @@ static void idle(struct air_channel *channel, int station, u64 now, bool underst
 	(void)channel, (void)station, (void)now, (void)understood, (void)reserved;
 }
 
-/* A frame that was not acknowledged, and the next one, contend anew; the next one keeps its distance. */
+/*
+ * A frame that was not acknowledged, and the next one, contend anew; the next one keeps its
+ * distance.
+ */
 static bool ended(struct air_channel *channel, int station, u64 now, bool acknowledged, bool last)
 {
 	struct air_station *its = &channel->station[station];
 
 	if (acknowledged)
-		its->csma.hold = now + (its->frame.airtime_ns > csma_airtime(SHORT_FRAME) ? LONG_SPACE : SHORT_SPACE);
+		its->csma.hold = now + (its->frame.airtime_ns > csma_airtime(SHORT_FRAME) ?
+					LONG_SPACE : SHORT_SPACE);
 	if (last)
 		return false;
 	begin(channel, &its->csma, now);
@@ -119,6 +125,7 @@ static bool ended(struct air_channel *channel, int station, u64 now, bool acknow
 }
 
 const struct air_access csma_access = {
-	.joined = joined, .offered = offered, .next = next, .act = act, .busy = busy, .idle = idle, .ended = ended,
+	.joined = joined, .offered = offered, .next = next, .act = act, .busy = busy, .idle = idle,
+	.ended = ended,
 	.ack_gap_ns = TURNAROUND, .ack_wait_ns = ACK_WAIT,
 };

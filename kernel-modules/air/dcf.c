@@ -3,27 +3,30 @@
 #include "dcf.h"
 
 /*
- * Pure 802.11g (ERP-OFDM, short slots): IEEE 802.11-2016, table 18-5. A frame ends with a silence of 6 us (signal
- * extension), which counts as airtime here.
+ * Pure 802.11g (ERP-OFDM, short slots): IEEE 802.11-2016, table 18-5. A frame ends with a silence
+ * of 6 us (signal extension), which counts as airtime here.
  *
  *   DIFS = SIFS + 2 slots
- *   EIFS = SIFS + DIFS + airtime of an acknowledgement (14 bytes) at 6 Mbit/s, 50 us with its extension
+ *   EIFS = SIFS + DIFS + airtime of an acknowledgment (14 bytes) at 6 Mbit/s, 50 us with its
+ *   extension
  *   ACK timeout = SIFS + slot + 24 us, until a receiver notices a preamble (clause 10.3.2.9)
  */
 const struct dcf_phy dcf_ofdm = {
-	.slot = 9000, .sifs = 10000, .difs = 28000, .eifs = 88000, .ack_timeout = 43000, .sense = 4000,
+	.slot = 9000, .sifs = 10000, .difs = 28000, .eifs = 88000, .ack_timeout = 43000,
+	.sense = 4000,
 	.window_min = 15, .window_max = 1023,
 };
 
 /* 802.11b with long preambles (HR/DSSS): table 16-4. ACK at 1 Mbit/s: 192 + 112 us. */
 const struct dcf_phy dcf_dsss = {
-	.slot = 20000, .sifs = 10000, .difs = 50000, .eifs = 364000, .ack_timeout = 222000, .sense = 15000,
+	.slot = 20000, .sifs = 10000, .difs = 50000, .eifs = 364000, .ack_timeout = 222000,
+	.sense = 15000,
 	.window_min = 31, .window_max = 1023,
 };
 
 /*
- * 16 us preamble, 4 us SIGNAL, then symbols of 4 us with 4 bits per Mbit/s: 16 bits of SERVICE, the frame, 6 bits of
- * tail (clause 17.4.3); 6 us of extension.
+ * 16 us preamble, 4 us SIGNAL, then symbols of 4 us with 4 bits per Mbit/s: 16 bits of SERVICE, the
+ * frame, 6 bits of tail (clause 17.4.3); 6 us of extension.
  */
 u32 dcf_airtime_ofdm(u32 bytes, u32 rate)
 {
@@ -45,7 +48,8 @@ static const struct dcf_phy *phy_of(const struct air_channel *channel)
 
 static void joined(struct air_channel *channel, int station)
 {
-	channel->station[station].dcf = (struct air_dcf){ .slots = -1, .window = phy_of(channel)->window_min };
+	channel->station[station].dcf = (struct air_dcf){ .slots = -1,
+		.window = phy_of(channel)->window_min };
 }
 
 /* When the slots of back-off begin to count. */
@@ -74,7 +78,10 @@ static u64 expiry(const struct air_channel *channel, const struct air_dcf *dcf)
 	return at < dcf->offered ? dcf->offered : at;
 }
 
-/* A frame may go at once if the channel is idle for long enough and no back-off is left of the one before. */
+/*
+ * A frame may go at once if the channel is idle for long enough and no back-off is left of the one
+ * before.
+ */
 static void offered(struct air_channel *channel, int station, u64 now)
 {
 	struct air_station *its = &channel->station[station];
@@ -154,7 +161,8 @@ static bool ended(struct air_channel *channel, int station, u64 now, bool acknow
 }
 
 #define DCF_ACCESS(phy_gap, phy_wait) { \
-	.joined = joined, .offered = offered, .next = next, .act = act, .busy = busy, .idle = idle, .ended = ended, \
+	.joined = joined, .offered = offered, .next = next, .act = act, .busy = busy, \
+	.idle = idle, .ended = ended, \
 	.ack_gap_ns = phy_gap, .ack_wait_ns = phy_wait }
 
 const struct air_access dcf_ofdm_access = DCF_ACCESS(10000, 43000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The distributed coordination function of IEEE 802.11 (2016, clause 10.3), without RTS/CTS and without classes of
- * traffic (EDCA).
+ * The distributed coordination function of IEEE 802.11 (2016, clause 10.3), without RTS/CTS and
+ * without classes of traffic (EDCA).
  */
 #ifndef AIR_DCF_H
 #define AIR_DCF_H

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Radios for mac802154 on one computed channel (air.h, csma.h): O-QPSK at 2.4 GHz and 250 kbit/s, channel 11.
+ * Radios for mac802154 on one computed channel (air.h, csma.h): O-QPSK at 2.4 GHz and 250 kbit/s,
+ * channel 11.
  *
- * A radio backs off, acknowledges and repeats by itself, as chips do that Linux has drivers for. Frames ask for an
- * acknowledgement if the stack says so (iwpan dev ... set ackreq_default 1).
+ * A radio backs off, acknowledges and repeats by itself, as chips do that Linux has drivers for.
+ * Frames ask for an acknowledgment if the stack says so (iwpan dev ... set ackreq_default 1).
  */
 #include <linux/hrtimer.h>
 #include <linux/ieee802154.h>
@@ -27,7 +28,8 @@ static uint range_mm = 30000, sense_mm;
 module_param(range_mm, uint, 0444);
 module_param(sense_mm, uint, 0444);
 MODULE_PARM_DESC(range_mm, "distance up to which frames are understood, in mm");
-MODULE_PARM_DESC(sense_mm, "distance up to which a signal makes the channel busy and garbles others (default: range)");
+MODULE_PARM_DESC(sense_mm,
+		 "distance up to which a signal makes the channel busy and garbles others (default: range)");
 static ulong seed = 1;
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "of back-offs and losses");
@@ -54,7 +56,10 @@ static struct air_radio *radios[AIR_STATIONS];
 static DEFINE_SPINLOCK(lock);
 static struct hrtimer timer;
 
-/* Frame control (2 bytes), sequence number, destination's PAN and address, by their mode (clause 7.2.2). */
+/*
+ * Frame control (2 bytes), sequence number, destination's PAN and address, by their mode (clause
+ * 7.2.2).
+ */
 static int station_with(const struct sk_buff *skb)
 {
 	__le16 control, short_address;
@@ -66,7 +71,8 @@ static int station_with(const struct sk_buff *skb)
 	memcpy(&control, skb->data, sizeof(control));
 	mode = le16_to_cpu(control) >> 10 & 3;
 	memcpy(&short_address, skb->data + 5, sizeof(short_address));
-	if (mode == IEEE802154_ADDR_SHORT && short_address == cpu_to_le16(IEEE802154_ADDR_BROADCAST))
+	if (mode == IEEE802154_ADDR_SHORT &&
+	    short_address == cpu_to_le16(IEEE802154_ADDR_BROADCAST))
 		return AIR_ALL;
 	if (mode == IEEE802154_ADDR_LONG && skb->len >= 13)
 		memcpy(&address, skb->data + 5, sizeof(address));
@@ -101,13 +107,15 @@ static bool again(struct air_channel *on, int station, struct air_frame *frame, 
 
 static void received(struct air_channel *on, int from, int station, const struct air_frame *frame)
 {
-	struct sk_buff *copy = radios[station]->started ? skb_copy(frame->cookie, GFP_ATOMIC) : NULL;
+	struct sk_buff *copy = radios[station]->started ?
+			       skb_copy(frame->cookie, GFP_ATOMIC) : NULL;
 
 	if (copy)
 		ieee802154_rx_irqsafe(radios[station]->hw, copy, 255);
 }
 
-static void done(struct air_channel *on, int station, const struct air_frame *frame, enum air_result result, int attempts)
+static void done(struct air_channel *on, int station, const struct air_frame *frame,
+		 enum air_result result, int attempts)
 {
 	struct ieee802154_hw *hw = radios[station]->hw;
 
@@ -175,7 +183,8 @@ static int air_set_channel(struct ieee802154_hw *hw, u8 page, u8 number)
 	return page || number != CHANNEL ? -EINVAL : 0;
 }
 
-static int air_addresses(struct ieee802154_hw *hw, struct ieee802154_hw_addr_filt *filter, unsigned long changed)
+static int air_addresses(struct ieee802154_hw *hw, struct ieee802154_hw_addr_filt *filter,
+			 unsigned long changed)
 {
 	struct air_radio *radio = hw->priv;
 

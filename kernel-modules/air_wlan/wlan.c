@@ -2,11 +2,13 @@
 /*
  * Radios for mac80211 on one computed channel (air.h, dcf.h): what mac80211_hwsim is, with airtime.
  *
- * Stations of one IBSS with a BSSID that all know. One access category (no EDCA), no aggregation, no power save, one
- * rate for frames to a station. A radio takes the next frame from mac80211 when it is through with the one before, so
- * that queues build up where they do with hardware: in mac80211's own (fq, CoDel).
+ * Stations of one IBSS with a BSSID that all know. One access category (no EDCA), no aggregation,
+ * no power save, one rate for frames to a station. A radio takes the next frame from mac80211 when
+ * it is through with the one before, so that queues build up where they do with hardware: in
+ * mac80211's own (fq, CoDel).
  *
- * Beacons are handed over without being on the air: mac80211 forgets stations that it has not heard of for a minute.
+ * Beacons are handed over without being on the air: mac80211 forgets stations that it has not heard
+ * of for a minute.
  */
 #include <linux/etherdevice.h>
 #include <linux/hrtimer.h>
@@ -29,7 +31,8 @@ static uint range_mm = 100000, sense_mm;
 module_param(range_mm, uint, 0444);
 module_param(sense_mm, uint, 0444);
 MODULE_PARM_DESC(range_mm, "distance up to which frames are understood, in mm");
-MODULE_PARM_DESC(sense_mm, "distance up to which a signal makes the channel busy and garbles others (default: range)");
+MODULE_PARM_DESC(sense_mm,
+		 "distance up to which a signal makes the channel busy and garbles others (default: range)");
 static ulong seed = 1;
 module_param(seed, ulong, 0444);
 MODULE_PARM_DESC(seed, "of back-offs and losses");
@@ -68,12 +71,14 @@ static struct hrtimer timer;
 static const struct ieee80211_channel channel_6 = {
 	.band = NL80211_BAND_2GHZ, .center_freq = 2437, .hw_value = 6, .max_power = 20,
 };
+
 /* All that a band of 2.4 GHz has to have, in the order of 802.11b and 802.11g. */
 static struct ieee80211_rate rates[] = {
 	{ .bitrate = 10 }, { .bitrate = 20 }, { .bitrate = 55 }, { .bitrate = 110 },
 	{ .bitrate = 60 }, { .bitrate = 90 }, { .bitrate = 120 }, { .bitrate = 180 },
 	{ .bitrate = 240 }, { .bitrate = 360 }, { .bitrate = 480 }, { .bitrate = 540 },
 };
+
 #define FIRST_OFDM 4
 static struct ieee80211_channel channels[AIR_STATIONS];
 static struct ieee80211_supported_band bands[AIR_STATIONS];
@@ -83,7 +88,10 @@ static u32 airtime(u32 bytes, u32 rate)
 	return dsss ? dcf_airtime_dsss(bytes, rate, false) : dcf_airtime_ofdm(bytes, rate);
 }
 
-/* An answer goes at the highest mandatory rate that is no higher than that of the frame (clause 10.6.6.5.2). */
+/*
+ * An answer goes at the highest mandatory rate that is no higher than that of the frame (clause
+ * 10.6.6.5.2).
+ */
 static u32 answer_rate(u32 rate)
 {
 	if (dsss)
@@ -173,7 +181,8 @@ static bool again(struct air_channel *on, int station, struct air_frame *frame, 
 static void hand_over(struct air_radio *radio, const struct sk_buff *skb, int place)
 {
 	struct ieee80211_rx_status status = {
-		.freq = channel_6.center_freq, .band = NL80211_BAND_2GHZ, .signal = SIGNAL_DBM, .rate_idx = place,
+		.freq = channel_6.center_freq, .band = NL80211_BAND_2GHZ, .signal = SIGNAL_DBM,
+		.rate_idx = place,
 	};
 	struct sk_buff *copy = skb_copy(skb, GFP_ATOMIC);
 
@@ -189,7 +198,8 @@ static void received(struct air_channel *on, int from, int station, const struct
 		hand_over(radios[station], frame->cookie, rate_place(frame));
 }
 
-static void done(struct air_channel *on, int station, const struct air_frame *frame, enum air_result result, int attempts)
+static void done(struct air_channel *on, int station, const struct air_frame *frame,
+		 enum air_result result, int attempts)
 {
 	struct sk_buff *skb = frame->cookie;
 	struct ieee80211_tx_info *info = IEEE80211_SKB_CB(skb);
@@ -232,7 +242,8 @@ static void wake(struct air_radio *radio)
 	spin_unlock_bh(&lock);
 }
 
-static void air_tx(struct ieee80211_hw *hw, struct ieee80211_tx_control *control, struct sk_buff *skb)
+static void air_tx(struct ieee80211_hw *hw, struct ieee80211_tx_control *control,
+		   struct sk_buff *skb)
 {
 	struct air_radio *radio = hw->priv;
 
@@ -280,7 +291,8 @@ static int air_config(struct ieee80211_hw *hw, u32 changed)
 	return 0;
 }
 
-static void air_configure_filter(struct ieee80211_hw *hw, unsigned int changed, unsigned int *flags, u64 multicast)
+static void air_configure_filter(struct ieee80211_hw *hw, unsigned int changed, unsigned int *flags,
+				 u64 multicast)
 {
 	*flags &= FIF_ALLMULTI | FIF_BCN_PRBRESP_PROMISC | FIF_PROBE_REQ;
 }
@@ -297,19 +309,24 @@ static void announce(struct air_radio *from, struct air_radio *to)
 
 	if (!skb)
 		return;
-	((struct ieee80211_mgmt *)skb->data)->u.beacon.timestamp = cpu_to_le64(air_get_tsf(from->hw, from->vif));
+	((struct ieee80211_mgmt *)skb->data)->u.beacon.timestamp =
+		cpu_to_le64(air_get_tsf(from->hw, from->vif));
 	hand_over(to, skb, dsss ? 0 : FIRST_OFDM);
 	dev_kfree_skb_any(skb);
 }
 
-/* Who can hear each other hear of each other, soon after one has joined and again before anybody is forgotten. */
+/*
+ * Who can hear each other hear of each other, soon after one has joined and again before anybody is
+ * forgotten.
+ */
 static enum hrtimer_restart air_announce(struct hrtimer *of)
 {
 	struct air_radio *radio = container_of(of, struct air_radio, announcement);
 	int i;
 
 	for (i = 0; i < stations; i++) {
-		if (i == radio->station || !radios[i]->joined || !air_reaches(&channel, i, radio->station))
+		if (i == radio->station || !radios[i]->joined ||
+		    !air_reaches(&channel, i, radio->station))
 			continue;
 		announce(radio, radios[i]);
 		announce(radios[i], radio);
@@ -318,8 +335,8 @@ static enum hrtimer_restart air_announce(struct hrtimer *of)
 	return HRTIMER_RESTART;
 }
 
-static void air_bss_info_changed(struct ieee80211_hw *hw, struct ieee80211_vif *vif, struct ieee80211_bss_conf *info,
-				  u64 changed)
+static void air_bss_info_changed(struct ieee80211_hw *hw, struct ieee80211_vif *vif,
+				 struct ieee80211_bss_conf *info, u64 changed)
 {
 	struct air_radio *radio = hw->priv;
 
@@ -448,7 +465,8 @@ static int __init air_init_module(void)
 		return -EINVAL;
 	if (place_of(rate) < 0)
 		return -EINVAL;
-	air_init(&channel, &user, dsss ? &dcf_dsss_access : &dcf_ofdm_access, dsss ? &dcf_dsss : &dcf_ofdm, seed);
+	air_init(&channel, &user, dsss ? &dcf_dsss_access : &dcf_ofdm_access,
+		 dsss ? &dcf_dsss : &dcf_ofdm, seed);
 	channel.loss = loss;
 	for (i = 0; i < stations; i++)
 		air_join(&channel, x_mm[i], y_mm[i]);

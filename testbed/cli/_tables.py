@@ -14,6 +14,7 @@ _WIDTH = 100
 _LEAST_WIDTH = 40
 #: columns that are copied from the terminal; others give way
 _WHOLE = ("id",)
+_ID_LETTERS = 16
 
 
 def show(heading: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], details: Sequence[str] = ()) -> None:
@@ -30,7 +31,9 @@ def show(heading: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], de
     shown = [i for i, column in enumerate(columns) if console.width >= _DETAILS_FROM or column not in details]
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for i in shown:
-        table.add_column(columns[i], overflow="fold", no_wrap=columns[i] in _WHOLE)
+        # a folder that is no run's may be called anything
+        whole = [len(str(row[i])) for row in rows if columns[i] in _WHOLE and len(str(row[i])) <= _ID_LETTERS]
+        table.add_column(columns[i], overflow="fold", min_width=max(whole, default=None))
     for row in rows:
         table.add_row(*(Text("" if row[i] is None else str(row[i])) for i in shown))
     with console.capture() as captured:

@@ -3,7 +3,11 @@
 import csv
 import io
 import json
+import os
 import shlex
+import signal
+import subprocess
+import urllib.request
 
 import pytest
 
@@ -72,6 +76,20 @@ def test_sites(testbed, folder):
         page = folder / testbed(words).strip()
         assert "access-link-load60-kernel6.1" in page.read_text()
     assert (folder / "results/index.html").is_file() and (folder / "public/index.html").is_file()
+
+
+def test_the_live_view_in_a_browser(folder):
+    first, usual, free = documented("watch.md", "watch")
+    assert (first, usual, free) == (["watch"], ["watch", "--serve"], ["watch", "--serve", "0"])
+    with subprocess.Popen([PROJECT_DIR / "bin/testbed", *free], stdout=subprocess.PIPE, text=True, env={
+            **os.environ, "TESTBED_RESULTS": str(folder / "results")}) as watching:
+        try:
+            address = watching.stdout.readline().split()[0]
+            with urllib.request.urlopen(address, timeout=60) as page:
+                assert page.status == 200 and "<title>" in page.read().decode()
+        finally:
+            watching.send_signal(signal.SIGINT)
+        assert watching.wait(60) == 0           # as the page says: Ctrl-C ends it
 
 
 def test_what_is_kept_and_removed(testbed, folder):

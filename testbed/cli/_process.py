@@ -40,6 +40,7 @@ def guarded(command: Callable[[], int], resumes: bool) -> int:
         try:
             try:
                 code = command()
+                ending.if_asked()
             finally:
                 _flush()
         except KeyboardInterrupt as interrupt:
@@ -89,6 +90,7 @@ def explained(command: Callable[[], int]) -> tuple[int, str]:
     except BrokenPipeError:
         raise
     except Exception as problem:
+        ending.if_asked()
         return _explain(problem)
 
 

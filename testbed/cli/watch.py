@@ -16,6 +16,7 @@ import signal
 import time
 from typing import Any
 
+from testbed import ending
 from testbed.errors import UsageError
 from testbed.looking import Look, Watcher
 from testbed.store import results_dir
@@ -56,6 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt as end:    # how one stops watching; other signals are errors as everywhere
         if getattr(end, "number", signal.SIGINT) != signal.SIGINT:
             raise
+        ending.forget()
     return 0
 
 

@@ -19,6 +19,7 @@ _PR_SET_PDEATHSIG = 1
 def die_with_parent() -> None:
     """A worker ends, cleaning up, when the testbed is interrupted, terminated or killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ending.forget()                             # whoever forked this one may have been asked: it tells its workers
 
     def end(*_signal: object) -> None:
         raise ending.noted(SystemExit(143))

@@ -11,6 +11,7 @@ from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
+from testbed import ending
 from testbed.engines.base import EngineBase
 from testbed.executors import _cpus, _processes
 from testbed.executors.base import ExecutorBase, Listener
@@ -42,6 +43,7 @@ class Executor(ExecutorBase):
         with self._store.shared_folder() as shared_dir:
             try:
                 while waiting or active:
+                    ending.if_asked()           # a handler that ran around a fork was not heard
                     while waiting and len(active) < self._most:
                         number = waiting.pop(0)
                         cpu, mark = _cpus.claim(worker.cpu for worker in active.values())

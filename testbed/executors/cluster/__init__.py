@@ -22,6 +22,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from testbed import ending
 from testbed.engines.base import EngineBase
 from testbed.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.executors.base import ExecutorBase, Listener
@@ -82,6 +83,7 @@ class Executor(ExecutorBase):
                 try:
                     waiting = {pool.submit(couriers.carry_out, job): number for number, job in enumerate(jobs)}
                     while waiting:
+                        ending.if_asked()
                         with contextlib.suppress(queue.Empty):
                             events.get(timeout=0.1)()
                             continue

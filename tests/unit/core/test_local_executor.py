@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import types
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import testbed.run
 from simple_plans import QuickEngine, plan
 from testbed import campaign, experiment, index
+from testbed.cli import _process
 from testbed.errors import RunFailed
 from testbed.executors import _cpus, local
 from testbed.store import Store, read_record
@@ -67,6 +69,29 @@ def test_a_guest_that_is_too_large_is_told_and_nothing_is_done(carry_out, tmp_pa
         assert run(2000).needs_mb == 0 and store.finished(plan().id)
     finally:
         os.sched_setaffinity(0, before)
+
+
+_at_next_fork: list[int] = []
+os.register_at_fork(before=lambda: _at_next_fork and signal.raise_signal(_at_next_fork.pop()))
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interruption_around_a_fork_is_heard(carry_out, monkeypatch, number, code):
+    """Python prints what is raised there, and forks all the same."""
+    unheard = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda problem: unheard.append(problem.exc_type))
+    plans = plans_of("a", "b", "c", "d", "e", "f")
+    inherited = signal.signal(number, signal.SIG_DFL)       # whoever runs the tests may ignore it (nohup)
+    _at_next_fork.append(number)
+    try:
+        assert _process.guarded(lambda: len(carry_out({}, plans)[0]), resumes=True) == code
+    finally:
+        _at_next_fork.clear()
+        signal.signal(number, inherited)
+    assert unheard == [_process._Signalled]
+    finished = {one.subject for one in plans if carry_out.store.finished(one.id)}
+    assert len(finished) <= 2, "two had been started, or were about to be"
+    assert carry_out({}, plans)[1] == sorted(f"{name}-seed1" for name in {*"abcdef"} - finished)
 
 
 def test_runs_that_are_there_are_not_repeated(carry_out):

@@ -70,6 +70,28 @@ def test_a_signal_while_a_class_is_made_is_no_bug(capsys):
     assert capsys.readouterr().err == "testbed: interrupted\n"
 
 
+def test_a_signal_where_python_hears_no_exceptions(capsys, monkeypatch):
+    class Ended:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+
+    unheard: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda problem: unheard.append(problem.exc_type))
+    assert _process.guarded(lambda: Ended() and 7, resumes=False) == 130
+    assert capsys.readouterr().err == "testbed: interrupted\n" and unheard == [_process._Signalled]
+    assert _process.guarded(lambda: 7, resumes=False) == 7, "it is over"
+
+
+def test_a_signal_that_a_part_takes_for_its_own_error():
+    def part() -> int:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except BaseException:
+            pass
+        raise TypeError("an integer is required")
+    assert _process.guarded(lambda: _process.contained(part)[0], resumes=False) == 143
+
+
 def test_a_signal_that_is_ignored_stays_ignored():
     """As with nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)

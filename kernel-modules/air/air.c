@@ -30,14 +30,12 @@ u32 air_random(struct air_channel *channel)
 }
 
 void air_init(struct air_channel *channel, const struct air_user *user,
-	      const struct air_access *access,
-	      const void *phy, u64 seed)
+	      const struct air_access *access, u64 seed)
 {
 	int i;
 
 	channel->user = user;
 	channel->access = access;
-	channel->phy = phy;
 	channel->stations = 0;
 	channel->on_air = 0;
 	channel->busy_since = 0;
@@ -131,9 +129,12 @@ static bool understood(struct air_channel *channel, int from, const struct air_s
 	return in(&channel->station[from].reaches, by) && !in(&signal->garbled, by);
 }
 
-/* Those who understood it know until when the channel is reserved. */
+/*
+ * Those who understood it know until when the channel is reserved: for whom it is sent, and by him
+ * it is sent to.
+ */
 static void take_off_air(struct air_channel *channel, int from, struct air_signal *signal, u64 now,
-			 u64 reserved)
+			 int to, u64 reserved)
 {
 	int other;
 
@@ -144,7 +145,8 @@ static void take_off_air(struct air_channel *channel, int from, struct air_signa
 		if (in(&channel->station[from].hears, other) && !--channel->station[other].sensed)
 			channel->access->idle(channel, other, now,
 					      other == from ||
-					      understood(channel, from, signal, other), reserved);
+					      understood(channel, from, signal, other),
+					      other == from || other == to ? now : reserved);
 }
 
 static bool contends(const struct air_station *its)
@@ -185,28 +187,45 @@ static void attempt_ended(struct air_channel *channel, int station, u64 now, enu
 	next_frame(channel, station, now);
 }
 
+/* Whether a station's frame is for another one that it reaches. */
+static bool concerns(const struct air_station *its, int other)
+{
+	return (its->frame.to == AIR_ALL || its->frame.to == other) && in(&its->reaches, other);
+}
+
+/* Whom a frame is for, and whom it does not reach as others sent, or by chance. */
+static void count_losses(struct air_channel *channel, struct air_station *its)
+{
+	int other;
+
+	for (other = 0; other < channel->stations; other++) {
+		struct air_station *of = &channel->station[other];
+
+		if (!concerns(its, other))
+			continue;
+		if (in(&its->data.garbled, other)) {
+			of->account.garbled++;
+		} else if (channel->loss && air_random(channel) < channel->loss) {
+			of->account.chance++;
+			put(&its->data.garbled, other);
+		}
+	}
+}
+
 static void data_ended(struct air_channel *channel, int station, u64 now)
 {
 	struct air_station *its = &channel->station[station];
 	struct air_frame *frame = &its->frame;
 	u64 reserved = frame->ack_ns ? now + channel->access->ack_gap_ns + frame->ack_ns : now;
-	bool arrived = false;
 	int other;
 
-	take_off_air(channel, station, &its->data, now, reserved);
+	count_losses(channel, its);
+	take_off_air(channel, station, &its->data, now, frame->to, reserved);
 	for (other = 0; other < channel->stations; other++) {
 		struct air_station *of = &channel->station[other];
 
-		if ((frame->to != AIR_ALL && frame->to != other) || !in(&its->reaches, other))
+		if (!concerns(its, other) || in(&its->data.garbled, other))
 			continue;
-		if (in(&its->data.garbled, other)) {
-			of->account.garbled++;
-			continue;
-		}
-		if (channel->loss && air_random(channel) < channel->loss) {
-			of->account.chance++;
-			continue;
-		}
 		of->account.received++;
 		if (its->arrived && frame->to != AIR_ALL) {
 			of->account.duplicates++;
@@ -219,25 +238,45 @@ static void data_ended(struct air_channel *channel, int station, u64 now)
 		if (frame->ack_ns && of->ack_at == AIR_NEVER && !of->ack.on_air) {
 			of->ack_at = now + channel->access->ack_gap_ns;
 			of->ack_to = station;
-			arrived = true;
 		}
 	}
-	if (!frame->ack_ns)
-		attempt_ended(channel, station, now, AIR_SENT);
+	if (frame->ack_ns)
+		its->verdict_at = now + channel->access->ack_wait_ns;
 	else
-		its->verdict_at = now + channel->access->ack_wait_ns +
-				  (arrived ? frame->ack_ns : 0);
+		attempt_ended(channel, station, now, AIR_SENT);
 }
 
 static void ack_ended(struct air_channel *channel, int station, u64 now)
 {
 	struct air_station *its = &channel->station[station], *of = &channel->station[its->ack_to];
 
-	take_off_air(channel, station, &its->ack, now, now);
+	take_off_air(channel, station, &its->ack, now, its->ack_to, now);
 	if (!understood(channel, station, &its->ack, its->ack_to))
 		return;
 	of->verdict_at = AIR_NEVER;
 	attempt_ended(channel, its->ack_to, now, AIR_SENT);
+}
+
+/*
+ * A station has waited for an answer to begin. If one has, and has met no other signal so far, its
+ * end decides.
+ */
+static void waited(struct air_channel *channel, int station, u64 now)
+{
+	struct air_station *its = &channel->station[station];
+	int by = its->frame.to;
+
+	if (by < channel->stations) {
+		const struct air_station *of = &channel->station[by];
+
+		if (of->ack.on_air && of->ack_to == station &&
+		    understood(channel, by, &of->ack, station)) {
+			its->verdict_at = of->ack.end;
+			return;
+		}
+	}
+	its->verdict_at = AIR_NEVER;
+	attempt_ended(channel, station, now, AIR_NO_ACK);
 }
 
 bool air_reaches(const struct air_channel *channel, int from, int station)
@@ -301,14 +340,9 @@ static void run_instant(struct air_channel *channel, u64 now)
 		if (channel->station[i].data.on_air && channel->station[i].data.end == now)
 			data_ended(channel, i, now);
 	}
-	for (i = 0; i < channel->stations; i++) {
-		struct air_station *its = &channel->station[i];
-
-		if (its->verdict_at == now) {
-			its->verdict_at = AIR_NEVER;
-			attempt_ended(channel, i, now, AIR_NO_ACK);
-		}
-	}
+	for (i = 0; i < channel->stations; i++)
+		if (channel->station[i].verdict_at == now)
+			waited(channel, i, now);
 	for (i = 0; i < channel->stations; i++) {
 		struct air_station *its = &channel->station[i];
 

@@ -87,15 +87,19 @@ struct air_access {
 	/* the station sends now, or goes on waiting, or found no chance to */
 	enum air_step (*act)(struct air_channel *channel, int station, u64 now);
 	void (*busy)(struct air_channel *channel, int station, u64 now);
-	/* the last frame was understood; it reserved the channel until `reserved` */
+	/*
+	 * the last frame was understood; it reserved the channel until `reserved`, for others than
+	 * this station
+	 */
 	void (*idle)(struct air_channel *channel, int station, u64 now, bool understood,
 		     u64 reserved);
 	/* the station's own attempt has ended; false: it gives up */
 	bool (*ended)(struct air_channel *channel, int station, u64 now, bool acknowledged,
 		      bool last);
 	u64 ack_gap_ns;		/* between a frame and its acknowledgment */
-	/* from the end of a frame until a missing acknowledgment is noticed */
+	/* from the end of a frame until it is known that no acknowledgment has begun */
 	u64 ack_wait_ns;
+	const void *phy;	/* constants of its own */
 };
 
 /* Something on the air. */
@@ -107,7 +111,7 @@ struct air_signal {
 
 /* The state of DCF (dcf.c). */
 struct air_dcf {
-	u64 idle_since, reserved, hold, offered, commit;
+	u64 idle_since, reserved, failed, offered, commit;
 	s32 slots;		/* of back-off left, -1: none is pending */
 	u32 window;
 	bool committed, extended;
@@ -134,7 +138,7 @@ struct air_station {
 	struct air_signal data, ack;
 	int ack_to;
 	u64 ack_at;		/* its acknowledgment begins */
-	u64 verdict_at;		/* it notices that none has come */
+	u64 verdict_at;		/* it knows whether its frame was acknowledged */
 	struct air_account account;
 	union {
 		struct air_dcf dcf;
@@ -145,7 +149,6 @@ struct air_station {
 struct air_channel {
 	const struct air_user *user;
 	const struct air_access *access;
-	const void *phy;	/* constants of the access method */
 	void *owner;
 	u64 random;
 	u32 loss;		/* of 2^32 frames so many are lost in range */
@@ -156,8 +159,7 @@ struct air_channel {
 };
 
 void air_init(struct air_channel *channel, const struct air_user *user,
-	      const struct air_access *access,
-	      const void *phy, u64 seed);
+	      const struct air_access *access, u64 seed);
 int air_join(struct air_channel *channel, s32 x_mm, s32 y_mm);
 /* Who reaches and hears whom, once all have joined; sensing reaches at least as far. */
 void air_ranges(struct air_channel *channel, u32 range_mm, u32 sense_mm);

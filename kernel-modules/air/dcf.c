@@ -2,25 +2,36 @@
 /* Access by DCF: see dcf.h. */
 #include "dcf.h"
 
+struct dcf_phy {
+	u32 slot_ns, difs_ns, eifs_ns;
+	u32 cca_ns;		/* until a signal is noticed */
+	u32 window_min, window_max;
+};
+
 /*
  * Pure 802.11g (ERP-OFDM, short slots): IEEE 802.11-2016, table 18-5. A frame ends with a silence
  * of 6 us (signal extension), which counts as airtime here.
  *
- *   DIFS = SIFS + 2 slots
+ *   SIFS = 10 us, DIFS = SIFS + 2 slots
  *   EIFS = SIFS + DIFS + airtime of an acknowledgment (14 bytes) at 6 Mbit/s, 50 us with its
  *   extension
- *   ACK timeout = SIFS + slot + 24 us, until a receiver notices a preamble (clause 10.3.2.9)
+ *   ACKTimeout = SIFS + slot + 20 us, until a preamble is known for one (clause 10.3.2.9)
  */
-const struct dcf_phy dcf_ofdm = {
-	.slot = 9000, .sifs = 10000, .difs = 28000, .eifs = 88000, .ack_timeout = 43000,
-	.sense = 4000,
+#define OFDM_SIFS 10000
+#define OFDM_ACK_TIMEOUT 39000
+static const struct dcf_phy ofdm = {
+	.slot_ns = 9000, .difs_ns = 28000, .eifs_ns = 88000, .cca_ns = 4000,
 	.window_min = 15, .window_max = 1023,
 };
 
-/* 802.11b with long preambles (HR/DSSS): table 16-4. ACK at 1 Mbit/s: 192 + 112 us. */
-const struct dcf_phy dcf_dsss = {
-	.slot = 20000, .sifs = 10000, .difs = 50000, .eifs = 364000, .ack_timeout = 222000,
-	.sense = 15000,
+/*
+ * 802.11b with long preambles (HR/DSSS): table 16-4. ACK at 1 Mbit/s: 192 + 112 us. A preamble
+ * takes 192 us.
+ */
+#define DSSS_SIFS 10000
+#define DSSS_ACK_TIMEOUT 222000
+static const struct dcf_phy dsss = {
+	.slot_ns = 20000, .difs_ns = 50000, .eifs_ns = 364000, .cca_ns = 15000,
 	.window_min = 31, .window_max = 1023,
 };
 
@@ -35,15 +46,15 @@ u32 dcf_airtime_ofdm(u32 bytes, u32 rate)
 	return 26000 + (bits + bits_of_symbol - 1) / bits_of_symbol * 4000;
 }
 
-/* 144 + 48 us of preamble and header, or half of it; clause 16.3.4 */
-u32 dcf_airtime_dsss(u32 bytes, u32 rate, bool short_preamble)
+/* 144 + 48 us of preamble and header; clause 16.3.4 */
+u32 dcf_airtime_dsss(u32 bytes, u32 rate)
 {
-	return (short_preamble ? 96000 : 192000) + (bytes * 80 + rate - 1) / rate * 1000;
+	return 192000 + (bytes * 80 + rate - 1) / rate * 1000;
 }
 
 static const struct dcf_phy *phy_of(const struct air_channel *channel)
 {
-	return channel->phy;
+	return channel->access->phy;
 }
 
 static void joined(struct air_channel *channel, int station)
@@ -52,15 +63,22 @@ static void joined(struct air_channel *channel, int station)
 		.window = phy_of(channel)->window_min };
 }
 
-/* When the slots of back-off begin to count. */
+/*
+ * When the slots of back-off begin to count: after DIFS of silence (EIFS after what was not
+ * understood, clause 10.3.2.3.7, a garbled acknowledgment of the station's own frame included), of
+ * nobody's reservation but others' (10.3.2.4), of having waited for an answer in vain (10.3.2.9;
+ * 10.22.2.4 says so in as many words).
+ */
 static u64 counting_from(const struct air_channel *channel, const struct air_dcf *dcf)
 {
 	const struct dcf_phy *phy = phy_of(channel);
-	u64 from = dcf->idle_since + (dcf->extended ? phy->eifs : phy->difs);
+	u64 from = dcf->idle_since + (dcf->extended ? phy->eifs_ns : phy->difs_ns);
 
-	if (from < dcf->reserved + phy->difs)
-		from = dcf->reserved + phy->difs;
-	return from < dcf->hold ? dcf->hold : from;
+	if (from < dcf->reserved + phy->difs_ns)
+		from = dcf->reserved + phy->difs_ns;
+	if (from < dcf->failed + phy->difs_ns)
+		from = dcf->failed + phy->difs_ns;
+	return from;
 }
 
 /* Windows are powers of two, less one. */
@@ -74,7 +92,7 @@ static u64 expiry(const struct air_channel *channel, const struct air_dcf *dcf)
 	u64 at = counting_from(channel, dcf);
 
 	if (dcf->slots > 0)
-		at += (u64)dcf->slots * phy_of(channel)->slot;
+		at += (u64)dcf->slots * phy_of(channel)->slot_ns;
 	return at < dcf->offered ? dcf->offered : at;
 }
 
@@ -120,13 +138,13 @@ static void busy(struct air_channel *channel, int station, u64 now)
 	u64 from = counting_from(channel, dcf);
 	bool waits = its->has_frame && !its->data.on_air && its->verdict_at == AIR_NEVER;
 
-	if (waits && !dcf->committed && expiry(channel, dcf) < now + phy->sense) {
+	if (waits && !dcf->committed && expiry(channel, dcf) < now + phy->cca_ns) {
 		dcf->committed = true;
 		dcf->commit = expiry(channel, dcf);
 		return;
 	}
 	if (dcf->slots > 0 && now > from) {
-		u64 passed = (now - from) / phy->slot;
+		u64 passed = (now - from) / phy->slot_ns;
 
 		dcf->slots = passed < (u64)dcf->slots ? dcf->slots - (s32)passed : 0;
 	}
@@ -154,16 +172,16 @@ static bool ended(struct air_channel *channel, int station, u64 now, bool acknow
 		dcf->window = phy->window_min;
 	else if (dcf->window < phy->window_max)
 		dcf->window = 2 * dcf->window + 1;
-	dcf->hold = acknowledged ? 0 : now;
+	dcf->failed = acknowledged ? 0 : now;
 	dcf->committed = false;
 	draw(channel, dcf);
 	return !last;
 }
 
-#define DCF_ACCESS(phy_gap, phy_wait) { \
+#define DCF_ACCESS(of, sifs, timeout) { \
 	.joined = joined, .offered = offered, .next = next, .act = act, .busy = busy, \
 	.idle = idle, .ended = ended, \
-	.ack_gap_ns = phy_gap, .ack_wait_ns = phy_wait }
+	.ack_gap_ns = sifs, .ack_wait_ns = timeout, .phy = of }
 
-const struct air_access dcf_ofdm_access = DCF_ACCESS(10000, 43000);
-const struct air_access dcf_dsss_access = DCF_ACCESS(10000, 222000);
+const struct air_access dcf_ofdm_access = DCF_ACCESS(&ofdm, OFDM_SIFS, OFDM_ACK_TIMEOUT);
+const struct air_access dcf_dsss_access = DCF_ACCESS(&dsss, DSSS_SIFS, DSSS_ACK_TIMEOUT);

@@ -272,7 +272,7 @@ static int __init air_init_module(void)
 
 	if (stations < 1 || stations > AIR_STATIONS || xs > stations || ys > stations)
 		return -EINVAL;
-	air_init(&channel, &user, &csma_access, NULL, seed);
+	air_init(&channel, &user, &csma_access, seed);
 	channel.loss = loss;
 	for (i = 0; i < stations; i++)
 		air_join(&channel, x_mm[i], y_mm[i]);

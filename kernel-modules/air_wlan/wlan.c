@@ -85,7 +85,7 @@ static struct ieee80211_supported_band bands[AIR_STATIONS];
 
 static u32 airtime(u32 bytes, u32 rate)
 {
-	return dsss ? dcf_airtime_dsss(bytes, rate, false) : dcf_airtime_ofdm(bytes, rate);
+	return dsss ? dcf_airtime_dsss(bytes, rate) : dcf_airtime_ofdm(bytes, rate);
 }
 
 /*
@@ -465,8 +465,7 @@ static int __init air_init_module(void)
 		return -EINVAL;
 	if (place_of(rate) < 0)
 		return -EINVAL;
-	air_init(&channel, &user, dsss ? &dcf_dsss_access : &dcf_ofdm_access,
-		 dsss ? &dcf_dsss : &dcf_ofdm, seed);
+	air_init(&channel, &user, dsss ? &dcf_dsss_access : &dcf_ofdm_access, seed);
 	channel.loss = loss;
 	for (i = 0; i < stations; i++)
 		air_join(&channel, x_mm[i], y_mm[i]);

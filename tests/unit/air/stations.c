@@ -24,8 +24,8 @@ static void times(struct air_frame *frame, int size)
 		frame->airtime_ns = dcf_airtime_ofdm(size, atoi(method + 4) * 10);
 		frame->ack_ns = dcf_airtime_ofdm(14, 60);
 	} else if (!strncmp(method, "dsss", 4)) {
-		frame->airtime_ns = dcf_airtime_dsss(size, atoi(method + 4) * 10, false);
-		frame->ack_ns = dcf_airtime_dsss(14, 10, false);
+		frame->airtime_ns = dcf_airtime_dsss(size, atoi(method + 4) * 10);
+		frame->ack_ns = dcf_airtime_dsss(14, 10);
 	} else {
 		frame->airtime_ns = csma_airtime(size);
 		frame->ack_ns = csma_airtime(5);
@@ -64,7 +64,6 @@ int main(int count, char **words)
 {
 	static const struct air_user user = { next_frame, again, received, done };
 	const struct air_access *access = &csma_access;
-	const void *phy = NULL;
 	u64 end, next;
 	int i;
 
@@ -72,10 +71,10 @@ int main(int count, char **words)
 		return 2;
 	method = words[1];
 	if (!strncmp(method, "ofdm", 4))
-		access = &dcf_ofdm_access, phy = &dcf_ofdm;
+		access = &dcf_ofdm_access;
 	else if (!strncmp(method, "dsss", 4))
-		access = &dcf_dsss_access, phy = &dcf_dsss;
-	air_init(&channel, &user, access, phy, strtoull(words[5], NULL, 10));
+		access = &dcf_dsss_access;
+	air_init(&channel, &user, access, strtoull(words[5], NULL, 10));
 	most = atoi(words[6]);
 	for (i = 7; i < count; i++) {
 		int x, y, n = i - 7;

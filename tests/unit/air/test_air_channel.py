@@ -49,7 +49,8 @@ def test_one_station_sends_as_much_as_the_standard_lets_it(stations, rate):
 
 
 @pytest.mark.parametrize("method, timeout_us, difs_us, backoff_us, frame_us", [
-    ("ofdm6", 39, DIFS, 7.5 * SLOT, ofdm_us(FRAME, 6)), ("dsss11", 222, 50, 15.5 * 20, 192 + math.ceil(FRAME * 8 / 11))])
+    ("ofdm6", 39, DIFS, 7.5 * SLOT, ofdm_us(FRAME, 6)),
+    ("dsss11", 222, 50, 15.5 * 20, 192 + math.ceil(FRAME * 8 / 11))])
 def test_who_gets_no_answer_backs_off_after_ack_timeout(stations, method, timeout_us, difs_us, backoff_us, frame_us):
     """No longer: a frame's reservation is for others than its sender. One attempt for each frame: one window."""
     (_, sender), _ = stations(method, [SINK, f"0:{FRAME}:200000:0"], attempts=1)

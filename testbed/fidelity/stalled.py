@@ -8,6 +8,8 @@ has been sent, unless its end never came to be (testbed/fidelity/_half_open.py).
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 from testbed.fidelity._half_open import find_half_open
 from topologies import varying
@@ -58,12 +60,17 @@ def _transport(samples: Any, last: Any, at_end: int, longest_us: float) -> Itera
 
 
 def _unchanged_us(samples: Any, sockets: Any, at_end: int) -> Any:
-    """For how long sockets have been as they are at the end: waiting or not, and nothing more acknowledged."""
-    history = samples.set_index(_SOCKET)
-    history = history[history.index.isin(sockets.index)]
+    """For how long sockets have been as they are at the end: waiting or not, and nothing more acknowledged.
+
+    One that was not there in between is another connection that has the same ports by now.
+    """
+    history = samples.assign(sample=np.searchsorted(np.unique(samples["t_us"]), samples["t_us"])).set_index(_SOCKET)
+    history = history[history.index.isin(sockets.index)].sort_values("t_us", kind="stable")
     now = sockets.reindex(history.index)
     same = (history["bytes_acked"] == now["bytes_acked"]) & ((history["unacked"] > 0) == (now["unacked"] > 0))
-    changed_us = history["t_us"].where(~same, -1).groupby(level=_SOCKET).max()
+    begins = history.groupby(level=_SOCKET)["sample"].diff() > 1
+    changed_us = np.maximum(history["t_us"].where(~same, -1), (history["t_us"] - 1).where(begins, -1))
+    changed_us = changed_us.groupby(level=_SOCKET).max()
     since = history[history["t_us"] > changed_us.reindex(history.index)]
     return at_end - since.groupby(level=_SOCKET)["t_us"].min()
 

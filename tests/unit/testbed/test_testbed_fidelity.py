@@ -202,6 +202,19 @@ def test_a_connection_that_was_idle_and_has_just_sent_is_not_stuck(findings, fil
         "ok", "2 sockets were connected at the end; 1 waited for acknowledgements, for at most 0.0 s")
 
 
+def test_another_connection_of_the_same_ports_is_not_stuck(findings, files):
+    """As in ten minutes of traffic, when an ephemeral port comes round again."""
+    table = files["tcp_info"]
+    own = table["node"] == "n2"
+    table.loc[own, "bytes_acked"] = 7
+    assert findings("stalled", files)[0][0] == "suspect"
+    files["tcp_info"] = table[~own | (table["t_us"] < 20_000_000) | (table["t_us"] == table["t_us"].max())]
+    assert findings("stalled", files)[0] == (
+        "ok", "2 sockets were connected at the end; 1 waited for acknowledgements, for at most 0.0 s")
+    files["tcp_info"] = table.sample(frac=1, random_state=1)
+    assert findings("stalled", files)[0][0] == "suspect", "in whatever order samples are"
+
+
 def test_a_connection_whose_timer_has_grown_is_not_stuck(findings, files):
     """Its timeout doubled from 0.2 s to 3.2 s while nothing came for 8 s."""
     table = files["tcp_info"]

@@ -146,6 +146,29 @@ def test_a_flow_stops_before_the_end(tmp_path):
     assert account["sent_bytes"]["1"] == account["received_bytes"]["1"] > 0
 
 
+def test_a_receiver_of_less_than_it_waits_for_compares_that(tmp_path):
+    """It is woken for a share of its window, some 2000 bytes: over a channel that starves a flow gets less."""
+    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": "reno"}
+    pace = {"bytes": 100, "gap_ns": 100_000_000}
+    status, line, words = run_flows(tmp_path, [{**flow, "start_us": 0, "stop_us": 400_000, "pace": pace}], [flow],
+                                    270_000)
+    assert status == 0, words
+    account = json.loads(line.removeprefix("done "))
+    assert 0 < account["sent_bytes"]["1"] == account["received_bytes"]["1"] <= 300 and account["delivered_us"] == {}
+    assert [end["checked_bytes"] for end in account["ends"]] == [0, account["sent_bytes"]["1"]]
+    assert not any(end["wrong_pieces"] for end in account["ends"])
+
+
+def test_a_receiver_that_got_nothing_has_nothing_delivered(tmp_path):
+    listening = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None}
+    idle = {**listening, "start_us": 0, "stop_us": 250_000, "pace": {"bytes": 0, "gap_ns": 50_000_000}}
+    never = {**listening, "flow": 2, "port": free_port()}
+    status, line, words = run_flows(tmp_path, [idle], [listening, never], 100_000)
+    assert status == 0, words
+    account = json.loads(line.removeprefix("done "))
+    assert account["received_bytes"] == {"1": 0, "2": 0} and account["delivered_us"] == {}
+
+
 def test_with_the_preload_a_select_that_must_not_wait_waits_when_it_finds_nothing_again(tmp_path):
     """iperf3 asks so again and again where a byte of its control connection was lost."""
     from traffic.greedy import scenario

@@ -9,6 +9,7 @@ from analysis.tables import Results
 
 #: title: (metric, heading)
 JOURNEYS = ("From host to host", (
+    ("flows_connected", "flows connected"), ("flows_connected_share", "of all flows"),
     ("arrived_rate_l3", "throughput, layer 3"), ("delivery_ratio", "delivered"), ("drop_ratio", "dropped"),
     ("end_to_end_delay_mean", "end-to-end delay"), ("jains_index_whole", "Jain's index")))
 STATIONS = ("Radios", (

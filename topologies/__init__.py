@@ -6,7 +6,7 @@ testbed/fields.py); scenarios name it `my-net`. Nothing here knows what traffic 
 
 `resolve` makes of a scenario's section the network as a dictionary: what raw/network.json holds, what
 traffic and analysis read, and what the guest builds with `topologies.network`, without asking again.
-Beside its own fields every section may have `ip: 6`.
+Beside its own fields every section may have `ip: 6`; what has another version only says so (`IP_VERSIONS`).
 """
 # The guest imports this package for `network`: nothing else is imported before it is needed.
 import importlib
@@ -48,9 +48,11 @@ def _decode(section: object) -> "tuple[type[EmulatedTopo], Any, int]":
     if not isinstance(section, dict):
         raise fields.FieldError("", f"a mapping expected, not {fields.show(section)}")
     topology = load(section.get("kind"))
-    version = section.get("ip", 4)
-    if not isinstance(version, int) or isinstance(version, bool) or version not in ip.VERSIONS:
-        raise fields.FieldError("ip", f"4 or 6 expected, not {fields.show(version)}")
+    version = section.get("ip", topology.IP_VERSIONS[0])
+    if not isinstance(version, int) or isinstance(version, bool) or version not in topology.IP_VERSIONS:
+        only = f": {section['kind']} has no other" if topology.IP_VERSIONS != ip.VERSIONS else ""
+        raise fields.FieldError("ip", f"{' or '.join(map(str, topology.IP_VERSIONS))} expected, not "
+                                      f"{fields.show(version)}{only}")
     return topology, fields.decode(topology.Section, {k: v for k, v in section.items() if k not in ("kind", "ip")}), \
         version
 
@@ -58,8 +60,9 @@ def _decode(section: object) -> "tuple[type[EmulatedTopo], Any, int]":
 def complete(section: dict[str, Any]) -> dict[str, Any]:
     """A scenario's topology section with all defaults filled in; FieldError (with .field) if it makes no sense."""
     from testbed import fields
-    _, decoded, version = _decode(section)
-    return {"kind": section["kind"], **({"ip": version} if version != 4 else {}), **fields.encode(decoded)}
+    topology, decoded, version = _decode(section)
+    return {"kind": section["kind"], **({"ip": version} if version != topology.IP_VERSIONS[0] else {}),
+            **fields.encode(decoded)}
 
 
 def in_time(section: dict[str, Any], end_us: int) -> None:

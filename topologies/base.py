@@ -80,6 +80,8 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
     `build(section)`, in which they use `host`, `router`, `switch`, `link` and `path`."""
 
     Section: ClassVar[Any]
+    #: versions of IP that it can have, the usual one first
+    IP_VERSIONS: ClassVar[tuple[int, ...]] = ip.VERSIONS
 
     def __init__(self, section: Any = None, ip_version: int = 4) -> None:
         self.ip_version = ip_version

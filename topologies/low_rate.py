@@ -31,9 +31,10 @@ class LowRate(WirelessTopo):
     """Stations that forward what is for others."""
 
     Section = LowRateSection
+    IP_VERSIONS = (6,)
 
-    def __init__(self, section: LowRateSection | None = None, ip_version: int = 4) -> None:
-        super().__init__(section, 6)
+    def __init__(self, section: LowRateSection | None = None, ip_version: int = 6) -> None:
+        super().__init__(section, ip_version)
 
     def build(self, section: LowRateSection) -> None:
         half = section.nodes // 2

@@ -10,7 +10,7 @@ import fixture
 from analysis import quarters, report
 from analysis.experiment import Experiment
 from analysis.figures import bands, one_at_a_time
-from analysis.metrics import air, compute_metrics, journey
+from analysis.metrics import air, compute_metrics, connected as metric_connected, journey
 from analysis.runs import AnalysisError, Run
 
 
@@ -44,6 +44,21 @@ def test_counters_that_fall_or_begin_too_late_are_told(tmp_path, spoil, message)
 
 def test_a_run_without_radios_has_none(tmp_path):
     assert air.compute(Run(fixture.write_run(tmp_path / "run"))) == []
+
+
+@pytest.mark.parametrize("ccas, connected", [([{"reno": 1}, {}], 1), ([{"reno": 1}, {"reno": 1}], 2), ([{}, None], 0),
+                                             ([{"reno": 1}], None)])
+def test_flows_that_were_ever_connected(tmp_path, ccas, connected):
+    """A sender that nobody knows of says nothing about the others."""
+    path = air_runs.write(tmp_path / "run", [fixture.flow(number, 10_000, "reno", hops=[], hops_back=[])
+                                             for number in (1, 2)])
+    fixture.write_json(path / "raw/guest.json", {"accounts": [{"node": "n4", "ends": [
+        {"flow": number, "end": "sender", **({} if one is None else {"ccas": one})}
+        for number, one in enumerate(ccas, 1)]}, {"node": "n1"}]})
+    fixture.seal(path)
+    found = metrics(metric_connected, path)
+    assert found == ({} if connected is None else {("flows_connected", "all"): connected,
+                                                   ("flows_connected_share", "all"): 50 * connected})
 
 
 def test_packets_that_were_followed(tmp_path):

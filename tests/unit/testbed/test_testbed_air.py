@@ -4,7 +4,7 @@ import pandas as pd
 
 import evidence_files
 import topologies
-from bad_air import COUNTS, MESH, counted
+from bad_air import COUNTS, MESH, counted, in_vain
 from testbed.fidelity import _sockets
 from testbed.guest import air
 
@@ -42,6 +42,22 @@ def asked(state, **flow):
 def test_a_flow_over_the_air_may_ask_for_long():
     assert list(asked("SYN-SENT")["flow"]) == [1]
     assert asked("ESTAB") is None and asked("SYN-SENT", sender="r1") is None
+
+
+def test_a_flow_that_the_air_starves_is_counted(tmp_path):
+    files = evidence_files.good_files()
+    in_vain()(files)
+    for check, words in (("connected", "1 of 1 flows over the air were never connected: they asked 16 times again, and "
+                                       "68 packets were lost or dropped by radios and queues on their ways"),
+                         ("sockets", "1 flows from their beginning to their end")):
+        (level, message), = evidence_files.findings(tmp_path, check, files)
+        assert level == "ok" and words in message
+    assert [level for level, message in evidence_files.findings(tmp_path, "ccas", files)
+            if "no connection of" in message] == []
+
+
+def test_wires_connect_everybody(tmp_path):
+    assert not evidence_files.findings(tmp_path, "connected", evidence_files.good_files())
 
 
 def test_accounts_are_read_by_the_names_of_their_columns():

@@ -54,6 +54,7 @@ def test_as_it_is(tmp_path):
     ("probes: {", "probes: {pcap: {nodes: n9}, ", r":10: probes\.pcap\.nodes: no node n9; there are: r1, r2, n1, "),
     ("timing:", "kernel: {options: [ipv5]}\ntiming:", r":9: kernel\.options: one of bpf, .* expected, not 'ipv5'"),
     ("kind: dumbbell", "kind: dumbbell\n  ip: 7", r":4: topology\.ip: 4 or 6 expected, not 7"),
+    ("kind: dumbbell", "kind: low-rate\n  nodes: 4\n  ip: 4", r":5: topology\.ip: 6 expected, not 4: low-rate has"),
 ])
 def test_refused(tmp_path, old, new, says):
     with pytest.raises(ScenarioError, match=rf"small\.yaml{says}"):

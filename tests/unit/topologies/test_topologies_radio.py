@@ -37,10 +37,17 @@ def nodes_of(section):
     ({**MESH, "radio": {"range_mm": 39_999}}, "radio.range", "no path from n1 to n6"),
     ({**MESH, "radio": {"range_mm": 10**8}, "coverage": 5}, "radio.range", "beyond 300 km"),
     ({**LOW, "radio": {"standard": "802.11g"}}, "radio.standard", "one of 802.15.4"),
-    ({**LOW, "queue": 0}, "queue", "at least 1")])
+    ({**LOW, "queue": 0}, "queue", "at least 1"),
+    ({**LOW, "ip": 4}, "ip", "6 expected, not 4: low-rate has no other"),
+    ({**LOW, "ip": True}, "ip", "6 expected")])
 def test_sections_that_make_no_sense(section, field, words):
     found, message = problem_of(section)
     assert found == field and words in message
+
+
+def test_the_version_that_low_rate_has_anyway_may_be_named():
+    assert topologies.resolve({**LOW, "ip": 6}) == topologies.resolve(LOW)
+    assert topologies.complete({**LOW, "ip": 6}) == topologies.complete(LOW)
 
 
 def test_a_cell_with_wires_behind_its_stations():

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How many TCP flows over the air were ever connected: a channel that is offered too much takes requests, too."""
+
+from __future__ import annotations
+
+from analysis import shapes
+from analysis.metrics import Metric
+from analysis.runs import Run, read_json
+
+UNITS = {"flows_connected": "1", "flows_connected_share": "%"}
+_GUEST = shapes.Object({"accounts?": shapes.Each(shapes.Object({"ends?": shapes.Each(shapes.Object(
+    {"flow": shapes.COUNT, "end": shapes.TEXT, "ccas?": shapes.Values(shapes.COUNT)}))}))})
+
+
+def compute(run: Run) -> list[Metric]:
+    """Until the end of the run, of all flows of networks with radios whose senders say so."""
+    path = run.path / "raw" / "guest.json"
+    if not run.network.get("cells") or not path.exists():
+        return []
+    asked = {flow["flow"] for flow in run.flows if flow["transport"] == "tcp"}
+    connected = {end["flow"]: bool(end.get("ccas")) for account in read_json(path, _GUEST).get("accounts", ())
+                 for end in account.get("ends", ()) if end["end"] == "sender"}
+    if not asked or not asked <= connected.keys():
+        return []
+    count = sum(connected[flow] for flow in asked)
+    return [Metric("flows_connected", "all", "1", float(count)),
+            Metric("flows_connected_share", "all", "%", 100 * count / len(asked))]

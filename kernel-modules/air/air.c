@@ -92,6 +92,13 @@ void air_ranges(struct air_channel *channel, u32 range_mm, u32 sense_mm)
 	}
 }
 
+/* What others hear of a signal is lost while a station sends, and all of it for that station. */
+static void meet(struct air_signal *signal, const struct air_station *sends, int station)
+{
+	put_all(&signal->garbled, &sends->hears);
+	put(&signal->missed, station);
+}
+
 /*
  * Hearing is mutual. Whoever hears a new signal loses what else is on the air, and the new one with
  * it.
@@ -104,15 +111,16 @@ static void put_on_air(struct air_channel *channel, int from, struct air_signal 
 
 	*signal = (struct air_signal){ .end = now + airtime_ns };
 	put(&signal->garbled, from);
+	put(&signal->missed, from);
 	for (other = 0; other < channel->stations; other++) {
 		struct air_station *of = &channel->station[other];
 
 		if (of->data.on_air || of->ack.on_air)
-			put_all(&signal->garbled, &of->hears);
+			meet(signal, of, other);
 		if (of->data.on_air)
-			put_all(&of->data.garbled, &sender->hears);
+			meet(&of->data, sender, from);
 		if (of->ack.on_air)
-			put_all(&of->ack.garbled, &sender->hears);
+			meet(&of->ack, sender, from);
 	}
 	signal->on_air = true;
 	sender->account.airtime_ns += airtime_ns;
@@ -130,8 +138,8 @@ static bool understood(struct air_channel *channel, int from, const struct air_s
 }
 
 /*
- * Those who understood it know until when the channel is reserved: for whom it is sent, and by him
- * it is sent to.
+ * Those who understood it know until when the channel is reserved, but for whom it was for. Who
+ * sent himself did not begin to receive it: to him it was noise.
  */
 static void take_off_air(struct air_channel *channel, int from, struct air_signal *signal, u64 now,
 			 int to, u64 reserved)
@@ -141,12 +149,14 @@ static void take_off_air(struct air_channel *channel, int from, struct air_signa
 	signal->on_air = false;
 	if (!--channel->on_air)
 		channel->busy_ns += now - channel->busy_since;
-	for (other = 0; other < channel->stations; other++)
+	for (other = 0; other < channel->stations; other++) {
+		bool clear = understood(channel, from, signal, other);
+
 		if (in(&channel->station[from].hears, other) && !--channel->station[other].sensed)
 			channel->access->idle(channel, other, now,
-					      other == from ||
-					      understood(channel, from, signal, other),
-					      other == from || other == to ? now : reserved);
+					      !clear && !in(&signal->missed, other),
+					      clear && other != to ? reserved : now);
+	}
 }
 
 static bool contends(const struct air_station *its)

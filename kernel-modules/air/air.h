@@ -88,11 +88,10 @@ struct air_access {
 	enum air_step (*act)(struct air_channel *channel, int station, u64 now);
 	void (*busy)(struct air_channel *channel, int station, u64 now);
 	/*
-	 * the last frame was understood; it reserved the channel until `reserved`, for others than
-	 * this station
+	 * spoilt: the last signal was heard and not understood; otherwise it may have reserved the
+	 * channel until `reserved`, for others than its sender and whom it was for
 	 */
-	void (*idle)(struct air_channel *channel, int station, u64 now, bool understood,
-		     u64 reserved);
+	void (*idle)(struct air_channel *channel, int station, u64 now, bool spoilt, u64 reserved);
 	/* the station's own attempt has ended; false: it gives up */
 	bool (*ended)(struct air_channel *channel, int station, u64 now, bool acknowledged,
 		      bool last);
@@ -107,6 +106,7 @@ struct air_signal {
 	bool on_air;
 	u64 end;
 	struct air_set garbled;	/* for whom */
+	struct air_set missed;	/* by whoever sent meanwhile, its own sender included */
 };
 
 /* The state of DCF (dcf.c). */

@@ -102,9 +102,9 @@ static void busy(struct air_channel *channel, int station, u64 now)
 		csma->heard = true;
 }
 
-static void idle(struct air_channel *channel, int station, u64 now, bool understood, u64 reserved)
+static void idle(struct air_channel *channel, int station, u64 now, bool spoilt, u64 reserved)
 {
-	(void)channel, (void)station, (void)now, (void)understood, (void)reserved;
+	(void)channel, (void)station, (void)now, (void)spoilt, (void)reserved;
 }
 
 /*

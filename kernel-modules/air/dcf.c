@@ -2,6 +2,8 @@
 /* Access by DCF: see dcf.h. */
 #include "dcf.h"
 
+#define ACK_BYTES 14
+
 struct dcf_phy {
 	u32 slot_ns, difs_ns, eifs_ns;
 	u32 cca_ns;		/* until a signal is noticed */
@@ -50,6 +52,20 @@ u32 dcf_airtime_ofdm(u32 bytes, u32 rate)
 u32 dcf_airtime_dsss(u32 bytes, u32 rate)
 {
 	return 192000 + (bytes * 80 + rate - 1) / rate * 1000;
+}
+
+/*
+ * At the highest rate of the basic rate set that is no higher than that of the frame (clause
+ * 10.6.6.5.2): 6, 12, 24 Mbit/s; 1, 2 Mbit/s.
+ */
+u32 dcf_ack_ofdm(u32 rate)
+{
+	return dcf_airtime_ofdm(ACK_BYTES, rate >= 240 ? 240 : rate >= 120 ? 120 : 60);
+}
+
+u32 dcf_ack_dsss(u32 rate)
+{
+	return dcf_airtime_dsss(ACK_BYTES, rate >= 20 ? 20 : 10);
 }
 
 static const struct dcf_phy *phy_of(const struct air_channel *channel)
@@ -152,13 +168,13 @@ static void busy(struct air_channel *channel, int station, u64 now)
 		dcf->slots = now >= from ? -1 : 0;
 }
 
-static void idle(struct air_channel *channel, int station, u64 now, bool understood, u64 reserved)
+static void idle(struct air_channel *channel, int station, u64 now, bool spoilt, u64 reserved)
 {
 	struct air_dcf *dcf = &channel->station[station].dcf;
 
 	dcf->idle_since = now;
-	dcf->extended = !understood;
-	if (understood && reserved > dcf->reserved)
+	dcf->extended = spoilt;
+	if (reserved > dcf->reserved)
 		dcf->reserved = reserved;
 }
 

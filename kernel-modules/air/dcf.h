@@ -13,5 +13,8 @@ extern const struct air_access dcf_ofdm_access, dcf_dsss_access;
 /* Airtime in ns of `bytes` (MAC header and checksum included) at a rate in units of 100 kbit/s. */
 u32 dcf_airtime_ofdm(u32 bytes, u32 rate);
 u32 dcf_airtime_dsss(u32 bytes, u32 rate);
+/* Airtime in ns of what acknowledges a frame of a rate. */
+u32 dcf_ack_ofdm(u32 rate);
+u32 dcf_ack_dsss(u32 rate);
 
 #endif

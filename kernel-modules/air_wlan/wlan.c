@@ -13,32 +13,11 @@
 #include <linux/etherdevice.h>
 #include <linux/hrtimer.h>
 #include <linux/module.h>
-#include <linux/proc_fs.h>
 #include <net/mac80211.h>
 
 #include "dcf.h"
-#include "show.h"
+#include "module.h"
 
-static int stations = 2;
-module_param(stations, int, 0444);
-MODULE_PARM_DESC(stations, "radios");
-static int x_mm[AIR_STATIONS], y_mm[AIR_STATIONS], xs, ys;
-module_param_array(x_mm, int, &xs, 0444);
-module_param_array(y_mm, int, &ys, 0444);
-MODULE_PARM_DESC(x_mm, "where radios are, in mm");
-MODULE_PARM_DESC(y_mm, "where radios are, in mm");
-static uint range_mm = 100000, sense_mm;
-module_param(range_mm, uint, 0444);
-module_param(sense_mm, uint, 0444);
-MODULE_PARM_DESC(range_mm, "distance up to which frames are understood, in mm");
-MODULE_PARM_DESC(sense_mm,
-		 "distance up to which a signal makes the channel busy and garbles others (default: range)");
-static ulong seed = 1;
-module_param(seed, ulong, 0444);
-MODULE_PARM_DESC(seed, "of back-offs and losses");
-static uint loss;
-module_param(loss, uint, 0444);
-MODULE_PARM_DESC(loss, "frames lost within range, of 2^32");
 static bool dsss;
 module_param(dsss, bool, 0444);
 MODULE_PARM_DESC(dsss, "802.11b with long preambles instead of 802.11g");
@@ -48,10 +27,8 @@ MODULE_PARM_DESC(rate, "of frames to a station, in 100 kbit/s; those to all go a
 
 /* aRetryLimit of short frames; without RTS all frames count as short (dot11ShortRetryLimit) */
 #define MOST_ATTEMPTS 7
-#define ACK_BYTES 14
 #define SIGNAL_DBM (-50)
 #define ANNOUNCE_NS (20 * NSEC_PER_SEC)
-#define NOBODY AIR_STATIONS
 
 struct air_radio {
 	struct ieee80211_hw *hw;
@@ -63,10 +40,7 @@ struct air_radio {
 	bool joined;
 };
 
-static struct air_channel channel;
 static struct air_radio *radios[AIR_STATIONS];
-static DEFINE_SPINLOCK(lock);
-static struct hrtimer timer;
 
 static const struct ieee80211_channel channel_6 = {
 	.band = NL80211_BAND_2GHZ, .center_freq = 2437, .hw_value = 6, .max_power = 20,
@@ -86,17 +60,6 @@ static struct ieee80211_supported_band bands[AIR_STATIONS];
 static u32 airtime(u32 bytes, u32 rate)
 {
 	return dsss ? dcf_airtime_dsss(bytes, rate) : dcf_airtime_ofdm(bytes, rate);
-}
-
-/*
- * An answer goes at the highest mandatory rate that is no higher than that of the frame (clause
- * 10.6.6.5.2).
- */
-static u32 answer_rate(u32 rate)
-{
-	if (dsss)
-		return rate >= 20 ? 20 : 10;
-	return rate >= 240 ? 240 : rate >= 120 ? 120 : 60;
 }
 
 static struct ieee80211_supported_band band_of(int station)
@@ -129,10 +92,10 @@ static int station_with(const u8 *address)
 
 	if (is_multicast_ether_addr(address))
 		return AIR_ALL;
-	for (i = 0; i < stations; i++)
+	for (i = 0; i < air.stations; i++)
 		if (radios[i]->vif && ether_addr_equal(radios[i]->vif->addr, address))
 			return i;
-	return NOBODY;
+	return AIR_NOBODY;
 }
 
 static struct sk_buff *dequeue(struct air_radio *radio)
@@ -164,7 +127,7 @@ static bool next_frame(struct air_channel *on, int station, struct air_frame *fr
 	frame->to = station_with(((struct ieee80211_hdr *)skb->data)->addr1);
 	asked = frame->to != AIR_ALL && !(IEEE80211_SKB_CB(skb)->flags & IEEE80211_TX_CTL_NO_ACK);
 	frame->airtime_ns = airtime(skb->len + FCS_LEN, rates[rate_place(frame)].bitrate);
-	frame->ack_ns = asked ? airtime(ACK_BYTES, answer_rate(rate)) : 0;
+	frame->ack_ns = !asked ? 0 : dsss ? dcf_ack_dsss(rate) : dcf_ack_ofdm(rate);
 	return true;
 }
 
@@ -215,45 +178,18 @@ static void done(struct air_channel *on, int station, const struct air_frame *fr
 
 static const struct air_user user = { next_frame, again, received, done };
 
-static void arm(void)
-{
-	u64 next = air_next(&channel);
-
-	if (next != AIR_NEVER)
-		hrtimer_start(&timer, ns_to_ktime(next), HRTIMER_MODE_ABS_SOFT);
-}
-
-static enum hrtimer_restart expired(struct hrtimer *of)
-{
-	spin_lock(&lock);
-	air_run(&channel, ktime_get_ns());
-	arm();
-	spin_unlock(&lock);
-	return HRTIMER_NORESTART;
-}
-
-/* A frame may wait at a radio. What is due at this instant comes first. */
-static void wake(struct air_radio *radio)
-{
-	spin_lock_bh(&lock);
-	air_run(&channel, ktime_get_ns());
-	air_offer(&channel, radio->station, ktime_get_ns());
-	arm();
-	spin_unlock_bh(&lock);
-}
-
 static void air_tx(struct ieee80211_hw *hw, struct ieee80211_tx_control *control,
 		   struct sk_buff *skb)
 {
 	struct air_radio *radio = hw->priv;
 
 	skb_queue_tail(&radio->management, skb);
-	wake(radio);
+	air_wake(radio->station);
 }
 
 static void air_wake_tx_queue(struct ieee80211_hw *hw, struct ieee80211_txq *txq)
 {
-	wake(hw->priv);
+	air_wake(((struct air_radio *)hw->priv)->station);
 }
 
 static int air_start(struct ieee80211_hw *hw)
@@ -324,9 +260,9 @@ static enum hrtimer_restart air_announce(struct hrtimer *of)
 	struct air_radio *radio = container_of(of, struct air_radio, announcement);
 	int i;
 
-	for (i = 0; i < stations; i++) {
+	for (i = 0; i < air.stations; i++) {
 		if (i == radio->station || !radios[i]->joined ||
-		    !air_reaches(&channel, i, radio->station))
+		    !air_reaches(&air, i, radio->station))
 			continue;
 		announce(radio, radios[i]);
 		announce(radios[i], radio);
@@ -398,10 +334,8 @@ static int make_radio(int station)
 	SET_IEEE80211_PERM_ADDR(hw, address);
 	radios[station] = radio;
 	error = ieee80211_register_hw(hw);
-	if (error) {
-		radios[station] = NULL;
+	if (error)
 		ieee80211_free_hw(hw);
-	}
 	return error;
 }
 
@@ -434,60 +368,27 @@ static u64 waiting(int station)
 	return sum;
 }
 
-static int show(struct seq_file *file, void *unused)
+static void unregister_radio(int station)
 {
-	spin_lock_bh(&lock);
-	air_show(file, &channel, waiting);
-	spin_unlock_bh(&lock);
-	return 0;
+	ieee80211_unregister_hw(radios[station]->hw);
 }
 
-static void remove_radios(void)
+static void free_radio(int station)
 {
-	int i;
-
-	for (i = 0; i < stations; i++) {
-		if (!radios[i])
-			continue;
-		ieee80211_unregister_hw(radios[i]->hw);
-	}
-	hrtimer_cancel(&timer);
-	for (i = 0; i < stations; i++)
-		if (radios[i])
-			ieee80211_free_hw(radios[i]->hw);
+	ieee80211_free_hw(radios[station]->hw);
 }
 
-static int __init air_init_module(void)
+static const struct air_access *access(void)
 {
-	int i, error = 0;
-
-	if (stations < 1 || stations > AIR_STATIONS || xs > stations || ys > stations)
-		return -EINVAL;
 	if (place_of(rate) < 0)
-		return -EINVAL;
-	air_init(&channel, &user, dsss ? &dcf_dsss_access : &dcf_ofdm_access, seed);
-	channel.loss = loss;
-	for (i = 0; i < stations; i++)
-		air_join(&channel, x_mm[i], y_mm[i]);
-	air_ranges(&channel, range_mm, max(sense_mm, range_mm));
-	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
-	timer.function = expired;
-	for (i = 0; i < stations && !error; i++)
-		error = make_radio(i);
-	if (!error && !proc_create_single("air_wlan", 0444, NULL, show))
-		error = -ENOMEM;
-	if (error)
-		remove_radios();
-	return error;
+		return NULL;
+	return dsss ? &dcf_dsss_access : &dcf_ofdm_access;
 }
 
-static void __exit air_exit_module(void)
-{
-	remove_proc_entry("air_wlan", NULL);
-	remove_radios();
-}
+const struct air_module air_module = {
+	.name = "air_wlan", .range_mm = 100000, .user = &user, .access = access,
+	.make_radio = make_radio, .unregister_radio = unregister_radio,
+	.free_radio = free_radio, .waiting = waiting,
+};
 
-module_init(air_init_module);
-module_exit(air_exit_module);
-MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("802.11 radios on a computed channel");

@@ -22,10 +22,10 @@ def stations(tmp_path_factory):
     subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{AIR}", "-o", program, HERE / "stations.c",
                     *(AIR / name for name in ("air.c", "dcf.c", "csma.c"))], check=True)
 
-    def run(method, words, ms=60_000, seed=1, attempts=ATTEMPTS, reach=CELL, sense=CELL):
-        printed = subprocess.run([program, method, *map(str, (reach, sense, ms, seed, attempts)), *words],
-                                 check=True, capture_output=True, text=True).stdout.split("\n")[:-1]
-        names = "frames attempts acknowledged given_up no_access received garbled delivered duplicates lost".split()
+    def run(method, words, ms=60_000, seed=1, attempts=ATTEMPTS, reach=CELL, sense=CELL, loss=0.0):
+        printed = subprocess.run([program, method, *map(str, (reach, sense, ms, seed, attempts, int(loss * 2**32), 0)),
+                                  *words], check=True, capture_output=True, text=True).stdout.split("\n")[:-1]
+        names = "frames attempts acknowledged given_up no_access received garbled chance delivered duplicates lost".split()
         return [dict(zip(names, map(int, line.split()))) for line in printed[:-1]], int(printed[-1]) / 1e6
     return run
 
@@ -39,11 +39,11 @@ def ofdm_us(size, rate):
     return 26 + 4 * math.ceil((16 + 8 * size + 6) / (4 * rate))
 
 
-@pytest.mark.parametrize("rate", [6, 24, 54])
-def test_one_station_sends_as_much_as_the_standard_lets_it(stations, rate):
+@pytest.mark.parametrize("rate, ack_rate", [(6, 6), (9, 6), (24, 24), (54, 24)])
+def test_one_station_sends_as_much_as_the_standard_lets_it(stations, rate, ack_rate):
     """DIFS, 7.5 slots of back-off on the mean, the frame, SIFS, the acknowledgement."""
     (_, sender), _ = stations(f"ofdm{rate}", around(1))
-    per_frame_us = DIFS + 7.5 * SLOT + ofdm_us(FRAME, rate) + SIFS + ACK
+    per_frame_us = DIFS + 7.5 * SLOT + ofdm_us(FRAME, rate) + SIFS + ofdm_us(14, ack_rate)
     assert sender["acknowledged"] * per_frame_us == pytest.approx(60e6, rel=0.002)
     assert sender["attempts"] == pytest.approx(sender["acknowledged"], abs=1)
 
@@ -79,7 +79,7 @@ def bianchi(count):
 @pytest.mark.parametrize("count", [2, 5, 10, 20])
 def test_saturated_stations_share_the_channel_as_in_bianchis_model(stations, count):
     (_, *senders), _ = stations("ofdm6", around(count))
-    assert sum(one["acknowledged"] for one in senders) / 60 == pytest.approx(bianchi(count), rel=0.02)
+    assert sum(one["acknowledged"] for one in senders) / 60 == pytest.approx(bianchi(count), rel=0.03)
     each = [one["acknowledged"] for one in senders]
     assert sum(each) ** 2 / (count * sum(frames ** 2 for frames in each)) > 0.97        # Jain's index of fairness
 

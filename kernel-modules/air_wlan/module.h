@@ -1,0 +1,1 @@
+../air/module.h

@@ -25,7 +25,8 @@ def stations(tmp_path_factory):
     def run(method, words, ms=60_000, seed=1, attempts=ATTEMPTS, reach=CELL, sense=CELL, loss=0.0):
         printed = subprocess.run([program, method, *map(str, (reach, sense, ms, seed, attempts, int(loss * 2**32), 0)),
                                   *words], check=True, capture_output=True, text=True).stdout.split("\n")[:-1]
-        names = "frames attempts acknowledged given_up no_access received garbled chance delivered duplicates lost".split()
+        names = ("frames", "attempts", "acknowledged", "given_up", "no_access", "received", "garbled", "chance",
+                 "delivered", "duplicates", "lost")
         return [dict(zip(names, map(int, line.split()))) for line in printed[:-1]], int(printed[-1]) / 1e6
     return run
 

@@ -155,16 +155,22 @@ class _Inputs:
 
 def carry_out(plans: Sequence[Plan], executor: ExecutorBase, store: Store, again: bool = False, keep_work: bool = False,
               indexed: bool = True) -> dict[str, str]:
-    """Carry out every plan that has no finished run yet; returns {run name: error} of those that failed."""
-    todo = {plan.id: plan for plan in plans if again or not store.finished(plan.id)}
-    there = len({plan.id for plan in plans}) - len(todo)
-    jobs = [Job(plan, again, keep_work) for plan in todo.values()]
+    """Carry out every plan that has no finished run yet, or one whose raw data is damaged; returns {run name: error} of those that failed."""
+    wanted = {plan.id: plan for plan in plans}
+    finished = set() if again else {run_id for run_id in wanted if store.finished(run_id)}
+    damaged = {run_id: why for run_id in wanted if run_id in finished and (why := store.damage(run_id))}
+    there = len(finished) - len(damaged)
+    jobs = [Job(plan, again or run_id in damaged, keep_work) for run_id, plan in wanted.items()
+            if run_id not in finished or run_id in damaged]
     names = [experiment.run_name(job.plan) for job in jobs]
     failures: dict[str, str] = {}
     longest_s = max((plan.timing["duration_us"] / 1e6 for plan in plans), default=0)
     with open_display(len(jobs), longest_s) as display:
         if there:
             display.note(f"{there} run{'s are' if there > 1 else ' is'} already there")
+        if damaged:
+            display.note(f"{len(damaged)} run{'s are' if len(damaged) > 1 else ' is'} damaged and made again: "
+                         + next(iter(damaged.values())) + " ..." * (len(damaged) > 1))
 
         def ended(number: int, outcome: Outcome) -> None:
             name = names[number]

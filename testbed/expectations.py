@@ -65,13 +65,8 @@ def decode(given: object) -> tuple[Expectation, ...]:
     if not isinstance(given, list):
         raise FieldError("", f"a list of expectations, {_EXAMPLE.replace(' expected', '')}, expected, not "
                              f"{fields.show(given)}")
-    found = []
-    for number, one in enumerate(given, start=1):
-        try:
-            found.append(_one(one))
-        except FieldError as problem:
-            raise problem.inside(str(number)) from None
-    return tuple(found)
+    found: tuple[Expectation, ...] = _read_list(given)
+    return found
 
 
 def _one(given: object) -> Expectation:
@@ -82,6 +77,9 @@ def _one(given: object) -> Expectation:
         return dataclasses.replace(parse(some.that), ccas=some.cca)
     except FieldError as problem:
         raise problem.inside("that") from None
+
+
+_read_list = fields.reader(fields.listing(fields.custom(_one)))
 
 
 def parse(text: object) -> Expectation:

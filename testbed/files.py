@@ -1,12 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writing files whole or not at all, and their hashes."""
+"""Reading files of users, writing files whole or not at all, and their hashes."""
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import json
 import os
 import pathlib
+import stat
+import tempfile
+
+
+def read_regular(path: str | pathlib.Path, most_bytes: int) -> bytes:
+    """A file's content, as far as one byte beyond `most_bytes`. OSError with .strerror, also of a folder, a device, which
+    may have no end, and a pipe, of which nobody knows when anybody writes to it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(kind := os.fstat(descriptor).st_mode):
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", str(path)) if stat.S_ISDIR(kind) else \
+                OSError(errno.EINVAL, "not a regular file", str(path))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(most_bytes + 1)
+    finally:
+        os.close(descriptor)
+
+
+def existing(wanted: pathlib.Path) -> pathlib.Path:
+    """A path, or the nearest one above it that is there."""
+    while not os.path.lexists(wanted) and wanted != wanted.parent:
+        wanted = wanted.parent
+    return wanted
+
+
+def why_unwritable(wanted: pathlib.Path) -> str:
+    """Why nothing can be written into a folder that is there or is to be made, in words; '' if it can. Leaves nothing."""
+    folder = existing(wanted)
+    if not os.path.isdir(folder):
+        return f"{folder} is not a folder"
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".try-", dir=folder))
+    except OSError as problem:
+        return f"{wanted}: cannot write in {folder}: {problem.strerror}"
+    return ""
 
 
 def write_text(path: pathlib.Path, text: str) -> None:

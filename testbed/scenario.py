@@ -80,6 +80,7 @@ class Scenario:
     cca_places: dict[str, str] = dataclasses.field(default_factory=dict)
     expect: tuple[expectations.Expectation, ...] = ()       # of the results, not of a run
     kernel_options: tuple[str, ...] = ()    # what its kernel has to have; the kernel's key tells runs apart by them
+    asked_options: tuple[str, ...] = ()     # those of them that the file asks for, whatever the network needs
 
     def resolved(self) -> Json:
         """All that decides a run, JSON-able."""
@@ -359,4 +360,4 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
         parameters=parameters, default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices,
         listed=isinstance(tree["traffic"], list), file=source, cca_places=sections.cca_places(source, components),
         expect=section(source, "expect", lambda: expectations.decode(source.tree.get("expect"))),
-        kernel_options=sections.kernel_options(source, tree.get("kernel"), network))
+        **sections.kernel_options(source, tree.get("kernel"), network))

@@ -40,10 +40,11 @@ def cca_places(source: YamlFile, components: list[Json]) -> dict[str, str]:
     return found
 
 
-def kernel_options(source: YamlFile, given: Any, network: Json) -> tuple[str, ...]:
-    """What the scenario asks for, and what its network cannot do without."""
+def kernel_options(source: YamlFile, given: Any, network: Json) -> dict[str, tuple[str, ...]]:
+    """What the scenario asks for (asked_options), and with it what its network cannot do without (kernel_options)."""
     asked: KernelSection = section(source, "kernel", lambda: fields.decode(KernelSection, given))
-    return tuple(sorted({*asked.options, *topologies.kernel_options(network)}))
+    return {"asked_options": tuple(sorted(asked.options)),
+            "kernel_options": tuple(sorted({*asked.options, *topologies.kernel_options(network)}))}
 
 
 def section(source: YamlFile, name: str, make: Callable[[], Any]) -> Any:

@@ -24,8 +24,9 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from testbed.errors import RunFailed, TestbedError
-from testbed.files import hash_raw, write_json, write_text
+from testbed import derived
+from testbed.errors import EnvironmentProblem, RunFailed
+from testbed.files import hash_raw, why_unwritable, write_json, write_text
 
 SCHEMA = 2
 RUNS = "runs"
@@ -75,12 +76,26 @@ class Store:
         return record if record and record.get("status") == "finished" and \
             (self.run_dir(run_id) / "raw").is_dir() else None
 
+    def damage(self, run_id: str) -> str:
+        """What of a finished run's raw data is not as the run left it, in words; '' if all is."""
+        try:
+            derived.check_raw(self.run_dir(run_id), self.finished(run_id) or {})
+        except derived.DamagedRun as problem:
+            return str(problem)
+        return ""
+
+    def require_writable(self) -> None:
+        """EnvironmentProblem if runs and lists of them cannot be written; makes nothing."""
+        for folder in (self.results, self.runs):
+            if why := why_unwritable(folder):
+                raise EnvironmentProblem(f"results cannot be written: {why}; TESTBED_RESULTS names another folder")
+
     def create(self) -> None:
         """Make the folder, and remove what commands that were killed left in it."""
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
-            raise TestbedError(f"cannot make {self.runs}: {problem.strerror}") from None
+            raise EnvironmentProblem(f"cannot make {self.runs}: {problem.strerror}") from None
         for claim in self.runs.glob(".claim-*"):
             if not _alive(claim):
                 claim.unlink(missing_ok=True)

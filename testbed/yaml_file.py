@@ -5,15 +5,14 @@ A field is known by its dotted name. In a list, an element is known by its numbe
 that has a `name`, or else a `kind`, also by that (`traffic.background.load`).
 """
 import copy
-import os
 import pathlib
-import stat
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from testbed import units
 from testbed.errors import ScenarioError, UsageError
 from testbed.fields import plain, unit_of
+from testbed.files import read_regular
 from testbed.yaml_nodes import MOST_BYTES, MOST_DEPTH, Nodes
 
 #: sections whose keys have dots in them, and values of which none is a quantity
@@ -48,11 +47,7 @@ class YamlFile:
 
     def _read(self) -> str:
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            with open(descriptor, "rb") as file:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    raise ScenarioError(f"{self.path}: not a regular file")
-                data = file.read(MOST_BYTES + 1)
+            data = read_regular(self.path, MOST_BYTES)
         except OSError as problem:
             raise ScenarioError(f"{self.path}: {problem.strerror}") from None
         if len(data) > MOST_BYTES:

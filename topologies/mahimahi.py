@@ -6,10 +6,10 @@ frame (1514 bytes at layer 2); all of a millisecond can be used together, and wh
 """
 import itertools
 import os
-import stat
 from collections.abc import Iterable, Iterator
 
 from testbed.fields import FieldError
+from testbed.files import read_regular
 
 #: what a run can keep in its plan
 MOST_LINES, MOST_BYTES = 500_000, 8 << 20
@@ -23,17 +23,11 @@ def read(path: str) -> tuple[list[tuple[int, int]], int]:
     FieldError with file and line if the file is no such trace.
     """
     try:
-        # of a FIFO nobody knows when anybody writes to it
-        descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            data = file.read(MOST_BYTES + 1) if regular else b""
+        data = read_regular(os.path.expanduser(path), MOST_BYTES)
     except OSError as problem:
         raise FieldError("", f"{path}: {problem.strerror}") from None
     except ValueError:
         raise FieldError("", f"{path!r} is not the name of a file") from None
-    if not regular:
-        raise FieldError("", f"{path}: not a regular file")
     if len(data) > MOST_BYTES:
         raise FieldError("", f"{path}: more than {MOST_BYTES >> 20} MB")
     times: list[int] = []

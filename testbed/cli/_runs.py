@@ -135,7 +135,8 @@ def make_engine_ready(engine: EngineBase, scenarios: Sequence[Scenario]) -> None
 def _require(engine: EngineBase, scenarios: Sequence[Scenario]) -> None:
     for one in scenarios:
         try:
-            engine.require(one.kernel_options)
+            # where there is no kernel, `cannot` speaks of networks that need one
+            engine.require(one.kernel_options if engine.capabilities.kernel else one.asked_options)
         except FieldError as problem:
             raise one.error(problem.field, str(problem)) from None
 

@@ -39,6 +39,11 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", default=engines.DEFAULT,
                         help="where runs take place (default: %(default)s; see `testbed list engines`); `run` takes "
                         "several, separated by commas, and compares them")
+    add_engine_options(parser)
+
+
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """Of whatever engine it is."""
     add_kernel_argument(parser)
     parser.add_argument("--ns3", metavar="PATH", help="engine ns3: a built ns-3 tree, or the prefix that it was "
                         "installed to (default: Debian's)")

@@ -56,6 +56,8 @@ def main(arguments: argparse.Namespace) -> int:
         for words in commands.values():
             print(shlex.join(["bin/testbed", *words]))
         return 0
+    store = Store(results_dir())
+    store.require_writable()
     failed: dict[str, str] = {}
     codes: dict[str, int] = {}
     for number, (name, words) in enumerate(commands.items(), start=1):
@@ -64,7 +66,6 @@ def main(arguments: argparse.Namespace) -> int:
         if code:
             failed[name], codes[name] = message, code
     from analysis.overview import build_overview
-    store = Store(results_dir())
     store.create()
     print(f"all reports: {build_overview(store.results, failed)}")
     if failed:

@@ -26,6 +26,7 @@ from testbed.cli._revisions import Bench, KernelSource, Measured, ModuleSource, 
 from testbed.errors import RunFailed, TestbedError, UsageError
 from testbed.files import write_text
 from testbed.history import Commit, History
+from testbed.store import Store, results_dir
 
 HELP = "find the commit of a git tree that changed a metric"
 LEAST_SEEDS = 3
@@ -67,6 +68,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise UsageError("--path: with --module, only commits count that change the module")
     if len(seeds) < 2:
         raise UsageError("--seeds: two at least are needed to tell a difference from chance")
+    Store(results_dir()).require_writable()
     with work_folder(arguments.tree) as folder:
         history = History(arguments.tree, folder)
         good, bad = history.resolve("--good", arguments.good), history.resolve("--bad", arguments.bad)

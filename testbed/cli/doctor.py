@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from testbed import PROJECT_DIR, engines, store
 from testbed.errors import TestbedError, UsageError
+from testbed.files import existing, why_unwritable
 
 HELP = "what is missing on this machine, and what fixes it"
 _ROOM_MB = 2000
@@ -112,14 +113,8 @@ def _folder(what: str, wanted: pathlib.Path, room_mb: int, variable: str) -> Ite
     """Whether a folder is there with room, or can be made."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
         os.lstat(wanted)                        # a name that no file system takes is an error of its own
-    folder = wanted
-    while not os.path.lexists(folder) and folder != folder.parent:
-        folder = folder.parent
-    fix = f"set {variable} to a folder of yours"
-    if not os.path.isdir(folder):
-        yield False, what, f"{folder} is not a folder", fix
-    elif not os.access(folder, os.W_OK | os.X_OK):
-        yield False, what, f"{wanted}: no permission to write in {folder}", fix
+    if unwritable := why_unwritable(wanted):
+        yield False, what, unwritable, f"set {variable} to a folder of yours"
     else:
-        free_mb = shutil.disk_usage(folder).free >> 20
+        free_mb = shutil.disk_usage(existing(wanted)).free >> 20
         yield free_mb >= room_mb, what, f"{wanted}, {free_mb} MB free", f"free some space, or set {variable}"

@@ -2,19 +2,23 @@
 """Judge runs again, and measure them again, from their raw data.
 
 Nothing is simulated and no raw data is touched: verdict.json, metrics.csv and derived.json are made anew,
-with the checks and metrics of this version.
+with the checks and metrics of this version. Exit code 4 if a run did not finish (the others are judged), 1 if one is
+damaged.
 """
 from __future__ import annotations
 
 import argparse
 import pathlib
+from typing import Any
 
 from testbed import experiment
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import RunFailed, TestbedError, UsageError
 from testbed.progress import print_error
 from testbed.store import RUNS, read_record, results_dir
 
 HELP = "make verdict and metrics of runs again"
+#: unfinished runs, by name
+_MOST_TOLD = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,34 +29,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from analysis.metrics import measure_run
     from testbed import fidelity
-    failed = 0
-    for run_dir in dict.fromkeys(found for what in arguments.what for found in _runs(what)):
+    unfinished: list[str] = []
+    damaged = 0
+    names = {path: name for what in arguments.what for path, name in _runs(what).items()}
+    for run_dir, name in names.items():
         record = read_record(run_dir)
         if not record or record.get("status") != "finished":
-            why = (record or {}).get("error") or "there is no run.json to be read"
-            print_error(f"{run_dir}: this run did not finish: {why}")
-            failed += 1
+            unfinished.append(f"{name} ({_why_unfinished(run_dir, record)})")
             continue
         try:
             verdict = fidelity.judge_run(run_dir)
             measure_run(run_dir)
         except TestbedError as problem:             # a damaged run does not keep the others from being judged
             print_error(str(problem))
-            failed += 1
+            damaged += 1
             continue
         print(f"{run_dir.name}  {verdict['verdict']}")
         for reason in verdict["reasons"]:
             print(f"  {reason['level']}: {reason['message']}")
-    return 1 if failed else 0
+    if unfinished:
+        more = f" and {len(unfinished) - _MOST_TOLD} more" if len(unfinished) > _MOST_TOLD else ""
+        raise RunFailed(f"not judged, {len(unfinished)} of {len(names)} runs did not finish: "
+                        f"{', '.join(unfinished[:_MOST_TOLD])}{more}")
+    return 1 if damaged else 0
 
 
-def _runs(what: str) -> list[pathlib.Path]:
-    """The run folders that a name stands for."""
+def _why_unfinished(run_dir: pathlib.Path, record: dict[str, Any] | None) -> str:
+    if record:
+        return next(iter(str(record.get("error") or record.get("status")).splitlines()), "")
+    return "there is no run.json to be read" if run_dir.is_dir() else "it is not there"
+
+
+def _runs(what: str) -> dict[pathlib.Path, str]:
+    """The run folders that a name stands for, and what the runs are called."""
     if what == "all":
-        return sorted(path for path in (results_dir() / RUNS).glob("[!.]*") if path.is_dir())
+        return {path: path.name for path in sorted((results_dir() / RUNS).glob("[!.]*")) if path.is_dir()}
     try:
-        return [experiment.find_run(what)]
+        return {experiment.find_run(what): what}
     except UsageError:
         folder = experiment.find(what)
     described = experiment.read(folder)
-    return [folder.parent / RUNS / run["id"] for run in [*described["runs"], *described.get("idle", [])]]
+    return {folder.parent / RUNS / run["id"]: run["name"] for run in [*described["runs"], *described.get("idle", [])]}

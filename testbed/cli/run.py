@@ -23,6 +23,7 @@ from testbed.cli._experiment import Asked, Done
 from testbed.cli._kernels import Level
 from testbed.errors import RunFailed, TestbedError, UsageError
 from testbed.progress import print_error
+from testbed.store import Store, results_dir
 
 HELP = "run a scenario and make its report"
 
@@ -48,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     _expectations.check(arguments)
     asked = Asked(arguments)
+    Store(results_dir()).require_writable()         # before a kernel is built
     levels = _kernels.levels(arguments)
     if len(levels) > 1 and not levels[0].kernel:
         return _in_several(asked, levels)

@@ -59,6 +59,8 @@ def main(arguments: argparse.Namespace) -> int:
         raise UsageError("--cca: two congestion controls or more are needed to compare")
     seeds = _runs.seeds(arguments.seeds or str(QUICK_SEEDS if arguments.quick else SEEDS))
     executor_class = executors.choose(arguments.executor, arguments.cluster)
+    store = Store(results_dir())
+    store.require_writable()
     engine = engines.load(arguments.engine, options)
     variations, left_out = base.variations(chosen)
     ready = _runs.prepare(engine, subjects,
@@ -76,7 +78,6 @@ def main(arguments: argparse.Namespace) -> int:
             groups.append((other, _plans(
                 [(one.label, one.scenario)], _runs.prepare(other, subjects, [one.scenario]).subjects, seeds, other)))
     plans = [plan for _, of_group in groups for plan in of_group]
-    store = Store(results_dir())
     store.create()
     # called as what was asked for, whatever its times were shortened to
     labels = scenario.load(arguments.scenario, _runs.choices(arguments), arguments.quick, arguments.settings).labels()

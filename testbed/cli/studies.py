@@ -18,7 +18,7 @@ from testbed import engines
 from testbed.cli import _series, _shared
 from testbed.cli._series import Left
 from testbed.errors import UsageError
-from testbed.store import results_dir
+from testbed.store import Store, results_dir
 
 HELP = "repeat the published studies in full, one after the other"
 
@@ -62,6 +62,7 @@ def main(arguments: argparse.Namespace) -> int:
             print(f"{shlex.join(['bin/testbed', *words])}    {_series.say(left[name])}")
         print(f"all: {_series.say(_series.total(list(left.values())))}")
         return 0
+    Store(results_dir()).require_writable()
     failed: dict[str, str] = {}
     codes: dict[str, int] = {}
     for place, study in enumerate(chosen):

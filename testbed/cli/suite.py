@@ -64,6 +64,8 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.seeds is not None:
         _runs.seeds(arguments.seeds)                # what is wrong with them is told once
     chosen = _chosen(suite, arguments.only)
+    if not arguments.list:
+        Store(results_dir()).require_writable()
     subjects = _subjects(suite, arguments)
     steps = [_step(suite, part, _words(suite, part, arguments), arguments) for part in chosen if part.scenario]
     if arguments.list:

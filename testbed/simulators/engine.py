@@ -57,10 +57,6 @@ class SimulatorEngine(EngineBase):
     #: modules that come with the testbed of which it has the like: {folder: files that decide what that is}
     MODULES: ClassVar[Mapping[str, Sequence[pathlib.Path]]] = {}
 
-    def require(self, kernel_options: Sequence[str]) -> None:
-        # of IPv6 `cannot` speaks
-        super().require([name for name in kernel_options if name != "ipv6"])
-
     @abc.abstractmethod
     def command(self) -> list[str]:
         """What carries out the orders in the file that is named after it."""
@@ -76,6 +72,8 @@ class SimulatorEngine(EngineBase):
         """All of a scenario that it has nothing for."""
         if ip.version(scenario["network"]) != 4:
             yield FieldError("topology.ip", f"engine {self.name} has no IPv6")
+        if scenario["network"].get("cells"):
+            yield FieldError("topology", f"engine {self.name} has no radios of this kind")
         yield from refusals.of_traffic(scenario["traffic"], self.TRAFFIC, self.name)
         yield from refusals.of_hosts(scenario["hosts"], self.HOSTS, self.name)
         ecn = self.SYSCTLS["net.ipv4.tcp_ecn"]

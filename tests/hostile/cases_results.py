@@ -140,8 +140,8 @@ _RUN_FILES = ("plan.json", "environment.json", "run.json", "raw/network.json", "
 _SURVIVES = ("verdict.json", "metrics.csv", "derived.json", "log.txt")
 CASES = [
     # raw data or records: said, and the exit code says so
-    *[_damaged(["judge", "run"], name, damage, (1, 2), "testbed: .*") for name in ("plan.json",
-                                                                                   "run.json") for damage in _DAMAGES],
+    *[_damaged(["judge", "run"], "plan.json", damage, (1, 2), "testbed: .*") for damage in _DAMAGES],
+    *[_damaged(["judge", "run"], "run.json", damage, (1, 2, 4), "testbed: .*") for damage in _DAMAGES],
     *[_damaged(["verify", "run"], name, damage, (1, 2, 5), "testbed: .*")
       for name in _RUN_FILES if name != "environment.json" for damage in _PLAIN],
     *[_damaged(["verify", "run"], "run.json", damage, (1, 2), "testbed: .*") for damage in ("folder", "loop", "nested",
@@ -186,7 +186,7 @@ CASES = [
     _index("link-to-itself", _loop_instead),
     Case("results-strange-folders", ["list", "runs"], 0, "reno-seed1.*finished", prepare=_strange_folders,
          with_results=True),
-    Case("results-judge-all-strange-folders", ["judge", "all"], 1, "testbed: .*valid|valid.*testbed: ",
+    Case("results-judge-all-strange-folders", ["judge", "all"], 4, "testbed: .*valid|valid.*testbed: ",
          prepare=_strange_folders,
          with_results=True),
     Case("results-runs-are-a-file", ["list", "runs"], 0, "", prepare=_runs_are_a_file, with_results=True),

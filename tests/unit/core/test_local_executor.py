@@ -102,6 +102,24 @@ def test_runs_that_are_there_are_not_repeated(carry_out):
     assert carry_out({}, plans_of("reno"), again=True)[1] == ["reno-seed1"]
 
 
+@pytest.mark.parametrize("damage, why", [
+    (lambda raw: (raw / "workload.json").unlink(), "raw/workload.json: file is missing"),
+    (lambda raw: (raw / "workload.json").write_text("edited"), "raw/workload.json: not what the run left"),
+    (lambda raw: (raw / "other.json").write_text("{}"), "raw/other.json: the run did not leave this file"),
+])
+def test_a_run_whose_raw_data_is_damaged_is_made_again_and_told(carry_out, damage, why):
+    """A copy, whose files all look new, is no damage."""
+    carry_out({}, plans_of("reno", "cubic"))
+    for path in (carry_out.store.run_dir(plan("cubic").id) / "raw").iterdir():
+        os.utime(path)
+    damage(carry_out.store.run_dir(plan("reno").id) / "raw")
+    failures, made, shown = carry_out({}, plans_of("reno", "cubic"))
+    assert failures == {} and made == ["reno-seed1"] and "1 run is already there" in shown
+    line, = (line for line in shown.splitlines() if "damaged" in line)
+    assert "1 run is damaged and made again: " in line and why in line
+    assert carry_out({}, plans_of("reno", "cubic"))[1] == []
+
+
 @pytest.mark.parametrize(
     "change", [{"kernel_key": "kernel-2"}, {"scenario__topology": {"kind": "bus"}}, {"guest_code": "code-2"}]
 )

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from testbed import store as stores
-from testbed.errors import TestbedError
+from testbed.errors import EnvironmentProblem, TestbedError
 
 ID = "0123456789abcdef"
 FINISHED = {"schema": 2, "id": ID, "status": "finished"}
@@ -150,6 +150,19 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "results").write_text("")
     with pytest.raises(TestbedError, match="cannot make .*results/runs: Not a directory"):
         stores.Store(tmp_path / "results").create()
+
+
+@pytest.mark.parametrize("results, why", [
+    ("file", "/file is not a folder"), ("file/results", "/file is not a folder"),
+    ("/proc/results", "/proc/results: cannot write in /proc: "), ("there", "/there/runs is not a folder")])
+def test_results_that_cannot_be_written_are_told_before_anything_is_made(tmp_path, results, why):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there/runs").write_text("")
+    with pytest.raises(EnvironmentProblem, match=f"results cannot be written: .*{why}.*; TESTBED_RESULTS names another"):
+        stores.Store(tmp_path / results).require_writable()
+    stores.Store(tmp_path / "new/results").require_writable()
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "runs", "there"]
 
 
 def test_records_are_json(store):

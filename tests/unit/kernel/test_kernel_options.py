@@ -114,9 +114,33 @@ def test_an_engine_gets_the_options_of_the_command_and_of_the_scenarios():
     engine.require(["ipv6"])
     assert engine.options["kernel_options"] == ["ipv6", "tun"] and options == {"kernel_options": ["tun"]}
     for name in ("ns2", "ns3"):
-        engines.load(name).require(["ipv6"])        # of which it speaks when it sees the network
-        with pytest.raises(FieldError, match=f"^engine {name} has no kernel that could have tun$"):
+        engines.load(name).require([])
+        with pytest.raises(FieldError, match=f"^engine {name} has no kernel that could have ipv6, tun$"):
             engines.load(name).require(["ipv6", "tun"])
+
+
+@pytest.mark.parametrize("asked, refused", [
+    ("", "{}:6: topology.ip: engine ns2 has no IPv6"),
+    ("kernel: {options: ipv6}", "{}:8: kernel.options: engine ns2 has no kernel that could have ipv6")])
+def test_a_simulator_refuses_the_network_and_what_the_file_asks_for_by_name(tmp_path, monkeypatch, capsys, asked, refused):
+    from testbed import cli
+    from testbed.engines import ns2
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
+    monkeypatch.setattr(ns2.Engine, "problems", lambda self: [])
+    monkeypatch.setattr(ns2.Engine, "prepare", lambda self, report: None)
+    monkeypatch.setattr(ns2.Engine, "kernel_key", lambda self: "ns2")
+    path = tmp_path / "six.yaml"
+    path.write_text(f"""name: six
+title: Six
+source: none
+timing: {{warmup: 1 s, test: 1 s}}
+traffic: {{kind: greedy, tool: sockets}}
+topology: {{ip: 6, kind: dumbbell, central: {{rate: 20 Mbit/s}}, edge: {{rate: 100 Mbit/s}}, left_delays: [0 ms],
+           right_delays: [1 ms]}}
+{asked}
+""")
+    assert cli.main(["run", str(path), "--engine", "ns2", "--cca", "reno"]) == 2
+    assert refused.format(path) in capsys.readouterr().err
 
 
 def test_the_running_kernel_has_to_have_them(monkeypatch, tmp_path):

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import stat
+import tempfile
 
 import pandas as pd
 import pytest
@@ -97,10 +98,12 @@ def test_doctor_where_results_cannot_be(engine, capsys, monkeypatch, tmp_path, p
 
 
 def test_doctor_without_permission(engine, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    def refuse(**_where):
+        raise PermissionError(13, "Permission denied")
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
     assert cli.main(["doctor"]) == 3
     shown = capsys.readouterr().out
-    assert f"PROBLEM results folder: {tmp_path}/results: no permission to write in {tmp_path}" in shown
+    assert f"PROBLEM results folder: {tmp_path}/results: cannot write in {tmp_path}: Permission denied" in shown
 
 
 @pytest.mark.parametrize("missing, code, words", [

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`testbed judge`: what cannot be judged keeps nothing from being judged, and is told in one line."""
+import json
+import pathlib
+import sys
+
+import pytest
+
+from analysis import metrics
+from testbed import cli, experiment, fidelity
+from testbed.derived import DamagedRun
+from testbed.store import Store
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
+from simple_plans import plan  # noqa: E402 isort:skip
+SEEDS = (1, 2, 3, 4, 5, 6)
+
+
+@pytest.fixture
+def judge(tmp_path, monkeypatch):
+    """judge(experiment) of six runs -> exit code; .record(seed, run.json); .damaged: ids of damaged ones."""
+    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+    store = Store(tmp_path)
+    store.create()
+    plans = {seed: plan(seed=seed) for seed in SEEDS}
+    base = plans[1]
+    experiment.add(tmp_path, experiment.Description(
+        labels=base.labels, base=base.scenario, engine="uml", kernel_spec=None, hz=None, kernel_key="k",
+        command=["bin/testbed"], axes={}), list(plans.values()))
+
+    def call(*words):
+        return cli.main(["judge", *(words or ("demo",))])
+
+    def record(seed, **fields):
+        folder = store.run_dir(plans[seed].id)
+        folder.mkdir(exist_ok=True)
+        plans[seed].write(folder)
+        (folder / "run.json").write_text(json.dumps({"schema": 2, "id": plans[seed].id, "status": "finished", **fields}))
+    call.record, call.damaged, call.plans = record, set(), plans
+
+    def judge_run(run_dir):
+        if run_dir.name in call.damaged:
+            raise DamagedRun(f"{run_dir}/raw/a: file is missing")
+        return {"verdict": "valid", "reasons": []}
+    monkeypatch.setattr(fidelity, "judge_run", judge_run)
+    monkeypatch.setattr(metrics, "measure_run", lambda run_dir: None)
+    for seed in SEEDS:
+        record(seed)
+    return call
+
+
+def test_finished_runs_are_judged_and_the_others_told_in_one_line(judge, capsys):
+    judge.record(2, status="failed", error="the guest kernel crashed\nat some place")
+    Store(pathlib.Path(experiment.results_dir())).remove(judge.plans[5].id)
+    assert judge() == 4
+    shown = capsys.readouterr()
+    assert shown.out.count("  valid\n") == 4
+    assert shown.err == ("testbed: not judged, 2 of 6 runs did not finish: reno-seed2 (the guest kernel crashed), "
+                         "reno-seed5 (it is not there)\n")
+
+
+def test_of_many_the_first_are_named(judge, capsys):
+    for seed in SEEDS:
+        judge.record(seed, status="failed", error="x")
+    assert judge("all") == 4 and capsys.readouterr().err.endswith(" (x) and 3 more\n")
+
+
+@pytest.mark.parametrize("unfinished, code", [((), 1), ((3,), 4)])
+def test_a_damaged_run_is_told_by_itself(judge, capsys, unfinished, code):
+    judge.damaged = {judge.plans[1].id}
+    for seed in unfinished:
+        judge.record(seed, status="failed", error="x")
+    assert judge() == code
+    shown = capsys.readouterr()
+    assert shown.err.splitlines()[0].endswith("raw/a: file is missing") and shown.out.count("valid") == 5 - len(unfinished)
+
+
+def test_all_is_well(judge, capsys):
+    assert judge() == 0 and capsys.readouterr().err == ""

@@ -155,7 +155,8 @@ class _Inputs:
 
 def carry_out(plans: Sequence[Plan], executor: ExecutorBase, store: Store, again: bool = False, keep_work: bool = False,
               indexed: bool = True) -> dict[str, str]:
-    """Carry out every plan that has no finished run yet, or one whose raw data is damaged; returns {run name: error} of those that failed."""
+    """Carry out every plan that has no finished run yet, or one whose raw data is damaged; returns {run name: error} of
+    those that failed."""
     wanted = {plan.id: plan for plan in plans}
     finished = set() if again else {run_id for run_id in wanted if store.finished(run_id)}
     damaged = {run_id: why for run_id in wanted if run_id in finished and (why := store.damage(run_id))}

@@ -13,8 +13,8 @@ import tempfile
 
 
 def read_regular(path: str | pathlib.Path, most_bytes: int) -> bytes:
-    """A file's content, as far as one byte beyond `most_bytes`. OSError with .strerror, also of a folder, a device, which
-    may have no end, and a pipe, of which nobody knows when anybody writes to it."""
+    """A file's content, as far as one byte beyond `most_bytes`. OSError with .strerror, also of a folder, of a device,
+    which may have no end, and of a pipe, of which nobody knows when anybody writes to it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(kind := os.fstat(descriptor).st_mode):
@@ -34,7 +34,7 @@ def existing(wanted: pathlib.Path) -> pathlib.Path:
 
 
 def why_unwritable(wanted: pathlib.Path) -> str:
-    """Why nothing can be written into a folder that is there or is to be made, in words; '' if it can. Leaves nothing."""
+    """Why nothing can be written into a folder that is there or is to be made, in words; '' if it can."""
     folder = existing(wanted)
     if not os.path.isdir(folder):
         return f"{folder} is not a folder"

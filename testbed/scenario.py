@@ -353,6 +353,7 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
     section(source, "topology", lambda: topologies.in_time(tree["topology"], timing.duration_us))
     components = sections.components(source, tree["traffic"], timing.duration_us)
     section(source, "traffic", lambda: traffic.validate(components, network, timing.record()))
+    asked = sections.asked_options(source, tree.get("kernel"))
     return Scenario(
         name=name, title=sections.text(source, tree, "title") or name, source=sections.text(source, tree, "source"),
         description=sections.text(source, tree, "description"), topology=topology, network=network, traffic=components,
@@ -360,4 +361,5 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
         parameters=parameters, default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices,
         listed=isinstance(tree["traffic"], list), file=source, cca_places=sections.cca_places(source, components),
         expect=section(source, "expect", lambda: expectations.decode(source.tree.get("expect"))),
-        **sections.kernel_options(source, tree.get("kernel"), network))
+        asked_options=asked,
+        kernel_options=tuple(sorted({*asked, *topologies.kernel_options(network)})))

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import kernel
-import topologies
 import traffic
 from testbed import fields, probes as known_probes
 from testbed.fields import FieldError
@@ -40,11 +39,10 @@ def cca_places(source: YamlFile, components: list[Json]) -> dict[str, str]:
     return found
 
 
-def kernel_options(source: YamlFile, given: Any, network: Json) -> dict[str, tuple[str, ...]]:
-    """What the scenario asks for (asked_options), and with it what its network cannot do without (kernel_options)."""
+def asked_options(source: YamlFile, given: Any) -> tuple[str, ...]:
+    """Kernel options that the scenario asks for by name."""
     asked: KernelSection = section(source, "kernel", lambda: fields.decode(KernelSection, given))
-    return {"asked_options": tuple(sorted(asked.options)),
-            "kernel_options": tuple(sorted({*asked.options, *topologies.kernel_options(network)}))}
+    return asked.options
 
 
 def section(source: YamlFile, name: str, make: Callable[[], Any]) -> Any:

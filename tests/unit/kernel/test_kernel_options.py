@@ -122,7 +122,7 @@ def test_an_engine_gets_the_options_of_the_command_and_of_the_scenarios():
 @pytest.mark.parametrize("asked, refused", [
     ("", "{}:6: topology.ip: engine ns2 has no IPv6"),
     ("kernel: {options: ipv6}", "{}:8: kernel.options: engine ns2 has no kernel that could have ipv6")])
-def test_a_simulator_refuses_the_network_and_what_the_file_asks_for_by_name(tmp_path, monkeypatch, capsys, asked, refused):
+def test_a_simulator_refuses_the_network_and_what_the_file_asks_for(tmp_path, monkeypatch, capsys, asked, refused):
     from testbed import cli
     from testbed.engines import ns2
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))

@@ -35,7 +35,8 @@ def judge(tmp_path, monkeypatch):
         folder = store.run_dir(plans[seed].id)
         folder.mkdir(exist_ok=True)
         plans[seed].write(folder)
-        (folder / "run.json").write_text(json.dumps({"schema": 2, "id": plans[seed].id, "status": "finished", **fields}))
+        described = {"schema": 2, "id": plans[seed].id, "status": "finished", **fields}
+        (folder / "run.json").write_text(json.dumps(described))
     call.record, call.damaged, call.plans = record, set(), plans
 
     def judge_run(run_dir):
@@ -72,7 +73,8 @@ def test_a_damaged_run_is_told_by_itself(judge, capsys, unfinished, code):
         judge.record(seed, status="failed", error="x")
     assert judge() == code
     shown = capsys.readouterr()
-    assert shown.err.splitlines()[0].endswith("raw/a: file is missing") and shown.out.count("valid") == 5 - len(unfinished)
+    assert shown.err.splitlines()[0].endswith("raw/a: file is missing")
+    assert shown.out.count("valid") == 5 - len(unfinished)
 
 
 def test_all_is_well(judge, capsys):

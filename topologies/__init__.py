@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from topologies.base import EmulatedTopo
 
-_SUPPORT = {"__init__", "airtime", "base", "cells", "end_hosts", "genetlink", "impairments", "ip", "link", "losses",
-            "mahimahi", "marking", "mn", "namespace", "network", "queues", "radio", "radios", "rtnetlink", "schedule",
-            "tc", "tc_messages", "varying", "wires"}
+_SUPPORT = {"__init__", "air_accounts", "airways", "base", "cells", "end_hosts", "genetlink", "impairments", "ip",
+            "link", "losses", "mahimahi", "marking", "mn", "namespace", "network", "queues", "radio", "radios",
+            "rtnetlink", "schedule", "tc", "tc_messages", "varying", "wires"}
 
 
 def names() -> list[str]:

@@ -10,8 +10,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from testbed.fields import FieldError
-from topologies import ip
-from topologies.airtime import LOW_RATE
+from topologies import ip, standards
 from topologies.base import EmulatedTopo, Port, TopologyError
 from topologies.link import Link
 from topologies.queues import Pfifo
@@ -47,17 +46,17 @@ class WirelessTopo(EmulatedTopo):
         return node in self._relays or super().forwards(node)
 
     def cell(self, radio: dict[str, Any], places: list[Place], queue_packets: int | None = None) -> None:
-        """Add the channel with its stations; radio: RadioSection.describe(); queue_packets: that wait at a radio of
-        802.15.4. FieldError if there cannot be so many."""
+        """Add the channel with its stations; radio: RadioSection.describe(); queue_packets: that wait at the device of
+        a radio which has a queue. FieldError if there cannot be so many."""
         if self.cells:
             raise TopologyError("one cell only: there is one channel")
         if len(places) > MOST_STATIONS:
             raise FieldError("nodes", f"at most {MOST_STATIONS} stations on a channel")
-        low_rate = radio["standard"] == LOW_RATE
+        standard = standards.found()[radio["standard"]]
         network = ip_network(ip.link_network(self.ip_version, len(self.port_pairs) + 1))
         addresses = network.hosts()
-        ports = [Port(node, f"{node}-{'lowpan' if low_rate else 'wlan'}0", str(network), str(next(addresses)),
-                      _link_address(number, low_rate), _NO_LINK, name="", direction="", bottleneck=False, cell="air")
+        ports = [Port(node, f"{node}-{standard.DEVICE}", str(network), str(next(addresses)),
+                      standard.link_address(number), _NO_LINK, name="", direction="", bottleneck=False, cell="air")
                  for number, (node, _, _) in enumerate(places)]
         at = {port.node: (x, y) for port, (_, x, y) in zip(ports, places)}
         if len(at) < len(ports):
@@ -69,7 +68,8 @@ class WirelessTopo(EmulatedTopo):
             self._ports.setdefault(one.node, [])
         self._networks[str(network)] = ports
         self._routing.clear()
-        self.cells.append({"name": "air", **radio, "queue_packets": queue_packets if low_rate else None, "stations": [
+        queued = queue_packets if standard.QUEUE_AT_DEVICE else None
+        self.cells.append({"name": "air", **radio, "queue_packets": queued, "stations": [
             {"node": port.node, "device": port.device, "address": port.address, "mac": port.mac,
              "x_mm": at[port.node][0], "y_mm": at[port.node][1]} for port in ports]})
 
@@ -111,9 +111,3 @@ class WirelessTopo(EmulatedTopo):
     def _air_on(self, source: str, target: str) -> list[list[str]]:
         """[cell, sender, receiver] of each hop over the air."""
         return [[port.cell, port.node, peer.node] for port, peer in self._hop_pairs(source, target) if port.cell]
-
-
-def _link_address(station: int, low_rate: bool) -> str:
-    """As the modules number their radios (kernel-modules/air_wlan, air_lowpan)."""
-    end = f"{station >> 8:02x}:{station & 255:02x}"
-    return f"02:00:00:00:a1:54:{end}" if low_rate else f"02:00:00:a1:{end}"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from topologies import airtime
+from topologies import airways
 
 _SOCKET = ["node", "sport", "dst", "dport"]
 
@@ -11,7 +11,7 @@ _SOCKET = ["node", "sport", "dst", "dport"]
 def trying(samples: Any, flows: Sequence[dict[str, Any]], network: Mapping[str, Any]) -> Any:
     """The samples of senders that ask to be connected over the air, where a request may get lost again and again; their
     flows' numbers are in `flow`. None if there are none, or no samples."""
-    of_air = [flow for flow in flows if airtime.senders(network, flow)]
+    of_air = [flow for flow in flows if airways.senders(network, flow)]
     if samples is None or not of_air:
         return None
     asking = samples[samples["state"] == "SYN-SENT"]

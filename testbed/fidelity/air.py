@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
-from topologies.airtime import LOW_RATE
+from topologies import standards
 
 NEEDS = ("counters.json",)
 
@@ -30,12 +30,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _cell(cell: dict[str, Any], stations: dict[str, Counters]) -> Iterator[Finding]:
     wrong = 0
+    queue_at_device = standards.of(cell).QUEUE_AT_DEVICE
     for node, counts in stations.items():
-        for law, left, right in _laws(counts, cell["standard"] == LOW_RATE):
+        for law, left, right in _laws(counts, queue_at_device):
             if left != right:
                 wrong += 1
                 yield Finding("invalid", f"{node} on the air: {law} does not hold: {left} and {right}")
-        if cell["standard"] != LOW_RATE and not _dropped(counts):
+        if not queue_at_device and not _dropped(counts):
             wrong += 1
             dropped, by_codel, times = (counts[key] for key in ("dropped_packets", "codel_dropped", "overlimits"))
             yield Finding("invalid", f"{node} on the air: {dropped} packets vanished before the radio, but CoDel "
@@ -63,10 +64,10 @@ def _dropped(counts: Counters) -> bool:
     return counts["overlimits"] <= others <= _MOST_AT_ONCE * counts["overlimits"]
 
 
-def _laws(counts: Counters, low_rate: bool) -> Iterator[tuple[str, int, int]]:
+def _laws(counts: Counters, queue_at_device: bool) -> Iterator[tuple[str, int, int]]:
     yield ("frames = acknowledged + given up + without access", counts["frames"],
            counts["acknowledged"] + counts["given_up"] + counts["no_access"])
     yield "received = delivered + repeated", counts["received"], counts["delivered"] + counts["duplicates"]
     yield "delivered by the channel = received by the device", counts["delivered"], counts["device_rx_packets"]
-    if low_rate:
+    if queue_at_device:
         yield "sent by the device = frames", counts["device_tx_packets"], counts["frames"]

@@ -12,7 +12,7 @@ from typing import Any
 from testbed.fidelity import Evidence, Finding
 from testbed.fidelity._programs import ends, tcp_flows
 from testbed.fidelity._sockets import trying
-from topologies import airtime
+from topologies import airways
 
 NEEDS = ("kernel", "counters.json", "guest.json")
 
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    flows = [flow for flow in tcp_flows(evidence) if airtime.senders(evidence.network, flow)]
+    flows = [flow for flow in tcp_flows(evidence) if airways.senders(evidence.network, flow)]
     found = ends(evidence)
     vain = [flow for flow in flows if not (found.get((flow["flow"], "sender")) or {}).get("ccas")]
     if not flows:
@@ -57,8 +57,8 @@ def _lost(evidence: Evidence, flows: Iterable[Json]) -> int:
     counters = evidence.json("counters.json")
     stations, links = set[str](), set[str]()
     for flow in flows:
-        stations |= airtime.senders(evidence.network, flow)
-        stations |= airtime.senders(evidence.network, {"sender": flow["receiver"], "receiver": flow["sender"]})
+        stations |= airways.senders(evidence.network, flow)
+        stations |= airways.senders(evidence.network, {"sender": flow["receiver"], "receiver": flow["sender"]})
         links |= {*flow["hops"], *flow["hops_back"]}
     return int(sum(counters["air_drained"][node][key] for node in stations for key in ("lost", "dropped_packets"))
                + sum(counters["drained"][name].get(key) or 0 for name in links

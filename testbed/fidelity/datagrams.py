@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
-from topologies import airtime
+from topologies import airways, standards
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -27,7 +27,7 @@ def _datagrams(evidence: Evidence, flows: list[dict[str, Any]], alone: bool) -> 
         return
     counters = evidence.json("counters.json")
     links, air = counters["drained"], _lost_on_air(counters)
-    stations = {flow["flow"]: airtime.senders(evidence.network, flow) for flow in flows}
+    stations = {flow["flow"]: airways.senders(evidence.network, flow) for flow in flows}
     yield from _ends(flows, counts, links, {flow: sum(air[node] for node in nodes) for flow, nodes in stations.items()})
     sent = sum(counts[flow["flow"]]["sent_packets"] for flow in flows)
     received = sum(counts[flow["flow"]]["received_packets"] for flow in flows)
@@ -35,7 +35,7 @@ def _datagrams(evidence: Evidence, flows: list[dict[str, Any]], alone: bool) -> 
     crossed = {name for flow in flows for name in flow["hops"]}
     dropped = _dropped(crossed, links) + sum(air[node] for node in set().union(*stations.values()))
     # a packet of several frames is lost with any of them
-    alone = alone and not any(cell["standard"] == airtime.LOW_RATE for cell in evidence.network.get("cells", ()))
+    alone = alone and not any(standards.of(cell).CUTS_PACKETS for cell in evidence.network.get("cells", ()))
     doubled = sum(doubled_packets(links[link["name"]]) for link in evidence.network["links"]
                   if link.get("duplicate_percent") and link["name"] in crossed)
     message = f"{sent} packets sent = {received} received + {sent - received} lost of {len(flows)} UDP flows"

@@ -6,7 +6,7 @@ from typing import Any
 
 from testbed import units
 from testbed.fidelity import Evidence, Finding
-from topologies import airtime, varying
+from topologies import airways, standards, varying
 
 NEEDS = ("checks.json",)
 
@@ -126,10 +126,10 @@ def _behind_others(link: dict[str, Any], links: dict[str, dict[str, Any]], netwo
     """True if whatever reaches a link has crossed a bottleneck that is never faster: all ways to it do, and there is
     one bottleneck only to which they come from."""
     before: set[str] = set()
-    cells = {cell["name"]: airtime.most_bps(cell) for cell in network.get("cells", ())}
+    cells = {cell["name"]: standards.of(cell).most_bps() for cell in network.get("cells", ())}
     most_bps = {name: varying.most(other, "rate_bps") for name, other in links.items() if other["bottleneck"]} | cells
     for path in network["paths"]:
-        for hops in (airtime.way(path, links), airtime.way(path, links, back=True)):
+        for hops in (airways.way(path, links), airways.way(path, links, back=True)):
             if link["name"] in hops:
                 slower = [name for name in hops[:hops.index(link["name"])]
                           if most_bps.get(name, math.inf) <= varying.least(link, "rate_bps")]

@@ -7,66 +7,49 @@ from typing import Any
 
 from testbed.guest.congestion_controls import load_module
 from testbed.probes._netlink import Qdisc
-from topologies.airtime import LOW_RATE, radio_device
+from topologies import air_accounts, standards
 
 Json = dict[str, Any]
 
 #: ({node: accounts}, ns in which anybody was on the air)
 Reading = tuple[dict[str, dict[str, int]], int]
-#: where a module has the accounts of its stations
-ACCOUNTS = {"air_wlan": "/proc/air_wlan", "air_lowpan": "/proc/air_lowpan"}
-
 
 # include/uapi/linux/nl80211.h: commands and attributes; of a station, of its kinds of traffic, of a queue
 _GET_INTERFACE, _GET_STATION, _IFINDEX, _STATION, _TXQ = 5, 17, 3, 21, 265
 _KINDS, _TXQ_OF_KIND, _DROPS, _OVERLIMIT = 31, 6, 4, 6
 _STEP_S, _LONGEST_S = 0.1, 120.0
-#: what makes radios: folders of kernel-modules/
-MODULES = tuple(ACCOUNTS)
-
-
-def module_of(cell: Json) -> str:
-    """The module that makes the radios of a cell."""
-    return "air_lowpan" if cell["standard"] == LOW_RATE else "air_wlan"
 
 
 def load(job: Json, work_dir: str) -> None:
     """Make the radios of the cells of job["network"]; ValueError if the kernel refuses."""
     for cell in job["network"]["cells"]:
-        name, stations = module_of(cell), cell["stations"]
+        standard, stations = standards.of(cell), cell["stations"]
         settings: Json = {
             "stations": len(stations), "x_mm": ",".join(str(one["x_mm"]) for one in stations),
             "y_mm": ",".join(str(one["y_mm"]) for one in stations), "range_mm": cell["range_mm"],
-            "sense_mm": cell["sense_mm"], "seed": job.get("seed", 1), "loss": round(cell["loss_percent"] / 100 * 2**32)}
-        if name == "air_wlan":
-            settings |= {"rate": cell["rate_bps"] // 100_000, "dsss": int(cell["standard"] == "802.11b")}
-        load_module(os.path.join(work_dir, job["air_modules"][name]), settings)
-
-
-def accounts(text: str) -> tuple[list[dict[str, int]], int]:
-    """([{column: value}] of the stations in order, ns in which anybody was on the air) of a module's file."""
-    first, *rows, last = text.splitlines()
-    names = first.split()
-    return [dict(zip(names, map(int, row.split()))) for row in rows], int(last.split()[1])
+            "sense_mm": cell["sense_mm"], "seed": job.get("seed", 1), "loss": round(cell["loss_percent"] / 100 * 2**32),
+            **standard.module_settings()}
+        load_module(os.path.join(work_dir, job["air_modules"][standard.MODULE]), settings)
 
 
 def read(network: Any) -> Reading:
     """({node: accounts of its radio and of its device} now, ns in which anybody was on the air)
 
-    dropped_packets: of 802.15.4 by the queue in front of the device; of 802.11 by mac80211's queues behind it, which is
+    dropped_packets: by the queue of the device, where there is one; else by mac80211's queues behind it, which is
     what has become neither a frame nor waits to become one. mac80211 itself counts what CoDel drops (codel_dropped) and
     how often its queues were too long (overlimits), when it drops up to 32 packets at once.
     """
     found, busy_ns = {}, 0
     for cell in network.description["cells"]:
-        with open(ACCOUNTS[module_of(cell)], encoding="ascii") as f:
-            rows, cell_ns = accounts(f.read())
+        standard = standards.of(cell)
+        with open(air_accounts.path(cell), encoding="ascii") as f:
+            rows, cell_ns = air_accounts.parse(f.read())
         busy_ns += cell_ns
         for station, row in zip(cell["stations"], rows):
-            device = radio_device(station)
+            device = standard.queue_device(station)
             with network.in_namespace(station["node"]):
                 of_device = _device(device)
-                if cell["queue_packets"] is not None:
+                if standard.QUEUE_AT_DEVICE:
                     qdisc = Qdisc(socket.if_nametoindex(device))
                     _, _, of_device["dropped_packets"], _, waiting = qdisc.read()
                     qdisc.close()

@@ -81,10 +81,10 @@ def _round_trip(network: Network, path: Json, description: Json) -> Json:
     of_air: Json = {}
     echoes = _ECHOES_REAL if network.timer_period_us else _ECHOES
     if path.get("air"):
-        from topologies import airtime
+        from topologies import airways
         cells = {cell["name"]: cell for cell in description["cells"]}
-        way = airtime.round_trip(cells, path, echo_bytes(description) - ip.ETHERNET_BYTES)
-        echoes = max(echoes, airtime.round_trips_for_a_clean_one(cells, path))
+        way = airways.round_trip(cells, path, echo_bytes(description) - ip.ETHERNET_BYTES)
+        echoes = max(echoes, airways.round_trips_for_a_clean_one(cells, path))
         of_air, late_us = {"air_us": way.least_us}, late_us + way.more_us
     with network.in_namespace(path["initiator"]):
         family = ip.family(path["acceptor_address"])
@@ -204,10 +204,10 @@ def _behind_air(link: Json, description: Json) -> bool:
     """Whether all that reaches a link comes over the air."""
     if not description.get("cells"):
         return False
-    from topologies import airtime
+    from topologies import airways
     links = {other["name"]: other for other in description["links"]}
     cells = {cell["name"] for cell in description["cells"]}
-    both = [airtime.way(path, links, back) for path in description["paths"] for back in (False, True)]
+    both = [airways.way(path, links, back) for path in description["paths"] for back in (False, True)]
     ways = [way for way in both if link["name"] in way]
     return bool(ways) and all(cells.intersection(way[:way.index(link["name"])]) for way in ways)
 

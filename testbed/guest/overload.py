@@ -89,15 +89,15 @@ def _senders(link: Json, network: Json) -> tuple[list[Sender], float, float]:
     air = network.get("cells", ())
     wired = links
     if air:
-        from topologies import airtime
-        radios = {cell["name"]: {"rate_bps": int(airtime.most_bps(cell)), "bottleneck": True} for cell in air}
+        from topologies import airways, standards
+        radios = {cell["name"]: {"rate_bps": int(standards.of(cell).most_bps()), "bottleneck": True} for cell in air}
         links = {**links, **radios}
     ways = []
     for path in network["paths"]:
         for hops, source, target in ((path["hops"], "initiator", "acceptor"),
                                      (path["hops_back"], "acceptor", "initiator")):
             if air:
-                hops = airtime.way(path, wired, back=source == "acceptor")
+                hops = airways.way(path, wired, back=source == "acceptor")
             if link["name"] in hops:
                 before = hops[:hops.index(link["name"])]
                 ways.append((sum(links[name]["bottleneck"] for name in before), before, path, source, target))

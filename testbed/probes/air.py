@@ -4,7 +4,7 @@
     air: {interval: 100 ms}     time between two readings
 
 The counters are those of the radio modules (kernel-modules/air/), all stations of a cell in one reading;
-docs/wireless.md says what they count. Frames of 802.15.4 wait in a queue of their device, whose length is added.
+docs/wireless.md says what they count. Frames that wait in a queue of the device are added.
 """
 import dataclasses
 import os
@@ -15,9 +15,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed import fields
-from testbed.guest.air import ACCOUNTS, accounts, module_of
 from testbed.probes._netlink import Qdisc
-from topologies.airtime import LOW_RATE, radio_device
+from topologies import air_accounts, standards
 
 Json = dict[str, Any]
 #: (of each station the counters of COUNTED and what waits, ns in which anybody was on the air)
@@ -49,9 +48,8 @@ class Sampler:
 
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         self.interval_us = settings.get("interval_us", 100_000)
-        self._paths = [ACCOUNTS[module_of(cell)] for cell in description["cells"]]
-        self._queues = [[_queue(network, station) for station in cell["stations"] if cell["standard"] == LOW_RATE]
-                        for cell in description["cells"]]
+        self._paths = [air_accounts.path(cell) for cell in description["cells"]]
+        self._queues = [_queues(network, cell) for cell in description["cells"]]
         self._file = open(f"{work_dir}/air.bin", "wb")
 
     def open(self) -> None:
@@ -79,10 +77,13 @@ class Sampler:
         return {}
 
 
-def _queue(network: Any, station: Mapping[str, Any]) -> Qdisc:
-    """What waits at the device below 6LoWPAN's."""
-    with network.in_namespace(station["node"]):
-        return Qdisc(socket.if_nametoindex(radio_device(station)))
+def _queues(network: Any, cell: Mapping[str, Any]) -> list[Qdisc]:
+    """Of all stations what waits at their devices; [] where it waits in the stack, which the module counts."""
+    standard, found = standards.of(cell), []
+    for station in cell["stations"] if standard.QUEUE_AT_DEVICE else ():
+        with network.in_namespace(station["node"]):
+            found.append(Qdisc(socket.if_nametoindex(standard.queue_device(station))))
+    return found
 
 
 def read(file: int) -> Reading:
@@ -96,7 +97,7 @@ def read(file: int) -> Reading:
 
 def parse(text: str) -> Reading:
     """Of a text of a module: see `read`."""
-    rows, busy_ns = accounts(text)
+    rows, busy_ns = air_accounts.parse(text)
     return [[row[name] for name in (*COUNTED, "queued")] for row in rows], busy_ns
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from testbed import PROJECT_DIR
-from topologies import airtime
+from topologies import standards
 
 _description = importlib.util.spec_from_file_location(
     "channel", pathlib.Path(__file__).parents[1] / "unit" / "air" / "test_air_channel.py")
@@ -98,7 +98,7 @@ def test_low_rate_round_trip_is_the_airtimes(low_rate):
 
 def test_one_station_sends_what_the_standard_lets_it(one):
     described, = one.json("raw/network.json")["cells"]
-    assert frames_per_s(one) * 12000 == pytest.approx(airtime.saturated_bps(described, 1500), rel=0.01)
+    assert frames_per_s(one) * 12000 == pytest.approx(standards.of(described).saturated_bps(1500), rel=0.01)
 
 
 @pytest.mark.parametrize("stations", [2, 10])

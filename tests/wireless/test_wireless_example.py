@@ -8,7 +8,7 @@ import pytest
 from analysis.metrics import compute_metrics
 from analysis.runs import Run
 from testbed.probes.air import COUNTED
-from topologies import airtime
+from topologies import standards
 
 _description = importlib.util.spec_from_file_location(
     "documented", pathlib.Path(__file__).parents[1] / "kernel" / "documented.py")
@@ -48,7 +48,7 @@ def test_the_last_sample_is_what_counters_say_at_the_end(cell):
 def test_two_uploads_fill_the_cell_and_no_more(cell, found):
     """Large packets one way, acknowledgements the other: less than one station with large packets only."""
     described, = cell.json("raw/network.json")["cells"]
-    most_mbps = airtime.saturated_bps(described, 1500) / 1e6
+    most_mbps = standards.of(described).saturated_bps(1500) / 1e6
     assert 0.6 * most_mbps < found["arrived_rate_l3", "all"] < most_mbps
     assert 85 < found["air_busy", "air"] <= 100 and found["garbled_share", "all"] > 0
     assert found["retry_share", "n2"] > 0 and found["frames_without_access", "all"] == 0
@@ -58,7 +58,8 @@ def test_packets_take_their_airtime_at_least(cell, found):
     """A station's frame, then a wire of 2 ms and one without delay."""
     described, = cell.json("raw/network.json")["cells"]
     table = cell.table("journeys")
-    least_us = airtime.frame_us(described, airtime.data_bytes(described, 1500)) + 2000
+    standard = standards.of(described)
+    least_us = standard.frame_us(standard.data_bytes(1500)) + 2000
     assert table["min_us"].min() > least_us
     assert found["end_to_end_delay_mean", "all"] > least_us / 1000
     assert found["delivery_ratio", "all"] > 95

@@ -8,7 +8,7 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import airtime, ip
+from topologies import ip, standards
 from traffic import routes
 from traffic.components import Component, Context, Flow, Program, Timing
 from traffic.datagrams.batch import HEADER
@@ -125,7 +125,7 @@ def programs(component: Component, flows: Sequence[Flow], packet_bytes: Mapping[
 def _drain_us(flows: Sequence[Flow], network: Mapping[str, Any]) -> int:
     """The longest time that a packet may still be under way when the experiment ends."""
     queues_us = {link["name"]: link.get("capacity_us") or 0 for link in network["links"]}
-    of_air_us = sum(airtime.longest_queue_us(cell) for cell in network.get("cells", ()))
+    of_air_us = sum(standards.of(cell).longest_queue_us() for cell in network.get("cells", ()))
     return 1_000_000 + of_air_us + max(flow.base_rtt_us + sum(queues_us[name] for name in flow.hops) for flow in flows)
 
 

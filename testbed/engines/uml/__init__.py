@@ -21,9 +21,9 @@ from testbed.engines.kernel_engine import KernelEngine
 from testbed.engines.uml import ending, init, inventory, memory, watch
 from testbed.errors import EnvironmentProblem
 from testbed.files import write_json
-from testbed.guest.air import MODULES, module_of
 from testbed.guest.session import READY
 from testbed.plan import Plan
+from topologies import standards
 
 _INIT = "testbed/engines/uml/init.py"
 _MODULES = PROJECT_DIR / "kernel-modules"
@@ -77,7 +77,7 @@ class Engine(KernelEngine):
         spec, hz, options = self._asked
         self._found = kernel.ensure(spec, report, hz, options)
         if "wireless" in self._found.options:
-            for name in MODULES:
+            for name in standards.modules():
                 kernel.build_module_for(self._found, _MODULES / name, report, lambda file: trial.load(
                     self._kernel, file, for_congestion_control=False))
         for name in probes.names():
@@ -134,11 +134,11 @@ class Engine(KernelEngine):
         return [module.file for source in sources if (module := self._module_of(source))]
 
     def radio_sources(self) -> dict[str, str]:
-        return {name: kernel.digest_of(_MODULES / name) for name in MODULES}
+        return {name: kernel.digest_of(_MODULES / name) for name in standards.modules()}
 
     def radio_modules(self, network: Mapping[str, Any]) -> dict[str, pathlib.Path]:
         found = {}
-        for name in sorted({module_of(cell) for cell in network.get("cells", ())}):
+        for name in sorted({standards.of(cell).MODULE for cell in network.get("cells", ())}):
             module = self._module_of(_MODULES / name)
             if module is None:
                 raise EnvironmentProblem(f"{_MODULES / name} is not built for this kernel yet; `testbed run` does it")

@@ -7,6 +7,7 @@ import topologies
 from bad_air import COUNTS, MESH, counted, in_vain
 from testbed.fidelity import _sockets
 from testbed.guest import air
+from topologies import air_accounts
 
 
 def findings(tmp_path, **how):
@@ -61,7 +62,7 @@ def test_wires_connect_everybody(tmp_path):
 
 
 def test_accounts_are_read_by_the_names_of_their_columns():
-    rows, busy_ns = air.accounts("station frames queued\n0 5 1\n1 6 0\nbusy_ns 77\n")
+    rows, busy_ns = air_accounts.parse("station frames queued\n0 5 1\n1 6 0\nbusy_ns 77\n")
     assert rows == [{"station": 0, "frames": 5, "queued": 1}, {"station": 1, "frames": 6, "queued": 0}]
     assert busy_ns == 77
 

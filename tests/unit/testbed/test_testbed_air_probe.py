@@ -5,6 +5,7 @@ import pytest
 
 from testbed import fields
 from testbed.probes import air
+from topologies import air_accounts
 
 NAMES = "frames attempts retries acknowledged given_up no_access received garbled chance delivered duplicates lost " \
         "airtime_ns queued"
@@ -30,7 +31,7 @@ def test_counters_are_found_by_their_names():
 def test_samples_begin_at_zero_and_what_waits_is_as_it_is(tmp_path, monkeypatch):
     file = tmp_path / "air_wlan"
     file.write_text(said(1000, 5, 12_000))
-    monkeypatch.setitem(air.ACCOUNTS, "air_wlan", str(file))
+    monkeypatch.setattr(air_accounts, "FOLDER", str(tmp_path))
     sampler = air.Sampler({}, None, NETWORK, str(tmp_path))
     sampler.open()
     sampler.sample(0)

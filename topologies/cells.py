@@ -5,6 +5,8 @@ A cell is one channel: stations at positions, each with a radio, in one network.
 are routes, and neighbours: over several stations, packets go the way with the fewest hops, of several such the one by
 the station that was named first. Nothing is left to a routing protocol, to ARP or to neighbour discovery.
 """
+import dataclasses
+import itertools
 import math
 from ipaddress import ip_network
 from typing import Any
@@ -35,6 +37,7 @@ class WirelessTopo(EmulatedTopo):
     def __init__(self, section: Any = None, ip_version: int = 4) -> None:
         self.cells: list[dict[str, Any]] = []
         self._relays: set[str] = set()
+        self._section = section
         super().__init__(section, ip_version)
 
     def relay(self, name: str, side: str = "") -> str:
@@ -77,7 +80,20 @@ class WirelessTopo(EmulatedTopo):
         try:
             super().path(initiator, acceptor)
         except TopologyError as problem:
-            raise FieldError("radio.range", f"{problem}: no stations between them are in range of each other") from None
+            raise FieldError(self._out_of_range(), f"{problem}: {self._distances()}") from None
+
+    def _out_of_range(self) -> str:
+        """The field to blame: of spacing and range the one that was given."""
+        radio = self._section.radio
+        usual = next(one.default for one in dataclasses.fields(radio) if one.name == "range_mm")
+        return "spacing" if radio.range_mm == usual else "radio.range"
+
+    def _distances(self) -> str:
+        cell, = self.cells
+        places = [(one["x_mm"], one["y_mm"]) for one in cell["stations"]]
+        apart = [math.dist(*pair) for pair in itertools.combinations(places, 2)]
+        return f"radios reach {cell['range_mm'] / 1000:g} m, and stations are {min(apart) / 1000:g} to " \
+               f"{max(apart) / 1000:g} m apart"
 
     def routes_of(self, node: str) -> list[tuple[str, str, str]]:
         own = self._radio_of(node)

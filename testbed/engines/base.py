@@ -56,6 +56,8 @@ class EngineBase(abc.ABC):
     name = ""
     #: the options that it has (testbed/cli/_shared.py)
     OPTIONS: tuple[str, ...] = ()
+    #: whether its networks may have radios
+    RADIOS = False
     capabilities = Capabilities(clock="real", parallel=False)
 
     def __init__(self, options: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 kernel copies what there is at once. A packet that waited to be read would be a clone, which a receiver does not merge
 with others.
 """
+import dataclasses
 import mmap
 import pathlib
 import socket
@@ -10,6 +11,8 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
+
+from testbed import fields
 
 #: an instruction of classic BPF: code, jumps if true and if false, operand
 Instruction = tuple[int, int, int, int]
@@ -25,6 +28,8 @@ _FRAME_OVERHEAD_BYTES, _BLOCK_BYTES = 96, 1 << 16
 #: of a packet in the work folder: time in ns, its size, how much of it follows
 _RECORD = struct.Struct("=qII")
 _LOAD_HALF, _LOAD_BYTE, _AND, _EQUAL, _RETURN = 0x28, 0x30, 0x54, 0x15, 0x06
+#: room for packets of a device between two looks: 10 Gbit/s of full ones
+FRAMES, LOOK_US = 1 << 13, 10_000
 _KIND_OF_PACKET, _OUTGOING = 0xFFFFF004, 4          # SKF_AD_OFF + SKF_AD_PKTTYPE, PACKET_OUTGOING
 
 
@@ -100,6 +105,12 @@ class Ring:
         return lost
 
 
+@dataclasses.dataclass(frozen=True)
+class SumOptions:
+    """interval: what packets are summed up over, once the run is over."""
+    interval_us: int = fields.time(default=100_000, least=1000)
+
+
 def note_clocks(path: str) -> None:
     """Packets are stamped by the wall clock: note by how much it is ahead of the monotonic one."""
     pathlib.Path(path).write_text(str(time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns()))
@@ -107,6 +118,7 @@ def note_clocks(path: str) -> None:
 
 class RingSampler:
     """A probe that empties its rings, and at the end notes what the clocks said (in the file of that path)."""
+    interval_us = LOOK_US
 
     def __init__(self, clocks: str) -> None:
         self.rings: list[Ring] = []

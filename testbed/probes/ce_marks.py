@@ -7,42 +7,34 @@ Every run has it whose queues may mark (topologies/marking.py). A queue's own co
 but not whose; here the kernel copies the headers of every packet that leaves with CE.
 """
 import collections
-import dataclasses
 import pathlib
 import struct
 from collections.abc import Mapping
 from typing import Any
 
-from testbed import fields
 from testbed.probes._owners import Owners
-from testbed.probes._packets import Ring, RingSampler, noted_ns, outgoing_marked, records
+from testbed.probes._packets import FRAMES, Ring, RingSampler, SumOptions, noted_ns, outgoing_marked, records
 from topologies import marking
 
 Json = dict[str, Any]
 
 #: Ethernet, IPv4 with all of its options, ports (IPv6 has a shorter header)
 _SNAP_BYTES = 14 + 60 + 4
-#: packets of a queue between two looks: 10 Gbit/s of full packets, all of them marked
-_FRAMES, _LOOK_US = 1 << 13, 10_000
 _CLOCKS = "ce_marks.ahead"
 _IPV6 = 0x86DD
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """interval: what packets are summed up over."""
-    interval_us: int = fields.time(default=100_000, least=1000)
+Options = SumOptions
 
 
 class Sampler(RingSampler):
     """A ring at each queue that may mark."""
-    interval_us = _LOOK_US
 
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         super().__init__(f"{work_dir}/{_CLOCKS}")
         for link in _links(description):
             with network.in_namespace(link["from"]):
-                self.rings.append(Ring(link["device"], outgoing_marked(_SNAP_BYTES), _SNAP_BYTES, _FRAMES,
+                self.rings.append(Ring(link["device"], outgoing_marked(_SNAP_BYTES), _SNAP_BYTES, FRAMES,
                                        f"{work_dir}/ce_marks-{link['device']}"))
 
 

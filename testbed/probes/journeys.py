@@ -10,43 +10,35 @@ addresses, ports, sequence number, length, and the number of the IP packet, so t
 IPv6 has no such number: there it is TCP's time stamp, in ms, and the first of equal ones arrives first.
 """
 import collections
-import dataclasses
 import pathlib
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from testbed import fields
 from testbed.probes._owners import Owners
-from testbed.probes._packets import Ring, RingSampler, noted_ns, records, tcp
+from testbed.probes._packets import FRAMES, Ring, RingSampler, SumOptions, noted_ns, records, tcp
 
 Json = dict[str, Any]
 
 #: headers of IPv6 or IPv4 and TCP with their options
 _SNAP_BYTES = 100
-#: segments of a device between two looks: 10 Gbit/s of short ones
-_FRAMES, _LOOK_US = 1 << 13, 10_000
-#: a radio has fewer
+#: a radio has fewer segments between two looks
 _RADIO_FRAMES = 1 << 9
 _CLOCKS = "journeys.ahead"
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """interval: what segments are summed up over."""
-    interval_us: int = fields.time(default=100_000, least=1000)
+Options = SumOptions
 
 
 class Sampler(RingSampler):
     """Rings at what leaves each host and what arrives there."""
-    interval_us = _LOOK_US
 
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         super().__init__(f"{work_dir}/{_CLOCKS}")
         for node, device, leaving in _devices(description):
             with network.in_namespace(node):
                 self.rings.append(Ring(device, tcp(_SNAP_BYTES, leaving), _SNAP_BYTES,
-                                       _FRAMES if leaving else _RADIO_FRAMES, f"{work_dir}/journeys-{device}-{node}",
+                                       FRAMES if leaving else _RADIO_FRAMES, f"{work_dir}/journeys-{device}-{node}",
                                        ip_only=True))
 
 

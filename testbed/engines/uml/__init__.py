@@ -37,6 +37,7 @@ class Engine(KernelEngine):
     """
     capabilities = Capabilities(clock="virtual")
     OPTIONS = ("kernel", "hz", "kernel_options", "confine")
+    RADIOS = True
     DECISIVE = (*KernelEngine.DECISIVE, "testbed/engines/uml/__init__.py", "testbed/engines/uml/memory.py",
                 "kernel/guest.py")
     timer_period_us = 0

@@ -158,3 +158,17 @@ def test_with_one_engine_what_it_lacks_is_an_error(run, capsys):
     assert run("--engine", "ns3", "--cca", "cubic", "--seeds", "1") == 2
     assert run("--engine", "ns2", "--cca", "cubic", "--seeds", "1") == 2
     assert run("--engine", "ns3", "--probe", "tcp_probe") == 2
+
+
+AIR = "topology: {kind: mesh, nodes: 4}\ntraffic: {kind: greedy, tool: sockets}\ntiming: {warmup: 0 s, test: 1 s}\n"
+
+
+@pytest.mark.parametrize("engine", ["host", "vagrant", "ns3", "ns2"])
+def test_an_engine_without_radios_says_so_before_it_does_anything(tmp_path, monkeypatch, capsys, engine):
+    """A virtual machine is not brought up for that."""
+    monkeypatch.setattr(type(engines.load(engine)), "prepare", lambda self, report: pytest.fail("prepared"))
+    monkeypatch.setattr(type(engines.load(engine)), "problems", lambda self: pytest.fail("asked"))
+    (tmp_path / "air.yaml").write_text(f"name: air\ntitle: none\n{AIR}")
+    assert cli.main(["run", str(tmp_path / "air.yaml"), "--engine", engine]) == 2
+    assert capsys.readouterr().err.strip().endswith(
+        f"air.yaml:3: topology.kind: a network with radios, which engine {engine} has not: engine uml has")

@@ -171,4 +171,4 @@ def test_an_engine_without_radios_says_so_before_it_does_anything(tmp_path, monk
     (tmp_path / "air.yaml").write_text(f"name: air\ntitle: none\n{AIR}")
     assert cli.main(["run", str(tmp_path / "air.yaml"), "--engine", engine]) == 2
     assert capsys.readouterr().err.strip().endswith(
-        f"air.yaml:3: topology.kind: a network with radios, which engine {engine} has not: engine uml has")
+        f"air.yaml:3: topology.kind: a network with radios, which engine {engine} has not: uml has")

@@ -19,6 +19,8 @@ from testbed.fidelity import edges
 def test_every_check_passes_on_good_evidence(findings, files, check):
     if check == "air":
         bad_air.counted()(files)
+    if check == "connected":
+        bad_air.in_vain()(files)
     if check == "datagrams":
         spoils.udp()(files)
     if check == "schedule":
@@ -283,7 +285,7 @@ def test_the_verdict_is_the_worst_finding(tmp_path, files):
     good = judge()
     assert good["verdict"] == "valid" and good["reasons"] == []
     assert {c["check"] for c in good["checks"]} == set(fidelity.names()) - {
-        "air", "datagrams", "marks", "schedule", "segments"}
+        "air", "connected", "datagrams", "marks", "schedule", "segments"}
     files["guest.json"]["sampler_lateness_us"]["queue"] = 2000
     assert judge()["verdict"] == "suspect"
     files["guest.json"]["probes"]["sojourn"]["lost_events"] = 1

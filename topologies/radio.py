@@ -7,6 +7,7 @@ from testbed import fields
 from testbed.fields import FieldError
 from testbed.units import show_rate
 from topologies import standards
+from topologies.standards._standard import Standard
 
 #: 300 km: positions are whole millimetres in 32 bits
 MOST_DISTANCE_MM = 300 * 10**6
@@ -33,7 +34,7 @@ class RadioSection:
             raise FieldError("sensing", "no less than range expected: what is understood is heard")
 
     @property
-    def _standard(self) -> type[standards.Standard]:
+    def _standard(self) -> type[Standard]:
         return standards.found()[self.standard]
 
     def describe(self, wider: int = 1) -> dict[str, Any]:

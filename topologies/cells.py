@@ -86,7 +86,7 @@ class WirelessTopo(EmulatedTopo):
         """The field to blame: of spacing and range the one that was given."""
         radio = self._section.radio
         usual = next(one.default for one in dataclasses.fields(radio) if one.name == "range_mm")
-        return "spacing" if radio.range_mm == usual else "radio.range"
+        return "spacing" if radio.range_mm == usual and hasattr(self._section, "spacing_mm") else "radio.range"
 
     def _distances(self) -> str:
         cell, = self.cells

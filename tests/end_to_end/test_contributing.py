@@ -49,7 +49,7 @@ def _run(copy: pathlib.Path, line: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_block_is_an_example() -> None:
-    assert len(examples()) == len(re.findall(r"^```(?:python|yaml)$", _PAGE, re.MULTILINE)) == 12
+    assert len(examples()) == len(re.findall(r"^```(?:python|yaml)$", _PAGE, re.MULTILINE)) == 14
 
 
 def test_the_commands(copy: pathlib.Path) -> None:
@@ -60,7 +60,7 @@ def test_the_commands(copy: pathlib.Path) -> None:
         done = _run(copy, command)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         said.append(done.stdout)
-    for word in ("slow-line", "line ", "burst ", "load_average ", "pipe "):
+    for word in ("slow-line", "line ", "hidden ", "burst ", "load_average ", "pipe "):
         assert word in said[0]
     assert said[3] == "3\n"
     assert "all: 11 of 12 runs" in said[4]          # one of them was just made

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The check of the air where all is well (bad_air.py has the rest), and what a module's file of accounts says."""
 import pandas as pd
+import pytest
 
 import evidence_files
 import topologies
-from bad_air import COUNTS, MESH, counted, in_vain
-from testbed.fidelity import _sockets
+from bad_air import COUNTS, LOW_RATE, MESH, counted, datagrams_on_air, in_vain, wires_and_radio
+from testbed.fidelity import _sockets, idle_network
 from testbed.guest import air
 from topologies import air_accounts
 
@@ -26,8 +27,7 @@ def test_wires_have_no_air(tmp_path):
 
 
 def test_a_low_rate_device_sends_what_its_radio_does(tmp_path):
-    low = topologies.resolve({"kind": "low-rate", "nodes": 2})
-    (level, _), = findings(tmp_path, network=low, change=lambda counts: [one.update(
+    (level, _), = findings(tmp_path, network=LOW_RATE, change=lambda counts: [one.update(
         device_tx_packets=10) for one in counts.values()])
     assert level == "ok"
 
@@ -55,6 +55,68 @@ def test_a_flow_that_the_air_starves_is_counted(tmp_path):
         assert level == "ok" and words in message
     assert [level for level, message in evidence_files.findings(tmp_path, "ccas", files)
             if "no connection of" in message] == []
+
+
+def test_a_router_with_wires_and_a_radio(tmp_path):
+    files = evidence_files.good_files()
+    wires_and_radio()(files)
+    found = evidence_files.findings(tmp_path, "conservation", files)
+    assert {level for level, _ in found} == {"ok"}
+    assert any(message.startswith("r2: 160 packets in = 160 out") for _, message in found)
+
+
+@pytest.mark.parametrize("lost, network", [(67, MESH), (67, LOW_RATE), (150, LOW_RATE)])
+def test_datagrams_may_be_lost_on_the_air(tmp_path, lost, network):
+    """Where a packet takes several frames, more of these may be lost than packets."""
+    files = evidence_files.good_files()
+    datagrams_on_air(lost, network)(files)
+    (level, message), = evidence_files.findings(tmp_path, "datagrams", files)
+    assert level == "ok" and message.startswith("1000 packets sent = 900 received + 100 lost of 2 UDP flows")
+
+
+@pytest.mark.parametrize("link, mbps, expected", [
+    ("right_to_left", 6, True),         # all of its 20 Mbit/s come over the air, which carries 5.4
+    ("right_to_left", 54, False),       # or 30.5
+    ("left_to_right", 6, False),        # it is before the air
+    ("r1_to_n1", 54, True)])            # behind right_to_left
+def test_a_link_behind_the_air(link, mbps, expected):
+    network = topologies.resolve({
+        "kind": "wireless-cell", "central": {"rate_bps": 2 * 10**7, "delay_us": 2000}, "edge": {"rate_bps": 10**9},
+        "left_delays_us": [0], "stations": 2, "radio": {"rate_bps": mbps * 10**6}})
+    links = {one["name"]: one for one in network["links"]}
+    assert idle_network._behind_others(links[link], links, network) is expected
+
+
+class Channel:
+    """A network whose radios do what a list says: (frames so far, how many wait, of how many it is known how they
+    ended), then stay as they are."""
+    description = {"paths": [{"base_rtt_us": 500_000}]}
+
+    def __init__(self, monkeypatch, *readings):
+        self.readings, self.slept_s = list(readings), 0.0
+        monkeypatch.setattr(air, "read", self.read)
+        monkeypatch.setattr(air.time, "sleep", self.sleep)
+
+    def sleep(self, seconds):
+        self.slept_s += seconds
+
+    def read(self, _network):
+        frames, queued, ended = self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
+        return {"n1": {"frames": frames, "queued": queued, "acknowledged": ended, "given_up": 0, "no_access": 0}}, 0
+
+
+def test_the_air_has_settled_when_nothing_was_sent_for_a_round_trip_and_a_second(monkeypatch):
+    channel = Channel(monkeypatch, (3, 1, 2), (4, 0, 3), (4, 0, 4), (5, 0, 5))
+    assert air.settled(channel)[0]["n1"]["frames"] == 5
+    assert 1.5 < channel.slept_s < 2.5
+    assert Channel(monkeypatch, (0, 0, 0)) and air.settled(channel)[0]["n1"]["frames"] == 0
+
+
+@pytest.mark.parametrize("forever", [(4, 1, 4), (4, 0, 3)])
+def test_air_that_does_not_settle(monkeypatch, forever):
+    """A frame that waits for ever, or one that is never done with."""
+    with pytest.raises(RuntimeError, match="frames still wait for the air after 120 s"):
+        air.settled(Channel(monkeypatch, forever))
 
 
 def test_wires_connect_everybody(tmp_path):

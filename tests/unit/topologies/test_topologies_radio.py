@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Topologies with radios: sections, who reaches whom, routes, and airtimes by hand."""
 import ipaddress
+import re
 
 import pytest
 
 import topologies
+from testbed import PROJECT_DIR
 from testbed.fields import FieldError
 from topologies import airways, standards
 
@@ -164,3 +166,44 @@ def test_round_trips_by_hand():
     low_us, answer_us = 128 + 192 + 131 * 32, 192 + 11 * 32
     assert airways.round_trip({"air": LOW_CELL}, path(("a", "b")), 104) == airways.Way(
         2 * low_us + answer_us, 2 * 7 * 320 - answer_us)
+
+
+# -- others' files ----------------------------------------------------------------------
+
+@pytest.fixture
+def contributed(tmp_path, monkeypatch):
+    """The examples of CONTRIBUTING.md, beside what there is."""
+    page = (PROJECT_DIR / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for package, name in ((topologies, "topologies/hidden.py"), (standards, "topologies/standards/ieee802_11_dsss.py")):
+        (tmp_path / package.__name__).mkdir()
+        text, = re.findall(rf"^`{name}`.*?```python\n(.*?)```", page, re.DOTALL | re.MULTILINE)
+        (tmp_path / package.__name__ / name.rpartition("/")[2]).write_text(text)
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path / package.__name__)])
+    standards.found.cache_clear()
+    yield
+    standards.found.cache_clear()
+
+
+def test_a_standard_is_one_file(contributed):
+    assert "802.11-dsss" in standards.names("mac80211") and standards.modules() == ("air_lowpan", "air_wlan")
+    standard = standards.of({"standard": "802.11-dsss", "rate_bps": 10**6})
+    assert standard.frame_us(100) == 192 + 800 and standard.module_settings() == {"rate": 10, "dsss": 1}
+
+
+def test_a_topology_with_radios_is_one_file(contributed):
+    network = topologies.resolve({"kind": "hidden"})
+    path, = network["paths"]
+    assert path["air"] == [["air", "n1", "n2"], ["air", "n2", "n3"]] and network["cells"][0]["standard"] == "802.11g"
+    assert topologies.kernel_options(network) == ["wireless"]
+
+
+def test_every_standard_says_what_is_asked_of_it():
+    for name, standard in standards.found().items():
+        cell = {"standard": name, "rate_bps": standard.RATES_BPS[0], "queue_packets": 10, "stations": [{}, {}]}
+        found = standards.of(cell)
+        assert 0 < found.ack_us() < found.frame_us(100) < found.longest_queue_us()
+        assert 0 < found.most_bps() < standard.RATES_BPS[0] and found.data_bytes(100) > 20
+        first, later = found.hop_us(100, first=True, follows=False), found.hop_us(100, first=False, follows=True)
+        assert found.frame_us(100) <= first[0] < later[0]
+        assert len({standard.link_address(number) for number in range(300)}) == 300
+        assert standard.MODULE in standards.modules() and (PROJECT_DIR / "kernel-modules" / standard.MODULE).is_dir()

@@ -13,7 +13,7 @@ import tarfile
 import zlib
 from collections.abc import Callable
 
-from kernel import apt
+from kernel import apt, apt_memory
 
 DEFAULT_VERSION = "6.12"
 NEWEST = "newest"
@@ -178,8 +178,9 @@ def _look(report: Report) -> None:
 
 
 def _candidate(version: str) -> str | None:
+    package = f"linux-source-{version}"
     try:
-        return apt.candidate(f"linux-source-{version}")
+        return apt_memory.remembered(cache_dir() / "apt.json", package, lambda: apt.candidate(package))
     except apt.AptError as problem:
         raise KernelError(str(problem)) from None
 

@@ -29,7 +29,7 @@ _LOG_FILE = "sojourn.log"
 #: bytes read at once: memory that is touched but once
 _READ_BYTES = 1 << 16
 #: entries decoded at once
-_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 17
 #: arrays: times in ns, addresses of packets, whether they left, ifindex of the queue (of those that left)
 _Events = tuple[Any, Any, Any, Any]
 _EVENTS = ("qdisc/qdisc_enqueue", "qdisc/qdisc_dequeue")

@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 _RECORD = struct.Struct("=qHHI")            # t_us, node number, 0, length of the dump that follows
 #: bytes of dumps that are decoded at once: a table takes several times as much memory
-_AT_ONCE_BYTES = 32 << 20
+_AT_ONCE_BYTES = 4 << 20
 
 #: column -> (offset in struct tcp_info, struct code)
 _FIELDS = {

@@ -19,8 +19,9 @@ STALL_CPU_S = 60
 #: CPU seconds of a guest without a second of traffic done, while its clock moves: a loop in the kernel that
 #: moves it by nanoseconds (cpu_relax) is one; the dearest network that was measured takes some 5 s
 CREEP_CPU_S = 100
-#: wall seconds without progress, where neither can be read
-STALL_S = 300
+#: CPU seconds without progress in other phases, where a large network takes long; wall seconds without any computing,
+#: as other programs may leave a guest little of the machine: less than COMPUTES_S
+STALL_S, COMPUTES_S = 300, 1
 #: wall seconds between two looks at all processes for the guest's, where the kernel has no list of children
 LOOK_S = 5
 #: how long the kernel may take to say where it was
@@ -43,6 +44,7 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
     clock, cpu = _VirtualClock(process.pid, system_map), _CpuTime(process.pid)
     progress, since, since_cpu_s = None, time.monotonic(), 0.0
     moved_at_cpu_s, moved_to_ns = 0.0, None
+    computed, computed_s = since, 0.0
     while True:
         try:
             process.wait(timeout=0.2)
@@ -54,6 +56,8 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
         if now is not None and now != progress:
             progress, since, since_cpu_s = now, time.monotonic(), cpu_s
             on_progress(progress["phase"], progress["t_us"])
+        if since > computed or cpu_s - computed_s > COMPUTES_S:
+            computed, computed_s = time.monotonic(), cpu_s
         time_ns = clock.read_ns()
         if time_ns != moved_to_ns or time_ns is None:
             moved_to_ns, moved_at_cpu_s = time_ns, cpu_s
@@ -65,8 +69,11 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
         elif progress and progress["phase"] in _PROGRESSING and cpu_s - since_cpu_s > CREEP_CPU_S:
             trouble = f"virtual time creeps {where}: the guest has computed for {CREEP_CPU_S} s of CPU time " \
                       "without progress"
-        elif time.monotonic() - since > STALL_S:
-            trouble = f"no progress {where} for {STALL_S} s of wall time: something in the guest computes without end"
+        elif cpu_s - since_cpu_s > STALL_S:
+            trouble = f"no progress {where} for {STALL_S} s of CPU time: something in the guest computes without end"
+        elif time.monotonic() - computed > STALL_S:
+            trouble = f"no progress {where} for {STALL_S} s of wall time, in which the guest has computed nothing: it " \
+                      "waits for what does not come"
         if trouble:
             _ask_for_stack(process)
             raise Stalled(trouble)

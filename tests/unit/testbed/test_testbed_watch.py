@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Watching a guest: what it reports, and what happens when it computes without end."""
+import itertools
 import json
 import os
 import signal
@@ -53,8 +54,9 @@ def test_a_clock_that_stands_still(start, tmp_path, monkeypatch):
 def test_a_clock_that_moves_while_nothing_is_achieved(start, tmp_path, monkeypatch):
     monkeypatch.setattr(watch, "STALL_CPU_S", 1)
     monkeypatch.setattr(watch, "STALL_S", 3)
+    monkeypatch.setattr(watch, "COMPUTES_S", 0.005)
     process, system_map = start(256)
-    with pytest.raises(watch.Stalled, match="no progress while starting for 3 s of wall time"):
+    with pytest.raises(watch.Stalled, match="no progress while starting for 3 s of CPU time"):
         watch.watch(process, system_map, tmp_path, lambda *_: None)
 
 
@@ -72,6 +74,28 @@ def test_without_a_map_only_progress_counts(start, tmp_path, monkeypatch):
     process, _ = start(0)
     with pytest.raises(watch.Stalled, match="no progress"):
         watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
+
+
+def test_a_guest_that_waits_for_what_does_not_come(tmp_path, monkeypatch):
+    monkeypatch.setattr(watch, "STALL_S", 1)
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        with pytest.raises(watch.Stalled, match="for 1 s of wall time, in which the guest has computed nothing"):
+            watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_guest_that_gets_little_of_the_machine(tmp_path, monkeypatch):
+    """It computes for 5 % of the time, and needs longer than the limit."""
+    monkeypatch.setattr(watch, "STALL_S", 0.5)
+    monkeypatch.setattr(watch, "COMPUTES_S", 0.001)
+    computed = itertools.count()
+    monkeypatch.setattr(watch._CpuTime, "read_s", lambda self: next(computed) / 100)
+    process = subprocess.Popen(["sleep", "1.5"])
+    watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
+    assert process.returncode == 0 and next(computed) > 3
 
 
 def test_a_guest_that_ends(tmp_path):

@@ -72,8 +72,8 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
         elif cpu_s - since_cpu_s > STALL_S:
             trouble = f"no progress {where} for {STALL_S} s of CPU time: something in the guest computes without end"
         elif time.monotonic() - computed > STALL_S:
-            trouble = f"no progress {where} for {STALL_S} s of wall time, in which the guest has computed nothing: it " \
-                      "waits for what does not come"
+            trouble = f"no progress {where} for {STALL_S} s of wall time, in which the guest has computed nothing: " \
+                      "it waits for what does not come"
         if trouble:
             _ask_for_stack(process)
             raise Stalled(trouble)

@@ -1,34 +1,47 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The computed radio channel (kernel-modules/air) against what the standards and Bianchi's model say."""
 import math
-import pathlib
-import subprocess
+from typing import NamedTuple
 
 import pytest
 
-from testbed import PROJECT_DIR
-
-HERE, AIR = pathlib.Path(__file__).parent, PROJECT_DIR / "kernel-modules" / "air"
-CELL = 100_000                  # mm: range of a cell in which all hear each other
 SINK = "0:0:0:0"                # a station that sends nothing
 FRAME = 1536                    # bytes: 1500 of IP in a data frame of 802.11
-SLOT, SIFS, DIFS, ACK, EIFS, WINDOW, ATTEMPTS = 9, 10, 28, 50, 88, 16, 7      # us
+ATTEMPTS = 7
 
 
-@pytest.fixture(scope="session")
-def stations(tmp_path_factory):
-    """stations(method, senders, ...) -> (a dict for each station, share of time on the air)"""
-    program = tmp_path_factory.mktemp("air") / "stations"
-    subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{AIR}", "-o", program, HERE / "stations.c",
-                    *(AIR / name for name in ("air.c", "dcf.c", "csma.c"))], check=True)
+class Phy(NamedTuple):
+    """Of a standard and a rate; in us, but for the first window, of slots."""
+    method: str
+    slot: int
+    difs: int
+    eifs: int
+    ack_timeout: int
+    window: int
+    ack: int
+    sifs: int = 10
 
-    def run(method, words, ms=60_000, seed=1, attempts=ATTEMPTS, reach=CELL, sense=CELL, loss=0.0):
-        printed = subprocess.run([program, method, *map(str, (reach, sense, ms, seed, attempts, int(loss * 2**32), 0)),
-                                  *words], check=True, capture_output=True, text=True).stdout.split("\n")[:-1]
-        names = ("frames", "attempts", "acknowledged", "given_up", "no_access", "received", "garbled", "chance",
-                 "delivered", "duplicates", "lost")
-        return [dict(zip(names, map(int, line.split()))) for line in printed[:-1]], int(printed[-1]) / 1e6
-    return run
+    def frame(self, size=FRAME):
+        """Airtime."""
+        kind, rate = self.method[:4], float(self.method[4:])
+        return ofdm_us(size, rate) if kind == "ofdm" else 192 + math.ceil(8 * size / rate)
+
+
+def ofdm_us(size, rate):
+    return 26 + 4 * math.ceil((16 + 8 * size + 6) / (4 * rate))
+
+
+def ofdm(rate=6, ack=50):
+    """802.11g; acknowledgements of 14 bytes at 6, 12 or 24 Mbit/s: 44, 32, 28 us, and 6 of silence."""
+    return Phy(f"ofdm{rate}", 9, 28, 88, 39, 16, ack)
+
+
+def dsss(rate=11, ack=248):
+    """802.11b with long preambles; acknowledgements at 1 or 2 Mbit/s."""
+    return Phy(f"dsss{rate}", 20, 50, 364, 222, 32, ack)
+
+
+OFDM, DSSS = ofdm(), dsss()
 
 
 def around(count, size=FRAME):
@@ -36,51 +49,68 @@ def around(count, size=FRAME):
     return [SINK, *(f"0:{size}:{1000 + place}:0" for place in range(count))]
 
 
-def ofdm_us(size, rate):
-    return 26 + 4 * math.ceil((16 + 8 * size + 6) / (4 * rate))
-
-
-@pytest.mark.parametrize("rate, ack_rate", [(6, 6), (9, 6), (24, 24), (54, 24)])
-def test_one_station_sends_as_much_as_the_standard_lets_it(stations, rate, ack_rate):
-    """DIFS, 7.5 slots of back-off on the mean, the frame, SIFS, the acknowledgement."""
-    (_, sender), _ = stations(f"ofdm{rate}", around(1))
-    per_frame_us = DIFS + 7.5 * SLOT + ofdm_us(FRAME, rate) + SIFS + ofdm_us(14, ack_rate)
-    assert sender["acknowledged"] * per_frame_us == pytest.approx(60e6, rel=0.002)
+@pytest.mark.parametrize("phy", [ofdm(), ofdm(9), ofdm(18, 38), ofdm(24, 34), ofdm(54, 34), dsss(1, 304), dsss(2),
+                                 dsss(5.5), dsss()], ids=lambda phy: phy.method)
+def test_one_station_sends_as_much_as_the_standard_lets_it(stations, phy):
+    """DIFS, 7.5 or 15.5 slots of back-off on the mean, the frame, SIFS, the acknowledgement."""
+    (_, sender), _ = stations(phy.method, around(1))
+    per_frame_us = phy.difs + (phy.window - 1) / 2 * phy.slot + phy.frame() + phy.sifs + phy.ack
+    assert sender["acknowledged"] * per_frame_us == pytest.approx(60e6, rel=0.003)
     assert sender["attempts"] == pytest.approx(sender["acknowledged"], abs=1)
 
 
-@pytest.mark.parametrize("method, timeout_us, difs_us, backoff_us, frame_us", [
-    ("ofdm6", 39, DIFS, 7.5 * SLOT, ofdm_us(FRAME, 6)),
-    ("dsss11", 222, 50, 15.5 * 20, 192 + math.ceil(FRAME * 8 / 11))])
-def test_who_gets_no_answer_backs_off_after_ack_timeout(stations, method, timeout_us, difs_us, backoff_us, frame_us):
+def windows(phy):
+    """Of the attempts at a frame."""
+    return [min(phy.window << attempt, 1024) for attempt in range(ATTEMPTS)]
+
+
+def lossy_frame_us(phy, loss):
+    """How long a station that is alone needs for a frame. There is an attempt if all before it were lost."""
+    return sum(loss ** place * ((window - 1) / 2 * phy.slot + phy.frame() + phy.difs
+                                + (1 - loss) * (phy.sifs + phy.ack) + loss * phy.ack_timeout)
+               for place, window in enumerate(windows(phy)))
+
+
+@pytest.mark.parametrize("phy", [OFDM, DSSS], ids=lambda phy: phy.method)
+@pytest.mark.parametrize("loss", [0.1, 0.5])
+def test_losses_cost_attempts_and_back_offs(stations, phy, loss):
+    (sink, sender), _ = stations(phy.method, around(1), loss=loss)
+    assert sender["frames"] * lossy_frame_us(phy, loss) == pytest.approx(60e6, rel=0.015)
+    given_up = loss ** ATTEMPTS * sender["frames"]
+    assert sender["given_up"] == pytest.approx(given_up, abs=4 * math.sqrt(given_up) + 1)
+    assert sink["chance"] == pytest.approx(loss * sender["attempts"], abs=4 * math.sqrt(sender["attempts"]))
+    assert sink["delivered"] == sink["received"] == sender["acknowledged"] and sender["lost"] == sender["given_up"]
+
+
+@pytest.mark.parametrize("phy", [OFDM, DSSS], ids=lambda phy: phy.method)
+def test_who_gets_no_answer_backs_off_after_ack_timeout(stations, phy):
     """No longer: a frame's reservation is for others than its sender. One attempt for each frame: one window."""
-    (_, sender), _ = stations(method, [SINK, f"0:{FRAME}:200000:0"], attempts=1)
-    per_frame_us = frame_us + timeout_us + difs_us + backoff_us
+    (_, sender), _ = stations(phy.method, [SINK, f"0:{FRAME}:200000:0"], attempts=1)
+    per_frame_us = phy.frame() + phy.ack_timeout + phy.difs + (phy.window - 1) / 2 * phy.slot
     assert sender["given_up"] * per_frame_us == pytest.approx(60e6, rel=0.001) and sender["acknowledged"] == 0
 
 
-def bianchi(count):
+def bianchi(count, phy=OFDM):
     """Frames per second of saturated stations: Bianchi (JSAC 18(3), 2000), with a limit of attempts as in Wu et al.
     (Infocom 2002). A collision keeps the others away for EIFS."""
     send = 0.1                  # probability of sending in a slot
     for _ in range(2000):
         collide = 1 - (1 - send) ** (count - 1)
-        windows = [min(WINDOW << attempt, 1024) for attempt in range(ATTEMPTS)]
         new = sum(collide ** place for place in range(ATTEMPTS)) / sum(
-            collide ** place * (window + 1) / 2 for place, window in enumerate(windows))
+            collide ** place * (window + 1) / 2 for place, window in enumerate(windows(phy)))
         send = (send + new) / 2
     anybody = 1 - (1 - send) ** count
     alone = count * send * (1 - send) ** (count - 1) / anybody
-    frame_us = ofdm_us(FRAME, 6)
-    mean_us = (1 - anybody) * SLOT + anybody * (
-        alone * (frame_us + SIFS + ACK + DIFS) + (1 - alone) * (frame_us + EIFS))
+    mean_us = (1 - anybody) * phy.slot + anybody * (
+        alone * (phy.frame() + phy.sifs + phy.ack + phy.difs) + (1 - alone) * (phy.frame() + phy.eifs))
     return anybody * alone / mean_us * 1e6
 
 
+@pytest.mark.parametrize("phy", [OFDM, DSSS], ids=lambda phy: phy.method)
 @pytest.mark.parametrize("count", [2, 5, 10, 20])
-def test_saturated_stations_share_the_channel_as_in_bianchis_model(stations, count):
-    (_, *senders), _ = stations("ofdm6", around(count))
-    assert sum(one["acknowledged"] for one in senders) / 60 == pytest.approx(bianchi(count), rel=0.03)
+def test_saturated_stations_share_the_channel_as_in_bianchis_model(stations, count, phy):
+    (_, *senders), _ = stations(phy.method, around(count))
+    assert sum(one["acknowledged"] for one in senders) / 60 == pytest.approx(bianchi(count, phy), rel=0.03)
     each = [one["acknowledged"] for one in senders]
     assert sum(each) ** 2 / (count * sum(frames ** 2 for frames in each)) > 0.97        # Jain's index of fairness
 

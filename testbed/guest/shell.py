@@ -15,6 +15,7 @@ from mininet.log import error
 from testbed.guest import congestion_controls, tuning
 from testbed.guest.link_changes import LinkChanges
 from testbed.guest.settings import MachineSettings
+from topologies import ip
 from topologies.network import Network
 
 
@@ -86,7 +87,7 @@ class _Shell(CLI):                  # type: ignore[misc]
     def default(self, line: str) -> None:
         first, arguments, _ = self.parseline(line)
         if first in self.mn and arguments:
-            super().default(line)
+            super().default(" ".join([first, *map(self._with_address, arguments.split(" "))]))
             return
         self.failed = True
         if first in self.mn:
@@ -94,6 +95,12 @@ class _Shell(CLI):                  # type: ignore[misc]
         else:
             error(f"*** {line.split(None, 1)[0]}: neither a node nor a command; nodes: {' '.join(self.mn.keys())}; "
                   "commands: help\n")
+
+
+    def _with_address(self, word: str) -> str:
+        """Of a node with IPv6 its address; Mininet itself knows only those of IPv4."""
+        address = str(self.mn[word].defaultIntf().ip or "") if word in self.mn else ""
+        return address if ip.version_of(address) == 6 else word
 
 
 class _Script(_Shell):

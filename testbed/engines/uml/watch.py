@@ -22,6 +22,9 @@ CREEP_CPU_S = 100
 #: CPU seconds without progress in other phases, where a large network takes long; wall seconds without any computing,
 #: as other programs may leave a guest little of the machine: less than COMPUTES_S
 STALL_S, COMPUTES_S = 300, 1
+#: of the wall seconds between two looks, as many count: more have gone by where this process itself did not run, since
+#: somebody stopped it (and most likely the guest, too)
+MOST_BETWEEN_LOOKS_S = 5.0
 #: wall seconds between two looks at all processes for the guest's, where the kernel has no list of children
 LOOK_S = 5
 #: how long the kernel may take to say where it was
@@ -42,22 +45,23 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
     made to write its stack into the log.
     """
     clock, cpu = _VirtualClock(process.pid, system_map), _CpuTime(process.pid)
-    progress, since, since_cpu_s = None, time.monotonic(), 0.0
+    progress, since_cpu_s = None, 0.0
     moved_at_cpu_s, moved_to_ns = 0.0, None
-    computed, computed_s = since, 0.0
+    idle_s, computed_s, looked = 0.0, 0.0, time.monotonic()
     while True:
         try:
             process.wait(timeout=0.2)
             return
         except subprocess.TimeoutExpired:
             pass
-        now = read_progress(work_dir)
+        now, before, looked = read_progress(work_dir), looked, time.monotonic()
+        idle_s += min(looked - before, MOST_BETWEEN_LOOKS_S)
         cpu_s = cpu.read_s()
         if now is not None and now != progress:
-            progress, since, since_cpu_s = now, time.monotonic(), cpu_s
+            progress, since_cpu_s, idle_s, computed_s = now, cpu_s, 0.0, cpu_s
             on_progress(progress["phase"], progress["t_us"])
-        if since > computed or cpu_s - computed_s > COMPUTES_S:
-            computed, computed_s = time.monotonic(), cpu_s
+        if cpu_s - computed_s > COMPUTES_S:
+            idle_s, computed_s = 0.0, cpu_s
         time_ns = clock.read_ns()
         if time_ns != moved_to_ns or time_ns is None:
             moved_to_ns, moved_at_cpu_s = time_ns, cpu_s
@@ -71,7 +75,7 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
                       "without progress"
         elif cpu_s - since_cpu_s > STALL_S:
             trouble = f"no progress {where} for {STALL_S} s of CPU time: something in the guest computes without end"
-        elif time.monotonic() - computed > STALL_S:
+        elif idle_s > STALL_S:
             trouble = f"no progress {where} for {STALL_S} s of wall time, in which the guest has computed nothing: " \
                       "it waits for what does not come"
         if trouble:

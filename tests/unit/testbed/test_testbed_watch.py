@@ -98,6 +98,29 @@ def test_a_guest_that_gets_little_of_the_machine(tmp_path, monkeypatch):
     assert process.returncode == 0 and next(computed) > 3
 
 
+@pytest.mark.parametrize("jump_s, stalls", [(10_000, False), (3, True)])
+def test_time_in_which_nobody_looked_is_no_time_without_progress(tmp_path, monkeypatch, jump_s, stalls):
+    """As after SIGSTOP and SIGCONT: the clock has jumped, and the guest goes on. One that does not still stalls."""
+    looks, clock = iter([None] * 3 + [0]), iter([0.0, 1.0, 1.0 + jump_s, 1.5 + jump_s])
+
+    class Guest:
+        pid = os.getpid()
+
+        def wait(self, timeout):
+            if next(looks) is None:
+                raise subprocess.TimeoutExpired("guest", timeout)
+    monkeypatch.setattr(watch, "STALL_S", 4 if stalls else 7)
+    monkeypatch.setattr(watch.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(watch, "_ask_for_stack", lambda process: None)
+    monkeypatch.setattr(watch._CpuTime, "_find_children", lambda self: [])
+    monkeypatch.setattr(watch._CpuTime, "read_s", lambda self: 0.0)
+    if stalls:
+        with pytest.raises(watch.Stalled, match="no progress while starting for 4 s"):
+            watch.watch(Guest(), tmp_path / "nothing", tmp_path, lambda *_: None)
+    else:
+        watch.watch(Guest(), tmp_path / "nothing", tmp_path, lambda *_: None)
+
+
 def test_a_guest_that_ends(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", ""])
     watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)

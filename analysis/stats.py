@@ -147,12 +147,36 @@ def seeds_needed(found: Summary, target: float) -> int | None:
     widest = math.log1p(target) if found.ratio else target * abs(found.mean)
     if found.sd == 0:
         return 2
-    if widest == 0:
-        return None
-    n = max(2, math.ceil((t_quantile(math.inf) * found.sd / widest) ** 2))
-    while t_quantile(n - 1) * found.sd / math.sqrt(n) > widest:
+    return _fewest(found.sd, widest) if widest else None
+
+
+def _fewest(sd: float, widest: float, confidence: float = CONFIDENCE) -> int:
+    """The smallest n of which t s / sqrt(n) is at most `widest`, which is above 0."""
+    n = max(2, math.ceil((t_quantile(math.inf, confidence) * sd / widest) ** 2))
+    while t_quantile(n - 1, confidence) * sd / math.sqrt(n) > widest:
         n += 1
     return n
+
+
+def seeds_to_decide(found: Comparison, undecided: int = 1) -> int | None:
+    """The smallest n, above that of now, at which a comparison would be decided if difference and spread stay as they
+    are: its interval is no wider than the difference, or than what that leaves of the margin.
+
+    undecided: how many comparisons of the family are not decided; each is taken for the first of them, of which Holm
+    asks most. None without an interval, and where there is neither a difference nor a margin (both means 0).
+    """
+    if found.high is None:
+        return None
+    difference, high = (math.log(found.difference), math.log(found.high)) if found.ratio else \
+        (found.difference, found.high)
+    margin = math.log1p(found.margin) if found.ratio else found.margin * abs(found.reference)
+    widest, n = max(abs(difference), margin - abs(difference)), min(found.n_reference, found.n)
+    if widest <= 0:
+        return None
+    # Welch's degrees are fewer at most, and the spread smaller then
+    degrees = n - 1 if found.method == PAIRED else found.n_reference + found.n - 2
+    sd = (high - difference) / t_quantile(degrees) * math.sqrt(n)
+    return max(n + 1, _fewest(sd, widest, 1 - (1 - CONFIDENCE) / undecided))
 
 
 def compare_paired(reference: Sequence[float], values: Sequence[float], ratio: bool = False,

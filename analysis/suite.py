@@ -133,6 +133,16 @@ class Part:
         decisions = iter(stats.decide([one.comparison for one in there]))
         return [one if one.compared is None else self._decided(one, next(decisions)) for one in found]
 
+    def seeds_to_decide(self, one: Statement) -> int | None:
+        """With how many seeds what is not distinguishable would be decided; None where that is not known, and of others.
+        """
+        return stats.seeds_to_decide(one.compared.comparison, self._undecided) \
+            if one.compared and one.word == UNKNOWN else None
+
+    @cached_property
+    def _undecided(self) -> int:
+        return sum(one.word == UNKNOWN for one in self.statements)
+
     def of(self, row: Row, output: Output) -> Statement | None:
         """None of the baseline."""
         return self._by_place.get((row.label, output))
@@ -212,6 +222,30 @@ class Suite:
             count = sum(counts.values())
             yield f"{subject} against {self.baseline}: " + (
                 f"{said} of {count} comparison{'s' * (count != 1)}" if count else "nothing to compare")
+
+    def seeds_to_decide(self) -> str:
+        """How many seeds what is not distinguishable needs, in a sentence; '' where all is decided or none is known."""
+        undecided = [part.seeds_to_decide(one) for part in self.parts for one in part.statements if one.word == UNKNOWN]
+        needed = sorted(count for count in undecided if count is not None)
+        if not needed:
+            return ""
+        half, most = (_about(needed[math.ceil(share * len(needed)) - 1]) for share in (0.5, 0.9))
+        if len(needed) == 1:
+            said = f"About {most} seeds would decide the comparison that is not distinguishable"
+        elif half == most:
+            said = f"About {most} seeds would decide most of {len(needed)} comparisons that are not distinguishable"
+        else:
+            said = (f"Of {len(needed)} comparisons that are not distinguishable, about {half} seeds would decide half, "
+                    f"and about {most} nine in ten")
+        more = len(undecided) - len(needed)
+        return (f"{said}, if differences and spread are as in these runs"
+                + f"; of {more} more no number is known, as both means are 0" * bool(more))
+
+
+def _about(count: int) -> str:
+    """Two digits, rounded up: the spread is known no better."""
+    unit = 10 ** max(0, len(str(count)) - 2)
+    return str(-(-count // unit) * unit)
 
 
 def word(output: Output, comparison: stats.Comparison, decision: stats.Decision) -> str:

@@ -85,7 +85,7 @@ def _page(suite: Suite) -> str:
         names=WORDS, words=[_SHORT[word] for word in WORDS],
         counts=[(subject, suite.counts(subject)) for subject in suite.subjects], verdicts=_all_verdicts(suite),
         who=[(subject, _who(suite, subject)) for subject in (suite.baseline, *suite.subjects)],
-        csv=_CSV, command=shlex.join(suite.description["command"]),
+        seeds=suite.seeds_to_decide(), csv=_CSV, command=shlex.join(suite.description["command"]),
         margin=f"{100 * suite.margin:g}", confidence=f"{100 * stats.CONFIDENCE:g}"))
 
 
@@ -270,7 +270,7 @@ def _tables(suite: Suite) -> dict[str, pd.DataFrame]:
             rows["runs"] += [{"part": part.name, "run": run.name, "id": run.path.name, "subject": run.subject,
                               "point": _at(part, part.experiment.row_of(run)), "seed": run.seed,
                               "verdict": part.experiment.verdict(run)} for run in part.experiment.runs]
-    columns = {"scorecard": ["part", "point", *COMPARISON_COLUMNS, "better", "word"],
+    columns = {"scorecard": ["part", "point", *COMPARISON_COLUMNS, "better", "word", "seeds_to_decide"],
                "outputs": ["part", "point", "subject", "metric", "scope", "unit", "n", "seeds", "mean", "ci95_low",
                            "ci95_high"],
                "runs": ["part", "run", "id", "subject", "point", "seed", "verdict"],
@@ -282,7 +282,8 @@ def _compared(part: Part, one: Statement) -> dict[str, Any]:
     """A row of scorecard.csv."""
     said = {"part": part.name, "point": _at(part, one.row), "metric": one.output.metric, "scope": one.output.scope,
             "unit": "1/" * (one.scale == RECIPROCAL) + _unit(part, one.output), "reference": part.baseline,
-            "subject": one.row.subject, "better": one.output.better, "word": one.word}
+            "subject": one.row.subject, "better": one.output.better, "word": one.word,
+            "seeds_to_decide": part.seeds_to_decide(one)}
     if one.compared is None:
         return said
     found, decision = one.compared.comparison, one.compared.decision

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import http.server
 import json
+import sys
 import threading
 
 from testbed.errors import EnvironmentProblem
 from testbed.looking import Watcher
+from testbed.progress import print_error
 
 ADDRESS = "127.0.0.1"
 #: names under which a browser on this machine asks; another one is a page elsewhere that lets its name lead here
@@ -15,6 +17,16 @@ _HOSTS = ("127.0.0.1", "localhost")
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
             "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
                                        "connect-src 'self'; frame-ancestors 'none'"}
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """One line instead of a traceback; nothing of browsers that do not wait for the answer."""
+        problem = sys.exc_info()[1]
+        if not isinstance(problem, ConnectionError):
+            print_error(f"a request failed: {type(problem).__name__}: {problem}")
 
 
 def server(watcher: Watcher, port: int, every_s: float) -> http.server.ThreadingHTTPServer:
@@ -32,9 +44,13 @@ def server(watcher: Watcher, port: int, every_s: float) -> http.server.Threading
             elif self.path == "/":
                 self._answer(200, "text/html", _PAGE.replace("EVERY_MS", str(int(1000 * every_s))))
             elif self.path == "/look.json":
-                with lock:
-                    text = json.dumps(watcher.look().record())
-                self._answer(200, "application/json", text)
+                try:
+                    with lock:
+                        text = json.dumps(watcher.look().record())
+                except OSError as problem:      # the results folder is gone, or may not be read
+                    self._answer(500, "text/plain", f"{problem.filename}: {problem.strerror}\n")
+                else:
+                    self._answer(200, "application/json", text)
             else:
                 self._answer(404, "text/plain", "no such page\n")
 
@@ -51,11 +67,10 @@ def server(watcher: Watcher, port: int, every_s: float) -> http.server.Threading
             """Nobody wants a line for each look."""
 
     try:
-        made = http.server.ThreadingHTTPServer((ADDRESS, port), Handler)
+        made = _Server((ADDRESS, port), Handler)
     except OSError as problem:
         raise EnvironmentProblem(f"--serve {port}: {problem.strerror}; another port, or 0 for any that is free, may "
                                  "do") from None
-    made.daemon_threads = True
     return made
 
 
@@ -105,7 +120,9 @@ function bar(value, most, label) {
 async function look() {
   const state = document.getElementById("state");
   try {
-    const found = await (await fetch("/look.json")).json();
+    const answer = await fetch("/look.json");
+    if (!answer.ok) { state.textContent = await answer.text(); setTimeout(look, EVERY_MS); return; }
+    const found = await answer.json();
     state.textContent = found.results + ", " + new Date().toLocaleTimeString();
     table("runs", ["run", "scenario", "phase", "", "virtual time", "wall time", "speed", "left"], found.running.map(
       r => [r.name, r.scenario, r.phase, bar(r.virtual_s, r.duration_s, "share of " + r.name + " that is done"),

@@ -164,15 +164,16 @@ def _experiments(results: pathlib.Path) -> list[tuple[str, dict[str, str]]]:
     found = []
     for path in sorted(results.glob("*/experiment.json")):
         listed = _json(path)
-        runs = [run for key in ("runs", "idle") for run in (listed.get(key) or []) if isinstance(run, dict)]
+        runs = [run for key in ("runs", "idle") if isinstance(listed.get(key), list) for run in listed[key]
+                if isinstance(run, dict)]
         found.append((path.parent.name, {str(run.get("id")): str(run.get("name")) for run in runs}))
     return found
 
 
 def _sweep(store: Store, name: str, names: dict[str, str], under_way: int) -> Sweep:
     ended = [run_id for run_id in names if (store.run_dir(run_id) / "run.json").exists()]
-    walls = [float(record.get("wall_s") or 0) for run_id in ended[-_MOST_RECORDS:]
-             if (record := read_record(store.run_dir(run_id)))]
+    walls = [float(wall_s) for run_id in ended[-_MOST_RECORDS:] if (record := read_record(store.run_dir(run_id)))
+             and isinstance(wall_s := record.get("wall_s"), (int, float))]
     left = len(names) - len(ended)
     return Sweep(name, len(ended), len(names), under_way,
                  sum(walls) / len(walls) * left / under_way if walls and under_way else None)

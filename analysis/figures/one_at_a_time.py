@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A sweep that varies one thing at a time: a figure for each axis, what the whole network did against it."""
+"""A sweep that varies one thing at a time: a figure for each axis, what the whole network did against it.
+
+Bands and lines over numbers; of values that are names, bars and points side by side.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import gnuplot, legend, style
+from analysis import gnuplot, legend, named_axis, style
 from analysis.experiment import Axis, Experiment
 from analysis.figures import Figure
 from analysis.figures.sweep import Quantity, values_of
@@ -23,7 +26,7 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
         return []
     found = []
     for axis in experiment.axes:
-        if axis.numbers is not None and len(axis.values) > 1:
+        if len(axis.values) > 1:
             found += _draw(experiment, folder, axis, experiment.centre)
     return found
 
@@ -65,10 +68,12 @@ def _draw(experiment: Experiment, folder: Path, axis: Axis, centre: tuple[str, .
     _script(experiment, folder, name, axis, drawn, data)
     fixed = ", ".join(one.say(value) for one, value in zip(experiment.axes, centre) if one is not axis)
     several = max(len(experiment.usable(row)) for row in experiment.rows) > 1
-    spread = "Points are means over seeds, bands their 95 % confidence intervals" if several else \
-        "One seed at each point: nothing is known of the spread"
+    named = axis.numbers is None
+    spread = f"Points are means over seeds, {'bars' if named else 'bands'} their 95 % confidence intervals" if several \
+        else "One seed at each point: nothing is known of the spread"
+    between = "" if named else "; between points nothing was measured"
     return [Figure(name, f"The network, against {axis.short}",
-                   f"At {fixed}. {spread}; between points nothing was measured. Axes do not begin at 0.")]
+                   f"At {fixed}. {spread}{between}. Axes do not begin at 0.")]
 
 
 def _script(experiment: Experiment, folder: Path, name: str, axis: Axis,
@@ -76,34 +81,41 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis,
     looks = style.looks(experiment.subjects)
     rows = -(-len(drawn) // COLUMNS)
     top_px = TOP_PX + legend.more_px(experiment.subjects)
-    height = top_px + BOTTOM_PX + rows * (ROW_PX + GAP_PX) - GAP_PX
     wide = (WIDTH - LEFT_PX - 14 + BETWEEN_PX) / COLUMNS
-    numbers = axis.numbers or []
-    margin = 0.04 * (max(numbers) - min(numbers))
-    body = ["set multiplot", f"set xrange [{min(numbers) - margin:g}:{max(numbers) + margin:g}]",
+    names = named_axis.NamedAxis(axis.values, wide - BETWEEN_PX) if axis.numbers is None else None
+    height = top_px + BOTTOM_PX + (names.more_px if names else 0) + rows * (ROW_PX + GAP_PX) - GAP_PX
+    low, high = min(axis.places), max(axis.places)
+    ends = names.ends if names else (low - 0.04 * (high - low), high + 0.04 * (high - low))
+    body = ["set multiplot", f"set xrange [{ends[0]:g}:{ends[1]:g}]",
             "set style fill transparent solid 0.25 noborder",
             legend.above(experiment.subjects, LEFT_PX / WIDTH, height)]
     for number, (quantity, keys) in enumerate(drawn):
         row, column = divmod(number, COLUMNS)
         top, left = 1 - (top_px + row * (ROW_PX + GAP_PX)) / height, (LEFT_PX + column * wide) / WIDTH
-        low, high = _range([data[f"{key} {part}"] for key in keys.values()
-                            for part in ("mean", "ci95_low", "ci95_high")])
+        bounds = _range([data[f"{key} {part}"] for key in keys.values()
+                         for part in ("mean", "ci95_low", "ci95_high")])
         bottom = number + COLUMNS >= len(drawn)
         body += [f"set tmargin at screen {top:g}; set bmargin at screen {top - ROW_PX / height:g}",
                  f"set lmargin at screen {left:g}; set rmargin at screen {left + (wide - BETWEEN_PX) / WIDTH:g}",
-                 f"set yrange [{low:g}:{high:g}]",
+                 f"set yrange [{bounds[0]:g}:{bounds[1]:g}]",
                  f"set label 1 {gnuplot.quote(quantity.label)} at graph 0, graph 1.08",
-                 f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}; "
-                 "set xtics format '%g'" if bottom else "unset xlabel; set xtics format ''"]
-        bands, lines = [], []
+                 f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}"
+                 if bottom else "unset xlabel",
+                 names.ticks(bottom) if names else f"set xtics format '{'%g' if bottom else ''}'"]
+        spreads, means = [], []
         for subject, key in keys.items():
             x, mean, least, most = (gnuplot.quote(f"{key} {part}") for part in ("x", "mean", "ci95_low", "ci95_high"))
-            look = looks[subject]
+            look, place = looks[subject], experiment.subjects.index(subject) - (len(experiment.subjects) - 1) / 2
+            at = f"(column({x}) + {place * named_axis.step(len(experiment.subjects)):g})" if names else x
             if data[f"{key} ci95_low"].notna().any():
-                bands.append(f"'{name}.csv' using {x}:{least}:{most} with filledcurves fillcolor '{look.colour}'")
-            lines.append(f"'{name}.csv' using {x}:{mean} with linespoints linewidth 1.8 dashtype {look.dash} pointtype "
-                         f"{look.point} pointsize 0.6 linecolor '{look.colour}' title {gnuplot.quote(subject)}")
-        body += [gnuplot.plot(*bands, *lines), "unset key"]
+                length = f"(column({most}) - column({least}))"
+                spreads.append(f"'{name}.csv' using {at}:{least}:(0):{length} with vectors "
+                               f"nohead linewidth 1 linecolor '{look.colour}'" if names else
+                               f"'{name}.csv' using {at}:{least}:{most} with filledcurves fillcolor '{look.colour}'")
+            drawn_as = "points" if names else f"linespoints linewidth 1.8 dashtype {look.dash}"
+            means.append(f"'{name}.csv' using {at}:{mean} with {drawn_as} pointtype {look.point} pointsize "
+                         f"{1 if names else 0.6} linecolor '{look.colour}' title {gnuplot.quote(subject)}")
+        body += [gnuplot.plot(*spreads, *means), "unset key"]
     gnuplot.draw(folder, name, pd.DataFrame(data), [*body, "unset multiplot"], width=WIDTH, height=height)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, legend, stats, style, tcp
+from analysis import gnuplot, legend, named_axis, stats, style, tcp
 from analysis.experiment import Axis, Experiment, Row
 from analysis.figures import Figure
 from analysis.metrics import load_metrics
@@ -25,9 +25,6 @@ MOST_DESCRIBED = 2  # with a row for each quantity
 MANY_VALUES = 3.0  # decades that the values of an axis span, from which on it is logarithmic
 WIDTH, ROW_PX, TOP_PX, BOTTOM_PX, GAP_PX = 1000, 190, 58, 64, 26
 BAR_STEP = 0.006  # between the bars of two subjects, of the width of a panel
-NAMED_STEP, NAMED_SHARE = 0.12, 0.8  # the same where values are names: at most, of all together, of their distance
-TICK_PX = 7  # of a letter
-LEAST_PX = 35  # between names that are turned a little
 
 
 class Quantity(NamedTuple):
@@ -144,25 +141,20 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: 
     xs, named = np.array(axis.places), axis.numbers is None
     logarithmic = not named and bool((xs > 0).all()) and np.log10(xs.max() / xs.min()) >= MANY_VALUES \
         and np.median(xs) < xs.max() / 10           # 0.001, 1, 2, 3, ... are even but for the first
-    margin = 0.5 if named else 0.04 * (xs.max() - xs.min())
-    named_step = min(NAMED_STEP, NAMED_SHARE / len(experiment.subjects))
-    longest_px = TICK_PX * max(len(value) for value in axis.values)
-    room_px = (985 - 70) / len(shown) / len(axis.values)
-    turned = (0 if longest_px <= room_px else 30 if room_px >= LEAST_PX else 60) if named else 0
-    below_px = BOTTOM_PX + round(longest_px * np.sin(np.radians(turned)))
+    margin = 0.04 * (xs.max() - xs.min())
+    names = named_axis.NamedAxis(axis.values, (985 - 70) / len(shown))
+    step, below_px = named_axis.step(len(experiment.subjects)), BOTTOM_PX + names.more_px * named
     top_px = TOP_PX + legend.more_px(experiment.subjects)
     height = top_px + below_px + len(quantities) * (ROW_PX + GAP_PX) - GAP_PX
-    ends = (xs.min() / 1.15, xs.max() * 1.15) if logarithmic else (xs.min() - margin, xs.max() + margin)
+    ends = (xs.min() / 1.15, xs.max() * 1.15) if logarithmic else names.ends if named else \
+        (xs.min() - margin, xs.max() + margin)
 
     def beside(x: str, steps: float) -> str:
         return f"{x} * {(ends[1] / ends[0]) ** (BAR_STEP * steps):g}" if logarithmic else \
-            f"{x} + {steps * (named_step if named else BAR_STEP * (ends[1] - ends[0])):g}"
+            f"{x} + {steps * (step if named else BAR_STEP * (ends[1] - ends[0])):g}"
 
     def ticks(last: bool) -> str:
-        texts = [gnuplot.quote(value if last else "") for value in axis.values]
-        placed = ", ".join(f"{text} {place}" for place, text in enumerate(texts))
-        return f"set xtics {f'rotate by -{turned} left ' if turned else ''}({placed})" if named else \
-            f"set xtics format '{'%g' if last else ''}'"
+        return names.ticks(last) if named else f"set xtics format '{'%g' if last else ''}'"
     body = ["set multiplot", f"set xrange [{ends[0]:g}:{ends[1]:g}]",
             "set logscale x" if logarithmic else "unset logscale x",
             legend.above(experiment.subjects, 70 / WIDTH, height)]

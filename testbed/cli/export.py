@@ -5,17 +5,20 @@
   testbed export results/captured/runs/cubic-seed1 --format pcapng,xplot --output out
 
 Formats: flent (throughput, delay, windows and queues over time), pcapng and xplot (captures of the probe pcap).
-docs/exports.md says what is in each. Nothing in the results folder is changed.
+docs/exports.md says what is in each. Nothing in the results folder is changed, and no file is left half-written.
 """
 from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import pathlib
+import tempfile
 from typing import TYPE_CHECKING
 
 from testbed import experiment
 from testbed.errors import TestbedError, UsageError
+from testbed.files import why_unwritable
 from testbed.progress import print_error
 
 if TYPE_CHECKING:
@@ -45,17 +48,22 @@ def main(arguments: argparse.Namespace) -> int:
     except OSError as problem:
         raise UsageError(f"--output {folder}: " + ("a file; a folder expected" if isinstance(problem, FileExistsError)
                                                    else str(problem.strerror))) from None
+    if why := why_unwritable(folder):
+        raise UsageError(f"--output {why}")
     written = 0
     for stem, run in runs:
         for name in dict.fromkeys(formats):
             try:
-                for path in exports.module(name).export(run, folder, stem):
-                    print(path)
-                    written += 1
+                made = _write(name, run, folder, stem)
             except AnalysisError as problem:
                 problems.append(str(problem))
+                continue
             except OSError as problem:
-                raise TestbedError(f"{problem.filename or folder}: {problem.strerror}") from None
+                what = problem.filename2 or problem.filename or folder
+                raise TestbedError(f"{what}: {problem.strerror}") from None
+            written += len(made)
+            for path in made:       # whoever reads this may have enough of it: no error of the files
+                print(path)
     if not written and not was_there:
         with contextlib.suppress(OSError):      # what could be written of a file that failed stays
             folder.rmdir()
@@ -64,6 +72,16 @@ def main(arguments: argparse.Namespace) -> int:
     if not written and not problems:
         raise UsageError(f"{arguments.what}: no run in it")
     return 1 if problems else 0
+
+
+def _write(name: str, run: Run, folder: pathlib.Path, stem: str) -> list[pathlib.Path]:
+    """A run's files in a format; they are in their place when all of them are whole."""
+    from analysis import exports
+    with tempfile.TemporaryDirectory(prefix=".export-", dir=folder) as scratch:
+        made: list[pathlib.Path] = exports.module(name).export(run, pathlib.Path(scratch), stem)
+        for path in made:
+            os.replace(path, folder / path.name)
+    return [folder / path.name for path in made]
 
 
 def _known(name: str, names: list[str]) -> str:

@@ -210,7 +210,7 @@ def _report(suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[
                   for part in chosen]}
     found = judged.Suite(description, store.results, arguments.margin)
     page = suite_report.write(found, store.results / _folder(suite, subjects[0], subjects[1:], arguments))
-    for line in found.sentences():
+    for line in filter(None, [*found.sentences(), found.seeds_to_decide()]):
         print(line)
     print(f"suite: {page}")
     print(f"all reports: {build_overview(store.results, problems)}")

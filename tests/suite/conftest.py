@@ -42,7 +42,22 @@ def quick_runs(tmp_path_factory: pytest.TempPathFactory, engine: EngineBase) -> 
 
     but: names of checks that may find a run suspect, as that is what this congestion control does.
     """
-    store = Store(tmp_path_factory.mktemp("suite") / "results")
+    return _runs_of(engine, tmp_path_factory.mktemp("suite"))
+
+
+@pytest.fixture(scope="session")
+def air_runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """The same in the kernel that has radios, where that is built."""
+    loaded = engines.load("uml")
+    loaded.require(["wireless"])
+    if not loaded.find():
+        pytest.skip("the guest kernel with the option wireless is not built: make test-wireless")
+    loaded.prepare(print)
+    return _runs_of(loaded, tmp_path_factory.mktemp("suite-air"))
+
+
+def _runs_of(engine: EngineBase, folder: pathlib.Path) -> Runs:
+    store = Store(folder / "results")
     store.create()
 
     def carry_out(name: str, cca: str, choices: dict[str, str] | None = None, but: Sequence[str] = ()) -> list[Valid]:

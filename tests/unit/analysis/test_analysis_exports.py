@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`testbed export`: what is written of which runs, and what is said of others. Real captures: tests/kernel."""
+import argparse
 import gzip
 import json
 import os
 import re
+import signal
 import subprocess
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import fixture
 from analysis import exports
 from testbed import PROJECT_DIR, cli
+from testbed.cli import export as command
 
 PAGE = (PROJECT_DIR / "docs/exports.md").read_text()
 
@@ -96,6 +99,38 @@ def test_an_output_that_is_no_folder(results, capsys):
     (results / "out").touch()
     assert export(results, "demo", "--format", "flent") == 2
     assert "--output" in capsys.readouterr().err
+
+
+def test_an_output_that_cannot_be_written(results, capsys):
+    fixture.write_experiment(results / "demo", ccas=["reno"], seeds=[1])
+    assert cli.main(["export", "demo", "--format", "flent", "--output", "/proc/1"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("testbed: --output /proc/1: cannot write in /proc/1: ") and said.count("\n") == 1
+
+
+def test_an_interruption_leaves_no_half_written_file(results, capsys, monkeypatch):
+    fixture.write_experiment(results / "demo", ccas=["reno"], seeds=[1])
+
+    def interrupted(run, folder, stem):
+        (folder / f"{stem}.flent.gz").write_text("half")
+        signal.raise_signal(signal.SIGTERM)
+    monkeypatch.setattr(exports.module("flent"), "export", interrupted)
+    before = signal.getsignal(signal.SIGTERM)
+    assert export(results, "demo", "--format", "flent") == 143
+    assert signal.getsignal(signal.SIGTERM) == before and os.listdir(results / "out") == []
+    assert capsys.readouterr().err == "testbed: ended by SIGTERM\n"
+
+
+def test_who_reads_the_names_may_have_enough_of_them(results, monkeypatch):
+    """`| head -1` is no error of the files."""
+    def closed(*_):
+        raise BrokenPipeError(32, "Broken pipe")
+    fixture.write_experiment(results / "demo", ccas=["reno"], seeds=[1])
+    monkeypatch.setattr("builtins.print", closed)
+    words = argparse.Namespace(what="demo", format="flent", output=results / "out")
+    with pytest.raises(BrokenPipeError):
+        command.main(words)
+    assert os.listdir(results / "out") == ["demo-reno-seed1.flent.gz"]
 
 
 def test_the_page_names_each_format():

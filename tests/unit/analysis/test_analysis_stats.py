@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 from scipy import stats as reference
 
+from analysis import stats
 from analysis.stats import (Comparison, compare_paired, compare_unpaired, decide, holm, seeds_needed, summarise,
                             t_quantile)
 
@@ -40,6 +41,38 @@ def test_seeds_needed_by_hand():
         seeds_needed(summarise([1]), 0.05)
     with pytest.raises(ValueError, match="above 0"):
         seeds_needed(summarise([1, 2]), 0)
+
+
+def test_seeds_that_decide_by_hand():
+    """Differences 8, 10, 12 of 1000: mean 10, sd 2, a margin of 50 leaves 40; then of 100, where the margin is 5."""
+    found = compare_paired([1000] * 3, [1008, 1010, 1012])
+    assert stats.seeds_to_decide(found) == 4                         # more than there are
+    found = compare_paired([1000] * 3, [1000, 1012, 1024])           # sd 12, d 12, 38 are left
+    assert stats.seeds_to_decide(found) == 4
+    found = compare_paired([100] * 3, [90, 100, 113])                # sd 11.53, d 1, 4 are left
+    n = stats.seeds_to_decide(found)
+    assert t_quantile(n - 1) * 11.5326 / n ** 0.5 <= 4 < t_quantile(n - 2) * 11.5326 / (n - 1) ** 0.5 and n == 35
+    assert stats.seeds_to_decide(found, undecided=20) > 60
+    # the same values again and again are as many seeds: that many tell, and far fewer do not
+    for times, told in ((12, True), (3, False)):
+        decision, = decide([compare_paired([100] * 3 * times, [90, 100, 113] * times)])
+        assert (decision.equal or decision.different) is told
+
+
+@pytest.mark.parametrize("reference, values, ratio", [
+    ([1], [2], False), ([0, 0, 0], [-1, 0, 1], False)])
+def test_no_number_of_seeds_is_known_to_decide(reference, values, ratio):
+    assert stats.seeds_to_decide(compare_paired(reference, values, ratio)) is None
+
+
+def test_seeds_that_decide_a_ratio_or_samples_without_pairs():
+    log_values = [math.exp(one) for one in (-0.1, 0.0, 0.13)]
+    found = compare_paired([1, 1, 1], log_values, ratio=True)
+    widest = math.log(1.05) - 0.01
+    n = stats.seeds_to_decide(found)
+    assert t_quantile(n - 1) * 0.115326 / n ** 0.5 <= widest < t_quantile(n - 2) * 0.115326 / (n - 1) ** 0.5
+    # variances 100 and 112.3, as one of pairs with sd 14.57; of the margin, 5, the difference leaves 4.33
+    assert stats.seeds_to_decide(compare_unpaired([90, 100, 110], [91, 99, 112])) == 46
 
 
 def test_geometric_mean_by_hand():

@@ -2,6 +2,7 @@
 """What studies print: short bins with bands, one axis at a time, FlowMonitor's numbers, shares of whole runs."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -111,6 +112,22 @@ def test_each_axis_has_a_figure_of_its_own(tmp_path):
     assert pd.read_csv(tmp_path / "sweep_nodes.csv")["throughput_mean libra x"].tolist() == [20, 40]
     assert pd.read_csv(tmp_path / "sweep_flows.csv")["throughput_mean libra x"].tolist() == [10, 30]
     assert "Jain's index" in (tmp_path / "sweep_flows.svg").read_text().replace("&#39;", "'").replace("&apos;", "'")
+
+
+def test_of_names_points_stand_side_by_side_with_bars(tmp_path):
+    points = [{"nodes": "20", "last": "wire"}, {"nodes": "40", "last": "wire"}, {"nodes": "20", "last": "air"},
+              {"nodes": "20", "last": "a-rather-long-name-of-a-link"}]
+    path = fixture.write_experiment(tmp_path / "e", ["libra", "bic"], [1, 2], tmix=False, points=points,
+                                    shapes={"libra": SHAPE, "bic": SHAPE})
+    figures = one_at_a_time.draw(Experiment(path), tmp_path)
+    assert [figure.name for figure in figures] == ["sweep_nodes", "sweep_last"]
+    assert "bars their 95 %" in figures[1].caption and "nodes=20" in figures[1].caption
+    assert pd.read_csv(tmp_path / "sweep_last.csv")["throughput_mean bic x"].tolist() == [0, 1, 2]
+    script = (tmp_path / "sweep_last.gp").read_text()
+    assert "'wire' 0, 'air' 1, " in script and "linespoints" not in script and "filledcurves" not in script
+    assert "linespoints" in (tmp_path / "sweep_nodes.gp").read_text()
+    assert {"wire", "air", "a-rather-long-name-of-a-link", "last"} <= set(re.findall(
+        r"(?<=>)[^<>]+(?=<)", (tmp_path / "sweep_last.svg").read_text()))
 
 
 @pytest.mark.parametrize("points", [

@@ -100,6 +100,47 @@ def test_counts_and_sentences(suite):
         "good against sack: better in 2, equal in 3, different in 1 of 6 comparisons")
 
 
+def noisy(results, ids, noise):
+    """The suite, with other values of one output: of good at load 60, one for each seed."""
+    found = Suite(described(runs=ids, outputs=OUTPUTS[1:2]), results)
+    sample = found.parts[0].results._samples["good load=60", "throughput_mean", DOWN]
+    sample.update(dict(zip(sorted(sample), noise)))
+    return found
+
+
+def test_how_many_seeds_would_decide_what_is_not_distinguishable(results, ids):
+    found = noisy(results, ids, (0.5, 9.0))
+    one, = [one for one in found.parts[0].statements if one.word == "not distinguishable"]
+    needed = found.parts[0].seeds_to_decide(one)
+    assert needed == stats.seeds_to_decide(one.compared.comparison) > 2
+    assert found.seeds_to_decide() == (
+        f"About {needed} seeds would decide the comparison that is not distinguishable, if differences and spread are "
+        "as in these runs")
+    assert found.seeds_to_decide() in suite_report._page(found)
+    table = suite_report._tables(found)["scorecard"]
+    assert table["seeds_to_decide"].dropna().tolist() == [needed]
+
+
+def test_nothing_is_said_where_all_is_decided(suite):
+    assert suite.seeds_to_decide() == "" and "seeds would decide" not in suite_report._page(suite)
+
+
+@pytest.mark.parametrize("needed, said", [
+    ([4, 4, 4], "About 4 seeds would decide most of 3 comparisons"),
+    ([3, 9, 1234, 99999], "Of 4 comparisons that are not distinguishable, about 9 seeds would decide half, and about "
+                          "100000 nine in ten"),
+    ([3, None, None], "About 3 seeds would decide the comparison that is not distinguishable, if differences and "
+                      "spread are as in these runs; of 2 more no number is known"), ([None], "")])
+def test_the_sentence_of_many(results, ids, monkeypatch, needed, said):
+    found = noisy(results, ids, (0.5, 9.0))
+    one, = [one for one in found.parts[0].statements if one.word == "not distinguishable"]
+    counts = iter(needed)
+    found.parts[0].__dict__["statements"] = [one] * len(needed)
+    monkeypatch.setattr(type(found.parts[0]), "seeds_to_decide", lambda self, one: next(counts))
+    sentence = found.seeds_to_decide()
+    assert said in sentence and bool(said) == bool(sentence)
+
+
 def compared(reference, values, better, ratio=False):
     found = stats.compare_paired(reference, values, ratio)
     return word(Output("m", "s", "l", better), found, stats.decide([found])[0])

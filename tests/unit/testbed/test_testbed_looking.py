@@ -79,6 +79,14 @@ def test_files_that_are_being_written_or_were_edited(results, name, content):
     looking.Watcher(results).look()
 
 
+@pytest.mark.parametrize("path, content, experiments", [
+    ("demo/experiment.json", '{"runs": 5, "idle": "x"}', 0), ("demo/experiment.json", '{"runs": [3, {"id": 4}]}', 0),
+    (f"runs/{OTHER}/run.json", json.dumps({"schema": store.SCHEMA, "wall_s": "long"}), 1)])
+def test_what_was_edited_beside_it(results, path, content, experiments):
+    (results / path).write_text(content)
+    assert len(looking.Watcher(results).look().experiments) == experiments
+
+
 def test_nothing_there(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "none"))
     assert cli.main(["watch", "--once"]) == 0
@@ -158,6 +166,20 @@ def test_other_names_and_paths_are_refused(served):
     assert asked(served, "/../runs")[0] == 404 and asked(served, method="POST")[0] == 501
     with pytest.raises(EnvironmentProblem, match="in use"):
         look_server.server(looking.Watcher(pathlib.Path("/")), port, 1.0)
+
+
+def test_what_goes_wrong_with_a_request_is_a_line_or_nothing(served, monkeypatch, capsys):
+    def look(self):
+        raise PermissionError(13, "Permission denied", "/results/runs")
+    monkeypatch.setattr(looking.Watcher, "look", look)
+    assert asked(served, "/look.json")[:2] == (500, "/results/runs: Permission denied\n")
+    for problem, said in ((BrokenPipeError(32, "Broken pipe"), ""), (ValueError("odd"), (
+            "testbed: a request failed: ValueError: odd\n"))):
+        try:
+            raise problem
+        except (OSError, ValueError):
+            served.handle_error(None, None)
+        assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize("words, first", [(["--serve", "0"], "http://127.0.0.1:"), ([], "1 run under way")])

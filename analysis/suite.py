@@ -134,8 +134,7 @@ class Part:
         return [one if one.compared is None else self._decided(one, next(decisions)) for one in found]
 
     def seeds_to_decide(self, one: Statement) -> int | None:
-        """With how many seeds what is not distinguishable would be decided; None where that is not known, and of others.
-        """
+        """With how many seeds it would be decided, if it is not distinguishable; else, or where none is known, None."""
         return stats.seeds_to_decide(one.compared.comparison, self._undecided) \
             if one.compared and one.word == UNKNOWN else None
 

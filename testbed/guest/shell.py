@@ -96,7 +96,6 @@ class _Shell(CLI):                  # type: ignore[misc]
             error(f"*** {line.split(None, 1)[0]}: neither a node nor a command; nodes: {' '.join(self.mn.keys())}; "
                   "commands: help\n")
 
-
     def _with_address(self, word: str) -> str:
         """Of a node with IPv6 its address; Mininet itself knows only those of IPv4."""
         address = str(self.mn[word].defaultIntf().ip or "") if word in self.mn else ""

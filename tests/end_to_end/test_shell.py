@@ -204,6 +204,14 @@ def test_commands_as_options(shell):
     shell.assert_nothing_left()
 
 
+def test_names_become_addresses_of_ipv6(shell):
+    code, output, errors = shell.run("access-link", "--set", "topology.ip=6", "--exec", "n1 ping -c1 n4",
+                                     "--exec", "n1 echo n4 r1", closed=True)
+    assert code == 0, errors
+    assert "PING fd00:0:0:5::1(fd00:0:0:5::1)" in output and " 1 received" in output
+    assert re.search(r"^fd00:0:0:5::1 fd00:0:0:\d::\d\r?$", output, re.MULTILINE), output
+
+
 def test_links_change_as_their_schedules_say(shell, tmp_path):
     """From 10 to 200 ms of delay, 5 s after the session has opened."""
     scenario = tmp_path / "changing.yaml"

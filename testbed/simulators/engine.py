@@ -70,10 +70,10 @@ class SimulatorEngine(EngineBase):
 
     def _refusals(self, scenario: Json) -> Iterator[FieldError]:
         """All of a scenario that it has nothing for."""
+        if scenario["network"].get("cells"):
+            yield FieldError("topology", f"engine {self.name} has no radios")
         if ip.version(scenario["network"]) != 4:
             yield FieldError("topology.ip", f"engine {self.name} has no IPv6")
-        if scenario["network"].get("cells"):
-            yield FieldError("topology", f"engine {self.name} has no radios of this kind")
         yield from refusals.of_traffic(scenario["traffic"], self.TRAFFIC, self.name)
         yield from refusals.of_hosts(scenario["hosts"], self.HOSTS, self.name)
         ecn = self.SYSCTLS["net.ipv4.tcp_ecn"]

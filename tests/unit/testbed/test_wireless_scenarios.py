@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Scenarios over the air: what they resolve to is what docs/wireless.md, docs/suite.md and the study say."""
 import re
+import types
 
 import pytest
 import yaml
 
-from testbed import PROJECT_DIR, scenario
+from testbed import PROJECT_DIR, engines, scenario
 from testbed.errors import ScenarioError
 from topologies import standards
 
@@ -98,3 +99,10 @@ def test_standards_are_named_and_refused_by_name():
         one("wireless-lan", settings=["topology.radio.standard=802.11n"])
     with pytest.raises(ScenarioError, match=r"topology\.radio\.rate: one of 1 Mbit/s.*802\.11b has, not 6 Mbit/s"):
         one("wireless-lan", settings=["topology.radio.standard=802.11b"])
+
+
+@pytest.mark.parametrize("engine", ["ns2", "ns3"])
+def test_simulators_have_no_radios(engine):
+    one = scenario.load("wireless-lan", quick=True)
+    problem = engines.load(engine).cannot(types.SimpleNamespace(scenario=one.resolved()))
+    assert (problem.field, str(problem)) == ("topology", f"engine {engine} has no radios")

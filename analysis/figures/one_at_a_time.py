@@ -83,7 +83,8 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis,
     top_px = TOP_PX + legend.more_px(experiment.subjects)
     wide = (WIDTH - LEFT_PX - 14 + BETWEEN_PX) / COLUMNS
     names = named_axis.NamedAxis(axis.values, wide - BETWEEN_PX) if axis.numbers is None else None
-    height = top_px + BOTTOM_PX + (names.more_px if names else 0) + rows * (ROW_PX + GAP_PX) - GAP_PX
+    below_px = BOTTOM_PX + (names.more_px if names else 0)
+    height = top_px + below_px + rows * (ROW_PX + GAP_PX) - GAP_PX
     low, high = min(axis.places), max(axis.places)
     ends = names.ends if names else (low - 0.04 * (high - low), high + 0.04 * (high - low))
     body = ["set multiplot", f"set xrange [{ends[0]:g}:{ends[1]:g}]",
@@ -99,8 +100,9 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis,
                  f"set lmargin at screen {left:g}; set rmargin at screen {left + (wide - BETWEEN_PX) / WIDTH:g}",
                  f"set yrange [{bounds[0]:g}:{bounds[1]:g}]",
                  f"set label 1 {gnuplot.quote(quantity.label)} at graph 0, graph 1.08",
-                 f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}"
-                 if bottom else "unset xlabel",
+                 "unset xlabel" if not bottom else
+                 names.label(axis.short, top - (ROW_PX + below_px - named_axis.LABEL_PX) / height) if names else
+                 f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}",
                  names.ticks(bottom) if names else f"set xtics format '{'%g' if bottom else ''}'"]
         spreads, means = [], []
         for subject, key in keys.items():

@@ -171,8 +171,10 @@ def _script(experiment: Experiment, folder: Path, name: str, axis: Axis, place: 
                      else "unset logscale y; set ytics autofreq",
                      f"set yrange [{bottom:g}:{top_value:g}]",
                      f"set ylabel {gnuplot.quote(quantity.label)} offset 1" if not column else "unset ylabel",
-                     f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}"
-                     if row == len(quantities) - 1 else "unset xlabel", ticks(row == len(quantities) - 1),
+                     "unset xlabel" if row < len(quantities) - 1 else
+                     names.label(axis.short, named_axis.LABEL_PX / height) if named else
+                     f"set xlabel {gnuplot.quote(axis.short + (f' ({axis.unit})' if axis.unit else ''))}",
+                     ticks(row == len(quantities) - 1),
                      f"set label 1 {gnuplot.quote(_panel(experiment, place, other))} at graph 0, graph 1.07 "
                      "textcolor '#444444'" if not row and len(shown) > 1 else "unset label 1"]
             curves = _curves(experiment, name, quantity, other, data, beside, named)

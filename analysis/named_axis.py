@@ -33,8 +33,7 @@ class NamedAxis:
         return f"set xtics {f'rotate by {self._turned} right ' if self._turned else ''}({placed})"
 
     def label(self, text: str, bottom: float) -> str:
-        """What the axis is, in the middle, `bottom` (0 to 1 of the figure) high: turned names push an xlabel out of some
-        terminals' figures."""
+        """What the axis is, `bottom` (0 to 1 of the figure) high: turned names push an xlabel out of some figures."""
         return f"unset xlabel; set label 2 {gnuplot.quote(text)} at graph 0.5, screen {bottom:g} center"
 
     @property

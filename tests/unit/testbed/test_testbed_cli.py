@@ -266,7 +266,8 @@ def test_errors_are_one_line_and_a_code(tmp_path, carried_out, capsys, words, co
 
 @pytest.mark.parametrize(
     "words",
-    [["nosuch"], ["run"], ["run", "x", "--nosuch"], ["tmix"], ["tmix", "shuffle", "a", "b"]],
+    [["nosuch"], ["run"], ["run", "x", "--nosuch"],
+     ["tmix"], ["tmix", "shuffle", "a", "b"], ["verify", "x", "--engine", "ns3"]],
 )
 def test_usage_errors_of_the_parser(words, capsys):
     with pytest.raises(SystemExit) as ended:

@@ -91,4 +91,5 @@ def test_the_list_builds_nothing(tmp_path, monkeypatch, capsys):
     line, total = capsys.readouterr().out.splitlines()
     assert "libra-bic --engine uml    the guest kernel is not built yet: `testbed kernel` or the first run" in line
     assert total.startswith("all: the guest kernel is not built yet")
-    assert not (tmp_path / "cache").exists()
+    # what apt has said may be remembered
+    assert {path.name for path in (tmp_path / "cache").glob("*")} <= {"apt.json"}

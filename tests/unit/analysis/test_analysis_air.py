@@ -127,5 +127,6 @@ def test_of_one_run_there_is_a_line_in_each_panel(tmp_path):
 
 def test_the_report_has_a_table_of_radios_and_one_of_packets(tmp_path):
     page = report.build_report(experiment(tmp_path)).path.read_text()
+    assert "could not be drawn" not in page
     for words in ("From host to host", "Radios, all stations", "Radios, n4", "attempts per frame", "air busy"):
         assert words in page

@@ -31,5 +31,6 @@ def more_px(labels: Sequence[str]) -> int:
 def above(labels: Sequence[str], left: float, height_px: float) -> str:
     """Gnuplot's command for a legend at the top of a figure, from `left` (0 to 1) on; height with more_px()."""
     bottom = 1 - (ABOVE_PX + LINE_PX * lines(labels)) / height_px
-    return (f"set key horizontal left bottom at screen {left:g}, screen {bottom:g} samplen 2 "
-            f"maxcols {columns(labels)}")
+    # "horizontal" would take only as many columns as fit into one panel
+    return (f"set key vertical left bottom at screen {left:g}, screen {bottom:g} samplen 2 "
+            f"maxrows {lines(labels)}")

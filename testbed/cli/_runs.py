@@ -7,7 +7,7 @@ import pathlib
 import sqlite3
 from collections.abc import Sequence
 
-from testbed import campaign, ccas, executors, index
+from testbed import campaign, ccas, engines, executors, index
 from testbed.cli import _shared
 from testbed.engines.base import EngineBase
 from testbed.errors import EnvironmentProblem, RunFailed, UsageError
@@ -135,7 +135,8 @@ def make_engine_ready(engine: EngineBase, scenarios: Sequence[Scenario]) -> None
 def _require(engine: EngineBase, scenarios: Sequence[Scenario]) -> None:
     for one in scenarios:
         if one.network.get("cells") and not engine.RADIOS:
-            raise one.error("topology.kind", f"a network with radios, which engine {engine.name} has not: uml has")
+            raise one.error("topology.kind",
+                            f"a network with radios, which engine {engine.name} has not: {engines.DEFAULT} has")
         try:
             # where there is no kernel, `cannot` speaks of networks that need one
             engine.require(one.kernel_options if engine.capabilities.kernel else one.asked_options)

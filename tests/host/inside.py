@@ -87,6 +87,7 @@ def wait_for(condition):
     until = time.monotonic() + 120
     while not condition():
         if time.monotonic() > until:
+            command("ps", "-e", "-o", "pid,ppid,sess,stat,wchan:32,args")
             raise RuntimeError("it did not come to pass")
         time.sleep(0.2)
 

@@ -6,7 +6,8 @@
 It is process 1 of its namespace of processes: when it ends, or is killed, the kernel ends everything that the run
 has started, and with that go the nodes' network namespaces, interfaces, and queues. SIGTERM, which it also gets when
 whoever started it is gone, ends it in order: programs first, so that their connections are closed while there is a
-network. Standard input is the terminal of a session, or else a pipe out of which nothing comes but its end.
+network. What takes too long then is cut off. Standard input is the terminal of a session, or else a pipe out of which
+nothing comes but its end.
 """
 import json
 import os
@@ -17,9 +18,22 @@ import subprocess
 import sys
 import traceback
 
+#: how long ending in order may take
+_PATIENCE_S = 30
+
+
+def _end(*_signal: object) -> None:
+    """In order, which a second SIGTERM (of the parent's end, after the parent's own) must not disturb."""
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    # The exception is lost if it is raised in a destructor, and a program may hang. When this process is gone, the
+    # kernel ends the others.
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(1))
+    signal.alarm(_PATIENCE_S)
+    sys.exit("ended by SIGTERM")
+
 
 def main(work_dir: str, code_dir: str) -> None:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
+    signal.signal(signal.SIGTERM, _end)
     if not os.isatty(0) and select.select([0], [], [], 0)[0]:       # before anybody could hear the signal
         sys.exit("whoever started this is gone")
     # this /proc is still the outer one's: its `self` says what we are called there

@@ -23,8 +23,8 @@ def prune(keep: Iterable[str | None] = (None,), days: float = 30, report: Callab
     Of no use are builds that were not finished, builds with other patches, another configuration
     or another compiler than a build of today, builds that no run has used for `days`, and source
     trees of which no build is left. The kernels that the specs in `keep` stand for stay, and
-    those that run at this moment. Copies of the code for guests go when they were not used for as
-    long. Waits for a build that is under way.
+    those that run at this moment. Copies of the code for guests, and what was compiled of it, go when
+    they were not used for as long. Waits for a build that is under way.
     """
     cache = sources.cache_dir()
     with build.lock(report):
@@ -38,7 +38,8 @@ def prune(keep: Iterable[str | None] = (None,), days: float = 30, report: Callab
             else:
                 doomed.append(_out_of_sight(folder))
         doomed += [_out_of_sight(folder) for folder in _folders(cache / "sources") if folder not in used_trees]
-        doomed += [_out_of_sight(folder) for folder in _folders(cache / "bundles") if not _lately_used(folder, days)]
+        doomed += [_out_of_sight(folder) for kind in ("bundles", "compiled") for folder in _folders(cache / kind)
+                   if not _lately_used(folder, days)]
     return sum(_remove(folder, report) for folder in doomed)
 
 
@@ -89,9 +90,9 @@ def _unused_days(folder: pathlib.Path) -> float:
     return (time.time() - (folder / "testbed.json").stat().st_mtime) / 86400
 
 
-def _lately_used(bundle: pathlib.Path, days: float) -> bool:
+def _lately_used(folder: pathlib.Path, days: float) -> bool:
     """Its manifest, beside it, is touched by every run."""
-    manifest = bundle.with_name(bundle.name + ".json")
+    manifest = folder.with_name(folder.name + ".json")
     try:
         if (time.time() - manifest.stat().st_mtime) / 86400 <= days:
             return True

@@ -14,15 +14,12 @@ import ast
 import functools
 import hashlib
 import importlib.util
-import json
-import os
 import pathlib
 import shutil
 import subprocess
-import tempfile
 
 from kernel.source import cache_dir
-from testbed import PROJECT_DIR
+from testbed import PROJECT_DIR, kept
 from testbed.errors import EnvironmentProblem
 
 #: where engines mount it: part of the byte code
@@ -31,8 +28,6 @@ MOUNTED_AT = "/run/project"
 PYTHON = "/usr/bin/python3"
 _FOLDERS = ("testbed/guest", "testbed/probes", "topologies", "traffic")
 _SUFFIXES = (".py", ".c")
-#: 14 November 2023, as the guest's clock
-_MTIME_S = 1_700_000_000
 
 
 def digest() -> str:
@@ -40,33 +35,15 @@ def digest() -> str:
     return _digest_of(_contents())
 
 
-def ensure() -> pathlib.Path:
-    """The folder in the cache that has this code, whole. Raises EnvironmentProblem."""
+def ensure(compiled: pathlib.Path | None = None) -> pathlib.Path:
+    """The folder in the cache that has this code, whole. Raises EnvironmentProblem.
+
+    compiled: a folder of extension modules to lay beside the sources they were made of (testbed/compiled.py).
+    """
     target = folder_of(digest())
-    manifest = target.with_name(target.name + ".json")
-    if _whole(target, manifest):
-        return target
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = pathlib.Path(tempfile.mkdtemp(prefix=".new-", dir=target.parent))
-        try:
-            made = _make(partial / "code")
-            (partial / "manifest").write_text(json.dumps(made, indent=1), encoding="utf-8")
-            if not _whole(target, manifest):                # somebody else may have made it meanwhile
-                if target.exists():                         # a damaged one
-                    target.rename(partial / "damaged")
-                os.replace(partial / "manifest", manifest)
-                try:
-                    (partial / "code").rename(target)
-                except OSError:
-                    if not _whole(target, manifest):
-                        raise
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    except OSError as problem:
-        raise EnvironmentProblem(f"{problem.filename or target}: {problem.strerror}") from None
-    if not _whole(target, manifest):
-        raise EnvironmentProblem(f"{target}: what was put there has changed")
+    if compiled:
+        target = target.with_name(f"{target.name}-{compiled.name}")
+    kept.ensure(target, lambda folder: _make(folder, compiled))
     return target
 
 
@@ -74,6 +51,11 @@ def folder_of(code_sha256: str) -> pathlib.Path:
     """Where code with this digest is or will be, for the Python that is installed."""
     version = importlib.util.MAGIC_NUMBER[:2].hex()
     return cache_dir() / "bundles" / f"{code_sha256[:16]}-{version}"
+
+
+def source(name: str) -> bytes:
+    """What the file `name` of the code has in it."""
+    return _contents()[name]
 
 
 @functools.cache
@@ -125,39 +107,17 @@ def _digest_of(contents: dict[str, bytes]) -> str:
     return state.hexdigest()
 
 
-def _make(folder: pathlib.Path) -> dict[str, str]:
-    """Write the code to `folder`, with byte code; {path: SHA-256} of all files."""
+def _make(folder: pathlib.Path, compiled: pathlib.Path | None) -> None:
+    """Write the code to `folder`, with byte code."""
     for name, data in _contents().items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    compiled = subprocess.run(
+    made = subprocess.run(
         [PYTHON, "-S", "-s", "-m", "compileall", "-q", "-s", str(folder), "-p", MOUNTED_AT,
          "--invalidation-mode", "unchecked-hash", str(folder)], env={"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin"},
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if compiled.returncode:
-        raise EnvironmentProblem(f"the testbed's code does not compile: {(compiled.stdout + compiled.stderr).strip()}")
-    made = {}
-    for where, folders, files in os.walk(folder, topdown=False):
-        for name in files:
-            path = pathlib.Path(where, name)
-            made[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
-            path.chmod(0o644)
-            os.utime(path, (_MTIME_S, _MTIME_S))
-        os.chmod(where, 0o755)
-        os.utime(where, (_MTIME_S, _MTIME_S))
-    return made
-
-
-def _whole(folder: pathlib.Path, manifest: pathlib.Path) -> bool:
-    """True if `folder` is as it was made."""
-    try:
-        made = json.loads(manifest.read_text(encoding="utf-8"))
-        there = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-                 for path in folder.rglob("*") if path.is_file()}
-        os.utime(manifest)                                  # for `testbed kernel --prune`: it is still used
-    except PermissionError:
-        return bool(made == there)                          # somebody else's cache
-    except (OSError, ValueError):
-        return False
-    return bool(made == there)
+    if made.returncode:
+        raise EnvironmentProblem(f"the testbed's code does not compile: {(made.stdout + made.stderr).strip()}")
+    if compiled:
+        shutil.copytree(compiled, folder, dirs_exist_ok=True)

@@ -10,14 +10,19 @@ from __future__ import annotations
 import ctypes
 import mmap
 
-PERIOD = 65521
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from typing import Final
+
+PERIOD: Final = 65521
 #: the most that `address` gives in one piece
 LONGEST_BYTES = 1 << 20
 #: a prime of 60 bits, in whose reciprocal no eight bytes come twice within a period
 _DIVISOR = 10**18 + 9
-_SPREAD = 24593         # phases of neighbours are far from each other
+_SPREAD: Final = 24593         # phases of neighbours are far from each other
 #: from the phase of a connection to that of the next one of its flow, and to that of what its receiver sends
-STEP, BACKWARDS = 2 * _SPREAD, _SPREAD
+STEP: Final = 2 * _SPREAD
+BACKWARDS: Final = _SPREAD
 
 _libc = ctypes.PyDLL(None)
 _memcmp = _libc.memcmp

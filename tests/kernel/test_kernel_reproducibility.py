@@ -36,7 +36,8 @@ def test_same_bytes_from_a_worker_of_a_cluster(engine, first, tmp_path):
     command = [PROJECT / "bin/testbed", "run", tmp_path / "scenario.yaml", "--cca", "cubic", "--no-report", "--cluster",
                "local:1", "--seeds", "1", *(
                    ["--kernel", engine.options["kernel"]] if "kernel" in engine.options else [])]
-    done = subprocess.run(command, env={**os.environ, "TESTBED_RESULTS": str(tmp_path / "results")},
+    done = subprocess.run(command, env={**os.environ, "TESTBED_RESULTS": str(tmp_path / "results"),
+                                        "TESTBED_COMPILED": "no"},
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     made, = (tmp_path / "results").glob("runs/*/run.json")
@@ -58,8 +59,9 @@ def test_congestion_control_under_test_is_the_one_used(run_scenario):
 
 @pytest.fixture(scope="module")
 def checkouts(engine, tmp_path_factory):
-    """[(checkout, environment)]: this one; and a copy with a longer path, without byte code, with a cache, a results
-    folder, a umask and an environment of its own. They share the kernel's program and nothing else."""
+    """[(checkout, environment, umask)]: this one; and a copy with a longer path, without byte code or compiled code,
+    with a cache, a results folder, a umask and an environment of its own. They share the kernel's program and nothing
+    else."""
     folder = tmp_path_factory.mktemp("elsewhere")
     copy = folder / "a" / "checkout" / "with-a-path-that-is-rather-long"
     shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns(".git", "results", "__pycache__"))
@@ -72,7 +74,7 @@ def checkouts(engine, tmp_path_factory):
     here = {**os.environ, "TESTBED_RESULTS": str(folder / "r")}
     there = {**os.environ, "TESTBED_RESULTS": str(folder / "results-in-another-place"), "PYTHONDONTWRITEBYTECODE": "1",
              "TESTBED_CACHE": str(folder / "cache"), "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C",
-             "SOMETHING": "x" * 5000}
+             "TESTBED_COMPILED": "no", "SOMETHING": "x" * 5000}
     return [(PROJECT, here, 0o022), (copy, there, 0o077)]
 
 
@@ -84,7 +86,7 @@ def checkouts(engine, tmp_path_factory):
 def test_the_same_bytes_from_any_checkout(engine, checkouts, tmp_path, changes):
     name = f"{changes['traffic']['kind']}-{len(changes)}-{len(changes['traffic'])}"
     (tmp_path / "scenario.yaml").write_text(yaml.safe_dump(small_scenario(name=name, **changes)))
-    records = []
+    records, compiled = [], []
     for checkout, environment, umask in checkouts:
         before = set(pathlib.Path(environment["TESTBED_RESULTS"]).glob("runs/*/run.json"))
         command = [checkout / "bin" / "testbed", "run", tmp_path / "scenario.yaml", "--cca", "reno", "--no-report"]
@@ -93,8 +95,10 @@ def test_the_same_bytes_from_any_checkout(engine, checkouts, tmp_path, changes):
         assert done.returncode == 0, done.stderr
         made, = set(pathlib.Path(environment["TESTBED_RESULTS"]).glob("runs/*/run.json")) - before
         records.append(json.loads(made.read_text()))
+        compiled.append(json.loads((made.parent / "environment.json").read_text())["replay_compiled"])
         assert not list(made.parent.glob("work"))
     one, other = records
     assert one["raw_files_sha256"] == other["raw_files_sha256"]
     assert one["raw_sha256"] == other["raw_sha256"] and one["id"] == other["id"]
+    assert compiled[0]["mypyc"] and compiled[1] is None
     assert not list(checkouts[1][0].rglob("__pycache__"))

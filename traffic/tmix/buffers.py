@@ -10,9 +10,13 @@ from __future__ import annotations
 import ctypes
 import mmap
 
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from typing import Final
+
 #: how much of a read is kept
-KEPT_BYTES = 2048
-_AT_ONCE = 64
+KEPT_BYTES: Final = 2048
+_AT_ONCE: Final = 64
 
 
 class Buffers:

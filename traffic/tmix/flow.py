@@ -18,18 +18,32 @@ from traffic.tmix.uring import LINK, QUIET
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
+    from typing import Final
+
     from traffic.tmix.endpoint import End
     from traffic.tmix.ringloop import RingLoop
 
 # What completes, in the low bits of an operation's number; above them is the flow's number
-(CONNECT, RECEIVE, SEND, SHUTDOWN, ACCEPT, SOCKET, AHEAD_OVER, CUT,
- IGNORED) = range(9)
-KIND_BITS = 4
-KIND_MASK = (1 << KIND_BITS) - 1
+CONNECT: Final = 0
+RECEIVE: Final = 1
+SEND: Final = 2
+SHUTDOWN: Final = 3
+ACCEPT: Final = 4
+SOCKET: Final = 5
+AHEAD_OVER: Final = 6
+CUT: Final = 7
+IGNORED: Final = 8
+KIND_BITS: Final = 4
+KIND_MASK: Final = (1 << KIND_BITS) - 1
 
 # What a flow is waiting for
-CONNECTING, DATA, WRITTEN, LAST_DATA, EOF, CLOSED = range(6)
-NOWHERE = 1 << 62
+CONNECTING: Final = 0
+DATA: Final = 1
+WRITTEN: Final = 2
+LAST_DATA: Final = 3
+EOF: Final = 4
+CLOSED: Final = 5
+NOWHERE: Final = 1 << 61        # one word where this is compiled
 
 
 class Flow:

@@ -17,15 +17,15 @@ from array import array
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, BinaryIO
+    from typing import Any, BinaryIO, Final
 
 MAGIC = b"tmixrecords 1\n"
-NEVER = -1
+NEVER: Final = -1
 
 # Values of `status`; a connection that failed has its negative errno.
-NOT_STARTED = 0     # the initiator's time had not come, or the acceptor never saw it
-UNFINISHED = 1      # alive when the replay stopped
-FINISHED = 2        # every byte written and read, closed
+NOT_STARTED: Final = 0     # the initiator's time had not come, or the acceptor never saw it
+UNFINISHED: Final = 1      # alive when the replay stopped
+FINISHED: Final = 2        # every byte written and read, closed
 
 # name, what it has one row for, value until something happens
 COLUMNS = (("start_us", "connections", NEVER),      # connect() called; initiator only

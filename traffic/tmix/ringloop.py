@@ -28,19 +28,19 @@ from traffic.tmix.uring import LINK, QUIET, Ring
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Final
 
     from traffic.tmix.options import Option
 
-RING_ENTRIES = 4096
+RING_ENTRIES: Final = 4096
 # So many connections are handed to the ring ahead of their time, and so many sockets are kept for
 # the next ones: a chain can use only a descriptor that is known when it is submitted
-AHEAD = 16
+AHEAD: Final = 16
 # A chain that ends a connection is taken for successful if it has not failed so long after the
 # instant of its close
-CLOSED_NS = 1_000_000_000
+CLOSED_NS: Final = 1_000_000_000
 # An option that is for the time between SYN and SYN-ACK is set so long after the SYN; no network answers as fast
-AFTER_SYN_NS = 1000
+AFTER_SYN_NS: Final = 1000
 
 
 class RingLoop:
@@ -75,17 +75,19 @@ class RingLoop:
     def run(self, t0_ns: int, duration_ns: int) -> None:
         """Replay until t0 + duration or `stopping`."""
         self.t0_ns, self._end_ns = t0_ns, t0_ns + duration_ns
-        self._starts = [(1000 * end.start_us[0], number) for number, end in enumerate(self._ends)
+        self._starts = [(1000 * end.start_us[0], of) for of, end in enumerate(self._ends)
                         if end.initiates and len(end.start_us)]
         heapify(self._starts)
-        for number in self._listeners:
-            self._accept(number)
+        for of in self._listeners:
+            self._accept(of)
         if self._starts:
             self._sockets = [tcp_socket(family_of(self._ends[0].local_ip), nonblocking=False) for _ in range(AHEAD)]
             self._hand_over_starts(0)
         self.ring.at(self._end_ns, 0, IGNORED)
         wait, flows = self.ring.submit_and_wait, self._flows
         now = 0
+        number: int
+        result: int
         while not self.stopping:
             completed = wait()
             if not completed:       # a timeout inside a chain wakes us up, too

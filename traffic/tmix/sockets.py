@@ -21,10 +21,10 @@ from _socket import inet_pton  # `socket` takes time to import
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+    from typing import Any, Final
 
 AF_INET, AF_INET6 = 2, 10
-SOCK_STREAM = 1
+SOCK_STREAM: Final = 1
 SOCK_NONBLOCK = os.O_NONBLOCK
 SOCK_CLOEXEC = os.O_CLOEXEC
 SOL_SOCKET = 1
@@ -36,8 +36,8 @@ IPPROTO_TCP = 6
 TCP_MAXSEG = 2
 TCP_WINDOW_CLAMP = 10
 TCP_CONGESTION = 13
-SHUT_WR = 1
-MSG_NOSIGNAL = 0x4000
+SHUT_WR: Final = 1
+MSG_NOSIGNAL: Final = 0x4000
 PR_SET_TIMERSLACK = 29
 
 EPOLLIN = 0x001
@@ -55,7 +55,7 @@ SOCKADDR_IN = struct.Struct("=H2s4s8x")   # family, port and address in network 
 SOCKADDR_IN6 = struct.Struct("=H2s4x16s4x")     # the same, without flow label and scope
 MAX_EVENTS = 256
 # The most that is written or read at once
-SEND_BUFFER_BYTES = 1 << 18
+SEND_BUFFER_BYTES: Final = 1 << 18
 
 # PyDLL keeps the interpreter lock: there is only one thread
 _libc = ctypes.PyDLL(None, use_errno=True)

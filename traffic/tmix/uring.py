@@ -23,38 +23,53 @@ from traffic.tmix.sockets import (MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Final
 
 # <linux/io_uring.h>
-_OP_RECVMSG, _OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, _OP_CLOSE = 10, 11, 13, 14, 16, 19
-_OP_SEND, _OP_RECV, _OP_SHUTDOWN, _OP_SOCKET, _OP_URING_CMD, _OP_BIND = 26, 27, 34, 45, 46, 56
+_OP_RECVMSG: Final = 10
+_OP_TIMEOUT: Final = 11
+_OP_ACCEPT: Final = 13
+_OP_ASYNC_CANCEL: Final = 14
+_OP_CONNECT: Final = 16
+_OP_CLOSE: Final = 19
+_OP_SEND: Final = 26
+_OP_RECV: Final = 27
+_OP_SHUTDOWN: Final = 34
+_OP_SOCKET: Final = 45
+_OP_URING_CMD: Final = 46
+_OP_BIND: Final = 56
 _NEEDED = (_OP_RECVMSG, _OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, _OP_CLOSE, _OP_SEND, _OP_RECV,
            _OP_SHUTDOWN, _OP_SOCKET, _OP_URING_CMD, _OP_BIND)
-LINK, QUIET = 4, 64         # IOSQE_*; QUIET: no completion after success
+# IOSQE_*; QUIET: no completion after success
+LINK: Final = 4
+QUIET: Final = 64
 _SETUP = 1 << 3 | 1 << 7 | 1 << 12 | 1 << 13    # CQSIZE SUBMIT_ALL SINGLE_ISSUER DEFER_TASKRUN
-_ENTER_WAIT = 1 << 0 | 1 << 3               # GETEVENTS EXT_ARG
+_ENTER_WAIT: Final = 1 << 0 | 1 << 3               # GETEVENTS EXT_ARG
 _OFF_SQ_RING, _OFF_SQES = 0, 0x10000000
 _REGISTER_PROBE = 8
-_TIMEOUT_ABS, _TIMEOUT_SUCCEEDS = 1, 1 << 5
+_TIMEOUT_ABS: Final = 1
+_TIMEOUT_SUCCEEDS: Final = 1 << 5
 _CANCEL_EVERYTHING = 1 << 0 | 1 << 2        # ALL ANY
-_POLL_FIRST = 1                             # no attempt before there is something
-_SETSOCKOPT = 3                             # SOCKET_URING_OP_SETSOCKOPT
-_MSG_WAITALL = 0x100
-_SYS_SETUP, _SYS_ENTER, _SYS_REGISTER = 425, 426, 427
+_POLL_FIRST: Final = 1                             # no attempt before there is something
+_SETSOCKOPT: Final = 3                             # SOCKET_URING_OP_SETSOCKOPT
+_MSG_WAITALL: Final = 0x100
+_SYS_SETUP: Final = 425
+_SYS_ENTER: Final = 426
+_SYS_REGISTER: Final = 427
 
 # opcode flags ioprio fd off addr len op_flags user_data buf_index+personality file_index addr3 pad
-_SQE = struct.Struct("<BBHiQQIIQIIQQ")
-_CQE = struct.Struct("<Qi4x")
+_SQE: Final = struct.Struct("<BBHiQQIIQIIQQ")
+_CQE: Final = struct.Struct("<Qi4x")
 _PARAMS = struct.Struct("<7I12x8I8x8I8x")     # struct io_uring_params without the addresses
 _WAIT = struct.Struct("<QIIQ")      # signals, size of the set, -, no time limit
-_WAIT_BYTES = _WAIT.size
-_TIMESPEC = struct.Struct("<qq")
+_WAIT_BYTES: Final = _WAIT.size
+_TIMESPEC: Final = struct.Struct("<qq")
 # struct msghdr with a struct iovec for what nobody looks at, and one for the rest
-_MESSAGE = struct.Struct("<8xi4xQQ24xQQQQ")
-_MSGHDR_BYTES = 56
-_ARGUMENT_BYTES = 96        # beside each entry: its timespec, socket address or message
+_MESSAGE: Final = struct.Struct("<8xi4xQQ24xQQQQ")
+_MSGHDR_BYTES: Final = 56
+_ARGUMENT_BYTES: Final = 96        # beside each entry: its timespec, socket address or message
 # What one link chain may need; it must not be cut by a submission
-LONGEST_CHAIN = 8
+LONGEST_CHAIN: Final = 8
 
 _libc = ctypes.PyDLL(None, use_errno=True)
 _long, _pointer = ctypes.c_long, ctypes.c_void_p

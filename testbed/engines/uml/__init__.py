@@ -15,7 +15,7 @@ from typing import Any
 
 import kernel
 from kernel import guest, host, modinfo, trial
-from testbed import PROJECT_DIR, bundle, probes, terminal
+from testbed import PROJECT_DIR, bundle, compiled, probes, terminal
 from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.kernel_engine import KernelEngine
 from testbed.engines.uml import ending, init, inventory, memory, watch
@@ -77,6 +77,7 @@ class Engine(KernelEngine):
     def prepare(self, report: Report) -> None:
         spec, hz, options = self._asked
         self._found = kernel.ensure(spec, report, hz, options)
+        compiled.ensure(report)
         if "wireless" in self._found.options:
             for name in standards.modules():
                 kernel.build_module_for(self._found, _MODULES / name, report, lambda file: trial.load(
@@ -105,6 +106,7 @@ class Engine(KernelEngine):
                 "kernel_source": self._kernel.source, "kernel_key": self._kernel.key,
                 "kernel_config_sha256": self._kernel.config_sha256, "guest_memory_mb": memory.LEAST_MB,
                 "confined": {"writes": confined, "reads": confined and self._confine}, "host_facts": host.facts(),
+                "replay_compiled": compiled.provenance(),
                 "files_sha256": inventory.hashes(self._kernel.program)}
 
     def kernel_key(self) -> str:
@@ -211,7 +213,7 @@ class Engine(KernelEngine):
         if "seccomp" in self._kernel.features:
             # 13 to 27 % less CPU time per packet where kernel and host can, the same bytes (docs/kernels.md)
             words.append("seccomp=auto")
-        return guest.command(self._kernel.program, bundle.ensure(), [_INIT], work_dir, tmpfs,
+        return guest.command(self._kernel.program, bundle.ensure(compiled.find()), [_INIT], work_dir, tmpfs,
                              memory_mb=memory_mb, confine=self._confine, options=words, **more)
 
 

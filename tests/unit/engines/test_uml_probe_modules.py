@@ -13,7 +13,8 @@ from testbed.errors import EnvironmentProblem, UsageError
 
 @pytest.fixture
 def uml(monkeypatch):
-    """An engine whose kernel is there."""
+    """An engine whose kernel is there, without compiled code."""
+    monkeypatch.setenv("TESTBED_COMPILED", "no")
     monkeypatch.setattr(kernel, "ensure", lambda *_: types.SimpleNamespace(
         key="a-kernel", release="6.12", options=()))
     return engines.load("uml")

@@ -3,13 +3,16 @@
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import time
 
 import pytest
 
+import plans
 from plans import COMMAND, make_plan
+from testbed import bundle, compiled
 from traffic.tmix.records import FINISHED, INITIATOR, NEVER, NOT_STARTED, UNFINISHED
 
 MB = 1_000_000
@@ -198,3 +201,21 @@ def test_bad_jobs(tmp_path, job, message):
     done = subprocess.run([*COMMAND, str(path)], capture_output=True, text=True, timeout=10)
     assert done.returncode == 1 and done.stdout == ""
     assert message in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_compiled(replay, monkeypatch):
+    """What mypyc made of it replays, too, by each way of waiting, and without the sources of what was compiled."""
+    made = compiled.ensure(print)
+    assert made, "the packages of packages.txt are there, so it compiles"
+    code = replay.folder / "code"
+    shutil.copytree(bundle.ensure(made), code)
+    for name in compiled.MODULES:
+        (code / name).unlink()
+    monkeypatch.setattr(plans, "COMMAND", [bundle.PYTHON, "-I", "-S", str(code / "traffic/tmix/replay.py")])
+    connections = [(2000 * i, [(0, 0, 300), (60_000, 1000, 20)], [(300, 500, 60_000), (320, 1000, 0)], 536 * (i % 2))
+                   for i in range(40)]
+    init, acc = replay.run(connections, 600_000)
+    assert finished(init, acc) and replay.collect()["mismatches"] == []
+    for account in replay.accounts.values():
+        end, = account["ends"]
+        assert end["wrong_pieces"] == 0 and sum(end["ccas"].values()) == 40

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Folders of the cache that are made once, and then are whole or made again: FOLDER.json says what is in FOLDER."""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Callable
+
+from testbed.errors import EnvironmentProblem
+
+#: 14 November 2023, as the guest's clock
+_MTIME_S = 1_700_000_000
+
+
+def ensure(target: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
+    """Have `make` fill the folder `target` unless it is there and whole.
+
+    Raises EnvironmentProblem where that is not possible, and what `make` raises; then nothing is left of it.
+    """
+    if whole(target):
+        return
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = pathlib.Path(tempfile.mkdtemp(prefix=".new-", dir=target.parent))
+        try:
+            (partial / "made").mkdir()
+            make(partial / "made")
+            (partial / "manifest").write_text(json.dumps(_settled(partial / "made"), indent=1), encoding="utf-8")
+            _put(partial, target)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    except OSError as problem:
+        raise EnvironmentProblem(f"{problem.filename or target}: {problem.strerror}") from None
+    if not whole(target):
+        raise EnvironmentProblem(f"{target}: what was put there has changed")
+
+
+def whole(folder: pathlib.Path) -> bool:
+    """True if `folder` is as it was made."""
+    manifest = _manifest(folder)
+    try:
+        made = json.loads(manifest.read_text(encoding="utf-8"))
+        there = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+                 for path in folder.rglob("*") if path.is_file()}
+        os.utime(manifest)                                  # for `testbed kernel --prune`: it is still used
+    except PermissionError:
+        return bool(made == there)                          # somebody else's cache
+    except (OSError, ValueError):
+        return False
+    return bool(made == there)
+
+
+def _manifest(folder: pathlib.Path) -> pathlib.Path:
+    return folder.with_name(folder.name + ".json")
+
+
+def _put(partial: pathlib.Path, target: pathlib.Path) -> None:
+    if whole(target):                                       # somebody else made it meanwhile
+        return
+    if target.exists():                                     # a damaged one
+        target.rename(partial / "damaged")
+    os.replace(partial / "manifest", _manifest(target))
+    try:
+        (partial / "made").rename(target)
+    except OSError:
+        if not whole(target):
+            raise
+
+
+def _settled(folder: pathlib.Path) -> dict[str, str]:
+    """{path: SHA-256} of all files, which get modes and times that are the same everywhere."""
+    made = {}
+    for where, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            path = pathlib.Path(where, name)
+            made[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
+            path.chmod(0o644)
+            os.utime(path, (_MTIME_S, _MTIME_S))
+        os.chmod(where, 0o755)
+        os.utime(where, (_MTIME_S, _MTIME_S))
+    return made

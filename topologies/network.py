@@ -31,6 +31,10 @@ _BRIDGE = "br0"
 ROUTING = {f"net.ipv4.conf.{key}.{name}": 0 for key in ("all", "default") for name in ("rp_filter", "send_redirects")}
 
 
+#: <linux/random.h>: bytes even before there is entropy, which kernels before 6.2 have none of here and would wait for
+_GRND_INSECURE = 4
+
+
 class _Node(Node):                  # type: ignore[misc]
     """A Mininet node that leaves its configuration to the batches."""
 
@@ -56,7 +60,7 @@ class _QuietNode(_Node):
             raise RuntimeError(f"{self.name}: mnexec ended with status {self.shell.wait()}")
         subprocess.run(["true"], check=True)
         for _ in range(self._DRAWS):
-            os.getrandom(8)
+            os.getrandom(8, _GRND_INSECURE)
 
     def cleanup(self) -> None:
         if self.shell:

@@ -82,7 +82,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
         # what is sampled at one instant, counters at the end of the traffic included, is the state at that instant
         samplers = {name: modules[name].Sampler(job["probes"][name], network, description, work_dir)
                     for name in sorted(modules, key=lambda name: not getattr(modules[name], "STARTS_PROCESSES", False))}
-        programs = Programs(network, job["programs"], job["project_dir"], work_dir)
+        programs = Programs(network, job["programs"], job["project_dir"], work_dir, job.get("preload"))
         try:
             programs.wait_until_ready()
             for probe in samplers.values():

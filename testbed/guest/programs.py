@@ -26,14 +26,17 @@ class _Network(Protocol):
 class Programs:
     """The traffic programs of a run, each in its node's namespace."""
 
-    def __init__(self, network: _Network, programs: Sequence[_Program], project_dir: str, log_dir: str) -> None:
-        """programs: list of {"node", "module", "arguments"}."""
+    def __init__(self, network: _Network, programs: Sequence[_Program], project_dir: str, log_dir: str,
+                 preload: str | None = None) -> None:
+        """programs: list of {"node", "module", "arguments"}; preload: a library that they are started with."""
         self._running: list[tuple[_Program, _Process, BinaryIO]] = []
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": project_dir, "LANG": "C.UTF-8",
                        "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
                        # memory given back to the kernel is faulted in again, and faults are dear
                        "MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
                        "MALLOC_TOP_PAD_": str(1 << 22)}
+        if preload:
+            environment["LD_PRELOAD"] = preload
         try:
             for number, program in enumerate(programs):
                 log = open(os.path.join(log_dir, f"program-{number}-{program['node']}.log"), "w+b")

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import Any
 
+from traffic import memory
 from traffic.clock import now_ns
 
 _LISTEN = "0A"                          # TCP_LISTEN in /proc/net/tcp
@@ -21,6 +22,7 @@ def read_job() -> dict[str, Any]:
 
 def wait_for_start() -> int:
     """Say that everything is ready; returns when the experiment begins, in ns of CLOCK_MONOTONIC."""
+    memory.as_usual()
     print("ready", flush=True)
     word, t0_ns = sys.stdin.readline().split()
     if word != "start":

@@ -27,6 +27,7 @@ if not __package__:     # run as a file; -I leaves its folder out of the search 
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(
         os.path.abspath(__file__)))))
 
+from traffic import memory
 from traffic.tmix.endpoint import End, JobError
 from traffic.tmix.plan import PlanError
 from traffic.tmix.records import records_name
@@ -92,6 +93,7 @@ def replay(path: str) -> None:
     exact_timers()
     loop = make_loop(ends, how)
     loop.wakeup_cost_ns = 1000 * wakeup_cost_us
+    memory.as_usual()
     print("ready", flush=True)
     word, _, t0_ns = sys.stdin.readline().partition(" ")
     if word != "start" or not t0_ns.strip().isdigit():

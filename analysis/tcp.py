@@ -14,6 +14,8 @@ SOCKET = ["node", "src", "sport", "dst", "dport"]
 COUNTERS = ["bytes_sent", "bytes_retrans", "bytes_acked", "bytes_received", "total_retrans",
             "busy_us", "rwnd_limited_us", "sndbuf_limited_us"]
 MOST_FLOWS = 100  # of a run whose flows are looked at one by one
+#: what several metrics ask for is kept for them, where it is no more than some MB
+_KEPT_ROWS = 100_000
 _PLACES = {"sender": ("src", "sport", "dst", "dport"), "receiver": ("dst", "dport", "src", "sport")}
 
 
@@ -45,13 +47,17 @@ def variant_of(flow: dict[str, Any]) -> str:
 
 def flow_numbers(run: Run, samples: pd.DataFrame, end: str = "sender") -> Array:
     """Number of the listed flow whose `end` (sender, receiver) each sample's socket is, 0 if of none."""
-    return _numbers(listed_flows(run), samples, end)
+    return _numbers(listed_flows(run), samples, end, _sockets(samples))
 
 
-def _numbers(flows: list[dict[str, Any]], samples: pd.DataFrame, end: str) -> Array:
+def _sockets(samples: pd.DataFrame) -> Array:
+    """A number of each sample's socket, 0 for the first that there is, and so on."""
+    return samples.groupby(SOCKET, observed=True, sort=False).ngroup().to_numpy()
+
+
+def _numbers(flows: list[dict[str, Any]], samples: pd.DataFrame, end: str, socket: Array) -> Array:
     src, sport, dst, dport = _PLACES[end]
     known = {(flow[end], flow[src], flow[sport], flow[dst], flow[dport]): flow["flow"] for flow in flows}
-    socket = samples.groupby(SOCKET, observed=True, sort=False).ngroup().to_numpy()
     _, first = np.unique(socket, return_index=True)
     numbers = []
     for node, source, port, target, far_port in samples[SOCKET].iloc[first].itertuples(index=False, name=None):
@@ -62,15 +68,15 @@ def _numbers(flows: list[dict[str, Any]], samples: pd.DataFrame, end: str) -> Ar
     return np.array(numbers, dtype=int)[socket]
 
 
-def growth(samples: pd.DataFrame) -> pd.DataFrame:
+def growth(samples: pd.DataFrame, socket: Array | None = None) -> pd.DataFrame:
     """Growth of the cumulative counters of each socket since its previous sample.
 
     `since_us` is the time of that sample.  The first sample of a socket counts
     from zero, at its own time; so does one whose counters of bytes fell,
     because then the same addresses and ports belong to a new socket.
-    `samples` must be in order of time.
+    `samples` must be in order of time; socket: which one each is of, as a number, if that is known.
     """
-    socket = samples.groupby(SOCKET, observed=True, sort=False).ngroup().to_numpy()
+    socket = _sockets(samples) if socket is None else socket
     order = np.argsort(socket, kind="stable")
     times = samples["t_us"].to_numpy()[order]
     values = samples[COUNTERS].fillna(0).to_numpy()[order]
@@ -90,17 +96,31 @@ def measured(run: Run, single: bool = False) -> tuple[pd.DataFrame, pd.DataFrame
 
     Only sockets of the run's flows are looked at (programs have others, such as iperf3's control
     connections), with `single` only those of listed flows.  Growth between two samples around an
-    edge of the interval counts in proportion to the time inside.
+    edge of the interval counts in proportion to the time inside.  Not to be changed in place: a short one is kept.
     """
+    kept = run.__dict__.setdefault("_tcp_measured", {})
+    if single not in kept:
+        found = _measured(run, single)
+        if found is not None and len(found[0]) > _KEPT_ROWS:
+            return found
+        kept[single] = found
+    of_run: tuple[pd.DataFrame, pd.DataFrame] | None = kept[single]
+    return of_run
+
+
+def _measured(run: Run, single: bool) -> tuple[pd.DataFrame, pd.DataFrame] | None:
     samples = run.frame("tcp_info")
     flows = listed_flows(run) if single else [flow for flow in run.flows if flow["transport"] == "tcp"]
     if samples is None or samples.empty:
         return None
-    samples = samples[(_numbers(flows, samples, "sender") > 0) | (_numbers(flows, samples, "receiver") > 0)]
+    socket = _sockets(samples)
+    ours = (_numbers(flows, samples, "sender", socket) > 0) | (_numbers(flows, samples, "receiver", socket) > 0)
+    samples, socket = samples[ours], socket[ours]
     if samples.empty:
         return None
-    samples = samples.sort_values("t_us", kind="stable", ignore_index=True)
-    steps = growth(samples)
+    by_time = np.argsort(samples["t_us"].to_numpy(), kind="stable")
+    samples = samples.iloc[by_time].reset_index(drop=True)
+    steps = growth(samples, socket[by_time])
     start, end = run.interval
     until, since = samples["t_us"].to_numpy(), steps["since_us"].to_numpy()
     took = until - since

@@ -30,6 +30,8 @@ NOT_APPLICABLE = "not applicable"
 NAME = "verdict.json"
 #: what engines can do if nothing says otherwise
 _ALL = {"kernel": True, "modules": True, "parallel": True, "probes": None}
+#: files of tables up to this size, which are some ten times as large in memory, are read once
+_SMALL_BYTES = 1 << 18
 
 Json = dict[str, Any]
 
@@ -53,6 +55,7 @@ class Evidence:
     clock: str
     variants: list[Json]
     capabilities: Json = dataclasses.field(default_factory=lambda: dict(_ALL))
+    _small: dict[str, Any] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     def can(self, need: str) -> bool:
         """True if the engine has a capability, or leaves a raw file. What a kernel left is read in any case."""
@@ -66,12 +69,27 @@ class Evidence:
         return value
 
     def table(self, name: str, **options: Any) -> Any:
-        """A CSV file of the run's raw folder as a pandas table, or None if the run has none."""
+        """A CSV file of the run's raw folder as a pandas table, or None if the run has none.
+
+        options: those of pandas.read_csv. A small table is read once for all checks; each gets a copy.
+        """
         import pandas as pd
         if name not in raw_tables.TABLES:
             raise ValueError(f"no table {name!r}; there are: {', '.join(raw_tables.TABLES)}")
         path = self.run_dir / "raw" / f"{name}.csv.gz"
-        return pd.read_csv(path, **options) if path.exists() else None
+        if not path.exists():
+            return None
+        if options.keys() - {"usecols", "low_memory"} or path.stat().st_size > _SMALL_BYTES:
+            return pd.read_csv(path, **options)
+        if name not in self._small:
+            self._small[name] = pd.read_csv(path, low_memory=False)
+        table, wanted = self._small[name], options.get("usecols")
+        if wanted is None:
+            return table.copy()
+        chosen = [column for column in table if (wanted(column) if callable(wanted) else column in wanted)]
+        if not callable(wanted) and len(chosen) < len(set(wanted)):
+            return pd.read_csv(path, **options)             # it says what is missing
+        return table[chosen].copy()
 
     @functools.cached_property
     def network(self) -> Json:

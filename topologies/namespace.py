@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Entering a node's network namespace, and the few things done directly inside it."""
+import _thread
 import contextlib
 import ctypes
 import errno
@@ -7,6 +8,7 @@ import fcntl
 import os
 import socket
 import struct
+import threading
 from collections.abc import Collection, Iterator
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -37,6 +39,46 @@ def netns_of(pid: int) -> Iterator[None]:
     finally:
         os.close(there)
         os.close(home)
+
+
+class Keeper:
+    """A network namespace of its own, there until `release`: that of a thread, whose id is `tid`.
+
+    OSError if there cannot be one.
+    """
+
+    def __init__(self) -> None:
+        self._stay, ready = threading.Lock(), threading.Lock()
+        self._problem: OSError | None = None
+        self.tid = 0
+        self._stay.acquire()
+        ready.acquire()
+        _thread.start_new_thread(self._keep, (ready,))
+        ready.acquire()
+        if self._problem:
+            raise self._problem
+
+    def _keep(self, ready: threading.Lock) -> None:
+        self.tid = threading.get_native_id()
+        if _libc.unshare(_CLONE_NEWNET):
+            number = ctypes.get_errno()
+            self._problem = OSError(number, f"unshare: {os.strerror(number)}")
+        ready.release()
+        if not self._problem:
+            self._stay.acquire()
+
+    def release(self) -> None:
+        """Let the namespace go, unless somebody else is in it."""
+        if self._stay.locked():
+            self._stay.release()
+
+
+def begin_and_end_a_thread() -> None:
+    """For the kernel, as much as a program that begins and ends."""
+    begun = threading.Lock()
+    begun.acquire()
+    _thread.start_new_thread(begun.release, ())
+    begun.acquire()
 
 
 def write_sysctl(name: str, value: object) -> str:

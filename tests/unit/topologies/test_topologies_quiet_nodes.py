@@ -1,30 +1,50 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Nodes without a shell: a process that keeps a namespace. Here it is one without a namespace of its own."""
-import subprocess
+"""Nodes without a shell: a thread that keeps a namespace."""
+import os
+import pathlib
+import socket
+import time
 
 import pytest
 
+from topologies import namespace
 from topologies.network import _QuietNode
 
 
-@pytest.fixture
-def started_by(monkeypatch):
-    """started_by(command) -> a node whose process is that."""
-    def start(*command):
-        monkeypatch.setattr(_QuietNode, "_popen", lambda self, _, **how: subprocess.Popen(
-            command, start_new_session=True, **how))
-        return _QuietNode("n1")
-    return start
+def namespace_of(tid):
+    try:
+        return os.readlink(f"/proc/{tid}/ns/net")
+    except FileNotFoundError:
+        return None
 
 
-def test_a_node_lasts_until_it_is_told_to_end(started_by):
-    node = started_by("cat")
-    process = node.shell
-    assert node.pid == process.pid and process.poll() is None
+def test_a_node_lasts_until_it_is_told_to_end(monkeypatch):
+    if os.geteuid():
+        monkeypatch.setattr(namespace, "_libc", Libc(0))    # one without a namespace of its own
+    node = _QuietNode("n1")
+    assert node.shell is None and pathlib.Path(f"/proc/self/task/{node.pid}").exists()
+    if not os.geteuid():
+        assert namespace_of(node.pid) != namespace_of(os.getpid())
+        with namespace.netns_of(node.pid):
+            assert namespace_of(node.pid) == os.readlink("/proc/thread-self/ns/net")
+            assert [name for _, name in socket.if_nameindex()] == ["lo"]
     node.terminate()
-    assert node.shell is None and process.returncode is not None
+    while namespace_of(node.pid):               # its thread is about to end
+        time.sleep(0.001)
+    node.terminate()                            # once more does nothing
 
 
-def test_a_node_that_cannot_be_made_says_so(started_by):
-    with pytest.raises(RuntimeError, match="n1: mnexec ended with status 1"):
-        started_by("false")
+def test_a_node_that_cannot_be_made_says_so(monkeypatch):
+    monkeypatch.setattr(namespace, "_libc", Libc(-1))
+    with pytest.raises(OSError, match="unshare"):
+        _QuietNode("n1")
+
+
+class Libc:
+    """Where one may not have a namespace, or need not."""
+
+    def __init__(self, answer):
+        self._answer = answer
+
+    def unshare(self, _flags):
+        return self._answer

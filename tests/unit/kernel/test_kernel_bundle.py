@@ -5,6 +5,8 @@ import os
 import pathlib
 import shutil
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -109,6 +111,25 @@ def test_a_damaged_one_is_made_again(checkout, tmp_path, damage):
     damage(folder)
     assert bundle.ensure() == folder and state(folder) == content
     assert len(list(folder.parent.iterdir())) == 2
+
+
+def test_what_makes_programs_start_faster_is_there_where_it_can_be_compiled(checkout, tmp_path, monkeypatch):
+    checkout(tmp_path / "a")
+    library = bundle.ensure() / bundle.PREFAULT
+    # in a program with it, memory is locked until it says that it is ready, and programs that it starts are without
+    script = """import os, traffic.memory
+def locked():
+    return [line.split()[1] for line in open('/proc/self/status') if line.startswith('VmLck')]
+print('LD_PRELOAD' in os.environ, int(locked()[0]) > 0 or os.geteuid() > 0)
+traffic.memory.as_usual()
+print(locked())"""
+    said = subprocess.run([sys.executable, "-c", script], env={"LD_PRELOAD": str(library), "PYTHONPATH": str(
+        testbed.PROJECT_DIR)}, capture_output=True, text=True, check=True)
+    assert said.stdout == "False True\n['0']\n" and not said.stderr
+    assert init._PREFAULT == f"{bundle.MOUNTED_AT}/{bundle.PREFAULT}"
+    shutil.rmtree(tmp_path / "cache")
+    monkeypatch.setenv("PATH", str(tmp_path))               # no gcc
+    assert not (bundle.ensure() / bundle.PREFAULT).exists()
 
 
 def test_a_cache_that_cannot_be_written(checkout, tmp_path, monkeypatch):

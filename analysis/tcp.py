@@ -14,8 +14,8 @@ SOCKET = ["node", "src", "sport", "dst", "dport"]
 COUNTERS = ["bytes_sent", "bytes_retrans", "bytes_acked", "bytes_received", "total_retrans",
             "busy_us", "rwnd_limited_us", "sndbuf_limited_us"]
 MOST_FLOWS = 100  # of a run whose flows are looked at one by one
-#: what several metrics ask for is kept for them, where it is no more than some MB
-_KEPT_ROWS = 100_000
+#: what several metrics ask for is kept for them, where it is no more than some 300 MB
+_KEPT_ROWS = 1_500_000
 _PLACES = {"sender": ("src", "sport", "dst", "dport"), "receiver": ("dst", "dport", "src", "sport")}
 
 
@@ -133,12 +133,13 @@ def _measured(run: Run, single: bool) -> tuple[pd.DataFrame, pd.DataFrame] | Non
 
 def direction(run: Run, samples: pd.DataFrame, receiving: bool = False) -> pd.Series:
     """Direction in which each sample's socket sends (or receives); `all` where the topology knows no sides."""
-    ends = samples["src"].astype(str) + " " + samples["dst"].astype(str)
-    found = {}
-    for pair in ends.unique():
-        src, dst = (run.owners.get(address, "") for address in pair.split(" "))
-        found[pair] = run.direction_between(*((dst, src) if receiving else (src, dst))) or "all"
-    return ends.map(found)
+    pair = samples.groupby(["src", "dst"], observed=True, sort=False).ngroup().to_numpy()
+    _, first = np.unique(pair, return_index=True)
+    found = []
+    for ends in samples[["src", "dst"]].iloc[first].itertuples(index=False, name=None):
+        src, dst = (run.owners.get(address, "") for address in ends)
+        found.append(run.direction_between(*((dst, src) if receiving else (src, dst))) or "all")
+    return pd.Series(np.array(found, dtype=object)[pair], index=samples.index)
 
 
 def received_bytes(run: Run, single: bool) -> dict[str, float]:

@@ -31,10 +31,6 @@ _BRIDGE = "br0"
 ROUTING = {f"net.ipv4.conf.{key}.{name}": 0 for key in ("all", "default") for name in ("rp_filter", "send_redirects")}
 
 
-#: <linux/random.h>: bytes even before there is entropy, which kernels before 6.2 have none of here and would wait for
-_GRND_INSECURE = 4
-
-
 class _Node(Node):                  # type: ignore[misc]
     """A Mininet node that leaves its configuration to the batches."""
 
@@ -56,7 +52,7 @@ class _QuietNode(_Node):
         self.pid = self._keeper.tid
         begin_and_end_a_thread()
         for _ in range(self._DRAWS):
-            os.getrandom(8, _GRND_INSECURE)
+            os.getrandom(8)
 
     def cleanup(self) -> None:
         self._keeper.release()

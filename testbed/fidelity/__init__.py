@@ -23,6 +23,7 @@ from typing import Any
 
 from testbed import derived, ending, raw_tables
 from testbed.derived import DamagedRun
+from testbed.fidelity import _tables
 
 LEVELS = ("ok", "suspect", "invalid")
 VERDICTS = {"ok": "valid", "suspect": "suspect", "invalid": "invalid"}
@@ -30,8 +31,6 @@ NOT_APPLICABLE = "not applicable"
 NAME = "verdict.json"
 #: what engines can do if nothing says otherwise
 _ALL = {"kernel": True, "modules": True, "parallel": True, "probes": None}
-#: files of tables up to this size, which are some ten times as large in memory, are read once
-_SMALL_BYTES = 1 << 18
 
 Json = dict[str, Any]
 
@@ -55,7 +54,8 @@ class Evidence:
     clock: str
     variants: list[Json]
     capabilities: Json = dataclasses.field(default_factory=lambda: dict(_ALL))
-    _small: dict[str, Any] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+    _kept: dict[str, "_tables.KeptTable | None"] = dataclasses.field(default_factory=dict, init=False, repr=False,
+                                                                     compare=False)
 
     def can(self, need: str) -> bool:
         """True if the engine has a capability, or leaves a raw file. What a kernel left is read in any case."""
@@ -71,7 +71,7 @@ class Evidence:
     def table(self, name: str, **options: Any) -> Any:
         """A CSV file of the run's raw folder as a pandas table, or None if the run has none.
 
-        options: those of pandas.read_csv. A small table is read once for all checks; each gets a copy.
+        options: those of pandas.read_csv. A table is read once for all checks; each gets one of its own.
         """
         import pandas as pd
         if name not in raw_tables.TABLES:
@@ -79,17 +79,18 @@ class Evidence:
         path = self.run_dir / "raw" / f"{name}.csv.gz"
         if not path.exists():
             return None
-        if options.keys() - {"usecols", "low_memory"} or path.stat().st_size > _SMALL_BYTES:
+        if options.keys() - {"usecols", "low_memory"}:
             return pd.read_csv(path, **options)
-        if name not in self._small:
-            self._small[name] = pd.read_csv(path, low_memory=False)
-        table, wanted = self._small[name], options.get("usecols")
-        if wanted is None:
-            return table.copy()
-        chosen = [column for column in table if (wanted(column) if callable(wanted) else column in wanted)]
-        if not callable(wanted) and len(chosen) < len(set(wanted)):
+        if name not in self._kept:
+            self._kept[name] = _tables.keep(path)
+        kept, wanted = self._kept[name], options.get("usecols")
+        if kept is None:
+            return pd.read_csv(path, **options)
+        chosen = [column for column in kept.names() if wanted is None or
+                  (wanted(column) if callable(wanted) else column in wanted)]
+        if wanted is not None and not callable(wanted) and len(chosen) < len(set(wanted)):
             return pd.read_csv(path, **options)             # it says what is missing
-        return table[chosen].copy()
+        return kept.table(chosen)
 
     @functools.cached_property
     def network(self) -> Json:

@@ -4,7 +4,7 @@
 When a connection is alive is known from the programs' own records, of which the kernel's dump of its sockets knows
 nothing.
 """
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
@@ -20,7 +20,6 @@ _EXACT_US = {"virtual": 1000, "real": 100_000}
 _CONNECTING_US, _CONNECTING_LOSSY_US, _LOSSY = 4_000_000, 16_000_000, 0.001
 #: of the interval: a sample may be so much before the time at which it was due
 _EARLY = 0.1
-_SOCKET = ["node", "sport", "dport"]
 _CONNECTED = ("ESTAB", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT", "LAST-ACK", "CLOSING")
 _COLUMNS = ["t_us", "node", "sport", "dst", "dport", "state"]
 
@@ -38,10 +37,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     problems: list[str] = []
     seen = 0
     if connections is not None and len(connections):
+        number = _numbering(samples, connections)
+        samples = samples.assign(socket=number(samples["node"], samples["sport"], samples["dport"]))
         alive = _lives(evidence, connections)
+        alive = alive.assign(socket=number(alive["node"], alive["sport"], alive["dport"]))
         missing, seen = _missing(samples, alive, interval_us, _EXACT_US[evidence.clock], evidence)
         problems += missing
-        problems += _gone(samples, connections, _EXACT_US[evidence.clock])
+        problems += _gone(samples, connections, number, _EXACT_US[evidence.clock])
     long = [flow for flow in evidence.flows if flow["transport"] == "tcp" and flow["source"] is None
             and flow["bytes"] is None]
     problems += _flows(samples, long, interval_us, evidence)
@@ -52,9 +54,21 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                             f"when they were due, and {len(long)} flows from their beginning to their end")
 
 
+def _numbering(samples: Any, connections: Any) -> Callable[[Any, Any, Any], Any]:
+    """number(nodes, ports, ports of the other end): what stands for each of these sockets, -1 if it has no port."""
+    import numpy as np
+    import pandas as pd
+    nodes = pd.Index(pd.concat([samples["node"], connections["initiator"], connections["acceptor"]]).unique())
+
+    def number(node: Any, sport: Any, dport: Any) -> Any:
+        found = nodes.get_indexer(node) * 2.0**32 + sport.to_numpy() * 2.0**16 + dport.to_numpy()
+        return np.where(np.isnan(found), -1, found).astype(np.int64)
+    return number
+
+
 def _lives(evidence: Evidence, connections: Any) -> Any:
-    """Ends of connections: node, sport, dport; that the connection is alive from from_us to to_us, and this end of it
-    surely from first_us to last_us.
+    """Ends of connections, those that began them first and then the others in the same order: node, sport, dport; that
+    the connection is alive from from_us to to_us, and this end of it surely from first_us to last_us.
 
     An acceptor gets its socket with the third packet, and an end may close before the other does: surely there is who
     sends a data unit, or has got one.
@@ -92,49 +106,58 @@ def _missing(samples: Any, ends: Any, interval_us: int, exact_us: int, evidence:
     due = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
     # on a wall clock a dump is late, and what was there when it was due may have gone
     taken_us = samples.groupby("due")["t_us"].first()
-    wanted = ends.iloc[row].assign(due=due, at_us=pd.Series(due).map(taken_us).fillna(
-        pd.Series(due * interval_us)).to_numpy())
-    wanted = wanted[wanted["at_us"] < to_us[row] - exact_us]
-    there = samples.loc[samples["state"].isin(_CONNECTED), [*_SOCKET, "due"]].drop_duplicates().assign(there=True)
-    wanted = wanted.merge(there, on=[*_SOCKET, "due"], how="left")
-    found = wanted["there"].notna()
-    both = (wanted["at_us"] > wanted["first_us"] + exact_us) & (wanted["at_us"] < wanted["last_us"] - exact_us)
-    either = found.groupby([wanted["source"], wanted["conn"], wanted["due"]]).transform("any")
-    lacking = wanted[~found & both | ~either]
-    if lacking.empty:
+    at_us = taken_us.reindex(due).to_numpy()
+    at_us = np.where(np.isnan(at_us), due * interval_us, at_us)
+    wanted = at_us < to_us[row] - exact_us
+    row, due, at_us = row[wanted], due[wanted], at_us[wanted]
+    dues = max(duration_us // interval_us, samples["due"].max()) + 1
+    sockets = pd.Index(samples["socket"].unique())
+    connected = samples[samples["state"].isin(_CONNECTED)]
+    there = np.unique(sockets.get_indexer(connected["socket"]) * dues + connected["due"].to_numpy())
+    known = sockets.get_indexer(ends["socket"])[row]
+    found = (known >= 0) & np.isin(known * dues + due, there)
+    # of an end without data units nothing is known: NaN is neither more nor less
+    first_us, last_us = (ends[name].to_numpy(float)[row] for name in ("first_us", "last_us"))
+    with np.errstate(invalid="ignore"):
+        both = (at_us > first_us + exact_us) & (at_us < last_us - exact_us)
+    of_connection = row % (len(ends) // 2) * dues + due
+    either = np.isin(of_connection, of_connection[found])
+    lacking = np.flatnonzero(~found & both | ~either)
+    if not len(lacking):
         return [], int(found.sum())
-    one = lacking.iloc[0]
-    return [f"{len(lacking)} of {len(wanted)} samples of ends of connections that were alive are not in tcp_info, such "
+    one = ends.iloc[row[lacking[0]]]
+    return [f"{len(lacking)} of {len(row)} samples of ends of connections that were alive are not in tcp_info, such "
             f"as {one['node']}:{one['sport']} of connection {one['conn']} of source {one['source']} at "
-            f"{one['at_us'] / 1e6:g} s"], int(found.sum())
+            f"{at_us[lacking[0]] / 1e6:g} s"], int(found.sum())
 
 
-def _gone(samples: Any, connections: Any, exact_us: int) -> Iterator[str]:
+def _gone(samples: Any, connections: Any, number: Callable[[Any, Any, Any], Any], exact_us: int) -> Iterator[str]:
     """Established sockets of connections that had ended: the latest that began from that port.
 
     Of one that failed, one end may live on: a kernel that gives up after its last retransmission tells nobody, and who
     waits for data has nothing to send.
     """
     import pandas as pd
-    began = connections[connections["start_us"].notna() & (connections["status"] != "unfinished")]
-    established = samples[samples["state"] == "ESTAB"].sort_values("t_us", kind="stable")
-    last_us = established.groupby(_SOCKET)["t_us"].max().to_dict()
+    established = samples.loc[samples["state"] == "ESTAB", ["t_us", "socket"]].sort_values("t_us", kind="stable")
+    last_us = established.groupby("socket")["t_us"].max()
     for node, other, sport, dport in (("initiator", "acceptor", "iport", "aport"),
                                       ("acceptor", "initiator", "aport", "iport")):
-        names = {node: "node", other: "other", sport: "sport", dport: "dport"}
-        latest = connections[[*names, "source", "conn", "start_us"]].dropna().rename(columns=names)
-        latest = latest.astype({"start_us": "int64"}).sort_values("start_us", kind="stable")
-        found = pd.merge_asof(established, latest, left_on="t_us", right_on="start_us", by=_SOCKET)
-        found = found.merge(began[["source", "conn", "end_us", "status"]], on=["source", "conn"])
-        gone = found[found["t_us"] > found["end_us"] + exact_us]
-        alone = [status.startswith("failed") and last_us.get((peer, there, here), -1) <= end_us + exact_us
-                 for status, peer, there, here, end_us in
-                 zip(gone["status"], gone["other"], gone["dport"], gone["sport"], gone["end_us"])]
-        gone = gone[[not one for one in alone]]
+        names = [node, other, sport, dport, "source", "conn", "start_us"]
+        latest = connections.loc[connections[names].notna().all(axis=1), [*names, "end_us", "status"]]
+        latest = latest.astype({"start_us": "int64"}).sort_values("start_us", kind="stable").reset_index(drop=True)
+        latest["socket"] = number(latest[node], latest[sport], latest[dport])
+        of = pd.merge_asof(established, latest[["start_us", "socket"]].assign(row=latest.index), left_on="t_us",
+                           right_on="start_us", by="socket")
+        of = of[of["row"].notna()]
+        rows = latest.iloc[of["row"].astype("int64")].reset_index(drop=True).assign(t_us=of["t_us"].to_numpy())
+        gone = rows[(rows["status"] != "unfinished") & (rows["t_us"] > rows["end_us"] + exact_us)]
+        seen_us = last_us.reindex(number(gone[other], gone[dport], gone[sport])).fillna(-1).to_numpy()
+        alone = gone["status"].str.startswith("failed").to_numpy(bool) & (seen_us <= gone["end_us"] + exact_us)
+        gone = gone[~alone]
         if len(gone):
             one = gone.iloc[0]
             yield (f"{len(gone)} samples of tcp_info are of established connections that had ended, such as "
-                   f"{one['node']}:{one['sport']} of connection {one['conn']:.0f} of source {one['source']:.0f} at "
+                   f"{one[node]}:{one[sport]:.0f} of connection {one['conn']:.0f} of source {one['source']:.0f} at "
                    f"{one['t_us'] / 1e6:g} s")
 
 

@@ -64,7 +64,10 @@ def _unchanged_us(samples: Any, sockets: Any, at_end: int) -> Any:
 
     One that was not there in between is another connection that has the same ports by now.
     """
-    history = samples.assign(sample=np.searchsorted(np.unique(samples["t_us"]), samples["t_us"])).set_index(_SOCKET)
+    history = samples.assign(sample=np.searchsorted(np.unique(samples["t_us"]), samples["t_us"]))
+    for port in ("sport", "dport"):             # most sockets are gone: numbers tell that much sooner than tuples
+        history = history[history[port].isin(sockets.index.get_level_values(port))]
+    history = history.set_index(_SOCKET)
     history = history[history.index.isin(sockets.index)].sort_values("t_us", kind="stable")
     now = sockets.reindex(history.index)
     same = (history["bytes_acked"] == now["bytes_acked"]) & ((history["unacked"] > 0) == (now["unacked"] > 0))

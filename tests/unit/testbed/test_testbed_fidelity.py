@@ -12,7 +12,7 @@ import bad_runs
 import evidence_files
 import spoils
 from testbed import fidelity
-from testbed.fidelity import edges
+from testbed.fidelity import _tables, edges
 
 
 @pytest.mark.parametrize("check", fidelity.names())
@@ -294,20 +294,21 @@ def test_the_verdict_is_the_worst_finding(tmp_path, files):
     assert [(r["check"], r["level"]) for r in verdict["reasons"]] == [("sampling", "suspect"), ("sampling", "invalid")]
 
 
-def test_a_small_table_is_read_once_and_each_check_has_its_own(tmp_path, files, monkeypatch):
+def test_a_table_is_read_once_and_each_check_has_its_own(tmp_path, files, monkeypatch):
     evidence = evidence_files.write(tmp_path, files)
     whole = evidence.table("queue")
     assert list(evidence.table("queue", usecols=["link", "t_us"])) == ["t_us", "link"]
     assert list(evidence.table("queue", usecols=lambda name: name == "drops")) == ["drops"]
     whole["drops"] = -1
-    monkeypatch.setattr(pd, "read_csv", None)               # what is large is read again
+    monkeypatch.setattr(pd, "read_csv", None)
     assert (evidence.table("queue")["drops"] >= 0).all() and evidence.table("opportunities") is None
     monkeypatch.undo()
     with pytest.raises(ValueError, match="nonsense"):
         evidence.table("queue", usecols=["t_us", "nonsense"])
-    monkeypatch.setattr(fidelity, "_SMALL_BYTES", 0)
+    monkeypatch.setattr(_tables, "_MOST_ROWS", 0)           # one that is too large is read for each
     evidence = evidence_files.write(tmp_path, files)
-    assert list(evidence.table("queue", usecols=["link", "t_us"])) == ["t_us", "link"] and not evidence._small
+    assert list(evidence.table("queue", usecols=["link", "t_us"])) == ["t_us", "link"]
+    assert evidence._kept == {"queue": None}
 
 
 def test_a_verdict_without_any_check_is_not_valid(tmp_path, monkeypatch):

@@ -76,6 +76,7 @@ _long, _pointer = ctypes.c_long, ctypes.c_void_p
 _syscall = _libc.syscall
 _syscall.restype = _long
 _syscall.argtypes = [_long] * 7
+_run_signal_handlers = ctypes.pythonapi.PyErr_CheckSignals
 
 
 def _address(buffer: Any) -> int:
@@ -230,8 +231,10 @@ class Ring:
         self._words[self._sq_tail] = self._tail
         result = _syscall(_SYS_ENTER, self._fd, self._waiting, least, _ENTER_WAIT, self._wait_at,
                           _WAIT_BYTES)
-        if result < 0 and ctypes.get_errno() != EINTR:
-            raise OSError(ctypes.get_errno(), "io_uring_enter")
+        if result < 0:
+            if ctypes.get_errno() != EINTR:
+                raise OSError(ctypes.get_errno(), "io_uring_enter")
+            _run_signal_handlers()      # the interpreter does between two lines; compiled code has none
         self._waiting = self._tail - self._words[self._sq_head] & 0xffffffff
 
     def submit_and_wait(self) -> list[tuple[Any, ...]]:

@@ -203,8 +203,9 @@ def test_bad_jobs(tmp_path, job, message):
     assert message in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_compiled(replay, monkeypatch):
-    """What mypyc made of it replays, too, by each way of waiting, and without the sources of what was compiled."""
+@pytest.fixture
+def compiled_replay(replay, monkeypatch):
+    """A replay by what mypyc made of it, without the sources of what was compiled."""
     made = compiled.ensure(print)
     assert made, "the packages of packages.txt are there, so it compiles"
     code = replay.folder / "code"
@@ -212,6 +213,12 @@ def test_compiled(replay, monkeypatch):
     for name in compiled.MODULES:
         (code / name).unlink()
     monkeypatch.setattr(plans, "COMMAND", [bundle.PYTHON, "-I", "-S", str(code / "traffic/tmix/replay.py")])
+    return replay
+
+
+def test_compiled(compiled_replay):
+    """What mypyc made of it replays, too, by each way of waiting."""
+    replay = compiled_replay
     connections = [(2000 * i, [(0, 0, 300), (60_000, 1000, 20)], [(300, 500, 60_000), (320, 1000, 0)], 536 * (i % 2))
                    for i in range(40)]
     init, acc = replay.run(connections, 600_000)
@@ -219,3 +226,13 @@ def test_compiled(replay, monkeypatch):
     for account in replay.accounts.values():
         end, = account["ends"]
         assert end["wrong_pieces"] == 0 and sum(end["ccas"].values()) == 40
+
+
+def test_compiled_sigterm(compiled_replay):
+    """Signals are seen where no line of Python is interpreted."""
+    make_plan(compiled_replay.folder / "plan", [])
+    processes = compiled_replay.start(("acceptor",), 10 * MB)
+    time.sleep(0.15)
+    processes["acceptor"].send_signal(signal.SIGTERM)
+    compiled_replay.end(processes)
+    assert compiled_replay.accounts["acceptor"]["stopped_early"]

@@ -40,6 +40,9 @@ def prune(keep: Iterable[str | None] = (None,), days: float = 30, report: Callab
         doomed += [_out_of_sight(folder) for folder in _folders(cache / "sources") if folder not in used_trees]
         doomed += [_out_of_sight(folder) for kind in ("bundles", "compiled") for folder in _folders(cache / kind)
                    if not _lately_used(folder, days)]
+        for note in (cache / "compiled").glob("*.failed"):  # of sources or a compiler that may be gone
+            if time.time() - note.stat().st_mtime > days * 86400:
+                note.unlink()
     return sum(_remove(folder, report) for folder in doomed)
 
 

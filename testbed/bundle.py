@@ -45,6 +45,8 @@ def ensure(compiled: pathlib.Path | None = None) -> pathlib.Path:
     target = folder_of(digest())
     if compiled:
         target = target.with_name(f"{target.name}-{compiled.name}")
+    if not shutil.which("gcc"):                             # where there is one later, it is not this folder
+        target = target.with_name(f"{target.name}-without-gcc")
     kept.ensure(target, lambda folder: _make(folder, compiled))
     return target
 

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
+import time
 from typing import Any
 
 from kernel import build
@@ -40,13 +41,15 @@ for name in sys.argv[1:]:
         sys.exit(f"{file} is used")
 """
 _LIMIT_S = 600
+#: what the compiler refused is tried again after so long: the disk was full, or somebody interrupted it
+_REMEMBERED_S = 86_400
 
 
 def ensure(report: Report) -> pathlib.Path | None:
     """find(), after compiling if need be; says in one line why there is nothing."""
     if not _wanted() or find():
         return find()
-    why = _lacking()
+    why = _lacking() or _refused()
     if not why:
         try:
             with build.lock(report):
@@ -100,22 +103,37 @@ def _lacking() -> str:
     return f"missing: {', '.join(missing)} (make setup)" if missing else ""
 
 
+def _failed() -> pathlib.Path:
+    """Has what the compiler said when it refused."""
+    return cache_dir() / "compiled" / f"{_key()}.failed"
+
+
+def _refused() -> str:
+    """Why it did not work lately, "" if nothing is known."""
+    try:
+        if time.time() - _failed().stat().st_mtime < _REMEMBERED_S:
+            return _failed().read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        pass
+    return ""
+
+
 def _compile(report: Report) -> str:
-    """Why it did not work, in a line, "" if it did. What the compiler refused is not tried again with the same one.
+    """Why it did not work, in a line, "" if it did. What the compiler refused is not tried again with the same one for
+    a day.
 
     Raises EnvironmentProblem, OSError.
     """
-    target = cache_dir() / "compiled" / _key()
-    failed = target.with_name(f"{target.name}.failed")
-    if failed.exists():
-        return failed.read_text(encoding="utf-8")
+    why = _refused()
+    if why:                                                 # somebody else tried meanwhile
+        return why
     report("compiling the Tmix replay (once, some 15 s)")
     try:
-        kept.ensure(target, _make)
+        kept.ensure(cache_dir() / "compiled" / _key(), _make)
     except _Refused as problem:
-        failed.write_text(str(problem), encoding="utf-8")
-        return str(problem)
-    return ""
+        why = f"{problem} (tried again after a day, or without {_failed()})"
+        _failed().write_text(why, encoding="utf-8")
+    return why
 
 
 class _Refused(Exception):

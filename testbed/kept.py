@@ -2,6 +2,7 @@
 """Folders of the cache that are made once, and then are whole or made again: FOLDER.json says what is in FOLDER."""
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -30,6 +31,7 @@ def ensure(target: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
             (partial / "made").mkdir()
             make(partial / "made")
             (partial / "manifest").write_text(json.dumps(_settled(partial / "made"), indent=1), encoding="utf-8")
+            (partial / "manifest").chmod(0o644)             # whatever the umask: others may read the folder, too
             _put(partial, target)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
@@ -46,11 +48,10 @@ def whole(folder: pathlib.Path) -> bool:
         made = json.loads(manifest.read_text(encoding="utf-8"))
         there = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
                  for path in folder.rglob("*") if path.is_file()}
-        os.utime(manifest)                                  # for `testbed kernel --prune`: it is still used
-    except PermissionError:
-        return bool(made == there)                          # somebody else's cache
     except (OSError, ValueError):
         return False
+    with contextlib.suppress(OSError):                      # somebody else's cache, or one that cannot be written
+        os.utime(manifest)                                  # for `testbed kernel --prune`: it is still used
     return bool(made == there)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The code that runs inside: the same folder from any checkout, whole or made again."""
+import errno
 import json
 import os
 import pathlib
@@ -11,7 +12,7 @@ import sys
 import pytest
 
 import testbed
-from testbed import bundle
+from testbed import bundle, kept
 from testbed.engines.uml import init, inventory
 from testbed.errors import EnvironmentProblem
 
@@ -128,8 +129,37 @@ print(locked())"""
     assert said.stdout == "False True\n['0']\n" and not said.stderr
     assert init._PREFAULT == f"{bundle.MOUNTED_AT}/{bundle.PREFAULT}"
     shutil.rmtree(tmp_path / "cache")
+    path = os.environ["PATH"]
     monkeypatch.setenv("PATH", str(tmp_path))               # no gcc
     assert not (bundle.ensure() / bundle.PREFAULT).exists()
+    monkeypatch.setenv("PATH", path)                        # one that was installed since
+    assert (bundle.ensure() / bundle.PREFAULT).exists()
+
+
+@pytest.mark.parametrize("error", [PermissionError(errno.EACCES, "not yours"), OSError(errno.EROFS, "read-only")])
+def test_a_cache_that_can_only_be_read_is_used(checkout, tmp_path, monkeypatch, error):
+    checkout(tmp_path / "a")
+    folder = bundle.ensure()
+    monkeypatch.setattr(os, "utime", refusing(error))
+    assert kept.whole(folder) and bundle.ensure() == folder
+
+
+def test_a_cache_that_cannot_be_read_is_not_used(checkout, tmp_path, monkeypatch):
+    checkout(tmp_path / "a")
+    before = os.umask(0o077)
+    try:
+        folder = bundle.ensure()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(folder.with_name(folder.name + ".json").stat().st_mode) == 0o644     # others may read it
+    monkeypatch.setattr(pathlib.Path, "read_text", refusing(PermissionError(errno.EACCES, "not yours")))
+    assert not kept.whole(folder)
+
+
+def refusing(error):
+    def refuse(*_args, **_kwargs):
+        raise error
+    return refuse
 
 
 def test_a_cache_that_cannot_be_written(checkout, tmp_path, monkeypatch):

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The replay's compiled code: made once for its sources and its compiler, and done without where that fails."""
+import os
 import pathlib
+import time
 
 import pytest
 
+from kernel import build
 from testbed import bundle, compiled, kept
 
 LIBRARY = f"abc__mypyc{compiled._SUFFIX}"
@@ -71,7 +74,7 @@ def test_it_can_be_gone_without(calls, monkeypatch):
     assert compiled.ensure(said.append) is None and compiled.find() is None and not said
 
 
-def test_what_the_compiler_refuses_is_said_in_a_line_and_not_tried_again(calls, monkeypatch):
+def test_what_the_compiler_refuses_is_said_in_a_line_and_not_tried_again(calls, monkeypatch, tmp_path):
     tried, said = [], []
 
     def refuse(*_):
@@ -79,9 +82,29 @@ def test_what_the_compiler_refuses_is_said_in_a_line_and_not_tried_again(calls, 
         raise compiled._Refused("traffic/clock.py:1: error: no")
     monkeypatch.setattr(compiled, "_run", refuse)
     assert compiled.ensure(said.append) is None and compiled.ensure(said.append) is None
+    note, = (tmp_path / "cache" / "compiled").glob("*.failed")
     assert len(tried) == 1 and said[1:] == 2 * [
         "Tmix replays go without compiled code, which makes them slower and changes nothing else: "
-        "traffic/clock.py:1: error: no"]
+        f"traffic/clock.py:1: error: no (tried again after a day, or without {note})"]
+    with build.lock(said.append):               # by which a kernel that is being built is not waited for
+        assert compiled.ensure(said.append) is None and len(said) == 4
+
+
+@pytest.mark.parametrize("trouble", ["a day", "full disk"])
+def test_what_was_refused_is_tried_again(calls, monkeypatch, tmp_path, trouble):
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled, "_run", refuse)
+        assert compiled.ensure(print) is None
+    note, = (tmp_path / "cache" / "compiled").glob("*.failed")
+    if trouble == "full disk":
+        note.write_text("")                     # there was no room for the reason, either
+    else:
+        os.utime(note, (0, time.time() - 90_000))
+    assert compiled.ensure(print)
+
+
+def refuse(*_):
+    raise compiled._Refused("No space left on device")
 
 
 def test_a_cache_that_cannot_be_written(calls, monkeypatch, tmp_path):

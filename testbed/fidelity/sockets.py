@@ -127,7 +127,7 @@ def _missing(samples: Any, ends: Any, interval_us: int, exact_us: int, evidence:
         return [], int(found.sum())
     one = ends.iloc[row[lacking[0]]]
     return [f"{len(lacking)} of {len(row)} samples of ends of connections that were alive are not in tcp_info, such "
-            f"as {one['node']}:{one['sport']} of connection {one['conn']} of source {one['source']} at "
+            f"as {one['node']}:{one['sport']:.0f} of connection {one['conn']} of source {one['source']} at "
             f"{at_us[lacking[0]] / 1e6:g} s"], int(found.sum())
 
 

@@ -246,6 +246,10 @@ CHECKS = [
         "no record of the settings of the whole kernel"),
     Bad("sockets", "ends early", until("tcp_info", 29_000_000), "suspect",
         "2 of 6 samples of ends of connections that were alive are not in tcp_info, such as n1:1223 of connection 199"),
+    Bad("sockets", "ends early, and a connection has no port", both(
+        *(cell("connections", column, float("nan"), 0) for column in ("iport", "start_us", "connected_us", "end_us")),
+        cell("connections", "status", "not started", 0), until("tcp_info", 29_000_000)), "suspect",
+        "2 of 6 samples .*, such as n1:1223 of connection 199"),
     Bad("sockets", "too seldom", every("tcp_info", 5_000_000), "suspect", "4 of 6 samples .* source 0 at 28 s"),
     Bad("sockets", "half of the sockets", half_of_the_sockets, "suspect",
         "2 of 6 samples .* such as n2:5000 of connection 199 of source 0 at 28 s"),

@@ -29,7 +29,9 @@ from testbed.errors import EnvironmentProblem
 MODULES = ("traffic/clock.py", *(f"traffic/tmix/{name}.py" for name in (
     "buffers", "endpoint", "flow", "options", "records", "ringloop", "sockets", "uring")))
 #: what the compiler reads besides. They stay Python: they compute large numbers, or name their attributes at run time
-_READ = ("traffic/__init__.py", "traffic/tmix/__init__.py", "traffic/payload.py", "traffic/tmix/plan.py")
+_READ = ("traffic/payload.py", "traffic/tmix/plan.py")
+#: packages: empty while it compiles. What they offer to others is not there, which newer compilers complain of
+_EMPTY = ("traffic/__init__.py", "traffic/tmix/__init__.py")
 _SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 _PACKAGES = pathlib.Path("/usr/lib/python3/dist-packages")
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONHASHSEED": "0", "MYPY_CACHE_DIR": os.devnull,
@@ -147,6 +149,8 @@ def _make(folder: pathlib.Path) -> None:
         for file in (*MODULES, *_READ):
             (scratch / file).parent.mkdir(parents=True, exist_ok=True)
             (scratch / file).write_bytes(bundle.source(file))
+        for file in _EMPTY:
+            (scratch / file).touch()
         _run(scratch, "-m", "mypyc", *MODULES)
         _run(scratch, "-S", "-c", _IMPORT, *(file.removesuffix(".py").replace("/", ".") for file in MODULES))
         for path in [*scratch.glob(f"*{_SUFFIX}"), *(scratch / "traffic").rglob(f"*{_SUFFIX}")]:

@@ -231,10 +231,8 @@ class Ring:
         self._words[self._sq_tail] = self._tail
         result = _syscall(_SYS_ENTER, self._fd, self._waiting, least, _ENTER_WAIT, self._wait_at,
                           _WAIT_BYTES)
-        if result < 0:
-            if ctypes.get_errno() != EINTR:
-                raise OSError(ctypes.get_errno(), "io_uring_enter")
-            _run_signal_handlers()      # the interpreter does between two lines; compiled code has none
+        if result < 0 and ctypes.get_errno() != EINTR:
+            raise OSError(ctypes.get_errno(), "io_uring_enter")
         self._waiting = self._tail - self._words[self._sq_head] & 0xffffffff
 
     def submit_and_wait(self) -> list[tuple[Any, ...]]:
@@ -246,6 +244,8 @@ class Ring:
         words = self._words
         self._enter(1)
         head, tail = words[self._cq_head], words[self._cq_tail]
+        if head == tail:
+            _run_signal_handlers()      # the interpreter does between two lines; compiled code has none
         found = []
         while head != tail:
             found.append(_CQE.unpack_from(self._ring, self._cqes + ((head & self._cq_mask) << 4)))

@@ -231,7 +231,7 @@ def test_compiled(compiled_replay):
 def test_compiled_sigterm(compiled_replay):
     """Signals are seen where no line of Python is interpreted."""
     make_plan(compiled_replay.folder / "plan", [])
-    processes = compiled_replay.start(("acceptor",), 10 * MB)
+    processes = compiled_replay.start(("acceptor",), 30 * MB)      # longer than `end` waits
     time.sleep(0.15)
     processes["acceptor"].send_signal(signal.SIGTERM)
     compiled_replay.end(processes)

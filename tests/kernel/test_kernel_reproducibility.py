@@ -59,12 +59,14 @@ def test_congestion_control_under_test_is_the_one_used(run_scenario):
 
 @pytest.fixture(scope="module")
 def checkouts(engine, tmp_path_factory):
-    """[(checkout, environment, umask)]: this one; and a copy with a longer path, without byte code or compiled code,
-    with a cache, a results folder, a umask and an environment of its own. They share the kernel's program and nothing
-    else."""
+    """[(checkout, environment, umask)]: this one; and a copy with a longer path, without byte code or compiled code
+    or what makes programs start faster, with a cache, a results folder, a umask and an environment of its own. They
+    share the kernel's program and nothing else."""
     folder = tmp_path_factory.mktemp("elsewhere")
     copy = folder / "a" / "checkout" / "with-a-path-that-is-rather-long"
     shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns(".git", "results", "__pycache__"))
+    code = (copy / "testbed/bundle.py").read_text()
+    (copy / "testbed/bundle.py").write_text(code.replace("    _compile_prefault(folder)\n", ""))
     built = kernel.find(engine.options.get("kernel"))
     (folder / "cache" / "kernels").mkdir(parents=True)
     (folder / "cache" / "kernels" / built.build_dir.name).symlink_to(built.build_dir)
@@ -101,4 +103,5 @@ def test_the_same_bytes_from_any_checkout(engine, checkouts, tmp_path, changes):
     assert one["raw_files_sha256"] == other["raw_files_sha256"]
     assert one["raw_sha256"] == other["raw_sha256"] and one["id"] == other["id"]
     assert compiled[0]["mypyc"] and compiled[1] is None
+    assert not list(checkouts[1][0].parents[2].glob("cache/bundles/*/testbed/guest/prefault.so"))
     assert not list(checkouts[1][0].rglob("__pycache__"))

@@ -46,7 +46,7 @@ def test_a_payload_that_was_tampered_with(run_scenario, tmp_path, monkeypatch):
     assert right in program.read_text()
     program.write_text(program.read_text().replace(right, "place = (place + sent + 1) % PERIOD"))
     shutil.rmtree(program.parent / "__pycache__")
-    monkeypatch.setattr(uml.bundle, "ensure", lambda: code)
+    monkeypatch.setattr(uml.bundle, "ensure", lambda *_: code)
     traffic = {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1"]}
     run = run_scenario(small_scenario(traffic=traffic))
     (level, message), = reasons(run, "payload")

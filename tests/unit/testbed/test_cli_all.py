@@ -3,6 +3,7 @@
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -23,8 +24,9 @@ def results(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def carried_out(monkeypatch):
+def carried_out(monkeypatch, tmp_path):
     """[(scenario, its version, engine, jobs)] of what was run; `.problems`: {scenario: what it raises}."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))     # where tracebacks of bugs are left
 
     class Calls(list):
         problems: dict = {}

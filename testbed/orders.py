@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from testbed import ccas
 from testbed.errors import UsageError
 from testbed.fields import FieldError
-from testbed.guest.tuning import node_sysctls
+from testbed.guest.tuning import connection_places, node_sysctls
 from testbed.units import show_rate
 from traffic import routes
 
@@ -26,9 +26,10 @@ class _Engine(Protocol):
 
 def job_parts(engine: _Engine, variants: Sequence[Json], network: Json, hosts: Json, workload: Json,
               work_dir: pathlib.Path) -> Json:
-    """{"variants", "modules", "builtin_parameters", "sysctls"} of a job; puts the modules into work_dir/modules.
+    """{"variants", "modules", "builtin_parameters", "sysctls", "connection_places"} of a job.
 
-    variants: records of testbed/ccas.py; workload: what traffic.prepare made. UsageError if they do not go together.
+    Puts the modules into work_dir/modules. variants: records of testbed/ccas.py; workload: what traffic.prepare made.
+    UsageError if they do not go together.
     """
     flows = workload["flows"]
     try:
@@ -51,6 +52,7 @@ def job_parts(engine: _Engine, variants: Sequence[Json], network: Json, hosts: J
             _check_same(name, variant, parameters, builtin.get(name), owners)
             builtin[name] = parameters
     return {"variants": list(variants), "modules": list(modules.values()), "sysctls": sysctls,
+            "connection_places": connection_places(flows),
             "builtin_parameters": {name: parameters for name, parameters in builtin.items() if parameters}}
 
 

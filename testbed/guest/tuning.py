@@ -14,6 +14,11 @@ _TCP_MEMORY = (1 / 2, 5 / 8, 3 / 4)
 _TIME_WAITS = 262144
 #: the kernel's settings of buffers have 31 bits
 _MOST_BUFFER_BYTES = 1 << 30
+#: places in a namespace's own table of connections: at least; at most, as every dump of sockets walks it
+_LEAST_PLACES, _MOST_PLACES = 1024, 65536
+#: how long a closed connection keeps its place (TIME_WAIT)
+_KEPT_US = 60_000_000
+CONNECTION_PLACES = "net.ipv4.tcp_child_ehash_entries"
 _DEFAULT_CCA = "net.ipv4.tcp_congestion_control"
 
 Network = Mapping[str, Any]
@@ -36,9 +41,27 @@ def socket_buffer_bytes(network: Network) -> int:
     return min(_MOST_BUFFER_BYTES, max(4 << 20, 4 * int(rate_bps / 8e6 * rtt_us + queue_bytes)))
 
 
-def machine_sysctls(network: Network) -> Settings:
-    """Settings that exist once per kernel, not per namespace."""
+def connection_places(flows: Iterable[Mapping[str, Any]]) -> int:
+    """Places that the busiest host needs in its table of connections: a power of two.
+
+    Each namespace has a table of its own, so that a packet's socket is found without looking at those of other hosts,
+    and a dump of a host's sockets does not walk over them (net/ipv4/inet_hashtables.c, inet_pernet_hashinfo_alloc).
+    """
+    wanted: dict[str, float] = {}
+    for flow in flows:
+        share = min(1.0, _KEPT_US / (flow["stop_us"] - flow["start_us"]))
+        for node in (flow["sender"], flow["receiver"]):
+            wanted[node] = wanted.get(node, 0.0) + (flow.get("connections") or 1) * share
+    most = int(max(wanted.values(), default=0.0))
+    return min(_MOST_PLACES, max(_LEAST_PLACES, 1 << (most - 1).bit_length()))
+
+
+def machine_sysctls(network: Network, places: int = 0) -> Settings:
+    """Settings that exist once per kernel, not per namespace. places: connection_places(), 0 for a common table."""
+    # since Linux 6.1
+    own_table = {CONNECTION_PLACES: places} if places and os.path.exists(_path(CONNECTION_PLACES)) else {}
     return {
+        **own_table,
         "net.core.rmem_max": socket_buffer_bytes(network),
         "net.core.wmem_max": socket_buffer_bytes(network),
         "net.core.netdev_max_backlog": 100000,
@@ -47,6 +70,10 @@ def machine_sysctls(network: Network) -> Settings:
         # by default less than a tenth of the memory, which an overloaded network's senders fill
         "net.ipv4.tcp_mem": " ".join(str(int(share * os.sysconf("SC_PHYS_PAGES"))) for share in _TCP_MEMORY),
     }
+
+
+def _path(sysctl: str) -> str:
+    return "/proc/sys/" + sysctl.replace(".", "/")
 
 
 def node_sysctls(network: Network, hosts: Mapping[str, Any], variants: Sequence[Variant],

@@ -233,7 +233,7 @@ class Engine(KernelEngine):
 
 def _settings(job: dict[str, Any]) -> list[str]:
     """Paths of all settings of the whole kernel that a job changes."""
-    names = [*machine_sysctls(job["network"]), "net.ipv4.tcp_allowed_congestion_control"]
+    names = [*machine_sysctls(job["network"], job["connection_places"]), "net.ipv4.tcp_allowed_congestion_control"]
     parameters = [f"/sys/module/{module}/parameters/{name}" for module, values in job["builtin_parameters"].items()
                   for name in values]
     return ["/proc/sys/" + name.replace(".", "/") for name in names] + parameters + list(_TRACE_OPTIONS)

@@ -177,7 +177,7 @@ class Engine(KernelEngine):
                 process = subprocess.Popen(command, cwd=work_dir, env=guest.environment(tmpfs, job["seed"]),
                                            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                            start_new_session=True)
-            watch.watch(process, self._kernel.build_dir / "System.map", work_dir, on_progress)
+            watch.watch(process, self._kernel.build_dir / "System.map", work_dir, tmpfs, on_progress)
         except watch.Stalled as problem:
             raise watch.Stalled(str(problem) + ending.last_words(log_path)) from None
         finally:
@@ -208,7 +208,8 @@ class Engine(KernelEngine):
 
     def _command(self, work_dir: pathlib.Path, tmpfs: str, memory_mb: int, *, options: Sequence[str] = (),
                  **more: Any) -> list[str]:
-        # tens of thousands in TIME_WAIT want a larger table than this little memory gets, but every dump walks it
+        # the table of sessions, where nodes have none of their own (testbed/guest/tuning.py): tens of thousands in
+        # TIME_WAIT want a larger one than this little memory gets, but every dump walks it
         words = ["thash_entries=16384", *options]
         if "seccomp" in self._kernel.features:
             # 13 to 27 % less CPU time per packet where kernel and host can, the same bytes (docs/kernels.md)

@@ -4,7 +4,9 @@
 What a guest does not touch is never allocated. Still it is not just given a lot: TCP has shares of it (tcp_mem), and
 the machine has to have it.
 """
+import json
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 from testbed.guest.tuning import socket_buffer_bytes
@@ -16,15 +18,36 @@ _IDLE_MB = 384
 #: Of the files of connections (plans) both ends hold a copy (2.0), and preallocated records (0.4 for each end):
 #: traffic/tmix/plan.py, records.py
 _HELD = 3
+#: Of what an overloaded link cannot carry, senders have a part in their buffers: 0.65 to 0.7 bytes of the guest's
+#: memory for each byte (access link at 110 %, reno and cubic, after 300 and 1050 s). TCP gets half of the memory
+#: before it begins to save (testbed/guest/tuning.py), hence twice that, and a little room.
+_WAITING = 1.5
 _STEP_MB = 64
 
 
 def of_run_mb(work_dir: pathlib.Path | None, network: dict[str, Any]) -> int:
-    """Memory of a run's guest: from what its programs will read, and from what its network can hold.
+    """Memory of a run's guest: from what its programs will read, from what its network can hold and cannot carry.
 
     work_dir: as the traffic was prepared there, None where it was not yet; network: that of the scenario.
     """
-    plans = work_dir.glob("*.plan") if work_dir else ()
-    held_bytes = _HELD * sum(path.stat().st_size for path in plans) + socket_buffer_bytes(network)
+    held_bytes = float(socket_buffer_bytes(network))
+    if work_dir:
+        held_bytes += _HELD * sum(path.stat().st_size for path in work_dir.glob("*.plan"))
+        try:
+            workload = json.loads((work_dir / "workload.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            workload = {"components": []}
+        held_bytes += _WAITING * _waiting_bytes(workload, network)
     wanted_mb = _IDLE_MB + held_bytes / (1 << 20)
     return LEAST_MB if wanted_mb <= LEAST_MB else _STEP_MB * -int(-wanted_mb // _STEP_MB)
+
+
+def _waiting_bytes(workload: Mapping[str, Any], network: Mapping[str, Any]) -> float:
+    """Bytes that are offered to bottlenecks in the whole run beyond what they carry."""
+    offered: dict[str, float] = {}
+    for component in workload["components"]:
+        for link, bps in component.get("offered_bps", {}).items():
+            offered[link] = offered.get(link, 0.0) + bps / 8e6 * (component["stop_us"] - component["start_us"])
+    last_us = max((component["stop_us"] for component in workload["components"]), default=0)
+    return sum(max(0.0, offered.get(link["name"], 0.0) - link["rate_bps"] / 8e6 * last_us)
+               for link in network["links"] if link["bottleneck"])

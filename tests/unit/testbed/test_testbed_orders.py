@@ -25,7 +25,7 @@ NETWORK = {
 
 def flow(number, sender, receiver, variant, **more):
     return {"flow": number, "component": "greedy", "sender": sender, "receiver": receiver, "variant": variant,
-            "source": None,
+            "source": None, "start_us": 0, "stop_us": 20_000_000,
             "hops": ["down"], "hops_back": ["up"], "both_ways": False, **more}
 
 

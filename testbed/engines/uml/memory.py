@@ -48,6 +48,6 @@ def _waiting_bytes(workload: Mapping[str, Any], network: Mapping[str, Any]) -> f
     for component in workload["components"]:
         for link, bps in component.get("offered_bps", {}).items():
             offered[link] = offered.get(link, 0.0) + bps / 8e6 * (component["stop_us"] - component["start_us"])
-    last_us = max((component["stop_us"] for component in workload["components"]), default=0)
-    return sum(max(0.0, offered.get(link["name"], 0.0) - link["rate_bps"] / 8e6 * last_us)
-               for link in network["links"] if link["bottleneck"])
+    last_us = max((int(component["stop_us"]) for component in workload["components"]), default=0)
+    return sum((max(0.0, offered.get(link["name"], 0.0) - link["rate_bps"] / 8e6 * last_us)
+                for link in network["links"] if link["bottleneck"]), 0.0)

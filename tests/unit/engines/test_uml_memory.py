@@ -62,3 +62,17 @@ def test_the_run_says_so(tmp_path, monkeypatch, plan_mb):
     uml.Engine({}).run(Plan, tmp_path, tmp_path, 0, lambda *_: None)
     assert json.loads((tmp_path / "environment.json").read_text()) == {
         "guest_memory_mb": memory.of_run_mb(tmp_path, Plan.scenario["network"]), "clock": "virtual"}
+
+
+@pytest.mark.parametrize("offered_mbps, duration_s, wanted_mb", [
+    (100, 1524, 1024),          # all of it is carried
+    (110, 60, 1024),            # 75 MB wait: that has room
+    (110, 1524, 3136)])         # 1905 MB wait, and 14 MB are in buffers
+def test_what_an_overloaded_link_leaves_waiting_takes_more(tmp_path, offered_mbps, duration_s, wanted_mb):
+    (tmp_path / "workload.json").write_text(json.dumps({"components": [
+        {"name": "all", "start_us": 0, "stop_us": duration_s * 10**6,
+         "offered_bps": {"right_to_left": offered_mbps * 5e5, "left_to_right": 1e7}},
+        {"name": "more", "start_us": 0, "stop_us": duration_s * 10**6,
+         "offered_bps": {"right_to_left": offered_mbps * 5e5}},
+        {"name": "greedy", "start_us": 0, "stop_us": duration_s * 10**6}]}))
+    assert memory.of_run_mb(tmp_path, network_of("access-link")) == wanted_mb

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What runs in the guest and needs no kernel: deadlines, settings, counters."""
+import os
+
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -154,6 +156,18 @@ def test_settings_of_machine_and_hosts_agree():
     for direction, key in (("rmem", "rmem_max"), ("wmem", "wmem_max")):
         low, default, high = map(int, host[f"net.ipv4.tcp_{direction}"].split())
         assert low <= default <= high == machine[f"net.core.{key}"] == tuning.socket_buffer_bytes(described)
+
+
+@pytest.mark.parametrize("connections, seconds, places", [
+    (None, 20, 1024), (3000, 60, 4096), (3000, 30, 4096), (30_000, 600, 4096), (10_000_000, 60, 65536)])
+def test_each_host_has_places_for_its_connections_of_a_minute(connections, seconds, places):
+    flows = [{"sender": "n1", "receiver": "n2", "start_us": 0, "stop_us": seconds * 10**6, "connections": connections},
+             {"sender": "n3", "receiver": "n4", "start_us": 0, "stop_us": seconds * 10**6, "connections": 2}]
+    assert tuning.connection_places(flows) == places
+    assert tuning.connection_places([]) == 1024
+    found = tuning.machine_sysctls(network(), places).get(tuning.CONNECTION_PLACES)
+    assert found == (places if os.path.exists("/proc/sys/net/ipv4/tcp_child_ehash_entries") else None)
+    assert tuning.CONNECTION_PLACES not in tuning.machine_sysctls(network())
 
 
 def test_only_hosts_with_a_threshold_look_at_that_of_their_route():

@@ -42,8 +42,9 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
           on_progress: OnProgress) -> None:
     """Return when `process` (a guest kernel) ends; on_progress(phase, t_us) at every change.
 
-    tmpfs: folder of the guest's memory, which is moved into large pages meanwhile where that pays. Raises Stalled when virtual time stands still or creeps while CPU time runs; the kernel has then been
-    made to write its stack into the log.
+    tmpfs: folder of the guest's memory, which is moved into large pages meanwhile where that pays. Raises Stalled
+    when virtual time stands still or creeps while CPU time runs; the kernel has then been made to write its stack
+    into the log.
     """
     with HugePages(process.pid, tmpfs) as pages:
         _watch(process, _VirtualClock(process.pid, system_map), pages, work_dir, on_progress)

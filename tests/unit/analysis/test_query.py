@@ -134,6 +134,43 @@ def test_the_example_of_the_page(results):
     assert re.search(r"access-link uml +6\.12\.30 1 +0\.0 +-12\.0", done.stdout)
 
 
+RUNS = """cca,seed,rate:down,rate:down_scope,ratio,ratio_scope
+old,1,10,down,1,all
+old,2,12,down,2,all
+old,3,14,down,4,all
+new,1,20.0,down,2,all
+new,2,22.1,down,4.1,all
+new,3,23.9,down,8,all
+"""
+
+
+def page_tables(tmp_path, content, *more):
+    (tmp_path / "runs.csv").write_text(content)
+    return subprocess.run(["/usr/bin/python3", PROJECT / "docs/examples/page_tables.py", "runs.csv", *more],
+                          cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(PROJECT)}, capture_output=True, text=True)
+
+
+def test_tables_of_a_page_from_a_query(tmp_path):
+    """Pairs by hand: 10, 10.1, 9.9 have the mean 10 and, with t(2) = 4.303 and s = 0.1, half a width of 0.2484."""
+    done = page_tables(tmp_path, RUNS, "--ratio", "ratio")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    means, differences = done.stdout.split("Against old, a family of 2:")
+    assert "| old | 3 | 12 ± 5 | 2 (0.3575 to 11.19) |" in means       # exp(log 2 ± t log 2 / sqrt 3)
+    assert "| new | 3 | +10 (9.75 to 10.2), different | 2.02 (1.95 to 2.09), different |" in differences
+    reversed_ = page_tables(tmp_path, RUNS, "--reference", "new", "--metric", "rate:down").stdout
+    assert "| old | 3 | -10 (-10.2 to -9.75), different |" in reversed_ and "ratio" not in reversed_
+
+
+@pytest.mark.parametrize("content, more, words", [
+    (RUNS, ["--reference", "other"], "runs.csv: no run of other, but of old, new"),
+    (RUNS, ["--metric", "delay"], "runs.csv: no column 'delay'"),
+    (RUNS + "new,3,23.9,down,8,all\n", [], "runs.csv: two runs of new with seed 3: choose by conditions of the query"),
+    ("a,b\n1,2\n", [], "runs.csv: no column 'cca'")])
+def test_tables_of_a_page_that_cannot_be(tmp_path, content, more, words):
+    done = page_tables(tmp_path, content, *more)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", words + "\n")
+
+
 def test_runs_and_pins(capsys):
     assert cli.main(["runs", "experiment=plain", "cca=reno", "--pin", "figure 3"]) == 0
     assert "2 runs in " in (shown := capsys.readouterr().out) and shown.count("figure 3") == 2

@@ -9,7 +9,7 @@ differences of the same seeds with and without the knob.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -62,12 +62,14 @@ class Statement(NamedTuple):
 class Sensitivity:
     """Statements of an experiment whose axis is the knob. AnalysisError if there is nothing to compare.
 
-    named: metrics to look at instead of the usual ones.
+    named: metrics to look at instead of the usual ones; not_reached: (knob, subject, quantity) that some run has no
+    finite value of, such as a percentile of transfers of which too few came to their end.
     """
 
     experiment: Experiment
     margin: float = stats.MARGIN
     named: tuple[str, ...] = ()
+    not_reached: list[tuple[str, str, Quantity]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if [axis.key for axis in self.experiment.axes] != [AXIS]:
@@ -136,9 +138,11 @@ class Sensitivity:
         for quantity in self.quantities:
             for subject in self.experiment.subjects[1:]:
                 first, second = (self._sample(name, label, quantity) for name in (self.reference, subject))
-                if first and second:
+                if comparing.comparable(first, second):
                     found.append((quantity, subject, comparing.compare(first, second, self._ratio(quantity),
                                                                        self.margin)))
+                elif first and second:
+                    self.not_reached.append((label, subject, quantity))
         decisions = stats.decide([comparison for _, _, comparison in found])
         return [Statement(quantity, subject, label, comparison, decision, "")
                 for (quantity, subject, comparison), decision in zip(found, decisions)]
@@ -150,7 +154,7 @@ class Sensitivity:
             comparing.by_seed(self._sample(self.reference, label, one.quantity)),
             comparing.by_seed(self._sample(one.subject, label, one.quantity)), ratio)
             for label in (AS_IT_IS, one.knob))
-        return comparing.compare(before, after, ratio, self.margin) if before and after else None
+        return comparing.compare(before, after, ratio, self.margin) if comparing.comparable(before, after) else None
 
     def _sample(self, subject: str, label: str, quantity: Quantity) -> dict[comparing.PairingKey, float]:
         row = next((row for row in self.experiment.rows if (row.subject, row.point) == (subject, (label,))), None)
@@ -168,7 +172,9 @@ def _outcome(base: Statement, turned: Statement) -> str:
     if was.different:
         if now.different:
             return SURVIVES if _sign(base.comparison) == _sign(turned.comparison) else FLIPS
-        return EQUAL if now.equal else LOST
+        if now.equal:
+            return SURVIVES if was.equal else EQUAL
+        return LOST
     if now.equal:
         return SURVIVES if was.equal else EQUAL
     if now.different:

@@ -63,9 +63,9 @@ def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterat
         f"{name} {counted_bps[name] / links[name]['rate_bps']:.1%}" for name in targets) + ")"
     chance = component.get("load_chance", 0.0)
     searched = "; each seed has the scale at which it is met" if component.get("load_chance") == 0 else ""
-    yield Finding("ok" if abs(error) <= max(_TARGET, steadiness.SIGMAS * chance) else "invalid",
-                  f"{whose}offered load {offered / rate_bps:.2%} of {' + '.join(targets)}, target "
-                  f"{component['target_load']:.0%} ({error:+.2%}{searched or _by_chance(chance)}){each}")
+    level, unknown = _met(error, chance)
+    yield Finding(level, f"{whose}offered load {offered / rate_bps:.2%} of {' + '.join(targets)}, target "
+                         f"{component['target_load']:.0%} ({error:+.2%}{searched or _by_chance(chance)}){each}{unknown}")
     if component.get("load_on") == "each":
         yield from _each(component, links, counted_bps, whose)
     thirds = [sum(component["thirds_bps"][name][third] for name in targets) for third in range(3)]
@@ -98,10 +98,20 @@ def _reverse(component: _Component, links: dict[str, Any], counted_bps: dict[str
     names = component["reverse_links"]
     share = sum(counted_bps[name] for name in names) / sum(links[name]["rate_bps"] for name in names)
     error = share / component["reverse_load"] - 1
-    # nothing is fitted to the measured part unless the scale is
-    met = abs(error) <= _TARGET or component.get("load_chance", 0.0) > 0
-    return Finding("ok" if met else "invalid", f"{whose}offered load {share:.2%} of {' + '.join(names)}, against the "
-                                               f"target, {component['reverse_load']:.0%} wanted ({error:+.2%})")
+    # nothing is fitted to the measured part unless the scale is; chance is that of the target's load
+    level, unknown = _met(error, component.get("load_chance", 0.0))
+    return Finding(level, f"{whose}offered load {share:.2%} of {' + '.join(names)}, against the target, "
+                          f"{component['reverse_load']:.0%} wanted ({error:+.2%}){unknown}")
+
+
+def _met(error: float, chance: float) -> tuple[str, str]:
+    """Level of a load that is off by this share of what was wanted, and what there is to say if nobody can tell."""
+    if abs(error) <= _TARGET or abs(error) <= steadiness.SIGMAS * chance and steadiness.can_be_judged(chance):
+        return "ok", ""
+    if abs(error) <= steadiness.SIGMAS * chance:
+        return "suspect", f": whether it is what was wanted cannot be judged, for up to {steadiness.SIGMAS * chance:.0%} " \
+                          "can be chance"
+    return "invalid", ""
 
 
 def _by_chance(deviation: float) -> str:

@@ -71,6 +71,39 @@ def test_named_metrics_instead(folder):
         Sensitivity(Experiment(folder), named=("nosuch",))
 
 
+def test_a_percentile_that_was_not_reached_is_compared_with_nothing(folder, monkeypatch):
+    """Of an overload too few transfers come to their end: their percentile is infinite in one run."""
+    keyed = sensitivity.Results.keyed
+
+    def overloaded(self, row, metric, scope):
+        found = keyed(self, row, metric, scope)
+        if metric == "flow_completion_time_p50" and (row.subject, row.point) == ("cubic", ("jitter",)):
+            found[next(iter(found))] = float("inf")
+        return found
+    monkeypatch.setattr(sensitivity.Results, "keyed", overloaded)
+    found = Sensitivity(Experiment(folder))
+    assert {one.knob for one in found.statements if one.quantity.metric == "flow_completion_time_p50"} == {
+        "as-it-is", "fq", "hz-250"}
+    assert [(knob, subject, quantity.metric) for knob, subject, quantity in found.not_reached] == [
+        ("jitter", "cubic", "flow_completion_time_p50")]
+    told = list(sensitivity_report.lines(found))
+    assert sum("jitter: cubic - reno" in line and "not reached in every run" in line for line in told) == 1
+
+
+def decision(words):
+    return stats.Decision(0.01 if "different" in words else 0.5, 0.01 if "equal" in words or "less" in words else 0.5,
+                          words)
+
+
+@pytest.mark.parametrize("was, now, outcome", [
+    ("different, by less than 5 %", "equal within 5 %", "survives"), ("different", "equal within 5 %", "equal now"),
+    ("not distinguishable", "different, by less than 5 %", "equal now"), ("different", "not distinguishable", "not distinguishable"),
+    ("equal within 5 %", "different, by less than 5 %", "survives")])
+def test_a_small_difference_is_a_difference_and_equal(found, was, now, outcome):
+    one = delays(found)["as-it-is"]
+    assert sensitivity._outcome(one._replace(decision=decision(was)), one._replace(decision=decision(now))) == outcome
+
+
 def test_another_experiment_is_refused(tmp_path):
     other = fixture.write_experiment(tmp_path / "x", seeds=(1,), shapes={"reno": shape(1), "cubic": shape(1)})
     with pytest.raises(AnalysisError, match="x: not an experiment of `testbed sensitivity`"):

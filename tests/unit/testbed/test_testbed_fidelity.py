@@ -39,6 +39,8 @@ def test_every_check_passes_on_good_evidence(findings, files, check):
     ("thirds_bps", [60e6, 60e6, 64e6], {"thirds_chance": 0.02}, "ok"),
     ("thirds_bps", [60e6, 60e6, 66e6], {"thirds_chance": 0.02}, "suspect"),
     ("offered_bps", 64e6, {"load_chance": 0.02}, "ok"), ("offered_bps", 66e6, {"load_chance": 0.02}, "invalid"),
+    # where four times what chance does is more than a fifth of the load, nobody can tell
+    ("offered_bps", 62e6, {"load_chance": 0.2}, "ok"), ("offered_bps", 10e6, {"load_chance": 0.23}, "suspect"),
     ("offered_bps", 64e6, {}, "invalid"), ("offered_bps", 64e6, {"counted_bps": {"right_to_left": 61e6}}, "ok"),
     ("offered_bps", 61e6, {"counted_bps": {"right_to_left": 64e6}}, "invalid")])
 def test_a_load_is_judged_by_what_chance_does_to_it(findings, files, field, value, chance, level):
@@ -48,13 +50,17 @@ def test_a_load_is_judged_by_what_chance_does_to_it(findings, files, field, valu
     found = [(got, text) for got, text in findings("load", files) if "carried" not in text]
     assert max(found, key=lambda one: fidelity.LEVELS.index(one[0]))[0] == level
     assert any("by chance alone 2.0%" in text for _, text in found) == (0.02 in chance.values())
+    assert any("whether it is what was wanted cannot be judged" in text for _, text in found) == (
+        "load_chance" in chance and level == "suspect")
 
 
 @pytest.mark.parametrize("changes, level, message", [
     ({"reverse_load": 0.09}, "ok", "offered load 9.00% of left_to_right, against the target, 9% wanted (+0.00%)"),
     ({"reverse_load": 0.10}, "invalid", "10% wanted (-10.00%)"), ({"reverse_load": 0.08}, "invalid", "(+12.50%)"),
-    # nothing was fitted to the measured part
-    ({"reverse_load": 0.10, "load_chance": 0.02}, "ok", "10% wanted"),
+    # nothing was fitted to the measured part: four times 3 % may be chance, four times 2 % would not do
+    ({"reverse_load": 0.10, "load_chance": 0.03}, "ok", "10% wanted"),
+    ({"reverse_load": 0.10, "load_chance": 0.02}, "invalid", "10% wanted (-10.00%)"),
+    ({"reverse_load": 0.15, "load_chance": 0.2}, "suspect", "15% wanted (-40.00%): whether it is what was wanted cannot"),
     ({"reverse_load": 0.10, "counted_bps": {"right_to_left": 61e6, "left_to_right": 10e6}}, "ok", "(+0.00%)")])
 def test_the_load_against_the_target_is_judged(findings, files, changes, level, message):
     files["workload.json"]["components"][0].update(reverse_links=["left_to_right"], **changes)

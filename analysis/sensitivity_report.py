@@ -89,7 +89,7 @@ def lines(found: Sensitivity) -> Iterator[str]:
             yield f"{one.knob}: {one.subject} - {found.reference}, {one.quantity.label}: {one.outcome}: " \
                   + ", ".join([*_numbers(one), one.decision.words])
     for knob, subject, quantity in found.not_reached:
-        yield f"{knob}: {subject} - {found.reference}, {quantity.label}: not reached in every run, compared with nothing"
+        yield f"{knob}: {subject} - {found.reference}, {quantity.label}: not reached in every run, so not compared"
     yield summary(found)
 
 

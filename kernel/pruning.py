@@ -39,7 +39,7 @@ def prune(keep: Iterable[str | None] = (None,), days: float = 30, report: Callab
                 doomed.append(_out_of_sight(folder))
         doomed += [_out_of_sight(folder) for folder in _folders(cache / "sources") if folder not in used_trees]
         doomed += [_out_of_sight(folder) for kind in ("bundles", "compiled") for folder in _folders(cache / kind)
-                   if not _lately_used(folder, days)]
+                   if not _being_made(folder) and not _lately_used(folder, days)]
         for note in (cache / "compiled").glob("*.failed"):  # of sources or a compiler that may be gone
             if time.time() - note.stat().st_mtime > days * 86400:
                 note.unlink()
@@ -91,6 +91,11 @@ def _of_today(folder: pathlib.Path, facts: dict[str, Any]) -> bool:
 
 def _unused_days(folder: pathlib.Path) -> float:
     return (time.time() - (folder / "testbed.json").stat().st_mtime) / 86400
+
+
+def _being_made(folder: pathlib.Path) -> bool:
+    """Whether a command may be filling it at this moment; one that was killed leaves it behind for a day."""
+    return folder.name.startswith(".new-") and time.time() - folder.stat().st_mtime < 86400
 
 
 def _lately_used(folder: pathlib.Path, days: float) -> bool:

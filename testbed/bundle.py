@@ -17,6 +17,7 @@ import importlib.util
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 from kernel.source import cache_dir
 from testbed import PROJECT_DIR, kept
@@ -45,9 +46,12 @@ def ensure(compiled: pathlib.Path | None = None) -> pathlib.Path:
     target = folder_of(digest())
     if compiled:
         target = target.with_name(f"{target.name}-{compiled.name}")
-    if not shutil.which("gcc"):                             # where there is one later, it is not this folder
-        target = target.with_name(f"{target.name}-without-gcc")
-    kept.ensure(target, lambda folder: _make(folder, compiled))
+    if kept.whole(target):
+        return target
+    library = _prefault()
+    if library is None:                                     # where it can be made later, it is not this folder
+        target = target.with_name(f"{target.name}-without-prefault")
+    kept.ensure(target, lambda folder: _make(folder, compiled, library))
     return target
 
 
@@ -111,8 +115,8 @@ def _digest_of(contents: dict[str, bytes]) -> str:
     return state.hexdigest()
 
 
-def _make(folder: pathlib.Path, compiled: pathlib.Path | None) -> None:
-    """Write the code to `folder`, with byte code."""
+def _make(folder: pathlib.Path, compiled: pathlib.Path | None, library: bytes | None) -> None:
+    """Write the code to `folder`, with byte code. library: what PREFAULT has in it."""
     for name, data in _contents().items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,17 +127,21 @@ def _make(folder: pathlib.Path, compiled: pathlib.Path | None) -> None:
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if made.returncode:
         raise EnvironmentProblem(f"the testbed's code does not compile: {(made.stdout + made.stderr).strip()}")
-    _compile_prefault(folder)
+    if library is not None:
+        (folder / PREFAULT).write_bytes(library)
     if compiled:
         shutil.copytree(compiled, folder, dirs_exist_ok=True)
 
 
-def _compile_prefault(folder: pathlib.Path) -> None:
-    """Make PREFAULT of its source, if that can be done here."""
-    made = folder / PREFAULT
+def _prefault() -> bytes | None:
+    """The library that PREFAULT is, None where it cannot be made: no compiler, no headers of the C library."""
+    source_name = pathlib.PurePath(PREFAULT).with_suffix(".c")
     try:
-        subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-nostartfiles", "-s", "-Wl,--build-id=none", "-o", made.name,
-                        made.with_suffix(".c").name], cwd=made.parent, stdin=subprocess.DEVNULL, capture_output=True,
-                       check=True)
+        with tempfile.TemporaryDirectory(prefix="testbed-") as scratch:
+            pathlib.Path(scratch, source_name.name).write_bytes(source(str(source_name)))
+            subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-nostartfiles", "-s", "-Wl,--build-id=none", "-o",
+                            "prefault.so", source_name.name], cwd=scratch, env={"PATH": "/usr/bin:/bin"},
+                           stdin=subprocess.DEVNULL, capture_output=True, check=True)
+            return pathlib.Path(scratch, "prefault.so").read_bytes()
     except (OSError, subprocess.CalledProcessError):
-        made.unlink(missing_ok=True)
+        return None

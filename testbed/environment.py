@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import pathlib
 import platform
 import subprocess
 from typing import Any
@@ -22,6 +23,14 @@ def this_machine() -> dict[str, Any]:
     return {"testbed_version": __version__, "code_version": code_version(), "machine": platform.machine(),
             "host": platform.node(), "host_kernel": platform.release(), "cpus": os.cpu_count(),
             "python": platform.python_version(), "packages": _package_versions()}
+
+
+def available_memory_mb() -> int:
+    """What the machine can give at this moment."""
+    for line in pathlib.Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) // 1024
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -26,19 +27,30 @@ def ensure(target: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
         return
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial = pathlib.Path(tempfile.mkdtemp(prefix=".new-", dir=target.parent))
+        # one at a time: what somebody has just made and uses is not taken for damaged while it is put there
+        parent = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            (partial / "made").mkdir()
-            make(partial / "made")
-            (partial / "manifest").write_text(json.dumps(_settled(partial / "made"), indent=1), encoding="utf-8")
-            (partial / "manifest").chmod(0o644)             # whatever the umask: others may read the folder, too
-            _put(partial, target)
+            fcntl.flock(parent, fcntl.LOCK_EX)
+            if not whole(target):
+                _make(target, make)
         finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            os.close(parent)
     except OSError as problem:
         raise EnvironmentProblem(f"{problem.filename or target}: {problem.strerror}") from None
     if not whole(target):
         raise EnvironmentProblem(f"{target}: what was put there has changed")
+
+
+def _make(target: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
+    partial = pathlib.Path(tempfile.mkdtemp(prefix=".new-", dir=target.parent))
+    try:
+        (partial / "made").mkdir()
+        make(partial / "made")
+        (partial / "manifest").write_text(json.dumps(_settled(partial / "made"), indent=1), encoding="utf-8")
+        (partial / "manifest").chmod(0o644)                 # whatever the umask: others may read the folder, too
+        _put(partial, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def whole(folder: pathlib.Path) -> bool:
@@ -60,16 +72,10 @@ def _manifest(folder: pathlib.Path) -> pathlib.Path:
 
 
 def _put(partial: pathlib.Path, target: pathlib.Path) -> None:
-    if whole(target):                                       # somebody else made it meanwhile
-        return
     if target.exists():                                     # a damaged one
         target.rename(partial / "damaged")
     os.replace(partial / "manifest", _manifest(target))
-    try:
-        (partial / "made").rename(target)
-    except OSError:
-        if not whole(target):
-            raise
+    (partial / "made").rename(target)
 
 
 def _settled(folder: pathlib.Path) -> dict[str, str]:

@@ -14,7 +14,7 @@ import importlib.util
 import os
 import sys
 
-from testbed import PROJECT_DIR
+from testbed import PROJECT_DIR, environment
 from testbed.cli import _shared
 from testbed.errors import EnvironmentProblem
 
@@ -35,7 +35,7 @@ def main(arguments: argparse.Namespace) -> int:
     where = cluster.parse_scheduler(arguments.scheduler)
     if importlib.util.find_spec("distributed") is None:
         raise EnvironmentProblem(cluster.MISSING)
-    memory_mb = cluster.memory_mb()
+    memory_mb = environment.available_memory_mb()
     jobs = arguments.jobs or max(1, min(len(os.sched_getaffinity(0)), memory_mb // RUN_MEMORY_MB))
     if memory_mb < jobs * RUN_MEMORY_MB:
         raise EnvironmentProblem(f"{memory_mb} MB of memory are available, {jobs} runs need "

@@ -65,7 +65,8 @@ def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterat
     searched = "; each seed has the scale at which it is met" if component.get("load_chance") == 0 else ""
     level, unknown = _met(error, chance)
     yield Finding(level, f"{whose}offered load {offered / rate_bps:.2%} of {' + '.join(targets)}, target "
-                         f"{component['target_load']:.0%} ({error:+.2%}{searched or _by_chance(chance)}){each}{unknown}")
+                         f"{component['target_load']:.0%} ({error:+.2%}{searched or _by_chance(chance)}){each}"
+                         + unknown)
     if component.get("load_on") == "each":
         yield from _each(component, links, counted_bps, whose)
     thirds = [sum(component["thirds_bps"][name][third] for name in targets) for third in range(3)]
@@ -109,8 +110,8 @@ def _met(error: float, chance: float) -> tuple[str, str]:
     if abs(error) <= _TARGET or abs(error) <= steadiness.SIGMAS * chance and steadiness.can_be_judged(chance):
         return "ok", ""
     if abs(error) <= steadiness.SIGMAS * chance:
-        return "suspect", f": whether it is what was wanted cannot be judged, for up to {steadiness.SIGMAS * chance:.0%} " \
-                          "can be chance"
+        return "suspect", ": whether it is what was wanted cannot be judged, for up to " \
+                          f"{steadiness.SIGMAS * chance:.0%} can be chance"
     return "invalid", ""
 
 

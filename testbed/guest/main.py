@@ -64,7 +64,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     phase("network")
     description = job["network"]
-    wanted = tuning.machine_sysctls(description, job["connection_places"])
+    wanted = tuning.machine_sysctls(description, job["connection_places"], job["timer_period_us"] == 0)
     found = {name: machine.sysctl(name, value) for name, value in wanted.items()}
     controls = congestion_controls.make_available(job, work_dir, machine)
     air = _air(job, work_dir)

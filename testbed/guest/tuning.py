@@ -10,12 +10,14 @@ from traffic.assign import SOURCE_PORTS, Variant, host_variants
 
 #: shares of the memory at which TCP begins to save, and beyond which it gets none
 _TCP_MEMORY = (1 / 2, 5 / 8, 3 / 4)
+#: a guest that has more than this has it for what waits in sockets: of what is beyond, TCP gets so much
+_USUAL_MB, _TCP_BEYOND = 1024, 0.9
 #: closed connections that wait for stragglers: 60 s of more than 4000 connections per second
 _TIME_WAITS = 262144
 #: the kernel's settings of buffers have 31 bits
 _MOST_BUFFER_BYTES = 1 << 30
 #: places in a namespace's own table of connections: at least; at most, as every dump of sockets walks it
-_LEAST_PLACES, _MOST_PLACES = 1024, 65536
+_LEAST_PLACES, _UNKNOWN_PLACES, _MOST_PLACES = 1024, 16384, 65536
 #: how long a closed connection keeps its place (TIME_WAIT)
 _KEPT_US = 60_000_000
 CONNECTION_PLACES = "net.ipv4.tcp_child_ehash_entries"
@@ -49,6 +51,10 @@ def connection_places(flows: Iterable[Mapping[str, Any]]) -> int:
     """
     wanted: dict[str, float] = {}
     for flow in flows:
+        if flow.get("transport") == "udp":
+            continue
+        if flow.get("kind") == "program":           # whatever it does
+            return _UNKNOWN_PLACES
         share = min(1.0, _KEPT_US / (flow["stop_us"] - flow["start_us"]))
         for node in (flow["sender"], flow["receiver"]):
             wanted[node] = wanted.get(node, 0.0) + (flow.get("connections") or 1) * share
@@ -56,8 +62,25 @@ def connection_places(flows: Iterable[Mapping[str, Any]]) -> int:
     return min(_MOST_PLACES, max(_LEAST_PLACES, 1 << (most - 1).bit_length()))
 
 
-def machine_sysctls(network: Network, places: int = 0) -> Settings:
-    """Settings that exist once per kernel, not per namespace. places: connection_places(), 0 for a common table."""
+def memory_without_pressure_mb(in_sockets_mb: float) -> float:
+    """Memory with which TCP does not begin to save when so much waits in sockets; of a machine of its own."""
+    usual_mb = _TCP_MEMORY[0] * _USUAL_MB
+    return _USUAL_MB + (in_sockets_mb - usual_mb) / _TCP_BEYOND if in_sockets_mb > usual_mb else _USUAL_MB
+
+
+def _tcp_memory(own_machine: bool) -> str:
+    """net.ipv4.tcp_mem in pages. By default less than a tenth of the memory, which an overloaded network's senders
+    fill."""
+    pages, usual = os.sysconf("SC_PHYS_PAGES"), (_USUAL_MB << 20) // os.sysconf("SC_PAGE_SIZE")
+    beyond = max(0, pages - usual) if own_machine else 0
+    return " ".join(str(int(share * (pages - beyond) + _TCP_BEYOND * beyond)) for share in _TCP_MEMORY)
+
+
+def machine_sysctls(network: Network, places: int = 0, own_machine: bool = False) -> Settings:
+    """Settings of the whole kernel, or of what nodes' namespaces are made from.
+
+    places: connection_places(), 0 for a common table; own_machine: nobody else needs its memory.
+    """
     # since Linux 6.1
     own_table = {CONNECTION_PLACES: places} if places and os.path.exists(_path(CONNECTION_PLACES)) else {}
     return {
@@ -67,8 +90,7 @@ def machine_sysctls(network: Network, places: int = 0) -> Settings:
         "net.core.netdev_max_backlog": 100000,
         # over this many closing connections the kernel would reset them
         "net.ipv4.tcp_max_orphans": 262144,
-        # by default less than a tenth of the memory, which an overloaded network's senders fill
-        "net.ipv4.tcp_mem": " ".join(str(int(share * os.sysconf("SC_PHYS_PAGES"))) for share in _TCP_MEMORY),
+        "net.ipv4.tcp_mem": _tcp_memory(own_machine),
     }
 
 

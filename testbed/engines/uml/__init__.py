@@ -15,10 +15,11 @@ from typing import Any
 
 import kernel
 from kernel import guest, host, modinfo, trial
-from testbed import PROJECT_DIR, bundle, compiled, probes, terminal
+from testbed import PROJECT_DIR, bundle, compiled, environment, probes, terminal
 from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.kernel_engine import KernelEngine
 from testbed.engines.uml import ending, init, inventory, memory, watch
+from testbed.engines.uml.huge_pages import HugePages
 from testbed.errors import EnvironmentProblem
 from testbed.files import write_json
 from testbed.guest.session import READY
@@ -107,6 +108,7 @@ class Engine(KernelEngine):
                 "kernel_config_sha256": self._kernel.config_sha256, "guest_memory_mb": memory.LEAST_MB,
                 "confined": {"writes": confined, "reads": confined and self._confine}, "host_facts": host.facts(),
                 "replay_compiled": compiled.provenance(),
+                "prefault": (bundle.ensure(compiled.find()) / bundle.PREFAULT).exists(),
                 "files_sha256": inventory.hashes(self._kernel.program)}
 
     def kernel_key(self) -> str:
@@ -177,7 +179,8 @@ class Engine(KernelEngine):
                 process = subprocess.Popen(command, cwd=work_dir, env=guest.environment(tmpfs, job["seed"]),
                                            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                            start_new_session=True)
-            watch.watch(process, self._kernel.build_dir / "System.map", work_dir, tmpfs, on_progress)
+            with HugePages(process.pid, tmpfs) as pages:
+                watch.watch(process, self._kernel.build_dir / "System.map", work_dir, on_progress, pages.look)
         except watch.Stalled as problem:
             raise watch.Stalled(str(problem) + ending.last_words(log_path)) from None
         finally:
@@ -223,6 +226,8 @@ class Engine(KernelEngine):
 
 def _tmpfs(memory_mb: int) -> str:
     """Where a guest's memory lies. EnvironmentProblem if there is no room for so much."""
+    if memory_mb > memory.LEAST_MB and (there_mb := environment.available_memory_mb()) < memory_mb:
+        raise EnvironmentProblem(f"the guest may need {memory_mb} MB of memory: this machine has {there_mb} MB left")
     try:
         return guest.memory_dir(memory_mb)
     except kernel.KernelError as problem:

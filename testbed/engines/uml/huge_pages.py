@@ -24,6 +24,8 @@ _PAGES = _CHUNK // 4096
 _FULL = _PAGES * 7 // 8
 #: chunks that are moved in one look: the guest may have to wait for each
 _AT_ONCE = 16
+#: times that a chunk is tried of which a page was busy
+_MOST_TRIES = 3
 #: failures after which this host is taken for one that cannot
 _MOST_FAILURES = 8
 _MADV_COLLAPSE = 25
@@ -47,6 +49,7 @@ class HugePages:
         self._window = 0
         self._moved: set[int] = set()
         self._waiting: list[int] = []
+        self._tries: dict[int, int] = {}
         self._looked_at_bytes = 0
         self._failures = 0
         self._off = os.environ.get(CHOICE) == "no" or mmap.PAGESIZE * _PAGES != _CHUNK
@@ -86,9 +89,13 @@ class HugePages:
         if not self._waiting and used >= max(LEAST_BYTES, self._looked_at_bytes + _MORE_BYTES):
             self._looked_at_bytes = used
             self._waiting = [number for number in range(state.st_size // _CHUNK) if number not in self._moved]
-        done = 0
+        done, again = 0, []
         while self._waiting and done < _AT_ONCE and self._failures < _MOST_FAILURES:
-            done += self._move(self._waiting.pop())
+            number = self._waiting.pop()
+            done += self._move(number)
+            if self._tries.get(number, _MOST_TRIES) < _MOST_TRIES:
+                again.append(number)
+        self._waiting += again
 
     def _move(self, number: int) -> int:
         """1 if 2 MB were moved, or could not be; 0 if there was too little in them."""
@@ -103,8 +110,11 @@ class HugePages:
             return 0
         if not _libc.madvise(self._window, _CHUNK, _MADV_COLLAPSE):
             self._moved.add(number)
+            self._tries.pop(number, None)
             self._failures = 0
-        elif ctypes.get_errno() != errno.EAGAIN:        # which says: a page was busy, and may not be the next time
+        elif ctypes.get_errno() == errno.EAGAIN:        # a page was busy, and may not be the next time
+            self._tries[number] = self._tries.get(number, 0) + 1
+        else:
             self._failures += 1
         return 1
 

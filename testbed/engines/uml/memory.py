@@ -9,7 +9,8 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from testbed.guest.tuning import socket_buffer_bytes
+from testbed.guest.tuning import memory_without_pressure_mb, socket_buffer_bytes
+from topologies import varying
 
 #: the size of nearly all guests: TCP sees how large it is, so that another would be another experiment
 LEAST_MB = 1024
@@ -19,9 +20,8 @@ _IDLE_MB = 384
 #: traffic/tmix/plan.py, records.py
 _HELD = 3
 #: Of what an overloaded link cannot carry, senders have a part in their buffers: 0.65 to 0.7 bytes of the guest's
-#: memory for each byte (access link at 110 %, reno and cubic, after 300 and 1050 s). TCP gets half of the memory
-#: before it begins to save (testbed/guest/tuning.py), hence twice that, and a little room.
-_WAITING = 1.5
+#: memory for each byte (access link at 110 %, reno and cubic, after 300 and 1050 s; not measured on other links)
+_WAITING = 0.75
 _STEP_MB = 64
 
 
@@ -30,15 +30,13 @@ def of_run_mb(work_dir: pathlib.Path | None, network: dict[str, Any]) -> int:
 
     work_dir: as the traffic was prepared there, None where it was not yet; network: that of the scenario.
     """
-    held_bytes = float(socket_buffer_bytes(network))
+    held_bytes, buffers_bytes, waiting_bytes = 0.0, float(socket_buffer_bytes(network)), 0.0
     if work_dir:
-        held_bytes += _HELD * sum(path.stat().st_size for path in work_dir.glob("*.plan"))
-        try:
-            workload = json.loads((work_dir / "workload.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            workload = {"components": []}
-        held_bytes += _WAITING * _waiting_bytes(workload, network)
-    wanted_mb = _IDLE_MB + held_bytes / (1 << 20)
+        held_bytes = _HELD * sum(path.stat().st_size for path in work_dir.glob("*.plan"))
+        workload = json.loads((work_dir / "workload.json").read_text(encoding="utf-8"))
+        waiting_bytes = _WAITING * _waiting_bytes(workload, network)
+    in_sockets_mb = (buffers_bytes + waiting_bytes) / (1 << 20)
+    wanted_mb = max(_IDLE_MB + held_bytes / (1 << 20) + in_sockets_mb, memory_without_pressure_mb(in_sockets_mb))
     return LEAST_MB if wanted_mb <= LEAST_MB else _STEP_MB * -int(-wanted_mb // _STEP_MB)
 
 
@@ -49,5 +47,5 @@ def _waiting_bytes(workload: Mapping[str, Any], network: Mapping[str, Any]) -> f
         for link, bps in component.get("offered_bps", {}).items():
             offered[link] = offered.get(link, 0.0) + bps / 8e6 * (component["stop_us"] - component["start_us"])
     last_us = max((int(component["stop_us"]) for component in workload["components"]), default=0)
-    return sum((max(0.0, offered.get(link["name"], 0.0) - link["rate_bps"] / 8e6 * last_us)
+    return sum((max(0.0, offered.get(link["name"], 0.0) - varying.mean_rate_bps(link, 0, last_us) / 8e6 * last_us)
                 for link in network["links"] if link["bottleneck"]), 0.0)

@@ -8,10 +8,10 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 
 from testbed.engines.base import OnProgress
 from testbed.engines.kernel_engine import read_progress
-from testbed.engines.uml.huge_pages import HugePages
 from testbed.errors import RunFailed
 
 #: CPU seconds that a guest may compute without its clock moving by a nanosecond: a loop that looks at the
@@ -38,21 +38,14 @@ class Stalled(RunFailed):
     """The guest computes without end."""
 
 
-def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: pathlib.Path, tmpfs: str,
-          on_progress: OnProgress) -> None:
-    """Return when `process` (a guest kernel) ends; on_progress(phase, t_us) at every change.
+def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: pathlib.Path,
+          on_progress: OnProgress, at_each_look: Callable[[], object] = lambda: None) -> None:
+    """Return when `process` (a guest kernel) ends; on_progress(phase, t_us) at every change, at_each_look() in between.
 
-    tmpfs: folder of the guest's memory, which is moved into large pages meanwhile where that pays. Raises Stalled
-    when virtual time stands still or creeps while CPU time runs; the kernel has then been made to write its stack
-    into the log.
+    Raises Stalled when virtual time stands still or creeps while CPU time runs; the kernel has then been
+    made to write its stack into the log.
     """
-    with HugePages(process.pid, tmpfs) as pages:
-        _watch(process, _VirtualClock(process.pid, system_map), pages, work_dir, on_progress)
-
-
-def _watch(process: subprocess.Popen[bytes], clock: _VirtualClock, pages: HugePages, work_dir: pathlib.Path,
-           on_progress: OnProgress) -> None:
-    cpu = _CpuTime(process.pid)
+    clock, cpu = _VirtualClock(process.pid, system_map), _CpuTime(process.pid)
     progress, since_cpu_s = None, 0.0
     moved_at_cpu_s, moved_to_ns = 0.0, None
     idle_s, computed_s, looked = 0.0, 0.0, time.monotonic()
@@ -62,7 +55,7 @@ def _watch(process: subprocess.Popen[bytes], clock: _VirtualClock, pages: HugePa
             return
         except subprocess.TimeoutExpired:
             pass
-        pages.look()
+        at_each_look()
         now, before, looked = read_progress(work_dir), looked, time.monotonic()
         idle_s += min(looked - before, MOST_BETWEEN_LOOKS_S)
         cpu_s = cpu.read_s()

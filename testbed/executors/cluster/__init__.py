@@ -24,6 +24,7 @@ from typing import Any
 
 from testbed import ending
 from testbed.engines.base import EngineBase
+from testbed.environment import available_memory_mb
 from testbed.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.executors.base import ExecutorBase, Listener
 from testbed.executors.cluster.baggage import Baggage
@@ -183,7 +184,7 @@ def _dask(node: Any) -> str:
 def _local(count: int, folder: str) -> Any:
     """Workers in processes of their own. What they say to each other is encrypted: nobody else here can join in."""
     import distributed
-    each_mb = memory_mb() // count
+    each_mb = available_memory_mb() // count
     if each_mb < RUN_MEMORY_MB:
         raise EnvironmentProblem(f"--cluster local:{count}: {each_mb} MB of memory for each worker, a run needs "
                                  f"{RUN_MEMORY_MB}; fewer workers, please")
@@ -208,14 +209,6 @@ def _dashboard(client: Any) -> str:
     """Where a browser sees the workers. Dask's charts need bokeh, its plain pages do not."""
     link = str(client.dashboard_link)
     return link if importlib.util.find_spec("bokeh") else link.removesuffix("/status") + "/info/main/workers.html"
-
-
-def memory_mb() -> int:
-    """What the machine can give at this moment."""
-    for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) // 1024
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
 
 
 def _check(where: str, client: Any) -> None:

@@ -139,7 +139,7 @@ def test_machines_without_dask_or_memory(monkeypatch, tmp_path):
         with cluster._connected("local:1", None, tmp_path):
             pass
     monkeypatch.undo()
-    monkeypatch.setattr(cluster, "memory_mb", lambda: 4000)
+    monkeypatch.setattr(cluster, "available_memory_mb", lambda: 4000)
     with pytest.raises(EnvironmentProblem, match="local:4: 1000 MB of memory for each worker, a run needs 1280"):
         cluster._local(4, str(tmp_path))
 

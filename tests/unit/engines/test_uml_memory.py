@@ -8,6 +8,7 @@ from testbed import scenario
 from testbed.engines import uml
 from testbed.engines.kernel_engine import KernelEngine
 from testbed.engines.uml import memory
+from testbed.errors import EnvironmentProblem
 
 MB = 1 << 20
 
@@ -16,7 +17,13 @@ def network_of(name):
     return scenario.load(name, {}, False).network
 
 
+def put_workload(folder, *components):
+    (folder / "workload.json").write_text(json.dumps({"components": [
+        {"start_us": 0, "stop_us": 10**6, **component} for component in components]}))
+
+
 def put_plans(folder, *sizes):
+    put_workload(folder)
     for number, size in enumerate(sizes):
         with open(folder / f"tmix-source{number}.plan", "wb") as file:
             file.truncate(size)
@@ -38,7 +45,8 @@ def test_many_connections_take_more(tmp_path, plan_mb, wanted_mb):
 
 
 def test_a_long_fat_network_takes_more(tmp_path):
-    """Four times 41 MB under way and 12.6 MB in a buffer make 205 MB for 1 Gbit/s and 330 ms; 1 GB is the most."""
+    """Four times 41 MB under way and 12.6 MB in a buffer make 205 MB for 1 Gbit/s and 330 ms; 1 GB is the most, for
+    which 1024 + (1024 - 512) / 0.9 leave TCP enough."""
     network = network_of("trans-oceanic")
     put_plans(tmp_path, 140 * MB)
     assert memory.of_run_mb(tmp_path, network) == 1024
@@ -48,7 +56,7 @@ def test_a_long_fat_network_takes_more(tmp_path):
     for link in network["links"]:
         if link["bottleneck"]:
             link["rate_bps"] *= 10
-    assert memory.of_run_mb(tmp_path, network) == 1408
+    assert memory.of_run_mb(tmp_path, network) == 1600
 
 
 @pytest.mark.parametrize("plan_mb", [10, 300])
@@ -67,12 +75,29 @@ def test_the_run_says_so(tmp_path, monkeypatch, plan_mb):
 @pytest.mark.parametrize("offered_mbps, duration_s, wanted_mb", [
     (100, 1524, 1024),          # all of it is carried
     (110, 60, 1024),            # 75 MB wait: that has room
-    (110, 1524, 3136)])         # 1905 MB wait, and 14 MB are in buffers
+    (110, 1524, 2048)])         # 1905 MB wait, three quarters of that in memory, beside 14 MB that are under way
 def test_what_an_overloaded_link_leaves_waiting_takes_more(tmp_path, offered_mbps, duration_s, wanted_mb):
-    (tmp_path / "workload.json").write_text(json.dumps({"components": [
-        {"name": "all", "start_us": 0, "stop_us": duration_s * 10**6,
-         "offered_bps": {"right_to_left": offered_mbps * 5e5, "left_to_right": 1e7}},
-        {"name": "more", "start_us": 0, "stop_us": duration_s * 10**6,
-         "offered_bps": {"right_to_left": offered_mbps * 5e5}},
-        {"name": "greedy", "start_us": 0, "stop_us": duration_s * 10**6}]}))
+    """0.9 of what is beyond 1024 MB, and half of these, hold (0.75 x 1905e6 + 14.4e6) bytes; 1985 MB would do."""
+    each = {"start_us": 0, "stop_us": duration_s * 10**6}
+    half = {"right_to_left": offered_mbps * 5e5}
+    put_workload(tmp_path, {**each, "offered_bps": {**half, "left_to_right": 1e7}}, {**each, "offered_bps": half}, each)
     assert memory.of_run_mb(tmp_path, network_of("access-link")) == wanted_mb
+    in_sockets_mb = (0.75 * max(0, offered_mbps - 100) * 1e6 / 8 * duration_s + 14.4e6) / 2**20
+    assert 512 + 0.9 * (wanted_mb - 1024) >= in_sockets_mb
+
+
+def test_a_link_that_gets_slower_leaves_more_waiting(tmp_path):
+    network = network_of("access-link")
+    link, = (link for link in network["links"] if link["name"] == "right_to_left")
+    put_workload(tmp_path, {"stop_us": 1000 * 10**6, "offered_bps": {"right_to_left": 80e6}})
+    assert memory.of_run_mb(tmp_path, network) == 1024
+    link["schedule"] = [{"at_us": 500 * 10**6, "rate_bps": 10_000_000}]
+    # 55 Mbit/s on average are too little by 25: 0.75 x 3125 MB, of which 512 would have had room
+    assert memory.of_run_mb(tmp_path, network) == 3008
+
+
+def test_a_machine_that_has_less_is_one_line(monkeypatch):
+    monkeypatch.setattr(uml.environment, "available_memory_mb", lambda: 1500)
+    assert uml._tmpfs(1024)
+    with pytest.raises(EnvironmentProblem, match="^the guest may need 2048 MB of memory: this machine has 1500"):
+        uml._tmpfs(2048)

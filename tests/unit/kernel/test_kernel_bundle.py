@@ -129,11 +129,28 @@ print(locked())"""
     assert said.stdout == "False True\n['0']\n" and not said.stderr
     assert init._PREFAULT == f"{bundle.MOUNTED_AT}/{bundle.PREFAULT}"
     shutil.rmtree(tmp_path / "cache")
-    path = os.environ["PATH"]
-    monkeypatch.setenv("PATH", str(tmp_path))               # no gcc
-    assert not (bundle.ensure() / bundle.PREFAULT).exists()
-    monkeypatch.setenv("PATH", path)                        # one that was installed since
-    assert (bundle.ensure() / bundle.PREFAULT).exists()
+    with monkeypatch.context() as without:
+        without.setattr(bundle.subprocess, "run", no_compiler(subprocess.run))
+        plain = bundle.ensure()
+        assert not (plain / bundle.PREFAULT).exists() and bundle.ensure() == plain
+    assert (bundle.ensure() / bundle.PREFAULT).exists()     # what was missing was installed since
+
+
+@pytest.mark.parametrize("problem", [FileNotFoundError(errno.ENOENT, "gcc"), subprocess.CalledProcessError(1, "gcc")])
+def test_a_compiler_that_fails_once_is_asked_again(checkout, tmp_path, monkeypatch, problem):
+    checkout(tmp_path / "a")
+    with monkeypatch.context() as without:
+        without.setattr(bundle.subprocess, "run", no_compiler(subprocess.run, problem))
+        assert bundle.ensure().name.endswith("-without-prefault")
+    assert not bundle.ensure().name.endswith("-without-prefault")
+
+
+def no_compiler(run, problem=None):
+    def other(command, **options):
+        if command[0] == "gcc":
+            raise problem or FileNotFoundError(errno.ENOENT, "gcc")
+        return run(command, **options)
+    return other
 
 
 @pytest.mark.parametrize("error", [PermissionError(errno.EACCES, "not yours"), OSError(errno.EROFS, "read-only")])

@@ -47,7 +47,7 @@ def test_a_clock_that_stands_still(start, tmp_path, monkeypatch):
     seen = []
     words = r"virtual time stands still at 4 s \(traffic\): .* 1 s of CPU time without end"
     with pytest.raises(watch.Stalled, match=words):
-        watch.watch(process, system_map, tmp_path, str(tmp_path), lambda *progress: seen.append(progress))
+        watch.watch(process, system_map, tmp_path, lambda *progress: seen.append(progress))
     assert seen == [("traffic", 4_000_000)] and process.poll() is not None
 
 
@@ -57,7 +57,7 @@ def test_a_clock_that_moves_while_nothing_is_achieved(start, tmp_path, monkeypat
     monkeypatch.setattr(watch, "COMPUTES_S", 0.005)
     process, system_map = start(256)
     with pytest.raises(watch.Stalled, match="no progress while starting for 3 s of CPU time"):
-        watch.watch(process, system_map, tmp_path, str(tmp_path), lambda *_: None)
+        watch.watch(process, system_map, tmp_path, lambda *_: None)
 
 
 def test_a_clock_that_creeps(start, tmp_path, monkeypatch):
@@ -65,7 +65,7 @@ def test_a_clock_that_creeps(start, tmp_path, monkeypatch):
     process, system_map = start(1)
     (tmp_path / "progress.json").write_text(json.dumps({"phase": "traffic", "t_us": 4_000_000}))
     with pytest.raises(watch.Stalled, match=r"virtual time creeps at 4 s \(traffic\): .* 1 s of CPU time without pro"):
-        watch.watch(process, system_map, tmp_path, str(tmp_path), lambda *_: None)
+        watch.watch(process, system_map, tmp_path, lambda *_: None)
 
 
 def test_without_a_map_only_progress_counts(start, tmp_path, monkeypatch):
@@ -73,7 +73,7 @@ def test_without_a_map_only_progress_counts(start, tmp_path, monkeypatch):
     monkeypatch.setattr(watch, "STALL_S", 2)
     process, _ = start(0)
     with pytest.raises(watch.Stalled, match="no progress"):
-        watch.watch(process, tmp_path / "nothing", tmp_path, str(tmp_path), lambda *_: None)
+        watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
 
 
 def test_a_guest_that_waits_for_what_does_not_come(tmp_path, monkeypatch):
@@ -81,7 +81,7 @@ def test_a_guest_that_waits_for_what_does_not_come(tmp_path, monkeypatch):
     process = subprocess.Popen(["sleep", "60"])
     try:
         with pytest.raises(watch.Stalled, match="for 1 s of wall time, in which the guest has computed nothing"):
-            watch.watch(process, tmp_path / "nothing", tmp_path, str(tmp_path), lambda *_: None)
+            watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
     finally:
         process.kill()
         process.wait()
@@ -94,7 +94,7 @@ def test_a_guest_that_gets_little_of_the_machine(tmp_path, monkeypatch):
     computed = itertools.count()
     monkeypatch.setattr(watch._CpuTime, "read_s", lambda self: next(computed) / 100)
     process = subprocess.Popen(["sleep", "1.5"])
-    watch.watch(process, tmp_path / "nothing", tmp_path, str(tmp_path), lambda *_: None)
+    watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
     assert process.returncode == 0 and next(computed) > 3
 
 
@@ -116,14 +116,14 @@ def test_time_in_which_nobody_looked_is_no_time_without_progress(tmp_path, monke
     monkeypatch.setattr(watch._CpuTime, "read_s", lambda self: 0.0)
     if stalls:
         with pytest.raises(watch.Stalled, match="no progress while starting for 4 s"):
-            watch.watch(Guest(), tmp_path / "nothing", tmp_path, str(tmp_path), lambda *_: None)
+            watch.watch(Guest(), tmp_path / "nothing", tmp_path, lambda *_: None)
     else:
-        watch.watch(Guest(), tmp_path / "nothing", tmp_path, str(tmp_path), lambda *_: None)
+        watch.watch(Guest(), tmp_path / "nothing", tmp_path, lambda *_: None)
 
 
 def test_a_guest_that_ends(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", ""])
-    watch.watch(process, tmp_path / "nothing", tmp_path, str(tmp_path), lambda *_: None)
+    watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
     assert process.returncode == 0
 
 
@@ -144,7 +144,7 @@ def test_children_count_too(tmp_path, monkeypatch):
         while not (tmp_path / "System.map.ready").exists():
             assert process.poll() is None
         with pytest.raises(watch.Stalled, match="virtual time stands still while starting: .* 1 s of CPU time"):
-            watch.watch(process, system_map, tmp_path, str(tmp_path), lambda *_: None)
+            watch.watch(process, system_map, tmp_path, lambda *_: None)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -15,13 +15,16 @@ def expected_sums():
         signal.signal(signal.SIGUSR1, before)
 
 
-def sums(built, folder, *words):
-    """What they compute in a guest; folder: an empty one; words: more for the kernel's command line."""
+def found(built, folder, *words):
+    """(what they compute in a guest, how many roundings were wrong there).
+
+    folder: an empty one; words: more for the kernel's command line.
+    """
     done = subprocess.run(
         ["setarch", "-R", str(built.program), "mem=128M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
          "time-travel=inf-cpu", "quiet", *words, "con=null", "con0=null,fd:2", f"uml_dir={folder}", "umid=float",
          "init=/usr/bin/python3", "--", "-I", "-S", float_guest.__file__],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("sums ")]
-    assert lines, done.stdout + done.stderr
-    return lines[0].split()[1:]
+    lines = {line.split()[0]: line.split()[1:] for line in (done.stdout + done.stderr).splitlines() if line.strip()}
+    assert {"sums", "wrong"} <= lines.keys(), done.stdout + done.stderr
+    return lines["sums"], int(lines["wrong"][0])

@@ -16,19 +16,25 @@ _DRAINING_S = 15
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    counters = evidence.json("counters.json")["drained"]
+    counters = evidence.json("counters.json")
     links = evidence.json("network.json")["links"]
-    found = [finding for link in links for finding in _link(link, counters[link["name"]], evidence)]
+    found = [finding for link in links for finding in _edge(link, counters["at_end"][link["name"]])]
+    found += [finding for link in links for finding in _link(link, counters["drained"][link["name"]], evidence)]
     yield from found
     if all(finding.level == "ok" for finding in found):
         yield Finding("ok", f"no packet lost but in the queues of bottlenecks and on lossy links "
                             f"({len(links)} link directions)")
 
 
+def _edge(link: dict[str, Any], counts: dict[str, int]) -> Iterator[Finding]:
+    """Until the end: then hosts reset all connections at once, tens of thousands in an overload."""
+    if counts["dropped_packets"] and not link["bottleneck"]:
+        yield Finding("suspect", f"{link['name']} is no bottleneck, but its queue dropped {counts['dropped_packets']} "
+                                 "packets")
+
+
 def _link(link: dict[str, Any], counts: dict[str, int], evidence: Evidence) -> Iterator[Finding]:
     name, chosen = link["name"], counts.get("chosen_dropped_packets", 0)
-    if counts["dropped_packets"] and not link["bottleneck"]:
-        yield Finding("suspect", f"{name} is no bottleneck, but its queue dropped {counts['dropped_packets']} packets")
     lost, packets = counts["wire_dropped_packets"] - chosen, counts["device_rx_packets"] - chosen
     if varying.varies(link, "loss_percent"):
         yield _changing(link, lost, packets, evidence)

@@ -29,6 +29,8 @@ NEVER = {
     "packets were cut into fragments": ("IpReasmReqds", "IpFragCreates", "Ip6ReasmReqds", "Ip6FragCreates",
                                         "Ip6InTooBigErrors"),
 }
+#: at the end hosts reset all connections at once: what their own queues then have no room for is counted here
+_UNTIL_THE_END = ("IpOutDiscards", "Ip6OutDiscards")
 #: segments that overtook others, as senders saw it: only a link that is told to reorder lets them. TCPRenoReorder is no
 #: evidence: without SACK a sender counts it when more duplicate ACKs come than segments are under way
 #: (tcp_check_reno_reordering), and what it sends again in vain brings such ACKs
@@ -58,9 +60,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if nodes - record["nodes"].keys():
         yield Finding("suspect", f"the stack of {', '.join(sorted(nodes - record['nodes'].keys()))} was not read")
     totals: dict[str, int] = {}
+    at_end = record["readings"].index("at_end")
     for counters in record["nodes"].values():
         for name, values in counters.items():
-            totals[name] = totals.get(name, 0) + values[-1]
+            totals[name] = totals.get(name, 0) + values[at_end if name in _UNTIL_THE_END else -1]
     bad = 0
     for what, names in NEVER.items():
         met = {name: totals[name] for name in names if totals.get(name)}

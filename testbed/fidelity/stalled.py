@@ -2,7 +2,8 @@
 """No connection is stuck: those alive at the end went on, or waited for a timer of TCP or of their own program.
 
 TCP: a lost packet is sent again when its timer says so, and the timer doubles each time; whoever has waited for a
-multiple of it does not wait for the network. Program: what was sent and acknowledged has been read, and what was due
+multiple of it does not wait for the network, unless that is overloaded: then it may be lost as often as it is sent, and
+it is enough that the timer goes on. Program: what was sent and acknowledged has been read, and what was due
 has been sent, unless its end never came to be (testbed/fidelity/_half_open.py).
 """
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
+from testbed.fidelity._free import free_bps
 from testbed.fidelity._half_open import find_half_open
 from topologies import varying
 
@@ -19,7 +21,7 @@ _HALF_OPEN = 0.01
 #: without an acknowledgement for so long, and for so many of its retransmission timeouts
 _LONGEST_US, _TIMEOUTS = 5_000_000, 3
 _SOCKET = ["node", "src", "sport", "dst", "dport"]
-_COLUMNS = ["t_us", *_SOCKET, "state", "rto_us", "unacked", "bytes_acked"]
+_COLUMNS = ["t_us", *_SOCKET, "state", "rto_us", "unacked", "bytes_acked", "total_retrans"]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -35,17 +37,23 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     at_end = samples["t_us"].max()
     last = samples[samples["t_us"] == at_end].set_index(_SOCKET)
     pause_us = max((varying.longest_pause_us(link) for link in evidence.network["links"]), default=0)
-    yield from _transport(samples, last, at_end, _LONGEST_US + pause_us)
+    yield from _transport(samples, last, at_end, _LONGEST_US + pause_us, 0.0 in free_bps(evidence).values())
     if any(flow["source"] is not None for flow in evidence.flows):
         yield from _programs(evidence, samples, last, at_end)
 
 
-def _transport(samples: Any, last: Any, at_end: int, longest_us: float) -> Iterator[Finding]:
-    """longest_us: without an acknowledgement, outages of links included."""
+def _transport(samples: Any, last: Any, at_end: int, longest_us: float, overload: bool) -> Iterator[Finding]:
+    """longest_us: without an acknowledgement, outages of links included; overload: a link is offered too much."""
     sending = last[last["unacked"] > 0]
     waited_us = _unchanged_us(samples, sending, at_end)
     most_us = (sending["rto_us"] * _TIMEOUTS).clip(lower=longest_us).reindex(waited_us.index)
-    stuck = waited_us[waited_us > most_us]
+    stuck, unlucky = waited_us[waited_us > most_us], ""
+    if overload and len(stuck):
+        silent_us = _unchanged_us(samples, sending.loc[stuck.index], at_end, "total_retrans").reindex(stuck.index)
+        goes_on = silent_us <= (sending["rto_us"] + _interval_us(samples)).reindex(stuck.index)
+        unlucky = f"; {int(goes_on.sum())} sent again and again for longer than {_TIMEOUTS} timeouts, over an " \
+                  "overloaded link"
+        stuck = stuck[~goes_on]
     if len(stuck):
         socket = stuck.idxmax()
         _, src, sport, dst, dport = socket
@@ -56,13 +64,18 @@ def _transport(samples: Any, last: Any, at_end: int, longest_us: float) -> Itera
     else:
         longest_s = waited_us.max() / 1e6 if len(waited_us) else 0.0
         yield Finding("ok", f"{len(last)} sockets were connected at the end; {len(sending)} waited for "
-                            f"acknowledgements, for at most {longest_s:.1f} s")
+                            f"acknowledgements, for at most {longest_s:.1f} s{unlucky}")
 
 
-def _unchanged_us(samples: Any, sockets: Any, at_end: int) -> Any:
+def _interval_us(samples: Any) -> float:
+    """The longest time from one sample to the next."""
+    return float(np.diff(np.unique(samples["t_us"])).max(initial=0))
+
+
+def _unchanged_us(samples: Any, sockets: Any, at_end: int, column: str = "bytes_acked") -> Any:
     """For how long sockets have been as they are at the end: waiting or not, and nothing more acknowledged.
 
-    One that was not there in between is another connection that has the same ports by now.
+    column: what has not grown, in place of what is acknowledged. One that was not there in between is another connection that has the same ports by now.
     """
     history = samples.assign(sample=np.searchsorted(np.unique(samples["t_us"]), samples["t_us"]))
     for port in ("sport", "dport"):             # most sockets are gone: numbers tell that much sooner than tuples
@@ -70,7 +83,7 @@ def _unchanged_us(samples: Any, sockets: Any, at_end: int) -> Any:
     history = history.set_index(_SOCKET)
     history = history[history.index.isin(sockets.index)].sort_values("t_us", kind="stable")
     now = sockets.reindex(history.index)
-    same = (history["bytes_acked"] == now["bytes_acked"]) & ((history["unacked"] > 0) == (now["unacked"] > 0))
+    same = (history[column] == now[column]) & ((history["unacked"] > 0) == (now["unacked"] > 0))
     begins = history.groupby(level=_SOCKET)["sample"].diff() > 1
     changed_us = np.maximum(history["t_us"].where(~same, -1), (history["t_us"] - 1).where(begins, -1))
     changed_us = changed_us.groupby(level=_SOCKET).max()

@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
-from testbed.fidelity._measured import interval_us, replayed
-from topologies import varying
+from testbed.fidelity._free import free_bps
+from testbed.fidelity._measured import replayed
 
 #: times what a data unit takes at its fair share, and retransmission timeouts beside that (1 + 2 s)
 _TIMES, _TIMEOUTS_US = 10, 3_000_000
-#: of a link's rate: with less to spare than that it is overloaded
-_LEAST_FREE = 0.02
 #: of the connections may be slower: those that were unlucky several times
 _SHARE = 0.01
 #: a SYN that is lost is sent again after 1, 2 and 4 s
@@ -90,8 +88,10 @@ def _slow(connections: Any, flows: dict[int, Json], evidence: Evidence) -> tuple
     if units is None:
         return len(slow), 0
     units = units[units["delivered_us"].isna() & units["sent_us"].notna()].merge(waiting[_KEY], on=_KEY)
-    free_bps = _free_bps(flows, evidence)
-    share_bps = np.array([free_bps[side, source] for side, source in zip(units["side"], units["source"])], dtype=float)
+    of_links = free_bps(evidence)
+    of_ways = {(side, source): min((of_links[name] for name in flow[hops] if name in of_links), default=float("inf"))
+               for source, flow in flows.items() for side, hops in (("i", "hops"), ("a", "hops_back"))}
+    share_bps = np.array([of_ways[side, source] for side, source in zip(units["side"], units["source"])], dtype=float)
     rounds = 2 + np.log2(1 + units["bytes"] / _INITIAL_WINDOW_BYTES)
     rtt_us = units["source"].map({source: flow["base_rtt_us"] for source, flow in flows.items()})
     limited = units[share_bps > 0]
@@ -99,24 +99,3 @@ def _slow(connections: Any, flows: dict[int, Json], evidence: Evidence) -> tuple
     late = limited[end_us - limited["sent_us"] > _TIMES * takes_us + _TIMEOUTS_US]
     slow |= set(late[_KEY].itertuples(index=False, name=None))
     return len(slow), len(units[share_bps <= 0][_KEY].drop_duplicates())
-
-
-def _free_bps(flows: dict[int, Json], evidence: Evidence) -> dict[tuple[str, int], float]:
-    """{(side, source): what the load leaves free on the bottlenecks of the way}; 0 where one is overloaded.
-
-    Flows that take what they can get share it with one that comes.
-    """
-    links = {link["name"]: link for link in evidence.network["links"] if link["bottleneck"]}
-    free = {}
-    from_us, to_us = interval_us(evidence)
-    for name, link in links.items():
-        load_bps = sum(component.get("offered_bps", {}).get(name, 0) for component in evidence.workload["components"])
-        others = [flow for flow in evidence.flows if flow["source"] is None and name in flow["hops"]]
-        load_bps += sum(flow["rate_bps"] for flow in others if flow["rate_bps"] is not None)
-        # a data unit may take as long as the slowest part of the schedule
-        rate_bps = min(varying.carries_bps(state) for _, _, state in varying.spans(link, from_us, to_us))
-        left_bps = rate_bps - load_bps
-        greedy = sum(flow["rate_bps"] is None for flow in others)
-        free[name] = left_bps / (1 + greedy) if left_bps >= _LEAST_FREE * max(rate_bps, 1) else 0.0
-    return {(side, source): min((free[name] for name in flow[hops] if name in free), default=float("inf"))
-            for source, flow in flows.items() for side, hops in (("i", "hops"), ("a", "hops_back"))}

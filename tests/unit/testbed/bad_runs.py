@@ -189,7 +189,7 @@ CHECKS = [
         "left_to_right carried 7.20 Mbit/s of 9.00 offered"),
     Bad("losses", "random", put("counters.json", "drained/n1_to_r1/wire_dropped_packets", 1), "invalid",
         "n1_to_r1 has no random loss, but lost 1 packets"),
-    Bad("losses", "no bottleneck", put("counters.json", "drained/r1_to_n1/dropped_packets", 2), "suspect",
+    Bad("losses", "no bottleneck", put("counters.json", "at_end/r1_to_n1/dropped_packets", 2), "suspect",
         "r1_to_n1 is no bottleneck, but its queue dropped 2 packets"),
     Bad("losses", "too few", lossy(1), "suspect", r"n1_to_r1 lost 1 of 75000 packets at random, 750 expected"),
     Bad("losses", "too many", lossy(1000), "suspect", "lost 1000 of 75000"),

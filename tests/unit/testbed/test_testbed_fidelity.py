@@ -233,6 +233,50 @@ def test_a_connection_whose_timer_has_grown_is_not_stuck(findings, files):
     assert findings("stalled", files)[0][0] == "suspect"
 
 
+def overloaded(files):
+    """The link that is the target is offered more than it carries."""
+    component, = files["workload.json"]["components"]
+    component["offered_bps"]["right_to_left"] = 110e6
+
+
+def test_who_sends_again_and_again_over_an_overloaded_link_is_unlucky(findings, files):
+    """Nothing was acknowledged in the last 6 s; its timer went off each second, the last time at 29 s."""
+    spoils.stuck_socket(files)
+    overloaded(files)
+    table = files["tcp_info"]
+    own = table["node"] == "n2"
+    table["total_retrans"] = 0
+    assert findings("stalled", files)[0][0] == "suspect", "a timer that never goes off"
+    table.loc[own, ["rto_us", "total_retrans"]] = [1_000_000, 3]
+    table.loc[own, "total_retrans"] = table["t_us"] // 1_000_000
+    found = findings("stalled", files)[0]
+    assert found[0] == "ok" and found[1].endswith(
+        "; 1 sent again and again for longer than 3 timeouts, over an overloaded link")
+    files["workload.json"]["components"][0]["offered_bps"]["right_to_left"] = 60e6
+    assert findings("stalled", files)[0][0] == "suspect", "nothing explains that there"
+
+
+def test_what_hosts_drop_when_all_is_over_is_no_finding(findings, files):
+    counters, nodes = files["counters.json"], files["snmp.json"]["nodes"]
+    edge = next(link["name"] for link in files["network.json"]["links"] if not link["bottleneck"])
+    counters["drained"][edge]["dropped_packets"] = 7
+    nodes["n2"]["IpOutDiscards"] = [0, 0, 3]
+    for check in ("losses", "stack"):
+        assert {level for level, _ in findings(check, files)} == {"ok"}
+    counters["at_end"][edge]["dropped_packets"] = 1
+    nodes["n2"]["IpOutDiscards"] = [0, 1, 3]
+    assert ("suspect", f"{edge} is no bottleneck, but its queue dropped 1 packets") in findings("losses", files)
+    assert ("suspect", "hosts threw packets away: IpOutDiscards 1") in findings("stack", files)
+
+
+def test_a_port_may_be_taken_when_its_turn_comes_again(findings, files):
+    """One of 2000 is no finding, one of 200 is (bad_runs.py)."""
+    files["connections"] = pd.concat([files["connections"]] * 10, ignore_index=True)
+    files["connections"].loc[3, "status"] = "failed: EADDRNOTAVAIL"
+    found = findings("connections", files)
+    assert not any("no free port" in text for _, text in found)
+
+
 def test_half_open_connections_wait_for_nobody(findings, files):
     """Connected after 1 s and 28 s, their acceptor's SYN-ACKs were sent again four times and once."""
     spoils.half_open(7, 199, resent=5)(files)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the load leaves free of each bottleneck."""
+from typing import Any
+
+from testbed.fidelity import Evidence
+from testbed.fidelity._measured import interval_us
+from topologies import varying
+
+#: of a link's rate: with less to spare than that it is overloaded
+_LEAST_FREE = 0.02
+
+
+def free_bps(evidence: Evidence) -> dict[str, float]:
+    """{bottleneck: bit/s that one more flow gets}; 0 for one that is overloaded.
+
+    Flows that take what they can get share what is left with one that comes.
+    """
+    from_us, to_us = interval_us(evidence)
+    return {link["name"]: _free_bps(link, evidence, from_us, to_us) for link in evidence.network["links"]
+            if link["bottleneck"]}
+
+
+def _free_bps(link: dict[str, Any], evidence: Evidence, from_us: float, to_us: float) -> float:
+    name = link["name"]
+    load_bps = sum(component.get("offered_bps", {}).get(name, 0) for component in evidence.workload["components"])
+    others = [flow for flow in evidence.flows if flow["source"] is None and name in flow["hops"]]
+    load_bps += sum(flow["rate_bps"] for flow in others if flow["rate_bps"] is not None)
+    # a data unit may take as long as the slowest part of the schedule
+    rate_bps = min(varying.carries_bps(state) for _, _, state in varying.spans(link, from_us, to_us))
+    left_bps = rate_bps - load_bps
+    greedy = sum(flow["rate_bps"] is None for flow in others)
+    return left_bps / (1 + greedy) if left_bps >= _LEAST_FREE * max(rate_bps, 1) else 0.0

@@ -144,7 +144,8 @@ class _Refused(Exception):
 
 def _make(folder: pathlib.Path) -> None:
     """Put the extension modules into `folder`. Raises _Refused, OSError."""
-    with tempfile.TemporaryDirectory(prefix="testbed-compile-") as name:
+    # beside it: what is made is tried at once, and a folder for temporary files may be mounted noexec
+    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         scratch = pathlib.Path(name)
         for file in (*MODULES, *_READ):
             (scratch / file).parent.mkdir(parents=True, exist_ok=True)

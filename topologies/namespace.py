@@ -81,12 +81,17 @@ def begin_and_end_a_thread() -> None:
     begun.acquire()
 
 
+def sysctl_path(name: str) -> str:
+    """The file of a sysctl (dotted name)."""
+    return "/proc/sys/" + name.replace(".", "/")
+
+
 def write_sysctl(name: str, value: object) -> str:
     """Set a sysctl (dotted name) of the current namespace and read it back.
 
     Returns the value read, as text. ValueError if there is no such setting or the kernel refuses the value.
     """
-    path = "/proc/sys/" + name.replace(".", "/")
+    path = sysctl_path(name)
     try:
         with open(path, "w", encoding="utf-8") as f:
             f.write(str(value))

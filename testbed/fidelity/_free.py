@@ -27,6 +27,6 @@ def _free_bps(link: dict[str, Any], evidence: Evidence, from_us: float, to_us: f
     load_bps += sum(flow["rate_bps"] for flow in others if flow["rate_bps"] is not None)
     # a data unit may take as long as the slowest part of the schedule
     rate_bps = min(varying.carries_bps(state) for _, _, state in varying.spans(link, from_us, to_us))
-    left_bps = rate_bps - load_bps
+    left_bps = float(rate_bps - load_bps)
     greedy = sum(flow["rate_bps"] is None for flow in others)
     return left_bps / (1 + greedy) if left_bps >= _LEAST_FREE * max(rate_bps, 1) else 0.0

@@ -7,7 +7,7 @@ from testbed.fidelity import Evidence, Finding
 
 #: more than these fail for other reasons than a full queue now and then
 _FAILED_SHARE = 0.01
-#: in an overload a connection may still be under way when its port's turn comes again, after 60,000 others of its source
+#: in an overload a connection may still be there when its port's turn comes again, after 60,000 others of its source
 _PORTLESS_SHARE = 0.001
 #: how late a connection may begin, by clock
 _LATE_US = {"virtual": 1000.0, "simulated": 1000.0, "real": 5000.0}

@@ -75,7 +75,8 @@ def _interval_us(samples: Any) -> float:
 def _unchanged_us(samples: Any, sockets: Any, at_end: int, column: str = "bytes_acked") -> Any:
     """For how long sockets have been as they are at the end: waiting or not, and nothing more acknowledged.
 
-    column: what has not grown, in place of what is acknowledged. One that was not there in between is another connection that has the same ports by now.
+    column: what has not grown, in place of what is acknowledged.
+    One that was not there in between is another connection that has the same ports by now.
     """
     history = samples.assign(sample=np.searchsorted(np.unique(samples["t_us"]), samples["t_us"]))
     for port in ("sport", "dport"):             # most sockets are gone: numbers tell that much sooner than tuples

@@ -2,7 +2,7 @@
 /* Preloaded into Python while it starts: memory comes whole, not page by page.
  *
  * A page fault of a guest's process costs the host 45 us, and the start of a Python program has 1,700 of them. Memory that
- * is locked is there at once, for a tenth of that. traffic/memory.py ends it before traffic begins.
+ * is locked is there at once, for a tenth of that. traffic/_memory.py ends it before traffic begins.
  */
 #include <stdlib.h>
 #include <sys/mman.h>

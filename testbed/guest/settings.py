@@ -2,7 +2,7 @@
 """Settings of the whole kernel, which outlive a run's nodes: noted before they are changed, put back at the end."""
 import sys
 
-from topologies.namespace import write_sysctl
+from topologies.namespace import sysctl_path, write_sysctl
 
 
 class MachineSettings:
@@ -13,7 +13,7 @@ class MachineSettings:
 
     def sysctl(self, name: str, value: object) -> str:
         """Set a sysctl; the value read back. ValueError with one line if the kernel does not take it."""
-        self._note("/proc/sys/" + name.replace(".", "/"))
+        self._note(sysctl_path(name))
         return write_sysctl(name, value)
 
     def file(self, path: str, value: object) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from testbed.fields import FieldError
 from topologies import varying
+from topologies.namespace import sysctl_path
 from traffic.assign import SOURCE_PORTS, Variant, host_variants
 
 #: shares of the memory at which TCP begins to save, and beyond which it gets none
@@ -82,7 +83,7 @@ def machine_sysctls(network: Network, places: int = 0, own_machine: bool = False
     places: connection_places(), 0 for a common table; own_machine: nobody else needs its memory.
     """
     # since Linux 6.1
-    own_table = {CONNECTION_PLACES: places} if places and os.path.exists(_path(CONNECTION_PLACES)) else {}
+    own_table = {CONNECTION_PLACES: places} if places and os.path.exists(sysctl_path(CONNECTION_PLACES)) else {}
     return {
         **own_table,
         "net.core.rmem_max": socket_buffer_bytes(network),
@@ -92,10 +93,6 @@ def machine_sysctls(network: Network, places: int = 0, own_machine: bool = False
         "net.ipv4.tcp_max_orphans": 262144,
         "net.ipv4.tcp_mem": _tcp_memory(own_machine),
     }
-
-
-def _path(sysctl: str) -> str:
-    return "/proc/sys/" + sysctl.replace(".", "/")
 
 
 def node_sysctls(network: Network, hosts: Mapping[str, Any], variants: Sequence[Variant],

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from traffic import memory
+from traffic import _memory as memory
 from traffic.clock import now_ns
 
 _LISTEN = "0A"                          # TCP_LISTEN in /proc/net/tcp

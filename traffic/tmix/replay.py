@@ -27,7 +27,7 @@ if not __package__:     # run as a file; -I leaves its folder out of the search 
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(
         os.path.abspath(__file__)))))
 
-from traffic import memory
+from traffic import _memory as memory
 from traffic.tmix.endpoint import End, JobError
 from traffic.tmix.plan import PlanError
 from traffic.tmix.records import records_name

@@ -30,6 +30,7 @@ from testbed.fields import FieldError
 from testbed.guest.awake import awake, wanted
 from testbed.guest.session import READY
 from testbed.guest.tuning import machine_sysctls
+from topologies.namespace import sysctl_path
 
 _HERE = pathlib.Path(__file__).parent
 _LAUNCH = PROJECT_DIR / "kernel" / "launch.py"
@@ -236,7 +237,7 @@ def _settings(job: dict[str, Any]) -> list[str]:
     names = [*machine_sysctls(job["network"], job["connection_places"]), "net.ipv4.tcp_allowed_congestion_control"]
     parameters = [f"/sys/module/{module}/parameters/{name}" for module, values in job["builtin_parameters"].items()
                   for name in values]
-    return ["/proc/sys/" + name.replace(".", "/") for name in names] + parameters + list(_TRACE_OPTIONS)
+    return [sysctl_path(name) for name in names] + parameters + list(_TRACE_OPTIONS)
 
 
 @contextlib.contextmanager

@@ -118,11 +118,11 @@ def test_what_makes_programs_start_faster_is_there_where_it_can_be_compiled(chec
     checkout(tmp_path / "a")
     library = bundle.ensure() / bundle.PREFAULT
     # in a program with it, memory is locked until it says that it is ready, and programs that it starts are without
-    script = """import os, traffic.memory
+    script = """import os, traffic._memory
 def locked():
     return [line.split()[1] for line in open('/proc/self/status') if line.startswith('VmLck')]
 print('LD_PRELOAD' in os.environ, int(locked()[0]) > 0 or os.geteuid() > 0)
-traffic.memory.as_usual()
+traffic._memory.as_usual()
 print(locked())"""
     said = subprocess.run([sys.executable, "-c", script], env={"LD_PRELOAD": str(library), "PYTHONPATH": str(
         testbed.PROJECT_DIR)}, capture_output=True, text=True, check=True)

@@ -44,6 +44,8 @@ def main(arguments: argparse.Namespace) -> int:
                          "a session is in real time: set its trace to null (--set), and it has its rate all the time")
     subjects = ccas.parse(arguments.cca if arguments.cca is not None else loaded.default_ccas[0])
     engine = engines.load(arguments.engine, _shared.engine_options(arguments))
+    if reason := engine.no_shell():             # before anything is built
+        raise UsageError(reason)
     ready = _runs.prepare(engine, subjects, [loaded])
     if ready.broken:
         raise RunFailed(f"not opened: {', '.join(ready.broken)} cannot be used")

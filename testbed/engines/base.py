@@ -193,8 +193,11 @@ class EngineBase(abc.ABC):
         scenario: as resolved; variants: records of testbed/ccas.py, the first is what hosts use; session: as
         testbed/guest/shell.py takes it. Leaves nothing behind, however it ends. UsageError if it has none.
         """
-        raise UsageError(f"engine {self.name} has no shell"
-                         + ("" if self.capabilities.kernel else ": it has no kernel"))
+        raise UsageError(self.no_shell())
+
+    def no_shell(self) -> str | None:
+        """Why shell() is not there, in one line; None where it is."""
+        return f"engine {self.name} has no shell" + ("" if self.capabilities.kernel else ": it has no kernel")
 
 
 def traffic_context(plan: Plan, work_dir: pathlib.Path, guest_dir: str, **more: Any) -> traffic.Context:

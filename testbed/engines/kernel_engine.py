@@ -85,6 +85,9 @@ class KernelEngine(LinuxEngine):
         raw_dir.mkdir()
         _collect(plan, wanted, workload, workload_dir, raw_dir, self.guest_dir(workload_dir))
 
+    def no_shell(self) -> str | None:
+        return None
+
     def shell(self, scenario: Mapping[str, Any], variants: Sequence[Json], session: Mapping[str, Any]) -> bool:
         if reason := self.lacks(scenario):
             raise UsageError(reason)

@@ -14,6 +14,7 @@ import ast
 import functools
 import hashlib
 import importlib.util
+import os
 import pathlib
 import shutil
 import subprocess
@@ -140,8 +141,8 @@ def _prefault() -> bytes | None:
         with tempfile.TemporaryDirectory(prefix="testbed-") as scratch:
             pathlib.Path(scratch, source_name.name).write_bytes(source(str(source_name)))
             subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-nostartfiles", "-s", "-Wl,--build-id=none", "-o",
-                            "prefault.so", source_name.name], cwd=scratch, env={"PATH": "/usr/bin:/bin"},
-                           stdin=subprocess.DEVNULL, capture_output=True, check=True)
+                            "prefault.so", source_name.name], cwd=scratch, stdin=subprocess.DEVNULL,
+                           env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")}, capture_output=True, check=True)
             return pathlib.Path(scratch, "prefault.so").read_bytes()
     except (OSError, subprocess.CalledProcessError):
         return None

@@ -13,6 +13,7 @@ adjustment over all comparisons of that table (docs/statistics.md). Congestion c
 import argparse
 import sys
 
+import numpy as np
 import pandas as pd
 
 from analysis import stats
@@ -52,6 +53,8 @@ def _metrics(runs: pd.DataFrame) -> list[str]:
 def _tables(runs: pd.DataFrame, names: list[str], reference: str | None, ratios: set[str], margin: float) -> str:
     """Both tables. KeyError or ValueError if a column or the reference is not there, or a seed is there twice."""
     controls = list(dict.fromkeys(runs["cca"]))
+    if not controls:
+        raise ValueError("no runs")
     reference = reference or controls[0]
     if reference not in controls:
         raise ValueError(f"no run of {reference}, but of {', '.join(controls)}")
@@ -67,15 +70,18 @@ def _tables(runs: pd.DataFrame, names: list[str], reference: str | None, ratios:
     found = {}
     for cca, name in cells:
         pairs = pd.concat([samples[name][reference], samples[name][cca]], axis=1, join="inner").to_numpy()
-        found[cca, name] = stats.compare_paired(pairs[:, 0], pairs[:, 1], name in ratios, margin)
-    words = dict(zip(cells, stats.decide(list(found.values()))))
-    rows = [f"| {cca} | {min(found[cca, name].n for name in names)} | "
-            + " | ".join(f"{_difference(found[cca, name])}, {words[cca, name].words}" for name in names) + " |"
-            for cca in controls if cca != reference]
-    return "\n".join([*head, *means, "", f"Against {reference}, a family of {len(cells)}:", "", *head, *rows])
+        if len(pairs) and np.isfinite(pairs).all():     # a percentile that was not reached is compared with nothing
+            found[cca, name] = stats.compare_paired(pairs[:, 0], pairs[:, 1], name in ratios, margin)
+    words = dict(zip(found, stats.decide(list(found.values()))))
+    rows = [f"| {cca} | {min((found[cca, name].n for name in names if (cca, name) in found), default=0)} | "
+            + " | ".join(f"{_difference(found[cca, name])}, {words[cca, name].words}" if (cca, name) in found
+                         else "not compared" for name in names) + " |" for cca in controls if cca != reference]
+    return "\n".join([*head, *means, "", f"Against {reference}, a family of {len(found)}:", "", *head, *rows])
 
 
 def _mean(values: "pd.Series[float]", ratio: bool) -> str:
+    if values.empty or not np.isfinite(values).all():
+        return "not reached in every run" if len(values) else ""
     found = stats.summarise(list(values), ratio)
     if ratio and found.low is not None and found.high is not None:
         return f"{found.mean:.4g} ({found.low:.4g} to {found.high:.4g})"

@@ -20,9 +20,21 @@ def free_bps(evidence: Evidence) -> dict[str, float]:
             if link["bottleneck"]}
 
 
+def overloaded(evidence: Evidence) -> bool:
+    """Whether a bottleneck is offered more than 98 % of what it carries on average, outages included."""
+    from_us, to_us = interval_us(evidence)
+    return any(_offered_bps(link, evidence) > (1 - _LEAST_FREE) * varying.mean_rate_bps(link, from_us, to_us)
+               for link in evidence.network["links"] if link["bottleneck"])
+
+
+def _offered_bps(link: dict[str, Any], evidence: Evidence) -> float:
+    return float(sum(component.get("offered_bps", {}).get(link["name"], 0)
+                     for component in evidence.workload["components"]))
+
+
 def _free_bps(link: dict[str, Any], evidence: Evidence, from_us: float, to_us: float) -> float:
     name = link["name"]
-    load_bps = sum(component.get("offered_bps", {}).get(name, 0) for component in evidence.workload["components"])
+    load_bps = _offered_bps(link, evidence)
     others = [flow for flow in evidence.flows if flow["source"] is None and name in flow["hops"]]
     load_bps += sum(flow["rate_bps"] for flow in others if flow["rate_bps"] is not None)
     # a data unit may take as long as the slowest part of the schedule

@@ -100,7 +100,10 @@ def _reverse(component: _Component, links: dict[str, Any], counted_bps: dict[str
     share = sum(counted_bps[name] for name in names) / sum(links[name]["rate_bps"] for name in names)
     error = share / component["reverse_load"] - 1
     # nothing is fitted to the measured part unless the scale is; chance is that of the target's load
-    level, unknown = _met(error, component.get("load_chance", 0.0))
+    chance = component.get("load_chance", 0.0)
+    level, unknown = _met(error, chance)
+    if chance and level == "invalid":           # what it does in this direction is not known
+        level = "suspect"
     return Finding(level, f"{whose}offered load {share:.2%} of {' + '.join(names)}, against the target, "
                           f"{component['reverse_load']:.0%} wanted ({error:+.2%}){unknown}")
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
-from testbed.fidelity._free import free_bps
+from testbed.fidelity._free import overloaded
 from testbed.fidelity._half_open import find_half_open
 from topologies import varying
 
@@ -37,7 +37,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     at_end = samples["t_us"].max()
     last = samples[samples["t_us"] == at_end].set_index(_SOCKET)
     pause_us = max((varying.longest_pause_us(link) for link in evidence.network["links"]), default=0)
-    yield from _transport(samples, last, at_end, _LONGEST_US + pause_us, 0.0 in free_bps(evidence).values())
+    yield from _transport(samples, last, at_end, _LONGEST_US + pause_us, overloaded(evidence))
     if any(flow["source"] is not None for flow in evidence.flows):
         yield from _programs(evidence, samples, last, at_end)
 

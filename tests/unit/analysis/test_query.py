@@ -161,7 +161,14 @@ def test_tables_of_a_page_from_a_query(tmp_path):
     assert "| old | 3 | -10 (-10.2 to -9.75), different |" in reversed_ and "ratio" not in reversed_
 
 
+def test_what_was_not_reached_is_compared_with_nothing(tmp_path):
+    done = page_tables(tmp_path, RUNS.replace("new,2,22.1", "new,2,inf"))
+    assert "| new | 3 | not reached in every run | 4.7" in done.stdout
+    assert "a family of 1:" in done.stdout and "| new | 3 | not compared | +" in done.stdout
+
+
 @pytest.mark.parametrize("content, more, words", [
+    (RUNS.partition("\n")[0], [], "runs.csv: no runs"),
     (RUNS, ["--reference", "other"], "runs.csv: no run of other, but of old, new"),
     (RUNS, ["--metric", "delay"], "runs.csv: no column 'delay'"),
     (RUNS + "new,3,23.9,down,8,all\n", [], "runs.csv: two runs of new with seed 3: choose by conditions of the query"),

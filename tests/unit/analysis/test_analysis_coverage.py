@@ -131,3 +131,12 @@ def test_adding_seeds_until_intervals_are_narrow_costs_coverage(rng, spread, cov
             count = precision.next_count([one], count, 400)
         held += found.low <= 1 <= found.high
     assert held / draws == pytest.approx(coverage, abs=0.015)
+
+
+@pytest.mark.parametrize("difference, spread", [(1.0, 1.0), (1.0, 2.0), (1.0, 4.0)])
+def test_the_seeds_that_a_scorecard_asks_for_decide_about_as_often_as_not(rng, difference, spread):
+    """Half the width of an interval that is as wide as the difference leaves 0 out in about every other sample."""
+    seeds = stats._fewest(spread, difference)
+    pairs = rng.normal(difference, spread, (DRAWS, seeds))
+    decided = share(stats.compare_paired(np.zeros(seeds), sample).p <= 0.05 for sample in pairs)
+    assert 0.45 < decided < 0.65

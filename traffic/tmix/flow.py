@@ -50,8 +50,8 @@ class Flow:
     """State of one end of one connection. Instants are ns since t0."""
 
     __slots__ = ("loop", "ring", "end", "index", "number", "fd", "state", "op", "last_op", "left",
-                 "due", "peer_op", "peer_last", "mark", "read", "expected", "closes", "asked", "out_place", "in_place",
-                 "buffer")
+                 "writing", "due", "peer_op", "peer_last", "mark", "read", "expected", "closes", "asked", "out_place",
+                 "in_place", "buffer")
 
     def __init__(self, loop: RingLoop, end: End, index: int, number: int, fd: int) -> None:
         self.loop, self.ring = loop, loop.ring
@@ -62,6 +62,7 @@ class Flow:
         self.state = CONNECTING
         self.op, self.last_op = end.own_first[index], end.own_first[index + 1]
         self.left = 0           # bytes of the current op not yet submitted
+        self.writing = 0        # bytes of the write that is to report its end; 0: there is none
         self.due = 0            # when what was submitted last begins
         self.peer_op, self.peer_last = end.peer_first[index], end.peer_first[index + 1]
         self.read = 0           # bytes
@@ -208,7 +209,7 @@ class Flow:
             self._submit_close()
             return
         ring.send(self.fd, address, size, 0, number)
-        self.state = WRITTEN
+        self.state, self.writing = WRITTEN, size
 
     def _eof_is_last(self) -> bool:
         """Whether the peer's FIN can come only after it has read all that this side writes."""
@@ -217,8 +218,11 @@ class Flow:
         return (last >= end.peer_first[self.index] and not end.peer_bytes[last]
                 and end.peer_need[last] >= sum(own))
 
-    def written(self, _size: int, now: int) -> None:
-        """A write that was to report its end is over."""
+    def written(self, size: int, now: int) -> None:
+        """A write is over, of which `size` bytes were sent: one that was to report its end, or one that broke."""
+        asked, self.writing = self.writing, 0
+        if size < asked or not asked:
+            return self.fail(EPIPE, now)
         if self.left:
             self.ring.make_room()
             return self._submit_write(self.left)

@@ -174,6 +174,26 @@ def test_reset(replay):
     assert (replay.records(INITIATOR)["status"] < 0).all()
 
 
+def test_writes_that_break_in_the_middle(replay):
+    """Their connections fail, and nothing is noted of what the plan has behind them.
+
+    What the kernels take without a reader is something below 2 MB: of some connections it ends in the last part of
+    the write, whose end nobody waits for.
+    """
+    sizes, later = range(1_400_000, 2_400_000, 50_000), 5
+    make_plan(replay.folder / "plan", [*((0, [(0, 0, size)], [(size, 0, 10), (size, 0, 0)], 536) for size in sizes),
+                                       *[(MB, [(0, 0, 100)] * 4, [])] * later])
+    processes = replay.start(("acceptor", "initiator"), 600_000)
+    processes["acceptor"].send_signal(signal.SIGSTOP)
+    time.sleep(0.4)
+    processes.pop("acceptor").kill()
+    replay.end(processes)
+    records = replay.records(INITIATOR)
+    assert (records["status"][:len(sizes)] < 0).all()
+    assert (records["status"][len(sizes):] == NOT_STARTED).all()
+    assert (records["sent_us"][:len(sizes)] < 300_000).all() and (records["sent_us"][len(sizes):] == NEVER).all()
+
+
 def test_sigterm(replay):
     """Stops early and still writes its records."""
     make_plan(replay.folder / "plan", [(0, [(0, 0, 100)], [(100, 20 * MB, 100), (100, 0, 0)])])

@@ -232,10 +232,10 @@ def _note_use(built: Kernel) -> None:
 
 
 @contextlib.contextmanager
-def lock(report: Report) -> Iterator[None]:
-    """One build at a time per cache."""
+def lock(report: Report, name: str = "lock") -> Iterator[None]:
+    """One build at a time per cache, of those that use the same name."""
     sources.cache_dir().mkdir(parents=True, exist_ok=True)
-    with open(sources.cache_dir() / "lock", "a+", encoding="utf-8") as f:
+    with open(sources.cache_dir() / name, "a+", encoding="utf-8") as f:
         try:
             fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -43,6 +43,8 @@ for name in sys.argv[1:]:
         sys.exit(f"{file} is used")
 """
 _LIMIT_S = 600
+#: not the one of kernels, whose building takes minutes
+_LOCK = "compiled.lock"
 #: what the compiler refused is tried again after so long: the disk was full, or somebody interrupted it
 _REMEMBERED_S = 86_400
 
@@ -54,7 +56,7 @@ def ensure(report: Report) -> pathlib.Path | None:
     why = _lacking() or _refused()
     if not why:
         try:
-            with build.lock(report):
+            with build.lock(report, _LOCK):
                 why = "" if find() else _compile(report)
         except (EnvironmentProblem, OSError) as problem:
             why = str(problem)

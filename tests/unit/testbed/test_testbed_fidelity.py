@@ -239,6 +239,16 @@ def overloaded(files):
     component["offered_bps"]["right_to_left"] = 110e6
 
 
+@pytest.mark.parametrize("status, level, aside", [("ETIMEDOUT", "ok", r" (ETIMEDOUT: a link is overloaded)"),
+                                                  ("ECONNRESET", "suspect", "")])
+def test_connections_may_give_up_over_an_overloaded_link(findings, files, status, level, aside):
+    overloaded(files)
+    files["connections"].loc[:18, "status"] = f"failed: {status}"
+    failed = files["connections"]["status"].str.startswith("failed").sum()
+    assert any(one == level and text.startswith(f"{failed} connections failed (") and text.endswith(aside)
+               for one, text in findings("connections", files))
+
+
 def test_who_sends_again_and_again_over_an_overloaded_link_is_unlucky(findings, files):
     """Nothing was acknowledged in the last 6 s; its timer went off each second, the last time at 29 s."""
     spoils.stuck_socket(files)

@@ -120,6 +120,14 @@ class HugePages:
 
     def _open(self) -> None:
         """Find the file among those that the guest has open, and 2 MB of addresses at which it can be looked at."""
+        if not self._window:
+            room = _libc.mmap(None, 2 * _CHUNK, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+            if room in (None, ctypes.c_void_p(-1).value):
+                raise _problem()
+            self._window = -(-room // _CHUNK) * _CHUNK
+            if self._window > room:
+                _libc.munmap(room, self._window - room)
+            _libc.munmap(self._window + _CHUNK, room + _CHUNK - self._window)
         folder = f"/proc/{self._pid}/fd"
         for name in os.listdir(folder):
             target = os.readlink(f"{folder}/{name}")
@@ -127,17 +135,8 @@ class HugePages:
                 fd = os.open(f"{folder}/{name}", os.O_RDWR | os.O_CLOEXEC)
                 if os.fstat(fd).st_size >= _CHUNK:
                     self._fd = fd
-                    break
+                    return
                 os.close(fd)            # not as large as it will be
-        else:
-            return
-        room = _libc.mmap(None, 2 * _CHUNK, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
-        if room in (None, ctypes.c_void_p(-1).value):
-            raise _problem()
-        self._window = -(-room // _CHUNK) * _CHUNK
-        if self._window > room:
-            _libc.munmap(room, self._window - room)
-        _libc.munmap(self._window + _CHUNK, room + _CHUNK - self._window)
 
 
 def _problem() -> OSError:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A guest's memory is moved into pages of 2 MB while it is in use, with nothing changed in it."""
+import errno
 import hashlib
 import mmap
 import re
@@ -108,19 +109,23 @@ def test_some_at_a_time(guest, host_can, monkeypatch):
     assert max(later - one for one, later in zip([0, *seen], seen)) <= 3 and seen[-1] == 8
 
 
-def test_a_chunk_that_is_busy_is_tried_again_but_not_for_ever(guest, monkeypatch):
+@pytest.mark.parametrize("error, size_mb, times", [
+    (errno.EAGAIN, 4, 2 * huge_pages._MOST_TRIES),      # a busy page: each of two chunks again, but not for ever
+    (errno.EINVAL, 32, huge_pages._MOST_FAILURES),      # a host that cannot: asked a few times
+])
+def test_what_is_refused_is_tried_a_few_times(guest, monkeypatch, error, size_mb, times):
     asked = []
 
-    def busy(*arguments):
+    def refuse(*arguments):
         asked.append(arguments)
-        huge_pages.ctypes.set_errno(11)
+        huge_pages.ctypes.set_errno(error)
         return -1
-    monkeypatch.setattr(huge_pages._libc, "madvise", busy)
-    process = guest("/dev/shm", 4 * MB, 4 * MB)
+    monkeypatch.setattr(huge_pages._libc, "madvise", refuse)
+    process = guest("/dev/shm", size_mb * MB, size_mb * MB)
     with HugePages(process.pid, "/dev/shm") as pages:
         for _ in range(9):
             pages.look()
-    assert len(asked) == 2 * huge_pages._MOST_TRIES
+    assert (pages.moved_bytes, len(asked)) == (0, times)
 
 
 @pytest.mark.parametrize("choice, size, full", [("no", 16, 16), ("", 16, 3)])
@@ -130,21 +135,6 @@ def test_not_when_told_so_nor_for_little(guest, monkeypatch, choice, size, full)
     with HugePages(process.pid, "/dev/shm") as pages:
         pages.look()
         assert pages.moved_bytes == 0
-
-
-def test_a_host_that_cannot_is_asked_a_few_times(guest, monkeypatch):
-    asked = []
-
-    def refuse(*arguments):
-        asked.append(arguments)
-        huge_pages.ctypes.set_errno(22)
-        return -1
-    monkeypatch.setattr(huge_pages._libc, "madvise", refuse)
-    process = guest("/dev/shm", 32 * MB, 32 * MB)
-    with HugePages(process.pid, "/dev/shm") as pages:
-        for _ in range(5):
-            pages.look()
-    assert (pages.moved_bytes, len(asked)) == (0, huge_pages._MOST_FAILURES)
 
 
 def test_a_guest_that_is_gone_is_no_error(guest):

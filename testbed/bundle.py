@@ -31,7 +31,7 @@ PYTHON = "/usr/bin/python3"
 #: what makes the start of programs cheaper inside, if there is a compiler; where it is missing nothing else differs
 PREFAULT = "testbed/guest/prefault.so"
 _FOLDERS = ("testbed/guest", "testbed/probes", "topologies", "traffic")
-_SUFFIXES = (".py", ".c")
+_SUFFIXES = (".py", ".c", ".h")
 
 
 def digest() -> str:

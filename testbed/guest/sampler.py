@@ -12,8 +12,8 @@ def run(samplers: Sequence[Any], t0_ns: int, duration_us: int, every_second: Cal
         before_last: Callable[[], object]) -> dict[int, int]:
     """Sample from t0 to t0 + duration at absolute deadlines: a late sample delays no other.
 
-    samplers: objects with interval_us and sample(t_us); every_second(t_us) is called once a
-    second of experiment time, before_last() once before the samples that are due at the end.
+    samplers: objects with interval_us and sample(t_us), perhaps nap (testbed/probes/__init__.py); every_second(t_us)
+    is called once a second of experiment time, before_last() once before the samples that are due at the end.
     Returns {sampler index: largest lateness in us}.
     """
     heap = [(0, number) for number in range(len(samplers))]
@@ -25,13 +25,20 @@ def run(samplers: Sequence[Any], t0_ns: int, duration_us: int, every_second: Cal
         due_us, number = heap[0]
         if due_us > duration_us:
             return lateness_us
+        # nobody else is to be called before that
+        until_us = min([duration_us, *(due for due, _ in heap[1:3])])
+        if due_us < until_us and number >= 0 and (nap := getattr(samplers[number], "nap", None)):
+            due_us, late_us = nap(t0_ns, due_us, until_us)
+            lateness_us[number] = max(lateness_us[number], late_us)
+            heapq.heapreplace(heap, (due_us, number))
+            continue
         wait_ns = t0_ns + due_us * 1000 - now_ns()
         if wait_ns > 0:
             time.sleep(wait_ns / 1e9)
         if due_us == duration_us and not last:
             last = True
             before_last()
-        t_us = (now_ns() - t0_ns) // 1000
+        t_us = (now_ns() - t0_ns + 256) // 1000        # who sleeps may wake a step of the clock early
         if number < 0:
             every_second(t_us)
             heapq.heapreplace(heap, (due_us + 1_000_000, number))

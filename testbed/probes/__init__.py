@@ -11,13 +11,18 @@ A probe file has two halves that never run in the same process, and says what ca
 * `collect(work_dir, raw_dir, context)` runs afterwards, outside, and turns these files
   into the CSV files of docs/run-folder.md.
 
-A probe may have a kernel module that makes it cheaper: `MODULE` names its C file in this folder. Engines that build
-modules load it before `Sampler` is made; without it the probe measures the same in another way.
+A probe may have a kernel module that makes it cheaper: `MODULE` names its C file or folder in this folder; several
+probes may have the same. Engines that build modules load it before `Sampler` is made; without it the probe measures the
+same in another way.
+
+A Sampler may have `nap(t0_ns, due_us, until_us)`: with one system call it takes the samples that are due from due_us on
+and before until_us. It returns when the next one is due and how late the latest was, in us.
 
 Files whose names start with an underscore are helpers.
 """
 import importlib
 import pathlib
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -26,10 +31,13 @@ def names() -> list[str]:
     return sorted(f.stem for f in pathlib.Path(__file__).parent.glob("[a-z]*.py"))
 
 
-def module_source(name: str) -> pathlib.Path | None:
-    """The source of the kernel module that makes a probe cheaper, None if it has none."""
-    file = getattr(load(name), "MODULE", None)
-    return pathlib.Path(__file__).with_name(file) if file else None
+def module_sources(names: Iterable[str]) -> dict[pathlib.Path, list[str]]:
+    """{source of a kernel module: those of these probes that it makes cheaper}."""
+    found: dict[pathlib.Path, list[str]] = {}
+    for name in names:
+        if source := getattr(load(name), "MODULE", None):
+            found.setdefault(pathlib.Path(__file__).with_name(source), []).append(name)
+    return found
 
 
 def load(name: str) -> Any:

@@ -3,17 +3,30 @@
 
 Those of all other links, too, less often (-> edge_queue.csv.gz): a bottleneck that the scenario does not know of
 would show there.
+
+Where the kernel has the module queues/, they are read in it while the sampler sleeps; else each is asked for over
+netlink. The tables are the same.
 """
 import dataclasses
 import pathlib
 import socket
 from array import array
+from collections.abc import Callable
 from typing import Any
 
 from testbed import fields
+from testbed.probes import _queue_meter
 from testbed.probes._netlink import Qdisc
 
 Json = dict[str, Any]
+Nap = Callable[[int, int, int], tuple[int, int]]
+
+#: what engines with modules load before the probe is opened, if it can be built for their kernel
+MODULE = "queues"
+
+
+#: of a row: time, number of the link, bytes and packets sent, drops, backlog in bytes and packets
+_COLUMNS = 7
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,31 +37,61 @@ class Options:
 
 
 class Sampler:
-    """Reads the root qdisc of every link over netlink."""
+    """Reads the root qdisc of every link. `nap` is None without the module, and for queues that it does not read."""
 
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         self.interval_us = settings.get("interval_us", 10_000)
-        self._edge_interval_us = settings.get("edge_interval_us", 1_000_000)
-        self._edges_due_us = 0
-        links = description["links"]
-        self._bottlenecks = _Queues([link for link in links if link["bottleneck"]], network, f"{work_dir}/queue.bin")
-        self._edges = _Queues([link for link in links if not link["bottleneck"]], network,
-                              f"{work_dir}/edge_queue.bin")
+        edge_interval_us = settings.get("edge_interval_us", 1_000_000)
+        bottlenecks, edges = (_links(description, bottleneck) for bottleneck in (True, False))
+        self._queues: _queue_meter.Meter | _Asked
+        self._ask: Callable[[], _Asked] = lambda: _Asked(bottlenecks, edges, edge_interval_us, network, work_dir)
+        if _queue_meter.there():
+            intervals_us = [*((link, 0) for link in bottlenecks), *((link, edge_interval_us) for link in edges)]
+            self._queues = meter = _queue_meter.Meter(network, intervals_us, work_dir)
+            self.nap: Nap | None = lambda t0_ns, due_us, until_us: meter.nap(t0_ns, self.interval_us, due_us, until_us)
+        else:
+            self._queues, self.nap = self._ask(), None
+
+    def open(self) -> None:
+        try:
+            self._queues.open()
+        except OSError:
+            if not isinstance(self._queues, _queue_meter.Meter):
+                raise
+            self._queues.give_up()
+            self._queues, self.nap = self._ask(), None
+            self._queues.open()
+
+    def sample(self, t_us: int) -> None:
+        self._queues.read(t_us)
+
+    def close(self) -> Json:
+        self._queues.close()
+        return {}
+
+
+class _Asked:
+    """Netlink's answers: those of bottlenecks each time, those of edges when they are due."""
+
+    def __init__(self, bottlenecks: list[Json], edges: list[Json], edge_interval_us: int, network: Any,
+                 work_dir: str) -> None:
+        self._edge_interval_us, self._edges_due_us = edge_interval_us, 0
+        self._bottlenecks = _Queues(bottlenecks, network, f"{work_dir}/queue.bin")
+        self._edges = _Queues(edges, network, f"{work_dir}/edge_queue.bin")
 
     def open(self) -> None:
         self._bottlenecks.open()
         self._edges.open()
 
-    def sample(self, t_us: int) -> None:
+    def read(self, t_us: int) -> None:
         self._bottlenecks.read(t_us)
         if t_us >= self._edges_due_us:
             self._edges.read(t_us)
             self._edges_due_us += self._edge_interval_us
 
-    def close(self) -> Json:
+    def close(self) -> None:
         self._bottlenecks.close()
         self._edges.close()
-        return {}
 
 
 class _Queues:
@@ -98,10 +141,15 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
 
     from testbed import raw_tables
     from testbed.raw_files import write_table
-    for name, bottleneck in (("queue", True), ("edge_queue", False)):
-        columns = raw_tables.TABLES[name].names()
-        rows = np.fromfile(work_dir / f"{name}.bin", dtype="<i8").reshape(-1, len(columns))
-        table = pd.DataFrame(rows, columns=columns)
-        links = [link["name"] for link in context["network"]["links"] if link["bottleneck"] == bottleneck]
-        table["link"] = np.array(links, dtype=object)[table["link"]]
+    links = [_links(context["network"], bottleneck) for bottleneck in (True, False)]
+    metered = work_dir / _queue_meter.FILE
+    both = _queue_meter.rows(metered, [len(some) for some in links], context["t0_ns"]) if metered.exists() else [
+        np.fromfile(work_dir / f"{name}.bin", dtype="<i8").reshape(-1, _COLUMNS) for name in ("queue", "edge_queue")]
+    for name, some, rows in zip(("queue", "edge_queue"), links, both):
+        table = pd.DataFrame(rows, columns=raw_tables.TABLES[name].names())
+        table["link"] = np.array([link["name"] for link in some], dtype=object)[table["link"]]
         write_table(table, raw_dir, name)
+
+
+def _links(description: Json, bottleneck: bool) -> list[Json]:
+    return [link for link in description["links"] if link["bottleneck"] == bottleneck]

@@ -5,7 +5,7 @@ Exact, from the tracepoints qdisc:qdisc_enqueue and qdisc:qdisc_dequeue of the r
 matched on the packet's address. A packet that an AQM drops after it was queued has an
 enqueue event only; its address is reused, so the last enqueue before a dequeue counts.
 
-Where the kernel has the module queue_log.c, it notes these events; else they are traced. The tables are the same.
+Where the kernel has the module queues/, it notes these events; else they are traced. The tables are the same.
 
 CAKE may take a packet and say that it did not, when it drops another one of its flow: there is no enqueue event then.
 Where there is such a queue, events are traced, and net:net_dev_queue counts as one, too, which comes right before it.
@@ -23,8 +23,8 @@ from testbed.probes._ring import TraceInstance, TraceSampler, column, decode, fo
 Json = dict[str, Any]
 
 #: what engines with modules load before the probe is opened, if it can be built for their kernel
-MODULE = "queue_log.c"
-_LOG, _LOST = "/dev/queue_log", "/sys/module/queue_log/parameters/lost"
+MODULE = "queues"
+_LOG, _LOST = "/dev/queue_log", "/sys/module/queues/parameters/lost"
 _LOG_FILE = "sojourn.log"
 #: bytes read at once: memory that is touched but once
 _READ_BYTES = 1 << 16
@@ -80,7 +80,7 @@ class _Traced(TraceSampler):
 
 
 class _Logged:
-    """Copies what queue_log.c notes to a file: the numbers of the devices, then entries."""
+    """Copies what queues/log.c notes to a file: the numbers of the devices, then entries."""
 
     def __init__(self, ports: list[int], work_dir: str) -> None:
         self._ports = struct.pack(f"={len(ports)}I", *ports)
@@ -164,7 +164,7 @@ def _summed(bins: Any, sojourn_ns: Any) -> Any:
 
 
 def _logged(path: pathlib.Path, ports: list[int], np: Any) -> Iterator[_Events]:
-    """The events of a log of queue_log.c, batch by batch."""
+    """The events of a log of queues/log.c, batch by batch."""
     kind, indices = np.dtype([("when", "<u8"), ("packet", "<u8")]), np.array(ports, np.int64)
     with open(path, "rb") as file:
         while data := file.read(kind.itemsize * _AT_ONCE):

@@ -46,6 +46,7 @@ class Engine(KernelEngine):
     def __init__(self, options: dict[str, Any]) -> None:
         super().__init__(options)
         self._found: kernel.Kernel | None = None
+        self._code: pathlib.Path | None = None
 
     @property
     def _kernel(self) -> kernel.Kernel:
@@ -83,15 +84,14 @@ class Engine(KernelEngine):
             for name in standards.modules():
                 kernel.build_module_for(self._found, _MODULES / name, report, lambda file: trial.load(
                     self._kernel, file, for_congestion_control=False))
-        for name in probes.names():
-            source = probes.module_source(name)
-            if source and self._module_of(source) is None:
+        for source, names in probes.module_sources(probes.names()).items():
+            if self._module_of(source) is None:
                 try:
                     kernel.build_module_for(self._found, source, report, lambda file: trial.load(
                         self._kernel, file, for_congestion_control=False))
                 except kernel.ModuleError as problem:
-                    report(f"probe {name} goes without its module, which makes it slower and changes nothing else: "
-                           f"{problem}")
+                    report(f"{', '.join(names)}: without the module {source.name}, which makes them slower and "
+                           f"changes nothing else: {problem}")
 
     def find(self) -> bool:
         self._found = kernel.find(*self._asked)
@@ -102,13 +102,14 @@ class Engine(KernelEngine):
 
     def environment(self) -> dict[str, Any]:
         confined = host.facts()["landlock"] > 0
+        self._code = bundle.ensure(compiled.find())
         return {"kernel_spec": self.options.get("kernel"), "kernel_hz": self._kernel.hz,
                 "kernel_options": list(self._kernel.options), "kernel_release": self._kernel.release,
                 "kernel_source": self._kernel.source, "kernel_key": self._kernel.key,
                 "kernel_config_sha256": self._kernel.config_sha256, "guest_memory_mb": memory.LEAST_MB,
                 "confined": {"writes": confined, "reads": confined and self._confine}, "host_facts": host.facts(),
                 "replay_compiled": compiled.provenance(),
-                "prefault": (bundle.ensure(compiled.find()) / bundle.PREFAULT).exists(),
+                "prefault": (self._code / bundle.PREFAULT).exists(),
                 "files_sha256": inventory.hashes(self._kernel.program)}
 
     def kernel_key(self) -> str:
@@ -135,8 +136,7 @@ class Engine(KernelEngine):
         return kernel.find_module(self._kernel.key, sha256)
 
     def probe_modules(self, names: Sequence[str]) -> list[pathlib.Path]:
-        sources = [source for name in names if (source := probes.module_source(name))]
-        return [module.file for source in sources if (module := self._module_of(source))]
+        return [module.file for source in probes.module_sources(names) if (module := self._module_of(source))]
 
     def radio_sources(self) -> dict[str, str]:
         return {name: kernel.digest_of(_MODULES / name) for name in standards.modules()}
@@ -217,7 +217,7 @@ class Engine(KernelEngine):
         if "seccomp" in self._kernel.features:
             # 13 to 27 % less CPU time per packet where kernel and host can, the same bytes (docs/kernels.md)
             words.append("seccomp=auto")
-        code = bundle.ensure(compiled.find())
+        code = self._code or bundle.ensure(compiled.find())
         if (code / bundle.PREFAULT).exists():
             words.append(f"LD_PRELOAD={guest.FOLDER}/{bundle.PREFAULT}")     # part of the environment of process 1
         return guest.command(self._kernel.program, code, [_INIT], work_dir, tmpfs,

@@ -21,34 +21,36 @@ def uml(monkeypatch):
 
 
 def test_a_probe_names_its_module():
-    assert probes.module_source("sojourn").name == "queue_log.c" and probes.module_source("sojourn").is_file()
-    assert probes.module_source("queue") is None
+    source, = probes.module_sources(["tcp_info", "sojourn", "queue"])
+    assert source.name == "queues" and (source / "Kbuild").is_file()
+    assert probes.module_sources(["tcp_info", "sojourn", "queue"]) == {source: ["sojourn", "queue"]}
+    assert probes.module_sources(["tcp_info"]) == {}
 
 
 def test_modules_are_built_once_for_a_kernel(uml, monkeypatch, tmp_path):
     built, trials = {}, []
 
     def build(target, source, report, load):
-        built[kernel.digest_of(source)] = types.SimpleNamespace(file=tmp_path / "queue_log.ko")
-        load(tmp_path / "queue_log.ko")
+        built[kernel.digest_of(source)] = types.SimpleNamespace(file=tmp_path / "queues.ko")
+        load(tmp_path / "queues.ko")
     monkeypatch.setattr(kernel, "build_module_for", build)
     monkeypatch.setattr(kernel, "find_module", lambda key, sha256: built.get(sha256))
     monkeypatch.setattr(trial, "load", lambda *_, for_congestion_control: trials.append(for_congestion_control) or [])
     uml.prepare(print)
-    assert uml.probe_modules(["queue", "sojourn"]) == [tmp_path / "queue_log.ko"] and uml.probe_modules(["queue"]) == []
+    assert uml.probe_modules(["queue", "sojourn"]) == [tmp_path / "queues.ko"] and uml.probe_modules(["ss"]) == []
     uml.prepare(print)
     assert trials == [False]
 
 
 def test_a_kernel_for_which_a_module_does_not_build_goes_without(uml, monkeypatch):
     def build(*_):
-        raise kernel.ModuleError("queue_log.c does not build:\nline two")
+        raise kernel.ModuleError("queues does not build:\nline two")
     monkeypatch.setattr(kernel, "build_module_for", build)
     monkeypatch.setattr(kernel, "find_module", lambda *_: None)
     said = []
     uml.prepare(said.append)
-    assert said == ["probe sojourn goes without its module, which makes it slower and changes nothing else: "
-                    "queue_log.c does not build:\nline two"]
+    assert said == ["queue, sojourn: without the module queues, which makes them slower and changes nothing else: "
+                    "queues does not build:\nline two"]
     assert uml.probe_modules(["sojourn"]) == []
 
 

@@ -97,15 +97,56 @@ def test_an_error_of_a_program_ends_the_sampling(clock):
     assert clock.now == T0_NS + 10**9
 
 
+class Napper(Probe):
+    """Takes samples while it sleeps; `naps` are what it was asked for. At most so many at once."""
+
+    def __init__(self, clock, interval_us, at_once=10**6):
+        super().__init__(clock, interval_us)
+        self.naps, self.at_once = [], at_once
+
+    def nap(self, t0_ns, due_us, until_us):
+        self.naps.append((due_us, until_us))
+        for _ in range(self.at_once):
+            if due_us >= until_us:
+                break
+            self.clock.now = max(self.clock.now, t0_ns + due_us * 1000)
+            self.times.append(due_us)
+            due_us += self.interval_us
+        return due_us, 7
+
+
+def test_samples_are_taken_in_a_nap_while_nobody_else_is_due(clock):
+    napper, slow, seconds = Napper(clock, 250_000), Probe(clock, 400_000), []
+    assert sampler.run([napper, slow], T0_NS, 1_500_000, seconds.append, nothing) == {0: 7, 1: 0}
+    assert napper.times == list(range(0, 1_500_001, 250_000)) and seconds == [0, 1_000_000]
+    assert slow.times == [0, 400_000, 800_000, 1_200_000] and clock.now == T0_NS + 1_500_000_000
+    assert napper.naps == [(250_000, 400_000), (500_000, 800_000), (1_000_000, 1_200_000), (1_250_000, 1_500_000)]
+
+
+def test_a_nap_that_ends_early_goes_on(clock):
+    napper = Napper(clock, 10_000, at_once=7)
+    sampler.run([napper], T0_NS, 2_000_000, nothing, nothing)
+    assert napper.times == list(range(0, 2_000_001, 10_000))
+
+
+def test_the_last_samples_are_no_part_of_a_nap(clock):
+    seen = []
+    napper = Napper(clock, 100_000)
+    sampler.run([napper], T0_NS, 500_000, nothing, lambda: seen.append(len(napper.times)))
+    assert seen == [5] and len(napper.times) == 6 and napper.naps == [(0, 500_000)]
+
+
 @settings(deadline=None, max_examples=50, database=None)
-@given(st.lists(st.integers(1_000, 400_000), min_size=1, max_size=4), st.integers(0, 1_500_000))
-def test_every_deadline_is_met_once_where_sampling_takes_no_time(intervals_us, duration_us):
+@given(st.lists(st.integers(1_000, 400_000), min_size=1, max_size=4), st.integers(0, 1_500_000), st.booleans())
+def test_every_deadline_is_met_once_where_sampling_takes_no_time(intervals_us, duration_us, naps):
     with pytest.MonkeyPatch.context() as patch:
         clock = Clock()
         patch.setattr(sampler, "now_ns", clock.now_ns)
         patch.setattr(sampler.time, "sleep", clock.sleep)
         probes = [Probe(clock, interval_us) for interval_us in intervals_us]
-        assert set(sampler.run(probes, T0_NS, duration_us, nothing, nothing).values()) == {0}
+        if naps:
+            probes[0] = Napper(clock, intervals_us[0])
+        assert set(sampler.run(probes, T0_NS, duration_us, nothing, nothing).values()) <= {0, 7}
     for probe in probes:
         assert probe.times == list(range(0, duration_us + 1, probe.interval_us))
 

@@ -205,7 +205,7 @@ def found(folder, monkeypatch, pages_at_once):
 
 
 def log_of(events):
-    """What queue_log.c notes of (t_ns, "e" or "d", address, ifindex); of others nothing."""
+    """What queues/log.c notes of (t_ns, "e" or "d", address, ifindex); of others nothing."""
     return b"".join(
         struct.pack("<QQ", t << 16 | (ifindex - 1001) << 1 | (what == "d"), skb)
         for t, what, skb, ifindex in events

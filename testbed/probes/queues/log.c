@@ -26,6 +26,7 @@
 #include <linux/tracepoint.h>
 #include <linux/uaccess.h>
 #include <trace/events/qdisc.h>
+#include "meter.h"
 
 #define MOST_DEVICES	0x7fff
 #define MOST_INDEX	(1 << 20)
@@ -232,23 +233,32 @@ static struct miscdevice queue_log_device = {
 	.mode	= 0600,
 };
 
-static int __init queue_log_init(void)
+static int __init queues_init(void)
 {
+	int error;
+
 	/* the tracepoints are found by their names: here the compiler sees that these are their types */
 	check_trace_callback_type_qdisc_enqueue(on_enqueue);
 	check_trace_callback_type_qdisc_dequeue(on_dequeue);
 	for_each_kernel_tracepoint(find_point, NULL);
 	if (!enqueue_point || !dequeue_point)
 		return -ENOENT;
-	return misc_register(&queue_log_device);
+	error = misc_register(&queue_log_device);
+	if (error)
+		return error;
+	error = queue_meter_register();
+	if (error)
+		misc_deregister(&queue_log_device);
+	return error;
 }
 
-static void __exit queue_log_exit(void)
+static void __exit queues_exit(void)
 {
+	queue_meter_unregister();
 	misc_deregister(&queue_log_device);
 }
 
-module_init(queue_log_init);
-module_exit(queue_log_exit);
-MODULE_DESCRIPTION("Log of packets that enter and leave queues");
+module_init(queues_init);
+module_exit(queues_exit);
+MODULE_DESCRIPTION("Log of packets that enter and leave queues, and readings of queues");
 MODULE_LICENSE("GPL");

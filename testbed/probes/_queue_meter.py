@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The module queues/ as the probe `queue` uses it: readings of queues taken in the kernel while the sampler sleeps."""
+import fcntl
+import os
+import pathlib
+import socket
+import struct
+from typing import Any
+
+Json = dict[str, Any]
+
+DEVICE, FILE = "/dev/queue_meter", "queue_meter.bin"
+# as in queues/meter.c: struct queue, struct nap, _IOW('q', 1, u64), _IOWR('q', 2, struct nap), EVERY
+_QUEUE, _NAP = struct.Struct("=IIQ"), struct.Struct("=QQQQQ")
+_NOTE, _TAKE_A_NAP = 1 << 30 | 8 << 16 | ord("q") << 8 | 1, 3 << 30 | _NAP.size << 16 | ord("q") << 8 | 2
+_EVERY = 2**64 - 1
+#: columns of struct reading
+_READING = [("when", "<u8"), ("sent_bytes", "<u8"), ("sent_packets", "<u8"), ("drops", "<u4"), ("backlog_bytes", "<u4"),
+            ("backlog_packets", "<u4"), ("number", "<u4")]
+_READING_BYTES = 40
+#: read at once
+_READ_BYTES = 1600 * _READING_BYTES
+
+
+def there() -> bool:
+    """True if the module is."""
+    return os.path.exists(DEVICE)
+
+
+class Meter:
+    """Readings of queues, and the file that they go to: first one of each as it was before traffic began.
+
+    intervals_us: (link of network.json, time between two readings; 0: all readings there are) of each queue.
+    """
+
+    def __init__(self, network: Any, intervals_us: list[tuple[Json, int]], work_dir: str) -> None:
+        self._network, self._intervals_us = network, intervals_us
+        self._path = f"{work_dir}/{FILE}"
+        self._file = open(self._path, "wb", buffering=0)
+        self._buffer = bytearray(_READ_BYTES)
+        self._view = memoryview(self._buffer)
+
+    def open(self) -> None:
+        """OSError if one of the queues is of a kind that the module does not read."""
+        self._device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
+        for link, interval_us in self._intervals_us:
+            with self._network.in_namespace(link["from"]):
+                index = link["ifindex"] or socket.if_nametoindex(link["device"])
+                os.write(self._device, _QUEUE.pack(index, 0, interval_us * 1000))
+        self._note(_EVERY)
+
+    def read(self, t_us: int) -> None:
+        """Note what the queues say now that are due."""
+        self._note(t_us * 1000)
+
+    def nap(self, t0_ns: int, interval_us: int, due_us: int, until_us: int) -> tuple[int, int]:
+        """Take the readings that are due before until_us; (when the next one is, how late the latest was), in us."""
+        asked = bytearray(_NAP.pack(t0_ns, due_us * 1000, interval_us * 1000, until_us * 1000, 0))
+        while True:
+            try:
+                fcntl.ioctl(self._device, _TAKE_A_NAP, asked)
+                break
+            except InterruptedError:        # `asked` says from where it goes on
+                continue
+        self._copy()
+        _, next_ns, _, _, late_ns = _NAP.unpack(asked)
+        return next_ns // 1000, late_ns // 1000
+
+    def _note(self, time_ns: int) -> None:
+        fcntl.ioctl(self._device, _NOTE, struct.pack("=Q", time_ns))
+        self._copy()
+
+    def _copy(self) -> None:
+        length = _READ_BYTES
+        while length == _READ_BYTES:
+            length = os.readv(self._device, [self._buffer])
+            self._file.write(self._view[:length])
+
+    def close(self) -> None:
+        self._file.close()
+        os.close(self._device)
+
+    def give_up(self) -> None:
+        """Leave nothing behind."""
+        self.close()
+        os.unlink(self._path)
+
+
+def rows(path: pathlib.Path, counts: list[int], t0_ns: int) -> list[Any]:
+    """Arrays of (t_us, number of the link, bytes and packets sent and drops since the start, backlog in bytes and in
+    packets). counts: how many of the queues, in their order, belong into which array."""
+    import numpy as np
+    readings = np.fromfile(path, np.dtype(_READING))
+    start, readings = readings[:sum(counts)], readings[sum(counts):]
+    number = readings["number"].astype(np.int64)
+    columns = [(readings["when"].astype(np.int64) - t0_ns + 256) // 1000, number]
+    columns += [(readings[name] - start[name][number]).astype(np.int64)
+                for name in ("sent_bytes", "sent_packets", "drops")]
+    columns += [readings[name].astype(np.int64) for name in ("backlog_bytes", "backlog_packets")]
+    table, found, first = np.stack(columns, axis=1), [], 0
+    for count in counts:
+        some = table[(number >= first) & (number < first + count)]
+        some[:, 1] -= first
+        found.append(some)
+        first += count
+    return found

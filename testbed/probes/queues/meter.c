@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * /dev/queue_meter: readings of root qdiscs at fixed instants, noted while who asked for them sleeps.
+ *
+ * The same numbers as RTM_GETQDISC gives, without two system calls for each, and in the same place: the
+ * process that samples sleeps in here, and what it would do when it wakes is done before it returns
+ * (docs/speed.md).
+ *
+ * Write a struct queue for each device of the network namespace one is in. QUEUE_METER_NOTE reads those that
+ * are due, or all; QUEUE_METER_NAP sleeps until one reading after the other is due, and takes it. Read() gives
+ * readings in the order of time; one of 0 bytes means that there is no more yet.
+ */
+#include <linux/fs.h>
+#include <linux/hrtimer.h>
+#include <linux/ioctl.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/netdevice.h>
+#include <linux/nsproxy.h>
+#include <linux/sched/signal.h>
+#include <linux/timekeeping.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+#include <net/net_namespace.h>
+#include <net/sch_generic.h>
+#include "meter.h"
+
+#define MOST_QUEUES	4096
+#define ENTRIES		32768
+#define LEAST_NS	100000
+
+/* times are ns */
+struct queue {
+	u32 ifindex;
+	u32 unused;
+	u64 interval;		/* it is read when so long has passed since it was due; 0: with each reading */
+};
+
+struct nap {
+	u64 zero;		/* of CLOCK_MONOTONIC: what the times below count from */
+	u64 next;		/* when the next reading is due; told again when the nap is over */
+	u64 interval;		/* from one to the next */
+	u64 until;		/* readings that are due then or later are not taken */
+	u64 late;		/* the most that one was late; told when the nap is over */
+};
+
+struct reading {
+	u64 when;		/* of CLOCK_MONOTONIC */
+	u64 sent_bytes;
+	u64 sent_packets;
+	u32 drops;
+	u32 backlog_bytes;
+	u32 backlog_packets;
+	u32 number;		/* of the queue, in the order in which they were written */
+};
+
+#define QUEUE_METER_NOTE	_IOW('q', 1, u64)	/* the time that it is; EVERY: all queues, due or not */
+#define QUEUE_METER_NAP		_IOWR('q', 2, struct nap)
+#define EVERY			U64_MAX
+
+struct metered {
+	struct net *net;
+	u32 ifindex;
+	u64 interval, due;
+};
+
+struct meter {
+	struct mutex lock;
+	unsigned int queues, noted, taken;
+	struct metered of[MOST_QUEUES];
+	struct reading readings[ENTRIES];
+};
+
+static int note_one(struct meter *meter, unsigned int number, u64 now)
+{
+	struct metered *queue = &meter->of[number];
+	struct reading *reading = &meter->readings[meter->noted];
+	struct net_device *dev;
+	struct Qdisc *qdisc;
+	int error = -ENODEV;
+
+	rcu_read_lock_bh();
+	dev = dev_get_by_index_rcu(queue->net, queue->ifindex);
+	qdisc = dev ? rcu_dereference_bh(dev->qdisc) : NULL;
+	if (!qdisc)
+		goto out;
+	error = -EOPNOTSUPP;
+	/* these have their numbers elsewhere */
+	if (qdisc_is_percpu_stats(qdisc) || qdisc->flags & TCQ_F_MQROOT)
+		goto out;
+	spin_lock(qdisc_lock(qdisc));
+	*reading = (struct reading) {
+		.when = now,
+		.sent_bytes = u64_stats_read(&qdisc->bstats.bytes),
+		.sent_packets = u64_stats_read(&qdisc->bstats.packets),
+		.drops = qdisc->qstats.drops,
+		.backlog_bytes = qdisc->qstats.backlog,
+		.backlog_packets = qdisc->q.qlen,
+		.number = number,
+	};
+	spin_unlock(qdisc_lock(qdisc));
+	meter->noted++;
+	error = 0;
+out:
+	rcu_read_unlock_bh();
+	return error;
+}
+
+static int note(struct meter *meter, u64 time)
+{
+	struct metered *queue;
+	unsigned int number;
+	u64 now;
+	int error;
+
+	if (meter->noted + meter->queues > ENTRIES)
+		return -ENOSPC;
+	/* packets that are due at this instant and were put off go first, as with a system call that asks */
+	local_bh_disable();
+	local_bh_enable();
+	now = ktime_get_ns();
+	for (number = 0; number < meter->queues; number++) {
+		queue = &meter->of[number];
+		if (queue->due > time)
+			continue;
+		error = note_one(meter, number, now);
+		if (error)
+			return error;
+		if (time != EVERY)
+			queue->due += queue->interval;
+	}
+	return 0;
+}
+
+/* 0 when it is time, -ERESTARTSYS for a signal */
+static int sleep_until(u64 when)
+{
+	ktime_t expires = ns_to_ktime(when);
+
+	while (ktime_get_ns() < when) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		schedule_hrtimeout(&expires, HRTIMER_MODE_ABS);
+		if (signal_pending(current))
+			return -ERESTARTSYS;
+	}
+	cond_resched();
+	return signal_pending(current) ? -ERESTARTSYS : 0;
+}
+
+static int sleep_and_note(struct meter *meter, struct nap *nap)
+{
+	u64 late;
+	int error;
+
+	nap->late = 0;
+	while (nap->next < nap->until) {
+		if (meter->noted + meter->queues > ENTRIES)
+			return 0;		/* to be read first */
+		error = sleep_until(nap->zero + nap->next);
+		if (error)
+			return error;
+		late = ktime_get_ns() - nap->zero - nap->next;
+		error = note(meter, nap->next + late);
+		if (error)
+			return error;
+		nap->late = max(nap->late, late);
+		nap->next += nap->interval;
+	}
+	return 0;
+}
+
+static long queue_meter_ioctl(struct file *file, unsigned int command, unsigned long argument)
+{
+	struct meter *meter = file->private_data;
+	void __user *asked = (void __user *)argument;
+	struct nap nap;
+	u64 time;
+	int error;
+
+	switch (command) {
+	case QUEUE_METER_NOTE:
+		if (copy_from_user(&time, asked, sizeof(time)))
+			return -EFAULT;
+		mutex_lock(&meter->lock);
+		error = note(meter, time);
+		mutex_unlock(&meter->lock);
+		return error;
+	case QUEUE_METER_NAP:
+		if (copy_from_user(&nap, asked, sizeof(nap)))
+			return -EFAULT;
+		if (nap.interval < LEAST_NS || nap.zero > S64_MAX / 4 || nap.interval > S64_MAX / 4 ||
+		    nap.until > S64_MAX / 4)
+			return -EINVAL;
+		if (mutex_lock_interruptible(&meter->lock))
+			return -ERESTARTSYS;
+		error = sleep_and_note(meter, &nap);
+		mutex_unlock(&meter->lock);
+		/* whoever was interrupted may go on with what it says now */
+		return copy_to_user(asked, &nap, sizeof(nap)) ? -EFAULT : error;
+	}
+	return -ENOTTY;
+}
+
+static ssize_t queue_meter_write(struct file *file, const char __user *from, size_t length, loff_t *offset)
+{
+	struct meter *meter = file->private_data;
+	struct queue asked;
+	ssize_t error = -ENOSPC;
+
+	if (length != sizeof(asked))
+		return -EINVAL;
+	if (copy_from_user(&asked, from, sizeof(asked)))
+		return -EFAULT;
+	mutex_lock(&meter->lock);
+	if (meter->queues < MOST_QUEUES) {
+		meter->of[meter->queues++] = (struct metered) {
+			.net = get_net(current->nsproxy->net_ns),
+			.ifindex = asked.ifindex,
+			.interval = asked.interval,
+		};
+		error = 0;
+	}
+	mutex_unlock(&meter->lock);
+	return error ?: length;
+}
+
+static ssize_t queue_meter_read(struct file *file, char __user *to, size_t length, loff_t *offset)
+{
+	struct meter *meter = file->private_data;
+	size_t count = length / sizeof(struct reading);
+
+	if (!count)
+		return -EINVAL;
+	mutex_lock(&meter->lock);
+	count = min_t(size_t, count, meter->noted - meter->taken);
+	if (count && copy_to_user(to, &meter->readings[meter->taken], count * sizeof(struct reading))) {
+		mutex_unlock(&meter->lock);
+		return -EFAULT;
+	}
+	meter->taken += count;
+	if (meter->taken == meter->noted)
+		meter->taken = meter->noted = 0;
+	mutex_unlock(&meter->lock);
+	return count * sizeof(struct reading);
+}
+
+static int queue_meter_open(struct inode *inode, struct file *file)
+{
+	struct meter *meter = vzalloc(sizeof(*meter));
+
+	if (!meter)
+		return -ENOMEM;
+	mutex_init(&meter->lock);
+	file->private_data = meter;
+	return 0;
+}
+
+static int queue_meter_release(struct inode *inode, struct file *file)
+{
+	struct meter *meter = file->private_data;
+
+	while (meter->queues)
+		put_net(meter->of[--meter->queues].net);
+	vfree(meter);
+	return 0;
+}
+
+static const struct file_operations queue_meter_fops = {
+	.owner		= THIS_MODULE,
+	.open		= queue_meter_open,
+	.write		= queue_meter_write,
+	.read		= queue_meter_read,
+	.unlocked_ioctl	= queue_meter_ioctl,
+	.release	= queue_meter_release,
+};
+
+static struct miscdevice queue_meter_device = {
+	.minor	= MISC_DYNAMIC_MINOR,
+	.name	= "queue_meter",
+	.fops	= &queue_meter_fops,
+	.mode	= 0600,
+};
+
+int queue_meter_register(void)
+{
+	return misc_register(&queue_meter_device);
+}
+
+void queue_meter_unregister(void)
+{
+	misc_deregister(&queue_meter_device);
+}

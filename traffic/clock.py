@@ -10,15 +10,16 @@ import os
 import time
 from collections.abc import Callable
 
-_DEVICE = "/dev/virtual_clock"
+DEVICE = "/dev/virtual_clock"
 
 
-def _mapped_clock() -> Callable[[], int] | None:
-    """A function that reads the mapped clock, or None without such a device."""
+def _mapped_clock() -> tuple[Callable[[], int], int]:
+    """A function that reads the mapped clock, and what it adds to what is mapped; time.monotonic_ns without such a
+    device."""
     try:
-        fd = os.open(_DEVICE, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(DEVICE, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return None
+        return time.monotonic_ns, 0
     try:
         page = memoryview(mmap.mmap(fd, mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ)).cast("Q")
     finally:
@@ -31,10 +32,11 @@ def _mapped_clock() -> Callable[[], int] | None:
 
     def now_ns() -> int:
         return page[0] + offset_ns
-    return now_ns
+    return now_ns, offset_ns
 
 
-now_ns = _mapped_clock() or time.monotonic_ns
+#: what the device says, mapped or read, and this, is CLOCK_MONOTONIC
+now_ns, OFFSET_NS = _mapped_clock()
 
 
 def sleep_ns(ns: int) -> None:

@@ -62,7 +62,7 @@ class Tally:
     """What one end of a flow has found in what it received.
 
     checked_bytes were compared, unchecked_bytes, which came before them, were not; wrong_pieces did not agree, the
-    first of them at position first_wrong = [connection, bytes before the piece].
+    first of the first connection at position first_wrong = [connection, bytes before the piece].
     """
 
     __slots__ = ("checked_bytes", "unchecked_bytes", "wrong_pieces", "first_wrong")
@@ -74,7 +74,7 @@ class Tally:
     def note_wrong(self, connection: int, position: int) -> None:
         """A piece of a connection did not agree."""
         self.wrong_pieces += 1
-        if self.first_wrong is None:
+        if self.first_wrong is None or [connection, position] < self.first_wrong:
             self.first_wrong = [connection, position]
 
     def account(self) -> dict[str, object]:

@@ -105,8 +105,11 @@ class End:
 
     def note_cca(self, fd: int) -> None:
         """Count the congestion control of a connection that is established."""
-        name, ccas = cca_of(fd), self._ccas
-        ccas[name] = ccas.get(name, 0) + 1
+        self.note_name(cca_of(fd))
+
+    def note_name(self, name: bytes) -> None:
+        """The same, with what the socket said."""
+        self._ccas[name] = self._ccas.get(name, 0) + 1
 
     def account(self) -> dict[str, Any]:
         """Counts of this end for the account on stdout."""

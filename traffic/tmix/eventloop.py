@@ -36,6 +36,7 @@ class EventLoop:
         self.buffer_at = ctypes.addressof(self._buffer)
         self.connections: dict[int, Connection] = {}
         self.stopping = False       # set by a signal handler
+        self.chains = 0             # there are none
         self.strays = 0             # incoming connections that no plan knows
         self.wakeup_cost_ns = 0
         self._ends = ends

@@ -3,7 +3,8 @@
 
 The meaning of an op is that of `connection`. Here a wait and the write behind it are one chain in
 the ring, and a read is under way as long as something is to come, so a flow hears of what
-happens only where it has to note an instant or to decide.
+happens only where it has to note an instant or to decide. Where the ring can note instants itself, that
+is little (`chained`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from errno import EPIPE, EPROTO
 
 from traffic.payload import PERIOD, STEP
 from traffic.tmix.buffers import KEPT_BYTES
+from traffic.tmix.chain import NOWHERE
 from traffic.tmix.records import FINISHED, NEVER, UNFINISHED
 from traffic.tmix.sockets import SEND_BUFFER_BYTES, set_option
 from traffic.tmix.uring import LINK, QUIET
@@ -43,7 +45,6 @@ WRITTEN: Final = 2
 LAST_DATA: Final = 3
 EOF: Final = 4
 CLOSED: Final = 5
-NOWHERE: Final = 1 << 61        # one word where this is compiled
 
 
 class Flow:
@@ -51,7 +52,7 @@ class Flow:
 
     __slots__ = ("loop", "ring", "end", "index", "number", "fd", "state", "op", "last_op", "left",
                  "writing", "due", "peer_op", "peer_last", "mark", "read", "expected", "closes", "asked", "out_place",
-                 "in_place", "buffer")
+                 "in_place", "buffer", "sent")
 
     def __init__(self, loop: RingLoop, end: End, index: int, number: int, fd: int) -> None:
         self.loop, self.ring = loop, loop.ring
@@ -76,18 +77,34 @@ class Flow:
         # places in the payload's sequence: of the next byte to send, of the next to come
         phase = end.phase + index * STEP
         self.out_place, self.in_place = phase % PERIOD, (phase + end.backwards) % PERIOD
+        self.sent = 0           # bytes handed over to be written
 
     def established(self, now: int) -> None:
-        """Connected or accepted: wait for data or EOF, begin the program."""
+        """Connected or accepted: begin the program, wait for data or EOF."""
         self.state = DATA
+        self._note_cca()
+        self._go_on(now)
+        self._wait()
+
+    def _note_cca(self) -> None:
         self.end.note_cca(self.fd)
-        if self.expected:
+
+    def settle(self) -> None:
+        """Catch up with what the ring has done without telling."""
+
+    def leave(self) -> None:
+        """Nobody will look at this flow again: give back what it has."""
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def _wait(self) -> None:
+        """Have read what comes next, if no read is under way."""
+        if self.state == CLOSED or self.asked:
+            return
+        if self.read < self.expected:
             self._receive()
         elif not self.closes:
             self._await_eof()
-        self._go_on(now)
-
-    # --- reading ------------------------------------------------------------------------------
 
     def _receive(self) -> None:
         rest = self.mark - self.read
@@ -95,13 +112,17 @@ class Flow:
         if self.end.options.limit_windows and rest == self.end.peer_bytes[self.peer_op]:
             asked = 1       # to set the window again
         self.asked = asked
-        self.buffer = buffer = self.loop.buffers.take()
-        ring = self.ring
-        ring.make_room()
+        self.ring.make_room()
+        self.buffer = self._submit_read(asked, 0)
+
+    def _submit_read(self, asked: int, flags: int) -> int:
+        """Where the last of its bytes will be. There has to be room: it may be a part of a chain."""
+        buffer, ring = self.loop.buffers.take(), self.ring
         if asked <= KEPT_BYTES:
-            ring.receive(self.fd, buffer, asked, 0, self.number | RECEIVE)
+            ring.receive(self.fd, buffer, asked, flags, self.number | RECEIVE)
         else:
-            ring.receive_last(self.fd, buffer, KEPT_BYTES, asked, 0, self.number | RECEIVE)
+            ring.receive_last(self.fd, buffer, KEPT_BYTES, asked, flags, self.number | RECEIVE)
+        return buffer
 
     def _await_eof(self) -> None:
         self.asked = 0
@@ -124,6 +145,14 @@ class Flow:
         self.in_place = (self.in_place + n) % PERIOD
         self.read += n
 
+    def _delivered(self, now: int) -> None:
+        """The peer's data unit is complete."""
+        end, op = self.end, self.peer_op
+        end.records.delivered_us[op] = now // 1000
+        self.peer_op = op = op + 1
+        more = end.peer_bytes[op] if op < self.peer_last else 0     # 0: only FIN is left
+        self.mark = self.mark + more if more else NOWHERE
+
     def received(self, n: int, now: int) -> None:
         """A read is over, with `n` bytes."""
         asked = self.asked
@@ -140,18 +169,12 @@ class Flow:
         if n < asked:       # closed before it had sent everything
             return self.fail(EPIPE, now)
         if self.read == self.mark:
-            end, op = self.end, self.peer_op
-            end.records.delivered_us[op] = now // 1000
-            self.peer_op = op = op + 1
-            more = end.peer_bytes[op] if op < self.peer_last else 0     # 0: only FIN is left
-            self.mark = self.mark + more if more else NOWHERE
-        if self.read < self.expected:
-            self._receive()
-        elif self.state == LAST_DATA:
+            self._delivered(now)
+        if self.read == self.expected and self.state == LAST_DATA:
             return self.close(now)
-        elif not self.closes:
-            self._await_eof()
-        return self._go_on(now) if self.state == DATA else None
+        if self.state == DATA:
+            self._go_on(now)
+        return self._wait()
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -187,6 +210,7 @@ class Flow:
         after = self.op + 1
         self.left = max(0, size - SEND_BUFFER_BYTES)
         size -= self.left
+        self.sent += size
         address = self.loop.pattern.address + self.out_place
         self.out_place = (self.out_place + size) % PERIOD
         if self.left:
@@ -277,6 +301,7 @@ class Flow:
         self._over(-errno, now)
 
     def _over(self, status: int, now: int) -> None:
+        self.state = CLOSED
         self._note(status, now)
         self.loop.forget(self.number >> KIND_BITS)
 

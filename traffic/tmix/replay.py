@@ -7,7 +7,8 @@ The job: {"node": "n1", "duration_us": 1000000, "out_dir": "/run/out", "endpoint
 each endpoint {"source": 0, "role": "initiator"|"acceptor", "plan": path, "local": ip,
 "peer": ip, "port": the acceptor's port, and optionally "ports": [first, count] of the initiator, "cca": what
 its connections have to choose}. With "wakeup_cost_us" the process sleeps that long whenever something
-wakes it, before it looks at what it is: what the wake-up of a process costs where computing takes no time.
+wakes it, before it looks at what it is: what the wake-up of a process costs where computing takes no time. "clock" is
+a file that, read, has CLOCK_MONOTONIC in ns (8 bytes): with one, io_uring notes instants without waking anybody.
 
 It opens its listeners, prints `ready`, reads `start <t0>` (CLOCK_MONOTONIC, ns) from stdin,
 replays until t0 + duration or SIGTERM, writes out_dir/<name of the plan>.<role>.records
@@ -28,6 +29,7 @@ if not __package__:     # run as a file; -I leaves its folder out of the search 
         os.path.abspath(__file__)))))
 
 from traffic import _memory as memory
+from traffic.clock import DEVICE
 from traffic.tmix.endpoint import End, JobError
 from traffic.tmix.plan import PlanError
 from traffic.tmix.records import records_name
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
     from traffic.tmix.ringloop import RingLoop
 
 
-def read_job(path: str) -> tuple[str, int, str, list[End], str, int]:
-    """The job's `node`, `duration_us`, `out_dir`, its `End`s, how to wait, and what a wake-up costs in us.
+def read_job(path: str) -> tuple[str, int, str, list[End], str, int, str]:
+    """The job's `node`, `duration_us`, `out_dir`, its `End`s, how to wait, what a wake-up costs in us, and the clock.
 
     Raises JobError, PlanError, OSError.
     """
@@ -50,6 +52,7 @@ def read_job(path: str) -> tuple[str, int, str, list[End], str, int]:
             node, duration_us, out_dir = job["node"], int(job["duration_us"]), job["out_dir"]
             entries = list(job["endpoints"])
             how, wakeup_cost_us = job.get("events", "auto"), int(job.get("wakeup_cost_us", 0))
+            clock = str(job.get("clock", DEVICE))
         except (ValueError, KeyError, TypeError) as error:
             raise JobError(f"{path}: {error!r}") from error
     if wakeup_cost_us < 0:
@@ -60,15 +63,15 @@ def read_job(path: str) -> tuple[str, int, str, list[End], str, int]:
     share_ports(ends)
     if how not in ("auto", "io_uring", "epoll"):
         raise JobError(f"{path}: events {how!r}; auto, io_uring or epoll")
-    return node, duration_us, out_dir, ends, how, wakeup_cost_us
+    return node, duration_us, out_dir, ends, how, wakeup_cost_us, clock
 
 
-def make_loop(ends: list[End], how: str) -> EventLoop | RingLoop:
-    """The loop that replays the ends: by io_uring if the kernel has what it takes."""
+def make_loop(ends: list[End], how: str, clock: str) -> EventLoop | RingLoop:
+    """The loop that replays the ends: by io_uring if the kernel has what it takes. clock: a file to read it from."""
     if how != "epoll":
         try:
             from traffic.tmix.ringloop import RingLoop
-            return RingLoop(ends)
+            return RingLoop(ends, clock)
         except OSError:
             if how == "io_uring":
                 raise
@@ -88,10 +91,10 @@ def share_ports(ends: list[End]) -> None:
 
 def replay(path: str) -> None:
     """Do the job in a file, talking to the starter on stdin and stdout; see above."""
-    node, duration_us, out_dir, ends, how, wakeup_cost_us = read_job(path)
+    node, duration_us, out_dir, ends, how, wakeup_cost_us, clock = read_job(path)
     raise_descriptor_limit()
     exact_timers()
-    loop = make_loop(ends, how)
+    loop = make_loop(ends, how, clock)
     loop.wakeup_cost_ns = 1000 * wakeup_cost_us
     memory.as_usual()
     print("ready", flush=True)
@@ -113,7 +116,7 @@ def replay(path: str) -> None:
         loop.close()
         for end in ends:
             end.records.write(os.path.join(out_dir, records_name(end.name, end.role)))
-    account = {"node": node, "stopped_early": loop.stopping, "strays": loop.strays,
+    account = {"node": node, "stopped_early": loop.stopping, "strays": loop.strays, "chains": loop.chains,
                "ends": [end.account() for end in ends]}
     print("done", json.dumps(account), flush=True)
 

@@ -5,7 +5,8 @@ Where a system call is dear, as in a guest kernel on ptrace, this takes less tha
 one call per wake-up submits everything and sleeps. Waits are timeouts inside the ring, with
 the write linked behind them, and a read completes when the whole ADU has come; so there is a
 wake-up only where an instant has to be noted that is not known beforehand. The instant at which
-a write begins after a wait is known: it is the deadline that the kernel keeps.
+a write begins after a wait is known: it is the deadline that the kernel keeps. Where the clock can be
+read from a file, the ring notes instants itself (`notes`), and wakes somebody only where something is to be decided.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import os
 from errno import ECANCELED, ECONNABORTED, ETIME
 from heapq import heapify, heappop, heappush, heapreplace
 
-from traffic.clock import now_ns, sleep_ns
+from traffic.clock import DEVICE, OFFSET_NS, now_ns, sleep_ns
 from traffic.payload import Pattern
 from traffic.tmix.buffers import Buffers
+from traffic.tmix.chained import ChainedFlow
 from traffic.tmix.endpoint import End, listener
-from traffic.tmix.flow import (ACCEPT, AHEAD_OVER, CONNECT, CONNECTING, CUT, IGNORED, KIND_BITS, KIND_MASK, RECEIVE,
-                               SEND, SHUTDOWN, SOCKET, Flow)
+from traffic.tmix.flow import (ACCEPT, AHEAD_OVER, CLOSED, CONNECT, CONNECTING, CUT, IGNORED, KIND_BITS, KIND_MASK,
+                               RECEIVE, SEND, SHUTDOWN, SOCKET, Flow)
+from traffic.tmix.notes import Notes
 from traffic.tmix.records import NEVER, NOT_STARTED, UNFINISHED
 from traffic.tmix.sockets import (IPPROTO_TCP, SEND_BUFFER_BYTES, SO_REUSEADDR, SOCKADDR_IN6, SOL_SOCKET,
                                   TCP_CONGESTION, close, family_of, set_option, tcp_socket)
@@ -39,6 +42,8 @@ AHEAD: Final = 16
 # A chain that ends a connection is taken for successful if it has not failed so long after the
 # instant of its close
 CLOSED_NS: Final = 1_000_000_000
+# Flows that end without anybody being woken are looked at in turn, so many whenever a connection comes
+LOOKS: Final = 4
 # An option that is for the time between SYN and SYN-ACK is set so long after the SYN; no network answers as fast
 AFTER_SYN_NS: Final = 1000
 
@@ -46,13 +51,22 @@ AFTER_SYN_NS: Final = 1000
 class RingLoop:
     """Replays the `End`s of a node. Instants are ns since t0 on CLOCK_MONOTONIC."""
 
-    def __init__(self, ends: list[End]) -> None:
-        """Set up the ring and the listeners. Raises OSError, also without such an io_uring."""
+    def __init__(self, ends: list[End], clock: str = DEVICE) -> None:
+        """Set up the ring and the listeners. Raises OSError, also without such an io_uring.
+
+        clock: a file that, read, has the clock's reading.
+        """
         self.stopping = False       # set by a signal handler
         self.strays = 0             # incoming connections that no plan knows
         self.wakeup_cost_ns = 0
         self.ring = Ring(RING_ENTRIES)
         self.pattern, self.buffers = Pattern(SEND_BUFFER_BYTES), Buffers()
+        self._clock = clock
+        self.notes: Notes | None = None     # where the ring can note instants
+        self.asks = False           # the ring can ask sockets for their congestion control
+        self.chains = 0             # so many were handed over
+        self.silent: list[int] = []     # numbers of flows that may end without a word
+        self._looked_at = 0         # place in it
         self.t0_ns = self._end_ns = 0
         self._flows: dict[int, Flow] = {}
         self._count = 0             # number of the next flow
@@ -75,6 +89,8 @@ class RingLoop:
     def run(self, t0_ns: int, duration_ns: int) -> None:
         """Replay until t0 + duration or `stopping`."""
         self.t0_ns, self._end_ns = t0_ns, t0_ns + duration_ns
+        if not self.wakeup_cost_ns and self.ring.use_clock(self._clock):
+            self.notes, self.asks = Notes(), self._may_ask()
         self._starts = [(1000 * end.start_us[0], of) for of, end in enumerate(self._ends)
                         if end.initiates and len(end.start_us)]
         heapify(self._starts)
@@ -106,6 +122,7 @@ class RingLoop:
                 flow = flows.get(number >> KIND_BITS)
                 if flow is None or result == -ECANCELED:
                     continue        # failed before, or will by what broke the chain
+                flow.settle()
                 if result < 0 and result != -ETIME:
                     flow.fail(-result, now)
                 elif kind == RECEIVE:
@@ -117,7 +134,7 @@ class RingLoop:
                     flow.written(result, now)
                 else:
                     flow.fin_sent(result, now)
-        self._cut(now)
+        self._cut(min(now_ns() - t0_ns, duration_ns))
 
     def _own(self, kind: int, number: int, result: int, now: int) -> None:
         """A completion that is no flow's."""
@@ -135,30 +152,67 @@ class RingLoop:
         """Whether the replay is to stop now."""
         return self.stopping or now_ns() >= self._end_ns
 
+    def _may_ask(self) -> bool:
+        """Whether the ring can ask for options of TCP."""
+        fd, there = tcp_socket(family_of(self._ends[0].local_ip), nonblocking=False), ctypes.create_string_buffer(16)
+        self.ring.option(fd, IPPROTO_TCP, TCP_CONGESTION, ctypes.addressof(there), 16, 0, IGNORED)
+        completed: list[tuple[Any, ...]] = []
+        while not completed and not self.stopping:
+            completed = self.ring.submit_and_wait()
+        close(fd)
+        return bool(there.value)
+
+    def since_t0(self, noted: int) -> int:
+        """The instant of which the clock said this."""
+        return max(0, noted + OFFSET_NS - self.t0_ns)
+
+    def is_over(self, now: int) -> bool:
+        """Whether the replay had ended by then."""
+        return now + self.t0_ns >= self._end_ns
+
     def forget(self, number: int) -> None:
         """A flow is over."""
-        del self._flows[number]
+        self._flows.pop(number).leave()
 
     def closes_at(self, due: int, number: int) -> None:
         """A flow is over at `due` unless it fails."""
         heappush(self._closing, (due + CLOSED_NS, number))
 
-    def _forget_closed(self, now: int) -> None:
+    def _forget_closed(self, now: int, looks: int = LOOKS) -> None:
+        flows, silent = self._flows, self.silent
         while self._closing and self._closing[0][0] < now:
-            self._flows.pop(heappop(self._closing)[1], None)
+            number = heappop(self._closing)[1]
+            if number in flows:
+                self.forget(number)
+        for _ in range(min(looks, len(silent))):
+            place = self._looked_at if self._looked_at < len(silent) else 0
+            flow = flows.get(silent[place])
+            if flow is not None:
+                flow.settle()
+                if flow.state != CLOSED or flow.due + CLOSED_NS >= now:
+                    self._looked_at = place + 1
+                    continue
+                self.forget(silent[place])
+            last = silent.pop()
+            if place < len(silent):
+                silent[place] = last
+            self._looked_at = place
 
     def _new(self, end: End, index: int, fd: int) -> Flow:
         number = self._count
         self._count = number + 1
         end.records.status[index] = UNFINISHED
-        flow = self._flows[number] = Flow(self, end, index, number, fd)
+        block = -1 if self.notes is None or end.options.limit_windows else self.notes.take()
+        flow = Flow(self, end, index, number, fd) if self.notes is None or block < 0 else ChainedFlow(
+            self, end, index, number, fd, self.notes, block)
+        self._flows[number] = flow
         return flow
 
     # --- initiators ---------------------------------------------------------------------------
 
     def _hand_over_starts(self, now: int) -> None:
         """Submit the next AHEAD connects, each behind a timeout; the first one tells us."""
-        self._forget_closed(now)
+        self._forget_closed(now, AHEAD * LOOKS)
         starts, sockets = self._starts, self._sockets
         for i in range(AHEAD):
             if not starts:
@@ -197,7 +251,10 @@ class RingLoop:
         if end.shares_ports:
             ring.set_option(fd, SOL_SOCKET, SO_REUSEADDR, self._one, LINK | QUIET, number)
         ring.bind(fd, end.local_ip, end.port_of(index), LINK | QUIET, number)
-        ring.connect(fd, end.peer_ip, end.port, 0, number)
+        chained = flow.beginning() if isinstance(flow, ChainedFlow) else None
+        ring.connect(fd, end.peer_ip, end.port, LINK | QUIET if chained else 0, number)
+        if chained and isinstance(flow, ChainedFlow):
+            flow.submit(*chained)
         late = end.options.after_syn(index)
         if late:
             ring.make_room()
@@ -243,7 +300,10 @@ class RingLoop:
         """What was read until the end; a partial read counts."""
         for number, result in completed:
             flow = self._flows.get(number >> KIND_BITS)
-            if flow is not None and number & KIND_MASK == RECEIVE and flow.asked and result > 0:
+            if flow is None or number & KIND_MASK != RECEIVE:
+                continue
+            flow.settle()
+            if flow.asked and result > 0:
                 flow.take(result)
 
     def _cut(self, now: int) -> None:
@@ -262,11 +322,14 @@ class RingLoop:
                     if number == CUT:
                         left = result
         for flow in self._flows.values():
+            flow.settle()
             if flow.state == CONNECTING and flow.due > now:
                 records, index = flow.end.records, flow.index
                 records.start_us[index], records.status[index] = NEVER, NOT_STARTED
             else:
                 flow.cut(now)
+            flow.leave()
+        self.strays += self.ring.unexpected()
 
     def close(self) -> None:
         """Close everything."""

@@ -32,13 +32,14 @@ _OP_ACCEPT: Final = 13
 _OP_ASYNC_CANCEL: Final = 14
 _OP_CONNECT: Final = 16
 _OP_CLOSE: Final = 19
+_OP_READ: Final = 22
 _OP_SEND: Final = 26
 _OP_RECV: Final = 27
 _OP_SHUTDOWN: Final = 34
 _OP_SOCKET: Final = 45
 _OP_URING_CMD: Final = 46
 _OP_BIND: Final = 56
-_NEEDED = (_OP_RECVMSG, _OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, _OP_CLOSE, _OP_SEND, _OP_RECV,
+_NEEDED = (_OP_RECVMSG, _OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, _OP_CLOSE, _OP_READ, _OP_SEND, _OP_RECV,
            _OP_SHUTDOWN, _OP_SOCKET, _OP_URING_CMD, _OP_BIND)
 # IOSQE_*; QUIET: no completion after success
 LINK: Final = 4
@@ -51,6 +52,7 @@ _TIMEOUT_ABS: Final = 1
 _TIMEOUT_SUCCEEDS: Final = 1 << 5
 _CANCEL_EVERYTHING = 1 << 0 | 1 << 2        # ALL ANY
 _POLL_FIRST: Final = 1                             # no attempt before there is something
+_GETSOCKOPT: Final = 2                             # SOCKET_URING_OP_GETSOCKOPT
 _SETSOCKOPT: Final = 3                             # SOCKET_URING_OP_SETSOCKOPT
 _MSG_WAITALL: Final = 0x100
 _SYS_SETUP: Final = 425
@@ -69,7 +71,7 @@ _MESSAGE: Final = struct.Struct("<8xi4xQQ24xQQQQ")
 _MSGHDR_BYTES: Final = 56
 _ARGUMENT_BYTES: Final = 96        # beside each entry: its timespec, socket address or message
 # What one link chain may need; it must not be cut by a submission
-LONGEST_CHAIN: Final = 8
+LONGEST_CHAIN: Final = 48
 
 _libc = ctypes.PyDLL(None, use_errno=True)
 _long, _pointer = ctypes.c_long, ctypes.c_void_p
@@ -123,6 +125,9 @@ class Ring:
         # What nobody looks at may overwrite itself
         self._sink = mmap.mmap(-1, SEND_BUFFER_BYTES)
         self._sink_at = _address(self._sink)
+        self._end = bytearray(1)
+        self._end_at = _address(self._end)
+        self._clock = -1
         # While waiting no signal is blocked, whatever the caller blocks otherwise
         self._signals = bytearray(8)
         self._wait = bytearray(_WAIT.pack(_address(self._signals), 8, 0, 0))
@@ -169,6 +174,18 @@ class Ring:
         _TIMESPEC.pack_into(self._arguments, place, *divmod(ns, 1_000_000_000))
         self._put(_OP_TIMEOUT, flags, 0, -1, 0, address, 1, _TIMEOUT_SUCCEEDS, number)
 
+    def use_clock(self, path: str) -> bool:
+        """Have `note_time` read this file; False if there is none that can be read."""
+        try:
+            self._clock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            return len(os.read(self._clock, 8)) == 8
+        except OSError:
+            return False
+
+    def note_time(self, address: int, flags: int, number: int) -> None:
+        """Write what the clock says (8 bytes) to an address."""
+        self._put(_OP_READ, flags, 0, self._clock, 0, address, 8, 0, number)
+
     def socket(self, ip: bytes, flags: int, number: int) -> None:
         """A new TCP socket for an address; the result is its descriptor."""
         self._put(_OP_SOCKET, flags, 0, family_of(ip), SOCK_STREAM | SOCK_CLOEXEC, 0, 0, 0, number)
@@ -177,6 +194,11 @@ class Ring:
         """Set a socket option. `value`: a ctypes.c_int or string buffer that stays."""
         self._put(_OP_URING_CMD, flags, 0, fd, _SETSOCKOPT, level | name << 32,
                   0, 0, number, ctypes.sizeof(value), ctypes.addressof(value))
+
+    def option(self, fd: int, level: int, name: int, address: int, size: int, flags: int, number: int) -> None:
+        """Write what a socket says of an option to an address; the result is the size of that. EOPNOTSUPP for options
+        of TCP without kernel/patches/speed/0008."""
+        self._put(_OP_URING_CMD, flags, 0, fd, _GETSOCKOPT, level | name << 32, 0, 0, number, size, address)
 
     def bind(self, fd: int, ip: bytes, port: int, flags: int, number: int) -> None:
         """Bind to an address."""
@@ -207,6 +229,14 @@ class Ring:
         address: where to; 0 if nobody looks at them, and they are no more than SEND_BUFFER_BYTES.
         """
         self._put(_OP_RECV, flags, _POLL_FIRST, fd, 0, address or self._sink_at, size, _MSG_WAITALL, number)
+
+    def receive_end(self, fd: int, flags: int, number: int) -> None:
+        """Complete with 0 at EOF; with 1, which is no failure, if a byte comes. `unexpected` knows of it."""
+        self._put(_OP_RECV, flags, _POLL_FIRST, fd, 0, self._end_at, 1, 0, number)
+
+    def unexpected(self) -> bool:
+        """Whether a byte came where an end was to come; of a byte 0 nobody knows."""
+        return bool(self._end[0])
 
     def receive_last(self, fd: int, address: int, last: int, size: int, flags: int, number: int) -> None:
         """Read `size` bytes, at most SEND_BUFFER_BYTES, the `last` of them to an address; fewer only before EOF or an

@@ -1,20 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import subprocess
+import sys
+
 import pytest
 
 from plans import Replay
 from traffic.tmix.uring import Ring
 
+# the guest's /dev/virtual_clock for this machine: a file that has the time of some microseconds ago
+_CLOCK = """
+import mmap, sys, time
+with open(sys.argv[1], "w+b") as file:
+    file.truncate(4096)
+    words = memoryview(mmap.mmap(file.fileno(), 4096)).cast("Q")
+    words[0] = time.monotonic_ns()
+    print(flush=True)
+    while True:
+        words[0] = time.monotonic_ns()
+        time.sleep(5e-6)
+"""
+
 
 def _ways():
-    """The ways of waiting for events that this kernel has."""
+    """The ways of waiting for events that this kernel has: chains is io_uring that notes instants itself."""
     try:
         Ring(8).close()
     except OSError:
         return ["epoll"]
-    return ["epoll", "io_uring"]
+    return ["epoll", "io_uring", "chains"]
+
+
+@pytest.fixture
+def clock(tmp_path):
+    """A file that a program keeps the time in."""
+    path = tmp_path / "clock"
+    with subprocess.Popen([sys.executable, "-I", "-c", _CLOCK, str(path)], stdout=subprocess.PIPE) as program:
+        program.stdout.readline()
+        yield str(path)
+        program.kill()
 
 
 @pytest.fixture(params=_ways())
 def replay(request, tmp_path):
     """A Replay over loopback, by each way of waiting for events."""
-    return Replay(tmp_path, request.param)
+    if request.param == "chains":
+        return Replay(tmp_path, {"events": "io_uring", "clock": request.getfixturevalue("clock")}, late_us=20_000)
+    return Replay(tmp_path, {"events": request.param})

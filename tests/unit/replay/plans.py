@@ -45,10 +45,11 @@ def collect(source, folder, end_us=1 << 40):
 
 
 class Replay:
-    """Both ends of plans, each a process; `run` does it all."""
+    """Both ends of plans, each a process; `run` does it all. events: what a job says of how to wait; late_us: by how
+    much instants may be noted too early, by a clock that is read too late."""
 
-    def __init__(self, folder, events):
-        self.folder, self.events = Path(folder), events
+    def __init__(self, folder, events, late_us=0):
+        self.folder, self.events, self.late_us = Path(folder), events, late_us
         # A loopback address of its own: closed connections block their ports for a minute
         self.address = ".".join(map(str, (127, *random.SystemRandom().choices(range(1, 255), k=3))))
         self.accounts = {}
@@ -58,7 +59,7 @@ class Replay:
         path = self.folder / f"{role}.json"
         path.write_text(json.dumps({
             "node": role[0], "duration_us": duration_us, "out_dir": str(self.folder),
-            "events": self.events, "endpoints": [{
+            **self.events, "endpoints": [{
                 "source": 0, "role": role, "plan": str(self.folder / "plan"),
                 "local": self.address, "peer": self.address, "port": PORT, **more}]}))
         return path

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from traffic.payload import PERIOD
 from traffic.tmix.chain import CONNECTED, END, NOWHERE, Place, Step, steps_from
-from traffic.tmix.flow import CLOSED, DATA, EOF, IGNORED, KIND_BITS, LAST_DATA, RECEIVE, SEND, Flow
+from traffic.tmix.flow import CLOSED, CONNECT, DATA, EOF, IGNORED, KIND_BITS, LAST_DATA, RECEIVE, SEND, Flow
 from traffic.tmix.records import FINISHED
 from traffic.tmix.sockets import IPPROTO_TCP, SEND_BUFFER_BYTES, TCP_CONGESTION
 from traffic.tmix.uring import LINK, QUIET
@@ -64,7 +64,7 @@ class ChainedFlow(Flow):
                 steps[0].closes = True
             if steps:
                 self.ring.make_room()
-                return self.submit(steps, place)
+                return self._submit(steps, place)
         super()._wait()
 
     def received(self, n: int, now: int) -> None:
@@ -75,15 +75,15 @@ class ChainedFlow(Flow):
         return Place(self.op, self.last_op, self.read, self.mark, self.sent, self.peer_op, self.peer_last,
                      self.expected, self.closes, self.eof_is_last)
 
-    def beginning(self) -> tuple[list[Step], Place] | None:
-        """What may be chained to the connect, for `submit`."""
-        if not self.loop.asks:
-            return None
+    def connect(self) -> None:
         place = self._place()
-        steps = steps_from(place, self.end, True)
-        return (steps, place) if steps else None
+        steps = steps_from(place, self.end, True) if self.loop.asks else []
+        if not steps:
+            return super().connect()
+        self.ring.connect(self.fd, self.end.peer_ip, self.end.port, LINK | QUIET, self.number | CONNECT)
+        return self._submit(steps, place)
 
-    def submit(self, steps: list[Step], place: Place) -> None:
+    def _submit(self, steps: list[Step], place: Place) -> None:
         """Hand over a chain, whose beginning may be there already; there has to be room. place: where the program is
         after the steps."""
         self.loop.chains += 1

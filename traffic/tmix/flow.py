@@ -79,6 +79,10 @@ class Flow:
         self.out_place, self.in_place = phase % PERIOD, (phase + end.backwards) % PERIOD
         self.sent = 0           # bytes handed over to be written
 
+    def connect(self) -> None:
+        """Begin to connect, as the end of a chain; there has to be room."""
+        self.ring.connect(self.fd, self.end.peer_ip, self.end.port, 0, self.number | CONNECT)
+
     def established(self, now: int) -> None:
         """Connected or accepted: begin the program, wait for data or EOF."""
         self.state = DATA

@@ -251,10 +251,7 @@ class RingLoop:
         if end.shares_ports:
             ring.set_option(fd, SOL_SOCKET, SO_REUSEADDR, self._one, LINK | QUIET, number)
         ring.bind(fd, end.local_ip, end.port_of(index), LINK | QUIET, number)
-        chained = flow.beginning() if isinstance(flow, ChainedFlow) else None
-        ring.connect(fd, end.peer_ip, end.port, LINK | QUIET if chained else 0, number)
-        if chained and isinstance(flow, ChainedFlow):
-            flow.submit(*chained)
+        flow.connect()
         late = end.options.after_syn(index)
         if late:
             ring.make_room()

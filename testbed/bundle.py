@@ -10,7 +10,6 @@ was compiled is what is there.
 """
 from __future__ import annotations
 
-import ast
 import functools
 import hashlib
 import importlib.util
@@ -21,7 +20,7 @@ import subprocess
 import tempfile
 
 from kernel.source import cache_dir
-from testbed import PROJECT_DIR, kept
+from testbed import PROJECT_DIR, imports, kept
 from testbed.errors import EnvironmentProblem
 
 #: where engines mount it: part of the byte code
@@ -81,32 +80,10 @@ def _contents() -> dict[str, bytes]:
         if name not in found:
             found[name] = (PROJECT_DIR / name).read_bytes()
             if name.endswith(".py"):
-                wanted += _imported(name, found[name])
+                for module in imports.modules_of(found[name], name.split("/")[:-1]):
+                    wanted += imports.files_of(module, PROJECT_DIR)
+    imports.save()
     return dict(sorted(found.items()))
-
-
-def _imported(name: str, source: bytes) -> list[str]:
-    """Files of ours that a file imports, and the __init__ of the packages they are in."""
-    modules: set[str] = set()
-    package = name.split("/")[:-1]
-    try:
-        tree = ast.parse(source, name)
-    except SyntaxError:
-        return []                                           # it will say so itself when it is imported
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            modules.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[:len(package) - node.level + 1] if node.level else []
-            start = ".".join([*base, *([node.module] if node.module else [])])
-            modules.update({start, *(f"{start}.{alias.name}" for alias in node.names)})
-    files = []
-    for module in modules:
-        parts = module.split(".")
-        candidates = [f"{'/'.join(parts[:n])}/__init__.py" for n in range(1, len(parts) + 1)]
-        candidates.append(f"{'/'.join(parts)}.py")
-        files += [path for path in candidates if (PROJECT_DIR / path).is_file()]
-    return files
 
 
 def _digest_of(contents: dict[str, bytes]) -> str:

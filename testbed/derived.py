@@ -7,7 +7,6 @@ these has changed (an edited check, an edited number) is made again. Raw data is
 """
 from __future__ import annotations
 
-import ast
 import contextlib
 import fcntl
 import functools
@@ -19,7 +18,7 @@ import pathlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from testbed import PROJECT_DIR
+from testbed import PROJECT_DIR, imports
 from testbed.errors import TestbedError
 from testbed.files import sha256_of, write_json, write_text
 
@@ -157,6 +156,7 @@ def _closure(places: Iterable[str | pathlib.Path]) -> dict[pathlib.Path, _Code]:
         if path not in found:
             found[path] = _imported.get(path) or _as_it_is(path)
             waiting.extend(found[path][1])
+    imports.save()
     return found
 
 
@@ -169,31 +169,7 @@ def _as_it_is(path: pathlib.Path) -> _Code:
 def _code(path: pathlib.Path, _mtime_ns: int, _size: int) -> _Code:
     """(hash, files of ours that it imports) of a Python file."""
     source = path.read_bytes()
-    imported: set[pathlib.Path] = set()
-    with contextlib.suppress(SyntaxError, ValueError):      # importing it will say so
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                base = _absolute(path, node)
-                names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
-            else:
-                continue
-            for name in names:
-                imported.update(_files(name))
+    package = path.relative_to(PROJECT_DIR).parts[:-1] if path.is_relative_to(PROJECT_DIR) else ()
+    imported = {PROJECT_DIR / file for module in imports.modules_of(source, package)
+                for file in imports.files_of(module, PROJECT_DIR)}
     return hashlib.sha256(source).hexdigest(), tuple(sorted(imported))
-
-
-def _absolute(path: pathlib.Path, node: ast.ImportFrom) -> str:
-    """The module of a `from ... import`, as an absolute name."""
-    if not node.level or not path.is_relative_to(PROJECT_DIR):
-        return node.module or ""
-    package = path.relative_to(PROJECT_DIR).parts[:-node.level]
-    return ".".join([*package, *([node.module] if node.module else [])])
-
-
-def _files(module: str) -> list[pathlib.Path]:
-    """The file of a module of ours, and of the packages around it; empty for others."""
-    parts = module.split(".")
-    around = [PROJECT_DIR.joinpath(*parts[:count], "__init__.py") for count in range(1, len(parts) + 1)]
-    return [path for path in (*around, PROJECT_DIR.joinpath(*parts).with_suffix(".py")) if module and path.is_file()]

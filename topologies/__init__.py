@@ -11,10 +11,15 @@ Beside its own fields every section may have `ip: 6`; what has another version o
 # The guest imports this package for `network`: nothing else is imported before it is needed.
 import importlib
 import pathlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from topologies.base import EmulatedTopo
+
+if sys.version_info < (3, 12) and "_distutils_hack" in sys.modules:
+    # Mininet compares versions by distutils, in whose place setuptools would load all of itself: 0.1 s
+    sys.modules["_distutils_hack"].remove_shim()
 
 _SUPPORT = {"__init__", "air_accounts", "airways", "base", "cells", "end_hosts", "genetlink", "impairments", "ip",
             "link", "losses", "mahimahi", "marking", "mn", "namespace", "network", "queues", "radio", "radios",

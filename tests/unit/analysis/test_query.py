@@ -144,10 +144,14 @@ new,3,23.9,down,8,all
 """
 
 
-def page_tables(tmp_path, content, *more):
+def of_a_page(tmp_path, content, what, *more):
     (tmp_path / "runs.csv").write_text(content)
-    return subprocess.run(["/usr/bin/python3", PROJECT / "docs/examples/page_tables.py", "runs.csv", *more],
+    return subprocess.run(["/usr/bin/python3", PROJECT / f"docs/examples/page_{what}.py", "runs.csv", *more],
                           cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(PROJECT)}, capture_output=True, text=True)
+
+
+def page_tables(tmp_path, content, *more):
+    return of_a_page(tmp_path, content, "tables", *more)
 
 
 def test_tables_of_a_page_from_a_query(tmp_path):
@@ -176,6 +180,31 @@ def test_what_was_not_reached_is_compared_with_nothing(tmp_path):
 def test_tables_of_a_page_that_cannot_be(tmp_path, content, more, words):
     done = page_tables(tmp_path, content, *more)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", words + "\n")
+
+
+def test_figure_of_a_page(tmp_path):
+    done = of_a_page(tmp_path, RUNS.replace("new,2,22.1", "new,2,inf"), "figure", "drawn/rates.png",
+                     "--panel", "rate:down=rate, kbit/s=1000", "--panel", "ratio=ratio of 'b' to a")
+    assert done.returncode == 0 and not done.stdout + done.stderr, done.stderr
+    data = pd.read_csv(tmp_path / "drawn/rates.csv")
+    assert data["value0"].dropna().tolist() == [10_000, 12_000, 14_000, 20_000, float("inf"), 23_900]
+    means = data.dropna(subset="mean0")     # t(2) = 4.303: 12 ± 4.303 * 2 / sqrt 3; of two values t(1) = 12.71
+    assert means["mean0"].tolist() == [12_000, 21_950]
+    assert means["high0"].tolist() == pytest.approx([16_968, 21_950 + 12.706 * 1950], rel=1e-3)
+    assert (tmp_path / "drawn/rates.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("content, more, words", [
+    (RUNS.partition("\n")[0], ["f.png", "--panel", "ratio=y"], "runs.csv: no runs"),
+    (RUNS, ["f.png", "--panel", "delay=y"], "runs.csv: no column 'delay'"),
+    (RUNS, ["f.png", "--panel", "ratio"], "'ratio': COLUMN=LABEL or COLUMN=LABEL=FACTOR expected"),
+    (RUNS, ["f.png", "--panel", "ratio=y=z"], "'ratio=y=z': the factor is no number"),
+    (RUNS, ["f.pdf", "--panel", "ratio=y"], "a figure is NAME.png, and has at most 6 panels"),
+    (RUNS, ["f.png", "--panel", "ratio_scope=y"], "runs.csv: could not convert string to float: 'all'"),
+    (RUNS, ["runs.csv/f.png", "--panel", "ratio=y"], "runs.csv: File exists")])
+def test_figures_of_a_page_that_cannot_be(tmp_path, content, more, words):
+    done = of_a_page(tmp_path, content, "figure", *more)
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.endswith(words + "\n"), done.stderr
 
 
 def test_runs_and_pins(capsys):

@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""A figure for a results page from what `testbed query --csv` wrote of runs: a panel for each metric, a row for each
+congestion control, with every seed's value and the mean with its 95 % interval.
+
+  PYTHONPATH=. docs/examples/page_figure.py runs.csv figures/overload.png \\
+      --panel 'timeouts:right_to_left=timeouts, thousands=0.001' --panel 'goodput:right_to_left=goodput, Mbit/s'
+
+A panel is a column of the file, the words of its axis, and, if wanted, what values are multiplied by. Congestion
+controls come in the file's order; values that are not finite are left out. The figure's data and gnuplot script, and
+the same figure as SVG and PDF, are written beside it.
+"""
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis import gnuplot, stats, style
+from analysis.shapes import AnalysisError
+
+_PANELS = 6
+_WIDTH, _ROW, _AROUND = 1000, 26, 80
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", help="CSV of `testbed query`: columns cca, seed and metrics")
+    parser.add_argument("figure", type=Path, help="NAME.png")
+    parser.add_argument("--panel", action="append", required=True, type=_panel, metavar="COLUMN=LABEL[=FACTOR]")
+    asked = parser.parse_args()
+    if asked.figure.suffix != ".png" or len(asked.panel) > _PANELS:
+        parser.error(f"a figure is NAME.png, and has at most {_PANELS} panels")
+    try:
+        _draw(pd.read_csv(asked.runs), asked.figure, asked.panel)
+    except KeyError as problem:
+        print(f"{asked.runs}: no column {problem}", file=sys.stderr)
+        return 2
+    except OSError as problem:
+        print(f"{problem.filename or asked.figure}: {problem.strerror}", file=sys.stderr)
+        return 2
+    except ValueError as problem:
+        print(f"{asked.runs}: {problem}", file=sys.stderr)
+        return 2
+    except AnalysisError as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    return 0
+
+
+def _panel(text: str) -> tuple[str, str, float]:
+    """(column, label, factor)"""
+    column, _, rest = text.partition("=")
+    label, _, factor = rest.partition("=")
+    if not column or not label:
+        raise argparse.ArgumentTypeError(f"{text!r}: COLUMN=LABEL or COLUMN=LABEL=FACTOR expected")
+    try:
+        return column, label, float(factor or 1)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: the factor is no number") from None
+
+
+def _draw(runs: pd.DataFrame, figure: Path, panels: list[tuple[str, str, float]]) -> None:
+    controls = list(dict.fromkeys(runs["cca"]))
+    if not controls:
+        raise ValueError("no runs")
+    rows = []
+    for place, control in enumerate(controls):
+        of_control = runs[runs["cca"] == control]
+        values = {f"value{i}": factor * of_control[column].astype(float)
+                  for i, (column, _, factor) in enumerate(panels)}
+        means: dict[str, float] = {"row": place, **_means(values)}
+        rows += [pd.DataFrame({"row": place, **values}), pd.DataFrame([means])]
+    data = pd.concat(rows, ignore_index=True)
+    names = [", ".join(f"{gnuplot.quote(text)} {place}" for place, text in enumerate(texts))
+             for texts in (controls, [""] * len(controls))]
+    left, width = 0.13, 0.86 / len(panels)
+    body = ["set multiplot", f"set yrange [{len(controls) - 0.4}:-0.6]", "set bmargin 4", "set tmargin 1"]
+    for i, (_, label, _) in enumerate(panels):
+        at, table = left + i * width, f"{figure.stem}.csv"
+        body += [f"set lmargin at screen {at:.4f}", f"set rmargin at screen {at + 0.86 * width:.4f}",
+                 f"set ytics ({names[i > 0]})",
+                 f"set xlabel {gnuplot.quote(label)}", _axis(data[[f"value{i}", f"low{i}", f"high{i}"]]),
+                 gnuplot.plot(f"{gnuplot.quote(table)} using 'value{i}':(column('row') + 0.3) with points pt 6 ps 0.7 "
+                              f"lc rgb '{style.GREY}'",
+                              f"'' using 'mean{i}':'row':'low{i}':'high{i}' with xerrorbars pt 7 ps 0.8 lw 1.5 "
+                              f"lc rgb '{style.PALETTE[0]}'")]
+    gnuplot.draw(figure.parent, figure.stem, data, [*body, "unset multiplot"], _WIDTH, _AROUND + _ROW * len(controls))
+
+
+def _axis(shown: pd.DataFrame) -> str:
+    """Commands for an axis with three to five round numbers on it."""
+    values = shown.to_numpy()[np.isfinite(shown.to_numpy())]
+    if not len(values):
+        return "set xrange [0:1]"
+    low, high = values.min(), values.max()
+    span = (high - low) or abs(high) or 1.0
+    step = next(step for step in (factor * 10.0 ** np.floor(np.log10(span)) for factor in (0.2, 0.25, 0.5, 1.0))
+                if span / step <= 5)
+    return f"set xrange [{low - 0.05 * span:g}:{high + 0.05 * span:g}]\nset xtics nomirror {step:g}"
+
+
+def _means(values: "dict[str, pd.Series[float]]") -> dict[str, float]:
+    """mean, low and high of every panel; an interval that is not known has no length."""
+    found: dict[str, float] = {}
+    for i, column in enumerate(values.values()):
+        finite = column[np.isfinite(column)]
+        if len(finite):
+            summary = stats.summarise(list(finite))
+            half = summary.half_width or 0.0
+            found |= {f"mean{i}": summary.mean, f"low{i}": summary.mean - half, f"high{i}": summary.mean + half}
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -45,6 +45,8 @@ _MESSAGE_BYTES = 72                         # struct inet_diag_msg
 _DTYPES = {"B": "u1", "H": "<u2", "I": "<u4", "Q": "<u8"}
 #: {attribute type: (offset in the message, length)}
 _Layout = dict[int, tuple[int, int]]
+_Shape = tuple[tuple[int, int, int], ...]
+_MOST_SHAPES = 50       # of one size: a damaged file has as many as messages
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,8 +138,8 @@ def _groups(data: Any) -> Iterator[tuple[_Layout, Any, Any, Any]]:
     """Yield (layout, offsets, times, node numbers) of the messages that have their attributes in the
     same places. layout: {attribute type: (offset in the message, length)}."""
     import numpy as np
-    raw = data.tobytes()
-    groups: dict[tuple[tuple[int, int, int], ...], tuple[list[int], list[int], list[int]]] = {}
+    raw, shapes = data.tobytes(), _Shapes()
+    groups: dict[_Shape, tuple[list[int], list[int], list[int]]] = {}
     at = 0
     while at < len(raw):
         t_us, node, _, length = _RECORD.unpack_from(raw, at)
@@ -147,8 +149,7 @@ def _groups(data: Any) -> Iterator[tuple[_Layout, Any, Any, Any]]:
             size = HEADER.unpack_from(raw, at)[0]
             if size < HEADER.size + _MESSAGE_BYTES or at + size > end:
                 raise ValueError(f"tcp_info.bin: a netlink message of {size} bytes at {at}")
-            # the types and lengths of the attributes, found by walking once per shape of message
-            shape = _shape(raw, at, size)
+            shape = shapes.of(raw, at, size)
             offsets, times, nodes = groups.setdefault(shape, ([], [], []))
             offsets.append(at)
             times.append(t_us)
@@ -161,10 +162,31 @@ def _groups(data: Any) -> Iterator[tuple[_Layout, Any, Any, Any]]:
             yield layout, np.array(offsets), np.array(times), np.array(nodes)
 
 
-def _shape(raw: bytes, at: int, size: int) -> tuple[tuple[int, int, int], ...]:
-    """((attribute type, offset in the message, length), ...) of a message."""
-    return tuple((kind, offset - at, length)
-                 for kind, offset, length in attributes(raw, at + HEADER.size + _MESSAGE_BYTES, at + size))
+class _Shapes:
+    """Which attributes messages have, and where. Few shapes are met, so that a message is walked through only if its
+    headers are not those of one that came before."""
+
+    def __init__(self) -> None:
+        # size of the message -> (what takes all headers out of one, these headers, shape)
+        self._known: dict[int, list[tuple[struct.Struct, tuple[Any, ...], _Shape]]] = {}
+
+    def of(self, raw: bytes, at: int, size: int) -> _Shape:
+        """((attribute type, offset in the message, length), ...) of a message."""
+        known = self._known.setdefault(size, [])
+        for headers, found, shape in known:
+            if headers.unpack_from(raw, at) == found:
+                return shape
+        first = HEADER.size + _MESSAGE_BYTES
+        shape = tuple((kind, offset - at, length) for kind, offset, length in attributes(raw, at + first, at + size))
+        ends = [offset + ((length + 3) & ~3) for _, offset, length in shape]
+        code, done = "=", 0
+        for place in [first, *ends]:                # behind the last one is what ended the walk, or nothing
+            if place + 4 <= size:
+                code, done = f"{code}{place - done}xI", place + 4
+        if len(known) < _MOST_SHAPES:
+            headers = struct.Struct(code)
+            known.append((headers, headers.unpack_from(raw, at), shape))
+        return shape
 
 
 def _decode(data: Any, layout: _Layout, offsets: Any, times_us: Any, nodes: Any, hosts: list[str],

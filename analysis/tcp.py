@@ -59,12 +59,11 @@ def _numbers(flows: list[dict[str, Any]], samples: pd.DataFrame, end: str, socke
     src, sport, dst, dport = _PLACES[end]
     known = {(flow[end], flow[src], flow[sport], flow[dst], flow[dport]): flow["flow"] for flow in flows}
     _, first = np.unique(socket, return_index=True)
-    numbers = []
-    for node, source, port, target, far_port in samples[SOCKET].iloc[first].itertuples(index=False, name=None):
-        # a flow without a port has whichever its socket got
-        numbers.append(next((known[key] for key in (
-            (node, source, port, target, far_port), (node, source, None, target, far_port),
-            (node, source, port, target, None)) if key in known), 0))
+    # a flow without a port has whichever its socket got; no flow has the number 0
+    numbers = [known.get((node, source, port, target, far_port)) or known.get((node, source, None, target, far_port))
+               or known.get((node, source, port, target, None)) or 0
+               for node, source, port, target, far_port
+               in samples[SOCKET].iloc[first].itertuples(index=False, name=None)]
     return np.array(numbers, dtype=int)[socket]
 
 

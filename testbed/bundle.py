@@ -27,6 +27,7 @@ from testbed.errors import EnvironmentProblem
 MOUNTED_AT = "/run/project"
 #: the interpreter inside
 PYTHON = "/usr/bin/python3"
+imports.remember_in(cache_dir)
 #: what makes the start of programs cheaper inside, if there is a compiler; where it is missing nothing else differs
 PREFAULT = "testbed/guest/prefault.so"
 _FOLDERS = ("testbed/guest", "testbed/probes", "topologies", "traffic")
@@ -73,7 +74,7 @@ def _contents() -> dict[str, bytes]:
     wanted += [str(path.relative_to(PROJECT_DIR)) for path in PROJECT_DIR.glob("testbed/engines/*/init.py")]
     for folder in _FOLDERS:
         wanted += [str(path.relative_to(PROJECT_DIR)) for path in pathlib.Path(PROJECT_DIR, folder).rglob("*")
-                   if path.suffix in _SUFFIXES and path.is_file()]
+                   if (path.suffix in _SUFFIXES or path.name == "Kbuild") and path.is_file()]
     found: dict[str, bytes] = {}
     while wanted:
         name = wanted.pop()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which modules Python sources import, without importing anything.
 
-To parse some 150 files takes longer than to import pandas, and every command wants to know: what was found is kept in
-the cache, by the hash of the source.
+To parse some 150 files takes longer than to import pandas, and every command wants to know: what was found can be kept
+in a folder (`remember_in`), by the hash of the source and the version of Python.
 """
 from __future__ import annotations
 
@@ -12,17 +12,25 @@ import functools
 import hashlib
 import json
 import pathlib
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from kernel.source import cache_dir
 from testbed.files import write_text
 
 #: of a statement: how many packages up it begins (`from .. import`: 2), the module, the names that are taken from it
 _Statement = tuple[int, str, tuple[str, ...]]
 #: so many sources are remembered; with more, only those that are asked for now
 _MOST = 2000
+#: what is no Python for one version may be for the next
+_PYTHON = "{}.{}".format(*sys.version_info)
 _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+def remember_in(folder: Callable[[], pathlib.Path]) -> None:
+    """From now on what is found is remembered there: the folder that the function says when it is asked."""
+    global _folder
+    _folder = folder
 
 
 def modules_of(source: bytes, package: Sequence[str]) -> set[str]:
@@ -72,11 +80,14 @@ class _Memory:
             self._known = known if isinstance(known, dict) else {}
 
     def statements(self, source: bytes) -> tuple[_Statement, ...]:
-        key = hashlib.sha256(source).hexdigest()
+        key = f"{hashlib.sha256(source).hexdigest()} {_PYTHON}"
         if key not in self._asked:
             found = _checked(self._known.get(key))
             if found is None:
-                found = _parsed(source)
+                try:
+                    found = _parsed(source)
+                except (SyntaxError, ValueError, RecursionError):
+                    return ()               # importing it will say so
                 self._changed = True
             self._known[key] = self._asked[key] = found
         return self._asked[key]
@@ -89,9 +100,12 @@ class _Memory:
                 write_text(self._path, json.dumps(self._known if len(self._known) <= _MOST else self._asked))
 
 
+_folder: Callable[[], pathlib.Path] | None = None
+
+
 def _memory() -> _Memory:
     try:
-        return _memory_in(cache_dir())
+        return _memory_in(_folder and _folder())
     except RuntimeError:                    # nobody's home
         return _memory_in(None)
 
@@ -113,9 +127,7 @@ def _checked(value: Any) -> tuple[_Statement, ...] | None:
 
 def _parsed(source: bytes) -> tuple[_Statement, ...]:
     found: list[_Statement] = []
-    waiting: list[Any] = []
-    with contextlib.suppress(SyntaxError, ValueError, RecursionError):      # importing it will say so
-        waiting.append(ast.parse(source))
+    waiting: list[Any] = [ast.parse(source)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Import):

@@ -73,6 +73,9 @@ def _draw(runs: pd.DataFrame, figure: Path, panels: list[tuple[str, str, float]]
         means: dict[str, float] = {"row": place, **_means(values)}
         rows += [pd.DataFrame({"row": place, **values}), pd.DataFrame([means])]
     data = pd.concat(rows, ignore_index=True)
+    for i, (column, _, _) in enumerate(panels):
+        if f"mean{i}" not in data:
+            raise ValueError(f"no finite value of {column}")
     names = [", ".join(f"{gnuplot.quote(text)} {place}" for place, text in enumerate(texts))
              for texts in (controls, [""] * len(controls))]
     left, width = 0.13, 0.86 / len(panels)
@@ -92,11 +95,11 @@ def _draw(runs: pd.DataFrame, figure: Path, panels: list[tuple[str, str, float]]
 def _axis(shown: pd.DataFrame) -> str:
     """Commands for an axis with three to five round numbers on it."""
     values = shown.to_numpy()[np.isfinite(shown.to_numpy())]
-    if not len(values):
-        return "set xrange [0:1]"
     low, high = values.min(), values.max()
-    span = (high - low) or abs(high) or 1.0
-    step = next(step for step in (factor * 10.0 ** np.floor(np.log10(span)) for factor in (0.2, 0.25, 0.5, 1.0))
+    if low == high:
+        low, high = low - (abs(low) or 1.0) / 10, high + (abs(high) or 1.0) / 10
+    span = high - low
+    step = next(step for step in (factor * 10.0 ** np.floor(np.log10(span)) for factor in (0.2, 0.25, 0.5, 1.0, 2.0))
                 if span / step <= 5)
     return f"set xrange [{low - 0.05 * span:g}:{high + 0.05 * span:g}]\nset xtics nomirror {step:g}"
 

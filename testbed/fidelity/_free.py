@@ -20,11 +20,11 @@ def free_bps(evidence: Evidence) -> dict[str, float]:
             if link["bottleneck"]}
 
 
-def overloaded(evidence: Evidence) -> bool:
-    """Whether a bottleneck is offered more than 98 % of what it carries on average, outages included."""
+def overloaded(evidence: Evidence) -> set[str]:
+    """Bottlenecks that are offered more than 98 % of what they carry on average, outages included."""
     from_us, to_us = interval_us(evidence)
-    return any(_offered_bps(link, evidence) > (1 - _LEAST_FREE) * varying.mean_rate_bps(link, from_us, to_us)
-               for link in evidence.network["links"] if link["bottleneck"])
+    return {link["name"] for link in evidence.network["links"] if link["bottleneck"]
+            and _offered_bps(link, evidence) > (1 - _LEAST_FREE) * varying.mean_rate_bps(link, from_us, to_us)}
 
 
 def _offered_bps(link: dict[str, Any], evidence: Evidence) -> float:

@@ -30,8 +30,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     endless = {component["name"] for component in evidence.workload["components"] if component.get("closes") is False}
     components = list(dict.fromkeys(sources.values()))
     owner = connections["source"].map(sources)
-    overload = overloaded(evidence)
+    busy = overloaded(evidence)
     for component in components:
+        overload = any(busy & {*flow["hops"], *(flow.get("hops_back") or ())} for flow in evidence.flows
+                       if flow["component"] == component and flow["source"] is not None)
         yield from _connections(connections[owner == component], _LATE_US[evidence.clock],
                                 f"{component}: " if len(components) > 1 else "", component in endless, overload)
 

@@ -37,6 +37,7 @@ class Meter:
         self._network, self._intervals_us = network, intervals_us
         self._path = f"{work_dir}/{FILE}"
         self._file = open(self._path, "wb", buffering=0)
+        self._device = -1
         self._buffer = bytearray(_READ_BYTES)
         self._view = memoryview(self._buffer)
 
@@ -78,7 +79,8 @@ class Meter:
 
     def close(self) -> None:
         self._file.close()
-        os.close(self._device)
+        if self._device >= 0:
+            os.close(self._device)
 
     def give_up(self) -> None:
         """Leave nothing behind."""

@@ -170,6 +170,7 @@ class ChainedFlow(Flow):
         if self.state == DATA and self.op == self.last_op:
             self.state = LAST_DATA if self.closes else EOF
         if step.closes:
+            self.is_closed = not step.answers       # a write before it may break the chain
             self.state, self.due = CLOSED, due
             self._note(FINISHED, due)
 

@@ -52,7 +52,7 @@ class Flow:
 
     __slots__ = ("loop", "ring", "end", "index", "number", "fd", "state", "op", "last_op", "left",
                  "writing", "due", "peer_op", "peer_last", "mark", "read", "expected", "closes", "asked", "out_place",
-                 "in_place", "buffer", "sent")
+                 "in_place", "buffer", "sent", "is_closed")
 
     def __init__(self, loop: RingLoop, end: End, index: int, number: int, fd: int) -> None:
         self.loop, self.ring = loop, loop.ring
@@ -78,6 +78,7 @@ class Flow:
         phase = end.phase + index * STEP
         self.out_place, self.in_place = phase % PERIOD, (phase + end.backwards) % PERIOD
         self.sent = 0           # bytes handed over to be written
+        self.is_closed = False  # the ring has closed the socket, or will whatever happens
 
     def connect(self) -> None:
         """Begin to connect, as the end of a chain; there has to be room."""
@@ -148,6 +149,12 @@ class Flow:
         self.asked = 0
         self.in_place = (self.in_place + n) % PERIOD
         self.read += n
+
+    def read_failed(self) -> None:
+        """Of the read under way nothing will come."""
+        if self.asked:
+            self.loop.buffers.give(self.buffer)
+            self.asked = 0
 
     def _delivered(self, now: int) -> None:
         """The peer's data unit is complete."""
@@ -298,10 +305,11 @@ class Flow:
         if self.loop.at_end():
             return
         ring = self.ring
-        ring.make_room()
-        if self.due >= now:
-            ring.at(self.loop.t0_ns + self.due + 1, LINK | QUIET, IGNORED)
-        ring.close_socket(self.fd, QUIET, IGNORED)
+        if not self.is_closed:
+            ring.make_room()
+            if self.due >= now:
+                ring.at(self.loop.t0_ns + self.due + 1, LINK | QUIET, IGNORED)
+            ring.close_socket(self.fd, QUIET, IGNORED)
         self._over(-errno, now)
 
     def _over(self, status: int, now: int) -> None:

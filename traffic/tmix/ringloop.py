@@ -124,6 +124,8 @@ class RingLoop:
                     continue        # failed before, or will by what broke the chain
                 flow.settle()
                 if result < 0 and result != -ETIME:
+                    if kind == RECEIVE:
+                        flow.read_failed()
                     flow.fail(-result, now)
                 elif kind == RECEIVE:
                     flow.received(result, now)

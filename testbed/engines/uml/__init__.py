@@ -90,8 +90,8 @@ class Engine(KernelEngine):
                     kernel.build_module_for(self._found, source, report, lambda file: trial.load(
                         self._kernel, file, for_congestion_control=False))
                 except kernel.ModuleError as problem:
-                    report(f"{', '.join(names)}: without the module {source.name}, which makes them slower and "
-                           f"changes nothing else: {problem}")
+                    report(f"{', '.join(names)}: without the module {source.name}, which makes them slower and may "
+                           f"move instants by less than 1 us: {problem}")
 
     def find(self) -> bool:
         self._found = kernel.find(*self._asked)
@@ -110,6 +110,8 @@ class Engine(KernelEngine):
                 "confined": {"writes": confined, "reads": confined and self._confine}, "host_facts": host.facts(),
                 "replay_compiled": compiled.provenance(),
                 "prefault": (self._code / bundle.PREFAULT).exists(),
+                "probe_modules": {source.name: (module := self._module_of(source)) and module.sha256
+                                  for source in probes.module_sources(probes.names())},
                 "files_sha256": inventory.hashes(self._kernel.program)}
 
     def kernel_key(self) -> str:

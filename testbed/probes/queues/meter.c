@@ -153,7 +153,6 @@ static int sleep_and_note(struct meter *meter, struct nap *nap)
 	u64 late;
 	int error;
 
-	nap->late = 0;
 	while (nap->next < nap->until) {
 		if (meter->noted + meter->queues > ENTRIES)
 			return 0;		/* to be read first */

@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -194,7 +195,17 @@ def test_figure_of_a_page(tmp_path):
     assert (tmp_path / "drawn/rates.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("span", [0, 1, 1.7, 2, 3, 4, 5, 5.1, 6, 7, 8, 9, 9.9, 70, 0.007])
+def test_axis_of_any_span(tmp_path, monkeypatch, span):
+    monkeypatch.syspath_prepend(PROJECT / "docs/examples")
+    import page_figure
+    commands = page_figure._axis(pd.DataFrame({"value": [3.0, 3 + span, np.nan, np.inf]}))
+    low, high, step = map(float, re.fullmatch(r"set xrange \[(.*):(.*)\]\nset xtics nomirror (.*)", commands).groups())
+    assert low < 3 and 3 + span < high and 2 <= (high - low) / step < 6
+
+
 @pytest.mark.parametrize("content, more, words", [
+    ("cca,seed,a\nx,1,inf\nx,2,\n", ["f.png", "--panel", "a=y"], "runs.csv: no finite value of a"),
     (RUNS.partition("\n")[0], ["f.png", "--panel", "ratio=y"], "runs.csv: no runs"),
     (RUNS, ["f.png", "--panel", "delay=y"], "runs.csv: no column 'delay'"),
     (RUNS, ["f.png", "--panel", "ratio"], "'ratio': COLUMN=LABEL or COLUMN=LABEL=FACTOR expected"),

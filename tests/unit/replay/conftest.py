@@ -35,7 +35,7 @@ def clock(tmp_path):
     """A file that a program keeps the time in."""
     path = tmp_path / "clock"
     with subprocess.Popen([sys.executable, "-I", "-c", _CLOCK, str(path)], stdout=subprocess.PIPE) as program:
-        program.stdout.readline()
+        assert program.stdout.readline() == b"\n"
         yield str(path)
         program.kill()
 

@@ -77,7 +77,7 @@ class Host:
             ring.problem(operation, "reads into a buffer that was given back")
 
     def check_end(self):
-        """What was taken is given back; descriptors that nobody closed are flows' that go on or were made ahead."""
+        """All blocks were given back, and nothing twice. Buffers of reads that never ended are not."""
         loop = self.loop
         notes = [] if loop.notes is None else loop.notes._free
         taken = 0 if loop.notes is None else loop.notes._fresh
@@ -89,22 +89,23 @@ class Host:
 
 
 def replay(monkeypatch, folder, connections, duration_us, *, delay_ns=5_000_000, rate_bps=10_000_000,
-           send_buffer_bytes=300_000, chains=True, asks=True, taken_ports=(), refused_ports=(), resets=(),
-           stop_us=None):
+           send_buffer_bytes=300_000, writers_first=False, entries=4096, chains=True, asks=True, taken_ports=(),
+           refused_ports=(), resets=(), stop_us=None):
     """Replay connections (`plans.make_plan`). Returns ({role: what its end noted}, problems).
 
-    chains: instants are noted by the ring; asks: it can be asked for a congestion control, too. taken_ports,
-    refused_ports: of initiators, of which bind or connect fail. resets: (t_us, initiator's port, role) of connections
-    that a RST ends there. stop_us: when the replay is told to stop, as by a signal.
+    writers_first: see World; entries: of a ring. chains: instants are noted by the ring; asks: it can be asked for a
+    congestion control, too. taken_ports, refused_ports: of initiators, of which bind or connect fail. resets: (t_us,
+    initiator's port, role) of connections that a RST ends there. stop_us: when the replay is told to stop, as by a
+    signal.
     """
-    world = World(delay_ns, rate_bps, send_buffer_bytes)
+    world = World(delay_ns, rate_bps, send_buffer_bytes, writers_first)
     begins_ns = world.now_ns
     make_plan(folder / "plan", connections)
     hosts = {role: Host(world, role, chains, asks, set(taken_ports), set(refused_ports))
              for role in (ACCEPTOR, INITIATOR)}
     for role, host in hosts.items():
         with monkeypatch.context() as during:
-            _imitate(during, world, hosts, host)
+            _imitate(during, world, hosts, entries, host)
             host.end = endpoint.End({"source": 0, "role": role, "plan": folder / "plan", "local": ADDRESS,
                                      "peer": ADDRESS, "port": PORT}, role)
             host.loop = ringloop.RingLoop([host.end])
@@ -115,17 +116,17 @@ def replay(monkeypatch, folder, connections, duration_us, *, delay_ns=5_000_000,
         for host in hosts.values():
             world.at(begins_ns + 1000 * stop_us, _stop, host)
     with monkeypatch.context() as during:
-        _imitate(during, world, hosts, None)
+        _imitate(during, world, hosts, entries)
         _go_on(during, world, hosts)
     for host in hosts.values():
         host.check_end()
     return {role: _noted(host) for role, host in hosts.items()}, world.problems
 
 
-def _imitate(patch, world, hosts, host):
+def _imitate(patch, world, hosts, entries, host=None):
     """What the replay takes for the kernel; host: the one whose loop is to be made or runs, if only one can."""
     running = (lambda: host) if host else (lambda: next(one for one in hosts.values() if not one.asleep))
-    patch.setattr(ringloop, "Ring", lambda entries: _ring(running(), entries))
+    patch.setattr(ringloop, "Ring", lambda _: _ring(running(), entries))
     patch.setattr(ringloop, "listener", lambda end, nonblocking: running().listen())
     patch.setattr(ringloop, "tcp_socket", lambda family, nonblocking: running().open(Socket(world)))
     patch.setattr(ringloop, "close", lambda fd: running().close(fd))
@@ -174,4 +175,4 @@ def _noted(host):
     columns = ("start_us", "connected_us", "end_us", "status", "read_bytes", "sent_us", "delivered_us")
     counts = ("ccas", "checked_bytes", "unchecked_bytes", "wrong_pieces")
     return {**{name: list(getattr(records, name)) for name in columns}, **{name: account[name] for name in counts},
-            "strays": host.loop.strays}
+            "strays": host.loop.strays, "chains": host.loop.chains}

@@ -11,7 +11,7 @@ import struct
 
 from imitated_tcp import Socket
 from traffic.tmix.flow import CONNECT, KIND_BITS, KIND_MASK, SHUTDOWN
-from traffic.tmix.uring import LINK, QUIET
+from traffic.tmix.uring import LINK, LONGEST_CHAIN, QUIET
 
 CCA = b"cubic"
 
@@ -43,7 +43,7 @@ class ImitatedRing:
 
     # --- the interface
 
-    def make_room(self, operations=48):
+    def make_room(self, operations=LONGEST_CHAIN):
         if len(self._put_in) + operations > self._entries:
             self._submit()
 
@@ -120,6 +120,8 @@ class ImitatedRing:
 
     def _put(self, what, flags, fd, number, *arguments):
         self._put_in.append(Operation(what, flags, fd, number, arguments))
+        if len(self._put_in) > self._entries:
+            self.problem(self._put_in[-1], "there is no room for it")
 
     def problem(self, operation, text):
         self.world.problems.append(f"{self.host.role}: {operation.what} of flow {operation.flow}: {text}")

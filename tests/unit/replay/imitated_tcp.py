@@ -14,9 +14,10 @@ MSS_BYTES = 1448
 class World:
     """What two hosts share: the time, what is to happen, who listens, and what went wrong (`problems`, texts)."""
 
-    def __init__(self, delay_ns, rate_bps, send_buffer_bytes, now_ns=5_000_000_000):
+    def __init__(self, delay_ns, rate_bps, send_buffer_bytes, writers_first=False, now_ns=5_000_000_000):
+        """writers_first: a RST, which one operation is told of, wakes them before readers."""
         self.delay_ns, self.rate_bps, self.send_buffer_bytes = delay_ns, rate_bps, send_buffer_bytes
-        self.now_ns = now_ns
+        self.writers_first, self.now_ns = writers_first, now_ns
         self.listeners = {}         # port -> Listener
         self.problems = []
         self._later = []
@@ -125,8 +126,9 @@ class Socket:
         if not self.reset:
             self.reset = self.ended = True
             self._error = errno.ECONNRESET
-            self._wake(self._readers)
-            self._wake(self._writers)
+            waiting = [self._readers, self._writers]
+            for some in reversed(waiting) if self.world.writers_first else waiting:
+                self._wake(some)
 
     # --- what the network does
 

@@ -8,6 +8,8 @@ import random
 import pytest
 
 from imitated_replay import replay
+from imitated_ring import ImitatedRing
+from traffic.tmix.chained import ChainedFlow
 from traffic.tmix.records import ACCEPTOR, FINISHED, INITIATOR, NEVER, UNFINISHED
 from traffic.tmix.vectors import CONC, SEQ, Adu, Vector, check, programs
 
@@ -64,7 +66,8 @@ def a_scenario(seed, make):
     how = {"duration_us": rng.choice((50_000, 200_000, 700_000, 30_000_000, 30_000_000, 30_000_000)),
            "delay_ns": rng.choice((0, 5_000_000, 50_000_000)),
            "rate_bps": rng.choice((1_000_000, 10_000_000, 1_000_000_000)),
-           "send_buffer_bytes": rng.choice((20_000, 300_000, 1_000_000))}
+           "send_buffer_bytes": rng.choice((20_000, 300_000, 1_000_000)),
+           "writers_first": rng.random() < .5, "entries": rng.choice((64, 4096))}
     return rng, connections, how
 
 
@@ -77,7 +80,9 @@ def test_chains_make_no_difference(monkeypatch, tmp_path, seed, make, asks):
     assert problems == []
     chained, problems = replay(monkeypatch, tmp_path, connections, asks=asks, **how)
     assert problems == []
+    handed_over = [end.pop("chains") for end in (*woken.values(), *chained.values())]
     assert chained == woken
+    assert handed_over[:2] == [0, 0]
     assert make is of_chance or [end["wrong_pieces"] for end in chained.values()] == [0, 0]
 
 
@@ -120,13 +125,43 @@ def test_told_to_stop(monkeypatch, tmp_path, chains):
     assert ends[INITIATOR]["ccas"] == ends[ACCEPTOR]["ccas"] == {"cubic": 8}
 
 
-def test_the_imitation_is_not_blind(monkeypatch, tmp_path):
-    """A replay that closes too early is found out, and so is one that notes nothing."""
-    from traffic.tmix.chained import ChainedFlow
-    connections = [(0, [(0, 0, 300)], [(300, 0, 5000), (300, 0, 0)])]
-    ends, problems = replay(monkeypatch, tmp_path, connections, 1_000_000)
-    assert problems == [] and ends[INITIATOR]["status"] == [FINISHED]
-    leave = ChainedFlow.leave
-    monkeypatch.setattr(ChainedFlow, "leave", lambda flow: (leave(flow), leave(flow)))
-    assert any("block was given back twice" in problem
-               for problem in replay(monkeypatch, tmp_path, connections, 1_000_000)[1])
+@pytest.mark.parametrize("writers_first", [True, False])
+def test_a_write_that_breaks_while_the_end_is_awaited(monkeypatch, tmp_path, writers_first):
+    """The ring closes the socket, as the RST is an end; the write, of whose end nobody asked to be told, says that it
+    failed. Closed once more, the descriptor could be another connection's by then."""
+    connections = [(1000 * i, [(0, 0, 300), (200_000, 0, 0)], [(0, 0, 200_000)]) for i in range(3)]
+    ends, problems = replay(monkeypatch, tmp_path, connections, 5_000_000, send_buffer_bytes=20_000,
+                            writers_first=writers_first, resets=[(100_000, FIRST_PORT, ACCEPTOR)])
+    assert problems == []
+    assert [ends[ACCEPTOR]["status"][0] < 0, *ends[ACCEPTOR]["status"][1:]] == [True, FINISHED, FINISHED]
+
+
+REQUEST = [(0, [(0, 0, 300), (5000, 0, 0)], [(300, 0, 5000)])]
+
+
+def test_a_request_is_all_chains(monkeypatch, tmp_path):
+    ends, problems = replay(monkeypatch, tmp_path, REQUEST, 1_000_000)
+    assert problems == [] and [(end["chains"], end["status"]) for end in ends.values()] == [(1, [FINISHED])] * 2
+
+
+@pytest.mark.parametrize("owner, name, spoilt, problem", [
+    # a block that is given back although somebody has it
+    (ChainedFlow, "leave", lambda honest, flow: (honest(flow), honest(flow)), "block was given back twice"),
+    # a socket that is closed before what it has to write
+    (ImitatedRing, "send", lambda honest, ring, fd, at, size, *more: (
+        ring.close_socket(fd, *more), honest(ring, fd, at, size, *more)), "is closed"),
+    # a chain for which nobody makes room
+    (ImitatedRing, "make_room", lambda honest, ring, operations=0: None, "no room"),
+])
+def test_the_imitation_is_not_blind(monkeypatch, tmp_path, owner, name, spoilt, problem):
+    honest = getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda *arguments: spoilt(honest, *arguments))
+    connections = [(0, *programs_) for _, *programs_ in REQUEST * 40]
+    assert any(problem in found for found in replay(monkeypatch, tmp_path, connections, 1_000_000, entries=64)[1])
+
+
+def test_instants_that_are_not_noted_are_missed(monkeypatch, tmp_path):
+    woken, _ = replay(monkeypatch, tmp_path, REQUEST, 1_000_000, chains=False)
+    monkeypatch.setattr(ImitatedRing, "_do_note", lambda ring, operation, address: ring._complete(operation, 8))
+    chained, _ = replay(monkeypatch, tmp_path, REQUEST, 1_000_000)
+    assert chained[ACCEPTOR]["delivered_us"] != woken[ACCEPTOR]["delivered_us"]

@@ -351,20 +351,6 @@ def test_attributes_of_rubbish_stay_within_it(data):
         assert 0 <= at and size >= 0 and at + size <= len(data)
 
 
-@settings(deadline=None, max_examples=100, database=None)
-@given(st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 70)), max_size=5), max_size=12),
-       st.binary(max_size=9), st.randoms(use_true_random=False))
-def test_shapes_of_messages_are_those_of_a_walk(messages, rest, rng):
-    """Also where attributes of different shapes make messages of the same size, and where rubbish ends them."""
-    shapes, body = tcp_info._Shapes(), tcp_info.HEADER.size + tcp_info._MESSAGE_BYTES
-    for given_attributes in [*messages, *messages]:
-        message = rng.randbytes(body) + b"".join(
-            attribute(kind, rng.randbytes(length)) for kind, length in given_attributes) + rest
-        raw = b"12345678" + message
-        walked = tuple((kind, at - 8, length) for kind, at, length in _netlink.attributes(raw, 8 + body, len(raw)))
-        assert shapes.of(raw, 8, len(message)) == walked
-
-
 def test_statistics_of_a_root_qdisc(tmp_path):
     """Qdisc finds its counters in the attributes and prefers the 64-bit packet counter."""
 

@@ -3,7 +3,8 @@
 
 TCP: a lost packet is sent again when its timer says so, and the timer doubles each time; whoever has waited for a
 multiple of it does not wait for the network, unless that is overloaded: then it may be lost as often as it is sent, and
-it is enough that the timer goes on. Program: what was sent and acknowledged has been read, and what was due
+it is enough that the timer goes on, or that the sender waits for its own pacing, which a congestion control may have
+made as slow as a segment in 20 s. Program: what was sent and acknowledged has been read, and what was due
 has been sent, unless its end never came to be (testbed/fidelity/_half_open.py).
 """
 from collections.abc import Iterator
@@ -21,7 +22,9 @@ _HALF_OPEN = 0.01
 #: without an acknowledgement for so long, and for so many of its retransmission timeouts
 _LONGEST_US, _TIMEOUTS = 5_000_000, 3
 _SOCKET = ["node", "src", "sport", "dst", "dport"]
-_COLUMNS = ["t_us", *_SOCKET, "state", "rto_us", "unacked", "bytes_acked", "total_retrans"]
+_COLUMNS = ["t_us", *_SOCKET, "state", "rto_us", "unacked", "bytes_acked", "total_retrans", "mss", "pacing_rate_bps"]
+#: that are paced beside a segment's payload: headers of IP and TCP, with options, at most
+_HEADER_BYTES = 100
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -50,7 +53,8 @@ def _transport(samples: Any, last: Any, at_end: int, longest_us: float, overload
     stuck, unlucky = waited_us[waited_us > most_us], ""
     if overload and len(stuck):
         silent_us = _unchanged_us(samples, sending.loc[stuck.index], at_end, "total_retrans").reindex(stuck.index)
-        goes_on = silent_us <= (sending["rto_us"] + _interval_us(samples)).reindex(stuck.index)
+        most_us = sending["rto_us"] + _segment_us(sending) + _interval_us(samples)
+        goes_on = silent_us <= most_us.reindex(stuck.index)
         unlucky = f"; {int(goes_on.sum())} sent again and again for longer than {_TIMEOUTS} timeouts, over an " \
                   "overloaded link"
         stuck = stuck[~goes_on]
@@ -65,6 +69,11 @@ def _transport(samples: Any, last: Any, at_end: int, longest_us: float, overload
         longest_s = waited_us.max() / 1e6 if len(waited_us) else 0.0
         yield Finding("ok", f"{len(last)} sockets were connected at the end; {len(sending)} waited for "
                             f"acknowledgements, for at most {longest_s:.1f} s{unlucky}")
+
+
+def _segment_us(sockets: Any) -> Any:
+    """How long pacing takes for a segment; 0 where nothing is paced."""
+    return (8e6 * (sockets["mss"] + _HEADER_BYTES) / sockets["pacing_rate_bps"]).replace(np.inf, 0).fillna(0)
 
 
 def _interval_us(samples: Any) -> float:

@@ -3,6 +3,7 @@
 import importlib
 import json
 
+import numpy as np
 import pandas as pd
 
 import topologies
@@ -193,7 +194,7 @@ def _tables():
         "tcp_info": pd.DataFrame([
             {"t_us": t, "node": node, "src": src, "sport": sport, "dst": dst, "dport": dport, "state": "ESTAB",
              "cca": "cubic", "rto_us": 210_000, "min_rtt_us": 8100 if t else 2**32 - 1, "mss": 1448,
-             "unacked": 3 * (node == "n2"), "bytes_acked": 500 + t // 10, "total_retrans": 0,
+             "unacked": 3 * (node == "n2"), "bytes_acked": 500 + t // 10, "total_retrans": 0, "pacing_rate_bps": np.nan,
              "app_limited": int(node == "n1"), "busy_us": t // 2, "rwnd_limited_us": t // 1000, "sndbuf_limited_us": 0}
             for t in T_US for node, src, sport, dst, dport in (
                 ("n1", "10.0.2.1", 1223, "10.0.3.1", 5000), ("n2", "10.0.3.1", 5000, "10.0.2.1", 1223))]),

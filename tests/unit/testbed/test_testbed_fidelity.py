@@ -3,6 +3,7 @@
 
 Bad evidence: test_testbed_fidelity_fails.py.
 """
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -262,6 +263,12 @@ def test_who_sends_again_and_again_over_an_overloaded_link_is_unlucky(findings, 
     found = findings("stalled", files)[0]
     assert found[0] == "ok" and found[1].endswith(
         "; 1 sent again and again for longer than 3 timeouts, over an overloaded link")
+    table.loc[own, "total_retrans"] = 3                                 # nothing sent for 30 s
+    table["mss"] = 484
+    for pacing_bps, level in ((100, "ok"), (500, "suspect"), (0, "suspect"), (np.nan, "suspect")):
+        table["pacing_rate_bps"] = pacing_bps
+        assert findings("stalled", files)[0][0] == level, "584 bytes at 100 bit/s are 47 s"
+    table.loc[own, "total_retrans"] = table["t_us"] // 1_000_000
     files["workload.json"]["components"][0]["offered_bps"]["right_to_left"] = 60e6
     assert findings("stalled", files)[0][0] == "suspect", "nothing explains that there"
     link = next(link for link in files["network.json"]["links"] if link["name"] == "right_to_left")

@@ -24,6 +24,7 @@ _Statement = tuple[int, str, tuple[str, ...]]
 _MOST = 2000
 #: what is no Python for one version may be for the next
 _PYTHON = "{}.{}".format(*sys.version_info)
+_MOST_LEVELS, _LONGEST = 20, 200        # of what could be a statement of ours
 _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -121,8 +122,13 @@ def _checked(value: Any) -> tuple[_Statement, ...] | None:
         found = tuple((level, module, tuple(names)) for level, module, names in value)
     except (TypeError, ValueError):
         return None
-    return found if all(type(level) is int and level >= 0 and isinstance(module, str)
-                        and all(isinstance(name, str) for name in names) for level, module, names in found) else None
+    could_be = all(type(level) is int and 0 <= level <= _MOST_LEVELS and _is_name(module or "a")
+                   and all(name == "*" or _is_name(name) for name in names) for level, module, names in found)
+    return found if could_be else None
+
+
+def _is_name(text: Any) -> bool:
+    return isinstance(text, str) and len(text) <= _LONGEST and all(part.isidentifier() for part in text.split("."))
 
 
 def _parsed(source: bytes) -> tuple[_Statement, ...]:

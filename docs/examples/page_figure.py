@@ -7,10 +7,11 @@ congestion control, with every seed's value and the mean with its 95 % interval.
       --panel 'timeouts:right_to_left=timeouts, thousands=0.001' --panel 'goodput:right_to_left=goodput, Mbit/s'
 
 A panel is a column of the file, the words of its axis, and, if wanted, what values are multiplied by. Congestion
-controls come in the file's order; values that are not finite are left out. The figure's data and gnuplot script, and
-the same figure as SVG and PDF, are written beside it.
+controls come in the file's order; where a value is not finite there is no mean. The figure's data and gnuplot script,
+and the same figure as SVG and PDF, are written beside it.
 """
 import argparse
+import re
 import sys
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import pandas as pd
 
 from analysis import gnuplot, stats, style
 from analysis.shapes import AnalysisError
+from page_tables import read_runs
 
 _PANELS = 6
 _WIDTH, _ROW, _AROUND = 1000, 26, 80
@@ -30,13 +32,14 @@ def main() -> int:
     parser.add_argument("figure", type=Path, help="NAME.png")
     parser.add_argument("--panel", action="append", required=True, type=_panel, metavar="COLUMN=LABEL[=FACTOR]")
     asked = parser.parse_args()
-    if asked.figure.suffix != ".png" or len(asked.panel) > _PANELS:
-        parser.error(f"a figure is NAME.png, and has at most {_PANELS} panels")
+    if not re.fullmatch(r"[\w.-]+\.png", asked.figure.name) or len(asked.panel) > _PANELS:
+        parser.error(f"a figure is NAME.png, of letters, digits, dots and dashes, and has at most {_PANELS} panels")
+    data, script = (asked.figure.with_suffix(ending) for ending in (".csv", ".gp"))
+    if data.exists() and not script.exists():
+        parser.error(f"{data} is there, where the figure's data would go: choose another name")
     try:
-        _draw(pd.read_csv(asked.runs), asked.figure, asked.panel)
-    except KeyError as problem:
-        print(f"{asked.runs}: no column {problem}", file=sys.stderr)
-        return 2
+        runs, _ = read_runs(asked.runs, [column for column, _, _ in asked.panel])
+        _draw(runs, asked.figure, asked.panel)
     except OSError as problem:
         print(f"{problem.filename or asked.figure}: {problem.strerror}", file=sys.stderr)
         return 2
@@ -56,15 +59,16 @@ def _panel(text: str) -> tuple[str, str, float]:
     if not column or not label:
         raise argparse.ArgumentTypeError(f"{text!r}: COLUMN=LABEL or COLUMN=LABEL=FACTOR expected")
     try:
-        return column, label, float(factor or 1)
+        multiplied = float(factor or 1)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: the factor is no number") from None
+        multiplied = 0.0
+    if not multiplied or not np.isfinite(multiplied):
+        raise argparse.ArgumentTypeError(f"{text!r}: {factor!r} is no factor")
+    return column, label, multiplied
 
 
 def _draw(runs: pd.DataFrame, figure: Path, panels: list[tuple[str, str, float]]) -> None:
     controls = list(dict.fromkeys(runs["cca"]))
-    if not controls:
-        raise ValueError("no runs")
     rows = []
     for place, control in enumerate(controls):
         of_control = runs[runs["cca"] == control]
@@ -75,10 +79,11 @@ def _draw(runs: pd.DataFrame, figure: Path, panels: list[tuple[str, str, float]]
     data = pd.concat(rows, ignore_index=True)
     for i, (column, _, _) in enumerate(panels):
         if f"mean{i}" not in data:
-            raise ValueError(f"no finite value of {column}")
+            raise ValueError(f"no congestion control has finite values only of {column}")
     names = [", ".join(f"{gnuplot.quote(text)} {place}" for place, text in enumerate(texts))
              for texts in (controls, [""] * len(controls))]
-    left, width = 0.13, 0.86 / len(panels)
+    left = max(0.13, 0.02 + 0.009 * max(map(len, controls)))
+    width = (0.99 - left) / len(panels)
     body = ["set multiplot", f"set yrange [{len(controls) - 0.4}:-0.6]", "set bmargin 4", "set tmargin 1"]
     for i, (_, label, _) in enumerate(panels):
         at, table = left + i * width, f"{figure.stem}.csv"
@@ -101,16 +106,16 @@ def _axis(shown: pd.DataFrame) -> str:
     span = high - low
     step = next(step for step in (factor * 10.0 ** np.floor(np.log10(span)) for factor in (0.2, 0.25, 0.5, 1.0, 2.0))
                 if span / step <= 5)
-    return f"set xrange [{low - 0.05 * span:g}:{high + 0.05 * span:g}]\nset xtics nomirror {step:g}"
+    return f"set xrange [{low - 0.05 * span:.17g}:{high + 0.05 * span:.17g}]\nset xtics nomirror {step:g}"
 
 
 def _means(values: "dict[str, pd.Series[float]]") -> dict[str, float]:
-    """mean, low and high of every panel; an interval that is not known has no length."""
+    """mean, low and high of every panel of finite values; an interval that is not known has no length."""
     found: dict[str, float] = {}
     for i, column in enumerate(values.values()):
-        finite = column[np.isfinite(column)]
-        if len(finite):
-            summary = stats.summarise(list(finite))
+        known = column.dropna()
+        if len(known) and np.isfinite(known).all():
+            summary = stats.summarise(list(known))
             half = summary.half_width or 0.0
             found |= {f"mean{i}": summary.mean, f"low{i}": summary.mean - half, f"high{i}": summary.mean + half}
     return found

@@ -22,13 +22,12 @@ from analysis import stats
 def main() -> int:
     asked = _arguments()
     try:
-        runs = pd.read_csv(asked.runs)
-        print(_tables(runs, asked.metric or _metrics(runs), asked.reference, set(asked.ratio), asked.margin / 100))
+        runs, metrics = read_runs(asked.runs, asked.metric)
+        if others := set(asked.ratio) - set(metrics):
+            raise ValueError(f"--ratio {min(others)}: there are {', '.join(metrics)}")
+        print(_tables(runs, metrics, asked.reference, set(asked.ratio), asked.margin / 100))
     except OSError as problem:
         print(f"{asked.runs}: {problem.strerror}", file=sys.stderr)
-        return 2
-    except KeyError as problem:
-        print(f"{asked.runs}: no column {problem}", file=sys.stderr)
         return 2
     except ValueError as problem:
         print(f"{asked.runs}: {problem}", file=sys.stderr)
@@ -46,25 +45,50 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _metrics(runs: pd.DataFrame) -> list[str]:
-    return [name for name in runs.columns if f"{name}_scope" in runs.columns]
+def read_runs(path: str, metrics: list[str] | None) -> tuple[pd.DataFrame, list[str]]:
+    """The runs of a file, and the columns that are meant: `metrics`, or all that have a scope beside them.
 
-
-def _tables(runs: pd.DataFrame, names: list[str], reference: str | None, ratios: set[str], margin: float) -> str:
-    """Both tables. KeyError or ValueError if a column or the reference is not there, or a seed is there twice."""
-    controls = list(dict.fromkeys(runs["cca"]))
-    if not controls:
+    OSError or ValueError if each run is not of one seed and congestion control, with numbers that can be compared.
+    """
+    runs = pd.read_csv(path, dtype={"cca": str}, keep_default_na=False, na_values=[""])
+    metrics = metrics or [name for name in runs.columns if f"{name}_scope" in runs.columns]
+    if not metrics:
+        raise ValueError("no column has a scope beside it; name one")
+    for name in ["cca", "seed", *metrics]:
+        if name not in runs:
+            raise ValueError(f"no column {name!r}")
+        for line, value in runs[name].items():
+            if pd.isna(value):
+                wrong = name not in metrics
+            else:
+                wrong = (name != "cca" or name in metrics) and str(value).lower() != "nan" and \
+                    pd.isna(pd.to_numeric(value, errors="coerce"))
+            if wrong:
+                what = "is empty" if pd.isna(value) else f"{value!r} is no number"
+                raise ValueError(f"row {line + 1}, {name}: {what}")
+    if runs.empty:
         raise ValueError("no runs")
-    reference = reference or controls[0]
-    if reference not in controls:
-        raise ValueError(f"no run of {reference}, but of {', '.join(controls)}")
     if len(twice := runs[runs.duplicated(["cca", "seed"])]):
         first = twice.iloc[0]
         raise ValueError(f"two runs of {first['cca']} with seed {first['seed']}: choose by conditions of the query")
+    for name in metrics:
+        runs[name] = pd.to_numeric(runs[name], errors="coerce")
+        scopes = sorted(set(runs[f"{name}_scope"].dropna())) if f"{name}_scope" in runs else []
+        if len(scopes) > 1:
+            raise ValueError(f"{name}: of several scopes ({', '.join(map(str, scopes))}); name one in the query")
+    return runs, metrics
+
+
+def _tables(runs: pd.DataFrame, names: list[str], reference: str | None, ratios: set[str], margin: float) -> str:
+    """Both tables. ValueError if there is no run of the reference."""
+    controls = list(dict.fromkeys(runs["cca"]))
+    reference = reference or controls[0]
+    if reference not in controls:
+        raise ValueError(f"no run of {reference}, but of {', '.join(controls)}")
     samples = {name: {cca: part.set_index("seed")[name].dropna() for cca, part in runs.groupby("cca", sort=False)}
                for name in names}
     head = [f"| | n | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
-    means = [f"| {cca} | {min(len(samples[name][cca]) for name in names)} | "
+    means = [f"| {_shown(cca)} | {min(len(samples[name][cca]) for name in names)} | "
              + " | ".join(_mean(samples[name][cca], name in ratios) for name in names) + " |" for cca in controls]
     cells = [(cca, name) for cca in controls if cca != reference for name in names]
     found = {}
@@ -73,10 +97,14 @@ def _tables(runs: pd.DataFrame, names: list[str], reference: str | None, ratios:
         if len(pairs) and np.isfinite(pairs).all():     # a percentile that was not reached is compared with nothing
             found[cca, name] = stats.compare_paired(pairs[:, 0], pairs[:, 1], name in ratios, margin)
     words = dict(zip(found, stats.decide(list(found.values()))))
-    rows = [f"| {cca} | {min((found[cca, name].n for name in names if (cca, name) in found), default=0)} | "
+    rows = [f"| {_shown(cca)} | {min((found[cca, name].n for name in names if (cca, name) in found), default=0)} | "
             + " | ".join(f"{_difference(found[cca, name])}, {words[cca, name].words}" if (cca, name) in found
                          else "not compared" for name in names) + " |" for cca in controls if cca != reference]
     return "\n".join([*head, *means, "", f"Against {reference}, a family of {len(found)}:", "", *head, *rows])
+
+
+def _shown(name: str) -> str:
+    return name.replace("|", "\\|")
 
 
 def _mean(values: "pd.Series[float]", ratio: bool) -> str:

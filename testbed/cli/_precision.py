@@ -36,6 +36,10 @@ def check(arguments: argparse.Namespace, seeds: Sequence[int]) -> None:
         raise UsageError(f"--most-seeds {most}: {len(seeds)} seeds are asked for")
     if arguments.precision_metrics is not None and not _names(arguments):
         raise UsageError("--precision-metrics: names of metrics, separated by commas, expected")
+    if arguments.precision_metrics is not None:
+        from testbed import api
+        for name in _names(arguments):
+            api.check_metric(name)
 
 
 def words(arguments: argparse.Namespace) -> list[str]:

@@ -50,6 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     _runs.check(arguments)
+    if arguments.metric:
+        from testbed import api
+        for name in arguments.metric:
+            api.check_metric(name)
     chosen = [knobs.load(name) for name in _only(arguments.only)]
     options = _shared.engine_options(arguments)
     base = knobs.Base(arguments.scenario, _runs.choices(arguments), arguments.quick,
@@ -63,6 +67,8 @@ def main(arguments: argparse.Namespace) -> int:
     store.require_writable()
     engine = engines.load(arguments.engine, options)
     variations, left_out = base.variations(chosen)
+    if not variations:
+        raise UsageError("no knob is left to turn: " + "; ".join(f"{one.label}: {one.reason}" for one in left_out))
     ready = _runs.prepare(engine, subjects,
                           [base.scenario, *(one.scenario for one in variations if one.engine == options)])
     if len(ready.subjects) < 2:

@@ -166,6 +166,11 @@ def test_tables_of_a_page_from_a_query(tmp_path):
     assert "| old | 3 | -10 (-10.2 to -9.75), different |" in reversed_ and "ratio" not in reversed_
 
 
+def test_any_name_of_a_congestion_control_will_do(tmp_path):
+    done = page_tables(tmp_path, RUNS.replace("old", "1").replace("new", "a|b"), "--reference", "1")
+    assert done.returncode == 0 and "| a\\|b | 3 | +10" in done.stdout, done.stderr
+
+
 def test_what_was_not_reached_is_compared_with_nothing(tmp_path):
     done = page_tables(tmp_path, RUNS.replace("new,2,22.1", "new,2,inf"))
     assert "| new | 3 | not reached in every run | 4.7" in done.stdout
@@ -177,21 +182,30 @@ def test_what_was_not_reached_is_compared_with_nothing(tmp_path):
     (RUNS, ["--reference", "other"], "runs.csv: no run of other, but of old, new"),
     (RUNS, ["--metric", "delay"], "runs.csv: no column 'delay'"),
     (RUNS + "new,3,23.9,down,8,all\n", [], "runs.csv: two runs of new with seed 3: choose by conditions of the query"),
-    ("a,b\n1,2\n", [], "runs.csv: no column 'cca'")])
+    (RUNS, ["--ratio", "rat"], "runs.csv: --ratio rat: there are rate:down, ratio"),
+    (RUNS, ["--metric", "cca"], "runs.csv: row 1, cca: 'old' is no number"),
+    (RUNS.replace("old,2,12", 'old,2,"12,5"'), [], "runs.csv: row 2, rate:down: '12,5' is no number"),
+    (RUNS.replace("new,1,", "new,,"), [], "runs.csv: row 4, seed: is empty"),
+    (RUNS.replace("new,1,", ",1,"), [], "runs.csv: row 4, cca: is empty"),
+    (RUNS.replace("20.0,down", "20.0,up"), [],
+     "runs.csv: rate:down: of several scopes (down, up); name one in the query"),
+    ("cca,seed,a\nx,1,2\n", [], "runs.csv: no column has a scope beside it; name one"),
+    ("a,b\n1,2\n", ["--metric", "b"], "runs.csv: no column 'cca'")])
 def test_tables_of_a_page_that_cannot_be(tmp_path, content, more, words):
     done = page_tables(tmp_path, content, *more)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", words + "\n")
 
 
 def test_figure_of_a_page(tmp_path):
-    done = of_a_page(tmp_path, RUNS.replace("new,2,22.1", "new,2,inf"), "figure", "drawn/rates.png",
+    done = of_a_page(tmp_path, RUNS.replace("new,2,22.1,down,4.1", "new,2,22.1,down,inf"), "figure", "drawn/rates.png",
                      "--panel", "rate:down=rate, kbit/s=1000", "--panel", "ratio=ratio of 'b' to a")
     assert done.returncode == 0 and not done.stdout + done.stderr, done.stderr
     data = pd.read_csv(tmp_path / "drawn/rates.csv")
-    assert data["value0"].dropna().tolist() == [10_000, 12_000, 14_000, 20_000, float("inf"), 23_900]
-    means = data.dropna(subset="mean0")     # t(2) = 4.303: 12 ± 4.303 * 2 / sqrt 3; of two values t(1) = 12.71
-    assert means["mean0"].tolist() == [12_000, 21_950]
-    assert means["high0"].tolist() == pytest.approx([16_968, 21_950 + 12.706 * 1950], rel=1e-3)
+    assert data["value0"].dropna().tolist() == [10_000, 12_000, 14_000, 20_000, 22_100, 23_900]
+    means = data.dropna(subset="mean0")     # t(2) = 4.303: 12 ± 4.303 * 2 / sqrt 3, 22 ± 4.303 * 1.952 / sqrt 3
+    assert means["mean0"].tolist() == [12_000, 22_000]
+    assert means["high0"].tolist() == pytest.approx([16_968, 26_849], rel=1e-3)
+    assert means["mean1"].notna().tolist() == [True, False], "one of the values is infinite"
     assert (tmp_path / "drawn/rates.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -205,13 +219,20 @@ def test_axis_of_any_span(tmp_path, monkeypatch, span):
 
 
 @pytest.mark.parametrize("content, more, words", [
-    ("cca,seed,a\nx,1,inf\nx,2,\n", ["f.png", "--panel", "a=y"], "runs.csv: no finite value of a"),
+    ("cca,seed,a\nx,1,inf\nx,2,\n", ["f.png", "--panel", "a=y"],
+     "runs.csv: no congestion control has finite values only of a"),
+    (RUNS + "new,3,23.9,down,8,all\n", ["f.png", "--panel", "ratio=y"],
+     "runs.csv: two runs of new with seed 3: choose by conditions of the query"),
+    (RUNS, ["runs.png", "--panel", "ratio=y"],
+     "runs.csv is there, where the figure's data would go: choose another name"),
+    (RUNS, ["it's.png", "--panel", "ratio=y"], "and has at most 6 panels"),
+    (RUNS, ["f.png", "--panel", "ratio=y=nan"], "'ratio=y=nan': 'nan' is no factor"),
     (RUNS.partition("\n")[0], ["f.png", "--panel", "ratio=y"], "runs.csv: no runs"),
     (RUNS, ["f.png", "--panel", "delay=y"], "runs.csv: no column 'delay'"),
     (RUNS, ["f.png", "--panel", "ratio"], "'ratio': COLUMN=LABEL or COLUMN=LABEL=FACTOR expected"),
-    (RUNS, ["f.png", "--panel", "ratio=y=z"], "'ratio=y=z': the factor is no number"),
-    (RUNS, ["f.pdf", "--panel", "ratio=y"], "a figure is NAME.png, and has at most 6 panels"),
-    (RUNS, ["f.png", "--panel", "ratio_scope=y"], "runs.csv: could not convert string to float: 'all'"),
+    (RUNS, ["f.png", "--panel", "ratio=y=z"], "'ratio=y=z': 'z' is no factor"),
+    (RUNS, ["f.pdf", "--panel", "ratio=y"], "and has at most 6 panels"),
+    (RUNS, ["f.png", "--panel", "ratio_scope=y"], "runs.csv: row 1, ratio_scope: 'all' is no number"),
     (RUNS, ["runs.csv/f.png", "--panel", "ratio=y"], "runs.csv: File exists")])
 def test_figures_of_a_page_that_cannot_be(tmp_path, content, more, words):
     done = of_a_page(tmp_path, content, "figure", *more)

@@ -74,7 +74,9 @@ def test_what_is_remembered_is_not_parsed_again(cache, monkeypatch):
 
 @pytest.mark.parametrize("known", [
     "", "[]", "null", "[" * 100_000, '{"KEY": 1}', '{"KEY": [[0]]}', '{"KEY": [[0, 1, []]]}',
-    '{"KEY": [["0", "b", []]]}', '{"KEY": [[-1, "b", []]]}', '{"KEY": [[0, "b", [1]]]}'])
+    '{"KEY": [["0", "b", []]]}', '{"KEY": [[-1, "b", []]]}',
+    '{"KEY": [[99, "b", []]]}', '{"KEY": [[0, "../b", []]]}', '{"KEY": [[0, "b\\u0000", []]]}',
+    '{"KEY": [[0, "%s", []]]}' % ("b" * 5000), '{"KEY": [[0, "b", [1]]]}'])
 def test_a_damaged_memory_is_none(cache, known):
     cache.parent.mkdir()
     cache.write_text(known.replace("KEY", f"{imports.hashlib.sha256(b'import a').hexdigest()} {imports._PYTHON}"))

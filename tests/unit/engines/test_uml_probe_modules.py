@@ -49,8 +49,8 @@ def test_a_kernel_for_which_a_module_does_not_build_goes_without(uml, monkeypatc
     monkeypatch.setattr(kernel, "find_module", lambda *_: None)
     said = []
     uml.prepare(said.append)
-    assert said == ["queue, sojourn: without the module queues, which makes them slower and changes nothing else: "
-                    "queues does not build:\nline two"]
+    assert said == ["queue, sojourn: without the module queues, which makes them slower and may move instants by less "
+                    "than 1 us: queues does not build:\nline two"]
     assert uml.probe_modules(["sojourn"]) == []
 
 

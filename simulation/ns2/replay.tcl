@@ -174,13 +174,14 @@ proc wait_connected {a started} {
 }
 
 proc established {a when_us} {
-    global record state peer_of
+    global ns record state peer_of source_of source_order
     set record($a,connected) $when_us
     set state($a) data
     go_on $a
-    # the acceptor knows when the acknowledgement, or the data with it, has come
+    # the acceptor knows when the acknowledgement, or the data with it, has come: half a round trip later at the earliest
     if {[connected_two_way $a]} {
-        wait_accepted $peer_of($a) [now_us]
+        set half_s [expr {[value $source_order([lindex $source_of($a) 0]) base_rtt_us] / 2e6}]
+        at_s [expr {[$ns now] + $half_s}] [list wait_accepted $peer_of($a) [now_us]]
     }
 }
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 CONFIDENCE = 0.95
 #: what counts as equal, as a share of the reference mean, unless the user says otherwise
@@ -113,6 +112,8 @@ class Decision:
 
 def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
     """Two-sided quantile of Student's t."""
+    # measuring a run needs no t, and scipy takes its time to load
+    from scipy.special import stdtrit
     return float(stdtrit(degrees, 0.5 + confidence / 2))
 
 
@@ -244,6 +245,7 @@ class _Estimate:
         """p of the hypothesis that the true difference is 0 or more."""
         if self.error == 0:
             return 0.0 if self.value < 0 else 1.0
+        from scipy.special import stdtr
         return float(stdtr(self.degrees, self.value / self.error))
 
     def not_above_zero(self) -> float:

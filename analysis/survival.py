@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
 
 from analysis.runs import Array
 from analysis.stats import CONFIDENCE
@@ -44,7 +44,7 @@ class Survival:
         inside = (share > 0) & (share < 1)
         with np.errstate(divide="ignore", invalid="ignore"):
             log = np.log(share)
-            half = ndtri(0.5 + CONFIDENCE / 2) * np.sqrt(variance) / np.abs(share * log)
+            half = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2) * np.sqrt(variance) / np.abs(share * log)
             low, high = share ** np.exp(half), share ** np.exp(-half)
         return np.where(inside, low, np.nan), np.where(inside, high, np.nan)
 

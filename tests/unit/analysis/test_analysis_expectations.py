@@ -2,6 +2,7 @@
 """Expectations are judged on means of usable runs; JUnit XML has all of them, and the runs."""
 import argparse
 import json
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -78,6 +79,16 @@ def test_without_expectations_nothing_is_wrong(tmp_path, capsys):
     _expectations.fail(_expectations.Judged("", ""))
     path = expecting(path, "throughput_mean > 50 Mbit/s")
     assert _expectations.judge(argparse.Namespace(junit=None), [path]).wrong == ""
+
+
+def test_without_expectations_nothing_is_loaded_to_judge_them(tmp_path, monkeypatch):
+    path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "analysis.expectations", None)       # to import it would fail
+        assert _expectations.judge(argparse.Namespace(junit=None), [path]) == _expectations.Judged("", "")
+    (path / "experiment.json").write_text("[")
+    with pytest.raises(TestbedError, match="experiment.json"):
+        _expectations.judge(argparse.Namespace(junit=None), [path])
 
 
 def test_files_that_cannot_be_written_are_told_before_anything_runs(tmp_path):

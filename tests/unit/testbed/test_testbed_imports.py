@@ -2,6 +2,8 @@
 """What sources import, and what is remembered of it."""
 import ast
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -117,3 +119,11 @@ def test_files_of(tmp_path):
     assert list(imports.files_of("a.b.c", tmp_path)) == ["a/__init__.py", "a/b/__init__.py", "a/b/c.py"]
     assert list(imports.files_of("a.c", tmp_path)) == ["a/__init__.py", "a/c.py"]
     assert list(imports.files_of("other", tmp_path)) == list(imports.files_of("", tmp_path)) == []
+
+
+def test_what_judges_and_measures_loads_no_scipy():
+    """It takes 60 ms, and nothing that is measured of one run needs it."""
+    found = subprocess.run([sys.executable, "-c", "import sys; from testbed import run; run.warm_up(); "
+                            "print('pandas' in sys.modules, [name for name in sys.modules if name.startswith('scipy')])"],
+                           cwd=PROJECT_DIR, capture_output=True, text=True, check=True)
+    assert found.stdout == "True []\n"

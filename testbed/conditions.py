@@ -49,6 +49,8 @@ def parse(text: str) -> list[Condition]:
         if not match:
             raise UsageError(f"{word!r}: a condition expected, such as cca=cubic,bbr or kernel>=6.12")
         field, operator, value = match.groups()
+        if value[0] in "=<>!":
+            raise UsageError(f"{word!r}: one of = != < <= > >= expected, not {operator}{value[0]}")
         values = tuple(value.split(","))
         if "" in values:
             raise UsageError(f"{word!r}: an empty value")

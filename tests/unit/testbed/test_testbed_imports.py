@@ -123,7 +123,7 @@ def test_files_of(tmp_path):
 
 def test_what_judges_and_measures_loads_no_scipy():
     """It takes 60 ms, and nothing that is measured of one run needs it."""
-    found = subprocess.run([sys.executable, "-c", "import sys; from testbed import run; run.warm_up(); "
-                            "print('pandas' in sys.modules, [name for name in sys.modules if name.startswith('scipy')])"],
-                           cwd=PROJECT_DIR, capture_output=True, text=True, check=True)
+    code = "import sys; from testbed import run; run.warm_up(); " \
+           "print('pandas' in sys.modules, [name for name in sys.modules if name.startswith('scipy')])"
+    found = subprocess.run([sys.executable, "-c", code], cwd=PROJECT_DIR, capture_output=True, text=True, check=True)
     assert found.stdout == "True []\n"

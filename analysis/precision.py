@@ -43,7 +43,9 @@ class Reached(NamedTuple):
 
     def __str__(self) -> str:
         width = "no interval" if self.share is None else f"± {100 * self.share:.2g} %"
-        if self.needed is None:
+        if not self.n:
+            needs = "no run of it is usable"
+        elif self.needed is None:
             needs = "no number of seeds is enough for a mean of 0, or a percentile that was not reached"
         else:
             needs = "enough" if self.enough() else f"about {self.needed} are needed"
@@ -69,7 +71,9 @@ def judge(experiment: Experiment, target: float, wanted: Sequence[str] = (), ids
     for metric, scope in _chosen(results, wanted):
         for row in rows:
             sample = results.sample(row, metric, scope)
-            if sample:
+            if not experiment.usable(row):
+                found.append(Reached(row, metric, scope, 0, None, None))
+            elif sample:
                 summary = stats.summarise(sample, results.is_ratio(metric))
                 needed: int | None = LEAST_SEEDS        # one run says nothing about spread
                 if summary.sd is not None:

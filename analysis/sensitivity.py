@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from analysis import comparing, metrics, stats, style
+from analysis import comparing, stats, style
 from analysis.experiment import Experiment
 from analysis.runs import AnalysisError
 from analysis.tables import Results
@@ -30,6 +30,7 @@ OF_FLOWS = (("throughput_ratio_short_long", "throughput ratio, short : long"),
 
 SURVIVES, FLIPS, LOST, EQUAL, APPEARS, STILL_NONE, UNKNOWN = (
     "survives", "flips", "not distinguishable", "equal now", "different now", "nothing either", "no interval")
+NOT_JUDGED = "not judged"
 
 
 class Quantity(NamedTuple):
@@ -90,9 +91,8 @@ class Sensitivity:
 
     @cached_property
     def knobs(self) -> list[str]:
-        """Labels of the variations that have usable runs, in the order in which they were made."""
-        there = {row.point[0] for row in self.experiment.rows if self.experiment.usable(row)}
-        return [label for label in self.experiment.axes[0].values if label in there and label != AS_IT_IS]
+        """Labels of the variations, in the order in which they were made; some may have no usable run."""
+        return [label for label in self.experiment.axes[0].values if label != AS_IT_IS]
 
     @cached_property
     def quantities(self) -> list[Quantity]:
@@ -132,6 +132,11 @@ class Sensitivity:
     def of(self, knob: str) -> list[Statement]:
         return [one for one in self.statements if one.knob == knob]
 
+    def outcome(self, knob: str, subject: str, quantity: Quantity) -> str:
+        """What becomes of a conclusion with a variation; NOT_JUDGED if a side has no usable run there."""
+        return next((one.outcome for one in self.of(knob) if (one.subject, one.quantity) == (subject, quantity)),
+                    NOT_JUDGED)
+
     def _at(self, label: str) -> list[Statement]:
         """Of one point; its comparisons are a family."""
         found = []
@@ -161,7 +166,7 @@ class Sensitivity:
         return self.results.keyed(row, quantity.metric, quantity.scope) if row else {}
 
     def _ratio(self, quantity: Quantity) -> bool:
-        return quantity.metric in metrics.ratios()
+        return self.results.is_ratio(quantity.metric)
 
 
 def _outcome(base: Statement, turned: Statement) -> str:

@@ -14,8 +14,8 @@ import pandas as pd
 
 from analysis import gnuplot, report_tables, stats, style
 from analysis.pages import put_in_place, scratch, templates
-from analysis.sensitivity import (APPEARS, AS_IT_IS, EQUAL, FLIPS, LOST, STILL_NONE, SURVIVES, UNKNOWN, Quantity,
-                                  Sensitivity, Statement, told)
+from analysis.sensitivity import (APPEARS, AS_IT_IS, EQUAL, FLIPS, LOST, NOT_JUDGED, STILL_NONE, SURVIVES, UNKNOWN,
+                                  Quantity, Sensitivity, Statement, told)
 
 FIGURE = "sensitivity"
 #: classes of report.css, by outcome
@@ -78,8 +78,8 @@ def lines(found: Sensitivity) -> Iterator[str]:
         known = [one.quantity for one in base]
         table = [["", *(quantity.label for quantity in known)]]
         for knob in found.knobs:
-            of = {one.quantity: one for one in found.of(knob) if one.subject == subject}
-            table.append(["  " + knob, *(of[quantity].outcome + " *" * of[quantity].changed if quantity in of else ""
+            changed = {one.quantity for one in found.of(knob) if one.subject == subject and one.changed}
+            table.append(["  " + knob, *(found.outcome(knob, subject, quantity) + " *" * (quantity in changed)
                                          for quantity in known)])
         yield "with:"
         yield from _aligned(table)
@@ -94,13 +94,14 @@ def lines(found: Sensitivity) -> Iterator[str]:
 
 
 def summary(found: Sensitivity) -> str:
-    """How many conclusions survive everything."""
+    """How many conclusions survive everything, and what keeps one from saying so of others."""
     said = [one for one in found.base if told(one.decision)]
-    broken = {(one.quantity, one.subject) for one in found.statements if one.outcome in (FLIPS, LOST, EQUAL, APPEARS)}
-    robust = [one for one in said if (one.quantity, one.subject) not in broken]
+    outcomes = [{knob: found.outcome(knob, one.subject, one.quantity) for knob in found.knobs} for one in said]
+    robust = sum(set(of.values()) == {SURVIVES} for of in outcomes)
+    unknown = [knob for knob in found.knobs if any(of[knob] in (UNKNOWN, NOT_JUDGED) for of in outcomes)]
     tried = "the variation" if len(found.knobs) == 1 else f"all {len(found.knobs)} variations"
-    return (f"{len(said)} of {len(found.base)} comparisons come to a conclusion as it is; {len(robust)} of them "
-            f"survive {tried}")
+    return (f"{len(said)} of {len(found.base)} comparisons come to a conclusion as it is; {robust} of them "
+            f"survive {tried}" + (f"; not all could be judged with {', '.join(unknown)}" if unknown else ""))
 
 
 def _numbers(one: Statement) -> list[str]:

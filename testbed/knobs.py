@@ -24,7 +24,7 @@ from testbed.errors import ScenarioError, UsageError
 from testbed.scenario import Scenario
 from testbed.yaml_file import YamlFile
 from topologies.queues import FRAME_BYTES
-from traffic.components import kind
+from traffic.components import kind, names as kinds_of_traffic
 
 FOLDER = PROJECT_DIR / "knobs"
 _SECTIONS = {"title", "why", "values", "unless"}
@@ -93,8 +93,13 @@ def read(path: pathlib.Path) -> Knob:
         kinds = parts.get("components", {})
         if not isinstance(kinds, dict):
             raise file.error(f"{field}.components", "a mapping of kinds of traffic to their fields expected")
+        if unknown := sorted(set(map(str, kinds)) - set(kinds_of_traffic())):
+            raise file.error(f"{field}.components.{unknown[0]}", f"one of {', '.join(kinds_of_traffic())} expected")
+        engine = parts.get("engine", {})
+        if not isinstance(engine, dict):
+            raise file.error(f"{field}.engine", "a mapping of options of engines to values expected")
         values.append(Value(name, settings, {kind: _texts(file, f"{field}.components.{kind}", given)
-                                             for kind, given in kinds.items()}, dict(parts.get("engine", {}))))
+                                             for kind, given in kinds.items()}, engine))
     for section in ("title", "why"):
         if not isinstance(file.tree.get(section), str):
             raise file.error(section, "a sentence expected")

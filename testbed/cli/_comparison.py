@@ -8,10 +8,10 @@ import pathlib
 import shlex
 from collections.abc import Sequence
 
+from testbed.cli._shared import MARGIN
 from testbed.store import results_dir
 
 _LONGEST_NAME = 200
-MARGIN = 0.05
 
 
 def make(folders: Sequence[pathlib.Path], margin: float = MARGIN, output: pathlib.Path | None = None) -> None:

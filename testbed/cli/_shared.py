@@ -7,6 +7,8 @@ from typing import Any
 
 from testbed import engines, units
 
+#: what counts as equal, as a share of the reference mean: as analysis.stats has it, which takes long to load
+MARGIN = 0.05
 _KERNEL_HELP = "a version such as 6.12 (default), newest, a kernel tree or a tarball; `run` takes several, separated " \
     "by commas"
 
@@ -52,8 +54,13 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_margin_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--margin", type=share, default=0.05, metavar="PERCENT",
+    parser.add_argument("--margin", type=share, default=MARGIN, metavar="PERCENT",
                         help="what counts as equal, in percent of the reference (default: 5%%; docs/statistics.md)")
+
+
+def margin_words(arguments: argparse.Namespace) -> list[str]:
+    """--margin as it can be typed again; nothing if it is what it would be anyway."""
+    return ["--margin", f"{100 * arguments.margin:g}%"] if arguments.margin != MARGIN else []
 
 
 def share(text: str) -> float:

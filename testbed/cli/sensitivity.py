@@ -85,6 +85,7 @@ def main(arguments: argparse.Namespace) -> int:
                 [(one.label, one.scenario)], _runs.prepare(other, subjects, [one.scenario]).subjects, seeds, other)))
     plans = [plan for _, of_group in groups for plan in of_group]
     store.create()
+    _tell_of_sweep(arguments, base)
     # called as what was asked for, whatever its times were shortened to
     labels = scenario.load(arguments.scenario, _runs.choices(arguments), arguments.quick, arguments.settings).labels()
     folder = experiment.add(store.results, experiment.Description(
@@ -109,6 +110,14 @@ def main(arguments: argparse.Namespace) -> int:
     if ready.broken:
         raise RunFailed(f"not run: {', '.join(ready.broken)}; the others are in {folder}")
     return 0
+
+
+def _tell_of_sweep(arguments: argparse.Namespace, base: knobs.Base) -> None:
+    """A scenario with a sweep of its own is looked at in one place."""
+    points = scenario.expand(arguments.scenario, _runs.choices(arguments), arguments.quick, arguments.settings)
+    if len(points) > 1:
+        print(f"{base.scenario.name}: its sweep has {len(points)} points ({', '.join(points[0][0])}); "
+              "this is about the scenario without it, and --choose and --set say what that is", file=sys.stderr)
 
 
 def _only(text: str | None) -> list[str]:
@@ -167,10 +176,10 @@ def _report(folder: pathlib.Path, arguments: argparse.Namespace, titles: dict[st
 def _command(arguments: argparse.Namespace) -> list[str]:
     """The command as it can be typed again, word by word."""
     words: list[Any] = ["bin/testbed", "sensitivity", arguments.scenario]
-    for name in ("cca", "load", "seeds", "only", "kernel", "hz"):
+    for name in ("cca", "load", "seeds", "only", "kernel", "hz", "ns3"):
         if getattr(arguments, name):
             words += [f"--{name}", getattr(arguments, name)]
-    words += _runs.version_words(arguments)
+    words += _runs.version_words(arguments) + _shared.margin_words(arguments)
     words += ["--engine", arguments.engine] if arguments.engine != engines.DEFAULT else []
     for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("metric", arguments.metric),
                            ("kernel-option", sorted(set(arguments.kernel_options)))):

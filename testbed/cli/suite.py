@@ -243,5 +243,5 @@ def _command(arguments: argparse.Namespace) -> list[str]:
         if getattr(arguments, name):
             words += [f"--{name}", str(getattr(arguments, name))]
     words += ["--quick"] * arguments.quick
-    words += ["--margin", f"{100 * arguments.margin:g}%"] if arguments.margin != 0.05 else []
+    words += _shared.margin_words(arguments)
     return words + _kernel_words(arguments)

@@ -61,6 +61,16 @@ def test_no_usable_run_is_an_error(tmp_path):
         judge(experiment(tmp_path, seeds=[1], failed={"reno-seed1": "no route"}), 0.05)
 
 
+def test_a_row_without_usable_runs_is_not_enough(tmp_path):
+    made = experiment(tmp_path, ccas=["reno", "cubic"], seeds=range(1, 6), shapes={"reno": fixture.Shape(test_s=4)},
+                      verdicts={f"cubic-seed{seed}": "invalid" for seed in range(1, 6)})
+    enough = {one.row.subject: one.enough() for one in judge(made, 0.05, ["throughput_mean:right_to_left"])}
+    assert enough == {"reno": True, "cubic": False}
+    worst = judge(made, 0.05, ["throughput_mean:right_to_left"])[0]
+    assert str(worst) == "throughput_mean of right to left, cubic: no interval with 0 seeds; no run of it is usable"
+    assert next_count([worst], 5, 100) == 5             # more seeds would not help
+
+
 def test_traffic_without_the_usual_metrics(tmp_path):
     made = experiment(tmp_path, seeds=[1], tmix=False, flows=[])
     made.runs[0].workload["components"][0]["kind"] = "cbr"

@@ -90,6 +90,22 @@ def test_a_percentile_that_was_not_reached_is_compared_with_nothing(folder, monk
     assert sum("jitter: cubic - reno" in line and "not reached in every run" in line for line in told) == 1
 
 
+@pytest.mark.parametrize("gone", [("cubic",), ("reno", "cubic")])
+def test_with_a_variation_that_has_no_usable_runs_nothing_survives(tmp_path, gone):
+    """Equal delays as it is and with both knobs: equality survives, but for what is not known of it."""
+    path = fixture.write_experiment(
+        tmp_path / "x", seeds=(1, 2), shapes={"reno": shape(20_000), "cubic": shape(20_000)},
+        points=[{"knob": label} for label in ("as-it-is", "jitter", "fq")],
+        verdicts={f"{name}-knobfq-seed{seed}": "invalid" for name in gone for seed in (1, 2)})
+    found = Sensitivity(Experiment(path), named=("queueing_delay_mean",))
+    assert found.knobs == ["jitter", "fq"] and found.of("jitter") and not found.of("fq")
+    assert {found.outcome("fq", "cubic", quantity) for quantity in found.quantities} == {"not judged"}
+    told = list(sensitivity_report.lines(found))
+    assert told[-1].endswith("; 0 of them survive all 2 variations; not all could be judged with fq")
+    assert any(line.split()[:3] == ["fq", "not", "judged"] for line in told)
+    assert "not judged" in sensitivity_report.write(found, {}, [], "").read_text()
+
+
 def decision(words):
     return stats.Decision(0.01 if "different" in words else 0.5, 0.01 if "equal" in words or "less" in words else 0.5,
                           words)

@@ -8,9 +8,10 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "core"))
 
+from analysis import stats  # noqa: E402
 from simple_plans import QuickEngine  # noqa: E402  (found through the path above)
 from testbed import campaign, cli, engines  # noqa: E402
-from testbed.cli import sensitivity  # noqa: E402
+from testbed.cli import _shared, sensitivity  # noqa: E402
 
 SCENARIO = """\
 name: small
@@ -115,9 +116,22 @@ def test_quick_runs_are_short(asked):
 
 
 def test_the_experiment_says_what_was_asked(asked, tmp_path):
-    asked("--quick", "--cca", "reno,cubic", "--seeds", "4,7", "--only", "fq", "--metric", "goodput")
+    asked("--quick", "--cca", "reno,cubic", "--seeds", "4,7", "--only", "fq", "--metric", "goodput", "--margin", "3%")
     folder = tmp_path / "results" / "small-quick-sweep-knob"
     record = json.loads((folder / "experiment.json").read_text())
     assert record["axes"] == {"knob": ["as-it-is", "fq"]} and record["seeds"] == [4, 7]
     assert record["command"] == ["bin/testbed", "sensitivity", f"{tmp_path}/small.yaml", "--cca", "reno,cubic",
-                                 "--seeds", "4,7", "--only", "fq", "--quick", "--metric", "goodput"]
+                                 "--seeds", "4,7", "--only", "fq", "--quick", "--margin", "3%", "--metric", "goodput"]
+
+
+def test_the_margin_is_that_of_the_statistics():
+    assert _shared.MARGIN == stats.MARGIN
+
+
+def test_a_sweep_of_the_scenario_is_told_of(asked, tmp_path, capsys):
+    asked("--seeds", "1", "--only", "fq")
+    assert "its sweep" not in capsys.readouterr().err
+    (tmp_path / "small.yaml").write_text(SCENARIO + "sweep: {axes: {topology.central.queue.limit: '50, 100'}}\n")
+    asked("--seeds", "1", "--only", "fq")
+    assert "small: its sweep has 2 points (topology.central.queue.limit); this is about the scenario without it" \
+        in capsys.readouterr().err

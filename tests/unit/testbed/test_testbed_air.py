@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The check of the air where all is well (bad_air.py has the rest), and what a module's file of accounts says."""
+import pathlib
+
 import pandas as pd
 import pytest
 
 import evidence_files
 import topologies
 from bad_air import COUNTS, LOW_RATE, MESH, counted, datagrams_on_air, in_vain, wires_and_radio
+from testbed import derived, fidelity
 from testbed.fidelity import _sockets, idle_network
 from testbed.guest import air
-from topologies import air_accounts
+from topologies import air_accounts, standards
 
 
 def findings(tmp_path, **how):
@@ -134,3 +137,11 @@ def test_what_is_queued_is_no_difference():
     found = air.differences(before, after, after)
     assert found["air_busy_ns"] == {"at_end": 300, "drained": 300}
     assert (found["air_drained"]["n1"]["frames"], found["air_drained"]["n1"]["queued"]) == (20, 5)
+
+
+def test_a_verdict_is_made_again_when_a_standard_of_radios_changes(monkeypatch):
+    """Checks find standards by listing their folder: no import says that they need them."""
+    covered, closure = set(), derived._closure
+    monkeypatch.setattr(derived, "_closure", lambda places: [found := closure(places), covered.update(found)][0])
+    fidelity._code()
+    assert set(pathlib.Path(standards.__path__[0]).glob("*.py")) <= covered

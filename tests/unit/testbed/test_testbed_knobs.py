@@ -103,6 +103,8 @@ def test_options_of_the_engine(base, knob):
     ("{A/B: {set: {hosts.ecn: 1}}}", "in the name of a value"),
     ("{2: {set: [1]}}", "values.2.set: a mapping of fields"),
     ("{2: {components: {tmix: 1}}}", "values.2.components.tmix: a mapping of fields"),
+    ("{2: {components: {tmx: {flows: 2}}}}", "values.2.components.tmx: one of cbr, flows, greedy, "),
+    ("{2: {engine: [1]}}", "values.2.engine: a mapping of options"), ("{2: {engine: 3}}", "values.2.engine: a mapping"),
     ("{2: {components: 1}}", "values.2.components: a mapping of kinds")])
 def test_files_that_make_no_sense(knob, values, message):
     with pytest.raises(ScenarioError, match="turned.yaml:3: ") as problem:

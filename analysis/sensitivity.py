@@ -63,13 +63,15 @@ class Statement(NamedTuple):
 class Sensitivity:
     """Statements of an experiment whose axis is the knob. AnalysisError if there is nothing to compare.
 
-    named: metrics to look at instead of the usual ones; not_reached: (knob, subject, quantity) that some run has no
+    named: metrics to look at instead of the usual ones; order: subjects, the reference first, if not as the experiment
+    lists them; not_reached: (knob, subject, quantity) that some run has no
     finite value of, such as a percentile of transfers of which too few came to their end.
     """
 
     experiment: Experiment
     margin: float = stats.MARGIN
     named: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
     not_reached: list[tuple[str, str, Quantity]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -87,12 +89,19 @@ class Sensitivity:
     @property
     def reference(self) -> str:
         """The subject with which the others are compared."""
-        return self.experiment.subjects[0]
+        return self.subjects[0]
+
+    @property
+    def subjects(self) -> list[str]:
+        """The reference first."""
+        there = self.experiment.subjects
+        return list(dict.fromkeys([*(name for name in self.order if name in there), *there]))
 
     @cached_property
     def knobs(self) -> list[str]:
         """Labels of the variations, in the order in which they were made; some may have no usable run."""
-        return [label for label in self.experiment.axes[0].values if label != AS_IT_IS]
+        there = {run.point.get(AXIS) for run in self.experiment.runs}
+        return [label for label in self.experiment.axes[0].values if label in there and label != AS_IT_IS]
 
     @cached_property
     def quantities(self) -> list[Quantity]:
@@ -141,7 +150,7 @@ class Sensitivity:
         """Of one point; its comparisons are a family."""
         found = []
         for quantity in self.quantities:
-            for subject in self.experiment.subjects[1:]:
+            for subject in self.subjects[1:]:
                 first, second = (self._sample(name, label, quantity) for name in (self.reference, subject))
                 if comparing.comparable(first, second):
                     found.append((quantity, subject, comparing.compare(first, second, self._ratio(quantity),

@@ -71,7 +71,7 @@ def frame(found: Sensitivity) -> pd.DataFrame:
 
 def lines(found: Sensitivity) -> Iterator[str]:
     """For a terminal: what the scenario as it is says, what becomes of it, a line for each that does not survive."""
-    for subject in found.experiment.subjects[1:]:
+    for subject in found.subjects[1:]:
         base = [one for one in found.base if one.subject == subject]
         yield f"{subject} against {found.reference}, as it is:"
         yield from _aligned([["  " + one.quantity.label, *_numbers(one), one.decision.words] for one in base])
@@ -119,7 +119,7 @@ def _aligned(rows: list[list[str]]) -> Iterator[str]:
 def _page(found: Sensitivity, titles: Mapping[str, str], left_out: Sequence[tuple[str, str]], command: str,
           svg: bytes, quick: bool) -> str:
     tables = []
-    for subject in found.experiment.subjects[1:]:
+    for subject in found.subjects[1:]:
         base = [one for one in found.base if one.subject == subject]
         rows = [(label, titles.get(label, ""), [_cell(found, label, subject, one.quantity) for one in base])
                 for label in (AS_IT_IS, *found.knobs)]
@@ -146,7 +146,7 @@ def _draw(found: Sensitivity, folder: Path) -> bytes:
     """A panel for each of the first metrics, a row for each knob; the interval as it is goes on as a band."""
     shown = list(dict.fromkeys(one.quantity for one in found.base))[:_MOST_PANELS]
     labels = [AS_IT_IS, *found.knobs]
-    subjects = found.experiment.subjects[1:]
+    subjects = found.subjects[1:]
     data: dict[str, list[float | str]] = {"knob": list(labels)}
     for subject_place, subject in enumerate(subjects):
         data[f"y {subject}"] = [len(labels) - place + 0.22 * ((len(subjects) - 1) / 2 - subject_place)

@@ -101,17 +101,23 @@ def _metrics(results: pathlib.Path, listed: dict[str, Any], report: Report) -> p
 
 def check_metric(text: str) -> None:
     """UsageError if no metric that there is has a name that `text` could mean, whatever runs there are."""
-    name, _, scope = text.partition(":")
-    if not name or ":" in text and not scope:
-        raise UsageError(f"metric {text}: NAME or NAME:SCOPE expected, such as throughput_mean:left_to_right")
+    name, _ = _parts(text)
     known = sorted(metric_names.units())
     if not _having(name, known):
         raise _unknown(name, known, "there is none of that name")
 
 
+def _parts(text: str) -> tuple[str, str]:
+    """(name, scope or '') of NAME or NAME:SCOPE."""
+    name, _, scope = text.partition(":")
+    if not name or ":" in text and not scope:
+        raise UsageError(f"metric {text}: NAME or NAME:SCOPE expected, such as throughput_mean:left_to_right")
+    return name, scope
+
+
 def wanted_of(text: str, tables: Sequence[pd.DataFrame]) -> Wanted:
     """What `throughput`, `p95_delay` or `throughput_mean:left_to_right` names. UsageError if nothing."""
-    name, _, scope = text.partition(":")
+    name, scope = _parts(text)
     names = list(dict.fromkeys(metric for table in tables for metric in table["metric"]))
     metric = _metric(name, names)
     scopes = {found for table in tables for found in table["scope"][table["metric"] == metric]}

@@ -23,6 +23,7 @@ FIELDS = ("scenario", "cca", "seed", "engine", "kernel", "status", "verdict", "i
           "pinned", "virtual_s", "wall_s")
 _CONDITION = re.compile(r"([A-Za-z_][\w.-]*)(!=|>=|<=|=|>|<)(.+)", re.DOTALL)
 _FLAGS = ("listed", "pinned")
+_NUMBERED = ("seed", "virtual_s", "wall_s")
 #: fields that have no other values
 _WORDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_FLAGS, ("yes", "no")), "status": ("finished", "failed", "damaged"),
@@ -58,6 +59,10 @@ def parse(text: str) -> list[Condition]:
             raise UsageError(f"{word!r}: one value expected after {operator}")
         if field in _WORDS and (operator not in ("=", "!=") or set(values) - set(_WORDS[field])):
             raise UsageError(f"{word!r}: {' or '.join(f'{field}={value}' for value in _WORDS[field])} expected")
+        if field in _NUMBERED and operator in ("=", "!="):
+            for value in values:
+                if _number(value) is None:
+                    raise UsageError(f"{word!r}: a number expected, not {value!r}")
         if field == "kernel":
             for release in values:
                 _asked_release(release, f"kernel{operator}")

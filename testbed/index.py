@@ -48,7 +48,7 @@ def runs(results: pathlib.Path, report: Report | None = None) -> list[Json]:
     """All runs, each once: the columns above, `parameters` and `point` as dicts, `experiments` as {experiment: name},
     `pinned` as the reason, None if the run is not.
 
-    report: told in one line of an index that had to be made again.
+    report: told in one line each of an index that had to be made again, and of lists and verdicts that are damaged.
     """
     listed: dict[str, dict[str, str]] = {}
     pins = Store(results).pins()
@@ -61,6 +61,10 @@ def runs(results: pathlib.Path, report: Report | None = None) -> list[Json]:
             experiments.setdefault(row["experiment"], row["name"])
         found[run["id"]] = {**run, "parameters": _parsed(run["parameters"]), "point": _parsed(run["point"]),
                             "experiments": experiments, "pinned": pins.get(run["id"])}
+    for run in found.values():
+        verdict = results / RUNS / str(run["id"]) / "verdict.json"
+        if report and run["status"] == "finished" and run["verdict"] is None and verdict.exists():
+            report(f"{verdict}: damaged; `testbed judge {run['id']}` makes it again")
     return list(found.values())
 
 
@@ -73,6 +77,10 @@ def _read(results: pathlib.Path, query: str, report: Report | None = None) -> li
         with _open(results, report) as database:
             with database:
                 _follow(database, results)
+            for folder in _experiment_dirs(results):
+                if report and _listed(folder) is None:
+                    report(f"{folder / 'experiment.json'}: damaged; the runs that {folder / 'runs'} links count as "
+                           "listed")
             return database.execute(query).fetchall()
     except (sqlite3.Error, OSError):
         # read-only results, or a file that is no database and cannot be replaced: read the runs themselves
@@ -223,13 +231,25 @@ def _parsed(text: object) -> Json:
 
 
 def _put_experiment(database: sqlite3.Connection, folder: pathlib.Path) -> None:
-    described = _object(folder / "experiment.json")
-    listed = [run for key in ("runs", "idle") if isinstance(of := described.get(key), list) for run in of]
+    listed = _listed(folder)
     database.execute("DELETE FROM listed WHERE experiment = ?", (folder.name,))
-    for run in listed:
-        if isinstance(run, dict) and isinstance(run.get("id"), str):
-            database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)",
-                             (folder.name, str(run.get("name")), run["id"]))
+    for name, run_id in (_linked(folder) if listed is None else listed):
+        database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", (folder.name, name, run_id))
+
+
+def _listed(folder: pathlib.Path) -> list[tuple[str, str]] | None:
+    """(name, id) of the runs that an experiment lists; None if its list is damaged."""
+    described = _object(folder / "experiment.json")
+    if not isinstance(described.get("runs"), list):
+        return None
+    return [(str(run.get("name")), run["id"]) for key in ("runs", "idle") if isinstance(of := described.get(key), list)
+            for run in of if isinstance(run, dict) and isinstance(run.get("id"), str)]
+
+
+def _linked(folder: pathlib.Path) -> list[tuple[str, str]]:
+    """The same of the links in its folder: what a damaged list may have listed is not to be taken for forgotten."""
+    return [(link.name, pathlib.Path(os.readlink(link)).name) for link in sorted((folder / "runs").glob("*"))
+            if link.is_symlink() and link.name.isprintable()]
 
 
 def _object(path: pathlib.Path) -> Json:

@@ -11,6 +11,7 @@ second compares each with the reference, seed by seed (paired t), and says in wo
 adjustment over all comparisons of that table (docs/statistics.md). Congestion controls come in the file's order.
 """
 import argparse
+import csv
 import sys
 
 import numpy as np
@@ -21,6 +22,9 @@ from analysis import stats
 
 def main() -> int:
     asked = _arguments()
+    if not 0 < asked.margin < 100:
+        print(f"--margin {asked.margin:g}: a percentage above 0 and below 100 expected", file=sys.stderr)
+        return 2
     try:
         runs, metrics = read_runs(asked.runs, asked.metric)
         if others := set(asked.ratio) - set(metrics):
@@ -50,10 +54,17 @@ def read_runs(path: str, metrics: list[str] | None) -> tuple[pd.DataFrame, list[
 
     OSError or ValueError if each run is not of one seed and congestion control, with numbers that can be compared.
     """
+    with open(path, newline="", encoding="utf-8") as file:        # a URL is no file of runs
+        header = next(csv.reader(file), [])
+    if doubled := sorted({name for name in header if header.count(name) > 1}):
+        raise ValueError(f"two columns {doubled[0]!r}")
     runs = pd.read_csv(path, dtype={"cca": str}, keep_default_na=False, na_values=[""])
     metrics = metrics or [name for name in runs.columns if f"{name}_scope" in runs.columns]
     if not metrics:
         raise ValueError("no column has a scope beside it; name one")
+    if keys := {"cca", "seed"} & set(metrics):
+        raise ValueError(f"{min(keys)} is no metric; there are: "
+                         + ", ".join(name for name in header if f"{name}_scope" in header))
     for name in ["cca", "seed", *metrics]:
         if name not in runs:
             raise ValueError(f"no column {name!r}")
@@ -63,8 +74,9 @@ def read_runs(path: str, metrics: list[str] | None) -> tuple[pd.DataFrame, list[
             else:
                 wrong = (name != "cca" or name in metrics) and str(value).lower() != "nan" and \
                     pd.isna(pd.to_numeric(value, errors="coerce"))
-            if wrong:
-                what = "is empty" if pd.isna(value) else f"{value!r} is no number"
+            fraction = name == "seed" and not wrong and not float(value).is_integer()
+            if wrong or fraction:
+                what = "is empty" if pd.isna(value) else f"{value!r} is no {'whole ' * fraction}number"
                 raise ValueError(f"row {line + 1}, {name}: {what}")
     if runs.empty:
         raise ValueError("no runs")
@@ -82,9 +94,9 @@ def read_runs(path: str, metrics: list[str] | None) -> tuple[pd.DataFrame, list[
 def _tables(runs: pd.DataFrame, names: list[str], reference: str | None, ratios: set[str], margin: float) -> str:
     """Both tables. ValueError if there is no run of the reference."""
     controls = list(dict.fromkeys(runs["cca"]))
-    reference = reference or controls[0]
+    reference = controls[0] if reference is None else reference
     if reference not in controls:
-        raise ValueError(f"no run of {reference}, but of {', '.join(controls)}")
+        raise ValueError(f"no run of {reference!r}, but of {', '.join(controls)}")
     samples = {name: {cca: part.set_index("seed")[name].dropna() for cca, part in runs.groupby("cca", sort=False)}
                for name in names}
     head = [f"| | n | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]

@@ -43,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
         if what not in texts:
             run_id = _run_id(what, store, runs)
             if run_id is None:
-                experiments.append(_experiment(what, store))
+                experiments += {_experiment(what, store)} - set(experiments)
             else:
                 named.append(run_id)
     gone = {folder.name for folder in experiments}

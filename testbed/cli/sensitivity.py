@@ -104,11 +104,14 @@ def main(arguments: argparse.Namespace) -> int:
     _runs.note_experiment(store, folder)
     _runs.tell(failures)
     titles = {_AS_IT_IS: "the scenario as it is", **{one.label: one.knob.title for one in variations}}
-    _report(folder, arguments, titles, left_out)
+    judged = _report(folder, arguments, titles, left_out, plans)
     if failures:
         raise RunFailed(f"{len(failures)} of {len(plans)} runs failed; their logs are in {folder}/runs")
     if ready.broken:
         raise RunFailed(f"not run: {', '.join(ready.broken)}; the others are in {folder}")
+    if not judged:
+        raise RunFailed("no variation could be judged: none has usable runs of two congestion controls; `testbed query "
+                        f"experiment={folder.name}` has their verdicts")
     return 0
 
 
@@ -159,11 +162,13 @@ def _other(arguments: argparse.Namespace, one: knobs.Variation) -> tuple[EngineB
 
 
 def _report(folder: pathlib.Path, arguments: argparse.Namespace, titles: dict[str, str],
-            left_out: Sequence[knobs.LeftOut]) -> None:
+            left_out: Sequence[knobs.LeftOut], plans: Sequence[Plan]) -> bool:
+    """Page and lines about these runs, whatever else the experiment lists. Whether anything was judged."""
     from analysis import sensitivity_report
     from analysis.experiment import Experiment
     from analysis.sensitivity import Sensitivity
-    found = Sensitivity(Experiment(folder), arguments.margin, tuple(arguments.metric))
+    found = Sensitivity(Experiment(folder, only={plan.id for plan in plans}), arguments.margin, tuple(arguments.metric),
+                        order=tuple(dict.fromkeys(plan.subject for plan in plans)))
     path = sensitivity_report.write(found, titles, [(one.label, one.reason) for one in left_out],
                                     shlex.join(_command(arguments)), arguments.quick)
     for line in sensitivity_report.lines(found):
@@ -171,6 +176,7 @@ def _report(folder: pathlib.Path, arguments: argparse.Namespace, titles: dict[st
     for one in left_out:
         print(f"not tried: {one.label}: {one.reason}")
     print(f"page: {path}")
+    return any(found.of(knob) for knob in found.knobs)
 
 
 def _command(arguments: argparse.Namespace) -> list[str]:

@@ -64,6 +64,15 @@ def test_usual_quantities_are_of_the_loaded_link(found):
         ("flow_completion_time_mean", "all")}
 
 
+def test_the_reference_is_the_one_that_was_asked_for(folder):
+    experiment = Experiment(folder)
+    ids = {run.path.name for run in experiment.runs if run.seed == 1 and run.point["knob"] != "fq"}
+    found = Sensitivity(Experiment(folder, only=ids), named=("queueing_delay_mean",), order=("cubic", "reno"))
+    assert found.subjects == ["cubic", "reno"] and found.knobs == ["jitter", "hz-250"]
+    down = next(one for one in found.base if one.quantity.scope == DOWN)
+    assert (down.subject, down.comparison.n) == ("reno", 1) and down.comparison.difference == pytest.approx(-5)
+
+
 def test_named_metrics_instead(folder):
     found = Sensitivity(Experiment(folder), named=("throughput_mean",))
     assert {one.quantity.scope for one in found.statements} == {DOWN, "left_to_right"}

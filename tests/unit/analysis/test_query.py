@@ -179,11 +179,15 @@ def test_what_was_not_reached_is_compared_with_nothing(tmp_path):
 
 @pytest.mark.parametrize("content, more, words", [
     (RUNS.partition("\n")[0], [], "runs.csv: no runs"),
-    (RUNS, ["--reference", "other"], "runs.csv: no run of other, but of old, new"),
+    (RUNS, ["--reference", "other"], "runs.csv: no run of 'other', but of old, new"),
     (RUNS, ["--metric", "delay"], "runs.csv: no column 'delay'"),
     (RUNS + "new,3,23.9,down,8,all\n", [], "runs.csv: two runs of new with seed 3: choose by conditions of the query"),
     (RUNS, ["--ratio", "rat"], "runs.csv: --ratio rat: there are rate:down, ratio"),
-    (RUNS, ["--metric", "cca"], "runs.csv: row 1, cca: 'old' is no number"),
+    (RUNS, ["--metric", "cca"], "runs.csv: cca is no metric; there are: rate:down, ratio"),
+    (RUNS, ["--reference", ""], "runs.csv: no run of '', but of old, new"),
+    (RUNS, ["--margin", "-5"], "--margin -5: a percentage above 0 and below 100 expected"),
+    (RUNS.replace("ratio,", "rate:down,"), [], "runs.csv: two columns 'rate:down'"),
+    (RUNS.replace("old,2", "old,2.5"), [], "runs.csv: row 2, seed: 2.5 is no whole number"),
     (RUNS.replace("old,2,12", 'old,2,"12,5"'), [], "runs.csv: row 2, rate:down: '12,5' is no number"),
     (RUNS.replace("new,1,", "new,,"), [], "runs.csv: row 4, seed: is empty"),
     (RUNS.replace("new,1,", ",1,"), [], "runs.csv: row 4, cca: is empty"),

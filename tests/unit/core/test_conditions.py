@@ -41,6 +41,7 @@ def test_runs_that_meet_conditions(text, ids):
 @pytest.mark.parametrize("text, words", [
     ("cubic", "'cubic': a condition expected, such as cca=cubic,bbr or kernel>=6.12"),
     ("=cubic", "'=cubic': a condition expected"), ("cca=", "'cca=': a condition expected"),
+    ("seed=abc", "'seed=abc': a number expected, not 'abc'"), ("wall_s=1,nan", "a number expected, not 'nan'"),
     ("cca==reno", "'cca==reno': one of = != < <= > >= expected, not =="),
     ("cca=a,,b", "'cca=a,,b': an empty value"), ("seed>1,2", "'seed>1,2': one value expected after >"),
     ("cca='", "No closing quotation"), ("pinned=maybe", "'pinned=maybe': pinned=yes or pinned=no expected"),

@@ -48,6 +48,29 @@ def test_a_run_is_there_once_whoever_lists_it(results):
     assert [row["experiment"] for row in index.rows(results)] == ["one", "two"]
 
 
+@pytest.mark.parametrize("content", ["{", "", "[]", "{}", '{"runs": 3}'])
+def test_what_a_damaged_list_may_list_counts_as_listed(results, content):
+    """Else `rm listed=no` would remove it."""
+    listed(results, "one", ID)
+    (results / "one" / "runs").mkdir()
+    (results / "one" / "runs" / "cubic-seed1").symlink_to(f"../../runs/{ID}")
+    (results / "one" / "experiment.json").write_text(content)
+    said = []
+    run, = index.runs(results, said.append)
+    assert run["experiments"] == {"one": "cubic-seed1"}
+    assert said == [f"{results}/one/experiment.json: damaged; the runs that {results}/one/runs links count as listed"]
+    assert index.runs(results)[0]["experiments"]            # nobody is told, and it is the same
+
+
+def test_a_damaged_verdict_is_told(results):
+    said = []
+    (results / "runs" / ID / "verdict.json").write_text("")
+    assert [run["verdict"] for run in index.runs(results, said.append)] == [None]
+    assert said == [f"{results}/runs/{ID}/verdict.json: damaged; `testbed judge {ID}` makes it again"]
+    (results / "runs" / ID / "verdict.json").unlink()       # not judged yet
+    assert [run["verdict"] for run in index.runs(results, said.append)] == [None] and len(said) == 1
+
+
 def test_it_follows_what_is_done_by_hand(results):
     said = []
     listed(results, "one", ID)

@@ -64,10 +64,10 @@ def asked(monkeypatch, tmp_path):
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "results"))
     monkeypatch.setattr(engines, "load", lambda name, options=None: FakeEngine(dict(options or {})))
     (tmp_path / "small.yaml").write_text(SCENARIO)
-    plans, left_out = [], {}
+    plans, left_out, judged = [], {}, True
     monkeypatch.setattr(campaign, "carry_out", lambda of_group, *_: plans.extend(of_group) or {})
-    monkeypatch.setattr(sensitivity, "_report", lambda _folder, _arguments, _titles, without: left_out.update(
-        (one.label, one.reason) for one in without))
+    monkeypatch.setattr(sensitivity, "_report", lambda _folder, _arguments, _titles, without, _plans:
+                        left_out.update((one.label, one.reason) for one in without) or judged)
 
     def ask(*words):
         assert cli.main(["sensitivity", str(tmp_path / "small.yaml"), *words]) == 0
@@ -122,6 +122,12 @@ def test_the_experiment_says_what_was_asked(asked, tmp_path):
     assert record["axes"] == {"knob": ["as-it-is", "fq"]} and record["seeds"] == [4, 7]
     assert record["command"] == ["bin/testbed", "sensitivity", f"{tmp_path}/small.yaml", "--cca", "reno,cubic",
                                  "--seeds", "4,7", "--only", "fq", "--quick", "--margin", "3%", "--metric", "goodput"]
+
+
+def test_nothing_that_could_be_judged_is_a_failure(asked, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(sensitivity, "_report", lambda *_: False)
+    assert cli.main(["sensitivity", str(tmp_path / "small.yaml"), "--seeds", "1", "--only", "fq"]) == 4
+    assert "no variation could be judged" in capsys.readouterr().err
 
 
 def test_the_margin_is_that_of_the_statistics():

@@ -133,6 +133,16 @@ class Part:
         decisions = iter(stats.decide([one.comparison for one in there]))
         return [one if one.compared is None else self._decided(one, next(decisions)) for one in found]
 
+    @cached_property
+    def absent(self) -> list[str]:
+        """Outputs that no usable run has at any point, in words: most likely their scopes are misspelt."""
+        if self.results is None or not self.experiment or not self.experiment.usable_runs:
+            return []
+        there = {one.output for one in self.statements}
+        return [f"{self.title}: no run has {one.metric} of {one.scope}; "
+                + (f"scopes: {', '.join(scopes)}" if (scopes := self.results.scopes(one.metric)) else
+                   "nor of anything else") for one in self.outputs if one not in there]
+
     def seeds_to_decide(self, one: Statement) -> int | None:
         """With how many seeds it would be decided, if it is not distinguishable; else, or where none is known, None."""
         return stats.seeds_to_decide(one.compared.comparison, self._undecided) \
@@ -221,6 +231,10 @@ class Suite:
             count = sum(counts.values())
             yield f"{subject} against {self.baseline}: " + (
                 f"{said} of {count} comparison{'s' * (count != 1)}" if count else "nothing to compare")
+        yield from (sentence for part in self.parts for sentence in part.absent)
+        for part in self.parts:
+            if part.experiment and not part.experiment.usable_runs:
+                yield f"{part.title}: none of its {len(part.experiment.runs)} runs is usable"
 
     def seeds_to_decide(self) -> str:
         """How many seeds what is not distinguishable needs, in a sentence; '' where all is decided or none is known."""

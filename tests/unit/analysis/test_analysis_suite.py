@@ -94,6 +94,26 @@ def test_one_part_is_one_family(suite):
     assert {one.family for one in compared} == {"Part one"}
 
 
+def test_an_output_that_no_run_has_is_told(suite):
+    told = [sentence for sentence in suite.sentences() if "no run has" in sentence]
+    assert told == ["Part one: no run has nosuch of all; nor of anything else"]
+
+
+def test_a_scope_that_no_run_has_is_told(results, ids):
+    misspelt = {"metric": "drop_rate", "scope": "right_to_lft", "label": "drops", "better": "lower"}
+    found = Suite(described(runs=ids, outputs=[misspelt]), results)
+    assert list(found.sentences())[-1] == \
+        "Part one: no run has drop_rate of right_to_lft; scopes: right_to_left, left_to_right"
+
+
+def test_runs_that_are_all_invalid_are_told(tmp_path):
+    fixture.write_experiment(tmp_path / "link", ccas=("good", "sack"), seeds=(1,), shapes={"good": shape(),
+                             "sack": shape()}, verdicts={"good-seed1": "invalid", "sack-seed1": "invalid"})
+    runs = json.loads((tmp_path / "link" / "experiment.json").read_text())["runs"]
+    found = Suite(described(runs=[run["id"] for run in runs]), tmp_path)
+    assert list(found.sentences())[-1] == "Part one: none of its 2 runs is usable"
+
+
 def test_counts_and_sentences(suite):
     assert suite.counts("good") == {"better": 2, "equal": 3, "different": 1}
     assert list(suite.sentences())[0] == (

@@ -144,6 +144,8 @@ def find(text: str) -> Variant:
                              "guest's kernel")
         if not path.exists():
             raise UsageError(f"--cca {text}: no such file or folder")
+        if not path.is_file() and not path.is_dir():
+            raise UsageError(f"--cca {text}: neither a regular file nor a folder")
         stem = path.resolve().stem.removeprefix("tcp_").lower()
         name = re.sub(r"[^a-z0-9_-]", "-", stem).lstrip("_-")[:40] or "module"
         return Variant(name, None, source=text, module=str(path.resolve()))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What stands behind the names given to --cca."""
 import json
+import os
 import types
 
 import pytest
@@ -192,3 +193,11 @@ def test_files_of_any_name_are_modules_with_a_proper_name(tmp_path):
         (tmp_path / file).write_text("")
         variant = ccas.find(f"{tmp_path}/{file}")
         assert variant.name == name.lstrip("-") and variant.module == f"{tmp_path}/{file}"
+
+
+def test_what_is_there_and_no_file(tmp_path):
+    pipe = tmp_path / "tcp_pipe.c"
+    os.mkfifo(pipe)
+    for path in ("/dev/null", str(pipe)):
+        with pytest.raises(UsageError, match=f"--cca {path}: neither a regular file nor a folder"):
+            ccas.parse(path)

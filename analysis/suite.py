@@ -135,13 +135,16 @@ class Part:
 
     @cached_property
     def absent(self) -> list[str]:
-        """Outputs that no usable run has at any point, in words: most likely their scopes are misspelt."""
+        """Outputs of links, flows or camps that no usable run knows, in words: most likely they are misspelt.
+
+        What is only too rare or too late for short runs, such as the time to the 150 millionth byte, is none of them.
+        """
         if self.results is None or not self.experiment or not self.experiment.usable_runs:
             return []
-        there = {one.output for one in self.statements}
-        return [f"{self.title}: no run has {one.metric} of {one.scope}; "
-                + (f"scopes: {', '.join(scopes)}" if (scopes := self.results.scopes(one.metric)) else
-                   "nor of anything else") for one in self.outputs if one not in there]
+        known = {scope.partition("/")[0] for _, scope in self.results.measured()}
+        return [f"{self.title}: no run has {one.metric} of {one.scope}; there are: "
+                + ", ".join(self.results.scopes(one.metric) or sorted(known))
+                for one in self.outputs if one.scope.partition("/")[0] not in known]
 
     def seeds_to_decide(self, one: Statement) -> int | None:
         """With how many seeds it would be decided, if it is not distinguishable; else, or where none is known, None."""

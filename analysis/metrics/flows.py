@@ -113,6 +113,8 @@ def _fairness(run: Run, samples: pd.DataFrame, steps: pd.DataFrame, number: Arra
         acked = np.append(0, steps["bytes_acked"][mine].cumsum())
         through[:, place] = np.diff(np.interp(edges, times, acked))
         under_way[:, place] = (times[0] < edges[1:]) & (times[-1] > edges[:-1])
+    # what a flow's first sample found acknowledged, at an edge, belongs to no bin in which the flow is
+    through = np.where(under_way, through, 0.0)
     used = through.sum(axis=1) > 0
     through, under_way = through[used], under_way[used]
     if not len(through):

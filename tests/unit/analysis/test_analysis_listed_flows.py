@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Flows that workload.json lists: which sockets they are, their numbers, groups and figures."""
 
+import types
+
+import numpy as np
 import pandas as pd
 import pytest
 
 import fixture
 from analysis.experiment import Experiment
 from analysis.figures import draw_all
+from analysis.metrics import flows
 
 DOWN, UP = "right_to_left", "left_to_right"
 
@@ -102,3 +106,11 @@ def test_figures_show_the_listed_flows(tmp_path):
     assert {"flows_cwnd", "flows_srtt"} <= names
     drawn = pd.read_csv(tmp_path / "figures" / "flows_cwnd.csv")
     assert list(drawn) == ["reno 2 time_s", "reno 2 cwnd", "reno 7 time_s", "reno 7 cwnd"]
+
+
+def test_fairness_of_a_flow_that_begins_with_a_sample_at_an_edge():
+    """Its first sample has bytes already: they are of no bin in which the flow is, and the index was infinite."""
+    samples = pd.DataFrame({"t_us": [2_000_000, 3_000_000, 4_000_000]})
+    steps = pd.DataFrame({"since_us": [2_000_000, 2_000_000, 3_000_000], "bytes_acked": [5000, 1000, 1000]})
+    found = flows._fairness(types.SimpleNamespace(interval=(0, 4_000_000)), samples, steps, np.zeros(3, int), [0])
+    assert [(one.metric, one.value) for one in found] == [("jains_index", 1), ("entropy_of_shares", 0)]

@@ -189,11 +189,11 @@ def _flows(run: Run) -> list[_Flow]:
 
 def _found_flows(run: Run) -> list[_Flow]:
     # a Run of its own, so that the table is freed afterwards
-    samples = Run(run.path).frame("tcp_info")
+    fresh, listed = Run(run.path), tcp.listed_flows(run)[:MOST_FLOWS]
+    samples = tcp.flow_samples(fresh) if listed else fresh.frame("tcp_info")
     if samples is None or samples.empty:
         return []
     samples = samples.sort_values("t_us", kind="stable")
-    listed = tcp.listed_flows(run)[:MOST_FLOWS]
     if listed:
         numbers = tcp.flow_numbers(run, samples)
         return [_Flow(f"{flow['flow']}: {flow['sender']}\u2192{flow['receiver']} {tcp.variant_of(flow)}", rows, flow)

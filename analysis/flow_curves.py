@@ -73,7 +73,7 @@ class Curves(NamedTuple):
 def of_run(run: Run) -> list[Curves]:
     """The listed flows that have samples at least once a bin; [] where there are none or more than MOST_FLOWS."""
     listed = tcp.listed_flows(run)
-    samples = run.frame("tcp_info") if 1 <= len(listed) <= MOST_FLOWS else None
+    samples = tcp.flow_samples(run) if 1 <= len(listed) <= MOST_FLOWS else None
     if samples is None or samples.empty:
         return []
     every_us = float(np.median(np.diff(np.unique(samples["t_us"])))) if samples["t_us"].nunique() > 1 else np.inf

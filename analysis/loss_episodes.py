@@ -83,7 +83,7 @@ def _before_us(run: Run, flow: dict[str, Any], link: str) -> int:
 
 def of_flows(run: Run) -> dict[int, Reductions]:
     """Reductions of each listed flow in the measurement interval, from samples of its sender."""
-    samples = run.frame("tcp_info", "ca_state", "ssthresh")
+    samples = tcp.flow_samples(run, "ca_state", "ssthresh")
     if samples is None or samples.empty or samples["ssthresh"].isna().all() or samples["ca_state"].isna().all():
         return {}
     samples = samples.sort_values("t_us", kind="stable", ignore_index=True)

@@ -144,7 +144,7 @@ def _states(run: Run, src: str, dst: str, rtt_us: float) -> pd.DataFrame:
 
     None if they are a quarter of a round trip apart or more.
     """
-    samples = run.frame("tcp_info")
+    samples = tcp.flow_samples(run)
     if samples is None or len(samples) < 2:
         return pd.DataFrame(columns=["start", "end", "ca_state"])
     (address, port), (peer, peer_port) = ip.split_endpoint(src), ip.split_endpoint(dst)

@@ -23,10 +23,12 @@ __all__ = ["AnalysisError", "Array", "Interval", "Run", "State", "read_frame", "
 #: a numpy array; how numpy declares its types differs from release to release
 Array = Any
 _DTYPES = {raw_tables.INTEGER: "int64", raw_tables.NUMBER: "float64", raw_tables.TEXT: "category"}
+_OF_SOCKETS = {"state", "ssthresh", "rttvar_us", "min_rtt_us", "rto_us", "delivered", "delivery_rate_bps",
+               "pacing_rate_bps", "app_limited"}
 #: columns that no metric or figure here reads: not read either, since some tables have millions of rows
 UNUSED = {
-    "tcp_info": {"state", "ssthresh", "rttvar_us", "min_rtt_us", "rto_us", "delivered", "delivery_rate_bps",
-                 "pacing_rate_bps", "app_limited"},
+    "tcp_info": _OF_SOCKETS,
+    "tcp_info_often": _OF_SOCKETS,
     "tcp_probe": {"mark", "rcv_wnd", "sock_cookie"},
     "connections": {"adus_asked", "adus_delivered"},
     "adus": {"index"},

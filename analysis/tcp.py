@@ -26,6 +26,21 @@ def listed_flows(run: Run) -> list[dict[str, Any]]:
     return single if len(single) <= MOST_FLOWS else []
 
 
+def flow_samples(run: Run, *more: str) -> pd.DataFrame | None:
+    """tcp_info of the hosts of listed flows, None without any; `more`: as of Run.frame.
+
+    Hosts that were sampled more often have these samples: other times than the rest. Without such hosts it is all of
+    tcp_info.
+    """
+    samples, often = run.frame("tcp_info", *more), run.frame("tcp_info_often", *more)
+    if samples is None or often is None:
+        return samples
+    hosts = {flow[end] for flow in listed_flows(run) for end in ("sender", "receiver")}
+    others = hosts - set(run.scenario["probes"]["tcp_info_often"]["hosts"])
+    parts = [samples[samples["node"].isin(others)], often[often["node"].isin(hosts)]]
+    return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+
+
 def acked_throughout(run: Run) -> dict[int, float] | None:
     """{listed flow: bytes acknowledged in the measurement interval}, if all of them are there in all of it."""
     start_us, end_us = run.interval
@@ -108,7 +123,7 @@ def measured(run: Run, single: bool = False) -> tuple[pd.DataFrame, pd.DataFrame
 
 
 def _measured(run: Run, single: bool) -> tuple[pd.DataFrame, pd.DataFrame] | None:
-    samples = run.frame("tcp_info")
+    samples = flow_samples(run) if single else run.frame("tcp_info")
     flows = listed_flows(run) if single else [flow for flow in run.flows if flow["transport"] == "tcp"]
     if samples is None or samples.empty:
         return None

@@ -82,7 +82,7 @@ def _changes(run: Run, cross: list[dict[str, Any]]) -> list[tuple[int, float]]:
 
 def window_samples(run: Run, step: Step) -> pd.DataFrame | None:
     """Samples of the flow's sender by time (t_us, cwnd, srtt_us, bytes_acked); None without any."""
-    samples = run.frame("tcp_info")
+    samples = tcp.flow_samples(run)
     if samples is None or samples.empty:
         return None
     mine = samples[tcp.flow_numbers(run, samples) == step.flow["flow"]].sort_values("t_us", kind="stable")

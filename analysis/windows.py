@@ -64,7 +64,7 @@ class Parting(NamedTuple):
 
 def samples(run: Run, flow: dict[str, Any]) -> pd.DataFrame:
     """The tcp_info of a listed flow's sender by time: t_us, cwnd, ssthresh, retransmitted."""
-    table = run.frame("tcp_info", "ssthresh")
+    table = tcp.flow_samples(run, "ssthresh")
     if table is None or table.empty:
         return pd.DataFrame({name: pd.Series(dtype=float) for name in _COLUMNS})
     mine = table[tcp.flow_numbers(run, table) == flow["flow"]].rename(columns={"total_retrans": "retransmitted"})

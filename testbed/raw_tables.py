@@ -48,6 +48,16 @@ def _columns(integers: str = "", numbers: str = "", texts: str = "", order: str 
 _QUEUE = _columns("t_us sent_bytes sent_packets drops backlog_bytes backlog_packets", texts="link",
                   order="t_us link sent_bytes sent_packets drops backlog_bytes backlog_packets")
 
+_TCP_INFO = _columns(
+    "t_us sport dport",
+    "ca_state cwnd ssthresh srtt_us rttvar_us min_rtt_us rto_us mss unacked lost retrans total_retrans "
+    "bytes_acked bytes_received bytes_sent bytes_retrans delivered delivery_rate_bps app_limited "
+    "pacing_rate_bps busy_us rwnd_limited_us sndbuf_limited_us", "node src dst state cca",
+    order="t_us node src sport dst dport state cca ca_state cwnd ssthresh srtt_us rttvar_us min_rtt_us "
+          "rto_us mss unacked lost retrans total_retrans bytes_acked bytes_received bytes_sent "
+          "bytes_retrans delivered delivery_rate_bps app_limited pacing_rate_bps busy_us rwnd_limited_us "
+          "sndbuf_limited_us")
+
 #: raw/<name>.csv.gz
 TABLES = {
     "queue": Table(
@@ -93,14 +103,8 @@ TABLES = {
                  order="t_us due_us link packets sent_bytes sent_packets backlog_packets")),
     "tcp_info": Table(
         "state of every connected socket, sampled; its fields in struct tcp_info have the same or a similar name",
-        _columns("t_us sport dport",
-                 "ca_state cwnd ssthresh srtt_us rttvar_us min_rtt_us rto_us mss unacked lost retrans total_retrans "
-                 "bytes_acked bytes_received bytes_sent bytes_retrans delivered delivery_rate_bps app_limited "
-                 "pacing_rate_bps busy_us rwnd_limited_us sndbuf_limited_us", "node src dst state cca",
-                 order="t_us node src sport dst dport state cca ca_state cwnd ssthresh srtt_us rttvar_us min_rtt_us "
-                       "rto_us mss unacked lost retrans total_retrans bytes_acked bytes_received bytes_sent "
-                       "bytes_retrans delivered delivery_rate_bps app_limited pacing_rate_bps busy_us rwnd_limited_us "
-                       "sndbuf_limited_us")),
+        _TCP_INFO),
+    "tcp_info_often": Table("the same of the sockets of chosen hosts, sampled more often", _TCP_INFO),
     "socket_buffers": Table(
         "of the same sockets at the same instants: segments in flight, bytes that the application had written and "
         "read, and how often the retransmission timer had fired",

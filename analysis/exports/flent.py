@@ -73,7 +73,7 @@ def _edges(run: Run) -> Array:
 
 def _flows(run: Run, edges: Array) -> tuple[dict[str, Array], dict[str, list[Json]], Json]:
     """Of each single TCP flow: throughput in bins, samples of its socket, and what it is."""
-    samples = run.frame("tcp_info", "pacing_rate_bps", "delivery_rate_bps")
+    samples = tcp.flow_samples(run, "pacing_rate_bps", "delivery_rate_bps")
     listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)}
     if samples is None or samples.empty or not listed:
         return {}, {}, {}

@@ -40,7 +40,7 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
 
 def _senders(run: Run) -> dict[int, pd.DataFrame]:
     """Samples of every flow's sender by its number, thinned to what a plot can show."""
-    samples = run.frame("tcp_info") if tcp.listed_flows(run) else None
+    samples = tcp.flow_samples(run) if tcp.listed_flows(run) else None
     if samples is None or samples.empty:
         return {}
     samples = _with_in_flight(run, samples).sort_values("t_us", kind="stable")

@@ -24,7 +24,7 @@ def compute(run: Run) -> list[Metric]:
     if found is None:
         return []
     acked = found[1]["bytes_acked"].groupby(tcp.flow_numbers(run, found[0])).sum()
-    states = run.frame("tcp_info", "rto_us")
+    states = tcp.flow_samples(run, "rto_us")
     assert states is not None
     states = states[(states["srtt_us"] > 0) & (states["t_us"] >= run.interval.start_us)]
     numbers = tcp.flow_numbers(run, states)

@@ -73,7 +73,7 @@ def _by_flow(run: Run, table: pd.DataFrame) -> dict[int, float]:
 
 def _delivered(run: Run) -> dict[int, float]:
     """Packets of each listed flow that its receiver was known to have got within the measurement interval."""
-    samples = run.frame("tcp_info", "delivered")
+    samples = tcp.flow_samples(run, "delivered")
     if samples is None or samples.empty:
         return {}
     numbers: Array = tcp.flow_numbers(run, samples)

@@ -24,7 +24,7 @@ def compute(run: Run) -> list[Metric]:
     interval at most. Infinite where that is not reached until the flow stops.
     """
     flows = [flow for flow in tcp.listed_flows(run) if (flow["start_us"] or 0) >= run.interval.start_us]
-    samples = run.frame("tcp_info") if 1 <= len(flows) <= MOST_FLOWS else None
+    samples = tcp.flow_samples(run) if 1 <= len(flows) <= MOST_FLOWS else None
     if samples is None or samples.empty:
         return []
     numbers = tcp.flow_numbers(run, samples, "receiver")

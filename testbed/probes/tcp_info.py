@@ -10,7 +10,7 @@ import os
 import pathlib
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from testbed import fields
@@ -56,14 +56,21 @@ class Options:
     buffers: bool = fields.flag(default=False)
 
 
-class Sampler:
-    """Dumps the sockets of every host."""
+def hosts_of(network: Json) -> list[str]:
+    """All hosts of a network (network.json), in its order."""
+    return [node["name"] for node in network["nodes"] if node["role"] == "host"]
 
-    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
+
+class Sampler:
+    """Dumps the sockets of every host, or of those that are named."""
+    FILE = "tcp_info.bin"
+
+    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str,
+                 hosts: Sequence[str] | None = None) -> None:
         self.interval_us = settings.get("interval_us", 1_000_000)
         self._network = network
-        self._hosts = [n["name"] for n in description["nodes"] if n["role"] == "host"]
-        self._file = open(f"{work_dir}/tcp_info.bin", "wb", buffering=1 << 20)
+        self._hosts = hosts_of(description) if hosts is None else hosts
+        self._file = open(f"{work_dir}/{self.FILE}", "wb", buffering=1 << 20)
         self._sockets: list[TcpSockets] = []
         self._family = socket.AF_INET6 if ip.version(description) == 6 else socket.AF_INET
 
@@ -90,18 +97,23 @@ class Sampler:
 
 
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
+    names = ("tcp_info", "socket_buffers")[:1 + context.get("settings", {}).get("buffers", False)]
+    write_tables(work_dir / Sampler.FILE, raw_dir, names, hosts_of(context["network"]), context["network"])
+
+
+def write_tables(dump: pathlib.Path, raw_dir: pathlib.Path, names: Sequence[str], hosts: Sequence[str],
+                 network: Json) -> None:
+    """Decode a sampler's file into the tables `names`, which have columns of tcp_info and socket_buffers; hosts: those
+    that were sampled, in the sampler's order."""
     import numpy as np
 
     from testbed import raw_tables
     from testbed.raw_files import table_file
-    hosts = [n["name"] for n in context["network"]["nodes"] if n["role"] == "host"]
-    names = ("tcp_info", "socket_buffers")[:1 + context.get("settings", {}).get("buffers", False)]
-    dump = work_dir / "tcp_info.bin"
     with contextlib.ExitStack() as files:
         append = {name: files.enter_context(table_file(raw_dir, name)) for name in names}
         for begin, end in _pieces(dump):
             data = np.fromfile(dump, np.uint8, end - begin, offset=begin)
-            table = _table(data, hosts, ip.version(context["network"]))
+            table = _table(data, hosts, ip.version(network))
             for name in names:
                 append[name](table[raw_tables.TABLES[name].names()])
 
@@ -121,7 +133,7 @@ def _pieces(dump: pathlib.Path) -> Iterator[tuple[int, int]]:
     yield begin, at
 
 
-def _table(data: Any, hosts: list[str], ip_version: int) -> Any:
+def _table(data: Any, hosts: Sequence[str], ip_version: int) -> Any:
     """All columns of all sockets of some dumps."""
     import pandas as pd
 
@@ -189,7 +201,7 @@ class _Shapes:
         return shape
 
 
-def _decode(data: Any, layout: _Layout, offsets: Any, times_us: Any, nodes: Any, hosts: list[str],
+def _decode(data: Any, layout: _Layout, offsets: Any, times_us: Any, nodes: Any, hosts: Sequence[str],
             ip_version: int) -> Any:
     """Table of the messages at `offsets`, which all have the same layout."""
     import numpy as np

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""tcp_info of the sockets of chosen hosts, more often than that of all others (-> tcp_info_often.csv.gz).
+
+    tcp_info: {interval: 5 s}
+    tcp_info_often: {hosts: [n1, n6], interval: 20 ms}
+
+For two long flows among thousands of connections: a dump takes as long as there are sockets on the host, and a
+table of all of them each 20 ms fills a disk.
+"""
+import dataclasses
+import pathlib
+from typing import Any
+
+from testbed import fields
+from testbed.probes import tcp_info
+
+Json = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """hosts: whose sockets; interval: time between two dumps."""
+    hosts: tuple[str, ...] = fields.listing(fields.word(pattern="[A-Za-z0-9_-]+", example="n1"), least=1,
+                                            single=True, distinct=True)
+    interval_us: int = fields.time(default=100_000, least=100)
+
+
+def validate(options: Options, network: Json) -> None:
+    """FieldError if the network has no such host."""
+    known = tcp_info.hosts_of(network)
+    for name in options.hosts:
+        if name not in known:
+            raise fields.FieldError("hosts", f"no host {name}; there are: {', '.join(known)}")
+
+
+class Sampler(tcp_info.Sampler):
+    """Dumps the sockets of the chosen hosts."""
+    FILE = "tcp_info_often.bin"
+
+    def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
+        super().__init__(settings, network, description, work_dir, settings["hosts"])
+
+
+def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
+    write = tcp_info.write_tables
+    write(work_dir / Sampler.FILE, raw_dir, ["tcp_info_often"], context["settings"]["hosts"], context["network"])

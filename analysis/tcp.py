@@ -36,7 +36,7 @@ def flow_samples(run: Run, *more: str) -> pd.DataFrame | None:
     if samples is None or often is None:
         return samples
     hosts = {flow[end] for flow in listed_flows(run) for end in ("sender", "receiver")}
-    others = hosts - set(run.scenario["probes"]["tcp_info_often"]["hosts"])
+    others = hosts - set(often["node"])
     parts = [samples[samples["node"].isin(others)], often[often["node"].isin(hosts)]]
     return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
 

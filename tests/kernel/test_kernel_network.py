@@ -162,6 +162,22 @@ def test_tcp_probe_sees_every_acknowledgement_and_the_slow_start(run_scenario):
     assert abs(first["snd_cwnd"].iloc[-1] - 10 - acknowledged) <= 2
 
 
+def test_one_host_is_sampled_more_often(run_scenario):
+    """Ten times as often as all others, and at the instants of both it is the same sample."""
+    tree = small_scenario(**{"timing.test": "2 s"})
+    tree["probes"] |= {"tcp_info": {"interval": "500 ms"}, "tcp_info_often": {"hosts": "n4", "interval": "50 ms"}}
+    run = run_scenario(tree, cca="reno")
+    often, samples = run.table("tcp_info_often"), run.table("tcp_info")
+    assert set(often["node"]) == {"n4"} and set(samples["node"]) > {"n4"}
+    sending = often[(often["dport"] == 6000) & (often["sport"] == often["sport"].iloc[0])]
+    assert sending["t_us"].diff().dropna().between(49_000, 51_000).all() and len(sending) > 30
+    both = sending.merge(samples, on=["node", "sport", "dport"], suffixes=("", "_rare"))
+    both = both[(both["t_us"] - both["t_us_rare"]).abs() < 1000]
+    # one dump comes right after the other: at most a few segments are acknowledged between them
+    assert len(both) > 3 and ((both["bytes_acked"] - both["bytes_acked_rare"]).abs() < 100_000).all()
+    assert run.json("verdict.json")["verdict"] == "valid"
+
+
 # -- other networks -----------------------------------------------------------------------
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import transients
+from analysis import tcp, transients
 from analysis.experiment import Experiment
 from analysis.figures import draw_all
 from analysis.metrics import compute_metrics
@@ -82,6 +82,24 @@ def test_a_flow_of_so_many_bytes_ends_with_them(run_of):
     values = found(run_of([fixture.flow(1, 10_000, "reno", start_us=2_000_000, bytes=20_000)],
                           samples([0] * 30 + [20_000] * 90)))
     assert [scope for name, scope in values if name == "ramp_up_time"] == ["flow_1/bytes_1500", "flow_1/bytes_15000"]
+
+
+def test_hosts_that_are_sampled_more_often(run_of):
+    """The receiver each 50 ms, all others each second: times are those of the receiver's samples."""
+    received = np.interp(np.arange(0, 12, 0.05), [3, 5], [0, 2_000_000])
+    often = samples(received, every_us=50_000)
+    path = run_of([fixture.flow(1, 10_000, "reno", start_us=3_000_000)], samples(received[::20], every_us=1_000_000))
+    fixture.save(path / "raw" / "tcp_info_often.csv.gz", often[often["node"] == "n1"])
+    fixture.seal(path)
+    values = found(path)
+    # 1500, 15000, 150000 B after 1.5, 15, 150 ms; 1.5 MB after 1.5 s
+    assert [values["ramp_up_time", f"flow_1/bytes_{size}"] for size in (1500, 15_000, 150_000, 1_500_000)] == [
+        0.05, 0.05, 0.15, 1.5]
+    table = tcp.flow_samples(Run(path))
+    assert table.groupby("node", observed=True)["t_us"].nunique().to_dict() == {"n1": 240, "n4": 12}
+    # without such a table it is tcp_info itself
+    (path / "raw" / "tcp_info_often.csv.gz").unlink()
+    assert len(tcp.flow_samples(Run(path))) == 24
 
 
 # -- transients -------------------------------------------------------------------------------

@@ -20,8 +20,9 @@ from analysis.experiment import Experiment, Row
 from analysis.pages import put_in_place, scratch, templates
 from analysis.report_tables import Difference, Table, TableRow
 from analysis.runs import AnalysisError
-from analysis.suite import (BETTER, DIFFERENT, EQUAL, NO_INTERVAL, NO_VALUE, NOBODY, RECIPROCAL, UNKNOWN, WORDS, WORSE,
-                            Output, Part, Statement, Suite, as_run)
+from analysis.shapes import read_json
+from analysis.suite import (BETTER, DIFFERENT, EQUAL, NO_INTERVAL, NO_VALUE, NOBODY, RECIPROCAL, SHAPE, UNKNOWN, WORDS,
+                            WORSE, Output, Part, Statement, Suite, as_run)
 from analysis.tables import COMPARISON_COLUMNS
 from testbed import units
 from testbed.fields import unit_of
@@ -59,6 +60,11 @@ class Line(NamedTuple):
     unit: str
     wish: str
     cells: list[list[Chip]]
+
+
+def read(folder: Path, margin: float) -> Suite:
+    """The suite whose report a folder is; its experiments are beside it. AnalysisError if suite.json is damaged."""
+    return Suite(read_json(folder / "suite.json", SHAPE), folder.parent, margin)
 
 
 def write(suite: Suite, folder: Path) -> Path:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Make the report of an experiment (again) from its run folders.
+"""Make the report of an experiment, or of a suite, (again) from its run folders.
 
   testbed report access-link-load60 --margin 10%      differences below 10 % of the reference count as none
+  testbed report suite-iccrg-quick-mine               the scorecard, and the tables under it
   testbed report two-flows --zoom 2s..4500ms          draw this part of the windows of tcp_probe and of captures larger
 
 Verdicts and metrics that are missing, or that other code or another hand made, are made again first. The exit
@@ -10,16 +11,20 @@ code is 1 if files of runs are damaged; the report names these runs and all othe
 from __future__ import annotations
 
 import argparse
+import pathlib
 
 from testbed import experiment, units
 from testbed.cli import _shared
+from testbed.errors import UsageError
 from testbed.progress import print_error
+from testbed.store import results_dir
 
-HELP = "make the report of an experiment"
+HELP = "make the report of an experiment or of a suite"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("experiment", help="folder or name, such as access-link-load60-quick")
+    parser.add_argument("experiment", help="folder or name, such as access-link-load60-quick or "
+                                           "suite-iccrg-quick-mine")
     _shared.add_margin_argument(parser)
     parser.add_argument("--zoom", metavar="FROM..TO", type=_span,
                         help="the part of a run that figures of tcp_probe and captures draw larger, such as 2s..4s "
@@ -39,6 +44,9 @@ def _span(text: str) -> tuple[int, int]:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    for folder in (pathlib.Path(arguments.experiment), results_dir() / arguments.experiment):
+        if (folder / "suite.json").is_file():
+            return _of_suite(folder.resolve(), arguments)
     from analysis.report import build_report
     from analysis.zooms import Span
     report = build_report(experiment.find(arguments.experiment), arguments.margin,
@@ -47,3 +55,16 @@ def main(arguments: argparse.Namespace) -> int:
     for name, message in report.problems.items():
         print_error(f"{name}: {message}")
     return 1 if report.problems else 0
+
+
+def _of_suite(folder: pathlib.Path, arguments: argparse.Namespace) -> int:
+    """The page of a suite; its parts have reports of their own."""
+    if arguments.zoom:
+        raise UsageError("--zoom: not for a suite: the reports of its parts have the figures")
+    from analysis import suite_report
+    suite = suite_report.read(folder, arguments.margin)
+    print(suite_report.write(suite, folder))
+    problems = {part.name: part.problem for part in suite.parts if part.problem}
+    for name, message in problems.items():
+        print_error(f"{name}: {message}")
+    return 1 if problems else 0

@@ -10,6 +10,7 @@ import fixture
 from analysis import stats, suite_report
 from analysis.runs import AnalysisError
 from analysis.suite import Output, Suite, word
+from testbed import cli
 
 DOWN = "right_to_left"
 OUTPUTS = [
@@ -218,6 +219,28 @@ def test_the_page(suite, results, tmp_path):
     before = {path: path.read_bytes() for path in page.parent.rglob("*") if path.is_file()}
     suite_report.write(Suite(json.loads((page.parent / "suite.json").read_text()), results), page.parent)
     assert {path: path.read_bytes() for path in page.parent.rglob("*") if path.is_file()} == before
+
+
+def test_the_page_is_made_again_by_its_name(suite, results, monkeypatch, capsys):
+    page = suite_report.write(suite, results / "suite-pair")
+    before = page.read_bytes()
+    page.write_text("spoilt")
+    monkeypatch.setenv("TESTBED_RESULTS", str(results))
+    assert cli.main(["report", "suite-pair"]) == 0
+    assert page.read_bytes() == before and capsys.readouterr().out == f"{page}\n"
+    # a margin within which much is equal is that of the page
+    assert cli.main(["report", str(page.parent), "--margin", "90%"]) == 0
+    assert page.read_bytes() != before
+    assert cli.main(["report", "suite-pair", "--zoom", "1s..2s"]) == 2
+    assert "not for a suite" in capsys.readouterr().err
+    description = json.loads((page.parent / "suite.json").read_text())
+    description["parts"][0]["experiment"] = "gone"
+    (page.parent / "suite.json").write_text(json.dumps(description))
+    assert cli.main(["report", "suite-pair"]) == 1
+    assert "gone/experiment.json" in capsys.readouterr().err
+    (page.parent / "suite.json").write_text('{"parts": []}')
+    assert cli.main(["report", "suite-pair"]) == 1
+    assert "suite.json" in capsys.readouterr().err
 
 
 def test_what_no_run_has_is_no_comparison_and_what_one_side_has_is_said(suite, results, ids):

@@ -93,15 +93,19 @@ def growth(samples: pd.DataFrame, socket: Array | None = None) -> pd.DataFrame:
     socket = _sockets(samples) if socket is None else socket
     order = np.argsort(socket, kind="stable")
     times = samples["t_us"].to_numpy()[order]
-    values = samples[COUNTERS].fillna(0).to_numpy()[order]
+    values = np.empty((len(samples), len(COUNTERS)))        # filled by column: there may be millions of rows
+    for place, name in enumerate(COUNTERS):
+        values[:, place] = samples[name].fillna(0).to_numpy()[order]
     steps = np.diff(values, axis=0, prepend=0)
     since = np.concatenate([times[:1], times[:-1]])
     fresh = np.diff(socket[order], prepend=-1) != 0
     fresh |= steps[:, COUNTERS.index("bytes_sent")] < 0
     fresh |= steps[:, COUNTERS.index("bytes_received")] < 0
     steps[fresh], since[fresh] = values[fresh], times[fresh]
+    del values
     found = np.empty((len(samples), len(COUNTERS) + 1))
-    found[order] = np.column_stack([np.clip(steps, 0, None), since])
+    found[order, :-1] = np.clip(steps, 0, None, out=steps)
+    found[order, -1] = since
     return pd.DataFrame(found, columns=[*COUNTERS, "since_us"], index=samples.index)
 
 
@@ -129,12 +133,12 @@ def _measured(run: Run, single: bool) -> tuple[pd.DataFrame, pd.DataFrame] | Non
         return None
     socket = _sockets(samples)
     ours = (_numbers(flows, samples, "sender", socket) > 0) | (_numbers(flows, samples, "receiver", socket) > 0)
-    samples, socket = samples[ours], socket[ours]
-    if samples.empty:
+    if not ours.any():
         return None
-    by_time = np.argsort(samples["t_us"].to_numpy(), kind="stable")
-    samples = samples.iloc[by_time].reset_index(drop=True)
-    steps = growth(samples, socket[by_time])
+    rows = np.flatnonzero(ours)
+    rows = rows[np.argsort(samples["t_us"].to_numpy()[rows], kind="stable")]
+    samples = samples.iloc[rows].reset_index(drop=True)
+    steps = growth(samples, socket[rows])
     start, end = run.interval
     until, since = samples["t_us"].to_numpy(), steps["since_us"].to_numpy()
     took = until - since
@@ -142,7 +146,7 @@ def _measured(run: Run, single: bool) -> tuple[pd.DataFrame, pd.DataFrame] | Non
     share = np.divide(inside, took, out=((until > start) & (until <= end)).astype(float),
                       where=took > 0)
     steps[COUNTERS] *= share[:, None]
-    return samples[share > 0], steps[share > 0]
+    return (samples, steps) if (share > 0).all() else (samples[share > 0], steps[share > 0])
 
 
 def direction(run: Run, samples: pd.DataFrame, receiving: bool = False) -> pd.Series:
@@ -162,8 +166,9 @@ def received_bytes(run: Run, single: bool) -> dict[str, float]:
     if found is None:
         return {}
     samples, steps = found
+    ends, received = samples[SOCKET], steps["bytes_received"]
     if not single:
-        rest = (flow_numbers(run, samples) == 0) & (flow_numbers(run, samples, "receiver") == 0)
-        samples, steps = samples[rest], steps[rest]
-    totals: dict[str, float] = steps["bytes_received"].groupby(direction(run, samples, receiving=True)).sum().to_dict()
+        rest = (flow_numbers(run, ends) == 0) & (flow_numbers(run, ends, "receiver") == 0)
+        ends, received = ends[rest], received[rest]
+    totals: dict[str, float] = received.groupby(direction(run, ends, receiving=True)).sum().to_dict()
     return totals

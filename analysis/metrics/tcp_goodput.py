@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from analysis import tcp
 from analysis.metrics import Metric
 from analysis.metrics.goodput import bytes_inside
-from analysis.runs import Run
+from analysis.runs import Array, Run
 
 UNITS = {"tcp_goodput": "Mbit/s"}
 
@@ -44,13 +45,14 @@ def _by_direction(run: Run, read: dict[tuple[int, str], float]) -> dict[str, flo
 def _read_bytes(run: Run, adus: pd.DataFrame, connections: pd.DataFrame) -> dict[tuple[int, str], float]:
     """{(source, side that sent them): bytes read in the measurement interval}"""
     start, end = run.interval
-    sent = adus.dropna(subset=["sent_us"])
-    whole = sent[sent["delivered_us"].notna()]
-    pending = _parts(sent[sent["delivered_us"].isna()], whole, connections).assign(delivered_us=end)
+    sent, delivered = adus["sent_us"].notna(), adus["delivered_us"].notna()
+    whole = adus[sent & delivered]
+    pending = _parts(adus[sent & ~delivered], whole, connections).assign(delivered_us=end)
     totals: dict[tuple[int, str], float] = {}
     for transfers in (whole, pending):
         inside = pd.Series(bytes_inside(transfers, start, end), index=transfers.index)
-        for (source, side), total in inside.groupby([transfers["source"], transfers["side"].astype(str)]).sum().items():
+        by = [transfers["source"], transfers["side"]]
+        for (source, side), total in inside.groupby(by, observed=True).sum().items():
             totals[source, side] = totals.get((source, side), 0) + float(total)
     return totals
 
@@ -62,8 +64,15 @@ def _parts(undelivered: pd.DataFrame, whole: pd.DataFrame, connections: pd.DataF
     columns = {"init_bytes_delivered": "i", "acc_bytes_delivered": "a"}
     read = connections[["source", "conn", *columns]].rename(columns=columns).melt(
         ["source", "conn"], var_name="side", value_name="read_bytes")
+    # of millions of units only those of connections that have such a one
+    whole = whole[np.isin(_connection(whole), _connection(first))]
     first, whole = (table.assign(side=table["side"].astype(str)) for table in (first, whole))
     counted = whole.groupby(key, as_index=False)["bytes"].sum().rename(columns={"bytes": "whole_bytes"})
     first = first.merge(read, on=key, how="left").merge(counted, on=key, how="left")
     rest = (first["read_bytes"] - first["whole_bytes"].fillna(0)).clip(lower=0)
     return first.assign(bytes=rest.fillna(0).clip(upper=first["bytes"]))
+
+
+def _connection(units: pd.DataFrame) -> Array:
+    """A number of each unit's connection."""
+    return units["source"].to_numpy() << 32 | units["conn"].to_numpy()

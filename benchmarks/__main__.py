@@ -3,6 +3,7 @@
 
     greedy      one CUBIC flow of iperf3, 100 Mbit/s, 20 s of virtual time
     sockets     the same by plain sockets
+    10 flows    the same by so many flows that share the bottleneck; 100, 500 and 1000 flows, too
     tmix        the access link at 60 %, quick version (60 s), or with --full the whole 600 s
     parallel    two tmix runs at a time against one
 
@@ -10,8 +11,8 @@ With `--engines A,B`, runs of the engines take turns, and ratios of the whole ru
 `--cca` says which congestion control (with ns-2 and tmix: reno).
 
 Each run takes place in a process of its own, pinned to one CPU. Medians are printed: wall time
-of the traffic phase, its ratio to real time, CPU time per packet that crossed the
-bottleneck (whole run, all processes of the guest), and the largest resident process.
+of the traffic phase, its ratio to real time, that of the whole run, wall time of the traffic phase and CPU time of the
+whole run (all processes of the guest) per packet that crossed the bottleneck, and the largest resident process.
 """
 from __future__ import annotations
 
@@ -33,10 +34,13 @@ from testbed.cli._shared import reporter
 from testbed.engines.base import EngineBase
 from testbed.store import Store
 
+#: greedy flows at a time: what a packet costs must not depend on it much
+_FLOWS = (10, 100, 500, 1000)
 _HERE = pathlib.Path(__file__).parent
 _COLUMNS = (("virtual s", "virtual_s", ".0f"), ("traffic s", "traffic_s", ".2f"), ("x real", "speed", ".1f"),
             ("whole s", "whole_s", ".2f"),
-            ("us CPU/packet", "cpu_us_per_packet", ".1f"), ("memory MB", "memory_mb", ".0f"))
+            ("us/packet", "traffic_us_per_packet", ".1f"), ("us CPU/packet", "cpu_us_per_packet", ".1f"),
+            ("memory MB", "memory_mb", ".0f"))
 
 Figures = dict[str, float]
 
@@ -56,13 +60,16 @@ def main() -> None:
     for engine in several.values():
         engine.prepare(reporter())
     greedy = str(_HERE / "greedy.yaml")
-    cases = {"greedy": scenario.load(greedy), "sockets": scenario.load(greedy, settings=["traffic.tool=sockets"]),
+    cases = {"greedy": scenario.load(greedy),
+             "sockets": scenario.load(greedy, settings=["traffic.tool=sockets"]),
+             **{f"{flows} flows": scenario.load(greedy, settings=["traffic.tool=sockets", f"traffic.flows={flows}"])
+                for flows in _FLOWS},
              "tmix": scenario.load("access-link", quick=not arguments.full)}
     cpus = sorted(os.sched_getaffinity(0))
     results: dict[str, Any] = {}
     print(f"{', '.join(engine.kernel_release() or engine.state() for engine in several.values())}, {os.cpu_count()} "
           f"CPUs, medians of {arguments.runs} runs")
-    print("case      engine  " + "".join(f"{head:>{len(head) + 3}}" for head, _, _ in _COLUMNS) + "   ratio")
+    print("case        engine  " + "".join(f"{head:>{len(head) + 3}}" for head, _, _ in _COLUMNS) + "   ratio")
     for name, case in cases.items():
         figures: dict[str, list[Figures]] = {engine_name: [] for engine_name in several}
         for _ in range(arguments.runs):         # in turn, so that what else the machine does meets all of them
@@ -73,7 +80,7 @@ def main() -> None:
         for engine_name, mine in figures.items():
             middle = {key: statistics.median(one[key] for one in mine) for key in mine[0]}
             ratio = statistics.median(one["whole_s"] / other["whole_s"] for one, other in zip(mine, first))
-            print(f"{name:10}{engine_name:8}" + "".join(f"{middle[key]:{len(head) + 3}{form}}"
+            print(f"{name:12}{engine_name:8}" + "".join(f"{middle[key]:{len(head) + 3}{form}}"
                                                         for head, key, form in _COLUMNS) + f"{ratio:8.2f}")
     if len(cpus) > 1 and len(several) == 1:
         pairs = []
@@ -117,6 +124,7 @@ def _one(case: scenario.Scenario, engine: EngineBase, folder: pathlib.Path, cpu:
     virtual_s = case.timing.duration_us / 1e6
     own_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"virtual_s": virtual_s, "traffic_s": traffic_s, "speed": virtual_s / traffic_s, "whole_s": whole_s,
+            "traffic_us_per_packet": traffic_s * 1e6 / packets,
             "cpu_us_per_packet": (used.ru_utime + used.ru_stime) * 1e6 / packets,
             "memory_mb": max(used.ru_maxrss / 1024, own_mb)}
 

@@ -57,6 +57,10 @@ class Pattern:
         """Whether the `size` bytes at an address are not those from `place` (below PERIOD) on."""
         return bool(_memcmp(address, self.address + place, size))
 
+    def after(self, place: int, size: int) -> int:
+        """The place that comes so many bytes after a place."""
+        return (place + size) % PERIOD
+
 
 class Tally:
     """What one end of a flow has found in what it received.

@@ -41,10 +41,10 @@ def test_a_payload_that_was_tampered_with(run_scenario, tmp_path, monkeypatch):
     """A sender that leaves a byte out after each write."""
     code = tmp_path / "code"
     shutil.copytree(bundle.ensure(), code)
-    program = code / "traffic/greedy/flows.py"
-    right = "place = (place + sent) % PERIOD"
+    program = code / "traffic/greedy/ring.py"
+    right = "self._place = self._flows.pattern.after(self._place, result)"
     assert right in program.read_text()
-    program.write_text(program.read_text().replace(right, "place = (place + sent + 1) % PERIOD"))
+    program.write_text(program.read_text().replace(right, right.replace("result)", "result + 1)")))
     shutil.rmtree(program.parent / "__pycache__")
     monkeypatch.setattr(uml.bundle, "ensure", lambda *_: code)
     traffic = {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1"]}

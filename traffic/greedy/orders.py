@@ -13,7 +13,9 @@ Job = dict[str, list[dict[str, Any]]]
 def socket_programs(component: Component, flows: Sequence[Flow], context: Context,
                     more: Mapping[int, Mapping[str, Any]], of_both: Mapping[str, Any] | None = None) -> list[Program]:
     """Flows over plain sockets (flows.py). more, of_both: as for tcp_jobs."""
-    return [program(component, node, {**job, "duration_us": context.duration_us,
+    # what such a flow delivers at which instant matters: its receiver is woken for less, too
+    rests = any("bursts_us" in one or "pace" in one for one in more.values())
+    return [program(component, node, {**job, **({"ring": False} if rests else {}), "duration_us": context.duration_us,
                                       "wakeup_cost_us": routes.wakeup_cost_us(context.network, node)},
                     "traffic.greedy.flows", context) for node, job in sorted(tcp_jobs(flows, more, of_both).items())]
 

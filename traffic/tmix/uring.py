@@ -54,6 +54,7 @@ _CANCEL_EVERYTHING = 1 << 0 | 1 << 2        # ALL ANY
 _POLL_FIRST: Final = 1                             # no attempt before there is something
 _GETSOCKOPT: Final = 2                             # SOCKET_URING_OP_GETSOCKOPT
 _SETSOCKOPT: Final = 3                             # SOCKET_URING_OP_SETSOCKOPT
+_MSG_DONTWAIT: Final = 0x40
 _MSG_WAITALL: Final = 0x100
 _SYS_SETUP: Final = 425
 _SYS_ENTER: Final = 426
@@ -230,6 +231,10 @@ class Ring:
         """
         self._put(_OP_RECV, flags, _POLL_FIRST, fd, 0, address or self._sink_at, size, _MSG_WAITALL, number)
 
+    def receive_now(self, fd: int, address: int, size: int, flags: int, number: int) -> None:
+        """Read what there is, at most `size` bytes; EAGAIN if there is nothing."""
+        self._put(_OP_RECV, flags, 0, fd, 0, address, size, _MSG_DONTWAIT, number)
+
     def receive_end(self, fd: int, flags: int, number: int) -> None:
         """Complete with 0 at EOF; with 1, which is no failure, if a byte comes. `unexpected` knows of it."""
         self._put(_OP_RECV, flags, _POLL_FIRST, fd, 0, self._end_at, 1, 0, number)
@@ -252,6 +257,10 @@ class Ring:
     def close_socket(self, fd: int, flags: int, number: int) -> None:
         """Close a descriptor."""
         self._put(_OP_CLOSE, flags, 0, fd, 0, 0, 0, 0, number)
+
+    def cancel(self, what: int, number: int) -> None:
+        """Complete the operation with a number: a read or write reports how far it came."""
+        self._put(_OP_ASYNC_CANCEL, QUIET, 0, 0, 0, what, 0, 0, number)
 
     def cancel_everything(self, number: int) -> None:
         """Complete all that is under way; reads report how far they came."""

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from testbed import PROJECT_DIR
-from traffic.greedy import flows, iperf3
+from traffic.greedy import ends, flows, iperf3
 
 FLOW = {"flow": 2, "address": "10.0.2.1", "port": 6001, "source_port": 30001, "start_us": 300_000, "cca": None}
 
@@ -95,7 +95,7 @@ class Options:
 @pytest.mark.parametrize("first, syn", [(0, 2**32 - 1), (2, 1), (2**32 - 1, 2**32 - 2)])
 def test_sequence_number_of_the_syn_is_the_one_before(first, syn):
     asked = Options()
-    flows._choose_sequence(asked, first)
+    ends._choose_sequence(asked, first)
     assert [(option, struct.unpack("=i" if option == 19 else "=I", value)[0]) for level, option,
             value in asked.asked] == [
         (19, 1), (20, 2), (21, syn), (19, -1)]
@@ -103,12 +103,19 @@ def test_sequence_number_of_the_syn_is_the_one_before(first, syn):
 
 def test_congestion_control_is_named_when_there_is_none():
     with socket.socket() as unused, pytest.raises(OSError, match="congestion control 'nonesuch' of flow 2"):
-        flows._set_cca(unused, {**FLOW, "cca": "nonesuch"})
+        ends._set_cca(unused, {**FLOW, "cca": "nonesuch"})
 
 
-def run_flows(tmp_path, send, receive, duration_us):
+@pytest.fixture(params=[True, False], ids=["ring", "threads"])
+def ring(request):
+    """Whether flows are driven by an io_uring, where there is one, or by threads."""
+    return request.param
+
+
+def run_flows(tmp_path, send, receive, duration_us, ring=True):
     """(exit status, last line, stderr) of the sockets program that has both ends of a flow."""
-    (tmp_path / "job.json").write_text(json.dumps({"send": send, "receive": receive, "duration_us": duration_us}))
+    (tmp_path / "job.json").write_text(json.dumps({"send": send, "receive": receive, "duration_us": duration_us,
+                                                   "ring": ring}))
     started = subprocess.Popen([sys.executable, "-m", "traffic.greedy.flows", str(tmp_path / "job.json")],
                                cwd=PROJECT_DIR,
                                text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -122,25 +129,25 @@ def free_port():
         return unused.getsockname()[1]
 
 
-def test_a_number_of_bytes_is_sent_and_its_arrival_noted(tmp_path):
+def test_a_number_of_bytes_is_sent_and_its_arrival_noted(tmp_path, ring):
     flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "bytes": 3_000_001, "cca": None}
-    status, line, words = run_flows(tmp_path, [{**flow, "start_us": 1000, "stop_us": 600_000}], [flow], 600_000)
+    status, line, words = run_flows(tmp_path, [{**flow, "start_us": 1000, "stop_us": 600_000}], [flow], 600_000, ring)
     assert status == 0, words
     account = json.loads(line.removeprefix("done "))
     assert account["sent_bytes"] == account["received_bytes"] == {"1": 3_000_001}
     assert 1000 <= account["delivered_us"]["1"] < 600_000
 
 
-def test_a_flow_that_cannot_connect_ends_the_program(tmp_path):
+def test_a_flow_that_cannot_connect_ends_the_program(tmp_path, ring):
     flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "start_us": 0, "stop_us": 5_000_000, "cca": None}
-    status, line, words = run_flows(tmp_path, [flow], [], 5_000_000)
+    status, line, words = run_flows(tmp_path, [flow], [], 5_000_000, ring)
     assert status == 1 and line == "" and "ConnectionRefusedError" in words
 
 
-def test_a_flow_stops_before_the_end(tmp_path):
+def test_a_flow_stops_before_the_end(tmp_path, ring):
     flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": "reno"}
     started = time.monotonic()
-    status, line, words = run_flows(tmp_path, [{**flow, "start_us": 0, "stop_us": 50_000}], [flow], 500_000)
+    status, line, words = run_flows(tmp_path, [{**flow, "start_us": 0, "stop_us": 50_000}], [flow], 500_000, ring)
     account = json.loads(line.removeprefix("done "))
     assert status == 0 and time.monotonic() - started > 0.5, words
     assert account["sent_bytes"]["1"] == account["received_bytes"]["1"] > 0
@@ -157,6 +164,52 @@ def test_a_receiver_of_less_than_it_waits_for_compares_that(tmp_path):
     assert 0 < account["sent_bytes"]["1"] == account["received_bytes"]["1"] <= 300 and account["delivered_us"] == {}
     assert [end["checked_bytes"] for end in account["ends"]] == [0, account["sent_bytes"]["1"]]
     assert not any(end["wrong_pieces"] for end in account["ends"])
+
+
+def test_what_a_receiver_did_not_wait_for_counts_at_the_end(tmp_path, ring):
+    """Of a flow that goes on, a ring's reads are cut short; nothing of what came before is left out."""
+    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": "reno"}
+    status, line, words = run_flows(tmp_path, [{**flow, "start_us": 0, "stop_us": 300_000}], [flow], 300_000, ring)
+    assert status == 0, words
+    account = json.loads(line.removeprefix("done "))
+    sender, receiver = account["ends"]
+    assert 1 << 20 < receiver["checked_bytes"] == account["received_bytes"]["1"]
+    assert receiver["ccas"] == sender["ccas"] == {"reno": 1} and not receiver["wrong_pieces"]
+
+
+def test_a_reset_is_no_end_of_a_flow(tmp_path, ring):
+    """A sender that lingers for no time resets its connection after some data."""
+    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None}
+    (tmp_path / "job.json").write_text(json.dumps({"send": [], "receive": [flow], "duration_us": 5_000_000,
+                                                   "ring": ring}))
+    started = subprocess.Popen([sys.executable, "-m", "traffic.greedy.flows", str(tmp_path / "job.json")],
+                               cwd=PROJECT_DIR, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
+    assert started.stdout.readline() == "ready\n"
+    started.stdin.write(f"start {time.monotonic_ns()}\n")
+    started.stdin.flush()
+    with socket.create_connection(("127.0.0.1", flow["port"])) as sender:
+        sender.sendall(bytes(100_000))
+        time.sleep(0.2)
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("=ii", 1, 0))
+    output, words = started.communicate(timeout=30)
+    assert started.returncode == 1 and output == "" and "ConnectionResetError" in words
+
+
+def test_flows_that_rest_or_cost_wake_ups_have_threads():
+    flow = {"flow": 1, "address": "127.0.0.1", "port": 1}
+    for more, of_one, threads in (({}, {}, False), ({"ring": False}, {}, True), ({"wakeup_cost_us": 1}, {}, True),
+                                  ({}, {"bursts_us": [[0, 1]]}, True), ({}, {"pace": {}}, True)):
+        ring = flows._ring({"send": [{**flow, **of_one}], "receive": [], **more})
+        if threads:
+            assert ring is None
+        elif ring:                      # a host may have no io_uring
+            ring.close()
+
+
+@pytest.mark.parametrize("window, growing, steady", [(64_000, 2000, 8000), (1 << 30, 1 << 19, 1 << 19), (0, 1, 1)])
+def test_a_receiver_is_woken_for_a_share_of_its_window(window, growing, steady):
+    assert ends.share(window) == growing and ends.share(window, ends.STEADY) == steady
 
 
 def test_a_receiver_that_got_nothing_has_nothing_delivered(tmp_path):

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Ends of flows over plain sockets: their options, and what an end finds out. Who drives them: ring.py, threads.py."""
+import mmap
+import socket
+import struct
+from typing import Any
+
+from topologies import ip
+from traffic.clock import now_ns
+from traffic.payload import Pattern, Tally, phase
+
+Order = dict[str, Any]
+Account = dict[str, Any]
+
+# Wake the receiver for half a megabyte at a time: it must not cost a wake-up per packet. But
+# what lies unread takes from the receive window, so never for more than a share of that.
+_LOW_WATER_BYTES = 1 << 19
+#: a window that may be growing for a flow that needs it must not wait for the reader; one that has kept its size for
+#: some round trips is several times what the flow has under way
+GROWING, STEADY = 32, 8
+#: looks at the window, which grows in slow start
+READS_BETWEEN = 8
+_STATE_AND_WINDOW = struct.Struct("=B63xI")     # tcpi_state and tcpi_rcv_ssthresh in struct tcp_info
+_TCP_CLOSE = 7
+#: what the receivers of a node have to read into, all together; each at least, at most
+_BUFFERS_BYTES, _LEAST_BUFFER_BYTES, _MOST_BUFFER_BYTES = 32 << 20, 1 << 15, 1 << 19
+# a buffer of so many windows holds a window with what the kernel needs besides
+_BUFFER_WINDOWS = 4
+_END = {"send": "sender", "receive": "receiver"}
+# include/uapi/linux/tcp.h
+_TCP_CONGESTION = 13
+_TCP_REPAIR, _TCP_REPAIR_QUEUE, _TCP_QUEUE_SEQ = 19, 20, 21
+_TCP_SEND_QUEUE, _REPAIR_OFF_WITHOUT_PROBE = 2, -1
+
+
+class End:
+    """This node's end of a flow: what it found out about its connection."""
+
+    def __init__(self, flow: Order, role: str) -> None:
+        self.flow, self.role = flow, role
+        self.tally = Tally()
+        self._ccas: dict[str, int] = {}
+
+    def note_cca(self, connection: socket.socket) -> None:
+        """Note the congestion control that a connected socket uses."""
+        name = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, 16).partition(b"\0")[0].decode()
+        self._ccas[name] = self._ccas.get(name, 0) + 1
+
+    def account(self) -> dict[str, Any]:
+        """For the program's account."""
+        return {"flow": self.flow["flow"], "end": _END[self.role], "ccas": self._ccas,
+                **self.tally.account()}
+
+
+class Counts:
+    """What flows have sent and received; delivered_us: when the receiver had read the last byte, of flows that came to
+    an end."""
+
+    def __init__(self, job: dict[str, Any], t0_ns: int) -> None:
+        self._t0_ns = t0_ns
+        self.account: Account = {"sent_bytes": {flow["flow"]: 0 for flow in job["send"]},
+                                 "received_bytes": {flow["flow"]: 0 for flow in job["receive"]}, "delivered_us": {}}
+
+    def sent(self, end: End, size: int) -> None:
+        """So many bytes more were written."""
+        self.account["sent_bytes"][end.flow["flow"]] += size
+
+    def received(self, end: End, size: int) -> None:
+        """So many bytes more were read."""
+        self.account["received_bytes"][end.flow["flow"]] += size
+
+    def delivered(self, end: End) -> None:
+        """All has arrived, now."""
+        self.account["delivered_us"][end.flow["flow"]] = (now_ns() - self._t0_ns) // 1000
+
+
+class Reader:
+    """What a receiver compares with, and where in it the flow is."""
+
+    def __init__(self, end: End, pattern: Pattern, counts: Counts) -> None:
+        self._end, self._pattern, self._counts = end, pattern, counts
+        self._place = phase(end.flow["flow"])
+
+    def got(self, address: int, size: int) -> None:
+        """The next so many bytes of the flow are at an address."""
+        tally = self._end.tally
+        if self._pattern.wrong(address, size, self._place):
+            tally.note_wrong(0, tally.checked_bytes)
+        tally.checked_bytes += size
+        self._place = self._pattern.after(self._place, size)
+        self._counts.received(self._end, size)
+
+
+def buffer_bytes(receivers: int) -> int:
+    """How much each of so many receivers reads at a time at most."""
+    return max(_LEAST_BUFFER_BYTES, min(_MOST_BUFFER_BYTES, _BUFFERS_BYTES // max(1, receivers)))
+
+
+def buffers(receivers: int) -> mmap.mmap:
+    """Memory for all of them: there at once, as page by page it is dear in a guest."""
+    return mmap.mmap(-1, max(1, receivers) * buffer_bytes(receivers),
+                     flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
+
+
+def receive_window(connection: socket.socket) -> int:
+    """The most that a receiver announces."""
+    _, window = _state_and_window(connection)
+    return window
+
+
+def share(window: int, parts: int = GROWING) -> int:
+    """For how much a receiver is to be woken: one of so many parts of its window."""
+    return max(1, min(window // parts, _LOW_WATER_BYTES))
+
+
+def was_reset(connection: socket.socket) -> bool:
+    """Whether what looks like the end of a stream was none."""
+    state, _ = _state_and_window(connection)
+    return state == _TCP_CLOSE
+
+
+def _state_and_window(connection: socket.socket) -> tuple[int, int]:
+    state, window = _STATE_AND_WINDOW.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO,
+                                                                   _STATE_AND_WINDOW.size))
+    return state, window
+
+
+def listen(flow: Order) -> socket.socket:
+    """A socket that waits for the connection of a flow."""
+    listener = socket.socket(ip.family(flow["address"]))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    _set_cca(listener, flow)
+    _set_segment(listener, flow)
+    if "window_bytes" in flow:
+        # a buffer that was set keeps the kernel from tuning it, and the window with it
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_WINDOWS * flow["window_bytes"])
+        clamp_window(listener, flow)
+    listener.bind((flow["address"], flow["port"]))
+    listener.listen()
+    return listener
+
+
+def sender(flow: Order) -> socket.socket:
+    """A socket of the sender, with its options, that is not connected."""
+    connection = socket.socket(ip.family(flow["address"]))
+    _set_cca(connection, flow)
+    _set_segment(connection, flow)
+    if "sequence_start" in flow:
+        _choose_sequence(connection, flow["sequence_start"])
+    return connection
+
+
+def _set_cca(connection: socket.socket, flow: Order) -> None:
+    name = flow["cca"]
+    if not name:
+        return
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, name.encode())
+    except OSError as problem:
+        raise OSError(problem.errno,
+                      f"congestion control {name!r} of flow {flow['flow']}: {problem.strerror}") from None
+
+
+def _set_segment(of: socket.socket, flow: Order) -> None:
+    if "maxseg" in flow:
+        of.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, flow["maxseg"])
+
+
+def clamp_window(of: socket.socket, flow: Order) -> None:
+    """Let no more be in flight, where the flow says so. To be said again after the first read: the kernel puts another
+    clamp in its place when it sees how much memory segments take."""
+    if "window_bytes" in flow:
+        of.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, flow["window_bytes"])
+
+
+def _choose_sequence(connection: socket.socket, first: int) -> None:
+    """Let the first byte of data have sequence number `first`: the SYN has the one before it.
+
+    connect() keeps a number that was put there in repair mode, unless it is 0.
+    """
+    for option, value in ((_TCP_REPAIR, 1), (_TCP_REPAIR_QUEUE, _TCP_SEND_QUEUE),
+                          (_TCP_QUEUE_SEQ, (first - 1) % (1 << 32)), (_TCP_REPAIR, _REPAIR_OFF_WITHOUT_PROBE)):
+        connection.setsockopt(socket.IPPROTO_TCP, option, struct.pack("=I", value % (1 << 32)))

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Drives flows over plain sockets with a thread for each end.
+
+For what ring.py does not do: flows that rest or write at instants of their own, hosts on which a wake-up takes time,
+kernels without its io_uring.
+"""
+import ctypes
+import errno
+import itertools
+import os
+import socket
+import sys
+import threading
+
+from traffic import program
+from traffic.clock import now_ns, sleep_ns
+from traffic.greedy import ends
+from traffic.payload import LONGEST_BYTES, Pattern, phase
+
+#: what a flow that rests now and then may have written ahead: it goes on until that is sent
+_MOST_UNSENT_BYTES = 1 << 17
+_TCP_NOTSENT_LOWAT = 25         # include/uapi/linux/tcp.h
+
+
+class End(ends.End):
+    """An end that a thread drives."""
+
+    def __init__(self, flow: ends.Order, role: str, wakeup_cost_us: int) -> None:
+        super().__init__(flow, role)
+        self._wakeup_cost_ns = wakeup_cost_us * 1000
+        #: of a receiver, while it reads; and that it has been told to take what there is
+        self.reading: socket.socket | None = None
+        self.hurried = False
+
+    def woken(self) -> None:
+        """What being woken costs (docs/hosts.md)."""
+        if self._wakeup_cost_ns:
+            sleep_ns(self._wakeup_cost_ns)
+
+    def take_less(self, reader: threading.Thread) -> None:
+        """At the end, let a receiver have what is less than it waits for, if that is all it got: it has to be compared.
+
+        The kernel has put it into the reader's buffer already, and hands it over when nothing more can come.
+        """
+        connection = self.reading
+        if connection is None or self.tally.checked_bytes:
+            return
+        self.hurried = True
+        try:
+            connection.shutdown(socket.SHUT_RD)
+        except OSError as problem:
+            if problem.errno != errno.ENOTCONN:         # then the sender has gone, and that ends the reading, too
+                raise
+        reader.join()
+
+
+def run(all_ends: list[End], listeners: list[socket.socket], counts: ends.Counts, pattern: Pattern, t0_ns: int,
+        end_ns: int) -> None:
+    """From t0 until the end; listeners: those of the receivers, in their order."""
+    threading.excepthook = _fail
+    of_receivers = [end for end in all_ends if end.role == "receive"]
+    memory, size = ends.buffers(len(of_receivers)), ends.buffer_bytes(len(of_receivers))
+    receivers = [(end, threading.Thread(target=_receive, daemon=True, args=(
+        listener, end, counts, pattern, memoryview(memory)[number * size:(number + 1) * size])))
+        for number, (listener, end) in enumerate(zip(listeners, of_receivers))]
+    threads = [thread for _, thread in receivers]
+    threads += [threading.Thread(target=_send, args=(end, t0_ns, counts, pattern), daemon=True)
+                for end in all_ends if end.role == "send"]
+    for thread in threads:
+        thread.start()
+    program.sleep_until(end_ns)
+    for end, thread in receivers:
+        end.take_less(thread)
+
+
+def _fail(problem: threading.ExceptHookArgs) -> None:
+    """A flow that is not there must not go unnoticed."""
+    if problem.exc_value:
+        sys.__excepthook__(problem.exc_type, problem.exc_value, problem.exc_traceback)
+    sys.stderr.flush()
+    os._exit(1)
+
+
+def _receive(listener: socket.socket, end: End, counts: ends.Counts, pattern: Pattern,
+             buffer: memoryview) -> None:
+    connection, _ = listener.accept()
+    end.note_cca(connection)
+    end.reading = connection
+    flow, reader = end.flow, ends.Reader(end, pattern, counts)
+    left = flow.get("bytes")
+    low_water = None
+    buffer_at = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+    for reads in itertools.count():
+        if reads % ends.READS_BETWEEN == 0:
+            share = ends.share(ends.receive_window(connection))
+        # of the last byte the instant matters, so it must not wait for a FIN
+        wanted = share if left is None else min(share, left)
+        if wanted != low_water:
+            low_water = wanted
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
+        received = connection.recv_into(buffer)
+        if reads == 0:
+            ends.clamp_window(connection, flow)
+        end.woken()
+        if not received:
+            end.reading = None
+            if not end.hurried:
+                counts.delivered(end)
+            return
+        reader.got(buffer_at, received)
+        if left is not None:
+            left -= received
+            if left == 0:
+                counts.delivered(end)
+                end.reading = None
+                connection.close()
+                return
+
+
+def _send(end: End, t0_ns: int, counts: ends.Counts, pattern: Pattern) -> None:
+    flow, place = end.flow, phase(end.flow["flow"])
+    stop_ns = t0_ns + flow["stop_us"] * 1000
+    bursts_ns = [(t0_ns + begin_us * 1000, t0_ns + end_us * 1000)
+                 for begin_us, end_us in flow.get("bursts_us") or [(flow["start_us"], flow["stop_us"])]]
+    program.sleep_until(bursts_ns[0][0])
+    left = flow.get("bytes")
+    with ends.sender(flow) as connection:
+        if "bursts_us" in flow:
+            connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _MOST_UNSENT_BYTES)
+        connection.connect((flow["address"], flow["port"]))
+        end.note_cca(connection)
+        if "pace" in flow:
+            _write_at_instants(connection, end, bursts_ns[0], counts, pattern)
+            return
+        for begin_ns, end_ns in bursts_ns:
+            program.sleep_until(begin_ns)
+            while left != 0 and (left_ns := end_ns - now_ns()) > 0:
+                connection.settimeout(left_ns / 1e9)
+                try:
+                    sent = connection.send(pattern.view[place:place + min(left or LONGEST_BYTES, LONGEST_BYTES)])
+                except TimeoutError:
+                    break
+                end.woken()
+                place = pattern.after(place, sent)
+                counts.sent(end, sent)
+                if left:
+                    left -= sent
+        if left == 0:
+            _wait_for_close(connection, stop_ns)
+        else:
+            program.sleep_until(stop_ns)
+
+
+def _write_at_instants(connection: socket.socket, end: End, span_ns: tuple[int, int], counts: ends.Counts,
+                       pattern: Pattern) -> None:
+    """Write a piece at each instant; those that pass while the socket takes none are left out."""
+    flow, place, number = end.flow, phase(end.flow["flow"]), 0
+    size, gap_ns = flow["pace"]["bytes"], flow["pace"]["gap_ns"]
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    first_ns, end_ns = span_ns
+    while (due_ns := first_ns + number * gap_ns) < end_ns:
+        program.sleep_until(due_ns)
+        left = size
+        while left and (left_ns := end_ns - now_ns()) > 0:
+            connection.settimeout(left_ns / 1e9)
+            try:
+                sent = connection.send(pattern.view[place:place + left])
+            except TimeoutError:
+                return
+            end.woken()
+            left -= sent
+            place = pattern.after(place, sent)
+            counts.sent(end, sent)
+        number = max(number + 1, -(-(now_ns() - first_ns) // gap_ns))
+    program.sleep_until(end_ns)
+
+
+def _wait_for_close(connection: socket.socket, end_ns: int) -> None:
+    """The receiver closes when it has everything; until then the socket is there to be sampled."""
+    connection.settimeout(max(1, end_ns - now_ns()) / 1e9)
+    try:
+        connection.recv(1)
+    except TimeoutError:
+        pass

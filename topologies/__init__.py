@@ -21,8 +21,8 @@ if sys.version_info < (3, 12) and "_distutils_hack" in sys.modules:
     # Mininet compares versions by distutils, in whose place setuptools would load all of itself: 0.1 s
     sys.modules["_distutils_hack"].remove_shim()
 
-_SUPPORT = {"__init__", "air_accounts", "airways", "base", "cells", "end_hosts", "genetlink", "impairments", "ip",
-            "link", "losses", "mahimahi", "marking", "mn", "namespace", "network", "queues", "radio", "radios",
+_SUPPORT = {"__init__", "air_accounts", "airways", "base", "cells", "direct", "end_hosts", "genetlink", "impairments",
+            "ip", "link", "losses", "mahimahi", "marking", "mn", "namespace", "network", "queues", "radio", "radios",
             "rtnetlink", "schedule", "tc", "tc_messages", "varying", "wires"}
 
 

@@ -9,7 +9,7 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
@@ -79,6 +79,36 @@ def begin_and_end_a_thread() -> None:
     begun.acquire()
     _thread.start_new_thread(begun.release, ())
     begun.acquire()
+
+
+def in_place_of_a_program(work: Callable[[], object]) -> None:
+    """Do what a program would have been started for, in the current namespace, in a thread that ends.
+
+    The kernel's random numbers go on as if the program had run: they depend on how many tasks have ended and on what
+    these computed. A program is given two draws when it begins.
+    """
+    begun: list[int] = []
+    problems: list[BaseException] = []
+    working = _thread.allocate_lock()
+    working.acquire()
+
+    def do() -> None:
+        begun.append(threading.get_native_id())
+        try:
+            for _ in range(2):
+                os.getrandom(8)
+            work()
+        except BaseException as problem:
+            problems.append(problem)
+        finally:
+            working.release()
+
+    _thread.start_new_thread(do, ())
+    working.acquire()
+    while os.path.exists(f"/proc/self/task/{begun[0]}"):        # its end counts where it happens
+        os.sched_yield()
+    if problems:
+        raise problems[0]
 
 
 def sysctl_path(name: str) -> str:

@@ -8,6 +8,7 @@ used as they are, and what it would have typed goes to `ip -batch` and `tc -batc
 call per node.
 """
 import contextlib
+import functools
 import os
 import socket
 import subprocess
@@ -20,8 +21,9 @@ from mininet.net import Mininet
 from mininet.node import Node
 from mininet.topo import Topo
 
-from topologies import ip, tc, tc_messages
-from topologies.namespace import Keeper, begin_and_end_a_thread, netns_of, set_offloads, write_sysctl
+from topologies import direct, ip, tc, tc_messages
+from topologies.namespace import (Keeper, begin_and_end_a_thread, in_place_of_a_program, netns_of, set_offloads,
+                                  write_sysctl)
 from topologies.rtnetlink import raise_error
 
 Json = dict[str, Any]
@@ -341,7 +343,10 @@ def _wire(link: Json, device: str, mac: str) -> list[str]:
 
 
 def batch(program: str, lines: list[str]) -> None:
-    """Feed lines to `ip -batch`, `tc -batch` or `bridge -batch`; RuntimeError with the failing line."""
+    """Do what `ip -batch`, `tc -batch` or `bridge -batch` does with these lines; RuntimeError with the failing line."""
+    if orders := direct.orders(program, lines):
+        in_place_of_a_program(functools.partial(direct.tell, program, lines, orders))
+        return
     done = subprocess.run([program, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{program} -batch: {done.stderr.strip()}; the lines were:\n  "

@@ -11,3 +11,8 @@ def raise_error(data: bytes | bytearray | memoryview) -> None:
     code, = struct.unpack_from("=i", data, HEADER.size)
     if code:
         raise OSError(-code, f"netlink: {os.strerror(-code)}")
+
+
+def attribute(kind: int, payload: bytes) -> bytes:
+    """struct nlattr and what is in it, padded to a multiple of four."""
+    return struct.pack("=HH", 4 + len(payload), kind) + payload + bytes(-len(payload) % 4)

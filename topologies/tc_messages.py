@@ -10,7 +10,7 @@ import struct
 from typing import Any
 
 from topologies import tc, wires
-from topologies.rtnetlink import HEADER
+from topologies.rtnetlink import HEADER, attribute
 
 _TCMSG = struct.Struct("=BxxxiIII")         # family, ifindex, handle, parent, info
 _RTM_NEWQDISC, _RTM_NEWTCLASS = 36, 40
@@ -19,8 +19,8 @@ _NESTED = 0x8000                                            # NLA_F_NESTED: newe
 _ROOT = 0xFFFFFFFF
 _TCA_KIND, _TCA_OPTIONS = 1, 2
 #: the kernel counts times in units of 64 ns
-_TICK_NS = 64
-_RATESPEC = struct.Struct("=BBHhHI")        # cell_log, linklayer, overhead, cell_align, mpu, rate (bytes/s)
+TICK_NS = 64
+RATESPEC = struct.Struct("=BBHhHI")        # cell_log, linklayer, overhead, cell_align, mpu, rate (bytes/s)
 _ETHERNET = 1
 _MOST_32_BITS = 2**32 - 1
 #: a shut gate: a bucket of this size, of which every packet takes more than there is in it
@@ -45,7 +45,7 @@ def queue(ifindex: int, link: dict[str, Any]) -> list[bytes]:
     options = b""
     for name, value in link["queue_options"].items():
         number, form, unit = _DUALPI2[name]
-        options += _attribute(number, struct.pack(form, unit[value] if isinstance(unit, dict) else round(value * unit)))
+        options += attribute(number, struct.pack(form, unit[value] if isinstance(unit, dict) else round(value * unit)))
     return [_message(_RTM_NEWQDISC, ifindex, 0x100000, tc.queue_parent(link), link["queue"], options,
                      _REQUEST_AND_ACK | _CREATE, _NESTED)]
 
@@ -53,11 +53,11 @@ def queue(ifindex: int, link: dict[str, Any]) -> list[bytes]:
 def rate(ifindex: int, rate_bps: int, timer_period_us: int) -> bytes:
     """Another rate for the shaper (htb) of a link that changes."""
     bytes_per_s = rate_bps // 8
-    ticks = min(_MOST_32_BITS, -(-tc.debt_bytes(rate_bps, timer_period_us) * 10**9 // bytes_per_s // _TICK_NS))
-    spec = _ratespec(bytes_per_s)
-    options = _attribute(1, spec + spec + struct.pack("=IIIII", ticks, ticks, 1514, 0, 0))
+    ticks = min(_MOST_32_BITS, -(-tc.debt_bytes(rate_bps, timer_period_us) * 10**9 // bytes_per_s // TICK_NS))
+    spec = ratespec(bytes_per_s)
+    options = attribute(1, spec + spec + struct.pack("=IIIII", ticks, ticks, 1514, 0, 0))
     if bytes_per_s > _MOST_32_BITS:
-        options += _attribute(6, struct.pack("=Q", bytes_per_s)) + _attribute(7, struct.pack("=Q", bytes_per_s))
+        options += attribute(6, struct.pack("=Q", bytes_per_s)) + attribute(7, struct.pack("=Q", bytes_per_s))
     return _message(_RTM_NEWTCLASS, ifindex, 0x30001, 0x30000, "htb", options)
 
 
@@ -65,31 +65,31 @@ def gate(ifindex: int, link: dict[str, Any], is_open: bool) -> bytes:
     """Let everything through, or nothing."""
     if is_open:
         bytes_per_s = tc.GATE_BPS // 8
-        options = _attribute(1, _tbf_options(link, bytes_per_s, 0, 0)) + _attribute(4, struct.pack("=Q", bytes_per_s)) \
-            + _attribute(6, struct.pack("=I", 65535))
+        options = attribute(1, _tbf_options(link, bytes_per_s, 0, 0)) + attribute(4, struct.pack("=Q", bytes_per_s)) \
+            + attribute(6, struct.pack("=I", 65535))
     else:
-        ticks = _SHUT_BUCKET_BYTES * 10**9 // _SHUT_BYTES_PER_S // _TICK_NS
-        options = _attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, ticks, _SHUT_LEAST_BYTES))
+        ticks = _SHUT_BUCKET_BYTES * 10**9 // _SHUT_BYTES_PER_S // TICK_NS
+        options = attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, ticks, _SHUT_LEAST_BYTES))
     return _message(_RTM_NEWQDISC, ifindex, 0x20000, 0x10001, "tbf", options)
 
 
 def grant(ifindex: int, link: dict[str, Any], size_bytes: int) -> bytes:
     """Fill the bucket of a gate with so many bytes, which come to it but once."""
-    options = _attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, 0, 0)) + _attribute(6, struct.pack("=I", size_bytes))
+    options = attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, 0, 0)) + attribute(6, struct.pack("=I", size_bytes))
     return _message(_RTM_NEWQDISC, ifindex, 0x20000, 0x10001, "tbf", options)
 
 
 def _tbf_options(link: dict[str, Any], bytes_per_s: int, ticks: int, least_bytes: int) -> bytes:
     """struct tc_tbf_qopt: rate, peak rate, limit, buffer, mtu. A FIFO right below a tbf gets its limit from it."""
     limit = link["limit_bytes"] if link["limit_packets"] is None else link["limit_packets"]
-    return _ratespec(bytes_per_s, least_bytes) + bytes(_RATESPEC.size) + struct.pack("=III", limit, ticks, 0)
+    return ratespec(bytes_per_s, least_bytes) + bytes(RATESPEC.size) + struct.pack("=III", limit, ticks, 0)
 
 
 def limit(ifindex: int, kind: str, value: int) -> bytes:
     """Another limit for the queue."""
-    attribute, number = _LIMIT_ATTRIBUTE[kind], struct.pack("=I", value)
+    place, number = _LIMIT_ATTRIBUTE[kind], struct.pack("=I", value)
     return _message(_RTM_NEWQDISC, ifindex, 0x100000, 0x30001, kind,
-                    number if attribute is None else _attribute(attribute, number))
+                    number if place is None else attribute(place, number))
 
 
 def wire(ifindex: int, link: dict[str, Any], state: dict[str, Any]) -> bytes:
@@ -115,7 +115,7 @@ def setup(ifindex: int, link: dict[str, Any]) -> list[bytes]:
     options = _netem(link, link["delay_us"], step_us * 8192 / wires.TABLE_STEP, tc.ENDLESS_BPS,
                      100 * wires.lost_share({**link, "loss_percent": 0}))
     entries = [number * wires.TABLE_STEP for number, count in enumerate(wires.attempts(link)) for _ in range(count)]
-    options += _attribute(2, struct.pack(f"={len(entries)}h", *entries))
+    options += attribute(2, struct.pack(f"={len(entries)}h", *entries))
     return [_message(_RTM_NEWQDISC, ifindex, 0x30000, 0x20001, "netem", options)]
 
 
@@ -124,13 +124,13 @@ def _netem(link: dict[str, Any], delay_us: float, jitter_us: float, rate_bps: in
     """struct tc_netem_qopt (latency, limit, loss, gap, duplicate, jitter) and attributes; reordering, where it is
     left out, stays."""
     bytes_per_s = rate_bps // 8
-    options = struct.pack("=IIIIII", 0, tc.wire_limit_packets(link), _share(loss_percent), 0, _share(duplicate_percent),
+    options = struct.pack("=IIIIII", 0, tc.wire_limit_packets(link), share(loss_percent), 0, share(duplicate_percent),
                           0)
-    options += _attribute(10, struct.pack("=q", round(delay_us * 1000)))
-    options += _attribute(11, struct.pack("=q", round(jitter_us * 1000)))
+    options += attribute(10, struct.pack("=q", round(delay_us * 1000)))
+    options += attribute(11, struct.pack("=q", round(jitter_us * 1000)))
     # struct tc_netem_rate: rate, overhead of a packet, size and overhead of a cell
-    options += _attribute(6, struct.pack("=IiIi", min(bytes_per_s, _MOST_32_BITS), 0, 0, 0))
-    return options + (_attribute(8, struct.pack("=Q", bytes_per_s)) if bytes_per_s > _MOST_32_BITS else b"")
+    options += attribute(6, struct.pack("=IiIi", min(bytes_per_s, _MOST_32_BITS), 0, 0, 0))
+    return options + (attribute(8, struct.pack("=Q", bytes_per_s)) if bytes_per_s > _MOST_32_BITS else b"")
 
 
 def _loss_model(link: dict[str, Any]) -> bytes:
@@ -140,25 +140,21 @@ def _loss_model(link: dict[str, Any]) -> bytes:
         return b""
     shares = [model[name] for name in ("to_bad_percent", "to_good_percent")] + [100 - model["bad_loss_percent"],
                                                                                 model["good_loss_percent"]]
-    return _attribute(5, _attribute(2, struct.pack("=IIII", *map(_share, shares))))
+    return attribute(5, attribute(2, struct.pack("=IIII", *map(share, shares))))
 
 
-def _share(percent: float) -> int:
+def share(percent: float) -> int:
     """A probability in the kernel's numbers."""
     return round(percent / 100 * _MOST_32_BITS)
 
 
-def _ratespec(bytes_per_s: int, least_bytes: int = 0) -> bytes:
-    return _RATESPEC.pack(0, _ETHERNET, 0, 0, least_bytes, min(bytes_per_s, _MOST_32_BITS))
-
-
-def _attribute(kind: int, payload: bytes) -> bytes:
-    """struct nlattr and what is in it, padded to a multiple of four."""
-    return struct.pack("=HH", 4 + len(payload), kind) + payload + bytes(-len(payload) % 4)
+def ratespec(bytes_per_s: int, least_bytes: int = 0) -> bytes:
+    """struct tc_ratespec of Ethernet."""
+    return RATESPEC.pack(0, _ETHERNET, 0, 0, least_bytes, min(bytes_per_s, _MOST_32_BITS))
 
 
 def _message(what: int, ifindex: int, handle: int, parent: int, kind: str, options: bytes,
              flags: int = _REQUEST_AND_ACK, nested: int = 0) -> bytes:
-    body = _TCMSG.pack(0, ifindex, handle, parent, 0) + _attribute(_TCA_KIND, kind.encode() + b"\0") \
-        + _attribute(_TCA_OPTIONS | nested, options)
+    body = _TCMSG.pack(0, ifindex, handle, parent, 0) + attribute(_TCA_KIND, kind.encode() + b"\0") \
+        + attribute(_TCA_OPTIONS | nested, options)
     return HEADER.pack(HEADER.size + len(body), what, flags, 0, 0) + body

@@ -17,6 +17,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 from kernel.source import cache_dir
@@ -30,6 +31,11 @@ PYTHON = "/usr/bin/python3"
 imports.remember_in(cache_dir)
 #: what makes the start of programs cheaper inside, if there is a compiler; where it is missing nothing else differs
 PREFAULT = "testbed/guest/prefault.so"
+#: what programs import at their start, a file for each (testbed/guest/start.py)
+IMAGES = "images"
+_IMAGE_OF = pathlib.Path(__file__).with_name("image_of.py")
+#: of Python where it makes what must always be the same
+_ENVIRONMENT = {"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin"}
 _FOLDERS = ("testbed/guest", "testbed/probes", "topologies", "traffic")
 _SUFFIXES = (".py", ".c", ".h")
 
@@ -58,7 +64,7 @@ def ensure(compiled: pathlib.Path | None = None) -> pathlib.Path:
 
 def folder_of(code_sha256: str) -> pathlib.Path:
     """Where code with this digest is or will be, for the Python that is installed."""
-    version = importlib.util.MAGIC_NUMBER[:2].hex()
+    version = hashlib.sha256(importlib.util.MAGIC_NUMBER + sys.version.encode()).hexdigest()[:4]
     return cache_dir() / "bundles" / f"{code_sha256[:16]}-{version}"
 
 
@@ -102,7 +108,7 @@ def _make(folder: pathlib.Path, compiled: pathlib.Path | None, library: bytes | 
         path.write_bytes(data)
     made = subprocess.run(
         [PYTHON, "-S", "-s", "-m", "compileall", "-q", "-s", str(folder), "-p", MOUNTED_AT,
-         "--invalidation-mode", "unchecked-hash", str(folder)], env={"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin"},
+         "--invalidation-mode", "unchecked-hash", str(folder)], env=_ENVIRONMENT,
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if made.returncode:
         raise EnvironmentProblem(f"the testbed's code does not compile: {(made.stdout + made.stderr).strip()}")
@@ -110,6 +116,19 @@ def _make(folder: pathlib.Path, compiled: pathlib.Path | None, library: bytes | 
         (folder / PREFAULT).write_bytes(library)
     if compiled:
         shutil.copytree(compiled, folder, dirs_exist_ok=True)
+    _make_images(folder)
+
+
+def _make_images(folder: pathlib.Path) -> None:
+    """Write what programs import at their start to a file each. One that cannot be imported here has none."""
+    (folder / IMAGES).mkdir()
+    for path in folder.glob("traffic/**/*.py"):
+        module = ".".join(path.relative_to(folder).with_suffix("").parts)
+        if '\nif __name__ == "__main__":' in path.read_text(encoding="utf-8"):
+            made = subprocess.run([PYTHON, "-P", "-S", "-s", "-B", str(_IMAGE_OF), str(folder), MOUNTED_AT, module],
+                                  env=_ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+            if made.returncode == 0:
+                (folder / IMAGES / module).write_bytes(made.stdout)
 
 
 def _prefault() -> bytes | None:

@@ -8,9 +8,7 @@ testbed/fields.py); scenarios name it `my-net`. Nothing here knows what traffic 
 traffic and analysis read, and what the guest builds with `topologies.network`, without asking again.
 Beside its own fields every section may have `ip: 6`; what has another version only says so (`IP_VERSIONS`).
 """
-# The guest imports this package for `network`: nothing else is imported before it is needed.
-import importlib
-import pathlib
+# The guest imports this package for `network`, programs for `ip`: nothing else is imported before it is needed.
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +26,15 @@ _SUPPORT = {"__init__", "air_accounts", "airways", "base", "cells", "direct", "e
 
 def names() -> list[str]:
     """Names of all topologies, as scenarios spell them."""
+    import pathlib
     files = [file for folder in __path__ for file in pathlib.Path(folder).glob("[a-z]*.py")]
     return sorted({file.stem.replace("_", "-") for file in files if file.stem not in _SUPPORT})
 
 
 def load(name: object) -> "type[EmulatedTopo]":
     """The `EmulatedTopo` subclass called `name`; FieldError if there is none."""
+    import importlib
+
     from testbed import fields
     from topologies import base
     if not isinstance(name, str) or name not in names():

@@ -15,6 +15,16 @@ _Process = subprocess.Popen[bytes]
 _PATIENCE_S = 5
 
 
+def _python(module: str, project_dir: str) -> list[str]:
+    """How Python is started for a module: from its image (testbed/guest/start.py), if it has one."""
+    # -S: only the standard library is needed, and looking for more is slow
+    python = [sys.executable, "-s", "-S"]
+    image = os.path.join(project_dir, "images", module)
+    if os.path.exists(image):
+        return [*python, "-P", os.path.join(project_dir, "testbed/guest/start.py"), image, module]
+    return [*python, "-m", module]
+
+
 class ProgramFailed(Exception):
     """A traffic program ended early or badly; the message has its own words."""
 
@@ -41,9 +51,8 @@ class Programs:
             for number, program in enumerate(programs):
                 log = open(os.path.join(log_dir, f"program-{number}-{program['node']}.log"), "w+b")
                 with network.in_namespace(program["node"]):
-                    # -S: only the standard library is needed, and looking for more is slow
                     process = subprocess.Popen(
-                        [sys.executable, "-s", "-S", "-m", program["module"], *program["arguments"]],
+                        [*_python(program["module"], project_dir), *program["arguments"]],
                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, cwd="/")
                 self._running.append((program, process, log))
         except BaseException:

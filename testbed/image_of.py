@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""image_of.py FOLDER MOUNTED_AT MODULE writes the image of a program in FOLDER to the standard output.
+
+That is (version of Python, {module: (file, folder of a package or None, byte code as marshal writes it)}) of all that
+the program imports from FOLDER and from Python's own library. What this one imports would be in the image, too.
+"""
+import marshal
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import types
+
+_BEFORE = set(sys.modules)
+#: of a file of byte code (PEP 552)
+_HEADER_BYTES = 16
+
+
+def _main(folder: str, mounted_at: str, module: str) -> None:
+    sys.path.insert(0, folder)
+    __import__(module)
+    library = sys._stdlib_dir + "/"                                                 # type: ignore[attr-defined]
+    found = {}
+    for name, loaded in sorted(sys.modules.items()):
+        spec = getattr(loaded, "__spec__", None)
+        if name in _BEFORE or not spec or name != spec.name or not spec.has_location:
+            continue
+        if not spec.origin.startswith((library, folder + "/")) or not hasattr(spec.loader, "get_code"):
+            continue
+        package, code = spec.submodule_search_locations, spec.loader.get_code(name)
+        if code is not None:                    # an extension module has none
+            found[name] = (_there(spec.origin, folder, mounted_at),
+                           _there(package[0], folder, mounted_at) if package else None, _written(spec, code))
+    sys.stdout.buffer.write(marshal.dumps((sys.version, found)))
+
+
+def _written(spec: object, code: "types.CodeType") -> bytes:
+    """Byte code as it lies in a file, if it does: what marshal makes of the same code is not always the same."""
+    try:
+        data: bytes = spec.loader.get_data(spec.cached)[_HEADER_BYTES:]             # type: ignore[attr-defined]
+        return data if marshal.loads(data) == code else marshal.dumps(code)
+    except OSError:
+        return marshal.dumps(code)
+
+
+def _there(path: str, folder: str, mounted_at: str) -> str:
+    return mounted_at + path[len(folder):] if path.startswith(folder + "/") else path
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

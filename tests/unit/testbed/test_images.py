@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs that start from an image do what they do when their modules are found one by one."""
+import marshal
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from testbed import bundle
+from testbed.guest.programs import _python
+
+_PROGRAM = '''
+import json
+import sys
+from traffic import helper
+if __name__ == "__main__":
+    print(json.dumps([sys.argv[1:], helper.WHERE, __file__, __package__, __spec__.name, __name__]))
+'''
+
+
+@pytest.fixture
+def code(tmp_path):
+    """A bundle of a program and a module that it imports, with its image."""
+    folder = tmp_path / "code"
+    (folder / "traffic").mkdir(parents=True)
+    (folder / "testbed/guest").mkdir(parents=True)
+    start = pathlib.Path(bundle.PROJECT_DIR, "testbed/guest/start.py")
+    (folder / "testbed/guest/start.py").write_bytes(start.read_bytes())
+    (folder / "traffic/__init__.py").write_text("")
+    (folder / "traffic/helper.py").write_text("WHERE = __file__\n")
+    (folder / "traffic/program.py").write_text(_PROGRAM)
+    bundle._make_images(folder)
+    return folder
+
+
+def start(code, *arguments):
+    """What a program says."""
+    done = subprocess.run([*_python("traffic.program", str(code)), *arguments], capture_output=True, text=True,
+                          env={"PYTHONPATH": str(code), "PYTHONHASHSEED": "0"}, cwd="/", check=False)
+    assert not done.returncode, done.stderr
+    return done.stdout.strip()
+
+
+def test_an_image_has_what_the_program_imports_and_nothing_of_its_maker(code):
+    version, modules = marshal.loads((code / "images/traffic.program").read_bytes())
+    assert version == sys.version
+    assert {"traffic", "traffic.helper", "traffic.program", "json", "json.decoder", "re"} <= set(modules)
+    assert not {"subprocess", "pathlib", "sysconfig", "os", "encodings"} & set(modules)
+    assert modules["traffic.helper"][:2] == ("/run/project/traffic/helper.py", None)
+    assert modules["traffic"][:2] == ("/run/project/traffic/__init__.py", "/run/project/traffic")
+    assert not (code / "images/traffic.helper").exists()
+
+
+def test_it_is_started_from_its_image_and_as_usual_without(code):
+    said = '[["a", "b c"], "{0}/traffic/helper.py", "{0}/traffic/program.py", "traffic", "traffic.program", "__main__"]'
+    assert "start.py" in " ".join(_python("traffic.program", str(code)))
+    assert start(code, "a", "b c") == said.format(bundle.MOUNTED_AT)
+    os.unlink(code / "images/traffic.program")
+    assert "-m" in _python("traffic.program", str(code))
+    assert start(code, "a", "b c") == said.format(code)
+
+
+def test_an_image_of_another_python_is_not_used(code):
+    _, modules = marshal.loads((code / "images/traffic.program").read_bytes())
+    (code / "images/traffic.program").write_bytes(marshal.dumps(("4.0", modules)))
+    assert f"{code}/traffic/helper.py" in start(code)
+
+
+def test_what_is_not_in_an_image_is_found_as_usual(code):
+    (code / "traffic/program.py").write_text(_PROGRAM.replace("import json\n", "import json\nimport later\n"))
+    (code / "later.py").write_text("")
+    (code / "images/traffic.program").unlink()
+    (code / "images").rmdir()
+    bundle._make_images(code)
+    version, modules = marshal.loads((code / "images/traffic.program").read_bytes())
+    del modules["later"], modules["json"]
+    (code / "images/traffic.program").write_bytes(marshal.dumps((version, modules)))
+    assert start(code).endswith('"__main__"]')
+
+
+def test_it_is_the_same_each_time(code, tmp_path):
+    first = (code / "images/traffic.program").read_bytes()
+    (code / "images/traffic.program").unlink()
+    (code / "images").rmdir()
+    bundle._make_images(code)
+    assert (code / "images/traffic.program").read_bytes() == first

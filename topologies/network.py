@@ -4,8 +4,8 @@
 The network is the dictionary that `topologies.resolve` made; nothing of it is questioned here.
 Mininet configures every interface with commands of its own, typed into each node's
 shell: some 110 of them for a six-host dumbbell. Here its nodes and its bookkeeping are
-used as they are, and what it would have typed goes to `ip -batch` and `tc -batch`, one
-call per node.
+used as they are, and what it would have typed is said in lines for `ip -batch` and `tc -batch`,
+one batch per node, which the kernel is told without these programs where it can be (topologies/direct.py).
 """
 import contextlib
 import functools

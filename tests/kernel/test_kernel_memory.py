@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Memory of the guest kernel: long copies and fills, and objects that are used again, as kernel/patches/speed has them."""
+"""Memory of the guest kernel: long copies and fills, and objects that are used again (kernel/patches/speed)."""
 import re
 
 import pytest

@@ -76,7 +76,7 @@ def of_run(run: Run) -> list[Curves]:
     samples = tcp.flow_samples(run) if 1 <= len(listed) <= MOST_FLOWS else None
     if samples is None or samples.empty:
         return []
-    every_us = float(np.median(np.diff(np.unique(samples["t_us"])))) if samples["t_us"].nunique() > 1 else np.inf
+    every_us = tcp.sampled_each_us(run, samples)
     if every_us > flow_means.BIN_US:
         return []
     samples = samples.sort_values("t_us", kind="stable")

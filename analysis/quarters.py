@@ -33,9 +33,9 @@ def edges(run: Run, bin_us: int, start_us: float = 0) -> Array:
 def flows(run: Run, edges_us: Array) -> dict[int, Flow]:
     """{number: flow} of the listed flows that have two samples in a bin at least; {} where samples are too rare."""
     samples = tcp.flow_samples(run) if tcp.listed_flows(run) else None
-    if samples is None or samples.empty or len(edges_us) < 2 or samples["t_us"].nunique() < 2:
+    if samples is None or samples.empty or len(edges_us) < 2:
         return {}
-    if 2 * float(np.median(np.diff(np.unique(samples["t_us"])))) > edges_us[1] - edges_us[0]:
+    if 2 * tcp.sampled_each_us(run, samples) > edges_us[1] - edges_us[0]:
         return {}
     samples = samples.sort_values("t_us", kind="stable")
     found = {}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis import report_page, report_tables, stats
+from analysis import report_page, report_tables, shapes, stats
 from analysis.columns import Column
 from analysis.experiment import Experiment, Row
 from analysis.pages import put_in_place, scratch, templates
@@ -28,6 +28,7 @@ from testbed import units
 from testbed.fields import unit_of
 
 _FILES = {"index.html", "suite.json", "tables"}
+_MARGIN = shapes.Number(0, 1)
 #: classes of report.css
 MARKS = {BETTER: "better", EQUAL: "equal", WORSE: "worse", DIFFERENT: "different", UNKNOWN: "unknown",
          NO_INTERVAL: "unknown", NO_VALUE: "unknown"}
@@ -62,9 +63,26 @@ class Line(NamedTuple):
     cells: list[list[Chip]]
 
 
-def read(folder: Path, margin: float) -> Suite:
-    """The suite whose report a folder is; its experiments are beside it. AnalysisError if suite.json is damaged."""
-    return Suite(read_json(folder / "suite.json", SHAPE), folder.parent, margin)
+def read(folder: Path, margin: float | None = None) -> Suite:
+    """The suite whose report a folder is; its experiments are beside it. margin: another than that of the report.
+
+    AnalysisError if suite.json is damaged.
+    """
+    description = read_json(folder / "suite.json", SHAPE)
+    known = description.get("margin", stats.MARGIN)
+    if wrong := shapes.mismatch(known, _MARGIN):
+        raise AnalysisError(f"{folder / 'suite.json'}: margin: {wrong}")
+    return Suite(description, folder.parent, known if margin is None else margin)
+
+
+def _described(suite: Suite) -> dict[str, Any]:
+    """What suite.json says: the margin, and the command, are those of this report."""
+    words = list(suite.description["command"])
+    if "--margin" in words:
+        at = words.index("--margin")
+        del words[at:at + 2]
+    words += ["--margin", f"{100 * suite.margin:g}%"] if suite.margin != stats.MARGIN else []
+    return {**suite.description, "command": words, "margin": suite.margin}
 
 
 def write(suite: Suite, folder: Path) -> Path:
@@ -75,7 +93,7 @@ def write(suite: Suite, folder: Path) -> Path:
     if folder.exists() and (not folder.is_dir() or not _FILES >= {path.name for path in folder.iterdir()}):
         raise AnalysisError(f"{folder}: is there already and is no report of a suite; move it away")
     with scratch(folder) as building:
-        (building / "suite.json").write_text(json.dumps(suite.description, indent=1) + "\n", encoding="utf-8")
+        (building / "suite.json").write_text(json.dumps(_described(suite), indent=1) + "\n", encoding="utf-8")
         (building / "tables").mkdir()
         for name, table in _tables(suite).items():
             table.to_csv(building / "tables" / f"{name}.csv", index=False, float_format="%.10g")
@@ -91,7 +109,7 @@ def _page(suite: Suite) -> str:
         names=WORDS, words=[_SHORT[word] for word in WORDS],
         counts=[(subject, suite.counts(subject)) for subject in suite.subjects], verdicts=_all_verdicts(suite),
         who=[(subject, _who(suite, subject)) for subject in (suite.baseline, *suite.subjects)],
-        seeds=suite.seeds_to_decide(), csv=_CSV, command=shlex.join(suite.description["command"]),
+        seeds=suite.seeds_to_decide(), csv=_CSV, command=shlex.join(_described(suite)["command"]),
         margin=f"{100 * suite.margin:g}", confidence=f"{100 * stats.CONFIDENCE:g}"))
 
 

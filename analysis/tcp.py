@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -34,11 +35,20 @@ def flow_samples(run: Run, *more: str) -> pd.DataFrame | None:
     """
     samples, often = run.frame("tcp_info", *more), run.frame("tcp_info_often", *more)
     if samples is None or often is None:
-        return samples
+        return often if samples is None else samples
     hosts = {flow[end] for flow in listed_flows(run) for end in ("sender", "receiver")}
     others = hosts - set(often["node"])
     parts = [samples[samples["node"].isin(others)], often[often["node"].isin(hosts)]]
     return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+
+
+def sampled_each_us(run: Run, samples: pd.DataFrame) -> float:
+    """Median time between the instants of `flow_samples`, infinite with one of them. Where only some of its hosts were
+    sampled more often, that of the others: what looks at all flows alike sees no more than of these."""
+    often = run.frame("tcp_info_often")
+    others = samples if often is None else samples[~samples["node"].isin(set(often["node"]))]
+    times = np.unique((others if len(others) else samples)["t_us"])
+    return float(np.median(np.diff(times))) if len(times) > 1 else math.inf
 
 
 def acked_throughout(run: Run) -> dict[int, float] | None:

@@ -63,8 +63,9 @@ def ensure(compiled: pathlib.Path | None = None) -> pathlib.Path:
 
 
 def folder_of(code_sha256: str) -> pathlib.Path:
-    """Where code with this digest is or will be, for the Python that is installed."""
-    version = hashlib.sha256(importlib.util.MAGIC_NUMBER + sys.version.encode()).hexdigest()[:4]
+    """Where code with this digest is or will be, for the Python that is installed and how images are made."""
+    made_by = importlib.util.MAGIC_NUMBER + sys.version.encode() + _IMAGE_OF.read_bytes()
+    version = hashlib.sha256(made_by).hexdigest()[:4]
     return cache_dir() / "bundles" / f"{code_sha256[:16]}-{version}"
 
 
@@ -125,7 +126,7 @@ def _make_images(folder: pathlib.Path) -> None:
     for path in folder.glob("traffic/**/*.py"):
         module = ".".join(path.relative_to(folder).with_suffix("").parts)
         if '\nif __name__ == "__main__":' in path.read_text(encoding="utf-8"):
-            made = subprocess.run([PYTHON, "-P", "-S", "-s", "-B", str(_IMAGE_OF), str(folder), MOUNTED_AT, module],
+            made = subprocess.run([PYTHON, "-P", "-S", "-s", "-B", str(_IMAGE_OF), str(folder), module],
                                   env=_ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, check=False)
             if made.returncode == 0:
                 (folder / IMAGES / module).write_bytes(made.stdout)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""image_of.py FOLDER MOUNTED_AT MODULE writes the image of a program in FOLDER to the standard output.
+"""image_of.py FOLDER MODULE writes the image of a program in FOLDER to the standard output.
 
 That is (version of Python, {module: (file, folder of a package or None, byte code as marshal writes it)}) of all that
-the program imports from FOLDER and from Python's own library. What this one imports would be in the image, too.
+the program imports from FOLDER and from Python's own library, also of what it names in ALSO as it may import it later.
+Paths in FOLDER are relative to it, as the code may lie anywhere. What this one imports would be in the image, too.
 """
 import marshal
 import sys
@@ -16,9 +17,11 @@ _BEFORE = set(sys.modules)
 _HEADER_BYTES = 16
 
 
-def _main(folder: str, mounted_at: str, module: str) -> None:
+def _main(folder: str, module: str) -> None:
     sys.path.insert(0, folder)
     __import__(module)
+    for name in getattr(sys.modules[module], "ALSO", ()):
+        __import__(name)
     library = sys._stdlib_dir + "/"                                                 # type: ignore[attr-defined]
     found = {}
     for name, loaded in sorted(sys.modules.items()):
@@ -29,8 +32,8 @@ def _main(folder: str, mounted_at: str, module: str) -> None:
             continue
         package, code = spec.submodule_search_locations, spec.loader.get_code(name)
         if code is not None:                    # an extension module has none
-            found[name] = (_there(spec.origin, folder, mounted_at),
-                           _there(package[0], folder, mounted_at) if package else None, _written(spec, code))
+            found[name] = (spec.origin.removeprefix(folder + "/"),
+                           package[0].removeprefix(folder + "/") if package else None, _written(spec, code))
     sys.stdout.buffer.write(marshal.dumps((sys.version, found)))
 
 
@@ -41,10 +44,6 @@ def _written(spec: object, code: "types.CodeType") -> bytes:
         return data if marshal.loads(data) == code else marshal.dumps(code)
     except OSError:
         return marshal.dumps(code)
-
-
-def _there(path: str, folder: str, mounted_at: str) -> str:
-    return mounted_at + path[len(folder):] if path.startswith(folder + "/") else path
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def orders(program: str, lines: Sequence[str]) -> list[_Order] | None:
         return None
     try:
         return [reader(line.split()) for line in lines]
-    except (_Unknown, ValueError, IndexError, KeyError):
+    except (_Unknown, ValueError, LookupError, ArithmeticError, OSError, struct.error):
         return None
 
 
@@ -110,7 +110,7 @@ def _send(telling: socket.socket, program: str, lines: Sequence[str], told: Sequ
                 _, _, _, at, _ = HEADER.unpack_from(answer)
                 raise_error(answer)
         except OSError as problem:
-            raise RuntimeError(f"{program}: {problem.strerror}: {lines[at]}") from None
+            raise RuntimeError(f"{program}: {problem.strerror or problem}: {lines[at]}") from None
 
 
 def _pairs(words: Sequence[str], known: Iterable[str], flags: Iterable[str] = ()) -> dict[str, str]:

@@ -62,8 +62,11 @@ def export(run: Run, folder: Path, stem: str) -> list[Path]:
 
 def _edges(run: Run) -> Array:
     """Of bins of flent's step, or of the sampling interval where that is longer, from the beginning to the end."""
-    apart = [float(np.median(np.diff(times))) for name in ("tcp_info", "queue")
-             if (table := run.frame(name)) is not None and len(times := np.unique(table["t_us"])) > 2]
+    samples, queue = tcp.flow_samples(run), run.frame("queue")
+    apart = [] if queue is None else [float(np.median(np.diff(times))) for times in [np.unique(queue["t_us"])]
+                                      if len(times) > 2]
+    if samples is not None and samples["t_us"].nunique() > 2:
+        apart.append(tcp.sampled_each_us(run, samples))
     step_us = max([STEP_S * 1e6, *apart])
     end_us = run.interval.end_us
     if end_us < step_us:

@@ -99,11 +99,11 @@ def _fairness(run: Run, samples: pd.DataFrame, steps: pd.DataFrame, number: Arra
     call a link fair that one flow has for itself. Bins in which nothing gets through are left out.
     """
     start_us, end_us = run.interval
-    sampled = np.unique(samples["t_us"].to_numpy())
-    if len(sampled) < 2:
+    sampled_us = tcp.sampled_each_us(run, samples)
+    if math.isinf(sampled_us):
         return []
     # shorter ones would tell whose acknowledgements come in bursts
-    bin_us = SECOND_US * max(1, math.ceil(float(np.median(np.diff(sampled))) / SECOND_US - 1e-6))
+    bin_us = SECOND_US * max(1, math.ceil(sampled_us / SECOND_US - 1e-6))
     edges = np.arange(start_us, end_us + 1, bin_us)
     through = np.zeros((len(edges) - 1, len(flows)))
     under_way = np.zeros(through.shape, dtype=bool)

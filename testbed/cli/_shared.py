@@ -53,8 +53,8 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
                         help="let guests read all files that you may read, and not only the system's")
 
 
-def add_margin_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--margin", type=share, default=MARGIN, metavar="PERCENT",
+def add_margin_argument(parser: argparse.ArgumentParser, default: float | None = MARGIN) -> None:
+    parser.add_argument("--margin", type=share, default=default, metavar="PERCENT",
                         help="what counts as equal, in percent of the reference (default: 5%%; docs/statistics.md)")
 
 

@@ -25,7 +25,7 @@ HELP = "make the report of an experiment or of a suite"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", help="folder or name, such as access-link-load60-quick or "
                                            "suite-iccrg-quick-mine")
-    _shared.add_margin_argument(parser)
+    _shared.add_margin_argument(parser, None)
     parser.add_argument("--zoom", metavar="FROM..TO", type=_span,
                         help="the part of a run that figures of tcp_probe and captures draw larger, such as 2s..4s "
                              "(default: about the first loss)")
@@ -49,7 +49,8 @@ def main(arguments: argparse.Namespace) -> int:
             return _of_suite(folder.resolve(), arguments)
     from analysis.report import build_report
     from analysis.zooms import Span
-    report = build_report(experiment.find(arguments.experiment), arguments.margin,
+    report = build_report(experiment.find(arguments.experiment),
+                          _shared.MARGIN if arguments.margin is None else arguments.margin,
                           Span(*arguments.zoom) if arguments.zoom else None)
     print(report.path)
     for name, message in report.problems.items():
@@ -65,6 +66,8 @@ def _of_suite(folder: pathlib.Path, arguments: argparse.Namespace) -> int:
     suite = suite_report.read(folder, arguments.margin)
     print(suite_report.write(suite, folder))
     problems = {part.name: part.problem for part in suite.parts if part.problem}
+    problems |= {f"{part.name}: {run}": message for part in suite.parts if part.results
+                 for run, message in part.results.problems.items()}
     for name, message in problems.items():
         print_error(f"{name}: {message}")
     return 1 if problems else 0

@@ -47,6 +47,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     long = [flow for flow in evidence.flows if flow["transport"] == "tcp" and flow["source"] is None
             and flow["bytes"] is None]
     problems += _flows(samples, long, interval_us, evidence)
+    problems += _often(long, evidence)
     for problem in problems:
         yield Finding("suspect", problem)
     if not problems:
@@ -161,19 +162,34 @@ def _gone(samples: Any, connections: Any, number: Callable[[Any, Any, Any], Any]
                    f"{one['t_us'] / 1e6:g} s")
 
 
-def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence) -> Iterator[str]:
-    """The senders of flows that last until they are stopped: no gap between the first sample and the end."""
+def _often(flows: list[Json], evidence: Evidence) -> Iterator[str]:
+    """Of the hosts that are sampled more often, both ends of flows."""
+    settings = evidence.scenario.get("probes", {}).get("tcp_info_often")
+    samples = evidence.table("tcp_info_often", usecols=_COLUMNS) if settings else None
+    if settings is None or samples is None:
+        return
+    interval_us = int(settings["interval_us"])
+    samples = samples.assign(due=((samples["t_us"] + _EARLY * interval_us) // interval_us).astype("int64"))
+    for end in ("sender", "receiver"):
+        mine = [flow for flow in flows if flow[end] in settings["hosts"]]
+        yield from _flows(samples, mine, interval_us, evidence, end, "tcp_info_often")
+
+
+def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence, end: str = "sender",
+           table: str = "tcp_info") -> Iterator[str]:
+    """The senders (or receivers) of flows that last until they are stopped: no gap between the first sample and the
+    end."""
     if not flows:
         return
     connected = samples[samples["state"].isin(_CONNECTED)]
-    sender, _ = ends_of(connected, flows)
+    of = ends_of(connected, flows)[end == "receiver"]
     duration_us = evidence.scenario["timing"]["duration_us"]
     asking = trying(samples, flows, evidence.network)
     lossy = {link["name"] for link in evidence.network["links"] if wires.lost_share(link) > _LOSSY}
     lacking = []
     for flow in flows:
         tried = set() if asking is None else set(asking["due"][asking["flow"] == flow["flow"]])
-        seen = sorted(set(connected["due"][sender == flow["flow"]]) | tried)
+        seen = sorted(set(connected["due"][of == flow["flow"]]) | tried)
         stop_us = min(flow["stop_us"], duration_us + 1)
         last_due = (stop_us - 1 - _EXACT_US[evidence.clock]) // interval_us
         # of a flow that was never sampled nothing says that it was slow to connect
@@ -183,5 +199,5 @@ def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence
         if last_due >= first and set(range(first, last_due + 1)) - set(seen):
             lacking.append((flow["flow"], len(set(range(first, last_due + 1)) - set(seen))))
     if lacking:
-        yield (f"tcp_info lacks samples of the senders of {len(lacking)} of {len(flows)} flows, such as "
+        yield (f"{table} lacks samples of the {end}s of {len(lacking)} of {len(flows)} flows, such as "
                f"{lacking[0][1]} of flow {lacking[0][0]}")

@@ -9,6 +9,10 @@ import sys
 from importlib.machinery import ModuleSpec
 
 
+#: the folder that paths in an image are relative to: that of the code, wherever it lies
+_CODE = __file__.rpartition("/testbed/guest/")[0]
+
+
 class Image:
     """A finder and loader of the modules in an image, {name: (file, folder of a package or None, byte code)}."""
 
@@ -19,10 +23,10 @@ class Image:
         if name not in self.modules:
             return None
         file, folder, _ = self.modules[name]
-        spec = ModuleSpec(name, self, origin=file, is_package=folder is not None)  # type: ignore[arg-type]
+        spec = ModuleSpec(name, self, origin=_there(file), is_package=folder is not None)  # type: ignore[arg-type]
         spec.has_location = True
         if folder is not None:
-            spec.submodule_search_locations = [folder]
+            spec.submodule_search_locations = [_there(folder)]
         return spec
 
     def create_module(self, _spec: ModuleSpec) -> None:
@@ -30,6 +34,10 @@ class Image:
 
     def exec_module(self, module: object) -> None:
         exec(marshal.loads(self.modules[module.__name__][2]), module.__dict__)      # type: ignore[attr-defined]
+
+
+def _there(path: str) -> str:
+    return path if path.startswith("/") else f"{_CODE}/{path}"
 
 
 def load(path: str) -> Image:
@@ -49,7 +57,7 @@ def main() -> None:
         sys.argv = [name, *arguments]
         runpy.run_module(name, run_name="__main__", alter_sys=True)
         return
-    file, _, code = image.modules[name]
+    file, code = _there(image.modules[name][0]), image.modules[name][2]
     sys.argv = [file, *arguments]
     package = name.rpartition(".")[0]
     __import__(package)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""tcp_info of the sockets of chosen hosts, more often than that of all others (-> tcp_info_often.csv.gz).
+"""tcp_info of the sockets of chosen hosts, more often than that of all hosts (-> tcp_info_often.csv.gz).
 
     tcp_info: {interval: 5 s}
     tcp_info_often: {hosts: [n1, n6], interval: 20 ms}

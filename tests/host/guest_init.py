@@ -13,7 +13,7 @@ import sys
 import traceback
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_PROJECT, _OUT = "/run/project", "/run/out"
+_PROJECT, _OUT = "/run/checkout", "/run/out"
 
 
 def _mount(source, target, kind, flags=0, data=None):

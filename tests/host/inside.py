@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 
-TESTBED = "/run/project/bin/testbed"
+TESTBED = "/run/checkout/bin/testbed"
 RESULTS = pathlib.Path("/tmp/results")
 #: settings that show what goes on, or change by themselves
 _RESTLESS = re.compile(r"kernel\.(random\.|ns_last_pid|pty\.nr)|fs\.(dentry-state|inode-|file-nr|aio-nr)|vm\.stat")

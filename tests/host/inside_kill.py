@@ -5,7 +5,7 @@ import signal
 
 import inside
 
-RUN = ("/run/project/tests/host/small.yaml", "--engine", "host", "--cca", "reno", "--no-report", "--set",
+RUN = ("/run/checkout/tests/host/small.yaml", "--engine", "host", "--cca", "reno", "--no-report", "--set",
        "timing.test=60 s")
 
 

@@ -7,7 +7,7 @@ import sys
 
 import inside
 
-SCENARIO = "/run/project/tests/host/small.yaml"
+SCENARIO = "/run/checkout/tests/host/small.yaml"
 _BROKEN = '#include <linux/module.h>\nMODULE_LICENSE("GPL");\n'
 
 

@@ -7,6 +7,6 @@ FAST = ("--set", "topology.central.rate=2 Gbit/s", "--set", "topology.edge.rate=
 
 
 def main(out_dir):
-    run = inside.command(inside.TESTBED, "run", "/run/project/tests/host/small.yaml", "--engine", "host", "--cca",
+    run = inside.command(inside.TESTBED, "run", "/run/checkout/tests/host/small.yaml", "--engine", "host", "--cca",
                          "reno", "--no-report", *FAST)
     inside.keep(out_dir, run=run)

@@ -2,7 +2,7 @@
 """A machine looks at itself, runs a scenario on its own kernel, looks again."""
 import inside
 
-SCENARIO = "/run/project/tests/host/small.yaml"
+SCENARIO = "/run/checkout/tests/host/small.yaml"
 
 
 def main(out_dir):

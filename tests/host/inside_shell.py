@@ -7,7 +7,7 @@ import pexpect
 
 import inside
 
-SHELL = ("shell", "/run/project/tests/host/small.yaml", "--engine", "host", "--cca", "cubic")
+SHELL = ("shell", "/run/checkout/tests/host/small.yaml", "--engine", "host", "--cca", "cubic")
 
 
 def at_terminal():

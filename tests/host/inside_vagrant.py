@@ -7,12 +7,12 @@ import sys
 
 import inside
 
-SCENARIO = "/run/project/tests/host/small.yaml"
+SCENARIO = "/run/checkout/tests/host/small.yaml"
 #: of the three programs only ssh does something: it starts the inner half here
 PROGRAMS = {
     "vagrant": 'case $1 in ssh-config) echo "Host default" ;; esac',
     "rsync": ":",
-    "ssh": "exec /usr/bin/python3 -P -s /run/project/testbed/engines/vagrant/inside.py",
+    "ssh": "exec /usr/bin/python3 -P -s /run/checkout/testbed/engines/vagrant/inside.py",
 }
 
 
@@ -31,7 +31,7 @@ def main(out_dir):
     source, build = sys.argv[2:4]
     (headers / "Makefile").write_text(f"modules:\n\t$(MAKE) -C {source} O={build} ARCH=um M=$(M) modules\n")
     environment["KDIR"] = str(headers)
-    shutil.copy("/run/project/docs/examples/tcp_mine.c", "/tmp/tcp_mine.c")
+    shutil.copy("/run/checkout/docs/examples/tcp_mine.c", "/tmp/tcp_mine.c")
     before = inside.look()
     run = inside.command(inside.TESTBED, "run", SCENARIO, "--engine", "vagrant", "--cca", "reno", "--no-report",
                          env=environment)

@@ -21,6 +21,10 @@ from traffic.payload import Pattern
 from traffic.tmix.sockets import raise_descriptor_limit
 
 
+#: what is imported when it is known which of them drives the flows
+ALSO = ("traffic.greedy.ring", "traffic.greedy.threads")
+
+
 def main() -> None:
     job = program.read_job()
     raise_descriptor_limit()

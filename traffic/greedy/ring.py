@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LEAST_ENTRIES, _MOST_ENTRIES = 64, 4096
-#: so many windows are read before one that has not grown is taken for steady
+#: a window that was found unchanged so many times (after each window, or each 4 MB of a larger one) is taken for steady
 _STEADY_LOOKS = 2
 # what a completion is about: number of the end << 3 | kind
 _TIMER, _IGNORED, _ACCEPT, _READ, _CONNECT, _WRITE, _WAIT_FOR_CLOSE = range(7)
@@ -111,7 +111,7 @@ class RingFlows:
         self._finish()
         for end in self._ends:
             if isinstance(end, _Receiver):
-                end.take_rest()
+                end.take_rest()         # until there is nothing: each read that found some is followed by another
         self._finish()
 
     def _finish(self) -> None:
@@ -124,7 +124,7 @@ class _Receiver:
     """A receiver, and the operation of it that is under way."""
 
     def __init__(self, flows: RingFlows, number: int, end: ends.End, listener: socket.socket, buffer_at: int) -> None:
-        self.end, self.number, self.ending = end, number, False
+        self.end, self.number, self.ending, self._taking = end, number, False, False
         self._flows, self._listener, self._buffer_at = flows, listener, buffer_at
         self._connection: socket.socket | None = None
         self._reader = ends.Reader(end, flows.pattern, flows.counts)
@@ -148,6 +148,8 @@ class _Receiver:
             return
         if not self.ending:
             self._read()
+        elif self._taking:
+            self.take_rest()
 
     def _got(self, size: int) -> bool:
         """So much was read, 0 at the end of the stream. Whether there is more to come."""
@@ -191,6 +193,7 @@ class _Receiver:
 
     def take_rest(self) -> None:
         """Read what there is."""
+        self._taking = True
         if self._connection:
             self._submit(self._flows.ring.receive_now, self._connection.fileno(), self._buffer_at,
                          self._flows.most_bytes, 0, kind=_READ)

@@ -121,6 +121,10 @@ def replay(path: str) -> None:
     print("done", json.dumps(account), flush=True)
 
 
+#: what is imported when it is known which of them replays
+ALSO = ("traffic.tmix.ringloop", "traffic.tmix.eventloop")
+
+
 def main() -> int:
     """Entry point; returns the exit code."""
     if len(sys.argv) != 2:

@@ -230,7 +230,19 @@ def test_the_page_is_made_again_by_its_name(suite, results, monkeypatch, capsys)
     assert page.read_bytes() == before and capsys.readouterr().out == f"{page}\n"
     # a margin within which much is equal is that of the page
     assert cli.main(["report", str(page.parent), "--margin", "90%"]) == 0
-    assert page.read_bytes() != before
+    wide = page.read_bytes()
+    assert wide != before and b"--margin 90%" in wide
+    # and stays so, until there is another
+    assert cli.main(["report", "suite-pair"]) == 0 and page.read_bytes() == wide
+    assert cli.main(["report", "suite-pair", "--margin", "5%"]) == 0 and page.read_bytes() == before
+    capsys.readouterr()
+    run = suite.parts[0].experiment.runs[0]
+    table = next((run.path / "raw").glob("queue.csv.gz"))
+    kept = table.read_bytes()
+    table.write_bytes(b"spoilt")
+    assert cli.main(["report", "suite-pair"]) == 1
+    assert run.name in capsys.readouterr().err
+    table.write_bytes(kept)
     assert cli.main(["report", "suite-pair", "--zoom", "1s..2s"]) == 2
     assert "not for a suite" in capsys.readouterr().err
     description = json.loads((page.parent / "suite.json").read_text())

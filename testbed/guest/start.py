@@ -8,7 +8,6 @@ import marshal
 import sys
 from importlib.machinery import ModuleSpec
 
-
 #: the folder that paths in an image are relative to: that of the code, wherever it lies
 _CODE = __file__.rpartition("/testbed/guest/")[0]
 

@@ -20,7 +20,6 @@ from traffic.greedy import ends
 from traffic.payload import Pattern
 from traffic.tmix.sockets import raise_descriptor_limit
 
-
 #: what is imported when it is known which of them drives the flows
 ALSO = ("traffic.greedy.ring", "traffic.greedy.threads")
 

@@ -112,5 +112,6 @@ def test_fairness_of_a_flow_that_begins_with_a_sample_at_an_edge():
     """Its first sample has bytes already: they are of no bin in which the flow is, and the index was infinite."""
     samples = pd.DataFrame({"t_us": [2_000_000, 3_000_000, 4_000_000]})
     steps = pd.DataFrame({"since_us": [2_000_000, 2_000_000, 3_000_000], "bytes_acked": [5000, 1000, 1000]})
-    found = flows._fairness(types.SimpleNamespace(interval=(0, 4_000_000), frame=lambda _name: None), samples, steps, np.zeros(3, int), [0])
+    run = types.SimpleNamespace(interval=(0, 4_000_000), frame=lambda _name: None)
+    found = flows._fairness(run, samples, steps, np.zeros(3, int), [0])
     assert [(one.metric, one.value) for one in found] == [("jains_index", 1), ("entropy_of_shares", 0)]

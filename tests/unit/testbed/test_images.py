@@ -83,7 +83,8 @@ def test_what_is_not_in_an_image_is_found_as_usual(code):
 
 def test_modules_of_a_package_in_the_image_are_found_beside_it_wherever_that_is(code, tmp_path):
     """One that is imported later and is not in the image; what a program names in ALSO is."""
-    program = _PROGRAM.replace("    print(", "    from traffic.sub import lazy, named\n    print(lazy.HERE, named.HERE, ")
+    program = _PROGRAM.replace("    print(", "    from traffic.sub import lazy, named\n"
+                               "    print(lazy.HERE, named.HERE, ")
     (code / "traffic/sub").mkdir()
     for name in ("__init__", "lazy", "named"):
         (code / f"traffic/sub/{name}.py").write_text("HERE = __name__\n")

@@ -255,8 +255,8 @@ def test_hosts_that_are_sampled_more_often_lack_no_samples(findings, files):
         probes = {**evidence_files.PROBES, "tcp_info_often": {"hosts": hosts, "interval_us": interval_us}}
         return findings("sockets", files, probes=probes)[0]
     assert judged(["n1", "n2"])[0] == "ok"
-    assert judged(["n2"], 500_000) == ("suspect", "tcp_info_often lacks samples of the senders of 1 of 1 flows, such as "
-                                                  "30 of flow 1")
+    lacking = "tcp_info_often lacks samples of the senders of 1 of 1 flows, such as 30 of flow 1"
+    assert judged(["n2"], 500_000) == ("suspect", lacking)
     for node, end in (("n2", "senders"), ("n1", "receivers")):
         files["tcp_info_often"] = whole[(whole["node"] != node) | (whole["t_us"] % 2_000_000 == 0)]
         level, message = judged(["n1", "n2"])

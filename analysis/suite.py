@@ -32,12 +32,13 @@ DISTANCE, RECIPROCAL = "distance from 1", "1/time"
 #: of a statement without a value: both sides have some, of which all are infinite
 NOBODY = "reached by neither"
 _OPPOSITE = {"lower": "higher", "higher": "lower"}
+_DIRECTIONS = ("lower", "higher", "one", "none")
 
 _DEVIATIONS = Each(Object({"what": TEXT, "why": TEXT}))
 SHAPE = Object({
     "schema": Number(1, 1), "name": TEXT, "title": TEXT, "source": TEXT, "description": TEXT, "quick": FLAG,
     "baseline": TEXT, "subjects": Each(TEXT, least=1), "command": Each(TEXT), "left_out": Each(TEXT),
-    "deviations": _DEVIATIONS, "parts": Each(Object({
+    "margin?": Number(0, 1), "deviations": _DEVIATIONS, "parts": Each(Object({
         "name": TEXT, "title": TEXT, "section": TEXT, "not_run": TEXT, "problem": TEXT, "experiment": Maybe(TEXT),
         "runs": Each(TEXT), "deviations": _DEVIATIONS,
         "outputs": Each(Object({"metric": TEXT, "scope": TEXT, "label": TEXT, "better": TEXT})),
@@ -207,6 +208,10 @@ class Suite:
         wrong = shapes.mismatch(self.description, SHAPE)
         if wrong:
             raise AnalysisError(f"suite.json: {wrong}")
+        for output in (output for part in self.parts for output in part.outputs):
+            if output.better not in _DIRECTIONS:
+                raise AnalysisError(f"suite.json: parts.outputs.better: {', '.join(_DIRECTIONS)} expected, not "
+                                    f"{output.better!r}")
 
     @property
     def baseline(self) -> str:
@@ -297,6 +302,8 @@ def as_run(part: Part, key: str) -> list[tuple[str, Any]]:
     """[(name with its unit, value)] of a field of the resolved scenario, each value once, in the order of the runs."""
     found: list[tuple[str, Any]] = []
     for run in part.experiment.runs if part.experiment else []:
+        if not run.finished:            # its plan may be what is damaged
+            continue
         at: Any = run.scenario
         for name in key.split("."):
             if isinstance(at, list):

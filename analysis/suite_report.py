@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis import report_page, report_tables, shapes, stats
+from analysis import report_page, report_tables, stats
 from analysis.columns import Column
 from analysis.experiment import Experiment, Row
 from analysis.pages import put_in_place, scratch, templates
@@ -28,7 +28,6 @@ from testbed import units
 from testbed.fields import unit_of
 
 _FILES = {"index.html", "suite.json", "tables"}
-_MARGIN = shapes.Number(0, 1)
 #: classes of report.css
 MARKS = {BETTER: "better", EQUAL: "equal", WORSE: "worse", DIFFERENT: "different", UNKNOWN: "unknown",
          NO_INTERVAL: "unknown", NO_VALUE: "unknown"}
@@ -69,10 +68,7 @@ def read(folder: Path, margin: float | None = None) -> Suite:
     AnalysisError if suite.json is damaged.
     """
     description = read_json(folder / "suite.json", SHAPE)
-    known = description.get("margin", stats.MARGIN)
-    if wrong := shapes.mismatch(known, _MARGIN):
-        raise AnalysisError(f"{folder / 'suite.json'}: margin: {wrong}")
-    return Suite(description, folder.parent, known if margin is None else margin)
+    return Suite(description, folder.parent, description.get("margin", stats.MARGIN) if margin is None else margin)
 
 
 def _described(suite: Suite) -> dict[str, Any]:
@@ -90,8 +86,10 @@ def write(suite: Suite, folder: Path) -> Path:
 
     AnalysisError when the folder is there and is not one of these, or cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or not _FILES >= {path.name for path in folder.iterdir()}):
+    if folder.exists() and not folder.is_dir():
         raise AnalysisError(f"{folder}: is there already and is no report of a suite; move it away")
+    if folder.exists() and (others := sorted({path.name for path in folder.iterdir()} - _FILES)):
+        raise AnalysisError(f"{folder}: has {others[0]}, which is of no report of a suite; move it away")
     with scratch(folder) as building:
         (building / "suite.json").write_text(json.dumps(_described(suite), indent=1) + "\n", encoding="utf-8")
         (building / "tables").mkdir()
@@ -116,7 +114,7 @@ def _page(suite: Suite) -> str:
 def _who(suite: Suite, subject: str) -> str:
     """What stands behind the name of a congestion control, as its runs say; '' without any."""
     run = next((run for part in suite.parts if part.experiment for run in part.experiment.runs
-                if run.subject == subject), None)
+                if run.subject == subject and run.finished), None)
     said = [str(one["title"] or one["source"] or one["kernel_cca"]) for one in run.variants
             if one.get("under_test", True)] if run else []
     return "; ".join(dict.fromkeys(said))

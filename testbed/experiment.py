@@ -218,7 +218,7 @@ def find(name: str) -> pathlib.Path:
     for folder in (pathlib.Path(name), results_dir() / name):
         if (folder / "experiment.json").is_file():
             return folder.resolve()
-    have = sorted(path.parent.name for path in results_dir().glob("*/experiment.json"))
+    have = sorted(path.parent.name for kind in ("experiment", "suite") for path in results_dir().glob(f"*/{kind}.json"))
     raise UsageError(f"no experiment {name!r} in {results_dir()}" + (f"; there are: {', '.join(have)}" if have else ""))
 
 

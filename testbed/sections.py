@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The sections of a scenario file that are not decoded by one dataclass alone; errors name file, line and field."""
 import dataclasses
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -99,7 +100,8 @@ def components(source: YamlFile, given: Any, duration_us: int) -> list[Json]:
 
 
 def probes(source: YamlFile, given: Any, network: Json) -> dict[str, Json]:
-    """{probe: its options}, with all defaults. A probe may have a `validate(options, network)`."""
+    """{probe: its options}, with all defaults. A probe may have a `validate(options, network)`, and a
+    `beside(options, all probes)`."""
     if given is not None and not isinstance(given, dict):
         raise source.error("probes", "a mapping expected")
     found = {}
@@ -115,4 +117,8 @@ def probes(source: YamlFile, given: Any, network: Json) -> dict[str, Json]:
                 probe.validate(decoded, network)
             return dict(fields.encode(decoded))
         found[name] = section(source, f"probes.{name}", read)
+    for name, options in found.items():
+        if beside := getattr(known_probes.load(name), "beside", None):
+            section(source, f"probes.{name}", functools.partial(
+                beside, fields.decode(known_probes.load(name).Options, options), found))
     return found

@@ -15,7 +15,7 @@ import pathlib
 
 from testbed import experiment, units
 from testbed.cli import _shared
-from testbed.errors import UsageError
+from testbed.errors import RunFailed, UsageError
 from testbed.progress import print_error
 from testbed.store import results_dir
 
@@ -64,6 +64,9 @@ def _of_suite(folder: pathlib.Path, arguments: argparse.Namespace) -> int:
         raise UsageError("--zoom: not for a suite: the reports of its parts have the figures")
     from analysis import suite_report
     suite = suite_report.read(folder, arguments.margin)
+    if not any(part.experiment for part in suite.parts):
+        raise RunFailed("; ".join(f"{part.name}: {part.problem or part.description['not_run']}" for part in suite.parts)
+                        + f": the report in {folder} was left as it is")
     print(suite_report.write(suite, folder))
     problems = {part.name: part.problem for part in suite.parts if part.problem}
     problems |= {f"{part.name}: {run}": message for part in suite.parts if part.results

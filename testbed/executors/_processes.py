@@ -25,7 +25,8 @@ def die_with_parent() -> None:
         raise ending.noted(SystemExit(143))
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
+        if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN:      # nohup
+            signal.signal(number, end)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 

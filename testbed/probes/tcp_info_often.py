@@ -33,6 +33,14 @@ def validate(options: Options, network: Json) -> None:
             raise fields.FieldError("hosts", f"no host {name}; there are: {', '.join(known)}")
 
 
+def beside(options: Options, others: Json) -> None:
+    """FieldError if tcp_info is not there, or is sampled more often itself: these samples take the place of its own."""
+    every_us = others["tcp_info"]["interval_us"] if "tcp_info" in others else 0
+    if options.interval_us > every_us:
+        raise fields.FieldError("interval", f"at most that of tcp_info expected, {every_us / 1e6:g} s, not "
+                                f"{options.interval_us / 1e6:g} s" if every_us else "only with tcp_info beside it")
+
+
 class Sampler(tcp_info.Sampler):
     """Dumps the sockets of the chosen hosts."""
     FILE = "tcp_info_often.bin"

@@ -245,11 +245,26 @@ def test_the_page_is_made_again_by_its_name(suite, results, monkeypatch, capsys)
     table.write_bytes(kept)
     assert cli.main(["report", "suite-pair", "--zoom", "1s..2s"]) == 2
     assert "not for a suite" in capsys.readouterr().err
+    plan = (run.path / "plan.json").read_bytes()
+    (run.path / "plan.json").unlink()
+    assert cli.main(["report", "suite-pair"]) == 1
+    assert run.name in capsys.readouterr().err and page.read_bytes() != before
+    (run.path / "plan.json").write_bytes(plan)
+    (page.parent / "notes.txt").touch()
+    assert cli.main(["report", "suite-pair"]) == 1 and "notes.txt" in capsys.readouterr().err
+    (page.parent / "notes.txt").unlink()
+    # nothing to be read leaves what there is
+    before = page.read_bytes()
     description = json.loads((page.parent / "suite.json").read_text())
+    spoilt = json.loads(json.dumps(description))
+    spoilt["parts"][0]["outputs"][0]["better"] = "fluffy"
+    (page.parent / "suite.json").write_text(json.dumps(spoilt))
+    assert cli.main(["report", "suite-pair"]) == 1 and "'fluffy'" in capsys.readouterr().err
     description["parts"][0]["experiment"] = "gone"
     (page.parent / "suite.json").write_text(json.dumps(description))
-    assert cli.main(["report", "suite-pair"]) == 1
-    assert "gone/experiment.json" in capsys.readouterr().err
+    assert cli.main(["report", "suite-pair"]) != 0
+    said = capsys.readouterr().err
+    assert "gone/experiment.json" in said and "was left as it is" in said and page.read_bytes() == before
     (page.parent / "suite.json").write_text('{"parts": []}')
     assert cli.main(["report", "suite-pair"]) == 1
     assert "suite.json" in capsys.readouterr().err
@@ -325,5 +340,5 @@ def test_a_part_that_could_not_be_run_is_there_with_its_problem(results, tmp_pat
 def test_what_is_no_description_or_no_place_for_a_report(suite, results, tmp_path):
     with pytest.raises(AnalysisError, match="suite.json: parts"):
         Suite({**described(), "parts": []}, results)
-    with pytest.raises(AnalysisError, match="is there already and is no report of a suite"):
+    with pytest.raises(AnalysisError, match="is of no report of a suite|is there already and is no report"):
         suite_report.write(suite, results / "link")

@@ -64,6 +64,13 @@ def test_hosts_have_to_be_there():
     for hosts, message in (("r1", "no host r1; there are: n1, n2, n3"), (["n2", "n4"], "no host n4")):
         with pytest.raises(fields.FieldError, match=message):
             tcp_info_often.validate(fields.decode(tcp_info_often.Options, {"hosts": hosts}), NETWORK)
+    often = fields.decode(tcp_info_often.Options, {"hosts": ["n1"], "interval_us": 20_000})
+    tcp_info_often.beside(often, {"tcp_info": {"interval_us": 20_000}})
+    rarer = {"tcp_info": {"interval_us": 10_000}}
+    for others, message in (({}, "only with tcp_info beside it"),
+                            (rarer, "at most that of tcp_info expected, 0.01 s, not 0.02")):
+        with pytest.raises(fields.FieldError, match=message):
+            tcp_info_often.beside(often, others)
     for given in ({}, {"hosts": []}, {"hosts": ["n1", "n1"]}):
         with pytest.raises(fields.FieldError):
             fields.decode(tcp_info_often.Options, given)

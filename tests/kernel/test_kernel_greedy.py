@@ -118,17 +118,17 @@ def test_failure_of_iperf3_fails_the_run_with_its_words(run_scenario, monkeypatc
         run_scenario(small_scenario(**{"timing.test": "1 s"}))
 
 
-def test_a_flow_in_slow_start_does_not_wait_for_its_reader(run_scenario):
-    """1 Gbit/s and 80 ms: what lies unread takes from the window, which has to double each round trip. Woken for an
-    eighth of it from the start, the reader would hold the flow back for 84 ms."""
+def test_flows_in_slow_start_do_not_wait_for_their_readers(run_scenario):
+    """Nine at 1 Gbit/s and 80 ms, driven by a ring: what lies unread takes from windows, which double each round
+    trip."""
     wide = {"rate": "1 Gbit/s", "delay": "40 ms", "queue": {"kind": "pfifo", "limit": "80 ms"}}
     finished = run_scenario(small_scenario(**{
         "topology.central": wide, "topology.edge.rate": "10 Gbit/s", "timing.test": "2 s",
-        "traffic": {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1"]}}))
-    samples = sender_samples(finished)
-    assert samples["cwnd"].max() > 5000 and samples["rwnd_limited_us"].max() < 20_000
+        "traffic": {"kind": "greedy", "tool": "sockets", "flows": 9, "paths": ["n4->n1"]}}))
+    for number in range(1, 10):
+        samples = sender_samples(finished, number)
+        assert samples["cwnd"].max() > 300 and samples["rwnd_limited_us"].max() < 20_000
     account = next(one for one in finished.json("raw/guest.json")["accounts"] if one["received_bytes"])
-    receiver = next(one for one in account["ends"] if one["end"] == "receiver")
-    got = finished.table("tcp_info").query("node == 'n1'")["bytes_received"].max()
     # what came after the last sample, and what had come and not been read, is in the account
-    assert receiver["checked_bytes"] == account["received_bytes"]["1"] >= got
+    got = finished.table("tcp_info").query("node == 'n1'").groupby("sport")["bytes_received"].max().sum()
+    assert sum(account["received_bytes"].values()) >= got > 50_000_000

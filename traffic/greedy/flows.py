@@ -22,6 +22,10 @@ from traffic.tmix.sockets import raise_descriptor_limit
 
 #: what is imported when it is known which of them drives the flows
 ALSO = ("traffic.greedy.ring", "traffic.greedy.threads")
+#: ends of flows that have a thread each: for them a ring saves next to nothing. And their windows stay what they were,
+#: where a reader that waits for more lets them grow between two acknowledgements: Linux counts an acknowledgement with
+#: a larger window as no duplicate, which senders without SACK wait for.
+_FEW = 8
 
 
 def main() -> None:
@@ -47,13 +51,14 @@ def main() -> None:
 
 
 def _ring(job: dict[str, Any]) -> Any:
-    """A traffic.tmix.uring.Ring, where one can drive all flows of the job; else None."""
-    if (not job.get("ring", True) or job.get("wakeup_cost_us")
+    """A traffic.tmix.uring.Ring, where one can drive all flows of the job, and pays; else None."""
+    count = len(job["send"]) + len(job["receive"])
+    if (not job.get("ring", count > _FEW) or job.get("wakeup_cost_us")
             or any("bursts_us" in flow or "pace" in flow for flow in job["send"])):
         return None
     from traffic.greedy.ring import make_ring
     try:
-        return make_ring(len(job["send"]) + len(job["receive"]))
+        return make_ring(count)
     except OSError:
         return None
 

@@ -171,9 +171,10 @@ def test_what_a_receiver_did_not_wait_for_counts_at_the_end(tmp_path):
     """A ring's read of a whole window is cut short at the end; what it had got, and what is below the low-water mark,
     is counted and compared."""
     flow, size = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None}, 100_001
-    if flows._ring({"send": [], "receive": [flow]}) is None:
+    if flows._ring({"send": [], "receive": [flow], "ring": True}) is None:
         pytest.skip("this kernel has no io_uring, or not all that is needed of it")
-    (tmp_path / "job.json").write_text(json.dumps({"send": [], "receive": [flow], "duration_us": 1_000_000}))
+    (tmp_path / "job.json").write_text(json.dumps({"send": [], "receive": [flow], "duration_us": 1_000_000,
+                                                   "ring": True}))
     started = subprocess.Popen([sys.executable, "-m", "traffic.greedy.flows", str(tmp_path / "job.json")],
                                cwd=PROJECT_DIR, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE)
@@ -222,8 +223,10 @@ def test_a_reset_is_no_end_of_a_flow(tmp_path, ring):
 
 def test_flows_that_rest_or_cost_wake_ups_have_threads():
     flow = {"flow": 1, "address": "127.0.0.1", "port": 1}
-    for more, of_one, threads in (({}, {}, False), ({"ring": False}, {}, True), ({"wakeup_cost_us": 1}, {}, True),
-                                  ({}, {"bursts_us": [[0, 1]]}, True), ({}, {"pace": {}}, True)):
+    many = {"receive": 8 * [flow]}
+    for more, of_one, threads in (({}, {}, True), ({"ring": True}, {}, False), (many, {}, False),
+                                  ({**many, "ring": False}, {}, True), ({**many, "wakeup_cost_us": 1}, {}, True),
+                                  (many, {"bursts_us": [[0, 1]]}, True), (many, {"pace": {}}, True)):
         ring = flows._ring({"send": [{**flow, **of_one}], "receive": [], **more})
         if threads:
             assert ring is None

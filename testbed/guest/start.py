@@ -32,7 +32,9 @@ class Image:
         """As usual."""
 
     def exec_module(self, module: object) -> None:
-        exec(marshal.loads(self.modules[module.__name__][2]), module.__dict__)      # type: ignore[attr-defined]
+        # not kept: each program of a guest would hold its image twice
+        _, _, code = self.modules.pop(module.__name__)                                  # type: ignore[attr-defined]
+        exec(marshal.loads(code), module.__dict__)                                      # type: ignore[attr-defined]
 
 
 def _there(path: str) -> str:

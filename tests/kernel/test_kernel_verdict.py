@@ -41,11 +41,12 @@ def test_a_payload_that_was_tampered_with(run_scenario, tmp_path, monkeypatch):
     """A sender that leaves a byte out after each write."""
     code = tmp_path / "code"
     shutil.copytree(bundle.ensure(), code)
-    program = code / "traffic/greedy/ring.py"
-    right = "self._place = self._flows.pattern.after(self._place, result)"
+    program = code / "traffic/greedy/threads.py"
+    right = "place = pattern.after(place, sent)"
     assert right in program.read_text()
-    program.write_text(program.read_text().replace(right, right.replace("result)", "result + 1)")))
+    program.write_text(program.read_text().replace(right, right.replace("sent)", "sent + 1)")))
     shutil.rmtree(program.parent / "__pycache__")
+    shutil.rmtree(code / bundle.IMAGES)             # which have the byte code of before
     monkeypatch.setattr(uml.bundle, "ensure", lambda *_: code)
     traffic = {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1"]}
     run = run_scenario(small_scenario(traffic=traffic))

@@ -6,7 +6,6 @@ import pytest
 import evidence_files
 import spoils
 from testbed import thirds
-from testbed.fidelity import windows
 
 SIMULATOR = {"clock": "simulated", "capabilities": {"kernel": False}}
 
@@ -262,21 +261,6 @@ def test_hosts_that_are_sampled_more_often_lack_no_samples(findings, files):
         level, message = judged(["n1", "n2"])
         assert level == "suspect" and f"tcp_info_often lacks samples of the {end} of 1 of 1 flows" in message
         assert judged(["n2" if node == "n1" else "n1"])[0] == "ok"
-
-
-def test_another_socket_with_the_same_ports_has_windows_of_its_own(findings, files):
-    """The first was busy for 5 s, without a limit; the second for 1 s, of which its window was the limit for half."""
-    spoils.greedy()(files)
-    table = files["tcp_info"]
-    mine = (table["node"] == "n2").to_numpy()
-    late = mine & (table["t_us"] > 20_000_000).to_numpy()
-    table.loc[mine, ["busy_us", "rwnd_limited_us", "sndbuf_limited_us"]] = 0
-    table.loc[mine & ~late, "busy_us"] = table.loc[mine & ~late, "t_us"] // 4
-    table.loc[late, "busy_us"] = (table.loc[late, "t_us"] - 20_000_000) // 10
-    table.loc[late, "rwnd_limited_us"] = table.loc[late, "busy_us"] // 2
-    last = windows._grown(table[mine], 10_000_000).sort_values("busy_us")
-    assert last[["busy_us", "rwnd_limited_us"]].to_numpy().tolist() == [[1_000_000, 500_000], [2_500_000, 0]]
-    assert set(last["node"]) == {"n2"} and set(last["sport"]) == {5000}
 
 
 def test_no_rows_are_no_crash(findings, files):

@@ -11,6 +11,7 @@ import time
 from typing import Any, NamedTuple
 
 from testbed.guest import devices, overload
+from testbed.guest.blast import blast
 from testbed.guest.urgent import urgent
 from testbed.probes._netlink import Qdisc
 from topologies import ip, wires
@@ -167,7 +168,7 @@ def _saturate(network: Network, link: Json, description: Json) -> Json:
             source = socket.socket(ip.family(sender.address), socket.SOCK_DGRAM)
         if sender.local:
             source.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 1 << 30)
-        threads.append(threading.Thread(target=_blast, args=(
+        threads.append(threading.Thread(target=blast, args=(
             source, (sender.address, _BLAST_PORT), bytes(ip.datagram_bytes(description)), stop, plan.interval_s)))
     with network.in_namespace(link["from"]):
         qdisc = Qdisc(link["ifindex"])
@@ -210,13 +211,3 @@ def _behind_air(link: Json, description: Json) -> bool:
     both = [airways.way(path, links, back) for path in description["paths"] for back in (False, True)]
     ways = [way for way in both if link["name"] in way]
     return bool(ways) and all(cells.intersection(way[:way.index(link["name"])]) for way in ways)
-
-
-def _blast(sock: socket.socket, target: tuple[str, int], payload: bytes, stop: threading.Event,
-           interval_s: float) -> None:
-    """Send until stopped."""
-    with sock:
-        while not stop.is_set():
-            sock.sendto(payload, target)
-            if interval_s:
-                time.sleep(interval_s)

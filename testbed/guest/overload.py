@@ -25,15 +25,19 @@ _MOST_UNPACED_PACKETS = 200_000
 _ENOUGH = 1.5
 #: packets that a socket has on their way before it makes its program wait, and some more
 _SOCKET_PACKETS = 200
+#: packets of one system call; whoever sends looks whether it is to stop after each
+AT_ONCE = 16
 
 
 @dataclasses.dataclass
 class Sender:
-    """A host that sends, and to whom; local: the link is its own, so nothing but its socket holds it back."""
+    """A host that sends, and to whom; local: the link is its own, so nothing but its socket holds it back; slowest_bps:
+    the slowest link on its way to the link, with that itself."""
     host: str
     target: str
     address: str
     local: bool
+    slowest_bps: float
 
 
 @dataclasses.dataclass
@@ -67,6 +71,8 @@ def plan(link: Json, network: Json) -> Plan:
     if not fills or shallow or local or (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * _FRAME_BITS:
         interval_s = len(senders) * frame_s / 2         # twice what the link carries
     drain_s = (fill_s if fills else fill_s + window_s) + rtt_s + _behind_s(link, network, fill_s + window_s)
+    if not interval_s:                                  # what is under way of a system call when they are to stop
+        drain_s += AT_ONCE * sum(_FRAME_BITS / sender.slowest_bps for sender in senders)
     return Plan(senders, arriving_bps > link["rate_bps"], fills, interval_s, fill_s, window_s, drain_s)
 
 
@@ -113,5 +119,6 @@ def _senders(link: Json, network: Json) -> tuple[list[Sender], float, float]:
         for name in before:
             left_bps[name] -= share_bps
         arriving_bps += share_bps
-        senders[path[source]] = Sender(path[source], path[target], path[f"{target}_address"], local=not before)
+        slowest_bps = min(float(links[name]["rate_bps"]) for name in [*before, link["name"]])
+        senders[path[source]] = Sender(path[source], path[target], path[f"{target}_address"], not before, slowest_bps)
     return list(senders.values()), arriving_bps, max((way[2]["base_rtt_us"] for way in ways), default=0) / 1e6

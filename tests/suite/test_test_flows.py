@@ -34,8 +34,8 @@ def test_ramp_up_begins_fast_and_the_second_flow_without_slow_start(quick_runs, 
         for flow, rtt_s in ((10, 0.08 if delays == "equal" else 0.12), (11, 0.08 if delays == "equal" else 0.03)):
             times = [one.values["ramp_up_time", f"flow_{flow}/bytes_{1500 * 10**n}"] for n in range(4)]
             assert times == sorted(times)
-            # a handshake, and half a round trip; a sample each 20 ms
-            assert 1.5 * rtt_s < times[0] < 1.5 * rtt_s + 0.3
+            # a handshake, and half a round trip; a sample each 20 ms; where BBR fills the buffer, SYN and data are lost
+            assert 1.5 * rtt_s < times[0] < 1.5 * rtt_s + (5 if cca == "bbr" else 0.3)
             assert cca != "sack" or 1.2 < times[3] < 40
 
 
@@ -43,10 +43,10 @@ def test_ramp_up_at_1_gbit_s(quick_runs):
     """The two flows are sampled each 20 ms among thousands of connections, which are sampled each 5 s."""
     one, = quick_runs("ramp-up", "cubic", {"rate": "1000", "delays": "equal"})
     for flow in (10, 11):
-        times = [one.values["ramp_up_time", f"flow_{flow}/bytes_{1500 * 10**n}"] for n in range(6)]
+        times = [one.values["ramp_up_time", f"flow_{flow}/bytes_{1500 * 10**n}"] for n in range(5)]
         assert times == sorted(times) and 0.12 <= times[0] < 0.3
         assert {round(1000 * time) % 20 for time in times} == {0}
-    # 150 MB take the first flow, with slow start, less time than the second
+    # 150 MB take the first flow, with slow start, less time than the second, which may not get there (then: infinity)
     assert one.values["ramp_up_time", "flow_10/bytes_150000000"] < one.values["ramp_up_time", "flow_11/bytes_150000000"]
     often = pd.read_csv(one.folder / "raw/tcp_info_often.csv.gz", usecols=["node", "t_us"])
     every = pd.read_csv(one.folder / "raw/tcp_info.csv.gz", usecols=["t_us"])

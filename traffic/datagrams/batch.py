@@ -19,14 +19,14 @@ Packet = tuple[int, int, int, int]
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-class _Message(ctypes.Structure):
+class Message(ctypes.Structure):
     """struct mmsghdr"""
     _fields_ = [("name", ctypes.c_void_p), ("name_size", ctypes.c_int), ("parts", ctypes.c_void_p),
                 ("part_count", ctypes.c_size_t), ("control", ctypes.c_void_p), ("control_size", ctypes.c_size_t),
                 ("flags", ctypes.c_int), ("padding", ctypes.c_int), ("size", ctypes.c_uint)]
 
 
-class _Part(ctypes.Structure):
+class Part(ctypes.Structure):
     """struct iovec"""
     _fields_ = [("base", ctypes.c_void_p), ("size", ctypes.c_size_t)]
 
@@ -44,12 +44,12 @@ class Batch:
         self._arrivals = bytearray(_ARRIVAL.size * MOST_AT_ONCE)
         headers_at, arrivals_at = (ctypes.addressof(ctypes.c_char.from_buffer(memory))
                                    for memory in (self._headers, self._arrivals))
-        self._parts = (_Part * MOST_AT_ONCE)(
-            *(_Part(headers_at + i * HEADER.size, HEADER.size) for i in range(MOST_AT_ONCE)))
+        self._parts = (Part * MOST_AT_ONCE)(
+            *(Part(headers_at + i * HEADER.size, HEADER.size) for i in range(MOST_AT_ONCE)))
         parts_at = ctypes.addressof(self._parts)
-        self._messages = (_Message * MOST_AT_ONCE)(*(
-            _Message(None, 0, parts_at + i * ctypes.sizeof(_Part), 1, arrivals_at + i * _ARRIVAL.size, _ARRIVAL.size,
-                     0, 0, 0) for i in range(MOST_AT_ONCE)))
+        self._messages = (Message * MOST_AT_ONCE)(*(
+            Message(None, 0, parts_at + i * ctypes.sizeof(Part), 1, arrivals_at + i * _ARRIVAL.size, _ARRIVAL.size,
+                    0, 0, 0) for i in range(MOST_AT_ONCE)))
         # a call leaves there how much it wrote
         self._fresh = bytes(self._messages)
 

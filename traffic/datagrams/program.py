@@ -7,41 +7,31 @@ job: {"send": [{flow, address, port, payload_bytes, and when packets leave (depa
 address, port, payload_bytes, packets_per_s}], "drained_us", "output"}. A packet begins with its number, by which the
 receiver knows what is missing, and with the instant at which it was due, from which its delay is counted.
 """
-import ctypes
 import heapq
 import json
 import math
+import operator
 import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from topologies import ip
 from traffic import program
-from traffic.datagrams.batch import HEADER, MOST_AT_ONCE, Batch, libc, note_arrivals
+from traffic.datagrams import convoy
+from traffic.datagrams.batch import HEADER, MOST_AT_ONCE, Batch, note_arrivals
 from traffic.datagrams.departures import departures_ns
 
 #: packets are taken from the receiver's socket so often, which has room for as many
 _DRAIN_NS = 100_000_000
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE, _SO_MEMINFO, _MEMINFO_DROPS = 32, 33, 55, 8
-_CLOCK_MONOTONIC, _TIMER_ABSTIME = 1, 1
 #: what a sender's own queue holds is for the queue to decide
 _SEND_BUFFER_BYTES = 1 << 26
 #: memory that a packet takes in a socket's buffer beside its payload, at most
 _OVERHEAD_BYTES = 2048
 _PERCENTILES = (50, 95, 99)
-
-
-class _Timespec(ctypes.Structure):
-    _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
-
-
-def _sleep_until(instant_ns: int) -> None:
-    """Sleep until an instant of CLOCK_MONOTONIC: one system call, and none to ask for the time."""
-    wanted = _Timespec(*divmod(instant_ns, 1_000_000_000))
-    libc.clock_nanosleep(_CLOCK_MONOTONIC, _TIMER_ABSTIME, ctypes.byref(wanted), None)
 
 
 def _set_buffer(of: socket.socket, forced: int, usual: int, size: int) -> None:
@@ -60,37 +50,23 @@ class _Sender:
         self.flow = str(order["flow"])
         self._t0_ns = t0_ns
         self._departures = departures_ns(order)
-        self._due_ns = next(self._departures, None)
         self._packets = 0
-        self._payload = bytearray(order["payload_bytes"])
+        self.payload_bytes = int(order["payload_bytes"])
         self._header_bytes = ip.udp_header_bytes(order["address"])
         self._socket = socket.socket(ip.family(order["address"]), socket.SOCK_DGRAM)
         _set_buffer(self._socket, _SO_SNDBUFFORCE, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
         self._socket.connect((order["address"], order["port"]))
 
-    def due_ns(self) -> int | None:
-        """When the next packet leaves, in ns of CLOCK_MONOTONIC; None after the last."""
-        return None if self._due_ns is None else self._t0_ns + self._due_ns
-
-    def send(self) -> None:
-        """Send the packet that is due."""
-        HEADER.pack_into(self._payload, 0, self._packets, self._due_ns)
-        while not self._sent():
-            pass
-        self._packets += 1
-        self._due_ns = next(self._departures, None)
-
-    def _sent(self) -> bool:
-        """False if the socket told what became of an earlier packet instead: on a machine that is late its receiver
-        has ended before this sender."""
-        try:
-            self._socket.send(self._payload)
-        except ConnectionRefusedError:
-            return False
-        return True
+    def packets(self) -> Iterator[convoy.Leaving]:
+        """All packets, in their order. One that is taken counts as sent."""
+        fd, size = self._socket.fileno(), self.payload_bytes
+        for due_ns in self._departures:
+            header = HEADER.pack(self._packets, due_ns)
+            self._packets += 1
+            yield self._t0_ns + due_ns, fd, size, header
 
     def counts(self) -> dict[str, int]:
-        return {"sent_packets": self._packets, "sent_bytes": self._packets * (len(self._payload) + self._header_bytes)}
+        return {"sent_packets": self._packets, "sent_bytes": self._packets * (self.payload_bytes + self._header_bytes)}
 
 
 class _Receiver:
@@ -161,28 +137,25 @@ def main() -> None:
     receivers = [_Receiver(order, batch) for order in job["receive"]]
     t0_ns = program.wait_for_start()
     senders = [_Sender(order, t0_ns) for order in job["send"]]
-    # (instant, order among those of an instant): a sender's next packet, or a look at the receivers
-    waiting = [(due_ns, number) for number, sender in enumerate(senders) if (due_ns := sender.due_ns()) is not None]
     end_ns = t0_ns + job["drained_us"] * 1000
-    if receivers:
-        waiting.append((t0_ns + _DRAIN_NS, len(senders)))
-    heapq.heapify(waiting)
-    while waiting:
-        due_ns, number = waiting[0]
-        _sleep_until(due_ns)
-        next_ns: int | None = due_ns + _DRAIN_NS if due_ns < end_ns else None
-        if number < len(senders):
-            senders[number].send()
-            next_ns = senders[number].due_ns()
-        else:
+    look_ns = t0_ns + _DRAIN_NS if receivers else None      # at the receivers
+    sends = convoy.make(max((sender.payload_bytes for sender in senders), default=0)) if senders else None
+    packets = iter(heapq.merge(*(sender.packets() for sender in senders), key=operator.itemgetter(0)))
+    packet = next(packets, None)
+    while packet or look_ns:
+        leaving: list[convoy.Leaving] = []
+        while packet and (look_ns is None or packet[0] <= look_ns) and len(leaving) < convoy.MOST:
+            leaving.append(packet)
+            packet = next(packets, None)
+        if sends and leaving:
+            sends.send(leaving)
+        elif look_ns:
+            convoy.sleep_until(look_ns)
             # packets are stamped by the wall clock, which may be adjusted during a run
             ahead_ns = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.monotonic_ns()
             for receiver in receivers:
                 receiver.drain(t0_ns + ahead_ns)
-        if next_ns is None:
-            heapq.heappop(waiting)
-        else:
-            heapq.heapreplace(waiting, (next_ns, number))
+            look_ns = look_ns + _DRAIN_NS if look_ns < end_ns else None
     counts: dict[str, dict[str, Any]] = {sender.flow: sender.counts() for sender in senders}
     for receiver in receivers:
         counts.setdefault(receiver.flow, {}).update(receiver.counts())

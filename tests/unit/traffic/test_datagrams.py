@@ -11,6 +11,8 @@ import time
 import pytest
 
 from testbed import PROJECT_DIR
+from traffic.datagrams import convoy
+from traffic.datagrams.batch import HEADER
 from traffic.datagrams.departures import departures_ns
 
 ORDER = {"start_us": 1000, "stop_us": 3000, "gap_ns": 300_000}
@@ -79,16 +81,60 @@ def test_packets_are_sent_at_their_time_and_counted(tmp_path):
                             "reordered_packets": 0, "duplicate_packets": 0, "socket_dropped_packets": 0}}
 
 
-def test_a_sender_whose_receiver_has_gone_sends_on(tmp_path):
+@pytest.fixture(params=["one by one", "convoy"])
+def sends(request):
+    """What sends packets of at most 70,000 bytes."""
+    if request.param == "one by one":
+        return convoy.OneByOne(70_000)
+    try:
+        return convoy.Convoy(70_000)
+    except OSError as problem:
+        pytest.skip(f"no io_uring here: {problem}")
+
+
+@pytest.fixture
+def arriving():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(5)
+        yield receiver
+
+
+def connected(port):
+    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sender.connect(("127.0.0.1", port))
+    return sender
+
+
+def test_packets_leave_at_their_instants_in_their_order(sends, arriving):
+    begin_ns = time.monotonic_ns()
+    with connected(arriving.getsockname()[1]) as sender:
+        for first in range(0, 3 * convoy.MOST, convoy.MOST):        # what was sent before is not in the way
+            sends.send([(begin_ns + 1_000_000 * number, sender.fileno(), 60 + number % 40, HEADER.pack(number, 7))
+                        for number in range(first, first + convoy.MOST)])
+            assert time.monotonic_ns() >= begin_ns + 1_000_000 * (first + convoy.MOST - 1)
+    taken = [arriving.recv(200) for _ in range(3 * convoy.MOST)]
+    assert [HEADER.unpack_from(packet) for packet in taken] == [(number, 7) for number in range(3 * convoy.MOST)]
+    assert [len(packet) for packet in taken] == [60 + number % 40 for number in range(3 * convoy.MOST)]
+
+
+def test_a_sender_whose_receiver_has_gone_sends_on(sends, arriving):
     """As on a wall clock whose machine is late: the receiver's host answers that there is no such port."""
-    from traffic.datagrams import program
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as gone:
-        gone.bind(("127.0.0.1", 0))
-        port = gone.getsockname()[1]
-    sender = program._Sender({**ORDER, "flow": 1, "address": "127.0.0.1", "port": port, "payload_bytes": 100}, 0)
-    for _ in range(7):
-        sender.send()
-    assert sender.counts() == {"sent_packets": 7, "sent_bytes": 7 * 128} and sender.due_ns() is None
+    with connected(free_port()) as gone, connected(arriving.getsockname()[1]) as sender:
+        packets = [(0, (sender if number % 3 == 1 else gone).fileno(), 50, HEADER.pack(number, 0))
+                   for number in range(20)]
+        sends.send(packets)
+        sends.send(packets[:1])
+    arriving.setblocking(False)
+    assert [HEADER.unpack(arriving.recv(50)[:HEADER.size])[0] for _ in range(7)] == list(range(1, 20, 3))
+    with pytest.raises(BlockingIOError):
+        arriving.recv(50)
+
+
+def test_what_a_socket_refuses_is_an_error(sends, arriving):
+    with connected(arriving.getsockname()[1]) as sender, pytest.raises(OSError, match="(?i)message too long"):
+        sender.setsockopt(socket.IPPROTO_IP, 10, 2)             # IP_MTU_DISCOVER: no fragments
+        sends.send([(0, sender.fileno(), 70_000, bytes(HEADER.size))])
 
 
 def test_losses_duplicates_and_late_packets_are_told_apart(tmp_path):

@@ -94,7 +94,8 @@ class Convoy:
         for number in range(first, last + 1):
             leaves_ns, fd, size, _ = packets[number]
             ring.at(leaves_ns, LINK | QUIET, _INSTANT)
-            ring.send(fd, self._first + number * self._largest_bytes, size, 0 if number == last else LINK | QUIET, number)
+            ring.send(fd, self._first + number * self._largest_bytes, size,
+                      0 if number == last else LINK | QUIET, number)
         # one completion: of the last packet, or of the one that failed, with which all after it are cancelled silently
         while not (completions := ring.submit_and_wait()):
             pass

@@ -18,7 +18,7 @@ from typing import Any
 from traffic import program
 from traffic.greedy import ends
 from traffic.payload import Pattern
-from traffic.tmix.sockets import raise_descriptor_limit
+from traffic.sockets import raise_descriptor_limit
 
 #: what is imported when it is known which of them drives the flows
 ALSO = ("traffic.greedy.ring", "traffic.greedy.threads")
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _ring(job: dict[str, Any]) -> Any:
-    """A traffic.tmix.uring.Ring, where one can drive all flows of the job, and pays; else None."""
+    """A traffic.uring.Ring, where one can drive all flows of the job, and pays; else None."""
     count = len(job["send"]) + len(job["receive"])
     if (not job.get("ring", count > _FEW) or job.get("wakeup_cost_us")
             or any("bursts_us" in flow or "pace" in flow for flow in job["send"])):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Programs of greedy flows: congestion controls, iperf3's arguments and failures, sockets."""
+import errno
 import json
 import os
 import socket
@@ -113,7 +114,7 @@ def ring(request):
     return request.param
 
 
-def run_flows(tmp_path, send, receive, duration_us, ring=True):
+def run_flows(tmp_path, send, receive, duration_us, ring):
     """(exit status, last line, stderr) of the sockets program that has both ends of a flow."""
     (tmp_path / "job.json").write_text(json.dumps({"send": send, "receive": receive, "duration_us": duration_us,
                                                    "ring": ring}))
@@ -159,7 +160,7 @@ def test_a_receiver_of_less_than_it_waits_for_compares_that(tmp_path):
     flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": "reno"}
     pace = {"bytes": 100, "gap_ns": 100_000_000}
     status, line, words = run_flows(tmp_path, [{**flow, "start_us": 0, "stop_us": 400_000, "pace": pace}], [flow],
-                                    270_000)
+                                    270_000, ring=False)
     assert status == 0, words
     account = json.loads(line.removeprefix("done "))
     assert 0 < account["sent_bytes"]["1"] == account["received_bytes"]["1"] <= 300 and account["delivered_us"] == {}
@@ -221,17 +222,19 @@ def test_a_reset_is_no_end_of_a_flow(tmp_path, ring):
     assert started.returncode == 1 and output == "" and "ConnectionResetError" in words
 
 
-def test_flows_that_rest_or_cost_wake_ups_have_threads():
-    flow = {"flow": 1, "address": "127.0.0.1", "port": 1}
-    many = {"receive": 8 * [flow]}
-    for more, of_one, threads in (({}, {}, True), ({"ring": True}, {}, False), (many, {}, False),
-                                  ({**many, "ring": False}, {}, True), ({**many, "wakeup_cost_us": 1}, {}, True),
-                                  (many, {"bursts_us": [[0, 1]]}, True), (many, {"pace": {}}, True)):
-        ring = flows._ring({"send": [{**flow, **of_one}], "receive": [], **more})
-        if threads:
-            assert ring is None
-        elif ring:                      # a host may have no io_uring
-            ring.close()
+def test_where_the_kernel_has_no_ring_there_are_threads(monkeypatch):
+    made = []
+
+    def make_ring(flow_ends):
+        made.append(flow_ends)
+        if len(made) > 1:
+            raise OSError(errno.ENOSYS, "no io_uring")
+        return "a ring"
+    monkeypatch.setattr("traffic.greedy.ring.make_ring", make_ring)
+    job = {"send": [{}], "receive": 2 * [{}]}
+    assert flows._ring({**job, "ring": False}) is None and not made
+    assert flows._ring({**job, "ring": True}) == "a ring" and flows._ring({**job, "ring": True}) is None
+    assert made == [3, 3]
 
 
 @pytest.mark.parametrize("window, growing, steady", [(64_000, 2000, 8000), (1 << 30, 1 << 19, 1 << 19), (0, 1, 1)])
@@ -243,7 +246,7 @@ def test_a_receiver_that_got_nothing_has_nothing_delivered(tmp_path):
     listening = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None}
     idle = {**listening, "start_us": 0, "stop_us": 250_000, "pace": {"bytes": 0, "gap_ns": 50_000_000}}
     never = {**listening, "flow": 2, "port": free_port()}
-    status, line, words = run_flows(tmp_path, [idle], [listening, never], 100_000)
+    status, line, words = run_flows(tmp_path, [idle], [listening, never], 100_000, ring=False)
     assert status == 0, words
     account = json.loads(line.removeprefix("done "))
     assert account["received_bytes"] == {"1": 0, "2": 0} and account["delivered_us"] == {}

@@ -2,7 +2,7 @@
 """Process 1 of a guest: networks, one after the other, and what the kernel has when each of them is there.
 
 Arguments: a JSON file with the networks, and how they are set up: "messages", as always, or "programs": then everything
-is left to ip, tc and bridge.
+is left to ip, tc and bridge. Of a network that cannot be: why.
 """
 import json
 import os
@@ -60,12 +60,15 @@ def main(path, how):
     found = {}
     for name, description in descriptions.items():
         told.clear()
-        with network.Network(description, {node["name"]: {} for node in description["nodes"]}) as built:
-            time.sleep(2)               # carriers are noted when there is time
-            found[name] = {"told": len(told), "outside": _state(), "nodes": {}}
-            for node in built.node_names():
-                with built.in_namespace(node):
-                    found[name]["nodes"][node] = _state()
+        try:
+            with network.Network(description, {node["name"]: {} for node in description["nodes"]}) as built:
+                time.sleep(2)               # carriers are noted when there is time
+                found[name] = {"told": len(told), "outside": _state(), "nodes": {}}
+                for node in built.node_names():
+                    with built.in_namespace(node):
+                        found[name]["nodes"][node] = _state()
+        except RuntimeError as problem:
+            found[name] = {"refused": str(problem)}
     return found
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What topologies/direct.py tells the kernel leaves it as ip and tc would have, in every namespace of a network."""
+import copy
 import json
 
 import pytest
@@ -31,6 +32,9 @@ NETWORKS = {
     "red": ({**DUMBBELL, "central": {**CENTRAL, "queue": {"kind": "red", "limit_bytes": 100_000}}}, {}),
     "ipv6": ({**DUMBBELL, "ip": 6}, {}),
 }
+#: {name: a route of n3's that cannot be}
+ROUTES = {"no way to the gateway": ["10.9.0.0/16", "10.8.0.1", "n3-eth0"],
+          "no device": ["10.9.0.0/16", "10.8.0.1", "n3-eth7"]}
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +45,9 @@ def found(tmp_path_factory):
         program = kernel.ensure(options=options).program
         networks = {name: end_hosts.apply(fields.decode(end_hosts.HostsSection, hosts), topologies.resolve(section))
                     for name, (section, hosts) in NETWORKS.items() if (section.get("ip") == 6) == bool(options)}
+        for name in ROUTES if not options else ():
+            networks[name] = copy.deepcopy(networks["dumbbell"])
+            next(node for node in networks[name]["nodes"] if node["name"] == "n3")["routes"] = [ROUTES[name]]
         ways = []
         for how in ("messages", "programs"):
             folder = tmp_path_factory.mktemp("uml")
@@ -69,3 +76,13 @@ def test_what_is_compared_has_what_is_to_be_compared(found, name, words):
     text = "\n".join([*(json.dumps([nodes[node]["ip"], nodes[node]["ip -6"]]) for node in ("r1", "n1")),
                       *nodes["r1"]["tc"]])
     assert not [word for word in words if word not in text]
+
+
+@pytest.mark.parametrize("name, why", [
+    ("no way to the gateway", "netlink: Network is unreachable: Nexthop has invalid gateway"),
+    ("no device", "there is no device n3-eth7")])
+def test_a_refusal_names_node_and_line_and_has_the_words_of_the_kernel(found, name, why):
+    messages, programs = (way["refused"] for way in found[name])
+    network, gateway, device = ROUTES[name]
+    assert messages == f"node n3: ip route add {network} via {gateway} dev {device} initcwnd 10: {why}"
+    assert programs.startswith("node n3: ip -batch: ")

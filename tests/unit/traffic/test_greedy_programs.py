@@ -114,14 +114,28 @@ def ring(request):
     return request.param
 
 
-def run_flows(tmp_path, send, receive, duration_us, ring):
-    """(exit status, last line, stderr) of the sockets program that has both ends of a flow."""
+def started_flows(tmp_path, send, receive, duration_us, ring):
+    """The sockets program with the ends of these flows, which waits to be told when to start."""
     (tmp_path / "job.json").write_text(json.dumps({"send": send, "receive": receive, "duration_us": duration_us,
                                                    "ring": ring}))
     started = subprocess.Popen([sys.executable, "-m", "traffic.greedy.flows", str(tmp_path / "job.json")],
-                               cwd=PROJECT_DIR,
-                               text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                               cwd=PROJECT_DIR, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
     assert started.stdout.readline() == "ready\n"
+    return started
+
+
+def receiving_flows(tmp_path, flow, duration_us, ring):
+    """The sockets program that has the receiver of a flow, after its start."""
+    started = started_flows(tmp_path, [], [flow], duration_us, ring)
+    started.stdin.write(f"start {time.monotonic_ns()}\n")
+    started.stdin.flush()
+    return started
+
+
+def run_flows(tmp_path, send, receive, duration_us, ring):
+    """(exit status, last line, stderr) of the sockets program that has both ends of a flow."""
+    started = started_flows(tmp_path, send, receive, duration_us, ring)
     output, words = started.communicate(f"start {time.monotonic_ns()}\n", timeout=30)
     return started.returncode, output.strip(), words
 
@@ -174,14 +188,7 @@ def test_what_a_receiver_did_not_wait_for_counts_at_the_end(tmp_path):
     flow, size = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None}, 100_001
     if flows._ring({"send": [], "receive": [flow], "ring": True}) is None:
         pytest.skip("this kernel has no io_uring, or not all that is needed of it")
-    (tmp_path / "job.json").write_text(json.dumps({"send": [], "receive": [flow], "duration_us": 1_000_000,
-                                                   "ring": True}))
-    started = subprocess.Popen([sys.executable, "-m", "traffic.greedy.flows", str(tmp_path / "job.json")],
-                               cwd=PROJECT_DIR, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE)
-    assert started.stdout.readline() == "ready\n"
-    started.stdin.write(f"start {time.monotonic_ns()}\n")
-    started.stdin.flush()
+    started = receiving_flows(tmp_path, flow, 1_000_000, ring=True)
     place = payload.phase(1)
     with socket.create_connection(("127.0.0.1", flow["port"])) as sender:
         sender.sendall(payload.Pattern().view[place:place + size])
@@ -206,14 +213,7 @@ def test_a_flow_that_goes_on_until_the_end(tmp_path, ring):
 def test_a_reset_is_no_end_of_a_flow(tmp_path, ring):
     """A sender that lingers for no time resets its connection after some data."""
     flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None}
-    (tmp_path / "job.json").write_text(json.dumps({"send": [], "receive": [flow], "duration_us": 5_000_000,
-                                                   "ring": ring}))
-    started = subprocess.Popen([sys.executable, "-m", "traffic.greedy.flows", str(tmp_path / "job.json")],
-                               cwd=PROJECT_DIR, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE)
-    assert started.stdout.readline() == "ready\n"
-    started.stdin.write(f"start {time.monotonic_ns()}\n")
-    started.stdin.flush()
+    started = receiving_flows(tmp_path, flow, 5_000_000, ring)
     with socket.create_connection(("127.0.0.1", flow["port"])) as sender:
         sender.sendall(bytes(100_000))
         time.sleep(0.2)

@@ -26,8 +26,8 @@ from testbed import bundle, kept
 from testbed.errors import EnvironmentProblem
 
 #: what is compiled, into one library: calls among these are calls of C
-MODULES = ("traffic/clock.py", *(f"traffic/tmix/{name}.py" for name in (
-    "buffers", "chain", "chained", "endpoint", "flow", "notes", "options", "records", "ringloop", "sockets", "uring")))
+MODULES = (*(f"traffic/{name}.py" for name in ("clock", "sockets", "uring")), *(f"traffic/tmix/{name}.py" for name in (
+    "buffers", "chain", "chained", "endpoint", "flow", "notes", "options", "records", "ringloop")))
 #: what the compiler reads besides. They stay Python: they compute large numbers, or name their attributes at run time
 _READ = ("traffic/payload.py", "traffic/tmix/plan.py")
 #: packages: empty while it compiles. What they offer to others is not there, which newer compilers complain of

@@ -5,12 +5,13 @@ Starting and ending a program takes a guest some 10 ms of CPU time, and every no
 lines that nearly all networks consist of are told the kernel here (rtnetlink(7)); for another line, or an option that
 is not known here, the program is asked. What the kernel has in the end is the same.
 """
+import errno
 import socket
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from topologies import ip
-from topologies.rtnetlink import HEADER, attribute, raise_error
+from topologies.rtnetlink import HEADER, ask_for_words, attribute, raise_error
 from topologies.tc_messages import RATESPEC, TICK_NS, ratespec, share
 
 #: a message but for its header, when the number of each device is known
@@ -49,8 +50,12 @@ def orders(program: str, lines: Sequence[str]) -> list[_Order] | None:
 
 
 def tell(program: str, lines: Sequence[str], told: Sequence[_Order]) -> None:
-    """Tell the kernel, in the current namespace, what `orders` made of lines. RuntimeError with a line it refuses."""
+    """Tell the kernel, in the current namespace, what `orders` made of lines.
+
+    RuntimeError with the line that it refuses, why, and the kernel's own words where it has any.
+    """
     with _socket() as telling:
+        ask_for_words(telling)
         first = 0
         for at, sockets in enumerate(sockets_before(program, lines)):
             if sockets:
@@ -100,7 +105,7 @@ def _send(telling: socket.socket, program: str, lines: Sequence[str], told: Sequ
         try:
             for at in some:
                 kind, flags, body = told[at]
-                content = body(socket.if_nametoindex)
+                content = body(_number_of)
                 flags |= _REQUEST | (_ACK if at == some[-1] else 0)
                 data += HEADER.pack(HEADER.size + len(content), kind, flags, at, 0) + content
             telling.send(data)
@@ -110,7 +115,14 @@ def _send(telling: socket.socket, program: str, lines: Sequence[str], told: Sequ
                 _, _, _, at, _ = HEADER.unpack_from(answer)
                 raise_error(answer)
         except OSError as problem:
-            raise RuntimeError(f"{program}: {problem.strerror or problem}: {lines[at]}") from None
+            raise RuntimeError(f"{program} {lines[at]}: {problem.strerror or problem}") from None
+
+
+def _number_of(device: str) -> int:
+    try:
+        return socket.if_nametoindex(device)
+    except OSError:                         # whose words do not say which
+        raise OSError(errno.ENODEV, f"there is no device {device}") from None
 
 
 def _pairs(words: Sequence[str], known: Iterable[str], flags: Iterable[str] = ()) -> dict[str, str]:

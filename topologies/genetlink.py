@@ -4,13 +4,12 @@ import socket
 import struct
 from collections.abc import Iterator, Mapping
 
-from topologies.rtnetlink import HEADER, raise_error
+from topologies.rtnetlink import HEADER, attribute, attributes, raise_error
 
 _NETLINK_GENERIC = 16
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _REQUEST, _ACK, _DUMP = 0x1, 0x4, 0x300
 _GENERIC = struct.Struct("=BBxx")               # struct genlmsghdr
-_ATTRIBUTE = struct.Struct("=HH")
 _CONTROL, _GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 16, 3, 1, 2
 
 #: what values of attributes are made of: numbers of so many bits, flags, bytes as they are
@@ -44,7 +43,7 @@ class Family:
         yield from self._exchange(command, values, _DUMP if dump else _ACK)
 
     def _exchange(self, command: int, values: Mapping[int, bytes], flags: int) -> Iterator[dict[int, bytes]]:
-        body = _GENERIC.pack(command, 0) + b"".join(map(_attribute, values.items()))
+        body = _GENERIC.pack(command, 0) + b"".join(attribute(kind, value) for kind, value in values.items())
         self._socket.send(HEADER.pack(HEADER.size + len(body), self._number, _REQUEST | flags, 1, 0) + body)
         while True:
             data, at = self._socket.recv(1 << 17), 0
@@ -57,18 +56,3 @@ class Family:
                     return
                 yield attributes(data[at + HEADER.size + _GENERIC.size:at + length])
                 at += (length + 3) & ~3
-
-
-def attributes(data: bytes) -> dict[int, bytes]:
-    """{type: value} of what is packed into a message, or into an attribute."""
-    found, at = {}, 0
-    while at + _ATTRIBUTE.size <= len(data):
-        length, kind = _ATTRIBUTE.unpack_from(data, at)
-        found[kind & 0x3FFF] = data[at + _ATTRIBUTE.size:at + length]
-        at += max(_ATTRIBUTE.size, (length + 3) & ~3)
-    return found
-
-
-def _attribute(item: tuple[int, bytes]) -> bytes:
-    kind, value = item
-    return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value + bytes(-len(value) % 4)

@@ -24,7 +24,7 @@ from mininet.topo import Topo
 from topologies import direct, ip, tc, tc_messages
 from topologies.namespace import (Keeper, begin_and_end_a_thread, in_place_of_a_program, netns_of, set_offloads,
                                   write_sysctl)
-from topologies.rtnetlink import raise_error
+from topologies.rtnetlink import ask_for_words, raise_error
 
 Json = dict[str, Any]
 #: the device that joins a switch's others
@@ -152,7 +152,10 @@ class Network:
                 self._radios.create()
             nodes = {node["name"]: node for node in self.description["nodes"]}
             for name in self.node_names():
-                self._configure(nodes[name])
+                try:
+                    self._configure(nodes[name])
+                except RuntimeError as problem:
+                    raise RuntimeError(f"node {name}: {problem}") from problem
             if self._radios:
                 self._radios.join()
         except BaseException:
@@ -176,13 +179,17 @@ class Network:
         return [node.name for node in self.net.hosts]
 
     def _finish_links(self, node: str) -> None:
-        """What tc cannot be told; in a node's namespace."""
+        """What tc cannot be told; in a node's namespace. RuntimeError with what the kernel refuses."""
         for out, back in self.ends_at(node):
             for message in (*tc_messages.queue(socket.if_nametoindex(out["device"]), out),
                             *tc_messages.setup(socket.if_nametoindex(wire_device(out["device"])), back)):
                 with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as telling:
+                    ask_for_words(telling)
                     telling.send(message)
-                    raise_error(telling.recv(1 << 16))
+                    try:
+                        raise_error(telling.recv(1 << 16))
+                    except OSError as problem:
+                        raise RuntimeError(f"qdiscs at {out['device']}: {problem.strerror}") from None
 
     def ends_at(self, node: str) -> Iterator[tuple[Json, Json]]:
         """(link out, link in) of each of a node's interfaces."""

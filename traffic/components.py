@@ -29,7 +29,7 @@ from testbed.files import write_json
 from traffic import assign
 
 _FOLDER = pathlib.Path(__file__).parent
-_SUPPORT = {"assign", "clock", "components", "draws", "payload", "routes"}
+_SUPPORT = {"assign", "clock", "components", "draws", "payload", "routes", "sockets", "uring"}
 NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
 _MOST_COMPONENTS = 1000
 

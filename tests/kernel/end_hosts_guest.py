@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Process 1 of a guest: a network of the testbed's, and packets of UDP and TCP whose instants are noted.
 
-Arguments: the project's folder, a JSON file with the network. Says "result JSON" on its standard error.
+Argument: a JSON file with the network.
 """
 import ctypes
 import json
@@ -12,10 +12,8 @@ import struct
 import sys
 import threading
 import time
-import traceback
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_POWER_OFF = 0x4321FEDC
 _SO_TIMESTAMPNS, _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 35, 32, 33
 _TRACE = "/sys/kernel/tracing"
 
@@ -84,14 +82,9 @@ def transfer(network, size):
     return {"lengths": lengths, "segments_seen": int(values[names.index("InSegs")])}
 
 
-def main(project, path):
+def main(path):
     with open(path) as f:
         network = json.load(f)
-    for source, target in (("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("devpts", "/dev/pts")):
-        os.makedirs(target, exist_ok=True)
-        _libc.mount(source.encode(), target.encode(), source.encode(), 0, None)
-    os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", PYTHONDONTWRITEBYTECODE="1")
-    sys.path[:0] = [project, "/usr/lib/python3/dist-packages"]
     from topologies.network import Network
     with Network(network, {node["name"]: {} for node in network["nodes"]}) as built:
         time.sleep(0.1)
@@ -101,10 +94,6 @@ def main(project, path):
 
 
 if __name__ == "__main__":
-    try:
-        os.write(2, f"result {json.dumps(main(*sys.argv[1:3]))}\n".encode())
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        _libc.reboot(_POWER_OFF)
+    sys.path.insert(0, os.path.dirname(__file__))
+    from guest_script import answer
+    answer(main)

@@ -4,15 +4,15 @@
 From n2 to n1: edge of 100 Mbit/s and 5 ms, 1 Gbit/s and 2 ms, edge of 100 Mbit/s without delay.
 """
 import json
-import pathlib
-import subprocess
 
 import pytest
 
+import end_hosts_guest
+import guest_script
 import kernel
 import topologies
 from small_runs import small_scenario
-from testbed import PROJECT_DIR, fields
+from testbed import fields
 from topologies import end_hosts
 
 #: a frame of 1514 bytes takes this long at 100 Mbit/s
@@ -34,16 +34,8 @@ def measured(tmp_path_factory):
             network = end_hosts.apply(fields.decode(end_hosts.HostsSection, hosts), topologies.resolve(SECTION))
             folder = tmp_path_factory.mktemp("uml")
             (folder / "network.json").write_text(json.dumps(network))
-            done = subprocess.run(
-                ["setarch", "-R", str(program), "mem=256M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
-                 "time-travel=inf-cpu", "quiet", "con=null", "con0=null,fd:2",
-                 f"uml_dir={folder}", "umid=hosts", "init=/usr/bin/python3", "--", "-I", "-S",
-                 str(pathlib.Path(__file__).with_name("end_hosts_guest.py")), str(PROJECT_DIR),
-                 str(folder / "network.json")],
-                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
-            lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("result ")]
-            assert lines, done.stdout + done.stderr
-            known[repr(hosts)] = json.loads(lines[0].removeprefix("result "))
+            known[repr(hosts)] = guest_script.result_of(program, end_hosts_guest.__file__, folder,
+                                                        folder / "network.json")
         return known[repr(hosts)]
     return get
 

@@ -4,12 +4,13 @@
     python -m traffic.greedy.flows JOB.json
 
 job: {"send": [{flow, address, port, start_us, stop_us, cca}], "receive": [{flow, address, port, cca}],
-"duration_us"}; a flow may have `bytes` (to send exactly that many), `maxseg` (largest segment, with time stamps) and
-`window_bytes` (the most that the receiver lets be in flight), and at the sender `sequence_start` and `bursts_us`
-[[from, to], ...]: it sends then only, over the same connection; and `pace` {bytes, gap_ns}: so much at a time, at
-instants so far apart. `cca` is null where the host's default is
-right. With "wakeup_cost_us" every read and write that returns costs that much time before the program goes on.
-With "ring": false each end has a thread, as where there is no io_uring.
+"duration_us", "ring"}; a flow may have `bytes` (to send exactly that many), `maxseg` (largest segment, with time
+stamps) and `window_bytes` (the most that the receiver lets be in flight), and at the sender `sequence_start` and
+`bursts_us` [[from, to], ...]: it sends then only, over the same connection; and `pace` {bytes, gap_ns}: so much at a
+time, at instants so far apart. `cca` is null where the host's default is right. With "wakeup_cost_us" every read and
+write that returns costs that much time before the program goes on.
+With "ring" one io_uring drives all ends (orders.py decides that); without, and where the kernel has none, each end has
+a thread. Only threads know flows that rest or have a pace, and what a wake-up costs.
 Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}". The account's `ends` say of
 each flow which congestion control the socket here uses and, at the receiver, what it found in the payload.
 """
@@ -18,14 +19,10 @@ from typing import Any
 from traffic import program
 from traffic.greedy import ends
 from traffic.payload import Pattern
-from traffic.tmix.sockets import raise_descriptor_limit
+from traffic.sockets import raise_descriptor_limit
 
 #: what is imported when it is known which of them drives the flows
 ALSO = ("traffic.greedy.ring", "traffic.greedy.threads")
-#: ends of flows that have a thread each: for them a ring saves next to nothing. And their windows stay what they were,
-#: where a reader that waits for more lets them grow between two acknowledgements: Linux counts an acknowledgement with
-#: a larger window as no duplicate, which senders without SACK wait for.
-_FEW = 8
 
 
 def main() -> None:
@@ -51,14 +48,12 @@ def main() -> None:
 
 
 def _ring(job: dict[str, Any]) -> Any:
-    """A traffic.tmix.uring.Ring, where one can drive all flows of the job, and pays; else None."""
-    count = len(job["send"]) + len(job["receive"])
-    if (not job.get("ring", count > _FEW) or job.get("wakeup_cost_us")
-            or any("bursts_us" in flow or "pace" in flow for flow in job["send"])):
+    """A traffic.uring.Ring, where the job wants one and the kernel has it; else None."""
+    if not job["ring"]:
         return None
     from traffic.greedy.ring import make_ring
     try:
-        return make_ring(count)
+        return make_ring(len(job["send"]) + len(job["receive"]))
     except OSError:
         return None
 

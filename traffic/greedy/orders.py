@@ -8,6 +8,10 @@ from traffic import routes
 from traffic.components import Component, Context, Flow, Program
 
 Job = dict[str, list[dict[str, Any]]]
+#: ends of flows that have a thread each: for them a ring saves next to nothing. And their windows stay what they were,
+#: where a reader that waits for more lets them grow between two acknowledgements: Linux counts an acknowledgement with
+#: a larger window as no duplicate, which senders without SACK wait for.
+_FEW = 8
 
 
 def socket_programs(component: Component, flows: Sequence[Flow], context: Context,
@@ -15,9 +19,13 @@ def socket_programs(component: Component, flows: Sequence[Flow], context: Contex
     """Flows over plain sockets (flows.py). more, of_both: as for tcp_jobs."""
     # what such a flow delivers at which instant matters: its receiver is woken for less, too
     rests = any("bursts_us" in one or "pace" in one for one in more.values())
-    return [program(component, node, {**job, **({"ring": False} if rests else {}), "duration_us": context.duration_us,
-                                      "wakeup_cost_us": routes.wakeup_cost_us(context.network, node)},
-                    "traffic.greedy.flows", context) for node, job in sorted(tcp_jobs(flows, more, of_both).items())]
+    programs = []
+    for node, job in sorted(tcp_jobs(flows, more, of_both).items()):
+        wakeup_cost_us = routes.wakeup_cost_us(context.network, node)
+        ring = not rests and not wakeup_cost_us and len(job["send"]) + len(job["receive"]) > _FEW
+        programs.append(program(component, node, {**job, "ring": ring, "duration_us": context.duration_us,
+                                                  "wakeup_cost_us": wakeup_cost_us}, "traffic.greedy.flows", context))
+    return programs
 
 
 def tcp_jobs(flows: Sequence[Flow], more: Mapping[int, Mapping[str, Any]],

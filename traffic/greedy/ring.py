@@ -16,7 +16,7 @@ from topologies import ip
 from traffic.clock import now_ns
 from traffic.greedy import ends
 from traffic.payload import LONGEST_BYTES, Pattern, phase
-from traffic.tmix.uring import Ring
+from traffic.uring import Ring
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ in question: somebody is woken when that is over, and decides.
 """
 from __future__ import annotations
 
-from traffic.tmix.sockets import SEND_BUFFER_BYTES
+from traffic.sockets import SEND_BUFFER_BYTES
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

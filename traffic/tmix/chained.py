@@ -8,11 +8,11 @@ ring has noted when something is heard of the flow, when other connections come,
 from __future__ import annotations
 
 from traffic.payload import PERIOD
+from traffic.sockets import IPPROTO_TCP, SEND_BUFFER_BYTES, TCP_CONGESTION
 from traffic.tmix.chain import CONNECTED, END, NOWHERE, Place, Step, steps_from
 from traffic.tmix.flow import CLOSED, CONNECT, DATA, EOF, IGNORED, KIND_BITS, LAST_DATA, RECEIVE, SEND, Flow
 from traffic.tmix.records import FINISHED
-from traffic.tmix.sockets import IPPROTO_TCP, SEND_BUFFER_BYTES, TCP_CONGESTION
-from traffic.tmix.uring import LINK, QUIET
+from traffic.uring import LINK, QUIET
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

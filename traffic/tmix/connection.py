@@ -11,10 +11,10 @@ from __future__ import annotations
 from errno import EAGAIN, EINPROGRESS, EPIPE
 
 from traffic.payload import PERIOD, STEP
+from traffic.sockets import (EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, SEND_BUFFER_BYTES, SO_RCVLOWAT,
+                             SO_REUSEADDR, SOL_SOCKET, bind, choose_cca, close, connect, family_of, receive, send,
+                             set_option, shutdown, socket_error, tcp_socket)
 from traffic.tmix.records import FINISHED, UNFINISHED
-from traffic.tmix.sockets import (EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, SEND_BUFFER_BYTES,
-                                  SO_RCVLOWAT, SO_REUSEADDR, SOL_SOCKET, bind, choose_cca, close, connect, family_of,
-                                  receive, send, set_option, shutdown, socket_error, tcp_socket)
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

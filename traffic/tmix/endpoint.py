@@ -15,11 +15,11 @@ from bisect import bisect_right
 from pathlib import Path
 
 from traffic import payload
+from traffic.sockets import (SO_REUSEADDR, SOL_SOCKET, bind, cca_of, choose_cca, family_of, ip_bytes, listen,
+                             set_option, tcp_socket)
 from traffic.tmix.options import Options
 from traffic.tmix.plan import read_plan
 from traffic.tmix.records import INITIATOR, ROLES, Records, status_text
-from traffic.tmix.sockets import (SO_REUSEADDR, SOL_SOCKET, bind, cca_of, choose_cca, family_of, ip_bytes, listen,
-                                  set_option, tcp_socket)
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

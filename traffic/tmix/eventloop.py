@@ -13,10 +13,10 @@ from heapq import heappop, heappush, heapreplace
 
 from traffic.clock import now_ns, sleep_ns
 from traffic.payload import Pattern
+from traffic.sockets import EPOLLIN, SEND_BUFFER_BYTES, Epoll, accept, close
 from traffic.tmix.connection import Connection
 from traffic.tmix.endpoint import End, listener
 from traffic.tmix.records import NOT_STARTED
-from traffic.tmix.sockets import EPOLLIN, SEND_BUFFER_BYTES, Epoll, accept, close
 
 # After so many events in one go the clock is read again before the next sleep is computed
 MANY_EVENTS = 32

@@ -12,11 +12,11 @@ from __future__ import annotations
 from errno import EPIPE, EPROTO
 
 from traffic.payload import PERIOD, STEP
+from traffic.sockets import SEND_BUFFER_BYTES, set_option
 from traffic.tmix.buffers import KEPT_BYTES
 from traffic.tmix.chain import NOWHERE
 from traffic.tmix.records import FINISHED, NEVER, UNFINISHED
-from traffic.tmix.sockets import SEND_BUFFER_BYTES, set_option
-from traffic.tmix.uring import LINK, QUIET
+from traffic.uring import LINK, QUIET
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

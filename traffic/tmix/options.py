@@ -12,7 +12,7 @@ announced, 64 KB at most, stays announced. Standard library only.
 """
 from __future__ import annotations
 
-from traffic.tmix.sockets import IPPROTO_TCP, SO_RCVBUF, SOL_SOCKET, TCP_MAXSEG, TCP_WINDOW_CLAMP
+from traffic.sockets import IPPROTO_TCP, SO_RCVBUF, SOL_SOCKET, TCP_MAXSEG, TCP_WINDOW_CLAMP
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

@@ -30,10 +30,10 @@ if not __package__:     # run as a file; -I leaves its folder out of the search 
 
 from traffic import _memory as memory
 from traffic.clock import DEVICE
+from traffic.sockets import exact_timers, raise_descriptor_limit
 from traffic.tmix.endpoint import End, JobError
 from traffic.tmix.plan import PlanError
 from traffic.tmix.records import records_name
-from traffic.tmix.sockets import exact_timers, raise_descriptor_limit
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

@@ -18,6 +18,8 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from traffic.clock import DEVICE, OFFSET_NS, now_ns, sleep_ns
 from traffic.payload import Pattern
+from traffic.sockets import (IPPROTO_TCP, SEND_BUFFER_BYTES, SO_REUSEADDR, SOCKADDR_IN6, SOL_SOCKET, TCP_CONGESTION,
+                             close, family_of, set_option, tcp_socket)
 from traffic.tmix.buffers import Buffers
 from traffic.tmix.chained import ChainedFlow
 from traffic.tmix.endpoint import End, listener
@@ -25,9 +27,7 @@ from traffic.tmix.flow import (ACCEPT, AHEAD_OVER, CLOSED, CONNECT, CONNECTING, 
                                RECEIVE, SEND, SHUTDOWN, SOCKET, Flow)
 from traffic.tmix.notes import Notes
 from traffic.tmix.records import NEVER, NOT_STARTED, UNFINISHED
-from traffic.tmix.sockets import (IPPROTO_TCP, SEND_BUFFER_BYTES, SO_REUSEADDR, SOCKADDR_IN6, SOL_SOCKET,
-                                  TCP_CONGESTION, close, family_of, set_option, tcp_socket)
-from traffic.tmix.uring import LINK, QUIET, Ring
+from traffic.uring import LINK, QUIET, Ring
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from plans import Replay
-from traffic.tmix.uring import Ring
+from traffic.uring import Ring
 
 # the guest's /dev/virtual_clock for this machine: a file that has the time of some microseconds ago
 _CLOCK = """

@@ -11,7 +11,7 @@ import struct
 
 from imitated_tcp import Socket
 from traffic.tmix.flow import CONNECT, KIND_BITS, KIND_MASK, SHUTDOWN
-from traffic.tmix.uring import LINK, LONGEST_CHAIN, QUIET
+from traffic.uring import LINK, LONGEST_CHAIN, QUIET
 
 CCA = b"cubic"
 
@@ -32,7 +32,7 @@ class Operation:
 
 
 class ImitatedRing:
-    """What `traffic.tmix.uring.Ring` is for the replay of a Host."""
+    """What `traffic.uring.Ring` is for the replay of a Host."""
 
     def __init__(self, host, entries):
         self.host, self.world, self._entries = host, host.world, entries

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """queue and tcp_info: the half that turns what was recorded into tables."""
-import contextlib
 import struct
 
 import numpy as np
@@ -8,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from no_network import NoNetwork
 from tcp_info_dumps import INFO_BYTES, attribute, record, socket_message, tcp_info_struct
 from testbed import probes, raw_tables
 from testbed.probes import _netlink, queue, tcp_info
@@ -49,12 +49,6 @@ def test_queue_samples_become_a_table_with_link_names(tmp_path):
     ]
 
 
-class _Network:
-    @contextlib.contextmanager
-    def in_namespace(self, name):
-        yield
-
-
 def test_queue_counts_from_its_start_and_past_the_wrap_of_the_drop_counter(tmp_path, monkeypatch):
     """Bottlenecks at every sample, the others every second one; one socket for each node."""
     readings = {1: [(50, 5, 0, 9, 1), (60, 6, 0, 0, 0), (80, 8, 1, 3028, 2)],
@@ -75,7 +69,7 @@ def test_queue_counts_from_its_start_and_past_the_wrap_of_the_drop_counter(tmp_p
     monkeypatch.setattr(queue, "Qdisc", Qdisc)
     links = [{**link, "ifindex": number, "from": node} for number, (link, node) in
              enumerate(zip(NETWORK["links"], ("n1", "r1", "r1")), start=1)]
-    sampler = queue.Sampler({"interval_us": 5, "edge_interval_us": 10}, _Network(), {"links": links}, tmp_path)
+    sampler = queue.Sampler({"interval_us": 5, "edge_interval_us": 10}, NoNetwork(), {"links": links}, tmp_path)
     assert sampler.interval_us == 5
     sampler.open()
     assert {number for number, shared in shares.items() if shared} == {3}

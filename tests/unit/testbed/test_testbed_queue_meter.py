@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The probe queue where a module reads the queues: what is asked of the device, and the tables made of its readings."""
-import contextlib
 import struct
 
 import pandas as pd
 
+from no_network import NoNetwork
 from testbed.probes import _queue_meter, queue
 
 LINKS = [{"name": name, "bottleneck": name != "edge", "ifindex": number, "from": "n1"}
          for number, name in enumerate(("edge", "there", "back"), start=1001)]
 T0_NS = 5_000_000_000
-
-
-class Network:
-    @contextlib.contextmanager
-    def in_namespace(self, name):
-        yield
 
 
 def nothing(*_):
@@ -65,7 +59,7 @@ class Meter:
 def test_queues_that_a_module_reads_become_the_same_tables(tmp_path, monkeypatch):
     """Bottlenecks come first; the edge is read every second time, in naps as by itself."""
     meter = Meter(monkeypatch)
-    sampler = queue.Sampler({"interval_us": 5000, "edge_interval_us": 10_000}, Network(), {"links": LINKS}, tmp_path)
+    sampler = queue.Sampler({"interval_us": 5000, "edge_interval_us": 10_000}, NoNetwork(), {"links": LINKS}, tmp_path)
     sampler.open()
     assert meter.queues == [(1002, 0, 0), (1003, 0, 0), (1001, 0, 10_000_000)]
     sampler.sample(0)
@@ -83,7 +77,7 @@ def test_queues_that_a_module_reads_become_the_same_tables(tmp_path, monkeypatch
 
 def test_more_readings_than_are_read_at_once(tmp_path, monkeypatch):
     Meter(monkeypatch)
-    sampler = queue.Sampler({"interval_us": 100}, Network(), {"links": LINKS[1:2]}, tmp_path)
+    sampler = queue.Sampler({"interval_us": 100}, NoNetwork(), {"links": LINKS[1:2]}, tmp_path)
     sampler.open()
     assert sampler.nap(T0_NS, 0, 1_000_000) == (1_000_000, 1)
     sampler.close()
@@ -110,7 +104,7 @@ def test_queues_that_the_module_does_not_read_are_asked_for(tmp_path, monkeypatc
             pass
     monkeypatch.setattr(_queue_meter.fcntl, "ioctl", refuse)
     monkeypatch.setattr(queue, "Qdisc", Qdisc)
-    sampler = queue.Sampler({}, Network(), {"links": LINKS}, tmp_path)
+    sampler = queue.Sampler({}, NoNetwork(), {"links": LINKS}, tmp_path)
     assert sampler.nap
     sampler.open()
     assert meter.queues and asked == [1002, 1003, 1001] and sampler.nap is None
@@ -132,7 +126,7 @@ def test_a_nap_that_a_signal_ends_goes_on(tmp_path, monkeypatch):
             raise InterruptedError
         return meter.ioctl(fd, request, data)
     monkeypatch.setattr(_queue_meter.fcntl, "ioctl", ioctl)
-    sampler = queue.Sampler({"interval_us": 5000}, Network(), {"links": LINKS[1:2]}, tmp_path)
+    sampler = queue.Sampler({"interval_us": 5000}, NoNetwork(), {"links": LINKS[1:2]}, tmp_path)
     sampler.open()
     assert sampler.nap(T0_NS, 0, 20_000) == (20_000, 1) and interrupted
     sampler.close()

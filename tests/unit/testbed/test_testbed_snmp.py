@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Counters of the stack: what the kernel's files say, and their changes in a run."""
-import contextlib
-
 import pytest
 
+from no_network import NoNetwork
 from testbed.guest import snmp
 
 TEXT = """\
@@ -32,37 +31,22 @@ def test_this_kernel_has_the_counters_that_checks_ask_for():
             "TcpExtPruneCalled", "TcpExtTCPRcvCollapsed", "TcpExtTCPSpuriousRTOs"} <= snmp.read().keys()
 
 
-class Network:
-    """Two nodes, whose counters are what a test puts there."""
-
-    def __init__(self):
-        self.counters = {"n1": {"TcpOutSegs": 100, "TcpRetransSegs": 5, "TcpInErrs": 0}, "r1": {"IpInReceives": 3}}
-        self.here = None
-
-    def node_names(self):
-        return list(self.counters)
-
-    @contextlib.contextmanager
-    def in_namespace(self, name):
-        self.here = name
-        yield
-
-
 @pytest.mark.parametrize("measure_from_us, interval_us, first", [(20, 20, [40, 2]), (0, 60, [0, 0])])
 def test_changes_since_before_the_traffic(monkeypatch, measure_from_us, interval_us, first):
-    network = Network()
-    monkeypatch.setattr(snmp, "read", lambda: dict(network.counters[network.here]))
+    counters = {"n1": {"TcpOutSegs": 100, "TcpRetransSegs": 5, "TcpInErrs": 0}, "r1": {"IpInReceives": 3}}
+    network = NoNetwork(*counters)
+    monkeypatch.setattr(snmp, "read", lambda: dict(counters[network.here]))
     counted = snmp.Snmp(network, measure_from_us, 60)
     assert counted.interval_us == interval_us
     for t_us in range(0, 61, interval_us):          # as the sampler calls it
         counted.sample(t_us)
-        network.counters["n1"]["TcpOutSegs"] += 40
-        network.counters["n1"]["TcpRetransSegs"] += 2
+        counters["n1"]["TcpOutSegs"] += 40
+        counters["n1"]["TcpRetransSegs"] += 2
         if t_us == 0 and measure_from_us:
             continue
-        network.counters["r1"]["IcmpMsgOutType3"] = 1   # appears when it counts
+        counters["r1"]["IcmpMsgOutType3"] = 1   # appears when it counts
     counted.take("at_end")
-    network.counters["n1"]["TcpOutSegs"] += 1
+    counters["n1"]["TcpOutSegs"] += 1
     counted.take("drained")
     record = counted.record()
     assert record["measure_from_us"] == measure_from_us

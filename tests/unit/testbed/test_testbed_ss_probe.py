@@ -1,26 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The ss probe: runs in every host, keeps the text, and gives the same bytes for the same text."""
-import contextlib
 import gzip
 
 import pytest
 
+from no_network import NoNetwork
 from testbed.probes import ss
 
 DESCRIPTION = {"nodes": [{"name": "n1", "role": "host"}, {"name": "r1", "role": "router"},
                          {"name": "n2", "role": "host"}]}
-
-
-class Network:
-    """Notes whose namespaces were entered."""
-
-    def __init__(self):
-        self.entered = []
-
-    @contextlib.contextmanager
-    def in_namespace(self, name):
-        self.entered.append(name)
-        yield
 
 
 @pytest.fixture
@@ -36,7 +24,7 @@ def fake_ss(tmp_path, monkeypatch):
 
 
 def record(folder, times_us, settings=None):
-    sampler = ss.Sampler(settings or {}, Network(), DESCRIPTION, folder)
+    sampler = ss.Sampler(settings or {}, NoNetwork(), DESCRIPTION, folder)
     sampler.open()
     for t_us in times_us:
         sampler.sample(t_us)

@@ -1,28 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The probe tcp_info_often: only the hosts that are named, under their own names."""
-import contextlib
-
 import pandas as pd
 import pytest
 
+from no_network import NoNetwork
 from tcp_info_dumps import attribute, socket_message, tcp_info_struct
 from testbed import fields, raw_tables
 from testbed.probes import tcp_info, tcp_info_often
 
 NETWORK = {"nodes": [{"name": "n1", "role": "host"}, {"name": "r1", "role": "router"}, {"name": "n2", "role": "host"},
                      {"name": "n3", "role": "host"}]}
-
-
-class _Network:
-    """Notes whose namespaces were entered."""
-
-    def __init__(self):
-        self.entered = []
-
-    @contextlib.contextmanager
-    def in_namespace(self, name):
-        self.entered.append(name)
-        yield
 
 
 def test_named_hosts_only_in_their_order(tmp_path, monkeypatch):
@@ -41,7 +28,7 @@ def test_named_hosts_only_in_their_order(tmp_path, monkeypatch):
         def close(self):
             pass
     monkeypatch.setattr(tcp_info, "TcpSockets", Sockets)
-    network, settings = _Network(), {"hosts": ["n3", "n1"], "interval_us": 20_000}
+    network, settings = NoNetwork(), {"hosts": ["n3", "n1"], "interval_us": 20_000}
     sampler = tcp_info_often.Sampler(settings, network, NETWORK, str(tmp_path))
     assert sampler.interval_us == 20_000
     sampler.open()

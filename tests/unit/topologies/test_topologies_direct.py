@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Lines of ip and tc as messages: what the programs of Debian 12 (iproute2 6.1) send for them, noted with strace."""
+import errno
 import socket
+import struct
 
 import pytest
 
 from topologies import direct
+from topologies.rtnetlink import HEADER, attribute, raise_error
 
 _NUMBERS = {"n1-eth0": 2, "w1": 3}
 #: program, line, kind of message, flags beside request and acknowledgement, what follows the header
@@ -84,5 +87,68 @@ def test_sockets_are_opened_where_the_program_would_open_them():
 
 def test_the_kernel_s_refusal_names_the_line():
     lines = ["link set no-such-device up"]
-    with pytest.raises(RuntimeError, match="ip: .*link set no-such-device up"):
+    with pytest.raises(RuntimeError, match="^ip link set no-such-device up: netlink: .+"):
         direct.tell("ip", lines, direct.orders("ip", lines))
+    lines = ["addr add 10.0.1.1/24 dev no-such-device"]
+    with pytest.raises(RuntimeError, match="^ip addr add 10.0.1.1/24 dev no-such-device: there is no device no-such-d"):
+        direct.tell("ip", lines, direct.orders("ip", lines))
+
+
+def refusal(number, code=errno.EINVAL, words="", capped=False, body=b"12345678901"):
+    """NLMSG_ERROR for the message of this number, with what was sent, and with the kernel's words."""
+    header = HEADER.pack(HEADER.size + len(body), 36, 5, number, 0)
+    content = struct.pack("=i", -code) + header + (b"" if capped else body + bytes(-len(body) % 4))
+    if words:
+        # NLMSGERR_ATTR_OFFS comes before NLMSGERR_ATTR_MSG
+        content += attribute(2, struct.pack("=I", 16)) + attribute(1, words.encode() + b"\0")
+    flags = (0x200 if words else 0) | (0x100 if capped else 0)
+    return HEADER.pack(HEADER.size + len(content), 2, flags, number, 0) + content
+
+
+@pytest.mark.parametrize("capped", [False, True])
+@pytest.mark.parametrize("words", ["", "Specified qdisc kind is unknown"])
+def test_a_refusal_has_the_words_of_the_kernel_where_there_are_any(words, capped):
+    with pytest.raises(OSError) as problem:
+        raise_error(refusal(1, words=words, capped=capped))
+    assert problem.value.errno == errno.EINVAL
+    assert problem.value.strerror == "netlink: Invalid argument" + (f": {words}" if words else "")
+    raise_error(refusal(1, code=0, words="only a warning", capped=capped))
+
+
+@pytest.mark.parametrize("size", range(HEADER.size + 4, len(refusal(1, words="cut"))))
+def test_a_refusal_that_is_cut_still_has_its_number(size):
+    with pytest.raises(OSError, match="netlink: Invalid argument"):
+        raise_error(refusal(1, words="cut")[:size])
+
+
+class Refusing:
+    """A socket of netlink at whose other end a message is refused."""
+
+    def __init__(self, number, words):
+        self.answers, self.options = [refusal(number, words=words)], []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def setsockopt(self, *option):
+        self.options.append(option)
+
+    def send(self, data):
+        pass
+
+    def recv(self, size):
+        return self.answers.pop(0)
+
+
+def test_of_many_lines_the_refused_one_is_named_with_the_words_of_the_kernel(monkeypatch):
+    lines = ["qdisc add dev lo handle ffff: ingress", "qdisc add dev lo root handle 1: pfifo limit 5",
+             "qdisc add dev lo parent 1:1 handle 10: pfifo limit 50"]
+    made = Refusing(1, "Exclusivity flag on, cannot modify")
+    monkeypatch.setattr(direct, "_socket", lambda: made)
+    with pytest.raises(RuntimeError) as problem:
+        direct.tell("tc", lines, direct.orders("tc", lines))
+    assert str(problem.value) == f"tc {lines[1]}: netlink: Invalid argument: Exclusivity flag on, cannot modify"
+    assert made.options == [(270, 11, 1)]           # SOL_NETLINK, NETLINK_EXT_ACK

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Programs of greedy flows: congestion controls, iperf3's arguments and failures, sockets."""
+import errno
 import json
 import os
 import socket
@@ -113,14 +114,28 @@ def ring(request):
     return request.param
 
 
-def run_flows(tmp_path, send, receive, duration_us, ring=True):
-    """(exit status, last line, stderr) of the sockets program that has both ends of a flow."""
+def started_flows(tmp_path, send, receive, duration_us, ring):
+    """The sockets program with the ends of these flows, which waits to be told when to start."""
     (tmp_path / "job.json").write_text(json.dumps({"send": send, "receive": receive, "duration_us": duration_us,
                                                    "ring": ring}))
     started = subprocess.Popen([sys.executable, "-m", "traffic.greedy.flows", str(tmp_path / "job.json")],
-                               cwd=PROJECT_DIR,
-                               text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                               cwd=PROJECT_DIR, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE)
     assert started.stdout.readline() == "ready\n"
+    return started
+
+
+def receiving_flows(tmp_path, flow, duration_us, ring):
+    """The sockets program that has the receiver of a flow, after its start."""
+    started = started_flows(tmp_path, [], [flow], duration_us, ring)
+    started.stdin.write(f"start {time.monotonic_ns()}\n")
+    started.stdin.flush()
+    return started
+
+
+def run_flows(tmp_path, send, receive, duration_us, ring):
+    """(exit status, last line, stderr) of the sockets program that has both ends of a flow."""
+    started = started_flows(tmp_path, send, receive, duration_us, ring)
     output, words = started.communicate(f"start {time.monotonic_ns()}\n", timeout=30)
     return started.returncode, output.strip(), words
 
@@ -159,7 +174,7 @@ def test_a_receiver_of_less_than_it_waits_for_compares_that(tmp_path):
     flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": "reno"}
     pace = {"bytes": 100, "gap_ns": 100_000_000}
     status, line, words = run_flows(tmp_path, [{**flow, "start_us": 0, "stop_us": 400_000, "pace": pace}], [flow],
-                                    270_000)
+                                    270_000, ring=False)
     assert status == 0, words
     account = json.loads(line.removeprefix("done "))
     assert 0 < account["sent_bytes"]["1"] == account["received_bytes"]["1"] <= 300 and account["delivered_us"] == {}
@@ -173,14 +188,7 @@ def test_what_a_receiver_did_not_wait_for_counts_at_the_end(tmp_path):
     flow, size = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None}, 100_001
     if flows._ring({"send": [], "receive": [flow], "ring": True}) is None:
         pytest.skip("this kernel has no io_uring, or not all that is needed of it")
-    (tmp_path / "job.json").write_text(json.dumps({"send": [], "receive": [flow], "duration_us": 1_000_000,
-                                                   "ring": True}))
-    started = subprocess.Popen([sys.executable, "-m", "traffic.greedy.flows", str(tmp_path / "job.json")],
-                               cwd=PROJECT_DIR, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE)
-    assert started.stdout.readline() == "ready\n"
-    started.stdin.write(f"start {time.monotonic_ns()}\n")
-    started.stdin.flush()
+    started = receiving_flows(tmp_path, flow, 1_000_000, ring=True)
     place = payload.phase(1)
     with socket.create_connection(("127.0.0.1", flow["port"])) as sender:
         sender.sendall(payload.Pattern().view[place:place + size])
@@ -205,14 +213,7 @@ def test_a_flow_that_goes_on_until_the_end(tmp_path, ring):
 def test_a_reset_is_no_end_of_a_flow(tmp_path, ring):
     """A sender that lingers for no time resets its connection after some data."""
     flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None}
-    (tmp_path / "job.json").write_text(json.dumps({"send": [], "receive": [flow], "duration_us": 5_000_000,
-                                                   "ring": ring}))
-    started = subprocess.Popen([sys.executable, "-m", "traffic.greedy.flows", str(tmp_path / "job.json")],
-                               cwd=PROJECT_DIR, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE)
-    assert started.stdout.readline() == "ready\n"
-    started.stdin.write(f"start {time.monotonic_ns()}\n")
-    started.stdin.flush()
+    started = receiving_flows(tmp_path, flow, 5_000_000, ring)
     with socket.create_connection(("127.0.0.1", flow["port"])) as sender:
         sender.sendall(bytes(100_000))
         time.sleep(0.2)
@@ -221,17 +222,19 @@ def test_a_reset_is_no_end_of_a_flow(tmp_path, ring):
     assert started.returncode == 1 and output == "" and "ConnectionResetError" in words
 
 
-def test_flows_that_rest_or_cost_wake_ups_have_threads():
-    flow = {"flow": 1, "address": "127.0.0.1", "port": 1}
-    many = {"receive": 8 * [flow]}
-    for more, of_one, threads in (({}, {}, True), ({"ring": True}, {}, False), (many, {}, False),
-                                  ({**many, "ring": False}, {}, True), ({**many, "wakeup_cost_us": 1}, {}, True),
-                                  (many, {"bursts_us": [[0, 1]]}, True), (many, {"pace": {}}, True)):
-        ring = flows._ring({"send": [{**flow, **of_one}], "receive": [], **more})
-        if threads:
-            assert ring is None
-        elif ring:                      # a host may have no io_uring
-            ring.close()
+def test_where_the_kernel_has_no_ring_there_are_threads(monkeypatch):
+    made = []
+
+    def make_ring(flow_ends):
+        made.append(flow_ends)
+        if len(made) > 1:
+            raise OSError(errno.ENOSYS, "no io_uring")
+        return "a ring"
+    monkeypatch.setattr("traffic.greedy.ring.make_ring", make_ring)
+    job = {"send": [{}], "receive": 2 * [{}]}
+    assert flows._ring({**job, "ring": False}) is None and not made
+    assert flows._ring({**job, "ring": True}) == "a ring" and flows._ring({**job, "ring": True}) is None
+    assert made == [3, 3]
 
 
 @pytest.mark.parametrize("window, growing, steady", [(64_000, 2000, 8000), (1 << 30, 1 << 19, 1 << 19), (0, 1, 1)])
@@ -243,7 +246,7 @@ def test_a_receiver_that_got_nothing_has_nothing_delivered(tmp_path):
     listening = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None}
     idle = {**listening, "start_us": 0, "stop_us": 250_000, "pace": {"bytes": 0, "gap_ns": 50_000_000}}
     never = {**listening, "flow": 2, "port": free_port()}
-    status, line, words = run_flows(tmp_path, [idle], [listening, never], 100_000)
+    status, line, words = run_flows(tmp_path, [idle], [listening, never], 100_000, ring=False)
     assert status == 0, words
     account = json.loads(line.removeprefix("done "))
     assert account["received_bytes"] == {"1": 0, "2": 0} and account["delivered_us"] == {}

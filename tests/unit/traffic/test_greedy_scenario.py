@@ -109,11 +109,26 @@ def test_sockets_have_no_source_port_and_take_a_sequence_number(prepare, jobs):
     workload = prepare({**SOCKETS, "sequence_start": 0, "bytes_bytes": 200_000})
     assert workload["flows"][0]["sport"] is None and workload["flows"][0]["bytes"] == 200_000
     flow = {"flow": 1, "address": "10.0.2.1", "port": 6000, "bytes": 200_000, "cca": None}
-    common = {"duration_us": 10_000_000, "wakeup_cost_us": 0}
+    common = {"duration_us": 10_000_000, "wakeup_cost_us": 0, "ring": False}
     assert jobs(workload) == [
         ("n1", "traffic.greedy.flows", {"receive": [flow], "send": [], **common}),
         ("n3", "traffic.greedy.flows", {"receive": [], **common, "send": [
             {**flow, "start_us": 0, "stop_us": 10_000_000, "sequence_start": 0}]})]
+
+
+@pytest.mark.parametrize("section, wakeup_cost_us, rings", [
+    ({**SOCKETS, "flows": 8}, 0, {"n1": False, "n3": False}),
+    ({**SOCKETS, "flows": 9}, 0, {"n1": True, "n3": True}),
+    ({**SOCKETS, "flows": 9}, 1, {"n1": True, "n3": False}),
+    # both ends of flows, and hosts with more of them than others
+    ({**SOCKETS, "flows": 3, "paths": ["n3->n1", "n1->n3", "n3->n2"]}, 0, {"n1": False, "n2": False, "n3": True}),
+    ({"kind": "on-off", "transport": "tcp", "on_us": 1_000_000, "off_us": 500_000, "flows": 9, "paths": ["n3->n1"]}, 0,
+     {"n1": False, "n3": False}),
+    ({"kind": "paced", "packets": 10, "flows": 9, "paths": ["n3->n1"]}, 0, {"n1": False, "n3": False})])
+def test_a_ring_drives_more_than_eight_ends_that_neither_rest_nor_cost_wake_ups(prepare, jobs, context, section,
+                                                                                wakeup_cost_us, rings):
+    next(node for node in context.network["nodes"] if node["name"] == "n3")["wakeup_cost_us"] = wakeup_cost_us
+    assert {node: job["ring"] for node, _, job in jobs(prepare(section))} == rings
 
 
 def test_both_ends_are_told_of_segments_and_windows(prepare, jobs):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The system calls the replay makes, one call each, on plain file descriptors.
+"""System calls on plain file descriptors, one call each: what programs that drive many connections make.
 
 Inside a guest kernel a system call costs as much as some hundred lines of Python, and the
 `socket` module makes more of them than meets the eye (`socket(fileno=...)` asks three
@@ -270,4 +270,4 @@ class Epoll:
 
 
 if sys.byteorder != "little":
-    raise ImportError("the replay's event layout is that of little-endian machines")
+    raise ImportError("the layout of events and addresses is that of little-endian machines")

@@ -18,8 +18,8 @@ import os
 import struct
 from errno import EINTR, EOPNOTSUPP
 
-from traffic.tmix.sockets import (MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC, SOCK_STREAM, family_of,
-                                  pack_endpoint)
+from traffic.sockets import (MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC, SOCK_STREAM, family_of,
+                             pack_endpoint)
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Process 1 of a guest: networks, one after the other, and what the kernel has when each of them is there.
+
+Arguments: a JSON file with the networks, and how they are set up: "messages", as always, or "programs": then everything
+is left to ip, tc and bridge. Of a network that cannot be: why.
+"""
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+
+def _shown(program, family, requests):
+    """What a program says to requests, all in one go: each start takes time."""
+    done = subprocess.run([program, *family, "-j", "-p", "-d", "-force", "-batch", "-"], text=True,
+                          input="\n".join(requests) + "\n", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.stdout
+
+
+def _lists(text):
+    """The JSON lists that ip says one after the other, without what no line decides."""
+    decoder, at = json.JSONDecoder(), 0
+    found = []
+    while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
+        entries, at = decoder.raw_decode(text, at)
+        for entry in entries:
+            if entry.get("ifname", "").startswith("w"):
+                entry["address"] = "drawn by the kernel"
+        # neighbours come in the order of a table whose places are drawn
+        found.append(sorted(entries, key=str) if any("lladdr" in entry for entry in entries) else entries)
+    return found
+
+
+def _state():
+    """All that ip and tc show of the current namespace."""
+    devices = [device for _, device in socket.if_nameindex()]
+    return {"ip": _lists(_shown("ip", [], ["link show", "addr show", "neigh show", "route show table all"])),
+            "ip -6": _lists(_shown("ip", ["-6"], ["route show table all"])),
+            # in lines: it has no JSON for some classes and filters
+            "tc": _shown("tc", [], ["qdisc show", *(f"{what} show dev {device}{where}" for device in devices for
+                                                    what, where in (("class", ""), ("filter", " root"),
+                                                                    ("filter", " ingress")))]).splitlines()}
+
+
+def main(path, how):
+    from topologies import direct, network
+    told, tell = [], direct.tell
+
+    def telling(program, lines, orders):
+        told.extend(lines)
+        tell(program, lines, orders)
+    direct.tell = telling
+    if how == "programs":
+        direct.orders = lambda program, lines: None
+    with open(path) as file:
+        descriptions = json.load(file)
+    found = {}
+    for name, description in descriptions.items():
+        told.clear()
+        try:
+            with network.Network(description, {node["name"]: {} for node in description["nodes"]}) as built:
+                time.sleep(2)               # carriers are noted when there is time
+                found[name] = {"told": len(told), "outside": _state(), "nodes": {}}
+                for node in built.node_names():
+                    with built.in_namespace(node):
+                        found[name]["nodes"][node] = _state()
+        except RuntimeError as problem:
+            found[name] = {"refused": str(problem)}
+    return found
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(__file__))
+    from guest_script import answer
+    answer(main)

@@ -30,7 +30,7 @@ MOUNTED_AT = "/run/project"
 PYTHON = "/usr/bin/python3"
 imports.remember_in(cache_dir)
 #: what makes the start of programs cheaper inside, if there is a compiler; where it is missing nothing else differs
-PREFAULT = "testbed/guest/prefault.so"
+PRELOAD = "testbed/guest/preload.so"
 #: what programs import at their start, a file for each (testbed/guest/start.py)
 IMAGES = "images"
 _IMAGE_OF = pathlib.Path(__file__).with_name("image_of.py")
@@ -55,9 +55,9 @@ def ensure(compiled: pathlib.Path | None = None) -> pathlib.Path:
         target = target.with_name(f"{target.name}-{compiled.name}")
     if kept.whole(target):
         return target
-    library = _prefault()
+    library = _preload()
     if library is None:                                     # where it can be made later, it is not this folder
-        target = target.with_name(f"{target.name}-without-prefault")
+        target = target.with_name(f"{target.name}-without-preload")
     kept.ensure(target, lambda folder: _make(folder, compiled, library))
     return target
 
@@ -102,7 +102,7 @@ def _digest_of(contents: dict[str, bytes]) -> str:
 
 
 def _make(folder: pathlib.Path, compiled: pathlib.Path | None, library: bytes | None) -> None:
-    """Write the code to `folder`, with byte code. library: what PREFAULT has in it."""
+    """Write the code to `folder`, with byte code. library: what PRELOAD has in it."""
     for name, data in _contents().items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def _make(folder: pathlib.Path, compiled: pathlib.Path | None, library: bytes | 
     if made.returncode:
         raise EnvironmentProblem(f"the testbed's code does not compile: {(made.stdout + made.stderr).strip()}")
     if library is not None:
-        (folder / PREFAULT).write_bytes(library)
+        (folder / PRELOAD).write_bytes(library)
     if compiled:
         shutil.copytree(compiled, folder, dirs_exist_ok=True)
     _make_images(folder)
@@ -132,15 +132,15 @@ def _make_images(folder: pathlib.Path) -> None:
                 (folder / IMAGES / module).write_bytes(made.stdout)
 
 
-def _prefault() -> bytes | None:
-    """The library that PREFAULT is, None where it cannot be made: no compiler, no headers of the C library."""
-    source_name = pathlib.PurePath(PREFAULT).with_suffix(".c")
+def _preload() -> bytes | None:
+    """The library that PRELOAD is, None where it cannot be made: no compiler, no headers of the C library."""
+    source_name = pathlib.PurePath(PRELOAD).with_suffix(".c")
     try:
         with tempfile.TemporaryDirectory(prefix="testbed-") as scratch:
             pathlib.Path(scratch, source_name.name).write_bytes(source(str(source_name)))
             subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-nostartfiles", "-s", "-Wl,--build-id=none", "-o",
-                            "prefault.so", source_name.name], cwd=scratch, stdin=subprocess.DEVNULL,
+                            "preload.so", source_name.name], cwd=scratch, stdin=subprocess.DEVNULL,
                            env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")}, capture_output=True, check=True)
-            return pathlib.Path(scratch, "prefault.so").read_bytes()
+            return pathlib.Path(scratch, "preload.so").read_bytes()
     except (OSError, subprocess.CalledProcessError):
         return None

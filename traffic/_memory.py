@@ -4,6 +4,6 @@ import ctypes
 
 
 def as_usual() -> None:
-    """From here on memory comes when it is touched, whatever made the program start faster (testbed/guest/prefault.c):
+    """From here on memory comes when it is touched, whatever made the program start faster (testbed/guest/preload.c):
     a thread's stack is 8 MB, of which next to nothing is."""
     ctypes.CDLL(None).munlockall()

@@ -66,7 +66,7 @@ def checkouts(engine, tmp_path_factory):
     copy = folder / "a" / "checkout" / "with-a-path-that-is-rather-long"
     shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns(".git", "results", "__pycache__"))
     code = (copy / "testbed/bundle.py").read_text()
-    (copy / "testbed/bundle.py").write_text(code.replace("library = _prefault()", "library = None"))
+    (copy / "testbed/bundle.py").write_text(code.replace("library = _preload()", "library = None"))
     built = kernel.find(engine.options.get("kernel"))
     (folder / "cache" / "kernels").mkdir(parents=True)
     (folder / "cache" / "kernels" / built.build_dir.name).symlink_to(built.build_dir)
@@ -103,5 +103,5 @@ def test_the_same_bytes_from_any_checkout(engine, checkouts, tmp_path, changes):
     assert one["raw_files_sha256"] == other["raw_files_sha256"]
     assert one["raw_sha256"] == other["raw_sha256"] and one["id"] == other["id"]
     assert compiled[0]["mypyc"] and compiled[1] is None
-    assert not list(checkouts[1][0].parents[2].glob("cache/bundles/*/testbed/guest/prefault.so"))
+    assert not list(checkouts[1][0].parents[2].glob("cache/bundles/*/testbed/guest/preload.so"))
     assert not list(checkouts[1][0].rglob("__pycache__"))

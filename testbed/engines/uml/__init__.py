@@ -109,7 +109,7 @@ class Engine(KernelEngine):
                 "kernel_config_sha256": self._kernel.config_sha256, "guest_memory_mb": memory.LEAST_MB,
                 "confined": {"writes": confined, "reads": confined and self._confine}, "host_facts": host.facts(),
                 "replay_compiled": compiled.provenance(),
-                "prefault": (self._code / bundle.PREFAULT).exists(),
+                "preload": (self._code / bundle.PRELOAD).exists(),
                 "probe_modules": {source.name: (module := self._module_of(source)) and module.sha256
                                   for source in probes.module_sources(probes.names())},
                 "files_sha256": inventory.hashes(self._kernel.program)}
@@ -220,8 +220,8 @@ class Engine(KernelEngine):
             # 13 to 27 % less CPU time per packet where kernel and host can, the same bytes (docs/kernels.md)
             words.append("seccomp=auto")
         code = self._code or bundle.ensure(compiled.find())
-        if (code / bundle.PREFAULT).exists():
-            words.append(f"LD_PRELOAD={guest.FOLDER}/{bundle.PREFAULT}")     # part of the environment of process 1
+        if (code / bundle.PRELOAD).exists():
+            words.append(f"LD_PRELOAD={guest.FOLDER}/{bundle.PRELOAD}")     # part of the environment of process 1
         return guest.command(self._kernel.program, code, [_INIT], work_dir, tmpfs,
                              memory_mb=memory_mb, confine=self._confine, options=words, **more)
 

@@ -31,7 +31,7 @@ TERMINAL = "/dev/tty1"
 SIZE = "terminal-size"
 _LOOK_EVERY_S = 0.2
 #: where the code's folder has what makes programs start faster (testbed/bundle.py)
-_PREFAULT = f"{PROJECT_DIR}/testbed/guest/prefault.so"
+_PRELOAD = f"{PROJECT_DIR}/testbed/guest/preload.so"
 
 #: as the host sees them
 _HOST_PROJECT_DIR, _HOST_WORK_DIR = "/proc/self/fd/9", "/proc/self/cwd"
@@ -79,19 +79,21 @@ def main() -> None:
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/tmp", LANG="C.UTF-8",
                       PYTHONHASHSEED="0", PYTHONDONTWRITEBYTECODE="1")
     _mount_all()
+    if hasattr(_libc, "use_virtual_clock"):         # testbed/guest/preload.c
+        _libc.use_virtual_clock()
     # Mininet's node shells must not stop us when they go
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     sys.path[:0] = [PROJECT_DIR, "/usr/lib/python3/dist-packages"]
     with open(os.path.join(WORK_DIR, "job.json"), encoding="utf-8") as f:
         job = json.load(f)
     job["project_dir"] = PROJECT_DIR
-    if os.path.exists(_PREFAULT):
-        job["preload"] = _PREFAULT
+    if os.path.exists(_PRELOAD):
+        job["preload"] = _PRELOAD
     if "session" in job:
         _in_session(job)
         return
     from testbed.guest.main import run
-    _libc.munlockall()                  # testbed/guest/prefault.c: memory comes as usual from here on
+    _libc.munlockall()                  # testbed/guest/preload.c: memory comes as usual from here on
     run(job, WORK_DIR)
     _note_status({"ok": True})
 

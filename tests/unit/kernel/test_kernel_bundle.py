@@ -116,7 +116,7 @@ def test_a_damaged_one_is_made_again(checkout, tmp_path, damage):
 
 def test_what_makes_programs_start_faster_is_there_where_it_can_be_compiled(checkout, tmp_path, monkeypatch):
     checkout(tmp_path / "a")
-    library = bundle.ensure() / bundle.PREFAULT
+    library = bundle.ensure() / bundle.PRELOAD
     # in a program with it, memory is locked until it says that it is ready, and programs that it starts are without
     script = """import os, traffic._memory
 def locked():
@@ -127,13 +127,13 @@ print(locked())"""
     said = subprocess.run([sys.executable, "-c", script], env={"LD_PRELOAD": str(library), "PYTHONPATH": str(
         testbed.PROJECT_DIR)}, capture_output=True, text=True, check=True)
     assert said.stdout == "False True\n['0']\n" and not said.stderr
-    assert init._PREFAULT == f"{bundle.MOUNTED_AT}/{bundle.PREFAULT}"
+    assert init._PRELOAD == f"{bundle.MOUNTED_AT}/{bundle.PRELOAD}"
     shutil.rmtree(tmp_path / "cache")
     with monkeypatch.context() as without:
         without.setattr(bundle.subprocess, "run", no_compiler(subprocess.run))
         plain = bundle.ensure()
-        assert not (plain / bundle.PREFAULT).exists() and bundle.ensure() == plain
-    assert (bundle.ensure() / bundle.PREFAULT).exists()     # what was missing was installed since
+        assert not (plain / bundle.PRELOAD).exists() and bundle.ensure() == plain
+    assert (bundle.ensure() / bundle.PRELOAD).exists()     # what was missing was installed since
 
 
 @pytest.mark.parametrize("problem", [FileNotFoundError(errno.ENOENT, "gcc"), subprocess.CalledProcessError(1, "gcc")])
@@ -141,8 +141,8 @@ def test_a_compiler_that_fails_once_is_asked_again(checkout, tmp_path, monkeypat
     checkout(tmp_path / "a")
     with monkeypatch.context() as without:
         without.setattr(bundle.subprocess, "run", no_compiler(subprocess.run, problem))
-        assert bundle.ensure().name.endswith("-without-prefault")
-    assert not bundle.ensure().name.endswith("-without-prefault")
+        assert bundle.ensure().name.endswith("-without-preload")
+    assert not bundle.ensure().name.endswith("-without-preload")
 
 
 def no_compiler(run, problem=None):

@@ -61,14 +61,31 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _grown(samples: Any, from_us: int) -> Any:
     """By how much the times of each socket have grown since its last sample before the measurement interval."""
-    columns = [*_TIMES, "bytes_acked"]
-    sockets = samples.groupby(_SOCKET, sort=False)
-    last = sockets[columns].max()
-    before = samples[samples["t_us"] <= from_us].groupby(_SOCKET, sort=False)[columns].max()
-    # it shrinks where a new socket has the addresses and ports of an old one
+    import pandas as pd
+    columns, of = [*_TIMES, "bytes_acked"], _lives(samples)
+    sockets, early = samples.groupby(of, sort=False), (samples["t_us"] <= from_us).to_numpy()
+    last, before = sockets[columns].max(), samples[early].groupby(of[early], sort=False)[columns].max()
     grown = (last - before.reindex(last.index).fillna(0)).clip(lower=0)
     since_us = sockets["t_us"].min().clip(lower=from_us)
-    return grown.assign(sampled_us=(sockets["t_us"].max() - since_us).clip(lower=0)).reset_index()
+    grown = grown.assign(sampled_us=(sockets["t_us"].max() - since_us).clip(lower=0))
+    return samples.loc[~pd.Series(of, samples.index).duplicated(), _SOCKET].set_axis(grown.index).join(grown)
+
+
+def _lives(samples: Any) -> Any:
+    """A number of each sample's socket: another one where its counters begin again, for then a new socket has the
+    addresses and ports of an old one. What one socket counts never falls, and it is limited only while it is busy."""
+    import numpy as np
+    socket = samples.groupby(_SOCKET, sort=False).ngroup().to_numpy()
+    order = np.lexsort((samples["t_us"].to_numpy(), socket))
+    steps = {name: np.diff(samples[name].to_numpy(float)[order], prepend=0) for name in (*_TIMES, "bytes_acked")}
+    fresh = np.diff(socket[order], prepend=-1) != 0
+    for step in steps.values():
+        fresh |= step < 0
+    for limit, _ in _LIMITS:
+        fresh |= steps[limit] > steps["busy_us"]
+    found = np.empty(len(samples), int)
+    found[order] = np.cumsum(fresh)
+    return found
 
 
 def _buffers(component: str, last: Any, given: str) -> Iterator[Finding]:

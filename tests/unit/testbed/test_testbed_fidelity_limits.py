@@ -6,6 +6,7 @@ import pytest
 import evidence_files
 import spoils
 from testbed import thirds
+from testbed.fidelity import windows
 
 SIMULATOR = {"clock": "simulated", "capabilities": {"kernel": False}}
 
@@ -263,8 +264,43 @@ def test_hosts_that_are_sampled_more_often_lack_no_samples(findings, files):
         assert judged(["n2" if node == "n1" else "n1"])[0] == "ok"
 
 
+@pytest.mark.parametrize("first, second, grown", [
+    # us per second of busy time, and of that with a closed window, of a socket until 20 s and of the next one
+    ((250_000, 0), (100_000, 50_000), [[1_000_000, 500_000], [2_500_000, 0]]),
+    ((1000, 900), (100_000, 0), [[10_000, 9_000], [1_000_000, 0]]),
+    # the second has more of everything when it is first sampled
+    ((1000, 0), (100_000, 90_000), [[10_000, 0], [1_000_000, 900_000]])])
+def test_another_socket_with_the_same_ports_has_windows_of_its_own(findings, files, first, second, grown):
+    """Of neither the window was closed for longer than it was busy."""
+    spoils.greedy()(files)
+    table = files["tcp_info"]
+    mine, late = ((table["node"] == "n2").to_numpy(), (table["t_us"] > 20_000_000).to_numpy())
+    table[windows._TIMES] = 0
+    for begin_us, of, (busy, limited) in ((0, mine & ~late, first), (20_000_000, mine & late, second)):
+        seconds = (table.loc[of, "t_us"] - begin_us) // 1_000_000
+        table.loc[of, "busy_us"], table.loc[of, "rwnd_limited_us"] = seconds * busy, seconds * limited
+    last = windows._grown(table[mine], 10_000_000).sort_values("busy_us")
+    assert last[["busy_us", "rwnd_limited_us"]].to_numpy().tolist() == grown
+    assert set(last["node"]) == {"n2"} and set(last["sport"]) == {5000}
+    share = sum(limited for _, limited in grown) / sum(busy for busy, _ in grown)
+    message, = [text for _, text in findings("windows", files) if "the receive window" in text]
+    assert f"for {share:.2%}" in message
+
+
+@pytest.mark.parametrize("addresses", [{}, {"10.0.2.1": "fd00:0:0:2::1", "10.0.3.1": "fd00:0:0:3::1"}])
+def test_flows_of_both_versions_are_found_busy(findings, files, addresses):
+    """Whatever order the samples are in: busy for half of the time, of which 0.2 % with a closed window."""
+    spoils.greedy()(files)
+    files["tcp_info"] = files["tcp_info"].replace(addresses)[::-1]
+    for flow in files["workload.json"]["flows"]:
+        flow.update({end: addresses.get(flow[end], flow[end]) for end in ("src", "dst")})
+    found = findings("windows", files)
+    assert {level for level, _ in found} == {"ok"}
+    assert found[0][1].startswith("1 flows of greedy were limited by the receive window for 0.20% of their busy time")
+
+
 def test_no_rows_are_no_crash(findings, files):
-    for check in ("sockets", "times", "unfinished", "instruments"):
+    for check in ("sockets", "times", "unfinished", "instruments", "windows"):
         for name in ("connections", "adus", "tcp_info", "queue", "edge_queue", "sojourn", "sojourn_hist"):
             spoilt = {**files, name: files[name][:0]}
             assert isinstance(files[name], pd.DataFrame)

@@ -37,17 +37,25 @@ class NoSuchKernel(KernelError):
     """What was given as a kernel is none."""
 
 
+class NoHome(KernelError, RuntimeError):
+    """There is no folder for the cache."""
+
+
 def missing_tools() -> list[tuple[str, str]]:
     """[(program, Debian package)] that a build needs and this machine lacks."""
     return [(tool, package) for tool, package in _TOOLS.items() if not shutil.which(tool)]
 
 
 def cache_dir() -> pathlib.Path:
-    """Folder of sources and builds, outside the checkout (TESTBED_CACHE, or XDG's)."""
+    """Folder of sources and builds, outside the checkout (TESTBED_CACHE, or XDG's). NoHome without any."""
     base = os.environ.get("TESTBED_CACHE")
     if base:
         return pathlib.Path(base)
-    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "tcp-testbed"
+    try:
+        return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "tcp-testbed"
+    except RuntimeError:                        # a user whom the system does not know, as in containers
+        raise NoHome("there is no home folder that could have the cache; set TESTBED_CACHE to a folder of yours") \
+            from None
 
 
 def identify(spec: str | None) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -12,10 +13,14 @@ import shutil
 import tempfile
 from collections.abc import Callable
 
+from kernel.source import cache_dir
 from testbed.errors import EnvironmentProblem
+from testbed.files import why_unwritable
 
 #: 14 November 2023, as the guest's clock
 _MTIME_S = 1_700_000_000
+#: what of the cache is somebody else's, or cannot be written by anybody
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def ensure(target: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
@@ -36,9 +41,23 @@ def ensure(target: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
         finally:
             os.close(parent)
     except OSError as problem:
-        raise EnvironmentProblem(f"{problem.filename or target}: {problem.strerror}") from None
+        raise EnvironmentProblem(unusable(problem) or f"{problem.filename or target}: {problem.strerror}") from None
     if not whole(target):
         raise EnvironmentProblem(f"{target}: what was put there has changed")
+
+
+def unusable(problem: OSError) -> str:
+    """Why the cache cannot be used, and what to do, in a line; '' if that is not what an error is about."""
+    if not isinstance(problem.filename, str):
+        return ""
+    cache, path = pathlib.Path(os.path.abspath(cache_dir())), pathlib.Path(os.path.abspath(problem.filename))
+    # above it, only what keeps the cache from being made
+    if not (path.is_relative_to(cache) or cache.is_relative_to(path) and not os.path.isdir(path)):
+        return ""
+    why = why_unwritable(cache).removeprefix(f"{cache}: ")
+    if not why and problem.errno in _FORBIDDEN:
+        why = f"{path}: {problem.strerror}"
+    return f"the cache folder {cache} cannot be used: {why}; set TESTBED_CACHE to a folder of yours" if why else ""
 
 
 def _make(target: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:

@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Iterator
 
 from testbed import ending
-from testbed.errors import TestbedError
+from testbed.errors import EnvironmentProblem, TestbedError
 from testbed.progress import print_error
 
 #: a bug in the testbed (EX_SOFTWARE of sysexits.h)
@@ -103,6 +103,9 @@ def _explain(problem: Exception) -> tuple[int, str]:
         if kind and isinstance(problem, kind):
             return code, str(problem)
     if isinstance(problem, OSError):            # a full disk, a folder without permission
+        from testbed import kept
+        if unusable := kept.unusable(problem):
+            return EnvironmentProblem.exit_code, unusable
         return 1, f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror or str(problem)
     if isinstance(problem, MemoryError):
         return 3, "not enough memory"

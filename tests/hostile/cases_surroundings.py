@@ -8,6 +8,7 @@ import pathlib
 from case import SMALL, Case
 
 _RUN = '"$TESTBED" run small.yaml --no-report --load 61'
+_RENO = ["run", "small.yaml", "--no-report", "--cca", "reno"]
 _REFUSED = "load 61: small has load 60, 85"
 _NOSUCH = "no congestion control 'nosuch' in this kernel"
 
@@ -117,6 +118,12 @@ CASES = [
          {"small.yaml": SMALL}, prepare=_loop),
     Case("around-memory-nowhere", ["run", "small.yaml", "--cca", "reno"], 3, "no space for the guest's memory",
          {"small.yaml": SMALL}, {"TESTBED_GUEST_MEMORY_DIR": "/nonexistent"}),
-    Case("around-cache-is-a-file", ["run", "small.yaml", "--cca", "reno"], (1, 3), "small.yaml", {"small.yaml": SMALL},
-         {"TESTBED_CACHE": "small.yaml"}),
+    *[Case(f"around-cache-{name}", command, 3, rf"^testbed: the cache folder {folder} cannot be used: {why}; set "
+           r"TESTBED_CACHE to a folder of yours\n$", {"small.yaml": SMALL}, {"TESTBED_CACHE": cache})
+      for name, command, cache, folder, why in (
+          ("is-a-file", _RENO, "small.yaml", r"\S*/small\.yaml", r"\S*/small\.yaml is not a folder"),
+          ("below-a-file", _RENO, "small.yaml/a/b", r"\S*/small\.yaml/a/b", r"\S*/small\.yaml is not a folder"),
+          ("in-proc", _RENO, "/proc/cache", "/proc/cache", "cannot write in /proc: .*"),
+          ("in-proc-kernel", ["kernel"], "/proc/cache", "/proc/cache", "cannot write in /proc: .*"),
+          ("is-a-file-kernel", ["kernel", "--prune"], "small.yaml", r"\S*/small\.yaml", r"\S* is not a folder"))],
 ]

@@ -183,8 +183,23 @@ def test_a_cache_that_cannot_be_written(checkout, tmp_path, monkeypatch):
     checkout(tmp_path / "a")
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "file"))
-    with pytest.raises(EnvironmentProblem, match="file/bundles: Not a directory"):
+    with pytest.raises(EnvironmentProblem, match="^the cache folder .*file cannot be used: .*file is not a folder; set "
+                                                 "TESTBED_CACHE to a folder of yours$"):
         bundle.ensure()
+
+
+@pytest.mark.parametrize("problem, why", [
+    (PermissionError(errno.EACCES, "Permission denied", "/nobody/cache/kernels"), "/nobody/cache/kernels: Perm"),
+    (OSError(errno.EROFS, "Read-only file system", "/nobody/cache/lock"), "/nobody/cache/lock: Read-only file system"),
+    (OSError(errno.ENOENT, "No such file", "/nobody/cache/lock"), ""), (OSError(errno.EIO, "broken"), ""),
+    (PermissionError(errno.EACCES, "Permission denied", "/nobody"), "/nobody: Permission denied"),
+    (PermissionError(errno.EACCES, "Permission denied", "/usr"), ""),
+    (PermissionError(errno.EACCES, "Permission denied", "/nobody/results"), "")])
+def test_errors_that_are_the_caches(monkeypatch, problem, why):
+    monkeypatch.setenv("TESTBED_CACHE", "/nobody/cache")
+    monkeypatch.setattr(kept, "why_unwritable", lambda _: "")
+    assert kept.unusable(problem).startswith(f"the cache folder /nobody/cache cannot be used: {why}" if why else "")
+    assert bool(kept.unusable(problem)) == bool(why)
 
 
 def test_code_that_does_not_compile(checkout, tmp_path):

@@ -185,3 +185,9 @@ def test_cache_folder(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert source.cache_dir() == tmp_path / ".cache" / "tcp-testbed"
+
+    def unknown() -> pathlib.Path:
+        raise RuntimeError("Could not determine home directory.")
+    monkeypatch.setattr(pathlib.Path, "home", unknown)
+    with pytest.raises(KernelError, match="no home folder that could have the cache; set TESTBED_CACHE"):
+        source.cache_dir()

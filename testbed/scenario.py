@@ -28,6 +28,8 @@ _SETTABLE = {"name", "title", "source", "description", "topology", "traffic", "t
 VERSIONS = ("quick", "smoke")
 _SECTIONS = _SETTABLE | {"choices", "parameters", *VERSIONS, "sweep"}
 _NOTHING = object()
+#: an error that names the option by itself
+_OPTION = re.compile(r"^(\S+:\d+ with )?--")
 _YEAR_US = 366 * 24 * 3600 * 10**6
 
 Json = dict[str, Any]
@@ -219,6 +221,33 @@ class _Selection:
 
     def build(self, point: axes.Point, asked: Mapping[str, Any] | None = None) -> Scenario:
         """The scenario at a point; asked: axes of --sweep, for errors."""
+        try:
+            return self._built(point, asked, self._settings)
+        except ScenarioError as problem:
+            guilty = [] if _OPTION.search(str(problem)) else self._guilty(str(problem), point, asked or {})
+            if not guilty:
+                raise
+            raise ScenarioError(f"{', '.join(guilty)}: {problem}") from None
+
+    def _guilty(self, problem: str, point: axes.Point, asked: Mapping[str, Any]) -> list[str]:
+        """The options without each of which an error would not be there, or else all of them if it is for them."""
+        def is_there(keys: axes.Point, settings: Sequence[tuple[str, str]]) -> bool:
+            try:
+                self._built(keys, asked, settings)
+            except UsageError as other:
+                return _place(str(other)) == _place(problem)
+            return False
+
+        of_file = {key: text for key, text in point.items() if key not in asked}
+        every = {f"--set {key}": (point, [other for other in self._settings if other[0] != key])
+                 for key, _ in self._settings}
+        every |= {f"--sweep {key}": ({other: text for other, text in point.items() if other != key}, self._settings)
+                  for key in point if key in asked}
+        found = [option for option, without in every.items() if not is_there(*without)]
+        return found or ([] if is_there(of_file, []) else [*every])
+
+    def _built(self, point: axes.Point, asked: Mapping[str, Any] | None,
+               settings: Sequence[tuple[str, str]]) -> Scenario:
         source = self.source.copy()
         origins = {key: f"--sweep {key}" if asked and key in asked else f"{self.sweep}.{key}" for key in point}
         in_file = f"{source.path}:{source.line(self.sweep)}: "
@@ -243,7 +272,7 @@ class _Selection:
                 if not _overlap("timing", written):     # that a short version is shorter needs no saying
                     changed.append(written)
         said: dict[str, str] = {}
-        for key, text in self._settings:
+        for key, text in settings:
             for written in self._put_all(source, key, text, f"--set {key}", f"--set {key}"):
                 if said.setdefault(written, key) != key:
                     raise UsageError(f"--set {key}: {said[written]} is {written}, too; which of them?")
@@ -319,6 +348,11 @@ def _choices(source: YamlFile) -> dict[str, _Choice]:
 def _as_number(text: str) -> object:
     """01 and '1' are the same option."""
     return int(text) if text.isdecimal() else text
+
+
+def _place(problem: str) -> list[str]:
+    """File, line and field of an error, whatever it says of them."""
+    return problem.split(": ")[:2]
 
 
 def _setting(setting: str) -> tuple[str, str]:

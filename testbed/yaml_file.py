@@ -141,6 +141,7 @@ class YamlFile:
         if len(parts) > MOST_DEPTH:
             raise self._refused_key(origin, f"nested more than {MOST_DEPTH} deep")
         at: Any = self.tree
+        names = []                                  # as they are before the value may give an element another name
         for depth, part in enumerate(parts):
             around, last = ".".join(parts[:depth]), depth == len(parts) - 1
             if isinstance(at, list):
@@ -156,11 +157,12 @@ class YamlFile:
             else:
                 raise self._refused_key(origin, f"{around} is not a section" if part else
                                         "a name expected between dots")
+            names.append(str(number) if isinstance(at, list) else part)
             if last:
                 at[index] = copy.deepcopy(value)
             else:
                 at = at[index]
-        canonical = self._canonical(key)
+        canonical = ".".join(names)
         # what was inside of it is not there any more
         self._origin = {name: was for name, was in self._origin.items() if not name.startswith(canonical + ".")}
         self._lines = {name: was for name, was in self._lines.items() if not name.startswith(canonical + ".")}

@@ -4,6 +4,7 @@
 When a connection is alive is known from the programs' own records, of which the kernel's dump of its sockets knows
 nothing.
 """
+import collections
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -186,7 +187,8 @@ def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence
     duration_us = evidence.scenario["timing"]["duration_us"]
     asking = trying(samples, flows, evidence.network)
     lossy = {link["name"] for link in evidence.network["links"] if wires.lost_share(link) > _LOSSY}
-    lacking = []
+    asked_us = _asked_us(samples, flows)
+    lacking, unconnected = [], []
     for flow in flows:
         tried = set() if asking is None else set(asking["due"][asking["flow"] == flow["flow"]])
         seen = sorted(set(connected["due"][of == flow["flow"]]) | tried)
@@ -196,8 +198,25 @@ def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence
         slow = seen and lossy.intersection([*flow.get("hops", ()), *flow.get("hops_back", ())])
         first_due = (flow["start_us"] + (_CONNECTING_LOSSY_US if slow else _CONNECTING_US)) // interval_us + 1
         first = min([first_due, *seen])
-        if last_due >= first and set(range(first, last_due + 1)) - set(seen):
-            lacking.append((flow["flow"], len(set(range(first, last_due + 1)) - set(seen))))
+        missing = set(range(first, last_due + 1)) - set(seen)
+        if missing and flow["flow"] in asked_us and not (of == flow["flow"]).any():
+            unconnected.append(flow["flow"])
+        elif missing:
+            lacking.append((flow["flow"], len(missing)))
+    if unconnected:
+        yield (f"{len(unconnected)} of {len(flows)} flows were not connected within the run, as far as {table} tells, "
+               f"such as flow {unconnected[0]}, whose sender asked for it until {asked_us[unconnected[0]] / 1e6:g} s")
     if lacking:
         yield (f"{table} lacks samples of the {end}s of {len(lacking)} of {len(flows)} flows, such as "
                f"{lacking[0][1]} of flow {lacking[0][0]}")
+
+
+def _asked_us(samples: Any, flows: list[Json]) -> dict[int, int]:
+    """{flow: the last sample in which its sender asks to be connected}. Where only one flow goes to a port, whichever
+    port it asks from: iperf3 has a connection to make before that of the flow."""
+    asking = samples[samples["state"] == "SYN-SENT"]
+    ends = collections.Counter((flow["sender"], flow["dst"], flow["dport"]) for flow in flows)
+    sender, _ = ends_of(asking, [{**flow, "sport": None} if ends[flow["sender"], flow["dst"], flow["dport"]] == 1
+                                 else flow for flow in flows])
+    found: dict[int, int] = asking["t_us"].groupby(sender).max().to_dict()
+    return {flow: t_us for flow, t_us in found.items() if flow}

@@ -5,7 +5,7 @@ import copy
 import topologies
 from bad_runs import Bad
 from evidence_files import counters
-from spoils import greedy, udp
+from spoils import both, cell, greedy, udp
 
 MESH = topologies.resolve({"kind": "mesh", "nodes": 2})
 COUNTS = {"station": 0, "frames": 10, "attempts": 13, "retries": 3, "acknowledged": 9, "given_up": 1, "no_access": 0,
@@ -104,7 +104,13 @@ CHECKS = [
         "1 of 1 flows over the air were never connected: they asked 1[0-9]* times again, but on their ways only 68"),
     Bad("ccas", "over a wire nobody asks for long", in_vain(on_air=False), "suspect", "no connection of 1 of 1 flows"),
     Bad("ccas", "over the air, and nobody asks", in_vain(seen=slice(0)), "suspect", "no connection of 1 of 1 flows"),
-    Bad("sockets", "over a wire", in_vain(on_air=False), "suspect", "lacks samples of the senders of 1 of 1 flows"),
+    Bad("sockets", "over a wire", in_vain(on_air=False), "suspect",
+        "^1 of 1 flows were not connected within the run, as far as tcp_info tells, such as flow 1, whose sender "
+        "asked for it until 30 s$"),
     Bad("sockets", "over the air, and nobody asks any more", in_vain(seen=slice(9)), "suspect",
-        "lacks samples of the senders of 1 of 1 flows, such as 21 of flow 1"),
+        "^1 of 1 flows were not connected .*asked for it until 8 s$"),
+    Bad("sockets", "connected at last", both(in_vain(on_air=False), cell("tcp_info", "state", "ESTAB", slice(20, 25))),
+        "suspect", "^tcp_info lacks samples of the senders of 1 of 1 flows, such as 20 of flow 1$"),
+    Bad("sockets", "iperf3 asks from another port", both(in_vain(on_air=False), cell("tcp_info", "sport", 40_000)),
+        "suspect", "^1 of 1 flows were not connected within the run"),
 ]

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import signal
 
 from kernel import crash, host
 from testbed.engines.kernel_engine import read_status
 from testbed.errors import RunFailed
+
+#: of a kernel or a process 1 whose memory had no page behind it: the folder it lies in was full
+_BUS_ERROR = re.compile(r"Bus error - the host|Kernel mode signal 7\b|exitcode=0x00000007\b")
+#: of a program in the guest
+_KILLED_BY_IT = re.compile(r"ended with status -7\b")
 
 
 def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memory: str) -> dict[str, object]:
@@ -19,11 +25,13 @@ def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memor
     if status and not (trouble and "Kernel panic" in trouble):
         if status["ok"]:
             return status
-        raise RunFailed(f"inside the guest: {status['error']}")
-    for folder in (memory, str(work_dir)):              # then neither pages nor status nor log could be written
-        room = os.statvfs(folder)
-        if room.f_bavail * room.f_frsize < 1 << 20:
-            raise RunFailed(f"No space left on device: {folder}")
+        raise RunFailed(f"inside the guest: {status['error']}"
+                        + (f"; most likely {_full(memory)}" if _KILLED_BY_IT.search(str(status["error"])) else ""))
+    # then neither pages nor status nor log could be written; what the guest had of its memory is free again
+    if _BUS_ERROR.search(log) or _free_bytes(memory) < 1 << 20:
+        raise RunFailed(_full(memory))
+    if _free_bytes(str(work_dir)) < 1 << 20:
+        raise RunFailed(f"No space left on device: {work_dir}")
     if trouble:
         raise RunFailed("the guest kernel crashed: " + trouble.replace("\n", "\n  "))
     if returncode < 0:
@@ -41,3 +49,14 @@ def last_words(log_path: pathlib.Path) -> str:
         return f": it is the program {program}, in a loop without a system call"
     trouble = crash.describe(log)
     return ":\n  " + "\n  ".join(trouble.splitlines()[1:]) if trouble else ""
+
+
+def _free_bytes(folder: str) -> int:
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize
+
+
+def _full(memory: str) -> str:
+    return (f"the folder of the guest's memory was full: {memory} ({_free_bytes(memory) >> 20} MB are free now that "
+            "the guest has ended): free some space there, make fewer runs at a time (--jobs), or set "
+            "TESTBED_GUEST_MEMORY_DIR to a folder on a tmpfs with room")

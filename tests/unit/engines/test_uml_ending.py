@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How a guest that ended before its job was done is reported."""
+import json
+import os
+import re
+
+import pytest
+
+from testbed.engines.uml import ending
+from testbed.errors import RunFailed
+
+# as a kernel said it when the tmpfs of its memory was filled by somebody else
+BUS_ERROR = """[    5.037000] queues: loading out-of-tree module taints kernel.
+[   27.037000] Bus error - the host /dev/shm or /tmp mount likely just ran out of space
+[   27.037000] Kernel panic - not syncing: Kernel mode signal 7
+[   27.037000] CPU: 0 UID: 0 PID: 1 Comm: python3 Tainted: G           O       6.12.117-testbed #1
+[   27.037000] Received SIGSEGV in SIGSEGV handler, aborting stack trace!
+"""
+INIT_KILLED = "[    1.000000] Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000{}\n"
+FULL = (r"the folder of the guest's memory was full: {} \(\d+ MB are free now that the guest has ended\): free some "
+        r"space there, .* \(--jobs\), or set TESTBED_GUEST_MEMORY_DIR to .*$")
+
+
+@pytest.fixture
+def ended(tmp_path):
+    """What is said of a guest that left this log, and this last word."""
+    def said(log, status=None):
+        (tmp_path / "log.txt").write_text(log)
+        if status:
+            (tmp_path / "status.json").write_text(json.dumps(status))
+        with pytest.raises(RunFailed) as problem:
+            ending.check(0, tmp_path, tmp_path / "log.txt", str(tmp_path))
+        return str(problem.value)
+    return said
+
+
+@pytest.mark.parametrize("log", [BUS_ERROR, INIT_KILLED.format(7)])
+def test_memory_without_room_is_no_crash_of_the_kernel(ended, tmp_path, log):
+    """Though there is room again: what the guest had is free."""
+    assert re.match(FULL.format(tmp_path), ended(log))
+
+
+def test_a_program_without_memory(ended, tmp_path):
+    said = ended("", {"ok": False, "error": "tmix on n1 ended with status -7"})
+    assert re.match(f"inside the guest: tmix on n1 ended with status -7; most likely {FULL.format(tmp_path)}", said)
+    for status in ("-77", "-9", "7"):
+        assert ended("", {"ok": False, "error": f"it ended with status {status}"}).endswith(f"with status {status}")
+
+
+def test_other_crashes_are_crashes(ended):
+    assert ended(INIT_KILLED.format("b")).startswith("the guest kernel crashed: Kernel panic")
+
+
+def test_folders_that_are_still_full(ended, tmp_path, monkeypatch):
+    full = {str(tmp_path)}
+
+    def statvfs(folder):
+        return os.statvfs_result((4096, 4096, 100, 0, 0 if folder in full else 10**6, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(ending.os, "statvfs", statvfs)
+    assert re.match(FULL.format(tmp_path), ended(""))
+    (tmp_path / "memory").mkdir()
+    with pytest.raises(RunFailed, match=f"^No space left on device: {tmp_path}$"):
+        ending.check(0, tmp_path, tmp_path / "log.txt", str(tmp_path / "memory"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -13,7 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from kernel import configuration, crash, guest, host, patching, source as sources
@@ -162,13 +163,32 @@ def build_dir(spec: str | None, identity: str, hz: int = USUAL_HZ, options: Sequ
 
 def build_dir_of(identity: str, version: tuple[int, ...] | None, hz: int = USUAL_HZ,
                  options: Sequence[str] = ()) -> pathlib.Path:
-    """A build is known by its source, configuration, patches and compiler. KernelError for unknown options."""
-    compiler = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=False).stdout \
-        if shutil.which("gcc") else ""
+    """A build is known by its source, configuration, patches and compiler. KernelError for unknown options.
+
+    Where there is no compiler, whichever made one that is there: the newest of them.
+    """
+    kernels = sources.cache_dir() / "kernels"
+    compilers = [subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=False).stdout] \
+        if shutil.which("gcc") else [*_compilers_of(kernels.glob(f"{glob.escape(identity)}-*/.config")), ""]
     of_hz = [f"CONFIG_HZ={hz}"] if hz != USUAL_HZ else []
-    key = hashlib.sha256("\0".join([identity, configuration.CONFIG.read_text(), patching.digest(version), compiler,
-                                    *of_hz, *configuration.fragments(options)]).encode())
-    return sources.cache_dir() / "kernels" / f"{identity}-{key.hexdigest()[:12]}"
+    before = [identity, configuration.CONFIG.read_text(), patching.digest(version)]
+    after = [*of_hz, *configuration.fragments(options)]
+    keys = [hashlib.sha256("\0".join([*before, compiler, *after]).encode()).hexdigest() for compiler in compilers]
+    folders = [kernels / f"{identity}-{key[:12]}" for key in keys]
+    return next((folder for folder in folders if folder.is_dir()), folders[-1])
+
+
+def _compilers_of(configs: Iterable[pathlib.Path]) -> list[str]:
+    """What the compilers of builds with these configurations said of their version, the newest first."""
+    found = set()
+    for path in configs:
+        try:
+            said = re.search(r"^CONFIG_GCC_VERSION=(\d+)$", path.read_text(encoding="utf-8"), re.M)
+        except (OSError, ValueError):
+            continue
+        if said:
+            found.add(int(said.group(1)))
+    return [f"{number // 10_000}.{number // 100 % 100}.{number % 100}\n" for number in sorted(found, reverse=True)]
 
 
 def _source_dir(spec: str | None, identity: str) -> pathlib.Path:

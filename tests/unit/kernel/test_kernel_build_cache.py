@@ -65,6 +65,36 @@ def test_a_build_is_known_by_source_configuration_patches_and_compiler(here, tmp
     assert all(k.name.startswith(("tree-1-", "tree-2-")) for k in keys)
 
 
+def test_without_a_compiler_a_build_is_whichever_is_there(here, tmp_path, monkeypatch):
+    """The one of the newest compiler, of the same configuration: others are others."""
+    path, keys = os.environ["PATH"], {}
+    for version, number in (("9.3.0", 90300), ("14.1.0", 140100), ("12.2.0", 120200)):
+        compiler(tmp_path / f"gcc{number}", monkeypatch, version)
+        for hz in (1000, 250):
+            keys[number, hz] = build.build_dir(str(tmp_path), "tree-1", hz)
+        keys[number, "other"] = build.build_dir(str(tmp_path), "tree-10")
+    assert len(set(keys.values())) == 9
+
+    def built(number, what):
+        keys[number, what].mkdir(parents=True)
+        (keys[number, what] / ".config").write_text(f"CONFIG_CC_IS_GCC=y\nCONFIG_GCC_VERSION={number}\nCONFIG_NET=y\n")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    built(140100, "other")
+    assert build.build_dir(str(tmp_path), "tree-1") not in keys.values()
+    built(90300, 1000)
+    built(120200, 1000)
+    built(140100, 250)
+    assert build.build_dir(str(tmp_path), "tree-1") == keys[120200, 1000]
+    assert build.build_dir(str(tmp_path), "tree-1", 250) == keys[140100, 250]
+    (here / "uml.config").write_text("CONFIG_NET=y\nCONFIG_INET=y\n")
+    assert build.build_dir(str(tmp_path), "tree-1") not in keys.values()
+    # with a compiler, only its own
+    (here / "uml.config").write_text("CONFIG_NET=y\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}/gcc140100:{path}")
+    assert build.build_dir(str(tmp_path), "tree-1") == keys[140100, 1000]
+
+
 @pytest.mark.parametrize(
     "config, refused, left_out",
     [

@@ -88,7 +88,7 @@ def _traffic(run: Run) -> str:
 
 
 def compare(reference: Mapping[Key, float], values: Mapping[Key, float], ratio: bool = False,
-            margin: float = stats.MARGIN) -> stats.Comparison:
+            margin: float = stats.MARGIN, resolution: float = 0.0) -> stats.Comparison:
     """Compare two samples {key: value}: paired where two keys or more are common (on these alone), else Welch.
 
     ValueError when one is empty, a ratio is not above zero, or a value is infinite (see `comparable`).
@@ -97,8 +97,9 @@ def compare(reference: Mapping[Key, float], values: Mapping[Key, float], ratio: 
         raise ValueError("samples of finite values expected")
     common = [key for key in reference if key in values]
     if len(common) >= _LEAST_PAIRS:
-        return stats.compare_paired([reference[key] for key in common], [values[key] for key in common], ratio, margin)
-    return stats.compare_unpaired(list(reference.values()), list(values.values()), ratio, margin)
+        return stats.compare_paired([reference[key] for key in common], [values[key] for key in common], ratio, margin,
+                                    resolution)
+    return stats.compare_unpaired(list(reference.values()), list(values.values()), ratio, margin, resolution)
 
 
 def comparable(reference: Mapping[Key, float], values: Mapping[Key, float]) -> bool:

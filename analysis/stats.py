@@ -67,7 +67,8 @@ class Comparison:
     difference: mean - reference (ratio: mean / reference), with its 95 % interval.
     p: of the hypothesis that there is no difference (two-sided).
     p_equal: of the hypothesis that the means differ by `margin` of the reference's mean or more (two one-sided tests,
-    which know of that mean no more than the runs say); of a ratio, by a factor of 1 + margin or more.
+    which know of that mean no more than the runs say); of a ratio, by a factor of 1 + margin or more. Where the
+    resolution (how exactly values are known, in their unit; no ratio has one) is more than that, by it or more.
     """
 
     method: str
@@ -82,6 +83,18 @@ class Comparison:
     p: float | None
     p_equal: float | None
     margin: float
+    resolution: float = 0.0
+
+    @property
+    def widest(self) -> float:
+        """What counts as equal, in the unit of both: the margin, or the resolution; of a ratio, as a logarithm."""
+        return math.log1p(self.margin) if self.ratio else max(self.margin * abs(self.reference), self.resolution)
+
+    @property
+    def within(self) -> str:
+        """The same in words: 5 %, or its resolution."""
+        return "its resolution" if not self.ratio and self.resolution > self.margin * abs(self.reference) else \
+            f"{100 * self.margin:g} %"
 
     @property
     def distinguishable(self) -> bool | None:
@@ -170,8 +183,7 @@ def seeds_to_decide(found: Comparison, undecided: int = 1) -> int | None:
         return None
     difference, high = (math.log(found.difference), math.log(found.high)) if found.ratio else \
         (found.difference, found.high)
-    margin = math.log1p(found.margin) if found.ratio else found.margin * abs(found.reference)
-    widest, n = max(abs(difference), margin - abs(difference)), min(found.n_reference, found.n)
+    widest, n = max(abs(difference), found.widest - abs(difference)), min(found.n_reference, found.n)
     if widest <= 0:
         return None
     # Welch's degrees are fewer at most, and the spread smaller then
@@ -181,7 +193,7 @@ def seeds_to_decide(found: Comparison, undecided: int = 1) -> int | None:
 
 
 def compare_paired(reference: Sequence[float], values: Sequence[float], ratio: bool = False,
-                   margin: float = MARGIN) -> Comparison:
+                   margin: float = MARGIN, resolution: float = 0.0) -> Comparison:
     """Compare values that belong together one by one, such as those of the same seed.
 
     ValueError when there are none, not as many of both, or a ratio is not above zero.
@@ -189,17 +201,17 @@ def compare_paired(reference: Sequence[float], values: Sequence[float], ratio: b
     both = _Samples.of(reference, values, ratio)
     if len(both.first) != len(both.second):
         raise ValueError(f"pairs need as many values on both sides, not {len(both.first)} and {len(both.second)}")
-    return _comparison(PAIRED, both, _Samples.paired, margin)
+    return _comparison(PAIRED, both, _Samples.paired, margin, resolution)
 
 
 def compare_unpaired(reference: Sequence[float], values: Sequence[float], ratio: bool = False,
-                     margin: float = MARGIN) -> Comparison:
+                     margin: float = MARGIN, resolution: float = 0.0) -> Comparison:
     """Compare two independent samples by Welch's test; without an interval when either has n < 2.
 
     ValueError when one is empty or a ratio is not above zero.
     """
     both = _Samples.of(reference, values, ratio)
-    return _comparison(WELCH, both, _Samples.welch, margin)
+    return _comparison(WELCH, both, _Samples.welch, margin, resolution)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -227,10 +239,9 @@ def _words(one: Comparison, p: float | None, p_equal: float | None) -> str:
     if p is None or p_equal is None:
         return "no interval (needs two seeds or more)"
     different, equal = p <= 1 - CONFIDENCE, p_equal <= 1 - CONFIDENCE
-    margin = f"{100 * one.margin:g} %"
     if different:
-        return f"different, by less than {margin}" if equal else "different"
-    return f"equal within {margin}" if equal else "not distinguishable"
+        return f"different, by less than {one.within}" if equal else "different"
+    return f"equal within {one.within}" if equal else "not distinguishable"
 
 
 @dataclass(frozen=True)
@@ -285,15 +296,17 @@ class _Samples:
                           in zip(parts, (self.first, self.second))) if variance else math.inf
         return _Estimate(self.difference(), math.sqrt(variance), degrees)
 
-    def at_the_margin(self, margin: float) -> tuple[_Samples, _Samples]:
+    def at_the_margin(self, margin: float, resolution: float) -> tuple[_Samples, _Samples]:
         """The reference moved to the lower and to the upper end of what counts as equal to it.
 
-        Each of its values is, so that the ends have the spread that it has: a share of the mean as measured, taken for
-        the true one, would call means equal too often.
+        By a share of the mean each of its values is moved, so that the ends have the spread that it has: a share of the
+        mean as measured, taken for the true one, would call means equal too often. A resolution is known.
         """
         if self.ratio:
             shift = math.log1p(margin)
             return replace(self, first=self.first - shift), replace(self, first=self.first + shift)
+        if resolution > margin * abs(self.first.mean()):
+            return replace(self, first=self.first - resolution), replace(self, first=self.first + resolution)
         share = math.copysign(margin, self.first.mean())
         return replace(self, first=self.first * (1 - share)), replace(self, first=self.first * (1 + share))
 
@@ -302,23 +315,25 @@ class _Samples:
         return 0.0 if sd <= _ROUNDING * self.size else sd
 
 
-def _comparison(method: str, both: _Samples, estimate: Callable[[_Samples], _Estimate], margin: float) -> Comparison:
+def _comparison(method: str, both: _Samples, estimate: Callable[[_Samples], _Estimate], margin: float,
+                resolution: float) -> Comparison:
     if not 0 < margin < 1:
         raise ValueError(f"a margin between 0 and 1 expected, not {margin:g}")
     n_reference, n, ratio = len(both.first), len(both.second), both.ratio
     means = _back(float(both.first.mean()), ratio), _back(float(both.second.mean()), ratio)
     if min(n_reference, n) < 2:
         return Comparison(NO_TEST, ratio, n_reference, n, *means, _back(both.difference(), ratio),
-                          None, None, None, None, margin)
+                          None, None, None, None, margin, resolution)
     found = estimate(both)
     half = t_quantile(found.degrees) * found.error
     p = min(1.0, 2 * min(found.not_below_zero(), found.not_above_zero()))
-    lower, upper = both.at_the_margin(margin)
+    lower, upper = both.at_the_margin(margin, resolution)
     # without spread and without difference they are equal, also where 5 % of the reference is 0
     p_equal = 0.0 if found.error == 0 == found.value else max(estimate(upper).not_below_zero(),
                                                               estimate(lower).not_above_zero())
     return Comparison(method, ratio, n_reference, n, *means, _back(found.value, ratio),
-                      _back(found.value - half, ratio), _back(found.value + half, ratio), p, p_equal, margin)
+                      _back(found.value - half, ratio), _back(found.value + half, ratio), p, p_equal, margin,
+                      resolution)
 
 
 def _scaled(values: Sequence[float], ratio: bool) -> Any:

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from analysis import camps, comparing, shapes, stats
+from analysis import camps, comparing, metrics, shapes, stats
 from analysis.comparisons import Compared
 from analysis.experiment import Experiment, Row
 from analysis.runs import AnalysisError
@@ -181,11 +181,25 @@ class Part:
             return Statement(output, row, NO_VALUE, None, NOBODY * nobody)
         first, second = _scaled(first, scale), _scaled(second, scale)
         ratio = scale == DISTANCE or not scale and results.is_ratio(output.metric)
-        comparison = comparing.compare(first, second, ratio, self.margin)
+        # of 1/time it would be another for each time
+        resolution = 0.0 if scale else max(self._resolutions.get((one.label, output.metric), 0.0)
+                                           for one in (reference, row) if one)
+        comparison = comparing.compare(first, second, ratio, self.margin, resolution)
         seeds = sorted(key.seed for key in second if comparison.method != stats.PAIRED or key in first)
         return Statement(output, row, NO_INTERVAL, Compared(
             self.title, row, self.baseline, output.metric, output.scope, seeds, comparison,
             stats.decide([comparison])[0]), scale)
+
+    @cached_property
+    def _resolutions(self) -> dict[tuple[str, str], float]:
+        """{(label of a row, metric): how exactly its values are known}, as the coarsest of its runs."""
+        found: dict[tuple[str, str], float] = {}
+        for run in self.experiment.usable_runs if self.experiment else []:
+            assert self.experiment is not None
+            label = self.experiment.row_of(run).label
+            for metric, value in metrics.resolutions(run).items():
+                found[label, metric] = max(value, found.get((label, metric), 0.0))
+        return found
 
     @staticmethod
     def _decided(one: Statement, decision: stats.Decision) -> Statement:

@@ -249,7 +249,7 @@ def _differences(part: Part, heads: list[tuple[str, str]]) -> Iterator[Differenc
         unit = f"1/{unit}" if one.scale == RECIPROCAL else unit
         assert one.compared is not None
         yield report_tables.difference(one.compared, what, unit, point, [])._replace(
-            mark=MARKS[one.word], words=one.word + (f" within {100 * part.margin:g} %" * (one.word == EQUAL)))
+            mark=MARKS[one.word], words=one.word + (f" within {one.compared.comparison.within}" * (one.word == EQUAL)))
 
 
 def _as_run(part: Part, parameter: dict[str, str]) -> str:

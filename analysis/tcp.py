@@ -51,6 +51,15 @@ def sampled_each_us(run: Run, samples: pd.DataFrame) -> float:
     return float(np.median(np.diff(times))) if len(times) > 1 else math.inf
 
 
+def asked_each_us(run: Run) -> int:
+    """The interval of these samples as the scenario asks for it; 0 if it asks for none."""
+    probes = run.scenario["probes"]
+    hosts = {flow[end] for flow in listed_flows(run) for end in ("sender", "receiver")}
+    often = probes.get("tcp_info_often") or {}
+    chosen = often if hosts and hosts <= set(often.get("hosts", ())) else probes.get("tcp_info") or {}
+    return int(chosen.get("interval_us", 0))
+
+
 def acked_throughout(run: Run) -> dict[int, float] | None:
     """{listed flow: bytes acknowledged in the measurement interval}, if all of them are there in all of it."""
     start_us, end_us = run.interval

@@ -7,6 +7,7 @@ scenarios can expect something of (testbed/metric_names.py).  A file some of who
 far from 1 as 0.5 is, names them in `RATIOS`: they are averaged and compared on the
 logarithmic scale.  Times until something that may not happen are named in
 `CENSORED`: one that was not reached, or a percentile of theirs (NAME_p50), is infinite.
+How exactly values are known that come from samples, `resolution(run)` says: {name: in its unit}.
 Definitions and sources: docs/metrics.md.
 
 A file that raises costs its own metrics only: the error is kept with its
@@ -65,6 +66,16 @@ def ratios() -> frozenset[str]:
         with contextlib.suppress(Exception):
             found.update(_ratios_of(name))
     return frozenset(found)
+
+
+def resolutions(run: Run) -> dict[str, float]:
+    """{metric: how exactly its values are known, in its unit} of those that say so."""
+    found: dict[str, float] = {}
+    for name in names():
+        with contextlib.suppress(Exception):            # as above
+            if of_file := getattr(module(name), "resolution", None):
+                found.update(of_file(run))
+    return found
 
 
 def _ratios_of(name: str) -> frozenset[str]:

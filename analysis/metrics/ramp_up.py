@@ -41,6 +41,11 @@ def compute(run: Run) -> list[Metric]:
     return found
 
 
+def resolution(run: Run) -> dict[str, float]:
+    """A sampling interval: that so much has arrived is seen in the next sample."""
+    return dict.fromkeys(CENSORED, tcp.asked_each_us(run) / 1e6)
+
+
 def _sizes(run: Run, flow: dict[str, Any]) -> list[int]:
     """1500, 15000, ... up to what the slowest of the flow's links carries from its start to its stop."""
     rates_bps = [link["rate_bps"] for name, link in run.bottlenecks.items() if name in flow.get("hops", [])]

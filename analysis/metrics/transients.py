@@ -7,7 +7,7 @@ import math
 
 import pandas as pd
 
-from analysis import transients
+from analysis import tcp, transients
 from analysis.metrics import Metric
 from analysis.metrics.udp import account
 from analysis.runs import Run
@@ -32,6 +32,11 @@ def compute(run: Run) -> list[Metric]:
     after = samples[(samples["t_us"] >= step.start_us)
                     & (samples["t_us"] < min(step.until_us, step.end_us + AFTER_US))]
     return _coming(run, step, after) if step.rises else _going(step, after)
+
+
+def resolution(run: Run) -> dict[str, float]:
+    """A sampling interval: what is reached is seen in the next sample."""
+    return dict.fromkeys(CENSORED, tcp.asked_each_us(run) / 1e6)
 
 
 def _going(step: Step, after: pd.DataFrame) -> list[Metric]:

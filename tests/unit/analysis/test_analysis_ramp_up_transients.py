@@ -11,7 +11,7 @@ import fixture
 from analysis import tcp, transients
 from analysis.experiment import Experiment
 from analysis.figures import draw_all
-from analysis.metrics import compute_metrics
+from analysis.metrics import compute_metrics, resolutions
 from analysis.report import build_report
 from analysis.runs import Run
 
@@ -54,6 +54,22 @@ def run_of(tmp_path):
         fixture.seal(path)
         return path
     return make
+
+
+@pytest.mark.parametrize("probes, seconds", [
+    ({"tcp_info": {"interval_us": 100_000}}, 0.1), ({}, 0),
+    ({"tcp_info": {"interval_us": 10**6}, "tcp_info_often": {"hosts": ["n1", "n4"], "interval_us": 20_000}}, 0.02),
+    ({"tcp_info": {"interval_us": 10**6}, "tcp_info_often": {"hosts": ["n1"], "interval_us": 20_000}}, 1)])
+def test_times_are_known_to_within_a_sampling_interval(run_of, probes, seconds):
+    run = Run(run_of([{**fixture.flow(1, 10_000, "reno"), "start_us": 2_500_000}], samples([0, 1500])))
+    run.scenario["probes"] = probes
+    assert resolutions(run) == {name: seconds for name in (
+        "ramp_up_time", "time_to_bdp_window_60", "time_to_bdp_window_80", "time_to_bdp_window_90", "time_to_room_left")}
+
+
+def test_a_file_that_cannot_say_how_exact_it_is_costs_nothing_else(run_of, monkeypatch):
+    monkeypatch.setattr(tcp, "asked_each_us", lambda run: 1 / 0)
+    assert resolutions(Run(run_of([fixture.flow(1, 10_000, "reno")], samples([0, 1500])))) == {}
 
 
 # -- ramp-up ----------------------------------------------------------------------------------

@@ -273,3 +273,34 @@ def test_paired_comparison_is_that_of_scipy(values):
 def test_mean_lies_in_its_interval(values):
     found = summarise(values)
     assert found.low <= found.mean <= found.high
+
+
+@pytest.mark.parametrize("compare", [stats.compare_paired, stats.compare_unpaired])
+def test_what_is_closer_than_values_are_known_is_equal(compare):
+    """0.1 s and 0.12 s, sampled each 20 ms, and then each 50 ms."""
+    reference, values = [0.100, 0.101, 0.099, 0.100], [0.120, 0.121, 0.119, 0.1201]
+    found = [compare(reference, values, resolution=resolution) for resolution in (0, 0.004, 0.02, 0.05)]
+    decided = [stats.decide([one])[0] for one in found]
+    assert [one.words for one in decided] == ["different", "different", "different",
+                                              "different, by less than its resolution"]
+    assert [one.widest for one in found] == pytest.approx([0.005, 0.005, 0.02, 0.05])
+    assert [one.p for one in found] == [found[0].p] * 4 and found[1].p_equal == found[0].p_equal
+    assert found[3].within == "its resolution" and found[1].within == "5 %"
+    same = compare(reference, reference[::-1], resolution=0.05)
+    assert stats.decide([same])[0].words == "equal within its resolution"
+
+
+def test_where_the_margin_is_more_the_resolution_does_not_count():
+    reference, values = [9.0, 11.0, 10.0], [9.1, 11.2, 10.0]
+    assert stats.compare_paired(reference, values, resolution=0.4).p_equal == \
+        stats.compare_paired(reference, values).p_equal
+    zeros = stats.compare_paired([0.0, 0.0, 0.0], [0.0, 0.01, 0.0], resolution=0.02)
+    assert zeros.p_equal < 0.05 and zeros.widest == 0.02 and zeros.within == "its resolution"
+
+
+def test_a_resolution_needs_fewer_seeds():
+    reference, values = [0.10, 0.14, 0.12, 0.10], [0.13, 0.10, 0.13, 0.11]
+    needed = [stats.seeds_to_decide(stats.compare_paired(reference, values, resolution=one)) for one in (0, 0.06)]
+    assert needed[0] > needed[1]
+    ratios = [stats.compare_paired(reference, values, ratio=True, resolution=one) for one in (0, 0.06)]
+    assert ratios[0].p_equal == ratios[1].p_equal and ratios[1].within == "5 %"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import stats, suite_report
+from analysis import metrics, stats, suite_report
 from analysis.runs import AnalysisError
 from analysis.suite import Output, Suite, word
 from testbed import cli
@@ -76,6 +76,19 @@ def test_words(suite):
         ("delay", "60"): "better", ("delay", "85"): "equal", ("throughput", "60"): "better",
         ("throughput", "85"): "equal", ("drops", "60"): "different", ("drops", "85"): "equal"}
     assert words(suite, "bad")["delay", "85"] == "equal"
+
+
+def test_what_is_closer_than_it_is_known_is_equal(results, ids, monkeypatch):
+    """20 and 15 ms are the same to one who knows them to within 6 ms; ratios and 1/time have no such limit."""
+    known = metrics.resolutions
+    monkeypatch.setattr(metrics, "resolutions", lambda run: {**known(run), "queueing_delay_mean": 6.0})
+    found = Suite(described(runs=ids), results)
+    assert words(found, "good")["delay", "60"] == "equal" and words(found, "good")["throughput", "60"] == "better"
+    page = suite_report._tables(found)["scorecard"].set_index(["subject", "metric", "point"])["result"]
+    assert page["good", "queueing_delay_mean", "60"] == "different, by less than its resolution"
+    monkeypatch.setattr(metrics, "resolutions", lambda run: {"queueing_delay_mean": 4.0 + 2 * (run.subject == "bad")})
+    found = words(Suite(described(runs=ids), results), "good"), words(Suite(described(runs=ids), results), "bad")
+    assert (found[0]["delay", "60"], found[1]["delay", "60"]) == ("better", "equal")
 
 
 def test_only_runs_that_were_asked_for_and_are_not_invalid_count(suite):

@@ -14,8 +14,10 @@ from topologies import varying
 
 #: the size of nearly all guests: TCP sees how large it is, so that another would be another experiment
 LEAST_MB = 1024
-#: kernel, Mininet, a program in each host, what the kernel keeps of files: 110 MB with next to no traffic, and room
+#: kernel, Mininet, a few programs, what the kernel keeps of files: 110 MB with next to no traffic, and room
 _IDLE_MB = 384
+#: programs that fit into that, and what each of more takes: 10.3 MB when it has started (a sender of greedy flows)
+_FEW_PROGRAMS, _PROGRAM_MB = 20, 12
 #: Of the files of connections (plans) both ends hold a copy (2.0), and preallocated records (0.4 for each end):
 #: traffic/tmix/plan.py, records.py
 _HELD = 3
@@ -30,13 +32,15 @@ def of_run_mb(work_dir: pathlib.Path | None, network: dict[str, Any]) -> int:
 
     work_dir: as the traffic was prepared there, None where it was not yet; network: that of the scenario.
     """
-    held_bytes, buffers_bytes, waiting_bytes = 0.0, float(socket_buffer_bytes(network)), 0.0
+    held_bytes, buffers_bytes, waiting_bytes, programs = 0.0, float(socket_buffer_bytes(network)), 0.0, 0
     if work_dir:
         held_bytes = _HELD * sum(path.stat().st_size for path in work_dir.glob("*.plan"))
         workload = json.loads((work_dir / "workload.json").read_text(encoding="utf-8"))
         waiting_bytes = _WAITING * _waiting_bytes(workload, network)
+        programs = len(workload["programs"])
     in_sockets_mb = (buffers_bytes + waiting_bytes) / (1 << 20)
-    wanted_mb = max(_IDLE_MB + held_bytes / (1 << 20) + in_sockets_mb, memory_without_pressure_mb(in_sockets_mb))
+    programs_mb = _PROGRAM_MB * max(0, programs - _FEW_PROGRAMS)
+    wanted_mb = max(_IDLE_MB + programs_mb + held_bytes / (1 << 20) + in_sockets_mb, memory_without_pressure_mb(in_sockets_mb))
     return LEAST_MB if wanted_mb <= LEAST_MB else _STEP_MB * -int(-wanted_mb // _STEP_MB)
 
 

@@ -17,8 +17,8 @@ def network_of(name):
     return scenario.load(name, {}, False).network
 
 
-def put_workload(folder, *components):
-    (folder / "workload.json").write_text(json.dumps({"components": [
+def put_workload(folder, *components, programs=0):
+    (folder / "workload.json").write_text(json.dumps({"programs": [{}] * programs, "components": [
         {"start_us": 0, "stop_us": 10**6, **component} for component in components]}))
 
 
@@ -42,6 +42,13 @@ def test_many_connections_take_more(tmp_path, plan_mb, wanted_mb):
     put_plans(tmp_path, *[plan_mb * MB // 2] * 2)
     (tmp_path / "bundle.tar").write_bytes(b"0" * MB)        # not a plan
     assert memory.of_run_mb(tmp_path, network_of("data-center")) == wanted_mb
+
+
+@pytest.mark.parametrize("programs, wanted_mb", [(70, 1024), (100, 1408), (400, 5376)])
+def test_many_programs_take_more(tmp_path, programs, wanted_mb):
+    """10 MB for each: guests of 1024 MB with 100 of them reclaimed memory for ever."""
+    put_workload(tmp_path, programs=programs)
+    assert memory.of_run_mb(tmp_path, network_of("access-link")) == wanted_mb
 
 
 def test_a_long_fat_network_takes_more(tmp_path):

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
@@ -23,7 +26,26 @@ TEMPLATES = Path(__file__).parent / "templates"
 def templates() -> jinja2.Environment:
     """The templates of pages; everything that is put into them is escaped."""
     return jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
-                              lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+                              lstrip_blocks=True, undefined=jinja2.StrictUndefined, bytecode_cache=_compiled())
+
+
+class _Kept(jinja2.FileSystemBytecodeCache):    # type: ignore[misc]
+    """Compiled templates, which jinja2 knows by the hash of their text; where they cannot be kept they are not."""
+
+    def dump_bytecode(self, bucket: Any) -> None:
+        with contextlib.suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
+def _compiled() -> jinja2.BytecodeCache | None:
+    """Keeps compiled templates where Python keeps its byte code, apart for each version and each way to compile."""
+    folder = TEMPLATES / "__pycache__"
+    if sys.dont_write_bytecode:
+        return None
+    with contextlib.suppress(OSError):
+        folder.mkdir(exist_ok=True)
+    made_by = hashlib.sha256(jinja2.__version__.encode() + Path(__file__).read_bytes()).hexdigest()[:8]
+    return _Kept(str(folder), f"%s.{made_by}.jinja2")
 
 
 @contextlib.contextmanager

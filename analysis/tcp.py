@@ -81,7 +81,8 @@ def variant_of(flow: dict[str, Any]) -> str:
 
 def flow_numbers(run: Run, samples: pd.DataFrame, end: str = "sender") -> Array:
     """Number of the listed flow whose `end` (sender, receiver) each sample's socket is, 0 if of none."""
-    return _numbers(listed_flows(run), samples, end, _sockets(samples))
+    flows = listed_flows(run)
+    return _numbers(flows, samples, end, _sockets(samples)) if flows else np.zeros(len(samples), dtype=int)
 
 
 def _sockets(samples: pd.DataFrame) -> Array:
@@ -148,7 +149,7 @@ def measured(run: Run, single: bool = False) -> tuple[pd.DataFrame, pd.DataFrame
 def _measured(run: Run, single: bool) -> tuple[pd.DataFrame, pd.DataFrame] | None:
     samples = flow_samples(run) if single else run.frame("tcp_info")
     flows = listed_flows(run) if single else [flow for flow in run.flows if flow["transport"] == "tcp"]
-    if samples is None or samples.empty:
+    if samples is None or samples.empty or not flows:
         return None
     socket = _sockets(samples)
     ours = (_numbers(flows, samples, "sender", socket) > 0) | (_numbers(flows, samples, "receiver", socket) > 0)

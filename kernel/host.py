@@ -6,7 +6,6 @@
 """
 from __future__ import annotations
 
-import functools
 import json
 import os
 import pathlib
@@ -54,9 +53,15 @@ def facts() -> dict[str, Any]:
     return {"landlock": launch.landlock_version(), "fixed_addresses": _personality_works()}
 
 
-@functools.cache
 def _personality_works() -> bool:
-    return bool(_probe("", 0)["fixed_addresses"])
+    """Known once the host was probed: that is a process of 25 ms, and each run asks."""
+    if tuple(_PROBE) not in _fixed_addresses:
+        _probe("", 0)
+    return _fixed_addresses[tuple(_PROBE)]
+
+
+#: {command that probes: what it said}
+_fixed_addresses: dict[tuple[str, ...], bool] = {}
 
 
 def _probe(memory: str, memory_mb: int) -> dict[str, Any]:
@@ -67,7 +72,8 @@ def _probe(memory: str, memory_mb: int) -> dict[str, Any]:
         said: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
         last = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
-        return {"problems": {"ptrace": f"trying it ends with {last}"}, "fixed_addresses": False}
+        said = {"problems": {"ptrace": f"trying it ends with {last}"}, "fixed_addresses": False}
+    _fixed_addresses[tuple(_PROBE)] = bool(said["fixed_addresses"])
     return said
 
 

@@ -83,12 +83,15 @@ def _contents() -> dict[str, bytes]:
         wanted += [str(path.relative_to(PROJECT_DIR)) for path in pathlib.Path(PROJECT_DIR, folder).rglob("*")
                    if (path.suffix in _SUFFIXES or path.name == "Kbuild") and path.is_file()]
     found: dict[str, bytes] = {}
+    asked: set[str] = set()
     while wanted:
         name = wanted.pop()
         if name not in found:
             found[name] = (PROJECT_DIR / name).read_bytes()
             if name.endswith(".py"):
-                for module in imports.modules_of(found[name], name.split("/")[:-1]):
+                modules = imports.modules_of(found[name], name.split("/")[:-1]) - asked
+                asked |= modules
+                for module in modules:
                     wanted += imports.files_of(module, PROJECT_DIR)
     imports.save()
     return dict(sorted(found.items()))

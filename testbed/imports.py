@@ -11,6 +11,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import os
 import pathlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -52,15 +53,18 @@ def modules_of(source: bytes, package: Sequence[str]) -> set[str]:
 
 def files_of(module: str, project: pathlib.Path) -> Iterator[str]:
     """Paths below `project` that are there of a module, and of the packages around it."""
-    parts = module.split(".") if module else []
-    for count in range(1, len(parts) + 1):
-        yield from _there(project, f"{'/'.join(parts[:count])}/__init__.py")
-    if parts:
-        yield from _there(project, f"{'/'.join(parts)}.py")
-
-
-def _there(project: pathlib.Path, path: str) -> list[str]:
-    return [path] if (project / path).is_file() else []
+    if not module:
+        return
+    folder, path = f"{project}/", ""
+    for part in module.split("."):
+        # most of what is asked for is not ours. And no pathlib: thousands of paths are asked for
+        if path and not os.path.isdir(folder + path):
+            return
+        path = f"{path}/{part}" if path else part
+        if os.path.isfile(f"{folder}{path}/__init__.py"):
+            yield f"{path}/__init__.py"
+    if os.path.isfile(f"{folder}{path}.py"):
+        yield f"{path}.py"
 
 
 def save() -> None:

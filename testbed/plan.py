@@ -7,6 +7,7 @@ wherever it was read; anything that may change a byte of the raw data changes th
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import pathlib
@@ -43,7 +44,7 @@ class Plan:
     guest_code: str
     inputs: dict[str, str]
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """Hash of everything but the labels."""
         decisive = self.record(with_id=False)
@@ -65,7 +66,7 @@ class Plan:
 
     def record(self, with_id: bool = True) -> Json:
         """The contents of plan.json."""
-        fields = json.loads(json.dumps(dataclasses.asdict(self)))
+        fields = json.loads(json.dumps({field.name: getattr(self, field.name) for field in dataclasses.fields(self)}))
         return {"schema": SCHEMA, **({"id": self.id} if with_id else {}), **fields}
 
     def write(self, run_dir: pathlib.Path) -> None:

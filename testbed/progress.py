@@ -13,20 +13,27 @@ from testbed.units import show_duration
 
 _PLAIN_EVERY_S = 10
 _MOST_COLUMNS = 1000
+#: variables of the environment by which rich takes for a terminal what is none
+_ASKED_FOR = {"FORCE_COLOR", "TTY_COMPATIBLE"}
+#: characters that rich leaves out: bell, backspace, vertical tab, form feed, carriage return
+_UNSEEN = dict.fromkeys((7, 8, 11, 12, 13))
 
 
 def open_display(total_runs: int, duration_s: float) -> "Display":
     """A display for `total_runs` runs of `duration_s` virtual seconds each."""
-    from rich.console import Console
-    console = Console(stderr=True, highlight=False, emoji=False)
-    return (_Live if console.is_terminal else _Plain)(console, total_runs, duration_s)
+    if sys.stderr.isatty() or _ASKED_FOR & os.environ.keys():       # else what rich does is not worth loading it
+        from rich.console import Console
+        console = Console(stderr=True, highlight=False, emoji=False)
+        if console.is_terminal:
+            return _Live(console, total_runs, duration_s)
+    return _Plain(total_runs, duration_s)
 
 
 class Display(abc.ABC):
     """A context manager that shows runs. Both kinds know which run began when, how fast it goes, what is left."""
 
-    def __init__(self, console: Any, total_runs: int, duration_s: float) -> None:
-        self.console, self.total_runs, self.duration_s = console, total_runs, duration_s
+    def __init__(self, total_runs: int, duration_s: float) -> None:
+        self.total_runs, self.duration_s = total_runs, duration_s
         self.ended = 0
         self._began: dict[str, float] = {}
         self._traffic_since: dict[str, float] = {}
@@ -82,12 +89,12 @@ class Display(abc.ABC):
 class _Plain(Display):
     """One line now and then."""
 
-    def __init__(self, console: Any, total_runs: int, duration_s: float) -> None:
-        super().__init__(console, total_runs, duration_s)
+    def __init__(self, total_runs: int, duration_s: float) -> None:
+        super().__init__(total_runs, duration_s)
         self._last: dict[str, tuple[str, float]] = {}
 
     def note(self, text: str) -> None:
-        self.console.print(text, markup=False, soft_wrap=True)
+        print(text.translate(_UNSEEN), file=sys.stderr, flush=True)
 
     def update(self, run: str, phase: str, t_us: int) -> None:
         shown_phase, shown_at = self._last.get(run, ("", 0.0))
@@ -102,7 +109,7 @@ class _Live(Display):
 
     def __init__(self, console: Any, total_runs: int, duration_s: float) -> None:
         from rich.progress import BarColumn, Progress, TextColumn
-        super().__init__(console, total_runs, duration_s)
+        super().__init__(total_runs, duration_s)
         self._bars = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24),
                               TextColumn("{task.fields[state]}"), console=console, transient=True)
         self._all = self._bars.add_task("all runs", total=total_runs, state=f"0 of {total_runs}")

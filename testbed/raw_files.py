@@ -5,8 +5,14 @@ import gzip
 import io
 import os
 import pathlib
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
+
+#: rows written at once: as Python objects they take much more memory than in a table
+_ROWS_AT_ONCE = 4096
+#: words that need no quotes in a CSV file
+_PLAIN = re.compile(r'[^,"\r\n]*')
 
 
 @contextlib.contextmanager
@@ -33,6 +39,38 @@ class _Unflushed(io.BufferedIOBase):
         return int(self._file.write(data))
 
 
+def _write_rows(table: Any, file: Any) -> None:
+    """What `table.to_csv(file, index=False, header=False)` writes; numbers and plain words in half the time."""
+    for begin in range(0, len(table), _ROWS_AT_ONCE):
+        piece = table.iloc[begin:begin + _ROWS_AT_ONCE]
+        columns = [_plain(piece.iloc[:, place]) for place in range(piece.shape[1])]
+        known = [column for column in columns if column]
+        if len(known) < max(2, len(columns)):
+            piece.to_csv(_Unflushed(file), index=False, header=False)
+            continue
+        line = ",".join(code for code, _ in known) + "\n"
+        file.write("".join([line % row for row in zip(*(values for _, values in known))]).encode())
+
+
+def _plain(column: Any) -> tuple[str, list[Any]] | None:
+    """(a code for %, values) that give what pandas writes, None for what had better be left to it."""
+    import numpy as np
+    kind = column.dtype
+    if kind.kind in "iu":
+        if isinstance(kind, np.dtype):
+            return "%d", column.tolist()
+        return "%s", column.to_numpy(object, na_value="").tolist()
+    if kind == np.float64:
+        values = [*map(repr, column.tolist())]
+        for place in np.flatnonzero(np.isnan(column.to_numpy())):
+            values[place] = ""
+        return "%s", values
+    words = column.tolist() if kind == object else []
+    if set(map(type, words)) == {str} and all(map(_PLAIN.fullmatch, set(words))):
+        return "%s", words
+    return None
+
+
 @contextlib.contextmanager
 def table_file(raw_dir: pathlib.Path, name: str, flush_each: bool = False) -> Iterator[Callable[[Any], None]]:
     """raw/<name>.csv.gz, to which a function appends pandas tables that have exactly its columns, in any order.
@@ -48,7 +86,7 @@ def table_file(raw_dir: pathlib.Path, name: str, flush_each: bool = False) -> It
             if set(table.columns) != set(columns):
                 wrong = ", ".join(sorted(set(table.columns) ^ set(columns)))
                 raise ValueError(f"{name}: columns {wrong} are not as in testbed/raw_tables.py")
-            table[columns].to_csv(_Unflushed(file), index=False, header=False)
+            _write_rows(table[columns], file)
             if flush_each:
                 file.flush()
         yield append

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from analysis import gnuplot
 from analysis.experiment import Experiment
-from analysis.gnuplot import MissingProgram
 from analysis.runs import AnalysisError
 
 
@@ -46,13 +46,14 @@ def draw_all(experiment: Experiment, folder: Path) -> tuple[list[Figure], list[d
     folder.mkdir(parents=True, exist_ok=True)
     drawn: list[tuple[int, str, list[Figure]]] = []
     errors: list[dict[str, str]] = []
-    for name in names() if experiment.usable_runs else ():
-        try:
-            figure = module(name)
-            drawn.append((figure.ORDER, name, figure.draw(experiment, folder)))
-        except MissingProgram:
-            raise
-        except Exception as error:      # the fault of the figure, or of what it was given to read
-            said = str(error) if isinstance(error, AnalysisError) else f"{type(error).__name__}: {error}"
-            errors.append({"where": f"figure {name}", "message": said, "traceback": traceback.format_exc()})
+    with gnuplot.one_process():
+        for name in names() if experiment.usable_runs else ():
+            try:
+                figure = module(name)
+                drawn.append((figure.ORDER, name, figure.draw(experiment, folder)))
+            except gnuplot.MissingProgram:
+                raise
+            except Exception as error:      # the fault of the figure, or of what it was given to read
+                said = str(error) if isinstance(error, AnalysisError) else f"{type(error).__name__}: {error}"
+                errors.append({"where": f"figure {name}", "message": said, "traceback": traceback.format_exc()})
     return [figure for _, _, figures in sorted(drawn, key=lambda entry: entry[:2]) for figure in figures], errors

@@ -14,7 +14,7 @@ import sys
 import types
 from collections.abc import Sequence
 
-from testbed import __version__
+from testbed import __version__, imports
 from testbed.cli import _process
 from testbed.errors import UsageError
 
@@ -41,12 +41,19 @@ def command_names() -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    imports.remember_in(_cache_dir)
     words = [*(sys.argv[1:] if argv is None else argv)]     # list is the name of a command here
     return _process.guarded(lambda: _run(words), words[:1] in (["run"], ["all"], ["studies"], ["suite"]))
 
 
+def _cache_dir() -> pathlib.Path:
+    from kernel.source import cache_dir
+    return cache_dir()
+
+
 def _run(words: list[str]) -> int:
-    parser = _parser(next((word for word in words if not word.startswith("-")), ""))
+    wanted = next((word for word in words if not word.startswith("-")), "")
+    parser = _parser(wanted, listed=words[:1] != [wanted] or wanted not in command_names())
     if not words:
         parser.print_help()
         return 0
@@ -57,16 +64,22 @@ def _run(words: list[str]) -> int:
     return code
 
 
-def _parser(wanted: str) -> argparse.ArgumentParser:
-    """The parser of all commands; only that of the wanted one knows its arguments."""
+def _parser(wanted: str, listed: bool = True) -> argparse.ArgumentParser:
+    """The parser of all commands; only that of the wanted one knows its arguments.
+
+    listed: with a line for each, for which all their files are parsed.
+    """
     parser = argparse.ArgumentParser(
         prog="testbed", epilog=_EPILOG, formatter_class=_Formatter,
         description="Evaluate TCP congestion control on the real Linux kernel, in emulated networks, in virtual time.")
     parser.add_argument("--version", action="version", version=f"testbed {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in command_names():
-        if name != wanted:
+        if name != wanted and listed:
             subparsers.add_parser(name, help=_help(name))
+            continue
+        if name != wanted:
+            subparsers.add_parser(name)
             continue
         command = _load(name)
         sub = subparsers.add_parser(name, help=command.HELP, description=command.__doc__,

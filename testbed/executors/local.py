@@ -37,7 +37,7 @@ class Executor(ExecutorBase):
     def run(self, jobs: Sequence[Job], listener: Listener) -> None:
         active: dict[Any, _Worker] = {}
         waiting = list(range(len(jobs)))
-        if len(jobs) > self._most:              # else no worker would have less to do by it
+        if jobs:                                # whoever makes the report needs most of it, too
             warm_up()
             gc.freeze()                         # what is the same in all workers stays shared memory
         with self._store.shared_folder() as shared_dir:

@@ -159,8 +159,15 @@ def write_tables(sojourns: Iterator[tuple[Any, Any, Any]], raw_dir: pathlib.Path
 
 def _summed(bins: Any, sojourn_ns: Any) -> Any:
     """Packets, sum, least and most of the times in each bin."""
+    import numpy as np
     import pandas as pd
-    return pd.DataFrame({"bin": bins, "ns": sojourn_ns}).groupby("bin")["ns"].agg(["size", "sum", "min", "max"])
+    if (bins[1:] < bins[:-1]).any():            # of events in the order of time they are in order
+        order = np.argsort(bins, kind="stable")
+        bins, sojourn_ns = bins[order], sojourn_ns[order]
+    first = np.flatnonzero(np.append(True, bins[1:] != bins[:-1])) if bins.size else np.empty(0, np.int64)
+    sums = {name: function.reduceat(sojourn_ns, first) if bins.size else sojourn_ns
+            for name, function in (("sum", np.add), ("min", np.minimum), ("max", np.maximum))}
+    return pd.DataFrame({"size": np.diff(first, append=bins.size), **sums}, index=bins[first])
 
 
 def _logged(path: pathlib.Path, ports: list[int], np: Any) -> Iterator[_Events]:
@@ -202,12 +209,23 @@ def _sojourns(events: Iterator[_Events], np: Any) -> Iterator[tuple[Any, Any, An
         leaves, index = np.concatenate([still > 0, leaves]), np.concatenate([still, index])
         # Bring every packet's events together in the order they were recorded (in virtual time
         # many have the same time): an enqueue directly followed by a dequeue is a pair.
-        order = np.argsort(skb, kind="stable")
-        time, skb, leaves, index = time[order], skb[order], leaves[order], index[order]
-        pair = np.flatnonzero(~leaves[:-1] & leaves[1:] & (skb[:-1] == skb[1:]))
-        done_at = np.argsort(time[pair + 1], kind="stable")
-        pair = pair[done_at]
-        yield time[pair + 1], time[pair + 1] - time[pair], index[pair + 1]
-        last = np.append(skb[1:] != skb[:-1], True) if skb.size else np.empty(0, bool)
-        open_ = np.flatnonzero(last & ~leaves)
+        order = _grouped(skb, np)
+        packet, out = skb[order], leaves[order]
+        same = packet[:-1] == packet[1:]
+        pair = np.flatnonzero(~out[:-1] & out[1:] & same)
+        entered = np.zeros(time.size, np.int64)
+        left = np.zeros(time.size, bool)
+        entered[order[pair + 1]], left[order[pair + 1]] = time[order[pair]], True
+        left = np.flatnonzero(left)
+        yield time[left], time[left] - entered[left], index[left]
+        last = np.append(~same, True) if skb.size else np.empty(0, bool)
+        open_ = order[np.flatnonzero(last & ~out)]
         waiting = (time[open_], skb[open_])
+
+
+def _grouped(packets: Any, np: Any) -> Any:
+    """What puts events of the same packet together and leaves them in their order. Addresses are numbered first: numpy
+    sorts numbers of 16 bits ten times as fast."""
+    import pandas as pd
+    numbers, found = pd.factorize(packets)
+    return np.argsort(numbers.astype(np.uint16) if len(found) <= 1 << 16 else numbers, kind="stable")

@@ -4,7 +4,6 @@
 import contextlib
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -55,11 +54,11 @@ def experiment(original, tmp_path):
 @pytest.fixture
 def no_gnuplot(monkeypatch):
     """Figures are prepared but not drawn."""
-    def pretend(command, cwd, **_options):
+    def pretend(folder, script):
         for ending in gnuplot.FORMATS:
-            (cwd / command[1]).with_suffix(f".{ending}").write_text("<svg/>")
-        return subprocess.CompletedProcess(command, 0, "", "")
-    monkeypatch.setattr(gnuplot.subprocess, "run", pretend)
+            (folder / script).with_suffix(f".{ending}").write_text("<svg/>")
+        return 0, ""
+    monkeypatch.setattr(gnuplot, "_run", pretend)
     # the evidence is too thin for real checks
     monkeypatch.setattr(fidelity, "names", list)
 

@@ -16,9 +16,7 @@ from kernel import guest, host, launch
 def forbid(monkeypatch):
     """forbid(calls): from now on the host forbids them."""
     command = list(host._PROBE)
-    host._personality_works.cache_clear()
-    yield lambda calls: monkeypatch.setattr(host, "_PROBE", [sys.executable, forbidding.__file__, calls, *command])
-    host._personality_works.cache_clear()
+    return lambda calls: monkeypatch.setattr(host, "_PROBE", [sys.executable, forbidding.__file__, calls, *command])
 
 
 def test_this_machine_can():
@@ -48,7 +46,6 @@ def test_what_the_host_forbids(forbid, calls, what, remedy):
 
 def test_addresses_that_cannot_be_fixed_are_noted_and_do_no_harm(forbid):
     assert host.facts()["fixed_addresses"]
-    host._personality_works.cache_clear()
     forbid(f"{forbidding.PERSONALITY}")
     assert host.problems(64) == [] and not host.facts()["fixed_addresses"]
 

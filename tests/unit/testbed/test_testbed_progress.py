@@ -45,7 +45,7 @@ def test_plain_lines_are_neither_wrapped_nor_interpreted(clock, capsys, monkeypa
 
 
 def test_speed_is_that_of_each_run(clock):
-    display = progress._Plain(None, 2, 100)
+    display = progress._Plain(2, 100)
     display._began = {"a": 1000, "b": 1000}
     assert display.describe("a", "collect", 5) == "collect"
     assert display.describe("a", "traffic", 0) == "traffic 0 of 100 s"

@@ -8,11 +8,15 @@ testbed/fields.py); scenarios name it `my-net`. Nothing here knows what traffic 
 traffic and analysis read, and what the guest builds with `topologies.network`, without asking again.
 Beside its own fields every section may have `ip: 6`; what has another version only says so (`IP_VERSIONS`).
 """
+from __future__ import annotations
+
 # The guest imports this package for `network`, programs for `ip`: nothing else is imported before it is needed.
 import sys
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
+    from typing import Any
+
     from topologies.base import EmulatedTopo
 
 if sys.version_info < (3, 12) and "_distutils_hack" in sys.modules:

@@ -4,9 +4,14 @@
 Only plain values here: guest, traffic, checks and analysis use it. A network (raw/network.json) without `ip_version`
 is one of IPv4.
 """
+from __future__ import annotations
+
 import socket
 from collections.abc import Mapping
-from typing import Any
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from typing import Any
 
 VERSIONS = (4, 6)
 ETHERNET_BYTES, UDP_BYTES, TCP_BYTES, TIMESTAMP_BYTES = 14, 8, 20, 12

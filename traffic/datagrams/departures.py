@@ -4,10 +4,15 @@
 An order says: "gap_ns" from packet to packet; "bursts_us" [[from, to], ...] in which the flow sends (default: from
 "start_us" to "stop_us"); "gaps" how gaps differ (default: not at all) and "seed" of their draws.
 """
+from __future__ import annotations
+
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from typing import Any
 
 #: an order's "gaps"
 EXPONENTIAL, UNIFORM = "exponential", "uniform"

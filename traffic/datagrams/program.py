@@ -7,6 +7,8 @@ job: {"send": [{flow, address, port, payload_bytes, and when packets leave (depa
 address, port, payload_bytes, packets_per_s}], "drained_us", "output"}. A packet begins with its number, by which the
 receiver knows what is missing, and with the instant at which it was due, from which its delay is counted.
 """
+from __future__ import annotations
+
 import heapq
 import json
 import math
@@ -16,13 +18,16 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from topologies import ip
 from traffic import program
 from traffic.datagrams import convoy
 from traffic.datagrams.batch import HEADER, MOST_AT_ONCE, Batch, note_arrivals
 from traffic.datagrams.departures import departures_ns
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from typing import Any
 
 #: packets are taken from the receiver's socket so often, which has room for as many
 _DRAIN_NS = 100_000_000

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Ends of flows over plain sockets: their options, and what an end finds out. Who drives them: ring.py, threads.py."""
+from __future__ import annotations
+
 import mmap
 import socket
 import struct
-from typing import Any
 
 from topologies import ip
 from traffic.clock import now_ns
 from traffic.payload import Pattern, Tally, phase
 
-Order = dict[str, Any]
-Account = dict[str, Any]
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from typing import Any
+
+    Order = dict[str, Any]
+    Account = dict[str, Any]
 
 # Wake the receiver for half a megabyte at a time: it must not cost a wake-up per packet. But
 # what lies unread takes from the receive window, so never for more than a share of that.

@@ -14,12 +14,17 @@ a thread. Only threads know flows that rest or have a pace, and what a wake-up c
 Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}". The account's `ends` say of
 each flow which congestion control the socket here uses and, at the receiver, what it found in the payload.
 """
-from typing import Any
+
+from __future__ import annotations
 
 from traffic import program
 from traffic.greedy import ends
 from traffic.payload import Pattern
 from traffic.sockets import raise_descriptor_limit
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from typing import Any
 
 #: what is imported when it is known which of them drives the flows
 ALSO = ("traffic.greedy.ring", "traffic.greedy.threads")

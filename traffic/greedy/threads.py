@@ -4,6 +4,8 @@
 For what ring.py does not do: flows that rest or write at instants of their own, hosts on which a wake-up takes time,
 kernels without its io_uring.
 """
+from __future__ import annotations
+
 import ctypes
 import errno
 import itertools

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What traffic programs of few flows have in common: orders, the word to start, the account at the end."""
+from __future__ import annotations
+
 import json
 import signal
 import sys
 import time
-from typing import Any
 
 from traffic import _memory as memory
 from traffic.clock import now_ns
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from typing import Any
 
 _LISTEN = "0A"                          # TCP_LISTEN in /proc/net/tcp
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from pathlib import Path
 
 from traffic import payload
 from traffic.sockets import (SO_REUSEADDR, SOL_SOCKET, bind, cca_of, choose_cca, family_of, ip_bytes, listen,
@@ -55,7 +54,7 @@ class End:
             self.source, self.role = entry["source"], entry["role"]
             self.local, self.peer, self.port = entry["local"], entry["peer"], entry["port"]
             path, self.cca, self.flow = entry["plan"], entry.get("cca"), int(entry.get("flow", 0))
-            self.name = Path(path).stem         # of its records
+            self.name = os.path.splitext(os.path.basename(path))[0]         # of its records
             self.local_ip, self.peer_ip = ip_bytes(self.local), ip_bytes(self.peer)
             self.first_port, self.ports = entry.get("ports", DEFAULT_PORTS)
         except (KeyError, TypeError, ValueError) as error:

@@ -16,11 +16,11 @@ import json
 import os
 import sys
 from array import array
-from pathlib import Path
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
     from typing import Any
 
 MAGIC = b"tmixplan 1\n"
@@ -83,6 +83,7 @@ def write_plan(path: str | Path, columns: Mapping[str, Any], **metadata: Any) ->
     header = json.dumps({**metadata, **counts, **has_windows}, sort_keys=True).encode("ascii") + b"\n"
     if len(header) > MAX_HEADER_BYTES:
         raise PlanError(f"{path}: header of {len(header)} bytes; at most {MAX_HEADER_BYTES}")
+    from pathlib import Path  # replays only read
     path = Path(path)
     part = path.with_name(path.name + ".part")
     try:

@@ -44,7 +44,7 @@ def test_many_connections_take_more(tmp_path, plan_mb, wanted_mb):
     assert memory.of_run_mb(tmp_path, network_of("data-center")) == wanted_mb
 
 
-@pytest.mark.parametrize("programs, wanted_mb", [(70, 1024), (100, 1408), (400, 5376)])
+@pytest.mark.parametrize("programs, wanted_mb", [(70, 1024), (100, 1408), (400, 4992)])
 def test_many_programs_take_more(tmp_path, programs, wanted_mb):
     """10 MB for each: guests of 1024 MB with 100 of them reclaimed memory for ever."""
     put_workload(tmp_path, programs=programs)

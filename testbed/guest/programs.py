@@ -44,7 +44,7 @@ class Programs:
                        "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
                        # memory given back to the kernel is faulted in again, and faults are dear
                        "MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
-                       "MALLOC_TOP_PAD_": str(1 << 22)}
+                       "MALLOC_TOP_PAD_": str(1 << 20)}
         if preload:
             environment["LD_PRELOAD"] = preload
         try:

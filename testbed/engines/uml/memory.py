@@ -40,7 +40,8 @@ def of_run_mb(work_dir: pathlib.Path | None, network: dict[str, Any]) -> int:
         programs = len(workload["programs"])
     in_sockets_mb = (buffers_bytes + waiting_bytes) / (1 << 20)
     programs_mb = _PROGRAM_MB * max(0, programs - _FEW_PROGRAMS)
-    wanted_mb = max(_IDLE_MB + programs_mb + held_bytes / (1 << 20) + in_sockets_mb, memory_without_pressure_mb(in_sockets_mb))
+    used_mb = _IDLE_MB + programs_mb + held_bytes / (1 << 20) + in_sockets_mb
+    wanted_mb = max(used_mb, memory_without_pressure_mb(in_sockets_mb))
     return LEAST_MB if wanted_mb <= LEAST_MB else _STEP_MB * -int(-wanted_mb // _STEP_MB)
 
 

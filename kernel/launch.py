@@ -12,7 +12,7 @@
 
 It dies with its parent, so that `kill -9` of the testbed leaves nothing running, and gets no new
 privileges. What it may change and read is enforced by Landlock, where the host's kernel has it, even
-against root.
+against root. In a session of its own it is as nice to other sessions as its parent is within its own.
 """
 from __future__ import annotations
 
@@ -84,6 +84,7 @@ def main() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         sys.exit("the testbed ended before what it wanted to start")
+    _be_nice()
     writable: list[str] = []
     readable: list[str] = []
     words = iter(options)
@@ -107,6 +108,16 @@ def main() -> None:
     if writable or readable:
         confine(writable, readable)
     os.execv(command[0], [os.path.basename(command[0]), *command[1:]])
+
+
+def _be_nice() -> None:
+    """To Linux's scheduler a session is one group (sched(7), autogroup), and niceness counts inside it only."""
+    if (nice := os.nice(0)) > 0 and os.getsid(0) == os.getpid():
+        try:
+            with open("/proc/self/autogroup", "w", encoding="ascii") as file:
+                file.write(str(nice))
+        except OSError:
+            pass                        # this kernel has no such groups, and niceness counts everywhere
 
 
 def _limit(which: int, most: int) -> None:

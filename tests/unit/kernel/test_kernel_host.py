@@ -192,3 +192,11 @@ def test_limits_processor_and_folder(tmp_path):
     assert said == ["2048", "1"]
     (tmp_path / "here").write_text("found")
     assert confined(tmp_path, "cat /proc/self/fd/7/here", "--folder", f"7={tmp_path}") == ["found"]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/autogroup"), reason="a kernel without autogroup")
+@pytest.mark.parametrize("before, nice", [(["nice", "-n", "7", "setsid", "--wait"], "7"), (["setsid", "--wait"], "0")])
+def test_a_session_of_its_own_is_as_nice_as_what_started_it(tmp_path, before, nice):
+    if os.nice(0):
+        pytest.skip("these tests are nice themselves")
+    assert confined(tmp_path, "cat /proc/self/autogroup", before=before)[2] == nice

@@ -17,9 +17,11 @@ from typing import Any
 import jinja2
 
 from analysis.runs import AnalysisError
+from testbed import files
 
 #: a larger picture is put into a page as its PNG
 MOST_SVG_BYTES = 400_000
+_DIGEST = hashlib.sha256().digest_size
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -29,12 +31,28 @@ def templates() -> jinja2.Environment:
                               lstrip_blocks=True, undefined=jinja2.StrictUndefined, bytecode_cache=_compiled())
 
 
-class _Kept(jinja2.FileSystemBytecodeCache):    # type: ignore[misc]
-    """Compiled templates, which jinja2 knows by the hash of their text; where they cannot be kept they are not."""
+class _Kept(jinja2.BytecodeCache):      # type: ignore[misc]
+    """Compiled templates, which jinja2 knows by the hash of their text; where they cannot be kept they are not.
+
+    Before each file's content is its SHA-256: unmarshalling a damaged one may raise anything, or run another program.
+    """
+
+    def __init__(self, folder: Path, made_by: str) -> None:
+        self._folder, self._made_by = folder, made_by
+
+    def load_bytecode(self, bucket: Any) -> None:
+        with contextlib.suppress(OSError):
+            kept = self._file(bucket).read_bytes()
+            if hashlib.sha256(kept[_DIGEST:]).digest() == kept[:_DIGEST]:
+                bucket.bytecode_from_string(kept[_DIGEST:])
 
     def dump_bytecode(self, bucket: Any) -> None:
+        code = bucket.bytecode_to_string()
         with contextlib.suppress(OSError):
-            super().dump_bytecode(bucket)
+            files.write_bytes(self._file(bucket), hashlib.sha256(code).digest() + code)
+
+    def _file(self, bucket: Any) -> Path:
+        return self._folder / f"{bucket.key}.{self._made_by}.jinja2"
 
 
 def _compiled() -> jinja2.BytecodeCache | None:
@@ -45,7 +63,7 @@ def _compiled() -> jinja2.BytecodeCache | None:
     with contextlib.suppress(OSError):
         folder.mkdir(exist_ok=True)
     made_by = hashlib.sha256(jinja2.__version__.encode() + Path(__file__).read_bytes()).hexdigest()[:8]
-    return _Kept(str(folder), f"%s.{made_by}.jinja2")
+    return _Kept(folder, made_by)
 
 
 @contextlib.contextmanager

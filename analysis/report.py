@@ -61,8 +61,9 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom:
         html = _render(experiment, page, drawn, errors, building, written)
         (building / "index.html").write_text(html, encoding="utf-8", errors="replace")
         put_in_place(building, target)
-    return Report(target / "index.html", {run.name: run.state.message for run in experiment.runs
-                                          if run.state.kind == "damaged"}, list(kernels.lines(pairs)))
+    problems = {run.name: run.state.message for run in experiment.runs if run.state.kind == "damaged"}
+    problems |= {error["where"]: error["message"] for error in errors}
+    return Report(target / "index.html", problems, list(kernels.lines(pairs)))
 
 
 def _write_tables(results: Results, comparisons: Comparisons, pairs: list[kernels.Pair], folder: Path) -> list[str]:

@@ -145,7 +145,8 @@ class Part:
         known = {scope.partition("/")[0] for _, scope in self.results.measured()}
         return [f"{self.title}: no run has {one.metric} of {one.scope}; there are: "
                 + ", ".join(self.results.scopes(one.metric) or sorted(known))
-                for one in self.outputs if one.scope.partition("/")[0] not in known]
+                for one in self.outputs if one.scope.partition("/")[0] not in
+                ({scope.partition("/")[0] for scope in self.results.scopes(one.metric)} or known)]
 
     def seeds_to_decide(self, one: Statement) -> int | None:
         """With how many seeds it would be decided, if it is not distinguishable; else, or where none is known, None."""

@@ -53,7 +53,7 @@ def sampled_each_us(run: Run, samples: pd.DataFrame) -> float:
 
 def asked_each_us(run: Run) -> int:
     """The interval of these samples as the scenario asks for it; 0 if it asks for none."""
-    probes = run.scenario["probes"]
+    probes = run.scenario.get("probes", {})
     hosts = {flow[end] for flow in listed_flows(run) for end in ("sender", "receiver")}
     often = probes.get("tcp_info_often") or {}
     chosen = often if hosts and hosts <= set(often.get("hosts", ())) else probes.get("tcp_info") or {}

@@ -47,9 +47,14 @@ def why_unwritable(wanted: pathlib.Path) -> str:
 
 def write_text(path: pathlib.Path, text: str) -> None:
     """Write through a temporary name next to `path`. A file name that is no text is shown escaped."""
+    write_bytes(path, text.encode("utf-8", errors="backslashreplace"))
+
+
+def write_bytes(path: pathlib.Path, content: bytes) -> None:
+    """Write through a temporary name next to `path`."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+        temporary.write_bytes(content)
         os.replace(temporary, path)
     except OSError as problem:
         temporary.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ runs that were copied, removed or judged by hand since.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -119,10 +120,17 @@ def note_experiment(results: pathlib.Path, folder: pathlib.Path) -> None:
 def _open(results: pathlib.Path, report: Report | None = None) -> Iterator[sqlite3.Connection]:
     """The index; made (again) if there is none of this version."""
     path = path_of(results)
+    was_there, count = os.path.lexists(path), None
     if not _usable(path):
-        was_there = os.path.lexists(path)
-        count = rebuild(results)
-        if was_there and report:
+        # one at a time: nobody writes to a file in whose place another is put
+        folder = os.open(results, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            if not _usable(path):
+                count = rebuild(results)
+        finally:
+            os.close(folder)
+        if was_there and report and count is not None:
             report(f"{path}: damaged, or of another version: made again from {count} runs")
     with contextlib.closing(_connect(str(path))) as database:
         yield database

@@ -15,12 +15,13 @@ from collections.abc import Callable
 
 from kernel.source import cache_dir
 from testbed.errors import EnvironmentProblem
-from testbed.files import why_unwritable
+from testbed.files import existing, why_unwritable
 
 #: 14 November 2023, as the guest's clock
 _MTIME_S = 1_700_000_000
 #: what of the cache is somebody else's, or cannot be written by anybody
 _FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def ensure(target: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
@@ -48,6 +49,8 @@ def ensure(target: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
 
 def unusable(problem: OSError) -> str:
     """Why the cache cannot be used, and what to do, in a line; '' if that is not what an error is about."""
+    if problem.filename is None and problem.errno in _FULL:
+        return unusable(OSError(problem.errno, problem.strerror, str(cache_dir()))) if full(cache_dir()) else ""
     if not isinstance(problem.filename, str):
         return ""
     cache, path = pathlib.Path(os.path.abspath(cache_dir())), pathlib.Path(os.path.abspath(problem.filename))
@@ -55,9 +58,19 @@ def unusable(problem: OSError) -> str:
     if not (path.is_relative_to(cache) or cache.is_relative_to(path) and not os.path.isdir(path)):
         return ""
     why = why_unwritable(cache).removeprefix(f"{cache}: ")
-    if not why and problem.errno in _FORBIDDEN:
+    if not why and problem.errno in (*_FORBIDDEN, *_FULL):
         why = f"{path}: {problem.strerror}"
     return f"the cache folder {cache} cannot be used: {why}; set TESTBED_CACHE to a folder of yours" if why else ""
+
+
+def full(folder: pathlib.Path) -> bool:
+    """True if a file of a page cannot be written there any more."""
+    try:
+        with tempfile.TemporaryFile(dir=existing(folder)) as file:
+            file.write(bytes(4096))
+    except OSError as problem:
+        return problem.errno in _FULL
+    return False
 
 
 def _make(target: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:

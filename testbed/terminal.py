@@ -15,6 +15,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import tempfile
 import termios
 import time
 import tty
@@ -43,12 +44,21 @@ class Ended(Exception):
 
 
 @contextlib.contextmanager
-def afterwards(folder: pathlib.Path) -> Iterator[None]:
-    """Remove `folder` and put the terminal back when the block, or this process, ends: even by kill -9."""
+def session_folder(parent: str, prefix: str) -> Iterator[pathlib.Path]:
+    """A new folder in `parent`. It is removed, and the terminal put back, when the block or this process ends: even by
+    kill -9."""
     before = termios.tcgetattr(0) if os.isatty(0) else None
     waiting, held = os.pipe()
-    # a signal whose handler raises would raise in what Python does around a fork, and be lost there
+    # a signal whose handler raises would raise in what Python does around a fork, and be lost there, or between the
+    # making of the folder and our knowing of it
     ours = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        folder = pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    except OSError:
+        signal.pthread_sigmask(signal.SIG_SETMASK, ours)
+        os.close(waiting)
+        os.close(held)
+        raise
     pid = os.fork()
     if not pid:
         try:                                # with all signals blocked that end us
@@ -64,7 +74,7 @@ def afterwards(folder: pathlib.Path) -> Iterator[None]:
     try:
         os.close(waiting)
         signal.pthread_sigmask(signal.SIG_SETMASK, ours)
-        yield
+        yield folder
     finally:
         os.close(held)
         os.waitpid(pid, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the radio modules count, in files that they show (kernel-modules/air/show.h): a line for each station."""
+"""What the radio modules count, in files that they show (kernel-modules/air/module.c): a line for each station."""
 from collections.abc import Mapping
 from typing import Any
 

@@ -251,6 +251,8 @@ class Network:
                 sysctls["net.ipv4.ip_forward"] = 1
             sysctls.update(ROUTING)
             if ip.version(self.description) == 6 and node["role"] != "switch":
+                # before it forwards: a router joins groups, and reports them once its devices are up (see interface)
+                batch("ip", [f"link set {out['device']} arp off multicast off" for out, _ in self.ends_at(name)])
                 sysctls.update(self._ipv6(node))
             elif os.path.isdir("/proc/sys/net/ipv6"):
                 # interfaces that come up would look for neighbours and routers: packets that nobody sent

@@ -21,6 +21,9 @@ from traffic.datagrams.orders import FIRST_PORT, RateSection, collect, flows, us
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "uses_ccas", "validate"]
 
+#: simulators can send it, too (testbed/simulators/workload.py)
+SIMULATED = True
+
 
 @dataclasses.dataclass(frozen=True)
 class Section(RateSection):

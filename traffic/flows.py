@@ -26,6 +26,8 @@ from traffic.greedy.orders import socket_programs
 
 __all__ = ["FIRST_PORT", "Section", "ccas", "collect", "flows", "prepare", "validate"]
 
+#: simulators can send it, too (testbed/simulators/workload.py)
+SIMULATED = True
 _USUAL_PACKET_BYTES = 1000
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
+from topologies import ip
 from traffic import routes
 from traffic.components import Component, Context, Flow, Prepared, Timing
 from traffic.datagrams import orders
@@ -31,6 +32,8 @@ from traffic.greedy.orders import socket_programs
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "uses_ccas", "validate"]
 
+#: simulators can send it, too (testbed/simulators/workload.py)
+SIMULATED = True
 #: of a component: each is a pair of numbers in an order
 _MOST_BURSTS = 1_000_000
 _USUAL_PACKET_BYTES, _USUAL_SHAPE = 1000, 1.5
@@ -86,15 +89,20 @@ def validate(section: Section, component: Component, network: Mapping[str, Any],
 
 
 def flows(section: Section, component: Component, context: Context) -> list[Flow]:
-    """Path by path, each flow with its start. The rate of a UDP flow is its mean until it stops."""
+    """Path by path, each flow with its start. The rate of a UDP flow is that of its packets until it
+    stops."""
     chosen = [route for route in routes.find(context.network, section.paths) for _ in range(section.flows)]
     found = []
     for place, (route, start_us) in enumerate(zip(chosen, orders.starts_us(
             component, section.start_within_us, len(chosen)))):
         rate_bps = None
         if section.rate_bps is not None:
-            sends_us = sum(end_us - begin_us for begin_us, end_us in _bursts_us(section, component, place, start_us))
-            rate_bps = max(1, round(section.rate_bps * sends_us / (component.stop_us - start_us)))
+            gap_ns = orders.gap_ns(section.rate_bps, section.packet)
+            # the first packet of each time leaves at once, however short it is
+            packets = sum(-(-1000 * (end_us - begin_us) // gap_ns)
+                          for begin_us, end_us in _bursts_us(section, component, place, start_us))
+            rate_bps = max(1, round(packets * (section.packet + ip.ETHERNET_BYTES) * 8e6
+                                    / (component.stop_us - start_us)))
         found.append(Flow(**dataclasses.asdict(route), start_us=start_us, stop_us=component.stop_us,
                           transport=section.transport, rate_bps=rate_bps))
     return found

@@ -31,6 +31,8 @@ from traffic.tmix.scenario import collect
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "validate"]
 
+#: simulators can send it, too (testbed/simulators/workload.py)
+SIMULATED = True
 FIRST_PORT = tmix.FIRST_PORT
 #: of a component: each is two rows of a plan and two of adus.csv.gz
 _MOST_REQUESTS = 2_000_000

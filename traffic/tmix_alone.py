@@ -30,6 +30,8 @@ from traffic.tmix.scenario import collect
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "inputs", "prepare", "validate"]
 
+#: simulators can send it, too (testbed/simulators/workload.py)
+SIMULATED = True
 FIRST_PORT = tmix.FIRST_PORT
 
 

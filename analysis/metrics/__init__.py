@@ -7,7 +7,7 @@ scenarios can expect something of (testbed/metric_names.py).  A file some of who
 far from 1 as 0.5 is, names them in `RATIOS`: they are averaged and compared on the
 logarithmic scale.  Times until something that may not happen are named in
 `CENSORED`: one that was not reached, or a percentile of theirs (NAME_p50), is infinite.
-How exactly values are known that come from samples, `resolution(run)` says: {name: in its unit}.
+How exactly values are known that come from samples, `resolution(run)` says: {name of UNITS that is no ratio: in its unit}.
 Definitions and sources: docs/metrics.md.
 
 A file that raises costs its own metrics only: the error is kept with its
@@ -72,9 +72,21 @@ def resolutions(run: Run) -> dict[str, float]:
     """{metric: how exactly its values are known, in its unit} of those that say so."""
     found: dict[str, float] = {}
     for name in names():
-        with contextlib.suppress(Exception):            # as above
-            if of_file := getattr(module(name), "resolution", None):
-                found.update(of_file(run))
+        with contextlib.suppress(Exception):            # what it raises was kept when the run was measured
+            found.update(_resolution_of(name, run))
+    return found
+
+
+def _resolution_of(name: str, run: Run) -> dict[str, float]:
+    """What a file says of how exactly its values are known, {} if nothing. AnalysisError if that is of no use."""
+    of_file = getattr(module(name), "resolution", None)
+    found: dict[str, float] = of_file(run) if of_file else {}
+    for metric, value in found.items():
+        if metric not in _units_of(name) or metric in _ratios_of(name):
+            raise AnalysisError(f"resolution: {metric} is " + ("a ratio" if metric in _ratios_of(name) else
+                                                               "not among the UNITS of its file"))
+        if not (math.isfinite(value) and value >= 0):
+            raise AnalysisError(f"resolution: {value!r} of {metric}; a number of 0 or more expected")
     return found
 
 
@@ -111,6 +123,7 @@ def compute_metrics(run: Run) -> tuple[list[Metric], list[dict[str, str]]]:
                 if metric.value <= 0 and metric.metric in _ratios_of(name):
                     raise AnalysisError(f"{metric.metric} of {metric.scope} is a ratio and {metric.value:g}")
                 found.append(metric)
+            _resolution_of(name, run)               # here, because what goes wrong is kept
         except Exception as error:      # the fault of the metric, or of what it was given to read
             ending.if_asked()
             said = str(error) if isinstance(error, AnalysisError) else f"{type(error).__name__}: {error}"

@@ -35,7 +35,7 @@ class KernelEngine(LinuxEngine):
 
     #: how late timers may fire, for the depth of token buckets (0 where they are exact)
     timer_period_us = 4000
-    #: whether CPUs have to be kept from idling (testbed/guest/awake.py)
+    #: whether CPUs have to be kept from idling (testbed/awake.py)
     never_idle = False
     #: probes that all its runs have, whatever the scenario says: {name: settings}
     OWN_PROBES: dict[str, dict[str, Any]] = {}
@@ -92,8 +92,7 @@ class KernelEngine(LinuxEngine):
         if reason := self.lacks(scenario):
             raise UsageError(reason)
         nothing: Json = {"flows": [], "components": []}
-        work_dir = pathlib.Path(tempfile.mkdtemp(prefix="testbed-shell-", dir=self.session_dir()))
-        with terminal.afterwards(work_dir):
+        with terminal.session_folder(self.session_dir(), "testbed-shell-") as work_dir:
             write_json(work_dir / "job.json", {
                 "network": scenario["network"], "session": session, "timer_period_us": self.session_timer_period_us,
                 **self._radios(scenario["network"], work_dir),

@@ -9,7 +9,7 @@ from typing import Any
 
 from testbed import probes
 from testbed.guest import checks, congestion_controls, counters, sampler, tuning
-from testbed.guest.awake import awake
+from testbed.awake import awake
 from testbed.guest.link_changes import LinkChanges
 from testbed.guest.programs import Programs
 from testbed.guest.settings import MachineSettings
@@ -21,6 +21,8 @@ from topologies.network import Network
 _PR_SET_TIMERSLACK = 29
 #: how long the network may take to run empty after the last program ended
 _DRAIN_S = 10
+#: programs end by themselves, those that count what arrives once the longest queues can be empty
+_PATIENCE_S = 600
 #: how long connections may take to end whose programs were killed
 _CLOSE_S = 2
 
@@ -113,7 +115,8 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
             changes.release()
             traces.release()
             snmp.take("at_end")
-            accounts = programs.finish()
+            accounts = programs.finish(_PATIENCE_S + sum(link.get("capacity_us") or 0
+                                                         for link in description["links"]) / 1e6)
         except BaseException:
             programs.kill()
             # connections of killed programs reset each other; without a network they would keep their namespaces

@@ -81,8 +81,8 @@ class Programs:
             if process.poll():
                 raise ProgramFailed(self._describe(program, process, log, f"ended with status {process.returncode}"))
 
-    def finish(self, timeout_s: float = 600) -> list[dict[str, Any]]:
-        """Wait for all of them to end by themselves; returns their accounts, in order."""
+    def finish(self, timeout_s: float) -> list[dict[str, Any]]:
+        """Wait for all of them to end by themselves, each so long; returns their accounts, in order."""
         accounts = []
         for program, process, log in self._running:
             try:

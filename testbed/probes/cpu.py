@@ -11,7 +11,7 @@ from array import array
 from typing import Any
 
 from testbed import fields
-from testbed.guest import awake
+from testbed import awake
 
 Json = dict[str, Any]
 

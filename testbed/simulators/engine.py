@@ -42,9 +42,6 @@ class SimulatorEngine(EngineBase):
 
     #: of a scenario's section `hosts`, what can be set
     HOSTS: ClassVar[tuple[str, ...]] = ("ecn", "sack", "slow_start_after_idle", "initcwnd", "sysctls")
-    #: kinds of traffic that it can send
-    TRAFFIC: ClassVar[tuple[str, ...]] = (
-        "cbr", "flows", "greedy", "on-off", "poisson", "request-response", "tmix", "tmix-alone")
     #: of links, what it has nothing for: {key of their section: how a user calls it}
     NO_LINKS: ClassVar[Mapping[str, str]] = {name: fields.plain(name) for name in impairments.NAMES}
     #: kinds of queues, and those whose limit can change during a run
@@ -74,7 +71,7 @@ class SimulatorEngine(EngineBase):
             yield FieldError("topology", f"engine {self.name} has no radios")
         if ip.version(scenario["network"]) != 4:
             yield FieldError("topology.ip", f"engine {self.name} has no IPv6")
-        yield from refusals.of_traffic(scenario["traffic"], self.TRAFFIC, self.name)
+        yield from refusals.of_traffic(scenario["traffic"], self.name)
         yield from refusals.of_hosts(scenario["hosts"], self.HOSTS, self.name)
         ecn = self.SYSCTLS["net.ipv4.tcp_ecn"]
         if "ecn" in self.HOSTS and ecn is not None and scenario["hosts"]["ecn"] not in ecn:

@@ -9,6 +9,7 @@ from testbed import fields
 from testbed.fields import FieldError
 from topologies import varying
 from topologies.end_hosts import HostsSection
+from traffic import components
 
 Json = Mapping[str, Any]
 #: what an entry of a schedule says, by what of a link it changes
@@ -16,9 +17,10 @@ _ENTRY = {"rate_bps": "rate_bps", "walk": "rate_bps", "delay_us": "delay_us", "l
           "limit": "limit", "limit_bytes": "limit", "outage_us": "up"}
 
 
-def of_traffic(components: Sequence[Json], kinds: Collection[str], engine: str) -> Iterator[FieldError]:
+def of_traffic(scenario_components: Sequence[Json], engine: str) -> Iterator[FieldError]:
     """Kinds of traffic that it does not have, and what of the others."""
-    for component in components:
+    kinds = [name for name in components.names() if getattr(components.kind(name), "SIMULATED", False)]
+    for component in scenario_components:
         place = f"traffic.{component['name']}"
         if component["kind"] not in kinds:
             yield FieldError(f"{place}.kind", f"engine {engine} cannot send traffic of kind {component['kind']}; it "

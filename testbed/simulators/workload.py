@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed.errors import RunFailed
-from traffic.datagrams.departures import departures_ns
+from traffic.datagrams import departures
 from traffic.tmix.plan import MAGIC
 from traffic.tmix.records import ACCEPTOR, INITIATOR, records_name
 
@@ -57,7 +57,7 @@ class Datagrams:
     @property
     def equal(self) -> bool:
         """True if all packets are the same time apart."""
-        return self.order.get("gaps") is None and self.order.get("bursts_us") is None
+        return departures.equal(self.order)
 
     @property
     def departures(self) -> str:
@@ -124,7 +124,7 @@ def write_instants(work: Work, folder: pathlib.Path) -> None:
             (folder / bursts_file(flow)).write_bytes(numbers.tobytes())
     for one in work.datagrams:
         if not one.equal:
-            (folder / one.departures).write_bytes(array.array("q", departures_ns(one.order)).tobytes())
+            (folder / one.departures).write_bytes(array.array("q", departures.departures_ns(one.order)).tobytes())
 
 
 def _plan_header(path: pathlib.Path) -> tuple[Json, int]:

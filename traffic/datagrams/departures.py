@@ -2,7 +2,8 @@
 """When the packets of a UDP flow leave.
 
 An order says: "gap_ns" from packet to packet; "bursts_us" [[from, to], ...] in which the flow sends (default: from
-"start_us" to "stop_us"); "gaps" how gaps differ (default: not at all) and "seed" of their draws.
+"start_us" to "stop_us"), in their order and apart; "gaps" how gaps differ (default: not at all) and "seed" of their
+draws.
 """
 from __future__ import annotations
 
@@ -35,6 +36,11 @@ def departures_ns(order: Mapping[str, Any]) -> Iterator[int]:
         while at_ns < end_ns:
             yield int(at_ns)
             at_ns += draw() * gap_ns
+
+
+def equal(order: Mapping[str, Any]) -> bool:
+    """Whether all packets are the same time apart: from `start_us` on, `gap_ns` each."""
+    return order.get("gaps") is None and order.get("bursts_us") is None
 
 
 def _draw(order: Mapping[str, Any]) -> Callable[[], float] | None:

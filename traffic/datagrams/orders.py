@@ -69,7 +69,7 @@ def fits(packet_bytes: int, network: Mapping[str, Any]) -> None:
 def enough_ports(count: int) -> None:
     """FieldError if so many flows are too many."""
     if count > 65536 - FIRST_PORT:
-        raise FieldError("flows", f"{count} flows need more ports than there are")
+        raise FieldError("flows", f"{count} flows need as many ports; there are {65536 - FIRST_PORT}")
 
 
 def flows(section: RateSection, component: Component, context: Context) -> list[Flow]:

@@ -9,6 +9,7 @@ receiver knows what is missing, and with the instant at which it was due, from w
 """
 from __future__ import annotations
 
+import bisect
 import heapq
 import json
 import math
@@ -74,6 +75,30 @@ class _Sender:
         return {"sent_packets": self._packets, "sent_bytes": self._packets * (self.payload_bytes + self._header_bytes)}
 
 
+class Gaps:
+    """Numbers below the highest one that have not come, as ranges: of an overload there are tens of millions."""
+
+    def __init__(self) -> None:
+        self._from: list[int] = []
+        self._to: list[int] = []
+
+    def append(self, first: int, end: int) -> None:
+        """Numbers from `first` to before `end` are missing; none so far is as high."""
+        if first < end:
+            self._from.append(first)
+            self._to.append(end)
+
+    def fill(self, number: int) -> bool:
+        """Whether a number was missing; now it is there."""
+        at = bisect.bisect_right(self._from, number) - 1
+        if at < 0 or number >= self._to[at]:
+            return False
+        first, end = self._from[at], self._to[at]
+        rest = [(one, other) for one, other in ((first, number), (number + 1, end)) if one < other]
+        self._from[at:at + 1], self._to[at:at + 1] = [one for one, _ in rest], [other for _, other in rest]
+        return True
+
+
 class _Receiver:
     """A flow that arrives. What is in a packet behind its header is not looked at."""
 
@@ -82,7 +107,7 @@ class _Receiver:
         self._batch = batch
         self._packets = self._bytes = self._reordered = self._duplicates = 0
         self._next = 0                          # the number after the highest that came
-        self._missing: set[int] = set()
+        self._missing = Gaps()
         self._delays_us: Counter[int] = Counter()
         self._delays_ns = 0
         self._header_bytes = ip.udp_header_bytes(order["address"])
@@ -103,10 +128,9 @@ class _Receiver:
 
     def _count(self, size: int, number: int, delay_ns: int) -> None:
         if number >= self._next:
-            self._missing.update(range(self._next, number))
+            self._missing.append(self._next, number)
             self._next = number + 1
-        elif number in self._missing:
-            self._missing.remove(number)
+        elif self._missing.fill(number):
             self._reordered += 1
         else:
             self._duplicates += 1

@@ -33,6 +33,8 @@ from traffic.greedy.iperf3 import PROGRAM, output_name
 from traffic.greedy.orders import program, socket_programs, tcp_jobs
 
 FIRST_PORT, FIRST_SOURCE_PORT = 6000, 30000
+#: simulators can send it, too (testbed/simulators/workload.py)
+SIMULATED = True
 _MOST = {"iperf3": FIRST_SOURCE_PORT - FIRST_PORT, "sockets": 65536 - FIRST_PORT}
 #: what iperf3 takes for -t
 _LONGEST_S = 86400

@@ -49,6 +49,8 @@ from traffic import routes
 from traffic.components import Component, Context, Flow, Prepared, Program, Timing
 from traffic.tmix.synth import SynthParameters, decode
 
+#: simulators can send it, too (testbed/simulators/workload.py)
+SIMULATED = True
 FIRST_PORT = 5000
 _MOST_SOURCES = 10_000
 _DESCRIPTION = "description.json"

@@ -27,7 +27,7 @@ from testbed.engines.host.journal import PATIENCE_S, Busy, Journal
 from testbed.engines.kernel_engine import KernelEngine, read_progress, read_status
 from testbed.errors import RunFailed
 from testbed.fields import FieldError
-from testbed.guest.awake import awake, wanted
+from testbed.awake import awake, wanted
 from testbed.guest.session import READY
 from testbed.guest.tuning import machine_sysctls
 from topologies.namespace import sysctl_path

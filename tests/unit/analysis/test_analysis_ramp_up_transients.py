@@ -11,7 +11,7 @@ import fixture
 from analysis import tcp, transients
 from analysis.experiment import Experiment
 from analysis.figures import draw_all
-from analysis.metrics import compute_metrics, resolutions
+from analysis.metrics import compute_metrics, ramp_up, resolutions
 from analysis.report import build_report
 from analysis.runs import Run
 
@@ -63,13 +63,28 @@ def run_of(tmp_path):
 def test_times_are_known_to_within_a_sampling_interval(run_of, probes, seconds):
     run = Run(run_of([{**fixture.flow(1, 10_000, "reno"), "start_us": 2_500_000}], samples([0, 1500])))
     run.scenario["probes"] = probes
-    assert resolutions(run) == {name: seconds for name in (
-        "ramp_up_time", "time_to_bdp_window_60", "time_to_bdp_window_80", "time_to_bdp_window_90", "time_to_room_left")}
+    assert resolutions(run).items() >= {name: seconds for name in (
+        "ramp_up_time", "time_to_bdp_window_60", "time_to_bdp_window_80", "time_to_bdp_window_90", "time_to_room_left",
+    )}.items()
 
 
-def test_a_file_that_cannot_say_how_exact_it_is_costs_nothing_else(run_of, monkeypatch):
-    monkeypatch.setattr(tcp, "asked_each_us", lambda run: 1 / 0)
-    assert resolutions(Run(run_of([fixture.flow(1, 10_000, "reno")], samples([0, 1500])))) == {}
+@pytest.mark.parametrize("said, message", [
+    (lambda run: 1 / 0, "ZeroDivisionError: division by zero"),
+    (lambda run: {"ramp_up_tim": 1.0}, "resolution: ramp_up_tim is not among the UNITS of its file"),
+    (lambda run: {"ramp_up_time": math.nan}, "resolution: nan of ramp_up_time; a number of 0 or more expected")])
+def test_a_file_that_cannot_say_how_exact_it_is_keeps_its_metrics_and_is_an_error(run_of, monkeypatch, said, message):
+    monkeypatch.setattr(ramp_up, "resolution", said)
+    run = Run(run_of([{**fixture.flow(1, 10_000, "reno"), "start_us": 2_500_000}], samples([0, 1500] * 50)))
+    assert not {"ramp_up_time", "ramp_up_tim"} & resolutions(run).keys()
+    metrics, errors = compute_metrics(run)
+    assert "ramp_up_time" in {one.metric for one in metrics}
+    assert [(error["where"], error["message"]) for error in errors] == [("metric ramp_up", message)]
+
+
+def test_a_ratio_has_no_resolution(run_of, monkeypatch):
+    monkeypatch.setattr(ramp_up, "RATIOS", {"ramp_up_time"}, raising=False)
+    _, errors = compute_metrics(Run(run_of([fixture.flow(1, 10_000, "reno")], samples([0, 1500]))))
+    assert "resolution: ramp_up_time is a ratio" in [error["message"] for error in errors]
 
 
 # -- ramp-up ----------------------------------------------------------------------------------

@@ -192,6 +192,7 @@ def test_a_cache_that_cannot_be_written(checkout, tmp_path, monkeypatch):
     (PermissionError(errno.EACCES, "Permission denied", "/nobody/cache/kernels"), "/nobody/cache/kernels: Perm"),
     (OSError(errno.EROFS, "Read-only file system", "/nobody/cache/lock"), "/nobody/cache/lock: Read-only file system"),
     (OSError(errno.ENOENT, "No such file", "/nobody/cache/lock"), ""), (OSError(errno.EIO, "broken"), ""),
+    (OSError(errno.ENOSPC, "No space left on device", "/nobody/cache/x"), "/nobody/cache/x: No space left on device"),
     (PermissionError(errno.EACCES, "Permission denied", "/nobody"), "/nobody: Permission denied"),
     (PermissionError(errno.EACCES, "Permission denied", "/usr"), ""),
     (PermissionError(errno.EACCES, "Permission denied", "/nobody/results"), "")])
@@ -200,6 +201,14 @@ def test_errors_that_are_the_caches(monkeypatch, problem, why):
     monkeypatch.setattr(kept, "why_unwritable", lambda _: "")
     assert kept.unusable(problem).startswith(f"the cache folder /nobody/cache cannot be used: {why}" if why else "")
     assert bool(kept.unusable(problem)) == bool(why)
+
+
+@pytest.mark.parametrize("full, why", [(True, "No space left on device"), (False, "")])
+def test_a_full_disk_whose_error_names_no_file(monkeypatch, tmp_path, full, why):
+    """It is the cache's if nothing can be written there; else that of the results, say."""
+    monkeypatch.setenv("TESTBED_CACHE", str(tmp_path))
+    monkeypatch.setattr(kept, "full", lambda folder: full)
+    assert (why in kept.unusable(OSError(errno.ENOSPC, why))) and bool(kept.unusable(OSError(errno.ENOSPC, why))) == full
 
 
 def test_code_that_does_not_compile(checkout, tmp_path):

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from testbed.guest.awake import awake, pids, wanted
+from testbed.awake import awake, pids, wanted
 from testbed.guest.urgent import urgent
 
 

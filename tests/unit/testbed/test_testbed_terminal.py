@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Lines on their way to a terminal that must take them for what they are."""
 import os
+import signal
 import subprocess
 import sys
 
@@ -74,21 +75,37 @@ def test_a_program_that_does_not_get_ready(monkeypatch):
 
 
 def test_the_folder_goes_with_the_block(tmp_path):
-    folder = tmp_path / "work"
-    folder.mkdir()
-    (folder / "file").write_text("")
-    with pytest.raises(KeyError), terminal.afterwards(folder):
+    with pytest.raises(KeyError), terminal.session_folder(str(tmp_path), "work-") as folder:
+        (folder / "file").write_text("")
+        assert list(tmp_path.iterdir()) == [folder]
         raise KeyError
     assert not folder.exists()
 
 
 def test_the_folder_goes_with_a_killed_process(tmp_path):
-    folder = tmp_path / "work"
-    folder.mkdir()
-    program = ("import os, pathlib, signal, sys; from testbed import terminal\n"
-               "with terminal.afterwards(pathlib.Path(sys.argv[1])): os.kill(os.getpid(), signal.SIGKILL)")
+    program = ("import os, signal, sys; from testbed import terminal\n"
+               "with terminal.session_folder(sys.argv[1], 'work-'): os.kill(os.getpid(), signal.SIGKILL)")
     reading, writing = os.pipe()
-    subprocess.run([sys.executable, "-c", program, folder], pass_fds=[writing], check=False)
+    subprocess.run([sys.executable, "-c", program, tmp_path], pass_fds=[writing], check=False)
     os.close(writing)
     assert os.read(reading, 1) == b""           # until the process that looks after it has ended, too
-    assert not folder.exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_signal_while_the_folder_is_made_waits_until_it_is_known(tmp_path, monkeypatch):
+    make = terminal.tempfile.mkdtemp
+
+    def interrupted(**where):
+        made = make(**where)
+        os.kill(os.getpid(), signal.SIGINT)
+        return made
+    monkeypatch.setattr(terminal.tempfile, "mkdtemp", interrupted)
+    with pytest.raises(KeyboardInterrupt), terminal.session_folder(str(tmp_path), "work-"):
+        pytest.fail("the signal was lost")
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_no_folder_can_be_made(tmp_path):
+    with pytest.raises(FileNotFoundError), terminal.session_folder(str(tmp_path / "none"), "work-"):
+        pytest.fail("there is one")
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()

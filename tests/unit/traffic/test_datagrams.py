@@ -8,12 +8,15 @@ import subprocess
 import sys
 import time
 
+import hypothesis
+import hypothesis.strategies as st
 import pytest
 
 from testbed import PROJECT_DIR
 from traffic.datagrams import convoy
 from traffic.datagrams.batch import HEADER
 from traffic.datagrams.departures import departures_ns
+from traffic.datagrams.program import Gaps
 
 ORDER = {"start_us": 1000, "stop_us": 3000, "gap_ns": 300_000}
 
@@ -162,3 +165,18 @@ def test_packets_that_find_no_room_are_counted(tmp_path):
     counts = run(tmp_path, {"send": [], "receive": [flow], "drained_us": 300_000}, send)["1"]
     assert counts["socket_dropped_packets"] > 0
     assert counts["received_packets"] + counts["socket_dropped_packets"] == 2000
+
+
+@hypothesis.given(st.lists(st.integers(0, 60), max_size=80))
+def test_numbers_that_are_missing(numbers):
+    """As a set would have them, however packets are lost, doubled and out of order."""
+    gaps, missing, following = Gaps(), set(), 0
+    for number in numbers:
+        if number >= following:
+            gaps.append(following, number)
+            missing |= set(range(following, number))
+            following = number + 1
+        else:
+            assert gaps.fill(number) == (number in missing)
+            missing.discard(number)
+    assert [gaps.fill(number) for number in range(61)] == [number in missing for number in range(61)]

@@ -22,7 +22,7 @@ TCP = {"kind": "on-off", "on_us": 1_000_000, "off_us": 500_000, "transport": "tc
     ("pareto_shape", {**ON_OFF, "pareto_shape": 1.5}, "only with lengths: pareto"),
     ("on", {**ON_OFF, "on_us": 1, "off_us": 1}, "5000000 times of sending; at most 1000000"),
     ("paths", {**TCP, "paths": ["n1->n2"]}, "no path"),
-    ("flows", {**ON_OFF, "flows": 10_000, "paths": ["n3->n1"] * 6}, "60000 flows need more ports"),
+    ("flows", {**ON_OFF, "flows": 10_000, "paths": ["n3->n1"] * 6}, "60000 flows need as many ports; there are 58536"),
     ("rate", {"kind": "poisson"}, "is missing"), ("on", {"kind": "poisson", "rate_bps": 1, "on_us": 1}, "unknown")])
 def test_refused_sections(network, field, section, words):
     with pytest.raises(FieldError, match=words) as problem:
@@ -30,11 +30,19 @@ def test_refused_sections(network, field, section, words):
     assert problem.value.field == field
 
 
+@pytest.mark.parametrize("on_us, off_us, packets_per_s", [(1, 999, 1000), (812, 188, 2000), (811, 189, 1000)])
+def test_the_rate_of_short_times_is_that_of_their_packets(context, on_us, off_us, packets_per_s):
+    """10 Mbit/s: a packet of 1014 bytes each 811.2 us."""
+    workload = traffic.prepare([{"kind": "on-off", "on_us": on_us, "off_us": off_us, "rate_bps": 10**7}],
+                               [variant("cubic")], context)
+    assert workload["flows"][0]["rate_bps"] == packets_per_s * 1014 * 8
+
+
 def test_constant_lengths(context, jobs):
     workload = traffic.prepare([{**ON_OFF, "start_us": 7_000_000}], [variant("cubic")], context)
     flow, = workload["flows"]
-    # 1 + 1 of 3 seconds
-    assert (flow["transport"], flow["kind"], flow["rate_bps"], flow["cca"]) == ("udp", "on-off", 1_333_333, None)
+    # in each of 1 + 1 of 3 seconds 247 packets of 1014 bytes, as the first leaves at once
+    assert (flow["transport"], flow["kind"], flow["rate_bps"], flow["cca"]) == ("udp", "on-off", 1_335_776, None)
     assert (workload["components"][0]["bursts"], workload["components"][0]["rate_bps"]) == (2, 2_000_000)
     (_, _, receiving), (_, module, sending) = jobs(workload)
     assert module == "traffic.datagrams.program"

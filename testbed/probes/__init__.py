@@ -7,9 +7,13 @@ A probe file has two halves that never run in the same process, and says what ca
 * `Sampler(settings, network, description, work_dir)` runs inside the kernel under test,
   with the standard library only. It opens what it needs (`open()`), is called at absolute
   deadlines every `interval_us` (`sample(t_us)`), and writes binary files to `work_dir`,
-  cheaply: every system call there is dear.
+  cheaply: every system call there is dear. `settings` are the scenario's, `network` the Mininet
+  network with its namespaces, `description` what raw/network.json holds. What `close()` returns, a
+  dict for JSON, is in raw/guest.json (`probes`), and may be {}.
 * `collect(work_dir, raw_dir, context)` runs afterwards, outside, and turns these files
-  into the CSV files of docs/run-folder.md.
+  into the CSV files of docs/run-folder.md: `raw_files.write_table(table, raw_dir, name)`, with the
+  columns of `raw_tables.TABLES[name]` (see cpu.py). `context` is of testbed/engines/kernel_engine.py:
+  settings, network, flows, `t0_ns` (CLOCK_MONOTONIC when the experiment began), timing.
 
 A probe may have a kernel module that makes it cheaper: `MODULE` names its C file or folder in this folder; several
 probes may have the same. Engines that build modules load it before `Sampler` is made; without it the probe measures the
@@ -17,6 +21,8 @@ same in another way.
 
 A Sampler may have `nap(t0_ns, due_us, until_us)`: with one system call it takes the samples that are due from due_us on
 and before until_us. It returns when the next one is due and how late the latest was, in us.
+
+`STARTS_PROCESSES = True`: it is called before the others of an instant (see ss.py).
 
 Files whose names start with an underscore are helpers.
 """

@@ -30,7 +30,10 @@ NEVER = {
                                         "Ip6InTooBigErrors"),
 }
 #: at the end hosts reset all connections at once: what their own queues then have no room for is counted here
-_UNTIL_THE_END = ("IpOutDiscards", "Ip6OutDiscards")
+_UNTIL_THE_END = ("IpOutDiscards", "Ip6OutDiscards", "UdpSndbufErrors", "Udp6SndbufErrors")
+#: also counted there: datagrams for which a program is told that its socket's buffer has no room (udp_sendmsg), and
+#: which it sends later
+_REFUSED = {"IpOutDiscards": "UdpSndbufErrors", "Ip6OutDiscards": "Udp6SndbufErrors"}
 #: segments that overtook others, as senders saw it: only a link that is told to reorder lets them. TCPRenoReorder is no
 #: evidence: without SACK a sender counts it when more duplicate ACKs come than segments are under way
 #: (tcp_check_reno_reordering), and what it sends again in vain brings such ACKs
@@ -64,6 +67,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for counters in record["nodes"].values():
         for name, values in counters.items():
             totals[name] = totals.get(name, 0) + values[at_end if name in _UNTIL_THE_END else -1]
+    for name, refused in _REFUSED.items():
+        totals[name] = max(0, totals.get(name, 0) - totals.get(refused, 0))
     bad = 0
     for what, names in NEVER.items():
         met = {name: totals[name] for name in names if totals.get(name)}

@@ -71,8 +71,8 @@ def plan(link: Json, network: Json) -> Plan:
     if not fills or shallow or local or (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * _FRAME_BITS:
         interval_s = len(senders) * frame_s / 2         # twice what the link carries
     drain_s = (fill_s if fills else fill_s + window_s) + rtt_s + _behind_s(link, network, fill_s + window_s)
-    if not interval_s:                                  # what is under way of a system call when they are to stop
-        drain_s += AT_ONCE * sum(_FRAME_BITS / sender.slowest_bps for sender in senders)
+    if not interval_s:          # what is under way of a system call when they are to stop, and what their sockets hold
+        drain_s += (AT_ONCE + _SOCKET_PACKETS) * sum(_FRAME_BITS / sender.slowest_bps for sender in senders)
     return Plan(senders, arriving_bps > link["rate_bps"], fills, interval_s, fill_s, window_s, drain_s)
 
 

@@ -8,9 +8,9 @@
  * system calls of a short run. Virtual time stands still until the program sleeps, so that /dev/virtual_clock
  * (kernel/patches/speed/0002) says the same without one. Elsewhere there is no such device.
  *
- * A system call that asks for the time moves it by a step. Who waits by asking again and again depends on that, as
- * Python does that waits for something with a time limit, wakes up at just that instant, and goes on until it is past.
- * So who hears the same instant for very long has it asked of the kernel.
+ * The kernel moves the time by a step once it was asked for it often enough (kernel/patches/0006). Who waits by asking
+ * again and again depends on that, as Python does that waits with a time limit, wakes up at just that instant, and
+ * goes on until it is past. So whoever has heard the same instant for long asks the kernel from then on.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -40,12 +40,10 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 	if (clock != CLOCK_MONOTONIC || !virtual_clock)
 		return syscall(SYS_clock_gettime, clock, now);
 	ns = (long long)(*virtual_clock / STEP_NS * STEP_NS) + ahead_ns;
-	equal = ns == last_ns ? equal + 1 : 0;
-	if (equal >= MOST_EQUAL) {
-		equal = 0;
-		return syscall(SYS_clock_gettime, clock, now);
-	}
+	equal = ns == last_ns ? equal + (equal < MOST_EQUAL) : 0;
 	last_ns = ns;
+	if (equal >= MOST_EQUAL)
+		return syscall(SYS_clock_gettime, clock, now);
 	now->tv_sec = ns / SECOND_NS;
 	now->tv_nsec = ns % SECOND_NS;
 	return 0;

@@ -158,12 +158,9 @@ def write_tables(sojourns: Iterator[tuple[Any, Any, Any]], raw_dir: pathlib.Path
 
 
 def _summed(bins: Any, sojourn_ns: Any) -> Any:
-    """Packets, sum, least and most of the times in each bin."""
+    """Packets, sum, least and most of the times in each row of events of the same bin: bins come in the order of time."""
     import numpy as np
     import pandas as pd
-    if (bins[1:] < bins[:-1]).any():            # of events in the order of time they are in order
-        order = np.argsort(bins, kind="stable")
-        bins, sojourn_ns = bins[order], sojourn_ns[order]
     first = np.flatnonzero(np.append(True, bins[1:] != bins[:-1])) if bins.size else np.empty(0, np.int64)
     sums = {name: function.reduceat(sojourn_ns, first) if bins.size else sojourn_ns
             for name, function in (("sum", np.add), ("min", np.minimum), ("max", np.maximum))}

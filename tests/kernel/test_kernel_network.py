@@ -243,6 +243,19 @@ def test_idle_checks_of_a_slow_link_are_short_and_say_what_they_can_show(run_sce
     assert any("over 158 packets, which can show 0.6%" in message for message in messages)
 
 
+def test_nothing_of_the_idle_tests_is_left_when_traffic_begins(run_scenario):
+    """Edges that are hardly faster than a small bottleneck hold what the senders' sockets had sent: some 90 packets each."""
+    run = run_scenario(small_scenario(**{
+        "topology.central": {"rate": "10 Mbit/s", "delay": "1 ms", "queue": {"limit": 5}},
+        "topology.edge.rate": "12 Mbit/s", "topology.left_delays": ["0 ms"], "topology.right_delays": ["0 ms"],
+        "traffic": {"kind": "cbr", "rate": "20 kbit/s", "packet": "500 B", "paths": ["n2->n1"]}}))
+    assert run.json("verdict.json")["verdict"] == "valid", run.json("verdict.json")["reasons"]
+    counters = run.json("raw/counters.json")["drained"]
+    flow, = run.json("raw/guest.json")["traffic"]["cbr"]["flows"]
+    assert counters["right_to_left"]["sent_packets"] == flow["sent_packets"] == flow["received_packets"] > 0
+    assert counters["left_to_right"]["sent_packets"] == 0
+
+
 @pytest.mark.parametrize("sysctl, value, message", [
     ("net.ipv4.tcp_no_such_thing", 1, "net.ipv4.tcp_no_such_thing: the kernel knows no such setting"),
     ("net.ipv4.tcp_fin_timeout", "many", "net.ipv4.tcp_fin_timeout: the kernel refuses 'many'")])

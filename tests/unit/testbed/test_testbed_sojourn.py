@@ -246,6 +246,16 @@ def test_what_the_module_notes_is_copied(tmp_path, monkeypatch):
 _STEP = st.tuples(st.integers(0, 3), st.sampled_from("eedo"), st.integers(1, 6), st.sampled_from([1001, 1002]))
 
 
+@pytest.mark.parametrize("count", [1 << 16, (1 << 16) + 1, 200_000])
+def test_more_packets_at_a_time_than_16_bits_can_number(count):
+    """All of them enter, then all leave in the same order: none is taken for another."""
+    packets = np.arange(count, dtype=np.uint64) * 2048 + (0xffff8880 << 32)
+    batch = (np.arange(2 * count), np.concatenate([packets, packets]), np.arange(2 * count) >= count,
+             np.full(2 * count, 1001))
+    (left, stayed, index), = sojourn._sojourns(iter([batch]), np)
+    assert (left == np.arange(count, 2 * count)).all() and (stayed == count).all() and (index == 1001).all()
+
+
 @settings(deadline=None, max_examples=150, database=None, suppress_health_check=list(HealthCheck))
 @given(
     steps=st.lists(_STEP, max_size=60),

@@ -4,19 +4,20 @@ import itertools
 import json
 import socket
 import statistics
+import struct
 import subprocess
 import sys
 import time
+import types
 
 import hypothesis
 import hypothesis.strategies as st
 import pytest
 
 from testbed import PROJECT_DIR
-from traffic.datagrams import convoy
+from traffic.datagrams import convoy, program as udp
 from traffic.datagrams.batch import HEADER
 from traffic.datagrams.departures import departures_ns
-from traffic.datagrams.program import Gaps
 
 ORDER = {"start_us": 1000, "stop_us": 3000, "gap_ns": 300_000}
 
@@ -121,6 +122,45 @@ def test_packets_leave_at_their_instants_in_their_order(sends, arriving):
     assert [len(packet) for packet in taken] == [60 + number % 40 for number in range(3 * convoy.MOST)]
 
 
+def test_no_packet_waits_for_the_next_and_none_leaves_early(sends, arriving):
+    """Half a second apart, so that the busiest machine sends the first before the last is due."""
+    arriving.setsockopt(socket.SOL_SOCKET, 35, 1)               # SO_TIMESTAMPNS
+    ahead_ns = time.time_ns() - time.monotonic_ns()
+    begin_ns = time.monotonic_ns()
+    due_ns = [begin_ns + 500_000_000 * number for number in range(4)]
+    with connected(arriving.getsockname()[1]) as sender:
+        sends.send([(due, sender.fileno(), 60, HEADER.pack(number, 0)) for number, due in enumerate(due_ns)])
+    arrived_ns = []
+    for _ in due_ns:
+        _, ((_, _, stamp),), _, _ = arriving.recvmsg(100, 100)
+        seconds, nanoseconds = struct.unpack("=qq", stamp)
+        arrived_ns.append(seconds * 10**9 + nanoseconds - ahead_ns)
+    # to within what the two clocks were read apart
+    assert all(arrived > due - 10_000_000 for arrived, due in zip(arrived_ns, due_ns))
+    assert arrived_ns[0] < due_ns[-1]
+
+
+def test_no_packet_waits_for_a_look_at_the_receivers_nor_a_look_for_packets(tmp_path, monkeypatch):
+    """What a program does in which order: packets of two flows, 7 and 11 ms apart, and a look each 100 ms."""
+    done = []
+    address = {"address": "127.0.0.1", "payload_bytes": 60, "start_us": 1000, "stop_us": 2_000_000}
+    job = {"send": [{"flow": flow, "port": free_port(), "gap_ns": gap_ms * 1_000_000, **address}
+                    for flow, gap_ms in ((1, 7), (2, 11))],
+           "receive": [{"flow": 3, "address": "127.0.0.1", "port": free_port(), "payload_bytes": 60,
+                        "packets_per_s": 1}], "drained_us": 2_500_000, "output": str(tmp_path / "out")}
+    monkeypatch.setattr(udp.program, "read_job", lambda: job)
+    monkeypatch.setattr(udp.program, "wait_for_start", lambda: 0)
+    monkeypatch.setattr(udp.program, "done", lambda account: None)
+    monkeypatch.setattr(convoy, "make", lambda _: types.SimpleNamespace(
+        send=lambda packets: done.extend(packet[0] for packet in packets)))
+    monkeypatch.setattr(convoy, "sleep_until", lambda instant_ns: done.append(-instant_ns))
+    udp.main()
+    looks = [-instant for instant in done if instant < 0]
+    assert looks == list(range(100_000_000, 2_500_000_001, 100_000_000))
+    assert [abs(instant) for instant in done] == sorted(map(abs, done))
+    assert len(done) - len(looks) == sum(-(-1_999_000_000 // (gap * 1_000_000)) for gap in (7, 11))
+
+
 def test_a_sender_whose_receiver_has_gone_sends_on(sends, arriving):
     """As on a wall clock whose machine is late: the receiver's host answers that there is no such port."""
     with connected(free_port()) as gone, connected(arriving.getsockname()[1]) as sender:
@@ -170,7 +210,7 @@ def test_packets_that_find_no_room_are_counted(tmp_path):
 @hypothesis.given(st.lists(st.integers(0, 60), max_size=80))
 def test_numbers_that_are_missing(numbers):
     """As a set would have them, however packets are lost, doubled and out of order."""
-    gaps, missing, following = Gaps(), set(), 0
+    gaps, missing, following = udp.Gaps(), set(), 0
     for number in numbers:
         if number >= following:
             gaps.append(following, number)

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import topologies
-import traffic
 from testbed import PROJECT_DIR, axes, expectations, fields, probes, sections
 from testbed.errors import ScenarioError, UsageError
 from testbed.parameters import Parameters
@@ -386,7 +385,7 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
     network = section(source, "hosts", lambda: end_hosts.apply(hosts, resolved))
     section(source, "topology", lambda: topologies.in_time(tree["topology"], timing.duration_us))
     components = sections.components(source, tree["traffic"], timing.duration_us)
-    section(source, "traffic", lambda: traffic.validate(components, network, timing.record()))
+    sections.sensible(source, components, network, timing.record())
     asked = sections.asked_options(source, tree.get("kernel"))
     return Scenario(
         name=name, title=sections.text(source, tree, "title") or name, source=sections.text(source, tree, "source"),

@@ -99,6 +99,14 @@ def components(source: YamlFile, given: Any, duration_us: int) -> list[Json]:
     return found
 
 
+def sensible(source: YamlFile, components: list[Json], network: Json, timing: Json) -> None:
+    """That the components make sense for this network and timing."""
+    # an error of a single component does not name it, which a list does
+    single = isinstance(source.tree["traffic"], list) and len(components) == 1
+    section(source, f"traffic.{components[0]['name']}" if single else "traffic",
+            lambda: traffic.validate(components, network, timing))
+
+
 def probes(source: YamlFile, given: Any, network: Json) -> dict[str, Json]:
     """{probe: its options}, with all defaults. A probe may have a `validate(options, network)`, and a
     `beside(options, all probes)`."""

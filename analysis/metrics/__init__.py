@@ -7,7 +7,8 @@ scenarios can expect something of (testbed/metric_names.py).  A file some of who
 far from 1 as 0.5 is, names them in `RATIOS`: they are averaged and compared on the
 logarithmic scale.  Times until something that may not happen are named in
 `CENSORED`: one that was not reached, or a percentile of theirs (NAME_p50), is infinite.
-How exactly values are known that come from samples, `resolution(run)` says: {name of UNITS that is no ratio: in its unit}.
+How exactly values are known that come from samples, `resolution(run)` says: {name of UNITS that is no ratio: in its
+unit}.
 Definitions and sources: docs/metrics.md.
 
 A file that raises costs its own metrics only: the error is kept with its

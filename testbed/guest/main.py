@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 from testbed import probes
-from testbed.guest import checks, congestion_controls, counters, sampler, tuning
 from testbed.awake import awake
+from testbed.guest import checks, congestion_controls, counters, sampler, tuning
 from testbed.guest.link_changes import LinkChanges
 from testbed.guest.programs import Programs
 from testbed.guest.settings import MachineSettings

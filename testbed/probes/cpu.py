@@ -10,8 +10,7 @@ import pathlib
 from array import array
 from typing import Any
 
-from testbed import fields
-from testbed import awake
+from testbed import awake, fields
 
 Json = dict[str, Any]
 

@@ -158,7 +158,7 @@ def write_tables(sojourns: Iterator[tuple[Any, Any, Any]], raw_dir: pathlib.Path
 
 
 def _summed(bins: Any, sojourn_ns: Any) -> Any:
-    """Packets, sum, least and most of the times in each row of events of the same bin: bins come in the order of time."""
+    """Packets, sum, least and most of the times in each row of events of the same bin; those come in order of time."""
     import numpy as np
     import pandas as pd
     first = np.flatnonzero(np.append(True, bins[1:] != bins[:-1])) if bins.size else np.empty(0, np.int64)

@@ -244,7 +244,7 @@ def test_idle_checks_of_a_slow_link_are_short_and_say_what_they_can_show(run_sce
 
 
 def test_nothing_of_the_idle_tests_is_left_when_traffic_begins(run_scenario):
-    """Edges that are hardly faster than a small bottleneck hold what the senders' sockets had sent: some 90 packets each."""
+    """Edges that are hardly faster than a small bottleneck hold what sockets had sent: some 90 packets each."""
     run = run_scenario(small_scenario(**{
         "topology.central": {"rate": "10 Mbit/s", "delay": "1 ms", "queue": {"limit": 5}},
         "topology.edge.rate": "12 Mbit/s", "topology.left_delays": ["0 ms"], "topology.right_delays": ["0 ms"],

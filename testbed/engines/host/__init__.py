@@ -21,13 +21,13 @@ from typing import Any
 
 import kernel
 from testbed import PROJECT_DIR, bundle, terminal
+from testbed.awake import awake, wanted
 from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.host import modules, needs, timers
 from testbed.engines.host.journal import PATIENCE_S, Busy, Journal
 from testbed.engines.kernel_engine import KernelEngine, read_progress, read_status
 from testbed.errors import RunFailed
 from testbed.fields import FieldError
-from testbed.awake import awake, wanted
 from testbed.guest.session import READY
 from testbed.guest.tuning import machine_sysctls
 from topologies.namespace import sysctl_path

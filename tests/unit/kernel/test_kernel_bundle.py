@@ -208,7 +208,8 @@ def test_a_full_disk_whose_error_names_no_file(monkeypatch, tmp_path, full, why)
     """It is the cache's if nothing can be written there; else that of the results, say."""
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path))
     monkeypatch.setattr(kept, "full", lambda folder: full)
-    assert (why in kept.unusable(OSError(errno.ENOSPC, why))) and bool(kept.unusable(OSError(errno.ENOSPC, why))) == full
+    said = kept.unusable(OSError(errno.ENOSPC, why))
+    assert why in said and bool(said) == full
 
 
 def test_code_that_does_not_compile(checkout, tmp_path):

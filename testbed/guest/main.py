@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from testbed import probes
 from testbed.awake import awake
@@ -48,6 +48,10 @@ class Output:
             json.dump(value, f, indent=1)
         os.replace(path + ".part", path)
 
+    def phase(self, name: str, t_us: int = 0) -> None:
+        """Wall time is only known outside: the engine notes when each of these appears."""
+        self.json("progress.json", {"phase": name, "t_us": t_us})
+
 
 def run(job: dict[str, Any], work_dir: str) -> None:
     """Carry out `job` (what testbed/engines/kernel_engine.py writes) and leave binary and JSON files in `work_dir`."""
@@ -57,14 +61,9 @@ def run(job: dict[str, Any], work_dir: str) -> None:
 
 def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
     output = Output(work_dir)
-
-    def phase(name: str) -> None:
-        # wall time is only known outside: the engine notes when each of these appears
-        output.json("progress.json", {"phase": name, "t_us": 0})
-
     # sleep exactly as long as asked for, not up to 50 us longer
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
-    phase("network")
+    output.phase("network")
     description = job["network"]
     wanted = tuning.machine_sysctls(description, job["connection_places"], job["timer_period_us"] == 0)
     found = {name: machine.sysctl(name, value) for name, value in wanted.items()}
@@ -73,11 +72,11 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
     # shells are dear in a guest only
     with Network(description, job["sysctls"], job["timer_period_us"], shells=job["timer_period_us"] > 0) as network:
         output.json("network.json", description)
-        phase("checks")
+        output.phase("checks")
         output.json("checks.json", {**checks.measure(network, description), "sysctls_wanted": job["sysctls"],
                                     "machine_sysctls_wanted": wanted, "machine_sysctls": found,
                                     "congestion_controls": controls})
-        phase("programs")
+        output.phase("programs")
         modules = {name: probes.load(name) for name in job["probes"]}
         for file in job["probe_modules"]:
             congestion_controls.load_module(os.path.join(work_dir, file), {})
@@ -86,37 +85,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
                     for name in sorted(modules, key=lambda name: not getattr(modules[name], "STARTS_PROCESSES", False))}
         programs = Programs(network, job["programs"], job["project_dir"], work_dir, job.get("preload"))
         try:
-            programs.wait_until_ready()
-            for probe in samplers.values():
-                probe.open()
-            air_before = air.settled(network) if air else None
-            before, snmp = counters.read_all(network), Snmp(network, job["measure_from_us"], job["duration_us"])
-            changes = LinkChanges(network, description, job["timer_period_us"])
-            traces = TracedLinks(network, description, job["duration_us"])
-            t0_ns = time.monotonic_ns() + 1_000_000_000
-            programs.start(t0_ns)
-
-            def every_second(t_us: int) -> None:
-                output.json("progress.json", {"phase": "traffic", "t_us": t_us})
-                programs.check()
-
-            def settle() -> None:
-                """A packet whose timer expires in the same step of the virtual clock as ours is moved by a soft
-                interrupt, which may be put off until a system call lets it in. This one does, so that no packet moves
-                between the last samples and the counters, which have to agree."""
-                counters.read_all(network)
-
-            with urgent(job["timer_period_us"] > 0):
-                lateness_us = sampler.run([*samplers.values(), snmp, changes, traces], t0_ns, job["duration_us"],
-                                          every_second, settle)
-            phase("finish")
-            at_end = counters.read_all(network)
-            air_at_end = air.read(network) if air else None
-            changes.release()
-            traces.release()
-            snmp.take("at_end")
-            accounts = programs.finish(_PATIENCE_S + sum(link.get("capacity_us") or 0
-                                                         for link in description["links"]) / 1e6)
+            measured = _measure(job, network, programs, samplers, air, output)
         except BaseException:
             programs.kill()
             # connections of killed programs reset each other; without a network they would keep their namespaces
@@ -128,15 +97,67 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
         time.sleep(_DRAIN_S)
         air_drained = air.settled(network) if air else None
         drained = counters.read_all(network)
-        of_air = air.differences(air_before, air_at_end, air_drained) if air else {}
-        snmp.take("drained")
+        of_air = air.differences(measured.air_before, measured.air_at_end, air_drained) if air else {}
+        measured.snmp.take("drained")
         notes = {name: probe.close() for name, probe in samplers.items()}
-        output.json("counters.json", {"at_end": counters.difference(at_end, before),
-                                      "drained": counters.difference(drained, before), **of_air})
-        output.json("snmp.json", snmp.record())
-        output.json("link_changes.json", changes.rows)
-        output.json("opportunities.json", traces.rows)
+        output.json("counters.json", {"at_end": counters.difference(measured.at_end, measured.before),
+                                      "drained": counters.difference(drained, measured.before), **of_air})
+        output.json("snmp.json", measured.snmp.record())
+        output.json("link_changes.json", measured.changes.rows)
+        output.json("opportunities.json", measured.traces.rows)
         output.json("guest.json", {
-            "t0_ns": t0_ns, "kernel": os.uname().release, "python": sys.version.split()[0],
-            "sampler_lateness_us": dict(zip(samplers, lateness_us.values())),
-            "probes": notes, "accounts": accounts})
+            "t0_ns": measured.t0_ns, "kernel": os.uname().release, "python": sys.version.split()[0],
+            "sampler_lateness_us": measured.lateness_us, "probes": notes, "accounts": measured.accounts})
+
+
+class _Measured(NamedTuple):
+    """Of the time from before the experiment until its programs have ended: counters then and at the end of the traffic
+    (of links, of stations), what else was noted, how late samples were, what programs account for."""
+    t0_ns: int
+    before: Any
+    at_end: Any
+    air_before: Any
+    air_at_end: Any
+    snmp: Snmp
+    changes: LinkChanges
+    traces: TracedLinks
+    lateness_us: dict[str, Any]
+    accounts: list[dict[str, Any]]
+
+
+def _measure(job: dict[str, Any], network: Network, programs: Programs, samplers: dict[str, Any], air: Any,
+             output: Output) -> _Measured:
+    """Start the programs and sample, until they have ended by themselves."""
+    description = job["network"]
+    programs.wait_until_ready()
+    for probe in samplers.values():
+        probe.open()
+    air_before = air.settled(network) if air else None
+    before, snmp = counters.read_all(network), Snmp(network, job["measure_from_us"], job["duration_us"])
+    changes = LinkChanges(network, description, job["timer_period_us"])
+    traces = TracedLinks(network, description, job["duration_us"])
+    t0_ns = time.monotonic_ns() + 1_000_000_000
+    programs.start(t0_ns)
+
+    def every_second(t_us: int) -> None:
+        output.phase("traffic", t_us)
+        programs.check()
+
+    def settle() -> None:
+        """A packet whose timer expires in the same step of the virtual clock as ours is moved by a soft interrupt,
+        which may be put off until a system call lets it in. This one does, so that no packet moves between the last
+        samples and the counters, which have to agree."""
+        counters.read_all(network)
+
+    with urgent(job["timer_period_us"] > 0):
+        lateness_us = sampler.run([*samplers.values(), snmp, changes, traces], t0_ns, job["duration_us"],
+                                  every_second, settle)
+    output.phase("finish")
+    at_end = counters.read_all(network)
+    air_at_end = air.read(network) if air else None
+    changes.release()
+    traces.release()
+    snmp.take("at_end")
+    accounts = programs.finish(_PATIENCE_S + sum(link.get("capacity_us") or 0 for link in description["links"]) / 1e6)
+    return _Measured(t0_ns, before, at_end, air_before, air_at_end, snmp, changes, traces,
+                     dict(zip(samplers, lateness_us.values())), accounts)

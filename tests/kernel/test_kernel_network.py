@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The emulated network is what the scenario says: RTT, rate, buffer, loss, conservation."""
+import fnmatch
 import math
 
 import pytest
 
 from small_runs import H_SHAPE, PARKING_LOT, small_scenario
+from testbed import raw_tables
 
 #: ICMP echo of 56 bytes: Ethernet + IP + ICMP headers
 _ECHO_BITS = 98 * 8
@@ -53,6 +55,14 @@ def test_greedy_flow_fills_the_link(greedy_run):
     sent = queue["sent_bytes"].iloc[-1] - queue["sent_bytes"].iloc[0]
     seconds = (queue["t_us"].iloc[-1] - queue["t_us"].iloc[0]) / 1e6
     assert sent * 8 / seconds == pytest.approx(100e6, rel=2e-3)
+
+
+def test_every_raw_file_is_of_the_schema(greedy_run):
+    there = {path.name for path in (greedy_run.folder / "raw").iterdir()}
+    tables = {f"{name}.csv.gz" for name in raw_tables.TABLES}
+    assert {name for name in there - tables - raw_tables.JSON_FILES.keys()
+            if not any(fnmatch.fnmatch(name, pattern) for pattern in raw_tables.OTHER_FILES)} == set()
+    assert {name for name, file in raw_tables.JSON_FILES.items() if file.required} <= there
 
 
 def test_verdict_is_valid(greedy_run):

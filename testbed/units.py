@@ -47,7 +47,8 @@ def parse(text: str) -> tuple[str, int | float] | None:
         return suffix, int(value)
     if suffix == "percent":
         return suffix, float(value)
-    raise ValueError(f"{text!r} is not a whole number of {suffix}")
+    base = next(name for name, one in _UNITS.items() if one == (suffix, 1))
+    raise ValueError(f"{text!r} is not a whole number of {base}")
 
 
 def factor(unit: str) -> tuple[str, int]:

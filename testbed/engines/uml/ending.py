@@ -15,6 +15,8 @@ from testbed.errors import RunFailed
 _BUS_ERROR = re.compile(r"Bus error - the host|Kernel mode signal 7\b|exitcode=0x00000007\b")
 #: of a program in the guest
 _KILLED_BY_IT = re.compile(r"ended with status -7\b")
+#: mm/oom_kill.c
+_OUT_OF_MEMORY = re.compile(r"Out of memory: Killed process \d+ \([^)\n]*\)")
 
 
 def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memory: str) -> dict[str, object]:
@@ -25,8 +27,10 @@ def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memor
     if status and not (trouble and "Kernel panic" in trouble):
         if status["ok"]:
             return status
-        raise RunFailed(f"inside the guest: {status['error']}"
-                        + (f"; most likely {_full(memory)}" if _KILLED_BY_IT.search(str(status["error"])) else ""))
+        why = f"; most likely {_full(memory)}" if _KILLED_BY_IT.search(str(status["error"])) else ""
+        if killed := _OUT_OF_MEMORY.search(log):
+            why += f"; the guest's memory was full: {killed[0]}"
+        raise RunFailed(f"inside the guest: {status['error']}{why}")
     # then neither pages nor status nor log could be written; what the guest had of its memory is free again
     if _BUS_ERROR.search(log) or _free_bytes(memory) < 1 << 20:
         raise RunFailed(_full(memory))

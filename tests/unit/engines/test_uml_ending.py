@@ -47,6 +47,13 @@ def test_a_program_without_memory(ended, tmp_path):
         assert ended("", {"ok": False, "error": f"it ended with status {status}"}).endswith(f"with status {status}")
 
 
+def test_a_guest_without_memory(ended):
+    log = "[   12.3] Out of memory: Killed process 56 (python3) total-vm:1264752kB, anon-rss:914944kB\n"
+    said = ended(log, {"ok": False, "error": "udp on n1 ended with status -9"})
+    assert said == "inside the guest: udp on n1 ended with status -9; the guest's memory was full: Out of memory: " \
+                   "Killed process 56 (python3)"
+
+
 def test_other_crashes_are_crashes(ended):
     assert ended(INIT_KILLED.format("b")).startswith("the guest kernel crashed: Kernel panic")
 

@@ -289,15 +289,6 @@ def test_what_hosts_drop_when_all_is_over_is_no_finding(findings, files):
     assert ("suspect", "hosts threw packets away: IpOutDiscards 1") in findings("stack", files)
 
 
-def test_a_datagram_that_a_full_socket_refuses_is_not_thrown_away(findings, files):
-    """Its program is told, and sends it later; of IPv6 the counters are others."""
-    nodes = files["snmp.json"]["nodes"]
-    nodes["n2"] |= {"IpOutDiscards": [0, 4, 4], "UdpSndbufErrors": [0, 4, 4]}
-    assert {level for level, _ in findings("stack", files)} == {"ok"}
-    nodes["n2"] |= {"IpOutDiscards": [0, 5, 5], "Ip6OutDiscards": [0, 2, 2]}
-    assert ("suspect", "hosts threw packets away: IpOutDiscards 1, Ip6OutDiscards 2") in findings("stack", files)
-
-
 def test_a_port_may_be_taken_when_its_turn_comes_again(findings, files):
     """One of 2000 is no finding, one of 200 is (bad_runs.py)."""
     files["connections"] = pd.concat([files["connections"]] * 10, ignore_index=True)

@@ -305,3 +305,12 @@ def test_no_rows_are_no_crash(findings, files):
             spoilt = {**files, name: files[name][:0]}
             assert isinstance(files[name], pd.DataFrame)
             findings(check, spoilt)
+
+
+def test_a_datagram_that_a_full_socket_refuses_is_not_thrown_away(findings, files):
+    """Its program is told, and sends it later; of IPv6 the counters are others."""
+    nodes = files["snmp.json"]["nodes"]
+    nodes["n2"] |= {"IpOutDiscards": [0, 4, 4], "UdpSndbufErrors": [0, 4, 4]}
+    assert {level for level, _ in findings("stack", files)} == {"ok"}
+    nodes["n2"] |= {"IpOutDiscards": [0, 5, 5], "Ip6OutDiscards": [0, 2, 2]}
+    assert ("suspect", "hosts threw packets away: IpOutDiscards 1, Ip6OutDiscards 2") in findings("stack", files)

@@ -191,13 +191,6 @@ def test_errors_in_components(load, old, new, message):
     assert message in refused(load, LIST.replace(old, new, 1))
 
 
-def test_a_list_of_one(load):
-    """Named as those of a longer list are."""
-    text = TEXT.replace("{kind: greedy, paths: [n3->n1]}", "\n  - kind: greedy\n    paths: [n1->n1]").replace(
-        "traffic.flows", "traffic.greedy.flows")
-    assert "small.yaml:14: traffic.greedy.paths: " in refused(load, text)
-
-
 def test_no_component(load):
     text = TEXT.replace("{kind: greedy, paths: [n3->n1]}", "[]")
     assert "small.yaml:12: traffic: at least one component" in refused(load, text)

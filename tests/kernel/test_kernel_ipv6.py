@@ -6,6 +6,7 @@ import pytest
 
 from analysis import captures
 from documented import scenario
+from small_runs import small_scenario
 from testbed import engines, fidelity
 
 
@@ -65,3 +66,19 @@ def test_datagrams_are_counted_with_their_headers(six):
 def test_iperf3_used_ipv6(six):
     said = json.loads((six.folder / f"raw/iperf3-flow{flow_of(six, 'iperf3')['flow']}.json").read_text())
     assert {one["remote_host"] for one in said["start"]["connected"]} == {flow_of(six, "iperf3")["dst"]}
+
+
+def test_routers_report_no_groups(run_with):
+    """Where the idle tests take less than a second, the time within which a host tells that it has joined a group."""
+    engine = engines.load("uml")
+    engine.require(["ipv6"])
+    engine.prepare(print)
+    run = run_with(engine)(small_scenario(**{
+        "topology": {"kind": "dumbbell", "ip": 6, "edge": {"rate": "100 Mbit/s"}, "left_delays": ["0 ms", "0 ms"],
+                     "central": {"rate": "100 Mbit/s", "delay": "10 ms", "queue": {"limit": 500}},
+                     "right_delays": ["0 ms", "0 ms"]},
+        "traffic": {"kind": "cbr", "rate": "1 Mbit/s"}}))
+    verdict = fidelity.read_verdict(run.folder)
+    assert verdict["verdict"] == "valid", verdict["reasons"]
+    for node, counters in run.json("raw/snmp.json")["nodes"].items():
+        assert {name: values for name, values in counters.items() if "Mcast" in name} == {}, node

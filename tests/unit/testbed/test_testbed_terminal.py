@@ -92,16 +92,18 @@ def test_the_folder_goes_with_a_killed_process(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_signal_while_the_folder_is_made_waits_until_it_is_known(tmp_path, monkeypatch):
-    make = terminal.tempfile.mkdtemp
-
-    def interrupted(**where):
-        made = make(**where)
-        os.kill(os.getpid(), signal.SIGINT)
-        return made
-    monkeypatch.setattr(terminal.tempfile, "mkdtemp", interrupted)
-    with pytest.raises(KeyboardInterrupt), terminal.session_folder(str(tmp_path), "work-"):
-        pytest.fail("the signal was lost")
+def test_a_signal_while_the_folder_is_made_waits_until_it_is_known(tmp_path):
+    program = ("import os, signal, sys; from testbed import terminal\n"
+               "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+               "make = terminal.tempfile.mkdtemp\n"
+               "def interrupted(**where):\n"
+               "    made = make(**where)\n"
+               "    os.kill(os.getpid(), signal.SIGINT)\n"
+               "    return made\n"
+               "terminal.tempfile.mkdtemp = interrupted\n"
+               "with terminal.session_folder(sys.argv[1], 'work-'): print('the signal was lost')")
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], capture_output=True, text=True, check=False)
+    assert "KeyboardInterrupt" in done.stderr and done.stdout == ""
     assert not list(tmp_path.iterdir())
 
 

@@ -106,7 +106,7 @@ def test_an_unknown_congestion_control_of_a_component(tmp_path, monkeypatch):
 def test_a_full_disk_is_told_with_the_file(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
-    monkeypatch.setattr("pathlib.Path.write_text", full)
+    monkeypatch.setattr("pathlib.Path.write_bytes", full)
     with pytest.raises(OSError) as caught:
         files.write_text(tmp_path / ".pin-1", "why")
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / ".pin-1"))

@@ -15,7 +15,7 @@ CBR = {"kind": "cbr", "rate_bps": 2_000_000}
     ("rate", {"rate": 5}, "a value with a unit"),
     ("packet", {"packet_bytes": 43}, "at least 44 B"), ("packet", {"packet_bytes": 1501}, "at most 1500 B"),
     ("paths", {"paths": ["n1->n2"]}, "no path"), ("flows", {"flows": 10_000, "paths": ["n3->n1"] * 6},
-                                                  "60000 flows need more ports")])
+                                                  "60000 flows need as many ports; there are 58536")])
 def test_refused_sections(network, field, changes, words):
     with pytest.raises(FieldError, match=words) as problem:
         traffic.validate([{**CBR, **changes}], network, TIMING)

@@ -292,7 +292,8 @@ def _tables(suite: Suite) -> dict[str, pd.DataFrame]:
             rows["runs"] += [{"part": part.name, "run": run.name, "id": run.path.name, "subject": run.subject,
                               "point": _at(part, part.experiment.row_of(run)), "seed": run.seed,
                               "verdict": part.experiment.verdict(run)} for run in part.experiment.runs]
-    columns = {"scorecard": ["part", "point", *COMPARISON_COLUMNS, "better", "word", "seeds_to_decide"],
+    columns = {"scorecard": ["part", "point", *COMPARISON_COLUMNS, "resolution", "better", "word",
+                             "seeds_to_decide"],
                "outputs": ["part", "point", "subject", "metric", "scope", "unit", "n", "seeds", "mean", "ci95_low",
                            "ci95_high"],
                "runs": ["part", "run", "id", "subject", "point", "seed", "verdict"],

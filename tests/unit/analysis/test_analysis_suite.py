@@ -84,8 +84,9 @@ def test_what_is_closer_than_it_is_known_is_equal(results, ids, monkeypatch):
     monkeypatch.setattr(metrics, "resolutions", lambda run: {**known(run), "queueing_delay_mean": 6.0})
     found = Suite(described(runs=ids), results)
     assert words(found, "good")["delay", "60"] == "equal" and words(found, "good")["throughput", "60"] == "better"
-    page = suite_report._tables(found)["scorecard"].set_index(["subject", "metric", "point"])["result"]
-    assert page["good", "queueing_delay_mean", "60"] == "different, by less than its resolution"
+    page = suite_report._tables(found)["scorecard"].set_index(["subject", "metric", "point"])
+    assert page["result"]["good", "queueing_delay_mean", "60"] == "different, by less than its resolution"
+    assert set(page["resolution"][:, "queueing_delay_mean"]) == {6.0} and set(page["resolution"]) == {0.0, 6.0}
     monkeypatch.setattr(metrics, "resolutions", lambda run: {"queueing_delay_mean": 4.0 + 2 * (run.subject == "bad")})
     found = words(Suite(described(runs=ids), results), "good"), words(Suite(described(runs=ids), results), "bad")
     assert (found[0]["delay", "60"], found[1]["delay", "60"]) == ("better", "equal")

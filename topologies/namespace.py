@@ -15,10 +15,16 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
 
 
-def _setns(fd: int) -> None:
+def enter(fd: int) -> None:
+    """Let the calling thread be in the network namespace that a descriptor is of."""
     if _libc.setns(fd, _CLONE_NEWNET):
         number = ctypes.get_errno()
         raise OSError(number, f"setns: {os.strerror(number)}")
+
+
+def open_namespace(pid: int) -> int:
+    """A descriptor of the network namespace of process `pid`."""
+    return os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
 
 @contextlib.contextmanager
@@ -29,13 +35,13 @@ def netns_of(pid: int) -> Iterator[None]:
     /proc/sys/net in the block is the namespace's own.
     """
     home = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    there = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    there = open_namespace(pid)
     try:
-        _setns(there)
+        enter(there)
         try:
             yield
         finally:
-            _setns(home)
+            enter(home)
     finally:
         os.close(there)
         os.close(home)

@@ -22,8 +22,8 @@ from mininet.node import Node
 from mininet.topo import Topo
 
 from topologies import direct, ip, tc, tc_messages
-from topologies.namespace import (Keeper, begin_and_end_a_thread, in_place_of_a_program, netns_of, set_offloads,
-                                  write_sysctl)
+from topologies.namespace import (Keeper, begin_and_end_a_thread, in_place_of_a_program, netns_of, open_namespace,
+                                  set_offloads, write_sysctl)
 from topologies.rtnetlink import ask_for_words, raise_error
 
 Json = dict[str, Any]
@@ -173,6 +173,10 @@ class Network:
     def in_namespace(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Context manager: run the block in a node's network namespace."""
         return netns_of(self.pid(name))
+
+    def open_namespace(self, name: str) -> int:
+        """A descriptor of a node's network namespace, for who enters it by itself."""
+        return open_namespace(self.pid(name))
 
     def node_names(self) -> list[str]:
         """All nodes, in Mininet's order."""

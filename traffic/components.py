@@ -106,10 +106,16 @@ class Flow:
 
 @dataclasses.dataclass
 class Program:
-    """A process to run in a node's namespace: `python3 -m module argument...`."""
+    """A process to run in a node's namespace: `python3 -m module argument...`.
+
+    threads: 0, or how many it has for this node where one process may do the same for several nodes, if computing takes
+    no time: `python3 -m module NODE DESCRIPTOR argument NODE DESCRIPTOR argument...`. Each descriptor is that of a
+    node's namespace, which a thread enters (traffic/program), and the account is then one for each node, {node: ...}.
+    """
     node: str
     module: str
     arguments: list[str]
+    threads: int = 0
 
 
 @dataclasses.dataclass

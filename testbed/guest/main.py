@@ -11,7 +11,7 @@ from testbed import probes
 from testbed.awake import awake
 from testbed.guest import checks, congestion_controls, counters, sampler, tuning
 from testbed.guest.link_changes import LinkChanges
-from testbed.guest.programs import Programs
+from testbed.guest.programs import Programs, processes
 from testbed.guest.settings import MachineSettings
 from testbed.guest.snmp import Snmp
 from testbed.guest.traced_links import TracedLinks
@@ -83,7 +83,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
         # what is sampled at one instant, counters at the end of the traffic included, is the state at that instant
         samplers = {name: modules[name].Sampler(job["probes"][name], network, description, work_dir)
                     for name in sorted(modules, key=lambda name: not getattr(modules[name], "STARTS_PROCESSES", False))}
-        programs = Programs(network, job["programs"], job["project_dir"], work_dir, job.get("preload"))
+        programs = Programs(network, _processes(job), job["project_dir"], work_dir, job.get("preload"))
         try:
             measured = _measure(job, network, programs, samplers, air, output)
         except BaseException:
@@ -108,6 +108,11 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
         output.json("guest.json", {
             "t0_ns": measured.t0_ns, "kernel": os.uname().release, "python": sys.version.split()[0],
             "sampler_lateness_us": measured.lateness_us, "probes": notes, "accounts": measured.accounts})
+
+
+def _processes(job: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """Which programs of a job are one process: none where computing takes time."""
+    return [[program] for program in job["programs"]] if job["timer_period_us"] else processes(job["programs"])
 
 
 class _Measured(NamedTuple):

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Starting, synchronising and ending the traffic programs."""
+import contextlib
 import json
 import os
 import select
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, Protocol
 
 _Program = dict[str, Any]
 _Process = subprocess.Popen[bytes]
+#: Up to so many programs that could be one stay apart, as do the orders of a few hosts. More are one for each so many
+#: threads: what these read into is shared by all of a process (traffic/greedy/ends.py).
+_MOST_APART, _MOST_THREADS = 16, 128
 #: how long a program may take to end what it has started
 _PATIENCE_S = 5
 
@@ -32,14 +36,51 @@ class ProgramFailed(Exception):
 class _Network(Protocol):
     def in_namespace(self, name: str) -> AbstractContextManager[Any]: ...
 
+    def open_namespace(self, name: str) -> int: ...
+
+
+def processes(programs: Sequence[_Program]) -> list[list[_Program]]:
+    """Which programs are one process where computing takes no time, in their order: many of a component that only have
+    a few threads each (traffic.components.Program)."""
+    alike: dict[tuple[str, str], list[_Program]] = {}
+    for program in programs:
+        if program.get("threads"):
+            alike.setdefault((program["component"], program["module"]), []).append(program)
+    made: list[list[_Program]] = []
+    filled: dict[tuple[str, str], tuple[list[_Program], int]] = {}
+    for program in programs:
+        key, threads = (program.get("component", ""), program["module"]), program.get("threads", 0)
+        if not threads or len(alike[key]) <= _MOST_APART:
+            made.append([program])
+            continue
+        process, before = filled.get(key, ([], _MOST_THREADS))
+        if before + threads > _MOST_THREADS:
+            process, before = [], 0
+            made.append(process)
+        process.append(program)
+        filled[key] = process, before + threads
+    return made
+
+
+@contextlib.contextmanager
+def _namespaces(network: _Network, nodes: Sequence[str]) -> Iterator[list[int]]:
+    """Descriptors of nodes' namespaces."""
+    with contextlib.ExitStack() as opened:
+        found = []
+        for node in nodes:
+            found.append(network.open_namespace(node))
+            opened.callback(os.close, found[-1])
+        yield found
+
 
 class Programs:
     """The traffic programs of a run, each in its node's namespace."""
 
-    def __init__(self, network: _Network, programs: Sequence[_Program], project_dir: str, log_dir: str,
+    def __init__(self, network: _Network, programs: Sequence[Sequence[_Program]], project_dir: str, log_dir: str,
                  preload: str | None = None) -> None:
-        """programs: list of {"node", "module", "arguments"}; preload: a library that they are started with."""
-        self._running: list[tuple[_Program, _Process, BinaryIO]] = []
+        """programs: lists of {"node", "module", "arguments"} that are a process each; preload: a library that they are
+        started with."""
+        self._running: list[tuple[Sequence[_Program], _Process, BinaryIO]] = []
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": project_dir, "LANG": "C.UTF-8",
                        "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
                        # memory given back to the kernel is faulted in again, and faults are dear
@@ -48,25 +89,30 @@ class Programs:
         if preload:
             environment["LD_PRELOAD"] = preload
         try:
-            for number, program in enumerate(programs):
-                log = open(os.path.join(log_dir, f"program-{number}-{program['node']}.log"), "w+b")
-                with network.in_namespace(program["node"]):
+            for number, together in enumerate(programs):
+                first = together[0]
+                log = open(os.path.join(log_dir, f"program-{number}-{first['node']}.log"), "w+b")
+                others = [program["node"] for program in together] if len(together) > 1 else []
+                with network.in_namespace(first["node"]), _namespaces(network, others) as descriptors:
+                    arguments = [word for program, descriptor in zip(together, descriptors) for word in (
+                        program["node"], str(descriptor), *program["arguments"])]
                     process = subprocess.Popen(
-                        [*_python(program["module"], project_dir), *program["arguments"]],
-                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, cwd="/")
-                self._running.append((program, process, log))
+                        [*_python(first["module"], project_dir), *(arguments or first["arguments"])],
+                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, cwd="/",
+                        pass_fds=descriptors)
+                self._running.append((together, process, log))
         except BaseException:
             self.kill()
             raise
 
     def wait_until_ready(self, timeout_s: float = 60) -> None:
         """Return when every program has said that it is ready."""
-        for program, process, log in self._running:
+        for together, process, log in self._running:
             assert process.stdout
             ready, _, _ = select.select([process.stdout], [], [], timeout_s)
             line = process.stdout.readline() if ready else b""
             if line.strip() != b"ready":
-                raise ProgramFailed(self._describe(program, process, log, f"said {line!r} instead of ready"))
+                raise ProgramFailed(self._describe(together, process, log, f"said {line!r} instead of ready"))
 
     def start(self, t0_ns: int) -> None:
         """Tell every program when the experiment begins (CLOCK_MONOTONIC)."""
@@ -77,25 +123,27 @@ class Programs:
 
     def check(self) -> None:
         """ProgramFailed if one has died."""
-        for program, process, log in self._running:
+        for together, process, log in self._running:
             if process.poll():
-                raise ProgramFailed(self._describe(program, process, log, f"ended with status {process.returncode}"))
+                raise ProgramFailed(self._describe(together, process, log, f"ended with status {process.returncode}"))
 
     def finish(self, timeout_s: float) -> list[dict[str, Any]]:
         """Wait for all of them to end by themselves, each so long; returns their accounts, in order."""
         accounts = []
-        for program, process, log in self._running:
+        for together, process, log in self._running:
             try:
                 output, _ = process.communicate(timeout=timeout_s)
             except subprocess.TimeoutExpired:
-                raise ProgramFailed(self._describe(program, process, log, "did not end by itself")) from None
+                raise ProgramFailed(self._describe(together, process, log, "did not end by itself")) from None
             if process.returncode:
-                raise ProgramFailed(self._describe(program, process, log, f"ended with status {process.returncode}"))
+                raise ProgramFailed(self._describe(together, process, log, f"ended with status {process.returncode}"))
             last = output.decode().strip().rpartition("\n")[2]
             word, _, account = last.partition(" ")
             if word != "done":
-                raise ProgramFailed(self._describe(program, process, log, f"ended with {last!r} instead of an account"))
-            accounts.append({"node": program["node"], **json.loads(account or "{}")})
+                raise ProgramFailed(self._describe(together, process, log, f"ended with {last!r} instead of an account"))
+            said = json.loads(account or "{}")
+            accounts += [{"node": program["node"], **(said if len(together) == 1 else said[program["node"]])}
+                         for program in together]
         return accounts
 
     def kill(self) -> None:
@@ -113,11 +161,12 @@ class Programs:
             log.close()
 
     @staticmethod
-    def _describe(program: _Program, process: _Process, log: BinaryIO, what: str) -> str:
+    def _describe(together: Sequence[_Program], process: _Process, log: BinaryIO, what: str) -> str:
         if process.poll() is None:
             process.kill()
             process.wait()
         log.seek(0)
         words = log.read()[-2000:].decode("utf-8", "replace").strip()
-        return f"{program['module']} on {program['node']} {what}" + (
+        where = f"on {together[0]['node']}" + (f" and {len(together) - 1} other nodes" if len(together) > 1 else "")
+        return f"{together[0]['module']} {where} {what}" + (
             f":{chr(10) if chr(10) in words else ' '}{words}" if words else "")

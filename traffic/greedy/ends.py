@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     Order = dict[str, Any]
-    Account = dict[str, Any]
 
 # Wake the receiver for half a megabyte at a time: it must not cost a wake-up per packet. But
 # what lies unread takes from the receive window, so never for more than a share of that.
@@ -61,22 +60,30 @@ class Counts:
     """What flows have sent and received; delivered_us: when the receiver had read the last byte, of flows that came to
     an end."""
 
-    def __init__(self, job: dict[str, Any], t0_ns: int) -> None:
+    def __init__(self, jobs: list[dict[str, Any]], t0_ns: int) -> None:
         self._t0_ns = t0_ns
-        self.account: Account = {"sent_bytes": {flow["flow"]: 0 for flow in job["send"]},
-                                 "received_bytes": {flow["flow"]: 0 for flow in job["receive"]}, "delivered_us": {}}
+        self._sent_bytes = {flow["flow"]: 0 for job in jobs for flow in job["send"]}
+        self._received_bytes = {flow["flow"]: 0 for job in jobs for flow in job["receive"]}
+        self._delivered_us: dict[int, int] = {}
+
+    def account(self, job: dict[str, Any]) -> dict[str, dict[int, int]]:
+        """Of the flows of one of the jobs."""
+        received = {flow["flow"] for flow in job["receive"]}
+        return {"sent_bytes": {flow["flow"]: self._sent_bytes[flow["flow"]] for flow in job["send"]},
+                "received_bytes": {flow["flow"]: self._received_bytes[flow["flow"]] for flow in job["receive"]},
+                "delivered_us": {flow: at_us for flow, at_us in self._delivered_us.items() if flow in received}}
 
     def sent(self, end: End, size: int) -> None:
         """So many bytes more were written."""
-        self.account["sent_bytes"][end.flow["flow"]] += size
+        self._sent_bytes[end.flow["flow"]] += size
 
     def received(self, end: End, size: int) -> None:
         """So many bytes more were read."""
-        self.account["received_bytes"][end.flow["flow"]] += size
+        self._received_bytes[end.flow["flow"]] += size
 
     def delivered(self, end: End) -> None:
         """All has arrived, now."""
-        self.account["delivered_us"][end.flow["flow"]] = (now_ns() - self._t0_ns) // 1000
+        self._delivered_us[end.flow["flow"]] = (now_ns() - self._t0_ns) // 1000
 
 
 class Reader:
@@ -94,6 +101,11 @@ class Reader:
         tally.checked_bytes += size
         self._place = self._pattern.after(self._place, size)
         self._counts.received(self._end, size)
+
+
+def name(flow: Order, role: str) -> str:
+    """What an end is called in errors."""
+    return f"flow {flow['flow']}, {_END[role]}"
 
 
 def buffer_bytes(receivers: int) -> int:

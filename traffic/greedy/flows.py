@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sender and receiver of greedy flows as plain sockets, one process per node.
+"""Sender and receiver of greedy flows as plain sockets, one process per node, or for many nodes with few flows each.
 
     python -m traffic.greedy.flows JOB.json
+    python -m traffic.greedy.flows NODE DESCRIPTOR JOB.json NODE DESCRIPTOR JOB.json ...
 
 job: {"send": [{flow, address, port, start_us, stop_us, cca}], "receive": [{flow, address, port, cca}],
 "duration_us", "ring"}; a flow may have `bytes` (to send exactly that many), `maxseg` (largest segment, with time
@@ -10,12 +11,15 @@ stamps) and `window_bytes` (the most that the receiver lets be in flight), and a
 time, at instants so far apart. `cca` is null where the host's default is right. With "wakeup_cost_us" every read and
 write that returns costs that much time before the program goes on.
 With "ring" one io_uring drives all ends (orders.py decides that); without, and where the kernel has none, each end has
-a thread. Only threads know flows that rest or have a pace, and what a wake-up costs.
+a thread. Several nodes have threads: a socket stays in the namespace in which it was made. Only threads know flows that rest or have a pace, and what a wake-up costs.
 Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}". The account's `ends` say of
 each flow which congestion control the socket here uses and, at the receiver, what it found in the payload.
 """
 
 from __future__ import annotations
+
+import socket
+import sys
 
 from traffic import program
 from traffic.greedy import ends
@@ -27,29 +31,40 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: what is imported when it is known which of them drives the flows
-ALSO = ("traffic.greedy.ring", "traffic.greedy.threads")
+ALSO = ("topologies.namespace", "traffic.greedy.ring", "traffic.greedy.threads")
 
 
 def main() -> None:
-    job = program.read_job()
+    hosts = program.read_hosts()
     raise_descriptor_limit()
     pattern = Pattern()
-    ring = _ring(job)
-    listeners = [ends.listen(flow) for flow in job["receive"]]
+    ring = _ring(hosts[0].job) if len(hosts) == 1 else None
+    listeners = [_listen(host, flow) for host in hosts for flow in host.job["receive"]]
     t0_ns = program.wait_for_start()
-    end_ns = t0_ns + job["duration_us"] * 1000
-    counts = ends.Counts(job, t0_ns)
-    orders = [(flow, role) for role in ("send", "receive") for flow in job[role]]
+    end_ns = t0_ns + hosts[0].job["duration_us"] * 1000
+    counts = ends.Counts([host.job for host in hosts], t0_ns)
+    orders = [(host, flow, role) for role in ("send", "receive") for host in hosts for flow in host.job[role]]
     all_ends: list[Any]
     if ring:
         from traffic.greedy.ring import RingFlows
-        all_ends = [ends.End(flow, role) for flow, role in orders]
+        all_ends = [ends.End(flow, role) for _, flow, role in orders]
         RingFlows(ring, all_ends, listeners, counts, pattern).run(t0_ns, end_ns)
     else:
         from traffic.greedy import threads
-        all_ends = [threads.End(flow, role, job.get("wakeup_cost_us", 0)) for flow, role in orders]
+        all_ends = [threads.End(flow, role, host) for host, flow, role in orders]
         threads.run(all_ends, listeners, counts, pattern, t0_ns, end_ns)
-    program.done({**counts.account, "ends": [end.account() for end in all_ends]})
+    found = {host.node: {**counts.account(host.job), "ends": [
+        end.account() for (of, _, _), end in zip(orders, all_ends) if of is host]} for host in hosts}
+    program.done(found if len(hosts) > 1 else found[hosts[0].node])
+
+
+def _listen(host: program.Host, flow: ends.Order) -> socket.socket:
+    """The listener of a flow, in its host's namespace."""
+    try:
+        host.enter()
+        return ends.listen(flow)
+    except OSError as problem:
+        sys.exit(f"{host.name(ends.name(flow, 'receive'))}: {problem.strerror}")
 
 
 def _ring(job: dict[str, Any]) -> Any:

@@ -22,9 +22,13 @@ def socket_programs(component: Component, flows: Sequence[Flow], context: Contex
     programs = []
     for node, job in sorted(tcp_jobs(flows, more, of_both).items()):
         wakeup_cost_us = routes.wakeup_cost_us(context.network, node)
-        ring = not rests and not wakeup_cost_us and len(job["send"]) + len(job["receive"]) > _FEW
-        programs.append(program(component, node, {**job, "ring": ring, "duration_us": context.duration_us,
-                                                  "wakeup_cost_us": wakeup_cost_us}, "traffic.greedy.flows", context))
+        ends = len(job["send"]) + len(job["receive"])
+        ring = not rests and not wakeup_cost_us and ends > _FEW
+        made = program(component, node, {**job, "ring": ring, "duration_us": context.duration_us,
+                                         "wakeup_cost_us": wakeup_cost_us}, "traffic.greedy.flows", context)
+        # a ring is a process's, and whose wake-ups take time must not keep other hosts waiting
+        made.threads = 0 if ring or wakeup_cost_us else ends
+        programs.append(made)
     return programs
 
 

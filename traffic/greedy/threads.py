@@ -19,6 +19,10 @@ from traffic.clock import now_ns, sleep_ns
 from traffic.greedy import ends
 from traffic.payload import LONGEST_BYTES, Pattern, phase
 
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 #: what a flow that rests now and then may have written ahead: it goes on until that is sent
 _MOST_UNSENT_BYTES = 1 << 17
 _TCP_NOTSENT_LOWAT = 25         # include/uapi/linux/tcp.h
@@ -27,9 +31,10 @@ _TCP_NOTSENT_LOWAT = 25         # include/uapi/linux/tcp.h
 class End(ends.End):
     """An end that a thread drives."""
 
-    def __init__(self, flow: ends.Order, role: str, wakeup_cost_us: int) -> None:
+    def __init__(self, flow: ends.Order, role: str, host: program.Host) -> None:
         super().__init__(flow, role)
-        self._wakeup_cost_ns = wakeup_cost_us * 1000
+        self.host = host
+        self._wakeup_cost_ns = host.job.get("wakeup_cost_us", 0) * 1000
         #: of a receiver, while it reads; and that it has been told to take what there is
         self.reading: socket.socket | None = None
         self.hurried = False
@@ -62,12 +67,11 @@ def run(all_ends: list[End], listeners: list[socket.socket], counts: ends.Counts
     threading.excepthook = _fail
     of_receivers = [end for end in all_ends if end.role == "receive"]
     memory, size = ends.buffers(len(of_receivers)), ends.buffer_bytes(len(of_receivers))
-    receivers = [(end, threading.Thread(target=_receive, daemon=True, args=(
-        listener, end, counts, pattern, memoryview(memory)[number * size:(number + 1) * size])))
-        for number, (listener, end) in enumerate(zip(listeners, of_receivers))]
+    receivers = [(end, _thread(end, _receive, listener, end, counts, pattern,
+                               memoryview(memory)[number * size:(number + 1) * size]))
+                 for number, (listener, end) in enumerate(zip(listeners, of_receivers))]
     threads = [thread for _, thread in receivers]
-    threads += [threading.Thread(target=_send, args=(end, t0_ns, counts, pattern), daemon=True)
-                for end in all_ends if end.role == "send"]
+    threads += [_thread(end, _send, end, t0_ns, counts, pattern) for end in all_ends if end.role == "send"]
     for thread in threads:
         thread.start()
     program.sleep_until(end_ns)
@@ -75,9 +79,15 @@ def run(all_ends: list[End], listeners: list[socket.socket], counts: ends.Counts
         end.take_less(thread)
 
 
+def _thread(end: End, work: Callable[..., None], *arguments: object) -> threading.Thread:
+    return threading.Thread(target=work, daemon=True, args=arguments, name=end.host.name(ends.name(end.flow, end.role)))
+
+
 def _fail(problem: threading.ExceptHookArgs) -> None:
     """A flow that is not there must not go unnoticed."""
-    if problem.exc_value:
+    if isinstance(problem.exc_value, OSError) and problem.thread:
+        print(f"{problem.thread.name}: {problem.exc_type.__name__}: {problem.exc_value}", file=sys.stderr)
+    elif problem.exc_value:
         sys.__excepthook__(problem.exc_type, problem.exc_value, problem.exc_traceback)
     sys.stderr.flush()
     os._exit(1)
@@ -124,6 +134,7 @@ def _send(end: End, t0_ns: int, counts: ends.Counts, pattern: Pattern) -> None:
     stop_ns = t0_ns + flow["stop_us"] * 1000
     bursts_ns = [(t0_ns + begin_us * 1000, t0_ns + end_us * 1000)
                  for begin_us, end_us in flow.get("bursts_us") or [(flow["start_us"], flow["stop_us"])]]
+    end.host.enter()
     program.sleep_until(bursts_ns[0][0])
     left = flow.get("bytes")
     with ends.sender(flow) as connection:

@@ -19,10 +19,44 @@ _LISTEN = "0A"                          # TCP_LISTEN in /proc/net/tcp
 
 def read_job() -> dict[str, Any]:
     """The job file named on the command line. SIGTERM ends the program from here on, cleaning up."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    _end_at_sigterm()
     with open(sys.argv[1]) as f:
         job: dict[str, Any] = json.load(f)
     return job
+
+
+def _end_at_sigterm() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+
+
+class Host:
+    """A node that a program serves: its name, its orders, its network namespace (None: the program's own)."""
+
+    def __init__(self, job: dict[str, Any], node: str = "", descriptor: int | None = None) -> None:
+        self.job, self.node, self._descriptor = job, node, descriptor
+
+    def enter(self) -> None:
+        """From here on the calling thread is in its namespace: sockets that it makes stay there."""
+        if self._descriptor is not None:
+            from topologies.namespace import enter
+            enter(self._descriptor)
+
+    def name(self, what: str) -> str:
+        """What a part of the program is called in errors."""
+        return f"{what} on {self.node}" if self.node else what
+
+
+def read_hosts() -> list[Host]:
+    """As read_job, for a program that may serve several nodes: NODE DESCRIPTOR JOB of each."""
+    words = sys.argv[1:]
+    if len(words) == 1:
+        return [Host(read_job())]
+    _end_at_sigterm()
+    hosts = []
+    for node, descriptor, path in zip(words[::3], words[1::3], words[2::3]):
+        with open(path) as f:
+            hosts.append(Host(json.load(f), node, int(descriptor)))
+    return hosts
 
 
 def wait_for_start() -> int:

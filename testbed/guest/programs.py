@@ -89,30 +89,30 @@ class Programs:
         if preload:
             environment["LD_PRELOAD"] = preload
         try:
-            for number, together in enumerate(programs):
-                first = together[0]
+            for number, group in enumerate(programs):
+                first = group[0]
                 log = open(os.path.join(log_dir, f"program-{number}-{first['node']}.log"), "w+b")
-                others = [program["node"] for program in together] if len(together) > 1 else []
-                with network.in_namespace(first["node"]), _namespaces(network, others) as descriptors:
-                    arguments = [word for program, descriptor in zip(together, descriptors) for word in (
+                nodes = [program["node"] for program in group] if len(group) > 1 else []
+                with network.in_namespace(first["node"]), _namespaces(network, nodes) as descriptors:
+                    arguments = [word for program, descriptor in zip(group, descriptors) for word in (
                         program["node"], str(descriptor), *program["arguments"])]
                     process = subprocess.Popen(
                         [*_python(first["module"], project_dir), *(arguments or first["arguments"])],
                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, cwd="/",
                         pass_fds=descriptors)
-                self._running.append((together, process, log))
+                self._running.append((group, process, log))
         except BaseException:
             self.kill()
             raise
 
     def wait_until_ready(self, timeout_s: float = 60) -> None:
         """Return when every program has said that it is ready."""
-        for together, process, log in self._running:
+        for group, process, log in self._running:
             assert process.stdout
             ready, _, _ = select.select([process.stdout], [], [], timeout_s)
             line = process.stdout.readline() if ready else b""
             if line.strip() != b"ready":
-                raise ProgramFailed(self._describe(together, process, log, f"said {line!r} instead of ready"))
+                raise ProgramFailed(self._describe(group, process, log, f"said {line!r} instead of ready"))
 
     def start(self, t0_ns: int) -> None:
         """Tell every program when the experiment begins (CLOCK_MONOTONIC)."""
@@ -123,27 +123,27 @@ class Programs:
 
     def check(self) -> None:
         """ProgramFailed if one has died."""
-        for together, process, log in self._running:
+        for group, process, log in self._running:
             if process.poll():
-                raise ProgramFailed(self._describe(together, process, log, f"ended with status {process.returncode}"))
+                raise ProgramFailed(self._describe(group, process, log, f"ended with status {process.returncode}"))
 
     def finish(self, timeout_s: float) -> list[dict[str, Any]]:
         """Wait for all of them to end by themselves, each so long; returns their accounts, in order."""
         accounts = []
-        for together, process, log in self._running:
+        for group, process, log in self._running:
             try:
                 output, _ = process.communicate(timeout=timeout_s)
             except subprocess.TimeoutExpired:
-                raise ProgramFailed(self._describe(together, process, log, "did not end by itself")) from None
+                raise ProgramFailed(self._describe(group, process, log, "did not end by itself")) from None
             if process.returncode:
-                raise ProgramFailed(self._describe(together, process, log, f"ended with status {process.returncode}"))
+                raise ProgramFailed(self._describe(group, process, log, f"ended with status {process.returncode}"))
             last = output.decode().strip().rpartition("\n")[2]
             word, _, account = last.partition(" ")
             if word != "done":
-                raise ProgramFailed(self._describe(together, process, log, f"ended with {last!r} instead of an account"))
+                raise ProgramFailed(self._describe(group, process, log, f"ended with {last!r} instead of an account"))
             said = json.loads(account or "{}")
-            accounts += [{"node": program["node"], **(said if len(together) == 1 else said[program["node"]])}
-                         for program in together]
+            accounts += [{"node": program["node"], **(said if len(group) == 1 else said[program["node"]])}
+                         for program in group]
         return accounts
 
     def kill(self) -> None:
@@ -161,12 +161,12 @@ class Programs:
             log.close()
 
     @staticmethod
-    def _describe(together: Sequence[_Program], process: _Process, log: BinaryIO, what: str) -> str:
+    def _describe(group: Sequence[_Program], process: _Process, log: BinaryIO, what: str) -> str:
         if process.poll() is None:
             process.kill()
             process.wait()
         log.seek(0)
         words = log.read()[-2000:].decode("utf-8", "replace").strip()
-        where = f"on {together[0]['node']}" + (f" and {len(together) - 1} other nodes" if len(together) > 1 else "")
-        return f"{together[0]['module']} {where} {what}" + (
+        others = f" and {len(group) - 1} other nodes" if len(group) > 1 else ""
+        return f"{group[0]['module']} on {group[0]['node']}{others} {what}" + (
             f":{chr(10) if chr(10) in words else ' '}{words}" if words else "")

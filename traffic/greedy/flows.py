@@ -11,7 +11,8 @@ stamps) and `window_bytes` (the most that the receiver lets be in flight), and a
 time, at instants so far apart. `cca` is null where the host's default is right. With "wakeup_cost_us" every read and
 write that returns costs that much time before the program goes on.
 With "ring" one io_uring drives all ends (orders.py decides that); without, and where the kernel has none, each end has
-a thread. Several nodes have threads: a socket stays in the namespace in which it was made. Only threads know flows that rest or have a pace, and what a wake-up costs.
+a thread, as it has in a program of several nodes: a socket stays in the namespace in which its thread made it.
+Only threads know flows that rest or have a pace, and what a wake-up costs.
 Prints "ready", reads "start <t0 ns>", ends at t0 + duration with "done {bytes per flow}". The account's `ends` say of
 each flow which congestion control the socket here uses and, at the receiver, what it found in the payload.
 """
@@ -53,7 +54,7 @@ def main() -> None:
         from traffic.greedy import threads
         all_ends = [threads.End(flow, role, host) for host, flow, role in orders]
         threads.run(all_ends, listeners, counts, pattern, t0_ns, end_ns)
-    found = {host.node: {**counts.account(host.job), "ends": [
+    found: dict[str, Any] = {host.node: {**counts.account(host.job), "ends": [
         end.account() for (of, _, _), end in zip(orders, all_ends) if of is host]} for host in hosts}
     program.done(found if len(hosts) > 1 else found[hosts[0].node])
 

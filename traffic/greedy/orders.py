@@ -26,8 +26,9 @@ def socket_programs(component: Component, flows: Sequence[Flow], context: Contex
         ring = not rests and not wakeup_cost_us and ends > _FEW
         made = program(component, node, {**job, "ring": ring, "duration_us": context.duration_us,
                                          "wakeup_cost_us": wakeup_cost_us}, "traffic.greedy.flows", context)
-        # a ring is a process's, and whose wake-ups take time must not keep other hosts waiting
-        made.threads = 0 if ring or wakeup_cost_us else ends
+        # a ring is a process's; whose wake-ups take time must not keep other hosts waiting; studies of many hosts whose
+        # flows rest or have a pace were made with a process each, and ports follow from how many start
+        made.threads = 0 if ring or rests or wakeup_cost_us else ends
         programs.append(made)
     return programs
 

@@ -6,9 +6,10 @@ the machine has to have it.
 """
 import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from testbed.guest.programs import processes
 from testbed.guest.tuning import memory_without_pressure_mb, socket_buffer_bytes
 from topologies import varying
 
@@ -18,6 +19,8 @@ LEAST_MB = 1024
 _IDLE_MB = 384
 #: programs that fit into that, and what each of more takes: 10.3 MB when it has started (a sender of greedy flows)
 _FEW_PROGRAMS, _PROGRAM_MB = 20, 12
+#: what each thread takes of a program that serves several nodes: what it reads into (at most 512 kB), and stacks
+_THREAD_MB = 0.6
 #: Of the files of connections (plans) both ends hold a copy (2.0), and preallocated records (0.4 for each end):
 #: traffic/tmix/plan.py, records.py
 _HELD = 3
@@ -32,17 +35,22 @@ def of_run_mb(work_dir: pathlib.Path | None, network: dict[str, Any]) -> int:
 
     work_dir: as the traffic was prepared there, None where it was not yet; network: that of the scenario.
     """
-    held_bytes, buffers_bytes, waiting_bytes, programs = 0.0, float(socket_buffer_bytes(network)), 0.0, 0
+    held_bytes, buffers_bytes, waiting_bytes, programs_mb = 0.0, float(socket_buffer_bytes(network)), 0.0, 0.0
     if work_dir:
         held_bytes = _HELD * sum(path.stat().st_size for path in work_dir.glob("*.plan"))
         workload = json.loads((work_dir / "workload.json").read_text(encoding="utf-8"))
         waiting_bytes = _WAITING * _waiting_bytes(workload, network)
-        programs = len(workload["programs"])
+        programs_mb = max(0.0, sum(map(_process_mb, processes(workload["programs"]))) - _FEW_PROGRAMS * _PROGRAM_MB)
     in_sockets_mb = (buffers_bytes + waiting_bytes) / (1 << 20)
-    programs_mb = _PROGRAM_MB * max(0, programs - _FEW_PROGRAMS)
     used_mb = _IDLE_MB + programs_mb + held_bytes / (1 << 20) + in_sockets_mb
     wanted_mb = max(used_mb, memory_without_pressure_mb(in_sockets_mb))
     return LEAST_MB if wanted_mb <= LEAST_MB else _STEP_MB * -int(-wanted_mb // _STEP_MB)
+
+
+def _process_mb(programs: Sequence[Mapping[str, Any]]) -> float:
+    """What a process takes that does what these programs say."""
+    threads = sum(int(program["threads"]) for program in programs) if len(programs) > 1 else 0
+    return _PROGRAM_MB + _THREAD_MB * threads
 
 
 def _waiting_bytes(workload: Mapping[str, Any], network: Mapping[str, Any]) -> float:

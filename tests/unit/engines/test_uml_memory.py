@@ -17,8 +17,9 @@ def network_of(name):
     return scenario.load(name, {}, False).network
 
 
-def put_workload(folder, *components, programs=0):
-    (folder / "workload.json").write_text(json.dumps({"programs": [{}] * programs, "components": [
+def put_workload(folder, *components, programs=0, threads=0):
+    program = {"module": "traffic.greedy.flows", "component": "greedy", "threads": threads}
+    (folder / "workload.json").write_text(json.dumps({"programs": [program] * programs, "components": [
         {"start_us": 0, "stop_us": 10**6, **component} for component in components]}))
 
 
@@ -48,6 +49,13 @@ def test_many_connections_take_more(tmp_path, plan_mb, wanted_mb):
 def test_many_programs_take_more(tmp_path, programs, wanted_mb):
     """10 MB for each: guests of 1024 MB with 100 of them reclaimed memory for ever."""
     put_workload(tmp_path, programs=programs)
+    assert memory.of_run_mb(tmp_path, network_of("access-link")) == wanted_mb
+
+
+@pytest.mark.parametrize("programs, threads, wanted_mb", [(100, 1, 1024), (2000, 1, 1600), (16, 8, 1024)])
+def test_programs_that_are_one_process_take_less(tmp_path, programs, threads, wanted_mb):
+    """0.6 MB for each thread, and 12 MB for each process of at most 128: as a process each, 2000 would take 24 GB."""
+    put_workload(tmp_path, programs=programs, threads=threads)
     assert memory.of_run_mb(tmp_path, network_of("access-link")) == wanted_mb
 
 

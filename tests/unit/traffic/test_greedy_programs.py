@@ -145,6 +145,69 @@ def free_port():
         return unused.getsockname()[1]
 
 
+#: the sockets program, whose threads say which namespaces they enter instead of doing it: not everybody may
+SEVERAL_HOSTS = """
+import os, threading
+from topologies import namespace
+from traffic.greedy import flows
+def enter(descriptor):
+    if descriptor == 99:
+        raise OSError(1, "setns: Operation not permitted")
+    os.write(2, f"{threading.current_thread().name} {descriptor}\\n".encode())
+namespace.enter = enter
+flows.main()
+"""
+
+
+def run_hosts(tmp_path, *hosts, duration_us=300_000):
+    """(exit status, what it says after it was ready, stderr) of one program of several hosts.
+
+    hosts: (name, descriptor, senders' orders, receivers' orders)
+    """
+    words = []
+    for node, descriptor, send, receive in hosts:
+        (tmp_path / f"{node}.json").write_text(json.dumps({
+            "send": send, "receive": receive, "duration_us": duration_us, "ring": False, "wakeup_cost_us": 0}))
+        words += [node, str(descriptor), str(tmp_path / f"{node}.json")]
+    done = subprocess.run([sys.executable, "-c", SEVERAL_HOSTS, *words], cwd=PROJECT_DIR, text=True, timeout=30,
+                          capture_output=True, input=f"start {time.monotonic_ns()}\n", check=False)
+    return done.returncode, done.stdout.removeprefix("ready\n"), done.stderr
+
+
+def test_hosts_in_one_program_have_their_sockets_in_their_namespaces_and_an_account_each(tmp_path):
+    first, second = ({"flow": flow, "address": "127.0.0.1", "port": free_port(), "cca": cca, "bytes": 1000 * flow}
+                     for flow, cca in ((3, None), (4, "reno")))
+    when = {"start_us": 0, "stop_us": 200_000}
+    status, line, words = run_hosts(tmp_path, ("n1", 11, [], [first]), ("n2", 12, [{**first, **when}], [second]),
+                                    ("n3", 13, [{**second, **when}], []))
+    assert status == 0, words
+    # listeners are made before the threads
+    assert sorted(words.splitlines()) == ["MainThread 11", "MainThread 12", "flow 3, sender on n2 12",
+                                          "flow 4, sender on n3 13"]
+    accounts = json.loads(line.removeprefix("done "))
+    assert [(node, one["sent_bytes"], one["received_bytes"], list(one["delivered_us"])) for node, one in
+            accounts.items()] == [("n1", {}, {"3": 3000}, ["3"]), ("n2", {"3": 3000}, {"4": 4000}, ["4"]),
+                                  ("n3", {"4": 4000}, {}, [])]
+    found = [[(end["flow"], end["end"], end["checked_bytes"], end["wrong_pieces"]) for end in one["ends"]]
+             for one in accounts.values()]
+    assert found == [[(3, "receiver", 3000, 0)], [(3, "sender", 0, 0), (4, "receiver", 4000, 0)], [(4, "sender", 0, 0)]]
+    assert accounts["n3"]["ends"][0]["ccas"] == {"reno": 1}
+
+
+def test_a_failure_in_one_program_of_several_hosts_names_the_flow_and_the_host(tmp_path):
+    flow = {"flow": 7, "address": "127.0.0.1", "port": free_port(), "cca": None}
+    sender = {**flow, "start_us": 0, "stop_us": 5_000_000}
+    status, line, words = run_hosts(tmp_path, ("n1", 11, [], []), ("n2", 12, [sender], []), duration_us=5_000_000)
+    assert (status, line) == (1, "")
+    assert words.splitlines()[-1] == ("flow 7, sender on n2: ConnectionRefusedError: "
+                                      f"[Errno {errno.ECONNREFUSED}] Connection refused")
+    with socket.create_server(("127.0.0.1", flow["port"])):
+        status, line, words = run_hosts(tmp_path, ("n1", 11, [], []), ("n2", 12, [], [flow]))
+    assert (status, line, words.splitlines()[-1]) == (1, "", "flow 7, receiver on n2: Address already in use")
+    status, line, words = run_hosts(tmp_path, ("n1", 11, [], []), ("n2", 99, [], [flow]))
+    assert (status, line, words) == (1, "", "flow 7, receiver on n2: setns: Operation not permitted\n")
+
+
 def test_a_number_of_bytes_is_sent_and_its_arrival_noted(tmp_path, ring):
     flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "bytes": 3_000_001, "cca": None}
     status, line, words = run_flows(tmp_path, [{**flow, "start_us": 1000, "stop_us": 600_000}], [flow], 600_000, ring)

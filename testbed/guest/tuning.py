@@ -84,10 +84,11 @@ def machine_sysctls(network: Network, places: int = 0, own_machine: bool = False
     """
     # since Linux 6.1
     own_table = {CONNECTION_PLACES: places} if places and os.path.exists(sysctl_path(CONNECTION_PLACES)) else {}
+    buffer_bytes = socket_buffer_bytes(network)
     return {
         **own_table,
-        "net.core.rmem_max": socket_buffer_bytes(network),
-        "net.core.wmem_max": socket_buffer_bytes(network),
+        "net.core.rmem_max": buffer_bytes,
+        "net.core.wmem_max": buffer_bytes,
         "net.core.netdev_max_backlog": 100000,
         # over this many closing connections the kernel would reset them
         "net.ipv4.tcp_max_orphans": 262144,
@@ -102,11 +103,11 @@ def node_sysctls(network: Network, hosts: Mapping[str, Any], variants: Sequence[
     hosts: the scenario's section of that name; variants: records of testbed/ccas.py; flows: flow records.
     FieldError if flows that want different settings share a host.
     """
-    settings = {}
+    settings, buffer_bytes = {}, socket_buffer_bytes(network)
     shared = _hosts_of_several_components(flows)
     thresholds = {node["name"] for node in network["nodes"] if "initial_ssthresh" in node}
     for node, used in host_variants([node["name"] for node in network["nodes"]], flows, variants).items():
-        first, *others = (_host_sysctls(network, variant, hosts) for variant in used)
+        first, *others = (_host_sysctls(buffer_bytes, variant, hosts) for variant in used)
         for variant, other in zip(used[1:], others):
             for key in first.keys() | other.keys():
                 if key != _DEFAULT_CCA and first.get(key) != other.get(key):
@@ -134,8 +135,7 @@ def _hosts_of_several_components(flows: Iterable[Mapping[str, Any]]) -> set[str]
     return {node for node in many if len(components[node]) > 1}
 
 
-def _host_sysctls(network: Network, variant: Variant, hosts: Mapping[str, Any]) -> Settings:
-    buffer_bytes = socket_buffer_bytes(network)
+def _host_sysctls(buffer_bytes: int, variant: Variant, hosts: Mapping[str, Any]) -> Settings:
     settings: Settings = {
         _DEFAULT_CCA: variant["kernel_cca"],
         # one connection must not inherit ssthresh or RTT from an earlier one

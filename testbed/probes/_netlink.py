@@ -121,8 +121,14 @@ class Qdisc:
 
 
 class TcpSockets:
-    """Dumps of all connected TCP sockets of a family in a namespace, undecoded (INET_DIAG_INFO, _CONG)."""
+    """Dumps of all connected TCP sockets of a family in a namespace, undecoded (INET_DIAG_INFO, _CONG).
+
+    One at a time, whatever the namespace: they share what they read into.
+    """
     _STATES = sum(1 << s for s in (1, 2, 3, 4, 5, 8, 9, 11))      # all but TIME_WAIT, CLOSE, LISTEN
+    #: of all sockets: an answer is handed on before the next is asked for, and pages are dear in a guest
+    _buffer = bytearray(1 << 18)
+    _view = memoryview(_buffer)
 
     def __init__(self, family: int = socket.AF_INET) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
@@ -131,8 +137,6 @@ class TcpSockets:
         body = struct.pack("=BBBxI48x", family, socket.IPPROTO_TCP, extensions, self._STATES)
         self._request = HEADER.pack(HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY,
                                     NLM_F_REQUEST | NLM_F_DUMP, 1, 0) + body
-        self._buffer = bytearray(1 << 18)
-        self._view = memoryview(self._buffer)
 
     def dump_into(self, write: Callable[[memoryview], object]) -> None:
         """Ask, and hand every answer datagram (memoryview) to `write`."""

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, Protocol
 
 _Program = dict[str, Any]
 _Process = subprocess.Popen[bytes]
-#: Up to so many programs that could be one stay apart, as do the orders of a few hosts. More are one for each so many
-#: threads: what these read into is shared by all of a process (traffic/greedy/ends.py).
+#: Up to so many programs that could be one stay apart, so that runs of few hosts stay what they were. More are one for
+#: each so many threads, since the receivers of a process share the memory they read into (traffic/greedy/ends.py).
 _MOST_APART, _MOST_THREADS = 16, 128
 #: how long a program may take to end what it has started
 _PATIENCE_S = 5

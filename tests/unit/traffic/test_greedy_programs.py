@@ -208,6 +208,26 @@ def test_a_failure_in_one_program_of_several_hosts_names_the_flow_and_the_host(t
     assert (status, line, words) == (1, "", "flow 7, receiver on n2: setns: Operation not permitted\n")
 
 
+def test_one_program_of_several_hosts_ends_at_sigterm(tmp_path):
+    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None}
+    job = {"duration_us": 60_000_000, "ring": False, "wakeup_cost_us": 0}
+    (tmp_path / "n1.json").write_text(json.dumps({**job, "send": [], "receive": [flow]}))
+    (tmp_path / "n2.json").write_text(json.dumps({**job, "receive": [], "send": [
+        {**flow, "start_us": 0, "stop_us": 60_000_000}]}))
+    words = ["n1", "11", str(tmp_path / "n1.json"), "n2", "12", str(tmp_path / "n2.json")]
+    with subprocess.Popen([sys.executable, "-c", SEVERAL_HOSTS, *words], cwd=PROJECT_DIR, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as started:
+        assert started.stdout.readline() == "ready\n"
+        started.stdin.write(f"start {time.monotonic_ns()}\n")
+        started.stdin.flush()
+        # both listener and sender have been in their namespaces: the flow has begun
+        assert [started.stderr.readline() for _ in range(2)] == ["MainThread 11\n", "flow 1, sender on n2 12\n"]
+        started.terminate()
+        output, said = started.communicate(timeout=30)
+    assert (started.returncode, output, said) == (0, "", "")
+    assert socket.create_server(("127.0.0.1", flow["port"])).close() is None
+
+
 def test_a_number_of_bytes_is_sent_and_its_arrival_noted(tmp_path, ring):
     flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "bytes": 3_000_001, "cca": None}
     status, line, words = run_flows(tmp_path, [{**flow, "start_us": 1000, "stop_us": 600_000}], [flow], 600_000, ring)

@@ -74,6 +74,11 @@ def source(name: str) -> bytes:
     return _contents()[name]
 
 
+def names(folder: str) -> list[str]:
+    """The files of the code whose path begins so."""
+    return [name for name in _contents() if name.startswith(folder)]
+
+
 @functools.cache
 def _contents() -> dict[str, bytes]:
     """{path in the checkout: content}: of whole folders, where files are found by listing, and of what they import."""

@@ -32,6 +32,10 @@ MODULES = (*(f"traffic/{name}.py" for name in ("clock", "sockets", "uring")), *(
 _READ = ("traffic/payload.py", "traffic/tmix/plan.py")
 #: packages: empty while it compiles. What they offer to others is not there, which newer compilers complain of
 _EMPTY = ("traffic/__init__.py", "traffic/tmix/__init__.py")
+#: the library that does what is done for each event, and the folder of its sources
+CORE = "traffic/tmix/core.so"
+_CORE_SOURCES = "traffic/tmix/core/"
+_CORE_COMPILER = ("gcc", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-s", "-Wl,--build-id=none")
 _SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 _PACKAGES = pathlib.Path("/usr/lib/python3/dist-packages")
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONHASHSEED": "0", "MYPY_CACHE_DIR": os.devnull,
@@ -83,10 +87,15 @@ def _wanted() -> bool:
 
 def _key() -> str:
     state = hashlib.sha256(repr((sorted(_tools().items()), _SUFFIX, sorted(_ENVIRONMENT.items()))).encode())
-    for name in (*MODULES, *_READ):
+    for name in (*MODULES, *_READ, *_core()):
         data = bundle.source(name)
         state.update(f"{name}\0{len(data)}\0".encode() + data)
     return state.hexdigest()[:16]
+
+
+def _core() -> list[str]:
+    """The sources of the library."""
+    return bundle.names(_CORE_SOURCES)
 
 
 @functools.cache
@@ -149,13 +158,16 @@ def _make(folder: pathlib.Path) -> None:
     # beside it: what is made is tried at once, and a folder for temporary files may be mounted noexec
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         scratch = pathlib.Path(name)
-        for file in (*MODULES, *_READ):
+        core = _core()
+        (folder / CORE).parent.mkdir(parents=True)
+        for file in (*MODULES, *_READ, *core):
             (scratch / file).parent.mkdir(parents=True, exist_ok=True)
             (scratch / file).write_bytes(bundle.source(file))
         for file in _EMPTY:
             (scratch / file).touch()
-        _run(scratch, "-m", "mypyc", *MODULES)
-        _run(scratch, "-S", "-c", _IMPORT, *(file.removesuffix(".py").replace("/", ".") for file in MODULES))
+        _run(scratch, bundle.PYTHON, "-s", "-m", "mypyc", *MODULES)
+        _run(scratch, bundle.PYTHON, "-s", "-S", "-c", _IMPORT, *(file.removesuffix(".py").replace("/", ".") for file in MODULES))
+        _run(scratch, *_CORE_COMPILER, "-o", str(folder / CORE), *(name for name in core if name.endswith(".c")))
         for path in [*scratch.glob(f"*{_SUFFIX}"), *(scratch / "traffic").rglob(f"*{_SUFFIX}")]:
             (folder / path.relative_to(scratch)).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, folder / path.relative_to(scratch))
@@ -163,7 +175,7 @@ def _make(folder: pathlib.Path) -> None:
 
 def _run(scratch: pathlib.Path, *words: str) -> None:
     try:
-        done = subprocess.run([bundle.PYTHON, "-s", *words], cwd=scratch, env={**_ENVIRONMENT, "HOME": str(scratch)},
+        done = subprocess.run(words, cwd=scratch, env={**_ENVIRONMENT, "HOME": str(scratch)},
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=_LIMIT_S, check=False)
     except subprocess.TimeoutExpired:

@@ -79,7 +79,7 @@ _long, _pointer = ctypes.c_long, ctypes.c_void_p
 _syscall = _libc.syscall
 _syscall.restype = _long
 _syscall.argtypes = [_long] * 7
-_run_signal_handlers = ctypes.pythonapi.PyErr_CheckSignals
+run_signal_handlers = ctypes.pythonapi.PyErr_CheckSignals
 
 
 def _address(buffer: Any) -> int:
@@ -284,13 +284,22 @@ class Ring:
         self._enter(1)
         head, tail = words[self._cq_head], words[self._cq_tail]
         if head == tail:
-            _run_signal_handlers()      # the interpreter does between two lines; compiled code has none
+            run_signal_handlers()      # the interpreter does between two lines; compiled code has none
         found = []
         while head != tail:
             found.append(_CQE.unpack_from(self._ring, self._cqes + ((head & self._cq_mask) << 4)))
             head = head + 1 & 0xffffffff
         words[self._cq_head] = head
         return found
+
+    def places(self) -> dict[str, int]:
+        """Where everything is, for a library that puts operations into this ring itself (tmix/core/ring.h)."""
+        words, wait = _address(self._ring), self._wait_at
+        return {"fd": self._fd, "entries": self._entries, "completions": self._cq_mask + 1, "words": words,
+                "sq_head": self._sq_head, "sq_tail": self._sq_tail, "cq_head": self._cq_head, "cq_tail": self._cq_tail,
+                "cqes": words + self._cqes, "sqes": _address(self._sqes), "arguments": self._arguments_at,
+                "sink": self._sink_at, "end": self._end_at, "wait": wait, "wait_size": _WAIT_BYTES,
+                "clock_fd": self._clock, "tail": self._tail}
 
     def close(self) -> None:
         """Give the memory back; the descriptor stays open until the process ends.

@@ -106,9 +106,9 @@ class End:
         """Count the congestion control of a connection that is established."""
         self.note_name(cca_of(fd))
 
-    def note_name(self, name: bytes) -> None:
+    def note_name(self, name: bytes, connections: int = 1) -> None:
         """The same, with what the socket said."""
-        self._ccas[name] = self._ccas.get(name, 0) + 1
+        self._ccas[name] = self._ccas.get(name, 0) + connections
 
     def account(self) -> dict[str, Any]:
         """Counts of this end for the account on stdout."""

@@ -27,7 +27,7 @@ _PASSING = (-EAGAIN, -ECONNABORTED)
 class EventLoop:
     """Replays the `End`s of a node. Instants are ns since t0 on CLOCK_MONOTONIC."""
 
-    def __init__(self, ends: list[End]) -> None:
+    def __init__(self, ends: list[End], wakeup_cost_us: int = 0) -> None:
         """Set up the listeners. Raises OSError."""
         self.epoll = Epoll()
         self.pattern = Pattern(SEND_BUFFER_BYTES)
@@ -38,7 +38,7 @@ class EventLoop:
         self.stopping = False       # set by a signal handler
         self.chains = 0             # there are none
         self.strays = 0             # incoming connections that no plan knows
-        self.wakeup_cost_ns = 0
+        self.wakeup_cost_ns = 1000 * wakeup_cost_us
         self._ends = ends
         self._heap: list[tuple[int, int]] = []      # (instant, number): a connection, or an end's next start
         self._listeners: dict[int, tuple[int, End]] = {}        # number -> (descriptor, End)

@@ -32,15 +32,15 @@ class Options:
     """The options of the connections of a plan, as one of its ends sets them."""
 
     def __init__(self, plan: Plan, initiates: bool) -> None:
-        self._mss: tuple[array[int], array[int]] | None = (plan.mss_init, plan.mss_acc) if initiates else None
+        self.mss: tuple[array[int], array[int]] | None = (plan.mss_init, plan.mss_acc) if initiates else None
         self._windows = plan.window_init if initiates else plan.window_acc
         self.limit_windows = bool(self._windows)
 
     def at_first(self, index: int) -> list[Option]:
         """Before a connection is established, at the initiator; as soon as it is accepted, at the acceptor."""
         options: list[Option] = []
-        if self._mss:
-            mss = _effective(self._mss[1][index])
+        if self.mss:
+            mss = _effective(self.mss[1][index])
             if mss:
                 options.append((IPPROTO_TCP, TCP_MAXSEG, mss))
         window = self._windows[index] if self._windows else 0
@@ -51,9 +51,9 @@ class Options:
 
     def after_syn(self, index: int) -> Option | None:
         """What the initiator sets between its SYN and the SYN-ACK."""
-        if not self._mss:
+        if not self.mss:
             return None
-        own, peer = _effective(self._mss[0][index]), _effective(self._mss[1][index])
+        own, peer = _effective(self.mss[0][index]), _effective(self.mss[1][index])
         return (IPPROTO_TCP, TCP_MAXSEG, own) if own != peer else None
 
     def window_again(self, index: int) -> Option | None:

@@ -37,6 +37,7 @@ from traffic.tmix.records import records_name
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
+    from traffic.tmix.core_loop import CoreLoop
     from traffic.tmix.eventloop import EventLoop
     from traffic.tmix.ringloop import RingLoop
 
@@ -66,17 +67,21 @@ def read_job(path: str) -> tuple[str, int, str, list[End], str, int, str]:
     return node, duration_us, out_dir, ends, how, wakeup_cost_us, clock
 
 
-def make_loop(ends: list[End], how: str, clock: str) -> EventLoop | RingLoop:
+def make_loop(ends: list[End], how: str, clock: str, wakeup_cost_us: int = 0) -> CoreLoop | EventLoop | RingLoop:
     """The loop that replays the ends: by io_uring if the kernel has what it takes. clock: a file to read it from."""
     if how != "epoll":
         try:
+            from traffic.tmix import core_loop
+            path = core_loop.library()
+            if path and not wakeup_cost_us and not any(end.options.limit_windows for end in ends):
+                return core_loop.CoreLoop(ends, clock, path)
             from traffic.tmix.ringloop import RingLoop
-            return RingLoop(ends, clock)
+            return RingLoop(ends, clock, wakeup_cost_us)
         except OSError:
             if how == "io_uring":
                 raise
     from traffic.tmix.eventloop import EventLoop
-    return EventLoop(ends)
+    return EventLoop(ends, wakeup_cost_us)
 
 
 def share_ports(ends: list[End]) -> None:
@@ -94,8 +99,7 @@ def replay(path: str) -> None:
     node, duration_us, out_dir, ends, how, wakeup_cost_us, clock = read_job(path)
     raise_descriptor_limit()
     exact_timers()
-    loop = make_loop(ends, how, clock)
-    loop.wakeup_cost_ns = 1000 * wakeup_cost_us
+    loop = make_loop(ends, how, clock, wakeup_cost_us)
     memory.as_usual()
     print("ready", flush=True)
     word, _, t0_ns = sys.stdin.readline().partition(" ")
@@ -122,7 +126,7 @@ def replay(path: str) -> None:
 
 
 #: what is imported when it is known which of them replays
-ALSO = ("traffic.tmix.ringloop", "traffic.tmix.eventloop")
+ALSO = ("traffic.tmix.core_loop", "traffic.tmix.ringloop", "traffic.tmix.eventloop")
 
 
 def main() -> int:

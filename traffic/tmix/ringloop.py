@@ -25,7 +25,7 @@ from traffic.tmix.chained import ChainedFlow
 from traffic.tmix.endpoint import End, listener
 from traffic.tmix.flow import (ACCEPT, AHEAD_OVER, CLOSED, CONNECT, CONNECTING, CUT, IGNORED, KIND_BITS, KIND_MASK,
                                RECEIVE, SEND, SHUTDOWN, SOCKET, Flow)
-from traffic.tmix.notes import Notes
+from traffic.tmix.notes import Notes, may_ask
 from traffic.tmix.records import NEVER, NOT_STARTED, UNFINISHED
 from traffic.uring import LINK, QUIET, Ring
 
@@ -51,14 +51,14 @@ AFTER_SYN_NS: Final = 1000
 class RingLoop:
     """Replays the `End`s of a node. Instants are ns since t0 on CLOCK_MONOTONIC."""
 
-    def __init__(self, ends: list[End], clock: str = DEVICE) -> None:
+    def __init__(self, ends: list[End], clock: str = DEVICE, wakeup_cost_us: int = 0) -> None:
         """Set up the ring and the listeners. Raises OSError, also without such an io_uring.
 
         clock: a file that, read, has the clock's reading.
         """
         self.stopping = False       # set by a signal handler
         self.strays = 0             # incoming connections that no plan knows
-        self.wakeup_cost_ns = 0
+        self.wakeup_cost_ns = 1000 * wakeup_cost_us
         self.ring = Ring(RING_ENTRIES)
         self.pattern, self.buffers = Pattern(SEND_BUFFER_BYTES), Buffers()
         self._clock = clock
@@ -155,14 +155,10 @@ class RingLoop:
         return self.stopping or now_ns() >= self._end_ns
 
     def _may_ask(self) -> bool:
-        """Whether the ring can ask for options of TCP."""
-        fd, there = tcp_socket(family_of(self._ends[0].local_ip), nonblocking=False), ctypes.create_string_buffer(16)
-        self.ring.option(fd, IPPROTO_TCP, TCP_CONGESTION, ctypes.addressof(there), 16, 0, IGNORED)
-        completed: list[tuple[Any, ...]] = []
-        while not completed and not self.stopping:
-            completed = self.ring.submit_and_wait()
+        fd = tcp_socket(family_of(self._ends[0].local_ip), nonblocking=False)
+        asks = may_ask(self.ring, fd, IGNORED)
         close(fd)
-        return bool(there.value)
+        return asks
 
     def since_t0(self, noted: int) -> int:
         """The instant of which the clock said this."""

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Drives all connections of a node as `ringloop` does, with what is done for each event in C (core/).
+
+Plans, listeners and records are those of `endpoint`; the library gets the addresses of their columns. It is made where
+a compiler is (testbed/compiled.py); `RingLoop` does the same without it, and what this one does not do: windows of
+vectors, and costs of wake-ups.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+
+from traffic.clock import DEVICE, OFFSET_NS
+from traffic.payload import Pattern
+from traffic.sockets import SEND_BUFFER_BYTES, close, family_of, tcp_socket
+from traffic.tmix.endpoint import End, listener
+from traffic.tmix.notes import Notes, may_ask
+from traffic.uring import Ring, run_signal_handlers
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from array import array
+    from typing import Any
+
+#: the library beside this file
+LIBRARY = "core.so"
+_RING_ENTRIES = 4096
+_MOST_CCAS, _CCA_BYTES = 16, 16
+_PLAN_COLUMNS = ("own_first", "own_need", "own_wait_us", "own_bytes", "peer_first", "peer_need", "peer_bytes")
+_RECORD_COLUMNS = ("start_us", "connected_us", "end_us", "status", "read_bytes", "sent_us", "delivered_us")
+_ToldToStop = ctypes.CFUNCTYPE(ctypes.c_int64)
+
+
+def _words(*names: str) -> list[tuple[str, type]]:
+    return [(name, ctypes.c_int64) for name in names]
+
+
+class _Cca(ctypes.Structure):
+    _fields_ = [("count", ctypes.c_int64), ("name", ctypes.c_char * _CCA_BYTES)]
+
+
+class _End(ctypes.Structure):
+    """struct shared_end of core/core.h."""
+    _fields_ = [*_words("initiates", "connections", "shares_ports", "wraps", "first_port", "ports", "port", "phase",
+                        "backwards", "planned_us", "mss_own", "mss_peer", *_PLAN_COLUMNS, *_RECORD_COLUMNS, "local_ip",
+                        "peer_ip", "ip_size", "cca", "cca_size", "listener", "checked_bytes", "unchecked_bytes",
+                        "wrong_pieces", "wrong_connection", "wrong_position", "n_ccas"), ("ccas", _Cca * _MOST_CCAS)]
+
+
+class _Ring(ctypes.Structure):
+    """struct shared_ring of core/ring.h."""
+    _fields_ = _words("fd", "entries", "completions", "words", "sq_head", "sq_tail", "cq_head", "cq_tail", "cqes",
+                      "sqes", "arguments", "sink", "end", "wait", "wait_size", "clock_fd", "tail")
+
+
+class _Loop(ctypes.Structure):
+    """struct shared_loop of core/core.h."""
+    _fields_ = [*_words("ends", "n_ends", "ring", "t0_ns", "end_ns", "offset_ns", "clock", "pattern", "notes", "asks"),
+                ("told_to_stop", _ToldToStop), *_words("stopping", "strays", "chains", "error", "error_end")]
+
+
+def library() -> str | None:
+    """The path of the library, None where it was not made."""
+    path = os.path.join(os.path.dirname(__file__), LIBRARY)
+    return path if os.path.exists(path) else None
+
+
+class CoreLoop:
+    """Replays the `End`s of a node. Instants are ns since t0 on CLOCK_MONOTONIC."""
+
+    def __init__(self, ends: list[End], clock: str, path: str) -> None:
+        """Set up the ring and the listeners. Raises OSError, also without such an io_uring.
+
+        clock: a file that, read, has the clock's reading; path: of the library.
+        """
+        self.stopping = False       # set by a signal handler
+        self.strays = self.chains = 0
+        self._core = ctypes.PyDLL(path)
+        self._core.tmix_run.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
+        self._core.tmix_close.argtypes = [ctypes.c_void_p]
+        self._state = ctypes.c_void_p()
+        self._clock = clock
+        self._family = family_of(ends[0].local_ip)
+        self._ring = Ring(_RING_ENTRIES)
+        self._pattern = Pattern(SEND_BUFFER_BYTES)
+        self._ends = ends
+        self._kept: list[Any] = []      # memory whose address the library has
+        self._shared_ends = (_End * len(ends))(*(self._shared_end(end) for end in ends))
+
+    def run(self, t0_ns: int, duration_ns: int) -> None:
+        """Replay until t0 + duration or `stopping`. Raises OSError."""
+        notes, asks = None, False
+        if self._ring.use_clock(self._clock):
+            notes, fd = Notes(), tcp_socket(self._family, nonblocking=False)
+            asks = may_ask(self._ring, fd, 0)
+            close(fd)
+        ring, device = _Ring(**self._ring.places()), ctypes.create_string_buffer(DEVICE.encode())
+        shared = _Loop(ends=ctypes.addressof(self._shared_ends), n_ends=len(self._ends), ring=ctypes.addressof(ring),
+                       t0_ns=t0_ns, end_ns=t0_ns + duration_ns, offset_ns=OFFSET_NS, clock=ctypes.addressof(device),
+                       pattern=self._pattern.address, notes=notes.address(0) if notes else 0, asks=asks,
+                       told_to_stop=_ToldToStop(self._told_to_stop), error_end=-1)
+        self._kept += [ring, device, shared, notes]
+        failed = self._core.tmix_run(ctypes.addressof(shared), duration_ns, ctypes.addressof(self._state))
+        self.strays, self.chains = shared.strays, shared.chains
+        for end, found in zip(self._ends, self._shared_ends):
+            _take_over(end, found)
+        if failed and shared.error_end >= 0:
+            end = self._ends[shared.error_end]
+            raise OSError(shared.error, f"accept at {end.local} port {end.port}: {os.strerror(shared.error)}")
+        if failed:
+            raise OSError(shared.error, "io_uring_enter")
+
+    def close(self) -> None:
+        """Close everything."""
+        self._ring.close()
+        if self._state:
+            self._core.tmix_close(self._state)
+
+    def _told_to_stop(self) -> int:
+        run_signal_handlers()
+        return self.stopping
+
+    def _shared_end(self, end: End) -> _End:
+        cca = ctypes.create_string_buffer(end.cca.encode()) if end.cca else None
+        addresses = [ctypes.create_string_buffer(ip, len(ip)) for ip in (end.local_ip, end.peer_ip)]
+        self._kept += [cca, *addresses]
+        mss_own, mss_peer = end.options.mss or (None, None)
+        return _End(
+            initiates=end.initiates, connections=len(end.start_us), shares_ports=end.shares_ports, wraps=end.wraps,
+            first_port=end.first_port, ports=end.ports, port=end.port, phase=end.phase, backwards=end.backwards,
+            planned_us=_at(end.start_us), mss_own=_at(mss_own), mss_peer=_at(mss_peer),
+            local_ip=ctypes.addressof(addresses[0]), peer_ip=ctypes.addressof(addresses[1]), ip_size=len(end.local_ip),
+            cca=ctypes.addressof(cca) if cca else 0, cca_size=len(cca) if cca else 0,
+            listener=-1 if end.initiates else listener(end, nonblocking=False),
+            **{name: _at(getattr(end, name)) for name in _PLAN_COLUMNS},
+            **{name: _at(getattr(end.records, name)) for name in _RECORD_COLUMNS})
+
+
+def _at(column: array[int] | None) -> int:
+    """The address of a column, which must not grow."""
+    return column.buffer_info()[0] if column is not None else 0
+
+
+def _take_over(end: End, found: _End) -> None:
+    """What the library has found out about an end."""
+    tally = end.tally
+    tally.checked_bytes, tally.unchecked_bytes = found.checked_bytes, found.unchecked_bytes
+    tally.wrong_pieces = found.wrong_pieces
+    if found.wrong_pieces:
+        tally.first_wrong = [found.wrong_connection, found.wrong_position]
+    for cca in found.ccas[:found.n_ccas]:
+        end.note_name(cca.name, cca.count)

@@ -23,8 +23,8 @@ def prune(keep: Iterable[str | None] = (None,), days: float = 30, report: Callab
     Of no use are builds that were not finished, builds with other patches, another configuration
     or another compiler than a build of today, builds that no run has used for `days`, and source
     trees of which no build is left. The kernels that the specs in `keep` stand for stay, and
-    those that run at this moment. Copies of the code for guests, and what was compiled of it, go when
-    they were not used for as long. Waits for a build that is under way.
+    those that run at this moment. Copies of the code for guests go when they were not used for as long, as does what
+    older versions of the testbed compiled. Waits for a build that is under way.
     """
     cache = sources.cache_dir()
     with build.lock(report):
@@ -40,9 +40,6 @@ def prune(keep: Iterable[str | None] = (None,), days: float = 30, report: Callab
         doomed += [_out_of_sight(folder) for folder in _folders(cache / "sources") if folder not in used_trees]
         doomed += [_out_of_sight(folder) for kind in ("bundles", "compiled") for folder in _folders(cache / kind)
                    if not _being_made(folder) and not _lately_used(folder, days)]
-        for note in (cache / "compiled").glob("*.failed"):  # of sources or a compiler that may be gone
-            if time.time() - note.stat().st_mtime > days * 86400:
-                note.unlink()
     return sum(_remove(folder, report) for folder in doomed)
 
 

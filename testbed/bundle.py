@@ -15,13 +15,12 @@ import hashlib
 import importlib.util
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Callable, Mapping
 
 from kernel.source import cache_dir
-from testbed import PROJECT_DIR, imports, kept
+from testbed import PROJECT_DIR, imports, kept, libraries
 from testbed.errors import EnvironmentProblem
 
 #: where engines mount it: part of the byte code
@@ -29,8 +28,6 @@ MOUNTED_AT = "/run/project"
 #: the interpreter inside
 PYTHON = "/usr/bin/python3"
 imports.remember_in(cache_dir)
-#: what makes the start of programs cheaper inside, if there is a compiler; where it is missing nothing else differs
-PRELOAD = "testbed/guest/preload.so"
 #: what programs import at their start, a file for each (testbed/guest/start.py)
 IMAGES = "images"
 _IMAGE_OF = pathlib.Path(__file__).with_name("image_of.py")
@@ -45,20 +42,25 @@ def digest() -> str:
     return _digest_of(_contents())
 
 
-def ensure(compiled: pathlib.Path | None = None) -> pathlib.Path:
-    """The folder in the cache that has this code, whole. Raises EnvironmentProblem.
+def ensure(report: Callable[[str], None] | None = None) -> pathlib.Path:
+    """The folder in the cache that has this code, whole, with the libraries that can be made of it.
 
-    compiled: a folder of extension modules to lay beside the sources they were made of (testbed/compiled.py).
+    report: is told why one cannot be made. Raises EnvironmentProblem.
     """
     target = folder_of(digest())
-    if compiled:
-        target = target.with_name(f"{target.name}-{compiled.name}")
+    wanted = libraries.wanted()
+    if libraries.TMIX_CORE not in wanted:
+        target = target.with_name(f"{target.name}-uncompiled")
     if kept.whole(target):
         return target
-    library = _preload()
-    if library is None:                                     # where it can be made later, it is not this folder
-        target = target.with_name(f"{target.name}-without-preload")
-    kept.ensure(target, lambda folder: _make(folder, compiled, library))
+    problems: list[str] = []
+    made = libraries.make(_contents(), problems)
+    for problem in problems if report else ():
+        report(problem)
+    for name in wanted:
+        if name not in made:                                # where it can be made later, it is not this folder
+            target = target.with_name(f"{target.name}-without-{pathlib.PurePath(name).stem}")
+    kept.ensure(target, lambda folder: _make(folder, made))
     return target
 
 
@@ -67,16 +69,6 @@ def folder_of(code_sha256: str) -> pathlib.Path:
     made_by = importlib.util.MAGIC_NUMBER + sys.version.encode() + _IMAGE_OF.read_bytes()
     version = hashlib.sha256(made_by).hexdigest()[:4]
     return cache_dir() / "bundles" / f"{code_sha256[:16]}-{version}"
-
-
-def source(name: str) -> bytes:
-    """What the file `name` of the code has in it."""
-    return _contents()[name]
-
-
-def names(folder: str) -> list[str]:
-    """The files of the code whose path begins so."""
-    return [name for name in _contents() if name.startswith(folder)]
 
 
 @functools.cache
@@ -109,9 +101,9 @@ def _digest_of(contents: dict[str, bytes]) -> str:
     return state.hexdigest()
 
 
-def _make(folder: pathlib.Path, compiled: pathlib.Path | None, library: bytes | None) -> None:
-    """Write the code to `folder`, with byte code. library: what PRELOAD has in it."""
-    for name, data in _contents().items():
+def _make(folder: pathlib.Path, made: Mapping[str, bytes]) -> None:
+    """Write the code to `folder`, with byte code and these libraries, {path: content}."""
+    for name, data in {**_contents(), **made}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
@@ -121,10 +113,6 @@ def _make(folder: pathlib.Path, compiled: pathlib.Path | None, library: bytes | 
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if made.returncode:
         raise EnvironmentProblem(f"the testbed's code does not compile: {(made.stdout + made.stderr).strip()}")
-    if library is not None:
-        (folder / PRELOAD).write_bytes(library)
-    if compiled:
-        shutil.copytree(compiled, folder, dirs_exist_ok=True)
     _make_images(folder)
 
 
@@ -138,17 +126,3 @@ def _make_images(folder: pathlib.Path) -> None:
                                   env=_ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, check=False)
             if made.returncode == 0:
                 (folder / IMAGES / module).write_bytes(made.stdout)
-
-
-def _preload() -> bytes | None:
-    """The library that PRELOAD is, None where it cannot be made: no compiler, no headers of the C library."""
-    source_name = pathlib.PurePath(PRELOAD).with_suffix(".c")
-    try:
-        with tempfile.TemporaryDirectory(prefix="testbed-") as scratch:
-            pathlib.Path(scratch, source_name.name).write_bytes(source(str(source_name)))
-            subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-nostartfiles", "-s", "-Wl,--build-id=none", "-o",
-                            "preload.so", source_name.name], cwd=scratch, stdin=subprocess.DEVNULL,
-                           env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")}, capture_output=True, check=True)
-            return pathlib.Path(scratch, "preload.so").read_bytes()
-    except (OSError, subprocess.CalledProcessError):
-        return None

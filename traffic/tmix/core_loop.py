@@ -42,7 +42,7 @@ class _Cca(ctypes.Structure):
 class _End(ctypes.Structure):
     """struct shared_end of core/core.h."""
     _fields_ = [*_words("initiates", "connections", "shares_ports", "wraps", "first_port", "ports", "port", "phase",
-                        "backwards", "planned_us", "mss_own", "mss_peer", *_PLAN_COLUMNS, *_RECORD_COLUMNS, "local_ip",
+                        "backwards", "planned_us", "mss_own", "mss_peer", "windows", *_PLAN_COLUMNS, *_RECORD_COLUMNS, "local_ip",
                         "peer_ip", "ip_size", "cca", "cca_size", "listener", "checked_bytes", "unchecked_bytes",
                         "wrong_pieces", "wrong_connection", "wrong_position", "n_ccas"), ("ccas", _Cca * _MOST_CCAS)]
 
@@ -55,7 +55,8 @@ class _Ring(ctypes.Structure):
 
 class _Loop(ctypes.Structure):
     """struct shared_loop of core/core.h."""
-    _fields_ = [*_words("ends", "n_ends", "ring", "t0_ns", "end_ns", "offset_ns", "clock", "pattern", "notes", "asks"),
+    _fields_ = [*_words("ends", "n_ends", "ring", "t0_ns", "end_ns", "offset_ns", "clock", "pattern", "wakeup_cost_ns", "notes",
+                      "asks"),
                 ("told_to_stop", _ToldToStop), *_words("stopping", "strays", "chains", "error", "error_end")]
 
 
@@ -68,7 +69,7 @@ def library() -> str | None:
 class CoreLoop:
     """Replays the `End`s of a node. Instants are ns since t0 on CLOCK_MONOTONIC."""
 
-    def __init__(self, ends: list[End], clock: str, path: str) -> None:
+    def __init__(self, ends: list[End], clock: str, path: str, wakeup_cost_us: int = 0) -> None:
         """Set up the ring and the listeners. Raises OSError, also without such an io_uring.
 
         clock: a file that, read, has the clock's reading; path: of the library.
@@ -80,6 +81,7 @@ class CoreLoop:
         self._core.tmix_close.argtypes = [ctypes.c_void_p]
         self._state = ctypes.c_void_p()
         self._clock = clock
+        self._wakeup_cost_ns = 1000 * wakeup_cost_us
         self._family = family_of(ends[0].local_ip)
         self._ring = Ring(_RING_ENTRIES)
         self._pattern = Pattern(SEND_BUFFER_BYTES)
@@ -90,14 +92,14 @@ class CoreLoop:
     def run(self, t0_ns: int, duration_ns: int) -> None:
         """Replay until t0 + duration or `stopping`. Raises OSError."""
         notes, asks = None, False
-        if self._ring.use_clock(self._clock):
+        if not self._wakeup_cost_ns and self._ring.use_clock(self._clock):
             notes, fd = Notes(), tcp_socket(self._family, nonblocking=False)
             asks = may_ask(self._ring, fd, 0)
             close(fd)
         ring, device = _Ring(**self._ring.places()), ctypes.create_string_buffer(DEVICE.encode())
         shared = _Loop(ends=ctypes.addressof(self._shared_ends), n_ends=len(self._ends), ring=ctypes.addressof(ring),
                        t0_ns=t0_ns, end_ns=t0_ns + duration_ns, offset_ns=OFFSET_NS, clock=ctypes.addressof(device),
-                       pattern=self._pattern.address, notes=notes.address(0) if notes else 0, asks=asks,
+                       pattern=self._pattern.address, wakeup_cost_ns=self._wakeup_cost_ns, notes=notes.address(0) if notes else 0, asks=asks,
                        told_to_stop=_ToldToStop(self._told_to_stop), error_end=-1)
         self._kept += [ring, device, shared, notes]
         failed = self._core.tmix_run(ctypes.addressof(shared), duration_ns, ctypes.addressof(self._state))
@@ -129,6 +131,7 @@ class CoreLoop:
             initiates=end.initiates, connections=len(end.start_us), shares_ports=end.shares_ports, wraps=end.wraps,
             first_port=end.first_port, ports=end.ports, port=end.port, phase=end.phase, backwards=end.backwards,
             planned_us=_at(end.start_us), mss_own=_at(mss_own), mss_peer=_at(mss_peer),
+            windows=_at(end.options.windows if end.options.limit_windows else None),
             local_ip=ctypes.addressof(addresses[0]), peer_ip=ctypes.addressof(addresses[1]), ip_size=len(end.local_ip),
             cca=ctypes.addressof(cca) if cca else 0, cca_size=len(cca) if cca else 0,
             listener=-1 if end.initiates else listener(end, nonblocking=False),

@@ -33,8 +33,8 @@ class Options:
 
     def __init__(self, plan: Plan, initiates: bool) -> None:
         self.mss: tuple[array[int], array[int]] | None = (plan.mss_init, plan.mss_acc) if initiates else None
-        self._windows = plan.window_init if initiates else plan.window_acc
-        self.limit_windows = bool(self._windows)
+        self.windows = plan.window_init if initiates else plan.window_acc
+        self.limit_windows = bool(self.windows)
 
     def at_first(self, index: int) -> list[Option]:
         """Before a connection is established, at the initiator; as soon as it is accepted, at the acceptor."""
@@ -43,7 +43,7 @@ class Options:
             mss = _effective(self.mss[1][index])
             if mss:
                 options.append((IPPROTO_TCP, TCP_MAXSEG, mss))
-        window = self._windows[index] if self._windows else 0
+        window = self.windows[index] if self.windows else 0
         if window:
             options += [(SOL_SOCKET, SO_RCVBUF, min(_BUFFER_WINDOWS * window, _MOST_BUFFER_BYTES)),
                         (IPPROTO_TCP, TCP_WINDOW_CLAMP, min(window, _MOST_BUFFER_BYTES))]
@@ -59,7 +59,7 @@ class Options:
     def window_again(self, index: int) -> Option | None:
         """What is set when data begin to come: the kernel puts another clamp in its place when it sees how much memory
         larger segments take (tcp_measure_rcv_mss)."""
-        window = self._windows[index] if self._windows else 0
+        window = self.windows[index] if self.windows else 0
         return (IPPROTO_TCP, TCP_WINDOW_CLAMP, min(window, _MOST_BUFFER_BYTES)) if window else None
 
 

@@ -73,8 +73,8 @@ def make_loop(ends: list[End], how: str, clock: str, wakeup_cost_us: int = 0) ->
         try:
             from traffic.tmix import core_loop
             path = core_loop.library()
-            if path and not wakeup_cost_us and not any(end.options.limit_windows for end in ends):
-                return core_loop.CoreLoop(ends, clock, path)
+            if path:
+                return core_loop.CoreLoop(ends, clock, path, wakeup_cost_us)
             from traffic.tmix.ringloop import RingLoop
             return RingLoop(ends, clock, wakeup_cost_us)
         except OSError:

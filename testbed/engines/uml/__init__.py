@@ -15,7 +15,7 @@ from typing import Any
 
 import kernel
 from kernel import guest, host, modinfo, trial
-from testbed import PROJECT_DIR, bundle, compiled, environment, probes, terminal
+from testbed import PROJECT_DIR, bundle, environment, libraries, probes, terminal
 from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.kernel_engine import KernelEngine
 from testbed.engines.uml import ending, init, inventory, memory, watch
@@ -79,7 +79,7 @@ class Engine(KernelEngine):
     def prepare(self, report: Report) -> None:
         spec, hz, options = self._asked
         self._found = kernel.ensure(spec, report, hz, options)
-        compiled.ensure(report)
+        bundle.ensure(report)
         if "wireless" in self._found.options:
             for name in standards.modules():
                 kernel.build_module_for(self._found, _MODULES / name, report, lambda file: trial.load(
@@ -102,14 +102,14 @@ class Engine(KernelEngine):
 
     def environment(self) -> dict[str, Any]:
         confined = host.facts()["landlock"] > 0
-        self._code = bundle.ensure(compiled.find())
+        self._code = bundle.ensure()
         return {"kernel_spec": self.options.get("kernel"), "kernel_hz": self._kernel.hz,
                 "kernel_options": list(self._kernel.options), "kernel_release": self._kernel.release,
                 "kernel_source": self._kernel.source, "kernel_key": self._kernel.key,
                 "kernel_config_sha256": self._kernel.config_sha256, "guest_memory_mb": memory.LEAST_MB,
                 "confined": {"writes": confined, "reads": confined and self._confine}, "host_facts": host.facts(),
-                "replay_compiled": compiled.provenance(),
-                "preload": (self._code / bundle.PRELOAD).exists(),
+                "replay_compiled": (self._code / libraries.TMIX_CORE).exists(),
+                "preload": (self._code / libraries.PRELOAD).exists(),
                 "probe_modules": {source.name: (module := self._module_of(source)) and module.sha256
                                   for source in probes.module_sources(probes.names())},
                 "files_sha256": inventory.hashes(self._kernel.program)}
@@ -219,9 +219,9 @@ class Engine(KernelEngine):
         if "seccomp" in self._kernel.features:
             # 13 to 27 % less CPU time per packet where kernel and host can, the same bytes (docs/kernels.md)
             words.append("seccomp=auto")
-        code = self._code or bundle.ensure(compiled.find())
-        if (code / bundle.PRELOAD).exists():
-            words.append(f"LD_PRELOAD={guest.FOLDER}/{bundle.PRELOAD}")     # part of the environment of process 1
+        code = self._code or bundle.ensure()
+        if (code / libraries.PRELOAD).exists():
+            words.append(f"LD_PRELOAD={guest.FOLDER}/{libraries.PRELOAD}")     # part of the environment of process 1
         return guest.command(self._kernel.program, code, [_INIT], work_dir, tmpfs,
                              memory_mb=memory_mb, confine=self._confine, options=words, **more)
 

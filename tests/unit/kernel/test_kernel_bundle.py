@@ -12,7 +12,7 @@ import sys
 import pytest
 
 import testbed
-from testbed import bundle, kept
+from testbed import bundle, kept, libraries
 from testbed.engines.uml import init, inventory
 from testbed.errors import EnvironmentProblem
 
@@ -116,7 +116,7 @@ def test_a_damaged_one_is_made_again(checkout, tmp_path, damage):
 
 def test_what_makes_programs_start_faster_is_there_where_it_can_be_compiled(checkout, tmp_path, monkeypatch):
     checkout(tmp_path / "a")
-    library = bundle.ensure() / bundle.PRELOAD
+    library = bundle.ensure() / libraries.PRELOAD
     # in a program with it, memory is locked until it says that it is ready, and programs that it starts are without
     script = """import os, traffic._memory
 def locked():
@@ -127,22 +127,47 @@ print(locked())"""
     said = subprocess.run([sys.executable, "-c", script], env={"LD_PRELOAD": str(library), "PYTHONPATH": str(
         testbed.PROJECT_DIR)}, capture_output=True, text=True, check=True)
     assert said.stdout == "False True\n['0']\n" and not said.stderr
-    assert init._PRELOAD == f"{bundle.MOUNTED_AT}/{bundle.PRELOAD}"
+    assert init._PRELOAD == f"{bundle.MOUNTED_AT}/{libraries.PRELOAD}"
     shutil.rmtree(tmp_path / "cache")
     with monkeypatch.context() as without:
-        without.setattr(bundle.subprocess, "run", no_compiler(subprocess.run))
+        without.setattr(libraries.subprocess, "run", no_compiler(subprocess.run))
         plain = bundle.ensure()
-        assert not (plain / bundle.PRELOAD).exists() and bundle.ensure() == plain
-    assert (bundle.ensure() / bundle.PRELOAD).exists()     # what was missing was installed since
+        assert not (plain / libraries.PRELOAD).exists() and bundle.ensure() == plain
+    assert (bundle.ensure() / libraries.PRELOAD).exists()     # what was missing was installed since
 
 
 @pytest.mark.parametrize("problem", [FileNotFoundError(errno.ENOENT, "gcc"), subprocess.CalledProcessError(1, "gcc")])
 def test_a_compiler_that_fails_once_is_asked_again(checkout, tmp_path, monkeypatch, problem):
     checkout(tmp_path / "a")
     with monkeypatch.context() as without:
-        without.setattr(bundle.subprocess, "run", no_compiler(subprocess.run, problem))
-        assert bundle.ensure().name.endswith("-without-preload")
-    assert not bundle.ensure().name.endswith("-without-preload")
+        without.setattr(libraries.subprocess, "run", no_compiler(subprocess.run, problem))
+        said = []
+        assert bundle.ensure(said.append).name.endswith("-without-preload-without-core")
+        assert [line.partition(" ")[0] for line in said] == ["preload.so", "core.so"]
+    assert bundle.ensure() == bundle.folder_of(bundle.digest())
+
+
+def test_what_a_compiler_refuses_is_said_with_its_words(checkout, tmp_path):
+    folder = checkout(tmp_path / "a")
+    (folder / "traffic/tmix/core/loop.c").write_text("int tmix_run(void) { return missing; }\n")
+    checkout(folder)
+    said = []
+    code = bundle.ensure(said.append)
+    assert code.name.endswith("-without-core") and (code / libraries.PRELOAD).exists()
+    assert len(said) == 1 and said[0].startswith("core.so is not made, which makes runs slower and changes nothing else: ")
+    assert "loop.c:1:" in said[0] and "missing" in said[0]
+
+
+def test_the_replay_can_go_without_compiled_code(checkout, tmp_path, monkeypatch):
+    checkout(tmp_path / "a")
+    with_it = bundle.ensure()
+    monkeypatch.setenv("TESTBED_COMPILED", "no")
+    said = []
+    without = bundle.ensure(said.append)
+    assert without.name == f"{with_it.name}-uncompiled" and not said
+    files = [{str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+             for folder in (with_it, without)]
+    assert files[0] - files[1] == {libraries.TMIX_CORE} and files[1] <= files[0]
 
 
 def no_compiler(run, problem=None):

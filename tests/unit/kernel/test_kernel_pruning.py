@@ -123,15 +123,6 @@ def test_copies_of_code_go_when_no_run_uses_them_any_more(cache):
     assert {path.name for path in (cache / "bundles").iterdir()} == {"new", "new.json"}
 
 
-def test_what_a_compiler_said_long_ago_goes(cache):
-    (cache / "compiled").mkdir()
-    for name, days in (("old", 31), ("new", 29)):
-        (cache / "compiled" / f"{name}.failed").write_text("no")
-        os.utime(cache / "compiled" / f"{name}.failed", (time.time() - days * 86400,) * 2)
-    prune(keep=())
-    assert {path.name for path in (cache / "compiled").iterdir()} == {"new.failed"}
-
-
 def test_a_kernel_that_runs_is_not_removed(cache):
     folder, tree = add(cache, "debian-6.12-1", (6, 12), days=100)
     shutil.copy("/bin/sleep", folder / "linux")

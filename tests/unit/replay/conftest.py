@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 from plans import Replay
+from testbed import bundle, libraries
 from traffic.uring import Ring
 
 # the guest's /dev/virtual_clock for this machine: a file that has the time of some microseconds ago
@@ -22,12 +24,13 @@ with open(sys.argv[1], "w+b") as file:
 
 
 def _ways():
-    """The ways of waiting for events that this kernel has: chains is io_uring that notes instants itself."""
+    """The ways of waiting for events that this kernel has: chains is io_uring that notes instants itself; with core, what
+    is done for each event is done by the library in C."""
     try:
         Ring(8).close()
     except OSError:
         return ["epoll"]
-    return ["epoll", "io_uring", "chains"]
+    return ["epoll", "io_uring", "chains", "core io_uring", "core chains"]
 
 
 @pytest.fixture
@@ -40,9 +43,23 @@ def clock(tmp_path):
         program.kill()
 
 
+@pytest.fixture(scope="session")
+def core_command(tmp_path_factory):
+    """How a replay is started that has the library, and nothing of what it stands in for."""
+    code = tmp_path_factory.mktemp("code") / "code"
+    shutil.copytree(bundle.ensure(), code)
+    assert (code / libraries.TMIX_CORE).exists(), "a compiler is there, so it compiles"
+    for name in ("ringloop", "flow", "chained", "chain", "eventloop", "connection"):
+        (code / f"traffic/tmix/{name}.py").unlink()
+    return [bundle.PYTHON, "-I", "-S", str(code / "traffic/tmix/replay.py")]
+
+
 @pytest.fixture(params=_ways())
 def replay(request, tmp_path):
     """A Replay over loopback, by each way of waiting for events."""
-    if request.param == "chains":
-        return Replay(tmp_path, {"events": "io_uring", "clock": request.getfixturevalue("clock")}, late_us=20_000)
-    return Replay(tmp_path, {"events": request.param})
+    core, _, way = request.param.rpartition(" ")
+    command = {"command": request.getfixturevalue("core_command")} if core else {}
+    if way == "chains":
+        return Replay(tmp_path, {"events": "io_uring", "clock": request.getfixturevalue("clock")}, late_us=20_000,
+                      **command)
+    return Replay(tmp_path, {"events": way}, **command)

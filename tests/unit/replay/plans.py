@@ -46,10 +46,10 @@ def collect(source, folder, end_us=1 << 40):
 
 class Replay:
     """Both ends of plans, each a process; `run` does it all. events: what a job says of how to wait; late_us: by how
-    much instants may be noted too early, by a clock that is read too late."""
+    much instants may be noted too early, by a clock that is read too late; command: how a process is started."""
 
-    def __init__(self, folder, events, late_us=0):
-        self.folder, self.events, self.late_us = Path(folder), events, late_us
+    def __init__(self, folder, events, late_us=0, command=COMMAND):
+        self.folder, self.events, self.late_us, self.command = Path(folder), events, late_us, command
         # A loopback address of its own: closed connections block their ports for a minute
         self.address = ".".join(map(str, (127, *random.SystemRandom().choices(range(1, 255), k=3))))
         self.accounts = {}
@@ -67,7 +67,7 @@ class Replay:
     def start(self, roles, duration_us, **more):
         """Processes that are ready, and have been told when to start."""
         processes = {role: subprocess.Popen(
-            [*COMMAND, str(self.job(role, duration_us, **more))], stdin=subprocess.PIPE,
+            [*self.command, str(self.job(role, duration_us, **more))], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for role in roles}
         for process in processes.values():
             assert process.stdout.readline() == "ready\n", process.stderr.read()

@@ -3,16 +3,13 @@
 
 import json
 import random
-import shutil
 import signal
 import subprocess
 import time
 
 import pytest
 
-import plans
 from plans import COMMAND, make_plan
-from testbed import bundle, compiled
 from traffic.tmix.records import FINISHED, INITIATOR, NEVER, NOT_STARTED, UNFINISHED
 
 MB = 1_000_000
@@ -224,22 +221,7 @@ def test_bad_jobs(tmp_path, job, message):
     assert message in done.stderr and done.stderr.count("\n") == 1
 
 
-@pytest.fixture
-def compiled_replay(replay, monkeypatch):
-    """A replay by what mypyc made of it, without the sources of what was compiled."""
-    made = compiled.ensure(print)
-    assert made, "the packages of packages.txt are there, so it compiles"
-    code = replay.folder / "code"
-    shutil.copytree(bundle.ensure(made), code)
-    for name in compiled.MODULES:
-        (code / name).unlink()
-    monkeypatch.setattr(plans, "COMMAND", [bundle.PYTHON, "-I", "-S", str(code / "traffic/tmix/replay.py")])
-    return replay
-
-
-def test_compiled(compiled_replay):
-    """What mypyc made of it replays, too, by each way of waiting."""
-    replay = compiled_replay
+def test_congestion_controls_and_segment_sizes_are_noted(replay):
     connections = [(2000 * i, [(0, 0, 300), (60_000, 1000, 20)], [(300, 500, 60_000), (320, 1000, 0)], 536 * (i % 2))
                    for i in range(40)]
     init, acc = replay.run(connections, 600_000)
@@ -249,11 +231,11 @@ def test_compiled(compiled_replay):
         assert end["wrong_pieces"] == 0 and sum(end["ccas"].values()) == 40
 
 
-def test_compiled_sigterm(compiled_replay):
-    """Signals are seen where no line of Python is interpreted."""
-    make_plan(compiled_replay.folder / "plan", [])
-    processes = compiled_replay.start(("acceptor",), 30 * MB)      # longer than `end` waits
+def test_a_signal_ends_a_replay_that_waits(replay):
+    """Also where no line of Python is interpreted meanwhile."""
+    make_plan(replay.folder / "plan", [])
+    processes = replay.start(("acceptor",), 30 * MB)      # longer than `end` waits
     time.sleep(0.15)
     processes["acceptor"].send_signal(signal.SIGTERM)
-    compiled_replay.end(processes)
-    assert compiled_replay.accounts["acceptor"]["stopped_early"]
+    replay.end(processes)
+    assert replay.accounts["acceptor"]["stopped_early"]

@@ -26,6 +26,8 @@ enum {
 	CCA_BYTES = 16,
 	MOST_CCAS = 16,
 	ETHERNET_MSS = 1460,		/* options.py */
+	BUFFER_WINDOWS = 2,
+	MOST_BUFFER_BYTES = 1 << 30,
 	AHEAD = 16,			/* ringloop.py */
 	LOOKS = 4,
 	AFTER_SYN_NS = 1000,
@@ -56,6 +58,7 @@ struct shared_cca {
 struct shared_end {
 	int64_t initiates, connections, shares_ports, wraps, first_port, ports, port, phase, backwards;
 	const int64_t *start_us, *mss_own, *mss_peer;		/* mss: of initiators only */
+	const int64_t *windows;					/* NULL: sockets have their own */
 	const int64_t *own_first, *own_need, *own_wait_us, *own_bytes;
 	const int64_t *peer_first, *peer_need, *peer_bytes;
 	int64_t *started_us, *connected_us, *end_us, *status, *read_bytes, *sent_us, *delivered_us;
@@ -76,6 +79,7 @@ struct shared_loop {
 	int64_t t0_ns, end_ns, offset_ns;
 	const char *clock;					/* a device that can be mapped, traffic/clock.py */
 	const uint8_t *pattern;
+	int64_t wakeup_cost_ns;
 	uint64_t *notes;					/* NULL: nothing is chained */
 	int64_t asks;
 	int64_t (*told_to_stop)(void);
@@ -99,6 +103,7 @@ struct flow {
 	uint8_t *buffer;
 	struct step steps[MOST_STEPS + 1];
 	int n_steps, fd, state;
+	int window[2];			/* values of SO_RCVBUF and TCP_WINDOW_CLAMP */
 	bool closes, is_closed, asks, eof_is_last;
 };
 

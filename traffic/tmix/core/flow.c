@@ -40,6 +40,10 @@ void flow_begin(struct flow *flow, struct loop *loop, struct shared_end *end, in
 	flow->out_place = place_in_period(phase);
 	flow->in_place = place_in_period(phase + end->backwards);
 	flow->eof_is_last = eof_is_last(flow);
+	if (end->windows) {
+		flow->window[0] = smaller(BUFFER_WINDOWS * end->windows[index], MOST_BUFFER_BYTES);
+		flow->window[1] = smaller(end->windows[index], MOST_BUFFER_BYTES);
+	}
 }
 
 void flow_note(struct flow *flow, int64_t status, int64_t now)
@@ -126,6 +130,8 @@ void flow_wait_unchained(struct flow *flow)
 		return;
 	if (flow->read < flow->expected) {
 		flow->asked = smaller(flow->mark - flow->read, SEND_BUFFER_BYTES);
+		if (flow->end->windows && flow->mark - flow->read == flow->end->peer_bytes[flow->peer_op])
+			flow->asked = 1;		/* to set the window again */
 		ring_make_room(ring, LONGEST_CHAIN);
 		flow->buffer = flow_submit_read(flow, flow->asked, 0);
 	} else if (!flow->closes) {
@@ -245,6 +251,8 @@ void flow_received(struct flow *flow, int64_t n, int64_t now)
 		return;
 	}
 	flow_take(flow, n);
+	if (flow->window[1])
+		setsockopt(flow->fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &flow->window[1], sizeof(int));
 	if (n < asked) {
 		flow_fail(flow, EPIPE, now);
 		return;

@@ -3,6 +3,7 @@
 #include "core.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -48,9 +49,9 @@ uint8_t *take_buffer(struct loop *loop)
 }
 
 /* the first word of a block of notes, -1 if there is none left or nothing is chained */
-static int64_t take_block(struct loop *loop)
+static int64_t take_block(struct loop *loop, const struct shared_end *end)
 {
-	if (!loop->shared->notes)
+	if (!loop->shared->notes || end->windows)
 		return -1;
 	if (loop->blocks.n)
 		return loop->blocks.free[--loop->blocks.n];
@@ -67,7 +68,7 @@ static struct flow *new_flow(struct loop *loop, struct shared_end *end, int64_t 
 		loop->flows = room_for(loop->flows, loop->flows_room, sizeof(*loop->flows));
 	}
 	end->status[index] = UNFINISHED;
-	flow_begin(flow, loop, end, index, loop->count, fd, take_block(loop));
+	flow_begin(flow, loop, end, index, loop->count, fd, take_block(loop, end));
 	loop->flows[loop->count++] = flow;
 	return flow;
 }
@@ -124,6 +125,21 @@ static const volatile uint64_t *mapped_clock(const char *path)
 	page = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, fd, 0);
 	close(fd);
 	return page == MAP_FAILED ? NULL : page;
+}
+
+/* what the wake-up of a process costs: time.sleep(ns / 1e9) of Python, down to how that rounds */
+static void pay_for_wakeup(int64_t ns)
+{
+	volatile double seconds = ns / 1e9;
+	int64_t rounded = ceil(seconds * 1e9);
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	rounded += until.tv_nsec;
+	until.tv_sec += rounded / 1000000000;
+	until.tv_nsec = rounded % 1000000000;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
 }
 
 bool at_end(const struct loop *loop)
@@ -214,6 +230,10 @@ static void connect_flow(struct loop *loop, struct shared_end *end, int64_t inde
 	flow->due = instant;
 	if (peer)
 		set_option(loop, fd, IPPROTO_TCP, TCP_MAXSEG, &loop->mss[peer], sizeof(int), LINK | QUIET, number);
+	if (flow->window[1]) {
+		set_option(loop, fd, SOL_SOCKET, SO_RCVBUF, &flow->window[0], sizeof(int), LINK | QUIET, number);
+		set_option(loop, fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &flow->window[1], sizeof(int), LINK | QUIET, number);
+	}
 	if (end->cca)
 		set_option(loop, fd, IPPROTO_TCP, TCP_CONGESTION, end->cca, end->cca_size, LINK | QUIET, number);
 	if (end->shares_ports)
@@ -328,6 +348,12 @@ static void accepted(struct loop *loop, int64_t of, int fd, int64_t now)
 		return;
 	}
 	flow = new_flow(loop, end, index, fd);
+	if (flow->window[1] &&
+	    (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &flow->window[0], sizeof(int)) ||
+	     setsockopt(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &flow->window[1], sizeof(int)))) {
+		flow_fail(flow, errno, now);
+		return;
+	}
 	flow_established(flow, now);
 	forget_closed(loop, now, LOOKS);
 }
@@ -481,6 +507,8 @@ int tmix_run(struct shared_loop *shared, int64_t duration_ns, void **state)
 			shared->stopping = shared->told_to_stop();
 			continue;
 		}
+		if (shared->wakeup_cost_ns)
+			pay_for_wakeup(shared->wakeup_cost_ns);
 		now = now_ns(loop) - shared->t0_ns;
 		if (now >= duration_ns) {
 			note_reads(loop, n);

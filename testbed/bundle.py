@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
-import os
 import pathlib
 import subprocess
 import sys
@@ -55,8 +54,9 @@ def ensure(report: Callable[[str], None] | None = None) -> pathlib.Path:
         return target
     problems: list[str] = []
     made = libraries.make(_contents(), problems)
-    for problem in problems if report else ():
-        report(problem)
+    if report is not None:
+        for problem in problems:
+            report(problem)
     for name in wanted:
         if name not in made:                                # where it can be made later, it is not this folder
             target = target.with_name(f"{target.name}-without-{pathlib.PurePath(name).stem}")
@@ -101,9 +101,9 @@ def _digest_of(contents: dict[str, bytes]) -> str:
     return state.hexdigest()
 
 
-def _make(folder: pathlib.Path, made: Mapping[str, bytes]) -> None:
+def _make(folder: pathlib.Path, built: Mapping[str, bytes]) -> None:
     """Write the code to `folder`, with byte code and these libraries, {path: content}."""
-    for name, data in {**_contents(), **made}.items():
+    for name, data in {**_contents(), **built}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

@@ -54,8 +54,8 @@ def _compiled(name: str, sources: Mapping[str, bytes]) -> bytes:
         for path, data in sources.items():
             pathlib.Path(scratch, pathlib.PurePath(path).name).write_bytes(data)
         files = sorted(pathlib.PurePath(path).name for path in sources if path.endswith(".c"))
-        subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-s", "-Wl,--build-id=none", *_OPTIONS[name], "-o", "library.so",
-                        *files, *_LINKED[name]], cwd=scratch, stdin=subprocess.DEVNULL,
+        subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-s", "-Wl,--build-id=none", *_OPTIONS[name],
+                        "-o", "library.so", *files, *_LINKED[name]], cwd=scratch, stdin=subprocess.DEVNULL,
                        env={"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"}, capture_output=True,
                        check=True)
         return pathlib.Path(scratch, "library.so").read_bytes()

@@ -2,8 +2,7 @@
 """Drives all connections of a node as `ringloop` does, with what is done for each event in C (core/).
 
 Plans, listeners and records are those of `endpoint`; the library gets the addresses of their columns. It is made where
-a compiler is (testbed/compiled.py); `RingLoop` does the same without it, and what this one does not do: windows of
-vectors, and costs of wake-ups.
+a compiler is (testbed/libraries.py); `RingLoop` does the same without it.
 """
 from __future__ import annotations
 
@@ -41,10 +40,12 @@ class _Cca(ctypes.Structure):
 
 class _End(ctypes.Structure):
     """struct shared_end of core/core.h."""
-    _fields_ = [*_words("initiates", "connections", "shares_ports", "wraps", "first_port", "ports", "port", "phase",
-                        "backwards", "planned_us", "mss_own", "mss_peer", "windows", *_PLAN_COLUMNS, *_RECORD_COLUMNS, "local_ip",
-                        "peer_ip", "ip_size", "cca", "cca_size", "listener", "checked_bytes", "unchecked_bytes",
-                        "wrong_pieces", "wrong_connection", "wrong_position", "n_ccas"), ("ccas", _Cca * _MOST_CCAS)]
+    _fields_ = [
+        *_words("initiates", "connections", "shares_ports", "wraps", "first_port", "ports", "port", "phase",
+                "backwards", "planned_us", "mss_own", "mss_peer", "windows", *_PLAN_COLUMNS, *_RECORD_COLUMNS, "local_ip",
+                "peer_ip", "ip_size", "cca", "cca_size", "listener", "checked_bytes", "unchecked_bytes", "wrong_pieces",
+                "wrong_connection", "wrong_position", "n_ccas"),
+        ("ccas", _Cca * _MOST_CCAS)]
 
 
 class _Ring(ctypes.Structure):
@@ -55,9 +56,10 @@ class _Ring(ctypes.Structure):
 
 class _Loop(ctypes.Structure):
     """struct shared_loop of core/core.h."""
-    _fields_ = [*_words("ends", "n_ends", "ring", "t0_ns", "end_ns", "offset_ns", "clock", "pattern", "wakeup_cost_ns", "notes",
-                      "asks"),
-                ("told_to_stop", _ToldToStop), *_words("stopping", "strays", "chains", "error", "error_end")]
+    _fields_ = [
+        *_words("ends", "n_ends", "ring", "t0_ns", "end_ns", "offset_ns", "clock", "pattern", "wakeup_cost_ns", "notes",
+                "asks"),
+        ("told_to_stop", _ToldToStop), *_words("stopping", "strays", "chains", "error", "error_end")]
 
 
 def library() -> str | None:
@@ -99,7 +101,8 @@ class CoreLoop:
         ring, device = _Ring(**self._ring.places()), ctypes.create_string_buffer(DEVICE.encode())
         shared = _Loop(ends=ctypes.addressof(self._shared_ends), n_ends=len(self._ends), ring=ctypes.addressof(ring),
                        t0_ns=t0_ns, end_ns=t0_ns + duration_ns, offset_ns=OFFSET_NS, clock=ctypes.addressof(device),
-                       pattern=self._pattern.address, wakeup_cost_ns=self._wakeup_cost_ns, notes=notes.address(0) if notes else 0, asks=asks,
+                       pattern=self._pattern.address, wakeup_cost_ns=self._wakeup_cost_ns,
+                       notes=notes.address(0) if notes else 0, asks=asks,
                        told_to_stop=_ToldToStop(self._told_to_stop), error_end=-1)
         self._kept += [ring, device, shared, notes]
         failed = self._core.tmix_run(ctypes.addressof(shared), duration_ns, ctypes.addressof(self._state))

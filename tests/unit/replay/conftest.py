@@ -24,8 +24,8 @@ with open(sys.argv[1], "w+b") as file:
 
 
 def _ways():
-    """The ways of waiting for events that this kernel has: chains is io_uring that notes instants itself; with core, what
-    is done for each event is done by the library in C."""
+    """The ways of waiting for events that this kernel has: chains is io_uring that notes instants itself; with core, a
+    library in C does what is done for each event."""
     try:
         Ring(8).close()
     except OSError:

@@ -10,6 +10,7 @@
 #define TMIX_CORE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ring.h"
@@ -141,14 +142,25 @@ struct loop {
 	int one;
 };
 
-/* loop.c */
+/* clock.c */
 int64_t now_ns(const struct loop *loop);
-bool at_end(const struct loop *loop);
-void forget(struct loop *loop, int64_t number);
-void closes_at(struct loop *loop, int64_t due, int64_t number);
+const volatile uint64_t *mapped_clock(const char *path);
+void pay_for_wakeup(int64_t ns);
+
+/* memory.c */
+void *room_for(void *old, int64_t n, size_t size);
 void push(struct pool *pool, int64_t what);
 uint8_t *take_buffer(struct loop *loop);
+struct flow *new_flow(struct loop *loop, struct shared_end *end, int64_t index, int fd);
+void forget(struct loop *loop, int64_t number);
 void note_name(struct shared_end *end, const char *name);
+
+/* loop.c */
+bool at_end(const struct loop *loop);
+
+/* over.c */
+void closes_at(struct loop *loop, int64_t due, int64_t number);
+void forget_closed(struct loop *loop, int64_t now, int64_t looks);
 
 static inline int64_t place_in_period(int64_t place)
 {

@@ -2,207 +2,12 @@
 /* All connections of a node, by one io_uring. ringloop.py says the same in Python, and why. */
 #include "core.h"
 
-#include <fcntl.h>
-#include <math.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <time.h>
-
-/* --- memory -------------------------------------------------------------------------------------- */
-
-/* No way on without memory; the program's end says so. */
-static void *room_for(void *old, int64_t n, size_t size)
-{
-	void *found = realloc(old, n * size);
-
-	if (!found)
-		abort();
-	return found;
-}
-
-void push(struct pool *pool, int64_t what)
-{
-	if (pool->n == pool->room) {
-		pool->room = pool->room ? 2 * pool->room : 64;
-		pool->free = room_for(pool->free, pool->room, sizeof(*pool->free));
-	}
-	pool->free[pool->n++] = what;
-}
-
-/* Pages are dear in a guest: what was given back is used again first, and new memory comes with its pages (buffers.py) */
-uint8_t *take_buffer(struct loop *loop)
-{
-	struct pool *buffers = &loop->buffers;
-
-	if (!buffers->n) {
-		uint8_t *memory = mmap(NULL, BUFFERS_AT_ONCE * KEPT_BYTES, PROT_READ | PROT_WRITE,
-				       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-		int i;
-
-		if (memory == MAP_FAILED)
-			abort();
-		for (i = BUFFERS_AT_ONCE - 1; i >= 0; i--)
-			push(buffers, (intptr_t)(memory + i * KEPT_BYTES));
-	}
-	return (uint8_t *)(intptr_t)buffers->free[--buffers->n];
-}
-
-/* the first word of a block of notes, -1 if there is none left or nothing is chained */
-static int64_t take_block(struct loop *loop, const struct shared_end *end)
-{
-	if (!loop->shared->notes || end->windows)
-		return -1;
-	if (loop->blocks.n)
-		return loop->blocks.free[--loop->blocks.n];
-	return loop->fresh_blocks < MOST_BLOCKS ? loop->fresh_blocks++ * NOTE_WORDS : -1;
-}
-
-static struct flow *new_flow(struct loop *loop, struct shared_end *end, int64_t index, int fd)
-{
-	struct flow *flow = loop->unused_flows.n ? (struct flow *)(intptr_t)loop->unused_flows.free[--loop->unused_flows.n]
-						 : room_for(NULL, 1, sizeof(*flow));
-
-	if (loop->count == loop->flows_room) {
-		loop->flows_room *= 2;
-		loop->flows = room_for(loop->flows, loop->flows_room, sizeof(*loop->flows));
-	}
-	end->status[index] = UNFINISHED;
-	flow_begin(flow, loop, end, index, loop->count, fd, take_block(loop, end));
-	loop->flows[loop->count++] = flow;
-	return flow;
-}
-
-static struct flow *flow_of(const struct loop *loop, uint64_t number)
-{
-	uint64_t which = number >> KIND_BITS;
-
-	return which < (uint64_t)loop->count ? loop->flows[which] : NULL;
-}
-
-/* What was forgotten may be looked at until the next flow begins. */
-void forget(struct loop *loop, int64_t number)
-{
-	struct flow *flow = loop->flows[number];
-
-	loop->flows[number] = NULL;
-	chained_leave(flow);
-	push(&loop->unused_flows, (intptr_t)flow);
-}
-
-void note_name(struct shared_end *end, const char *name)
-{
-	int i;
-
-	for (i = 0; i < end->n_ccas && strncmp(end->ccas[i].name, name, CCA_BYTES); i++)
-		;
-	if (i == MOST_CCAS)
-		i--;			/* no kernel has so many that one run meets them */
-	else if (i == end->n_ccas)
-		strncpy(end->ccas[end->n_ccas++].name, name, CCA_BYTES);
-	end->ccas[i].count++;
-}
-
-/* --- time ---------------------------------------------------------------------------------------- */
-
-int64_t now_ns(const struct loop *loop)
-{
-	struct timespec now;
-
-	if (loop->clock)
-		return (int64_t)*loop->clock + loop->shared->offset_ns;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
-static const volatile uint64_t *mapped_clock(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	void *page;
-
-	if (fd < 0)
-		return NULL;
-	page = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, fd, 0);
-	close(fd);
-	return page == MAP_FAILED ? NULL : page;
-}
-
-/* what the wake-up of a process costs: time.sleep(ns / 1e9) of Python, down to how that rounds */
-static void pay_for_wakeup(int64_t ns)
-{
-	volatile double seconds = ns / 1e9;
-	int64_t rounded = ceil(seconds * 1e9);
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	rounded += until.tv_nsec;
-	until.tv_sec += rounded / 1000000000;
-	until.tv_nsec = rounded % 1000000000;
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-		;
-}
 
 bool at_end(const struct loop *loop)
 {
 	return loop->shared->stopping || now_ns(loop) >= loop->shared->end_ns;
-}
-
-void closes_at(struct loop *loop, int64_t due, int64_t number)
-{
-	struct waiting *heap, mine = { due + CLOSED_NS, number };
-	int64_t at = loop->n_closing++;
-
-	if (at == loop->closing_room) {
-		loop->closing_room = at ? 2 * at : 64;
-		loop->closing = room_for(loop->closing, loop->closing_room, sizeof(*loop->closing));
-	}
-	heap = loop->closing;
-	for (; at && heap[(at - 1) / 2].due > mine.due; at = (at - 1) / 2)
-		heap[at] = heap[(at - 1) / 2];
-	heap[at] = mine;
-}
-
-static int64_t first_closing(struct loop *loop)
-{
-	struct waiting *heap = loop->closing, last = heap[--loop->n_closing];
-	int64_t number = heap[0].number, at = 0, below;
-
-	while ((below = 2 * at + 1) < loop->n_closing) {
-		below += below + 1 < loop->n_closing && heap[below + 1].due < heap[below].due;
-		if (heap[below].due >= last.due)
-			break;
-		heap[at] = heap[below];
-		at = below;
-	}
-	heap[at] = last;
-	return number;
-}
-
-static void forget_closed(struct loop *loop, int64_t now, int64_t looks)
-{
-	struct pool *silent = &loop->silent;
-
-	while (loop->n_closing && loop->closing[0].due < now) {
-		int64_t number = first_closing(loop);
-
-		if (loop->flows[number])
-			forget(loop, number);
-	}
-	for (looks = looks < silent->n ? looks : silent->n; looks; looks--) {
-		int64_t place = loop->looked_at < silent->n ? loop->looked_at : 0;
-		struct flow *flow = loop->flows[silent->free[place]];
-
-		if (flow) {
-			chained_settle(flow);
-			if (flow->state != CLOSED || flow->due + CLOSED_NS >= now) {
-				loop->looked_at = place + 1;
-				continue;
-			}
-			forget(loop, silent->free[place]);
-		}
-		silent->free[place] = silent->free[--silent->n];
-		loop->looked_at = place;
-	}
 }
 
 /* --- initiators ---------------------------------------------------------------------------------- */
@@ -360,6 +165,13 @@ static void accepted(struct loop *loop, int64_t of, int fd, int64_t now)
 
 /* --- what completes ------------------------------------------------------------------------------ */
 
+static struct flow *flow_of(const struct loop *loop, uint64_t number)
+{
+	uint64_t which = number >> KIND_BITS;
+
+	return which < (uint64_t)loop->count ? loop->flows[which] : NULL;
+}
+
 /* a completion that is no flow's */
 static void own_completion(struct loop *loop, const struct cqe *done, int64_t now)
 {
@@ -424,8 +236,8 @@ static void note_reads(struct loop *loop, int n)
 	}
 }
 
-/* Note how far the unfinished connections came by `now`. Until nothing is left to cancel: what is still under way when a
- * ring goes away is cancelled by a kernel thread that waits for this process without sleeping. */
+/* Note how far the unfinished connections came by `now`. Until nothing is left to cancel: what is still under way when
+ * a ring goes away is cancelled by a kernel thread that waits for this process without sleeping. */
 static void cut(struct loop *loop, int64_t now)
 {
 	int64_t left = 1, number;

@@ -65,6 +65,7 @@ def main() -> None:
              **{f"{flows} flows": scenario.load(greedy, settings=["traffic.tool=sockets", f"traffic.flows={flows}"])
                 for flows in _FLOWS},
              "tmix": scenario.load("access-link", quick=not arguments.full)}
+    run.warm_up()           # as every command does before it forks those that carry runs out
     cpus = sorted(os.sched_getaffinity(0))
     results: dict[str, Any] = {}
     print(f"{', '.join(engine.kernel_release() or engine.state() for engine in several.values())}, {os.cpu_count()} "

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The Tmix replay in C does what the one in Python does: every byte that a run leaves is the same."""
-import json
 import random
 
 import pytest
@@ -35,7 +34,8 @@ def rough_vectors(folder, count=450):
         write_vectors(folder / f"rough{source}.cvec", vectors[source::9], ALTERNATE)
 
 
-CASES = {"chains": {}, "windows": {"traffic.windows": "vector"}, "a cost of wake-ups": {"hosts": {"wakeup_cost": "70 us"}}}
+CASES = {"chains": {}, "windows": {"traffic.windows": "vector"},
+         "a cost of wake-ups": {"hosts": {"wakeup_cost": "70 us"}}}
 
 
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES)
@@ -47,7 +47,7 @@ def test_the_same_bytes_in_c_and_in_python(run_scenario, tmp_path, monkeypatch, 
     for compiled in ("yes", "no"):
         monkeypatch.setenv("TESTBED_COMPILED", compiled)
         runs.append(run_scenario(tree))
-    assert [json.loads((run.folder / "environment.json").read_text())["replay_compiled"] for run in runs] == [True, False]
+    assert [run.json("environment.json")["replay_compiled"] for run in runs] == [True, False]
     one, other = (run.json("run.json")["raw_files_sha256"] for run in runs)
     assert one == other
     statuses = set(runs[0].table("connections")["status"])

@@ -43,8 +43,8 @@ class _End(ctypes.Structure):
     _fields_ = [
         *_words("initiates", "connections", "shares_ports", "wraps", "first_port", "ports", "port", "phase",
                 "backwards", "planned_us", "mss_own", "mss_peer", "windows", *_PLAN_COLUMNS, *_RECORD_COLUMNS,
-                "local_ip", "peer_ip", "ip_size", "cca", "cca_size", "listener", "checked_bytes", "unchecked_bytes", "wrong_pieces",
-                "wrong_connection", "wrong_position", "n_ccas"),
+                "local_ip", "peer_ip", "ip_size", "cca", "cca_size", "listener", "checked_bytes", "unchecked_bytes",
+                "wrong_pieces", "wrong_connection", "wrong_position", "n_ccas"),
         ("ccas", _Cca * _MOST_CCAS)]
 
 

@@ -27,7 +27,6 @@ _RING_ENTRIES = 4096
 _MOST_CCAS, _CCA_BYTES = 16, 16
 _PLAN_COLUMNS = ("own_first", "own_need", "own_wait_us", "own_bytes", "peer_first", "peer_need", "peer_bytes")
 _RECORD_COLUMNS = ("start_us", "connected_us", "end_us", "status", "read_bytes", "sent_us", "delivered_us")
-_ToldToStop = ctypes.CFUNCTYPE(ctypes.c_int64)
 
 
 def _words(*names: str) -> list[tuple[str, type]]:
@@ -58,8 +57,7 @@ class _Loop(ctypes.Structure):
     """struct shared_loop of core/core.h."""
     _fields_ = [
         *_words("ends", "n_ends", "ring", "t0_ns", "end_ns", "offset_ns", "clock", "pattern", "wakeup_cost_ns", "notes",
-                "asks"),
-        ("told_to_stop", _ToldToStop), *_words("stopping", "strays", "chains", "error", "error_end")]
+                "asks", "run_signal_handlers", "stopping", "strays", "chains", "error", "error_end")]
 
 
 def library() -> str | None:
@@ -76,7 +74,7 @@ class CoreLoop:
 
         clock: a file that, read, has the clock's reading; path: of the library.
         """
-        self.stopping = False       # set by a signal handler
+        self._shared = _Loop(error_end=-1)      # before a signal handler may set `stopping`
         self.strays = self.chains = 0
         self._core = ctypes.PyDLL(path)
         self._core.tmix_run.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
@@ -84,27 +82,38 @@ class CoreLoop:
         self._state = ctypes.c_void_p()
         self._clock = clock
         self._wakeup_cost_ns = 1000 * wakeup_cost_us
-        self._family = family_of(ends[0].local_ip)
         self._ring = Ring(_RING_ENTRIES)
         self._pattern = Pattern(SEND_BUFFER_BYTES)
         self._ends = ends
         self._kept: list[Any] = []      # memory whose address the library has
         self._shared_ends = (_End * len(ends))(*(self._shared_end(end) for end in ends))
 
+    @property
+    def stopping(self) -> bool:
+        """Set by a signal handler; the library looks at it."""
+        return bool(self._shared.stopping)
+
+    @stopping.setter
+    def stopping(self, stopping: bool) -> None:
+        self._shared.stopping = stopping
+
     def run(self, t0_ns: int, duration_ns: int) -> None:
         """Replay until t0 + duration or `stopping`. Raises OSError."""
         notes, asks = None, False
         if not self._wakeup_cost_ns and self._ring.use_clock(self._clock):
-            notes, fd = Notes(), tcp_socket(self._family, nonblocking=False)
+            notes, fd = Notes(), tcp_socket(family_of(self._ends[0].local_ip), nonblocking=False)
             asks = may_ask(self._ring, fd, 0)
             close(fd)
-        ring, device = _Ring(**self._ring.places()), ctypes.create_string_buffer(DEVICE.encode())
-        shared = _Loop(ends=ctypes.addressof(self._shared_ends), n_ends=len(self._ends), ring=ctypes.addressof(ring),
-                       t0_ns=t0_ns, end_ns=t0_ns + duration_ns, offset_ns=OFFSET_NS, clock=ctypes.addressof(device),
-                       pattern=self._pattern.address, wakeup_cost_ns=self._wakeup_cost_ns,
-                       notes=notes.address(0) if notes else 0, asks=asks,
-                       told_to_stop=_ToldToStop(self._told_to_stop), error_end=-1)
-        self._kept += [ring, device, shared, notes]
+        ring, device, shared = _Ring(**self._ring.places()), ctypes.create_string_buffer(DEVICE.encode()), self._shared
+        shared.ends, shared.n_ends = ctypes.addressof(self._shared_ends), len(self._ends)
+        shared.ring = ctypes.addressof(ring)
+        shared.t0_ns, shared.end_ns, shared.offset_ns = t0_ns, t0_ns + duration_ns, OFFSET_NS
+        shared.clock, shared.pattern = ctypes.addressof(device), self._pattern.address
+        shared.wakeup_cost_ns = self._wakeup_cost_ns
+        shared.notes, shared.asks = notes.address(0) if notes else 0, asks
+        shared.run_signal_handlers = ctypes.cast(run_signal_handlers, ctypes.c_void_p).value
+        self._kept += [ring, device, notes]
+        # Raises what a signal handler has raised, too
         failed = self._core.tmix_run(ctypes.addressof(shared), duration_ns, ctypes.addressof(self._state))
         self.strays, self.chains = shared.strays, shared.chains
         for end, found in zip(self._ends, self._shared_ends):
@@ -120,10 +129,6 @@ class CoreLoop:
         self._ring.close()
         if self._state:
             self._core.tmix_close(self._state)
-
-    def _told_to_stop(self) -> int:
-        run_signal_handlers()
-        return self.stopping
 
     def _shared_end(self, end: End) -> _End:
         cca = ctypes.create_string_buffer(end.cca.encode()) if end.cca else None

@@ -239,3 +239,17 @@ def test_a_signal_ends_a_replay_that_waits(replay):
     processes["acceptor"].send_signal(signal.SIGTERM)
     replay.end(processes)
     assert replay.accounts["acceptor"]["stopped_early"]
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_an_interrupt_ends_a_replay(replay, busy):
+    """As it ends any program in Python, wherever it is; the records are there."""
+    make_plan(replay.folder / "plan", [(500 * i, [(0, 0, 300)], [(300, 0, 500), (300, 0, 0)])
+                                       for i in range(20_000 * busy)])
+    processes = replay.start(("acceptor", "initiator"), 30 * MB)
+    time.sleep(0.2)
+    for role, process in processes.items():
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=10)
+        assert process.returncode and "done" not in out and "\nKeyboardInterrupt" in err
+        assert len(replay.records(role)["status"]) == 20_000 * busy

@@ -2,9 +2,9 @@
 /*
  * What a Tmix replay does for each event, in C: the same operations in the same order as ringloop.py, flow.py,
  * chained.py and chain.py beside this folder, which say why. Plans are read, sockets listen and records are written by
- * core.py, which hands over addresses.
+ * core_loop.py, which hands over addresses.
  *
- * Structs that begin with "Shared" are declared in core.py, too, word by word: all of their fields have 64 bits.
+ * Structs that begin with "shared_" are declared in core_loop.py, too, word by word: all of their fields have 64 bits.
  */
 #ifndef TMIX_CORE_H
 #define TMIX_CORE_H
@@ -83,9 +83,10 @@ struct shared_loop {
 	int64_t wakeup_cost_ns;
 	uint64_t *notes;					/* NULL: nothing is chained */
 	int64_t asks;
-	int64_t (*told_to_stop)(void);
+	int (*run_signal_handlers)(void);			/* Python's; not 0: one raised an exception */
+	int64_t stopping;					/* set by a signal handler */
 	/* what was found */
-	int64_t stopping, strays, chains, error, error_end;	/* error: errno; of a listener of an end, or -1 */
+	int64_t strays, chains, error, error_end;	/* error: errno; of a listener of an end, or -1 */
 };
 
 struct step {
@@ -197,7 +198,7 @@ void chained_drop_steps(struct flow *flow);
 void chained_settle(struct flow *flow);
 void chained_leave(struct flow *flow);
 
-/* what core.py calls: 0, or -1 with `error` */
+/* what core_loop.py calls: 0, or -1 with `error` or an exception of Python's */
 int tmix_run(struct shared_loop *shared, int64_t duration_ns, void **state);
 void tmix_close(void *state);
 

@@ -243,10 +243,12 @@ static void cut(struct loop *loop, int64_t now)
 	int64_t left = 1, number;
 	int i, n;
 
-	while (left && !loop->ring.error) {
+	while (left) {
 		ring_cancel_everything(&loop->ring, CUT);
-		for (left = -1; left < 0 && !loop->ring.error;) {
+		for (left = -1; left < 0;) {
 			n = ring_submit_and_wait(&loop->ring);
+			if (loop->ring.error)
+				return;
 			note_reads(loop, n);
 			for (i = 0; i < n; i++)
 				if (loop->ring.found[i].number == CUT)
@@ -270,7 +272,7 @@ static void cut(struct loop *loop, int64_t now)
 	loop->shared->strays += *loop->ring.shared->end != 0;
 }
 
-/* --- from and to core.py ------------------------------------------------------------------------- */
+/* --- from and to core_loop.py -------------------------------------------------------------------- */
 
 static struct loop *set_up(struct shared_loop *shared)
 {
@@ -315,10 +317,10 @@ int tmix_run(struct shared_loop *shared, int64_t duration_ns, void **state)
 	ring_at(&loop->ring, shared->end_ns, 0, IGNORED);
 	while (!shared->stopping && !loop->ring.error) {
 		n = ring_submit_and_wait(&loop->ring);
-		if (!n) {		/* a timeout inside a chain wakes us up, too */
-			shared->stopping = shared->told_to_stop();
+		if (shared->run_signal_handlers())
+			return -1;
+		if (!n || loop->ring.error)	/* nothing: a timeout inside a chain wakes us up, too */
 			continue;
-		}
 		if (shared->wakeup_cost_ns)
 			pay_for_wakeup(shared->wakeup_cost_ns);
 		now = now_ns(loop) - shared->t0_ns;
@@ -326,7 +328,7 @@ int tmix_run(struct shared_loop *shared, int64_t duration_ns, void **state)
 			note_reads(loop, n);
 			break;
 		}
-		for (i = 0; i < n; i++)
+		for (i = 0; i < n && !loop->ring.error; i++)
 			completed(loop, &loop->ring.found[i], now);
 	}
 	now = now_ns(loop) - shared->t0_ns;

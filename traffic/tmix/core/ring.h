@@ -40,7 +40,7 @@ struct cqe {
 	uint32_t flags;
 };
 
-/* what core.py knows of the ring; words: of the mapped ring, whose places are in words */
+/* what core_loop.py knows of the ring; words: of the mapped ring, whose places are in words */
 struct shared_ring {
 	int64_t fd, entries, completions;
 	uint32_t *words;

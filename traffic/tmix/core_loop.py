@@ -76,7 +76,7 @@ class CoreLoop:
         """
         self._shared = _Loop(error_end=-1)      # before a signal handler may set `stopping`
         self.strays = self.chains = 0
-        self._core = ctypes.PyDLL(path)
+        self._core = _loaded(path)
         self._core.tmix_run.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
         self._core.tmix_close.argtypes = [ctypes.c_void_p]
         self._state = ctypes.c_void_p()
@@ -145,6 +145,18 @@ class CoreLoop:
             listener=-1 if end.initiates else listener(end, nonblocking=False),
             **{name: _at(getattr(end, name)) for name in _PLAN_COLUMNS},
             **{name: _at(getattr(end.records, name)) for name in _RECORD_COLUMNS})
+
+
+def _loaded(path: str) -> ctypes.PyDLL:
+    """The library. Raises ImportError, also if it was made of other code: that is no reason to go without."""
+    try:
+        core = ctypes.PyDLL(path)
+        found = (ctypes.c_int64 * 4).in_dll(core, "tmix_sizes")
+    except (OSError, ValueError) as error:
+        raise ImportError(f"{path}: {error}") from error
+    if list(found) != [ctypes.sizeof(shared) for shared in (_Cca, _End, _Ring, _Loop)]:
+        raise ImportError(f"{path} and {__file__} do not agree about what they share")
+    return core
 
 
 def _at(column: array[int] | None) -> int:

@@ -136,7 +136,7 @@ def main() -> int:
         return 2
     try:
         replay(sys.argv[1])
-    except (JobError, PlanError, OSError) as error:
+    except (JobError, PlanError, OSError, ImportError) as error:
         print(f"replay: {error}", file=sys.stderr)
         return 1
     return 0

@@ -1,14 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What core_loop.py and the library in C have to agree upon, and what the library does with signals."""
+import ctypes
+import re
 import time
 from pathlib import Path
 
 import pytest
 
-from plans import PORT, make_plan
+from plans import PORT, ROOT, make_plan
+from traffic import payload, sockets, uring
+from traffic.tmix import buffers, chain, chained, core_loop, flow, notes, options, records, ringloop
 from traffic.tmix.core_loop import LIBRARY, CoreLoop
 from traffic.tmix.endpoint import End
 from traffic.tmix.ringloop import RingLoop
+
+HEADERS = [re.sub(r"/\*.*?\*/", "", (ROOT / "traffic/tmix/core" / name).read_text(), flags=re.DOTALL)
+           for name in ("core.h", "ring.h")]
+# numbers that have other names in Python, or none
+OTHER_NAMES = {"STEP_END": "END", "STEP_CONNECTED": "CONNECTED", "AT_EOF": "EOF", "NOTE_WORDS": "WORDS",
+               "GET_OPTION": "GETSOCKOPT", "SET_OPTION": "SETSOCKOPT", "BUFFERS_AT_ONCE": "AT_ONCE"}
 
 
 @pytest.fixture
@@ -30,3 +40,60 @@ def test_told_to_stop_before_it_waits(library, tmp_path, way):
     assert time.monotonic_ns() < before_ns + 1_000_000_000
     assert loop.stopping is True and end.records.status[0] == 0
     loop.close()
+
+
+def numbers():
+    """(name, value) of what the headers enumerate."""
+    found = {}
+    for body in re.findall(r"^enum \{(.*?)\}", "\n".join(HEADERS), re.DOTALL | re.MULTILINE):
+        value = -1
+        for entry in filter(str.strip, body.split(",")):
+            name, _, given = entry.partition("=")
+            value = eval(given, {}, found) if given else value + 1
+            found[name.strip()] = value
+    return found.items()
+
+
+def fields(struct):
+    """The names of the fields of a struct, in their order."""
+    body, = re.findall(rf"^struct {struct} \{{(.*?)^\}};", "\n".join(HEADERS), re.DOTALL | re.MULTILINE)
+    for declaration in filter(str.strip, body.split(";")):
+        pointer_to_function = re.search(r"\(\*(\w+)\)", declaration)
+        yield from ([pointer_to_function[1]] if pointer_to_function else
+                    [re.search(r"(\w+)(\[\w+\])?$", name.strip())[1] for name in declaration.split(",")])
+
+
+@pytest.mark.parametrize("name, value", numbers())
+def test_the_same_numbers(name, value):
+    modules = (payload, sockets, uring, buffers, chain, chained, core_loop, flow, notes, options, records, ringloop)
+    python = OTHER_NAMES.get(name, name)
+    found = {getattr(module, spelt) for module in modules
+             for spelt in (python, f"_{python}", f"_{python.removeprefix('OP_')}") if hasattr(module, spelt)}
+    assert found == {value}
+
+
+def test_the_same_infinity():
+    assert f"#define NOWHERE ((int64_t)1 << {chain.NOWHERE.bit_length() - 1})" in HEADERS[0]
+
+
+@pytest.mark.parametrize("struct, python", [
+    ("shared_cca", core_loop._Cca), ("shared_end", core_loop._End), ("shared_ring", core_loop._Ring),
+    ("shared_loop", core_loop._Loop)])
+def test_the_same_fields(struct, python):
+    assert list(fields(struct)) == [name for name, _ in python._fields_]
+
+
+def test_a_library_of_other_code_is_refused(library, monkeypatch):
+    class Longer(core_loop._Ring):
+        _fields_ = [("more", ctypes.c_int64)]
+    monkeypatch.setattr(core_loop, "_Ring", Longer)
+    with pytest.raises(ImportError, match="do not agree"):
+        CoreLoop([], "/none", library)
+
+
+def test_what_is_no_library_is_refused(tmp_path):
+    """And is no reason to replay by epoll, which nobody would notice."""
+    path = tmp_path / LIBRARY
+    path.write_bytes(b"not ELF")
+    with pytest.raises(ImportError, match=LIBRARY):
+        CoreLoop([], "/none", str(path))

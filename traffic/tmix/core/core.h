@@ -58,11 +58,11 @@ struct shared_cca {
 /* one end of a source: columns of its plan and of its records, one row for each connection or op */
 struct shared_end {
 	int64_t initiates, connections, shares_ports, wraps, first_port, ports, port, phase, backwards;
-	const int64_t *start_us, *mss_own, *mss_peer;		/* mss: of initiators only */
+	const int64_t *planned_us, *mss_own, *mss_peer;		/* mss: of initiators only */
 	const int64_t *windows;					/* NULL: sockets have their own */
 	const int64_t *own_first, *own_need, *own_wait_us, *own_bytes;
 	const int64_t *peer_first, *peer_need, *peer_bytes;
-	int64_t *started_us, *connected_us, *end_us, *status, *read_bytes, *sent_us, *delivered_us;
+	int64_t *start_us, *connected_us, *end_us, *status, *read_bytes, *sent_us, *delivered_us;
 	const uint8_t *local_ip, *peer_ip;			/* ip_size bytes */
 	int64_t ip_size;
 	const char *cca;					/* with its 0; NULL: the host's default */
@@ -199,6 +199,7 @@ void chained_settle(struct flow *flow);
 void chained_leave(struct flow *flow);
 
 /* what core_loop.py calls: 0, or -1 with `error` or an exception of Python's */
+extern const int64_t tmix_sizes[4];	/* of what is shared */
 int tmix_run(struct shared_loop *shared, int64_t duration_ns, void **state);
 void tmix_close(void *state);
 

@@ -31,7 +31,7 @@ static void connect_flow(struct loop *loop, struct shared_end *end, int64_t inde
 	uint64_t number = flow->number | CONNECT;
 	int64_t own = effective_mss(end->mss_own[index]), peer = effective_mss(end->mss_peer[index]);
 
-	end->started_us[index] = us_of(instant);
+	end->start_us[index] = us_of(instant);
 	flow->due = instant;
 	if (peer)
 		set_option(loop, fd, IPPROTO_TCP, TCP_MAXSEG, &loop->mss[peer], sizeof(int), LINK | QUIET, number);
@@ -61,7 +61,7 @@ static int64_t starts_first(const struct loop *loop)
 
 	for (i = 0; i < loop->shared->n_ends; i++)
 		if (ends[i].initiates && loop->next[i] < ends[i].connections &&
-		    (first < 0 || ends[i].start_us[loop->next[i]] < ends[first].start_us[loop->next[first]]))
+		    (first < 0 || ends[i].planned_us[loop->next[i]] < ends[first].planned_us[loop->next[first]]))
 			first = i;
 	return first;
 }
@@ -75,7 +75,7 @@ static void hand_over_starts(struct loop *loop, int64_t now)
 	forget_closed(loop, now, AHEAD * LOOKS);
 	for (i = 0; i < AHEAD && (of = starts_first(loop)) >= 0; i++) {
 		struct shared_end *end = &shared->ends[of];
-		int64_t index = loop->next[of]++, instant = 1000 * end->start_us[index];
+		int64_t index = loop->next[of]++, instant = 1000 * end->planned_us[index];
 		bool has_socket = loop->sockets.n > 0;
 
 		ring_make_room(&loop->ring, LONGEST_CHAIN);
@@ -84,7 +84,7 @@ static void hand_over_starts(struct loop *loop, int64_t now)
 		if (has_socket) {
 			connect_flow(loop, end, index, instant, loop->sockets.free[--loop->sockets.n]);
 		} else {
-			end->started_us[index] = end->end_us[index] = us_of(instant);
+			end->start_us[index] = end->end_us[index] = us_of(instant);
 			end->status[index] = -loop->socket_errno;
 		}
 	}
@@ -112,7 +112,7 @@ static int64_t begun_by(const struct shared_end *end, int64_t now_us)
 	while (low < high) {
 		int64_t middle = (low + high) / 2;
 
-		if (end->start_us[middle] <= now_us)
+		if (end->planned_us[middle] <= now_us)
 			low = middle + 1;
 		else
 			high = middle;
@@ -262,7 +262,7 @@ static void cut(struct loop *loop, int64_t now)
 			continue;
 		chained_settle(flow);
 		if (flow->state == CONNECTING && flow->due > now) {
-			flow->end->started_us[flow->index] = NEVER;
+			flow->end->start_us[flow->index] = NEVER;
 			flow->end->status[flow->index] = NOT_STARTED;
 		} else {
 			flow_cut(flow, now);
@@ -273,6 +273,9 @@ static void cut(struct loop *loop, int64_t now)
 }
 
 /* --- from and to core_loop.py -------------------------------------------------------------------- */
+
+const int64_t tmix_sizes[] = { sizeof(struct shared_cca), sizeof(struct shared_end), sizeof(struct shared_ring),
+			       sizeof(struct shared_loop) };
 
 static struct loop *set_up(struct shared_loop *shared)
 {

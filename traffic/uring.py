@@ -7,7 +7,8 @@ after a failure the rest is cancelled. Sockets are usual descriptors, not the ri
 (direct) ones: up to Linux 6.12 closing one of those sends FIN only when every operation begun
 earlier on any of them is over (one reference count for the whole table).
 
-Needs Linux 6.11 (bind and listen by io_uring came last); `Ring` raises OSError otherwise.
+Needs Linux 6.11 (bind and listen by io_uring came last); `Ring` raises OSError otherwise. tmix/core/ring.h puts the
+same operations into a ring in C.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 Pages are dear in a guest: what was given back is used again first, and new memory comes with its pages. That only the
 end of a large read is kept is for the same reason: thousands of reads would need as many pages, and the processor's
-cache.
+cache. core/memory.c does the same in C.
 """
 from __future__ import annotations
 

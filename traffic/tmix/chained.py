@@ -3,6 +3,7 @@
 
 Nobody is woken before the end of a chain, or at all if it closes the connection. `settle` catches up with what the
 ring has noted when something is heard of the flow, when other connections come, and at the end.
+core/chained.c does the same in C.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Which connection of the plan an incoming one is, the acceptor learns from its po
 initiator binds connection i to `first + i mod count` (`ports`, 1024 and 60000 by default), and
 the acceptor takes the latest i with that port whose start is not after now. A port still in
 use from `count` connections ago makes bind() fail with EADDRINUSE, which is recorded
-for the later connection; the acceptor does not see it.
+for the later connection; the acceptor does not see it. core/loop.c knows these ports, too.
 """
 
 from __future__ import annotations

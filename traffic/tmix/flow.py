@@ -4,7 +4,7 @@
 The meaning of an op is that of `connection`. Here a wait and the write behind it are one chain in
 the ring, and a read is under way as long as something is to come, so a flow hears of what
 happens only where it has to note an instant or to decide. Where the ring can note instants itself, that
-is little (`chained`).
+is little (`chained`). core/flow.c does the same in C.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 """Memory in which operations of a ring note instants while nobody is woken.
 
 A block has WORDS numbers of 64 bits, all 0 when it is taken: an operation that is over has written its instant.
+core/memory.c takes and gives them in C.
 """
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ effect, and a listener's is that of all its connections.)
 
 Windows. TCP_WINDOW_CLAMP bounds the window that a socket announces, and SO_RCVBUF keeps the kernel from tuning buffer
 and clamp. An initiator sets them before connect(), an acceptor's socket when it is accepted; what its SYN-ACK
-announced, 64 KB at most, stays announced. Standard library only.
+announced, 64 KB at most, stays announced. Standard library only. core/loop.c and core/flow.c do the same in C.
 """
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ the write linked behind them, and a read completes when the whole ADU has come; 
 wake-up only where an instant has to be noted that is not known beforehand. The instant at which
 a write begins after a wait is known: it is the deadline that the kernel keeps. Where the clock can be
 read from a file, the ring notes instants itself (`notes`), and wakes somebody only where something is to be decided.
+
+core/loop.c and core/over.c do the same in C: who changes this changes them (docs/replay.md, "In C").
 """
 
 from __future__ import annotations

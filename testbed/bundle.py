@@ -24,8 +24,7 @@ from testbed.errors import EnvironmentProblem
 
 #: where engines mount it: part of the byte code
 MOUNTED_AT = "/run/project"
-#: the interpreter inside
-PYTHON = "/usr/bin/python3"
+PYTHON = libraries.PYTHON
 imports.remember_in(cache_dir)
 #: what programs import at their start, a file for each (testbed/guest/start.py)
 IMAGES = "images"

@@ -12,7 +12,7 @@ import os
 from traffic.clock import DEVICE, OFFSET_NS
 from traffic.payload import Pattern
 from traffic.sockets import SEND_BUFFER_BYTES, close, family_of, tcp_socket
-from traffic.tmix.endpoint import End, listener
+from traffic.tmix.endpoint import End, JobError, listener
 from traffic.tmix.notes import Notes, may_ask
 from traffic.uring import Ring, run_signal_handlers
 
@@ -70,7 +70,7 @@ class CoreLoop:
     """Replays the `End`s of a node. Instants are ns since t0 on CLOCK_MONOTONIC."""
 
     def __init__(self, ends: list[End], clock: str, path: str, wakeup_cost_us: int = 0) -> None:
-        """Set up the ring and the listeners. Raises OSError, also without such an io_uring.
+        """Set up the ring and the listeners. Raises OSError, also without such an io_uring; JobError.
 
         clock: a file that, read, has the clock's reading; path: of the library.
         """

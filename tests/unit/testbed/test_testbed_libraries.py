@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A compiler that is missing, fails or lies: one line each, and no library that cannot be loaded."""
+import shutil
+
+import pytest
+
+from testbed import bundle, libraries
+from testbed.errors import UsageError
+from traffic.tmix import core_loop
+from traffic.tmix.endpoint import JobError
+
+ABOUT = " is not made, which makes runs slower and changes nothing else: "
+LYING = "what gcc made cannot be loaded: "
+GCC = "/usr/bin/gcc -shared -fPIC -x c - -o library.so <<'END'\n%s\nEND\n"
+
+
+@pytest.fixture
+def compiler(tmp_path, monkeypatch):
+    """say(script) makes that the gcc; returns what is made with it, and what is said."""
+    def say(script):
+        (tmp_path / "gcc").write_text(f"#!/bin/bash\n{script}\n")
+        (tmp_path / "gcc").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        said = []
+        return libraries.make(bundle._contents(), said), said
+    return say
+
+
+@pytest.mark.parametrize("script, why", [
+    ("echo garbage > library.so", f"{LYING}file too short"), (": > library.so", f"{LYING}file too short"),
+    ("exit 0", "gcc said nothing and made nothing"), ("exit 3", "gcc: exit code 3"),
+    ("kill -11 $$", "gcc: ended by SIGSEGV"),
+    ("echo one; echo x.h: error: no such file >&2; exit 1", "x.h: error: no such file"),
+    ('/usr/bin/gcc "$@" && truncate -s 5000 library.so', f"{LYING}ended by SIGBUS"),
+    (GCC % "int nowhere(void); int tmix_run(void) { return nowhere(); }", f"{LYING}undefined symbol: nowhere")])
+def test_a_compiler_that_fails_or_lies(compiler, script, why):
+    made, said = compiler(script)
+    assert made == {} and said == [f"preload.so{ABOUT}{why}", f"core.so{ABOUT}{why}"]
+
+
+def test_a_library_without_what_is_called_in_it(compiler):
+    made, said = compiler(GCC % "int x;")
+    assert made == {} and said == [f"preload.so{ABOUT}{LYING}undefined symbol: use_virtual_clock",
+                                   f"core.so{ABOUT}{LYING}undefined symbol: tmix_run"]
+
+
+def test_no_compiler(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said = []
+    assert libraries.make(bundle._contents(), said) == {}
+    assert said == [f"preload.so{ABOUT}there is no gcc in PATH", f"core.so{ABOUT}there is no gcc in PATH"]
+
+
+def test_a_compiler_that_does_not_end(compiler, monkeypatch):
+    monkeypatch.setattr(libraries, "_PATIENCE_S", 0.2)
+    made, said = compiler("exec sleep 60")
+    assert made == {} and said == [f"{name}{ABOUT}gcc: no end after 0.2 s" for name in ("preload.so", "core.so")]
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+def test_the_usual_one(monkeypatch):
+    said = []
+    assert set(libraries.make(bundle._contents(), said)) == {libraries.PRELOAD, libraries.TMIX_CORE} and not said
+
+
+@pytest.mark.parametrize("value", ["0", "NO", "false"])
+def test_an_odd_choice(monkeypatch, value):
+    monkeypatch.setenv("TESTBED_COMPILED", value)
+    with pytest.raises(UsageError, match=f"^TESTBED_COMPILED={value}: yes or no$"):
+        libraries.wanted()
+
+
+def test_a_library_that_does_not_load_inside_is_no_reason_for_epoll(tmp_path):
+    (tmp_path / "core.so").write_bytes(b"")
+    with pytest.raises(JobError, match="core.so: file too short; TESTBED_COMPILED=no goes without it"):
+        core_loop.CoreLoop([], "", str(tmp_path / "core.so"))

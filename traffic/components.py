@@ -111,11 +111,13 @@ class Program:
     threads: 0, or how many it has for this node where one process may do the same for several nodes, if computing takes
     no time: `python3 -m module NODE DESCRIPTOR argument NODE DESCRIPTOR argument...`. Each descriptor is that of a
     node's namespace, which a thread enters (traffic/program), and the account is then one for each node, {node: ...}.
+    buffers_mb: memory that it has from the start besides what every program takes.
     """
     node: str
     module: str
     arguments: list[str]
     threads: int = 0
+    buffers_mb: int = 0
 
 
 @dataclasses.dataclass

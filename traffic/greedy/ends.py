@@ -119,6 +119,11 @@ def buffers(receivers: int) -> mmap.mmap:
                      flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
 
 
+def buffers_mb(receivers: int) -> int:
+    """How much memory that is."""
+    return -(-receivers * buffer_bytes(receivers) >> 20)
+
+
 def receive_window(connection: socket.socket) -> int:
     """The most that a receiver announces."""
     _, window = _state_and_window(connection)

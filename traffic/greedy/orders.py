@@ -6,6 +6,7 @@ from typing import Any
 
 from traffic import routes
 from traffic.components import Component, Context, Flow, Program
+from traffic.greedy.ends import buffers_mb
 
 Job = dict[str, list[dict[str, Any]]]
 #: ends of flows that have a thread each: for them a ring saves next to nothing. And their windows stay what they were,
@@ -29,6 +30,8 @@ def socket_programs(component: Component, flows: Sequence[Flow], context: Contex
         # a ring is a process's; whose wake-ups take time must not keep other hosts waiting; studies of many hosts whose
         # flows rest or have a pace were made with a process each, and ports follow from how many start
         made.threads = 0 if ring or rests or wakeup_cost_us else ends
+        if ends > _FEW:
+            made.buffers_mb = buffers_mb(len(job["receive"]))
         programs.append(made)
     return programs
 

@@ -50,7 +50,7 @@ def of_run_mb(work_dir: pathlib.Path | None, network: dict[str, Any]) -> int:
 def _process_mb(programs: Sequence[Mapping[str, Any]]) -> float:
     """What a process takes that does what these programs say."""
     threads = sum(int(program["threads"]) for program in programs) if len(programs) > 1 else 0
-    return _PROGRAM_MB + _THREAD_MB * threads
+    return _PROGRAM_MB + _THREAD_MB * threads + sum(int(program.get("buffers_mb", 0)) for program in programs)
 
 
 def _waiting_bytes(workload: Mapping[str, Any], network: Mapping[str, Any]) -> float:

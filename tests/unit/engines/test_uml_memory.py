@@ -17,8 +17,8 @@ def network_of(name):
     return scenario.load(name, {}, False).network
 
 
-def put_workload(folder, *components, programs=0, threads=0):
-    program = {"module": "traffic.greedy.flows", "component": "greedy", "threads": threads}
+def put_workload(folder, *components, programs=0, threads=0, buffers_mb=0):
+    program = {"module": "traffic.greedy.flows", "component": "greedy", "threads": threads, "buffers_mb": buffers_mb}
     (folder / "workload.json").write_text(json.dumps({"programs": [program] * programs, "components": [
         {"start_us": 0, "stop_us": 10**6, **component} for component in components]}))
 
@@ -56,6 +56,13 @@ def test_many_programs_take_more(tmp_path, programs, wanted_mb):
 def test_programs_that_are_one_process_take_less(tmp_path, programs, threads, wanted_mb):
     """0.6 MB for each thread, and 12 MB for each process of at most 128: as a process each, 2000 would take 24 GB."""
     put_workload(tmp_path, programs=programs, threads=threads)
+    assert memory.of_run_mb(tmp_path, network_of("access-link")) == wanted_mb
+
+
+@pytest.mark.parametrize("programs, wanted_mb", [(16, 1024), (40, 1920)])
+def test_what_receivers_of_many_flows_read_into(tmp_path, programs, wanted_mb):
+    """32 MB for a hundred flows of a host, there from the start: 20 such hosts filled a guest of 1024 MB."""
+    put_workload(tmp_path, programs=programs, buffers_mb=32)
     assert memory.of_run_mb(tmp_path, network_of("access-link")) == wanted_mb
 
 

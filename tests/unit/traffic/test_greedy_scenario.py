@@ -135,6 +135,9 @@ def test_a_ring_drives_more_than_eight_ends_that_neither_rest_nor_cost_wake_ups(
     threads = {node: 0 if section["kind"] != "greedy" or job["ring"] or job["wakeup_cost_us"] else len(
         job["send"] + job["receive"]) for node, _, job in made}
     assert {program["node"]: program["threads"] for program in workload["programs"]} == threads
+    # half a megabyte for each flow that a host with many of them receives
+    assert {program["node"]: program["buffers_mb"] for program in workload["programs"]} == {
+        node: -(-len(job["receive"]) // 2) if len(job["receive"] + job["send"]) > 8 else 0 for node, _, job in made}
 
 
 def test_both_ends_are_told_of_segments_and_windows(prepare, jobs):

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Protocol
 _Program = dict[str, Any]
 _Process = subprocess.Popen[bytes]
 #: Up to so many programs that could be one stay apart, so that runs of few hosts stay what they were. More are one for
-#: each so many threads, since the receivers of a process share the memory they read into (traffic/greedy/ends.py).
+#: each so many threads: what their receivers read into is there at once, 0.5 MB for each (traffic/greedy/ends.py).
 _MOST_APART, _MOST_THREADS = 16, 128
 #: how long a program may take to end what it has started
 _PATIENCE_S = 5
@@ -41,7 +41,7 @@ class _Network(Protocol):
 
 def processes(programs: Sequence[_Program]) -> list[list[_Program]]:
     """Which programs are one process where computing takes no time, in their order: many of a component that only have
-    a few threads each (traffic.components.Program)."""
+    a few threads each (traffic.components.Program). A process has one of each node: accounts are told apart by that."""
     alike: dict[tuple[str, str], list[_Program]] = {}
     for program in programs:
         if program.get("threads"):
@@ -54,7 +54,7 @@ def processes(programs: Sequence[_Program]) -> list[list[_Program]]:
             made.append([program])
             continue
         process, before = filled.get(key, ([], _MOST_THREADS))
-        if before + threads > _MOST_THREADS:
+        if before + threads > _MOST_THREADS or any(one["node"] == program["node"] for one in process):
             process, before = [], 0
             made.append(process)
         process.append(program)

@@ -12,7 +12,7 @@ import os
 from traffic.clock import DEVICE, OFFSET_NS
 from traffic.payload import Pattern
 from traffic.sockets import SEND_BUFFER_BYTES, close, family_of, tcp_socket
-from traffic.tmix.endpoint import End, JobError, listener
+from traffic.tmix.endpoint import End, listener
 from traffic.tmix.notes import Notes, may_ask
 from traffic.uring import Ring, run_signal_handlers
 

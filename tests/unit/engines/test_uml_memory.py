@@ -19,7 +19,8 @@ def network_of(name):
 
 def put_workload(folder, *components, programs=0, threads=0, buffers_mb=0):
     program = {"module": "traffic.greedy.flows", "component": "greedy", "threads": threads, "buffers_mb": buffers_mb}
-    (folder / "workload.json").write_text(json.dumps({"programs": [program] * programs, "components": [
+    made = [{**program, "node": f"n{number}"} for number in range(programs)]
+    (folder / "workload.json").write_text(json.dumps({"programs": made, "components": [
         {"start_us": 0, "stop_us": 10**6, **component} for component in components]}))
 
 

@@ -53,6 +53,13 @@ def test_programs_of_other_components_stay_apart():
                               *([f"n{number}"] for number in range(2, 17))]
 
 
+def test_two_programs_of_a_node_are_no_process():
+    """Of which account is whose, the node tells."""
+    senders, receivers = programs_of(*10 * [1]), programs_of(*10 * [1])
+    made = processes([*senders, *receivers])
+    assert nodes_of(made) == 2 * [[f"n{number}" for number in range(1, 11)]]
+
+
 @pytest.fixture
 def start(tmp_path):
     """Function: lists of programs -> these, started with t0."""

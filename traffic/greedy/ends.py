@@ -113,10 +113,9 @@ def buffer_bytes(receivers: int) -> int:
     return max(_LEAST_BUFFER_BYTES, min(_MOST_BUFFER_BYTES, _BUFFERS_BYTES // max(1, receivers)))
 
 
-def buffers(receivers: int) -> mmap.mmap:
+def buffers(receivers: int, size: int) -> mmap.mmap:
     """Memory for all of them: there at once, as page by page it is dear in a guest."""
-    return mmap.mmap(-1, max(1, receivers) * buffer_bytes(receivers),
-                     flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
+    return mmap.mmap(-1, max(1, receivers) * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
 
 
 def buffers_mb(receivers: int) -> int:

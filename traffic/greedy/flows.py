@@ -4,7 +4,7 @@
     python -m traffic.greedy.flows JOB.json
     python -m traffic.greedy.flows NODE DESCRIPTOR JOB.json NODE DESCRIPTOR JOB.json ...
 
-job: {"send": [{flow, address, port, start_us, stop_us, cca}], "receive": [{flow, address, port, cca}],
+job: {"send": [{flow, address, port, start_us, stop_us, cca}], "receive": [{flow, address, port, peer, cca}],
 "duration_us", "ring"}; a flow may have `bytes` (to send exactly that many), `maxseg` (largest segment, with time
 stamps) and `window_bytes` (the most that the receiver lets be in flight), and at the sender `sequence_start` and
 `bursts_us` [[from, to], ...]: it sends then only, over the same connection; and `pace` {bytes, gap_ns}: so much at a

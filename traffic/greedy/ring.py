@@ -46,7 +46,8 @@ class RingFlows:
         self.ring, self.counts, self.pattern = ring, counts, pattern
         self.under_way = 0      # operations of ends
         receivers = sum(end.role == "receive" for end in all_ends)
-        self._memory, self.most_bytes = ends.buffers(receivers), ends.buffer_bytes(receivers)
+        self.most_bytes = ends.buffer_bytes(receivers)
+        self._memory = ends.buffers(receivers, self.most_bytes)
         first = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         waiting = iter(enumerate(listeners))
         self._ends: list[_Sender | _Receiver] = []

@@ -44,6 +44,12 @@ class End(ends.End):
         if self._wakeup_cost_ns:
             sleep_ns(self._wakeup_cost_ns)
 
+    def check_peer(self, address: str) -> None:
+        """ConnectionError if a connection comes from another host than the flow's sender: of a program of several, each
+        socket has to be made in the right namespace."""
+        if self.host.node and address != self.flow["peer"]:
+            raise ConnectionError(f"a connection from {address}, not from {self.flow['peer']}")
+
     def take_less(self, reader: threading.Thread) -> None:
         """At the end, let a receiver have what is less than it waits for, if that is all it got: it has to be compared.
 
@@ -66,7 +72,8 @@ def run(all_ends: list[End], listeners: list[socket.socket], counts: ends.Counts
     """From t0 until the end; listeners: those of the receivers, in their order."""
     threading.excepthook = _fail
     of_receivers = [end for end in all_ends if end.role == "receive"]
-    memory, size = ends.buffers(len(of_receivers)), ends.buffer_bytes(len(of_receivers))
+    size = _read_bytes(of_receivers)
+    memory = ends.buffers(len(of_receivers), size)
     receivers = [(end, _thread(end, _receive, listener, end, counts, pattern,
                                memoryview(memory)[number * size:(number + 1) * size]))
                  for number, (listener, end) in enumerate(zip(listeners, of_receivers))]
@@ -77,6 +84,12 @@ def run(all_ends: list[End], listeners: list[socket.socket], counts: ends.Counts
     program.sleep_until(end_ns)
     for end, thread in receivers:
         end.take_less(thread)
+
+
+def _read_bytes(of_receivers: list[End]) -> int:
+    """How much each reads at a time at most: as in a program of its host alone, since windows follow from it."""
+    of_hosts = [end.host.node for end in of_receivers]
+    return ends.buffer_bytes(max(map(of_hosts.count, of_hosts), default=1))
 
 
 def _thread(end: End, work: Callable[..., None], *arguments: object) -> threading.Thread:
@@ -95,7 +108,8 @@ def _fail(problem: threading.ExceptHookArgs) -> None:
 
 def _receive(listener: socket.socket, end: End, counts: ends.Counts, pattern: Pattern,
              buffer: memoryview) -> None:
-    connection, _ = listener.accept()
+    connection, peer = listener.accept()
+    end.check_peer(peer[0])
     end.note_cca(connection)
     end.reading = connection
     flow, reader = end.flow, ends.Reader(end, pattern, counts)

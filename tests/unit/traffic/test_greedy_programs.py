@@ -12,8 +12,8 @@ import time
 import pytest
 
 from testbed import PROJECT_DIR
-from traffic import payload
-from traffic.greedy import ends, flows, iperf3
+from traffic import payload, program
+from traffic.greedy import ends, flows, iperf3, threads
 
 FLOW = {"flow": 2, "address": "10.0.2.1", "port": 6001, "source_port": 30001, "start_us": 300_000, "cca": None}
 
@@ -175,8 +175,8 @@ def run_hosts(tmp_path, *hosts, duration_us=300_000):
 
 
 def test_hosts_in_one_program_have_their_sockets_in_their_namespaces_and_an_account_each(tmp_path):
-    first, second = ({"flow": flow, "address": "127.0.0.1", "port": free_port(), "cca": cca, "bytes": 1000 * flow}
-                     for flow, cca in ((3, None), (4, "reno")))
+    first, second = ({"flow": flow, "address": "127.0.0.1", "port": free_port(), "cca": cca, "bytes": 1000 * flow,
+                      "peer": "127.0.0.1"} for flow, cca in ((3, None), (4, "reno")))
     when = {"start_us": 0, "stop_us": 200_000}
     status, line, words = run_hosts(tmp_path, ("n1", 11, [], [first]), ("n2", 12, [{**first, **when}], [second]),
                                     ("n3", 13, [{**second, **when}], []))
@@ -208,8 +208,27 @@ def test_a_failure_in_one_program_of_several_hosts_names_the_flow_and_the_host(t
     assert (status, line, words) == (1, "", "flow 7, receiver on n2: setns: Operation not permitted\n")
 
 
+def test_a_connection_from_another_host_than_the_senders_is_a_failure(tmp_path):
+    """A socket that was made in a wrong namespace has a wrong address, too."""
+    flow = {"flow": 7, "address": "127.0.0.1", "port": free_port(), "cca": None}
+    sender = {**flow, "start_us": 0, "stop_us": 5_000_000}
+    status, line, words = run_hosts(tmp_path, ("n1", 11, [], [{**flow, "peer": "127.0.0.9"}]),
+                                    ("n2", 12, [sender], []), duration_us=5_000_000)
+    assert (status, line) == (1, "")
+    assert words.splitlines()[-1] == ("flow 7, receiver on n1: ConnectionError: a connection from 127.0.0.1, "
+                                      "not from 127.0.0.9")
+
+
+@pytest.mark.parametrize("hosts, receivers, size", [
+    (128, 1, 1 << 19), (16, 8, 1 << 19), (1, 128, 1 << 18), (1, 0, 1 << 19)])
+def test_receivers_read_as_much_at_a_time_as_in_a_program_of_their_host(hosts, receivers, size):
+    made = [threads.End({"flow": 1}, "receive", program.Host({}, f"n{host}")) for host in range(hosts)
+            for _ in range(receivers)]
+    assert threads._read_bytes(made) == size
+
+
 def test_one_program_of_several_hosts_ends_at_sigterm(tmp_path):
-    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None}
+    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None, "peer": "127.0.0.1"}
     job = {"duration_us": 60_000_000, "ring": False, "wakeup_cost_us": 0}
     (tmp_path / "n1.json").write_text(json.dumps({**job, "send": [], "receive": [flow]}))
     (tmp_path / "n2.json").write_text(json.dumps({**job, "receive": [], "send": [

@@ -109,8 +109,9 @@ class Program:
     """A process to run in a node's namespace: `python3 -m module argument...`.
 
     threads: 0, or how many it has for this node where one process may do the same for several nodes, if computing takes
-    no time: `python3 -m module NODE DESCRIPTOR argument NODE DESCRIPTOR argument...`. Each descriptor is that of a
-    node's namespace, which a thread enters (traffic/program), and the account is then one for each node, {node: ...}.
+    no time: `python3 -m module NODE DESCRIPTOR argument NODE DESCRIPTOR argument...`, with one argument for each, the
+    file of its job. Each descriptor is that of a node's namespace, which a thread enters (`read_hosts` in
+    traffic/program), and the account is then one for each node, {node: ...}. Simulators and real time take no notice.
     buffers_mb: memory that it has from the start besides what every program takes.
     """
     node: str

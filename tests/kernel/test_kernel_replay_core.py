@@ -5,6 +5,7 @@ import random
 import pytest
 
 from small_runs import small_scenario
+from testbed import bundle
 from traffic.tmix.vectors import CONC, SEQ, Adu, Vector, check
 from traffic.tmix.writer import ALTERNATE, write_vectors
 
@@ -34,6 +35,11 @@ def rough_vectors(folder, count=450):
         write_vectors(folder / f"rough{source}.cvec", vectors[source::9], ALTERNATE)
 
 
+#: in place of the replay in Python where that in C is meant
+NOBODY = b"""class RingLoop:
+    def __init__(self, *_):
+        raise AssertionError("this replay is not in C")
+"""
 CASES = {"chains": {}, "windows": {"traffic.windows": "vector"},
          "a cost of wake-ups": {"hosts": {"wakeup_cost": "70 us"}}}
 
@@ -43,12 +49,16 @@ def test_the_same_bytes_in_c_and_in_python(run_scenario, tmp_path, monkeypatch, 
     rough_vectors(tmp_path)
     tree = small_scenario(**{"topology.central": LINK, "traffic": {
         "kind": "tmix", "target": "right_to_left", "load": "40 %", "scale": 1, "traces": str(tmp_path)}, **changes})
-    runs = []
-    for compiled in ("yes", "no"):
+    runs, code = [], bundle._contents()
+    for compiled, those in (("yes", {**code, "traffic/tmix/ringloop.py": NOBODY}), ("no", code)):
         monkeypatch.setenv("TESTBED_COMPILED", compiled)
+        monkeypatch.setattr(bundle, "_contents", lambda those=those: those)
         runs.append(run_scenario(tree))
     assert [run.json("environment.json")["replay_compiled"] for run in runs] == [True, False]
     one, other = (run.json("run.json")["raw_files_sha256"] for run in runs)
     assert one == other
+    # neither was by epoll, and chains were where they are meant to be
+    chains = [account["chains"] for account in runs[0].json("raw/guest.json")["accounts"]]
+    assert chains and all(bool(count) == (not changes) for count in chains)
     statuses = set(runs[0].table("connections")["status"])
     assert {"finished", "unfinished"} <= statuses and len(runs[0].table("connections")) > 300

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import kernel
-from testbed import PROJECT_DIR, bundle, terminal
+from testbed import PROJECT_DIR, bundle, libraries, terminal
 from testbed.awake import awake, wanted
 from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.host import modules, needs, timers
@@ -109,6 +109,7 @@ class Engine(KernelEngine):
         return {"kernel_release": self.kernel_release(), "kernel_spec": None, "kernel_key": self.kernel_key(),
                 "kernel_version": os.uname().version, "cpus_used": len(self._cpus),
                 "clock_counts_instructions": self.never_idle, "timer_period_us": self.timer_period_us,
+                "replay_compiled": (bundle.ensure() / libraries.TMIX_CORE).exists(),
                 "timer_lateness_us": {"median": late[len(late) // 2], "most": late[-1], "timers": len(late)}}
 
     def congestion_controls(self) -> Sequence[str]:

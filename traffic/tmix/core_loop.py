@@ -70,7 +70,7 @@ class CoreLoop:
     """Replays the `End`s of a node. Instants are ns since t0 on CLOCK_MONOTONIC."""
 
     def __init__(self, ends: list[End], clock: str, path: str, wakeup_cost_us: int = 0) -> None:
-        """Set up the ring and the listeners. Raises OSError, also without such an io_uring; JobError.
+        """Set up the ring and the listeners. Raises OSError, also without such an io_uring.
 
         clock: a file that, read, has the clock's reading; path: of the library.
         """
@@ -153,7 +153,7 @@ def _loaded(path: str) -> ctypes.PyDLL:
         core = ctypes.PyDLL(path)
         found = (ctypes.c_int64 * 4).in_dll(core, "tmix_sizes")
     except (OSError, ValueError) as error:
-        raise ImportError(f"{path}: {error}") from error
+        raise ImportError(str(error) if path in str(error) else f"{path}: {error}") from error
     if list(found) != [ctypes.sizeof(shared) for shared in (_Cca, _End, _Ring, _Loop)]:
         raise ImportError(f"{path} and {__file__} do not agree about what they share")
     return core

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What core_loop.py and the library in C have to agree upon, and what the library does with signals."""
+"""What core_loop.py and the library in C have to agree upon, and what both do when they are stopped or fail."""
 import ctypes
+import os
 import re
+import socket
 import time
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from traffic import payload, sockets, uring
 from traffic.tmix import buffers, chain, chained, core_loop, flow, notes, options, records, ringloop
 from traffic.tmix.core_loop import LIBRARY, CoreLoop
 from traffic.tmix.endpoint import End
+from traffic.tmix.records import NOT_STARTED, UNFINISHED
 from traffic.tmix.ringloop import RingLoop
 
 HEADERS = [re.sub(r"/\*.*?\*/", "", (ROOT / "traffic/tmix/core" / name).read_text(), flags=re.DOTALL)
@@ -27,19 +30,47 @@ def library(core_command):
     return str(Path(core_command[-1]).with_name(LIBRARY))
 
 
-@pytest.mark.parametrize("way", ["core", "interpreted"])
-def test_told_to_stop_before_it_waits(library, tmp_path, way):
-    """Between its signal handler and the first wait a replay may be told to stop, too."""
+@pytest.fixture(params=["core", "interpreted"])
+def make_loop(request, library, tmp_path):
+    """make_loop(role) -> (loop, its end) of a connection that is to begin after ten seconds."""
     make_plan(tmp_path / "plan", [(10_000_000, [(0, 0, 1)], [])])
-    end = End({"source": 0, "role": "initiator", "plan": str(tmp_path / "plan"), "local": "127.0.0.1",
-               "peer": "127.0.0.1", "port": PORT}, "n")
-    loop = CoreLoop([end], "/none", library) if way == "core" else RingLoop([end], "/none")
+
+    def make(role):
+        end = End({"source": 0, "role": role, "plan": str(tmp_path / "plan"), "local": "127.0.0.1",
+                   "peer": "127.0.0.1", "port": PORT}, "n")
+        loop = CoreLoop([end], "/none", library) if request.param == "core" else RingLoop([end], "/none")
+        request.addfinalizer(loop.close)
+        return loop, end
+    return make
+
+
+def test_told_to_stop_before_it_waits(make_loop):
+    """Between its signal handler and the first wait a replay may be told to stop, too."""
+    loop, end = make_loop("initiator")
     loop.stopping = True
     before_ns = time.monotonic_ns()
     loop.run(before_ns, 3_000_000_000)
     assert time.monotonic_ns() < before_ns + 1_000_000_000
-    assert loop.stopping is True and end.records.status[0] == 0
-    loop.close()
+    assert loop.stopping is True and end.records.status[0] == NOT_STARTED
+
+
+def test_a_ring_that_fails(make_loop):
+    """The records are as they were then."""
+    loop, end = make_loop("initiator")
+    ring = loop._ring if isinstance(loop, CoreLoop) else loop.ring
+    ring._fd = -1
+    with pytest.raises(OSError, match=r"^\[Errno 9\] io_uring_enter$"):
+        loop.run(time.monotonic_ns(), 1_000_000_000)
+    assert (end.records.status[0], end.records.start_us[0]) == (UNFINISHED, 10_000_000)
+
+
+def test_a_listener_that_fails(make_loop):
+    loop, end = make_loop("acceptor")
+    fd = loop._shared_ends[0].listener if isinstance(loop, CoreLoop) else loop._listeners[0][0]
+    with socket.socket(fileno=os.dup(fd)) as same:
+        same.shutdown(socket.SHUT_RD)
+    with pytest.raises(OSError, match=rf"^\[Errno 22\] accept at 127.0.0.1 port {PORT}: Invalid argument$"):
+        loop.run(time.monotonic_ns(), 1_000_000_000)
 
 
 def numbers():

@@ -10,9 +10,11 @@ was compiled is what is there.
 """
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import importlib.util
+import os
 import pathlib
 import subprocess
 import sys
@@ -111,6 +113,8 @@ def _make(folder: pathlib.Path, built: Mapping[str, bytes]) -> None:
          "--invalidation-mode", "unchecked-hash", str(folder)], env=_ENVIRONMENT,
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if made.returncode:
+        if kept.full(folder):                               # which is nothing that is wrong with the code
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
         raise EnvironmentProblem(f"the testbed's code does not compile: {(made.stdout + made.stderr).strip()}")
     _make_images(folder)
 

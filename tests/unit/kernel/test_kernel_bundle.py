@@ -247,6 +247,18 @@ def test_code_that_does_not_compile(checkout, tmp_path):
     assert not list((tmp_path / "cache" / "bundles").iterdir())
 
 
+def test_byte_code_for_which_there_is_no_space(checkout, tmp_path, monkeypatch):
+    """Is said in a line, and not as if the code were wrong: compileall has lines for every file."""
+    folder = checkout(tmp_path / "a")
+    (folder / "traffic" / "broken.py").write_text("def :\n")
+    checkout(folder)
+    monkeypatch.setattr(kept, "full", lambda folder: True)
+    with pytest.raises(EnvironmentProblem, match="^the cache folder .* cannot be used: .*: No space left on device; "
+                                                 "set TESTBED_CACHE to a folder of yours$"):
+        bundle.ensure()
+    assert not list((tmp_path / "cache" / "bundles").iterdir())
+
+
 def test_both_sides_agree_where_it_is_mounted():
     assert init.PROJECT_DIR == bundle.MOUNTED_AT
 

@@ -133,6 +133,8 @@ def read_plan(path: str | Path) -> Plan:
     for first, ops in ((plan.init_first, counts["init_ops"]), (plan.acc_first, counts["acc_ops"])):
         if first[0] != 0 or first[-1] != ops or any(a > b for a, b in zip(first, first[1:])):
             raise PlanError(f"{path}: op offsets do not rise from 0 to {ops}")
+    if any(min(column, default=0) < 0 for column in (plan.mss_init, plan.mss_acc)):
+        raise PlanError(f"{path}: a segment size is negative")
     if any(a > b for a, b in zip(plan.start_us, plan.start_us[1:])):
         raise PlanError(f"{path}: connections are not sorted by start time")
     return plan

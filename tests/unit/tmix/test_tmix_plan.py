@@ -86,10 +86,12 @@ def test_damage_is_noticed(batch, tmp_path):
     unsorted_ = whole[:body] + b"\xff" * 7 + b"\x7f" + whole[body + 8:]
     offset = body + 8 * 5 * 4 + 8
     bad_offsets = whole[:offset] + (99).to_bytes(8, "little") + whole[offset + 8:]
+    size = body + 8 * 2 * 4
+    bad_mss = whole[:size] + b"\xff" * 8 + whole[size + 8:]
     for damaged in (b"", b"tmixplan 2\n" + whole[11:], whole[:-1], whole + b"x",
                     MAGIC + b"{}\n", MAGIC + b"not json\n", MAGIC + b"[1]\n",
                     MAGIC + b'{"connections": -1, "init_ops": 0, "acc_ops": 0}\n',
-                    unsorted_, bad_offsets):
+                    unsorted_, bad_offsets, bad_mss):
         (tmp_path / "q").write_bytes(damaged)
         with pytest.raises(PlanError, match="q: "):
             read_plan(tmp_path / "q")

@@ -246,7 +246,12 @@ def test_an_interrupt_ends_a_replay(replay, busy):
     """As it ends any program in Python, wherever it is; the records are there."""
     make_plan(replay.folder / "plan", [(500 * i, [(0, 0, 300)], [(300, 0, 500), (300, 0, 0)])
                                        for i in range(20_000 * busy)])
-    processes = replay.start(("acceptor", "initiator"), 30 * MB)
+    # where tests run in the background SIGINT may be ignored, which programs inherit
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        processes = replay.start(("acceptor", "initiator"), 30 * MB)
+    finally:
+        signal.signal(signal.SIGINT, before)
     time.sleep(0.2)
     for role, process in processes.items():
         process.send_signal(signal.SIGINT)

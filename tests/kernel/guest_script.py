@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A script of a test as process 1 of a guest.
 
-    result_of(program, script, folder, *words)      boot the kernel `program` with it, and what its main returned
-    answer(main)                                    inside: call main(*words), say its result, switch off
+    result_of(program, script, folder, *words, options=())  boot the kernel `program` with it, and what its main returned
+    answer(main)                                            inside: call main(*words), say its result, switch off
 """
 import ctypes
 import json
@@ -16,13 +16,14 @@ _PROJECT_DIR = pathlib.Path(__file__).parents[2]
 _POWER_OFF = 0x4321FEDC
 
 
-def result_of(program, script, folder, *words):
-    """folder: an empty one. AssertionError with all that was said if there is no result."""
+def result_of(program, script, folder, *words, options=()):
+    """folder: an empty one; options: of the kernel. AssertionError with all that was said if there is no result."""
     done = subprocess.run(
         ["setarch", "-R", str(program), "mem=256M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
          # what the kernel draws is the same each time
          "time-travel=inf-cpu", "time-travel-start=1700000000000000000", "norandmaps",
          "quiet", "con=null", "con0=null,fd:2", f"uml_dir={folder}", "umid=script",
+         *options,
          "init=/usr/bin/python3", "--", "-I", "-S", str(script), *map(str, words)],
         env={"PATH": os.environ["PATH"], "UML_RANDOM_SEED": "1"}, stdin=subprocess.DEVNULL, capture_output=True,
         text=True, timeout=300)

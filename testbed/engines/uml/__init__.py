@@ -19,7 +19,6 @@ from testbed import PROJECT_DIR, bundle, environment, libraries, probes, termina
 from testbed.engines.base import Capabilities, OnProgress, Problem, Report
 from testbed.engines.kernel_engine import KernelEngine
 from testbed.engines.uml import ending, init, inventory, memory, watch
-from testbed.engines.uml.huge_pages import HugePages
 from testbed.errors import EnvironmentProblem
 from testbed.files import write_json
 from testbed.guest.session import READY
@@ -78,6 +77,7 @@ class Engine(KernelEngine):
 
     def prepare(self, report: Report) -> None:
         spec, hz, options = self._asked
+        memory.large_pages()            # a choice that is none is said before anything is built
         self._found = kernel.ensure(spec, report, hz, options)
         bundle.ensure(report)
         if "wireless" in self._found.options:
@@ -181,8 +181,7 @@ class Engine(KernelEngine):
                 process = subprocess.Popen(command, cwd=work_dir, env=guest.environment(tmpfs, job["seed"]),
                                            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                            start_new_session=True)
-            with HugePages(process.pid, tmpfs) as pages:
-                watch.watch(process, self._kernel.build_dir / "System.map", work_dir, on_progress, pages.look)
+            watch.watch(process, self._kernel.build_dir / "System.map", work_dir, on_progress)
         except watch.Stalled as problem:
             raise watch.Stalled(str(problem) + ending.last_words(log_path)) from None
         finally:
@@ -222,6 +221,8 @@ class Engine(KernelEngine):
         code = self._code or bundle.ensure()
         if (code / libraries.PRELOAD).exists():
             words.append(f"LD_PRELOAD={guest.FOLDER}/{libraries.PRELOAD}")     # part of the environment of process 1
+        if not memory.large_pages():
+            words.append("large_pages=no")                  # kernel/patches/speed/0016
         return guest.command(self._kernel.program, code, [_INIT], work_dir, tmpfs,
                              memory_mb=memory_mb, confine=self._confine, options=words, **more)
 

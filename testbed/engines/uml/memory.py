@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How much memory a guest gets: what its network and its programs need, from what the run is made of.
 
-What a guest does not touch is never allocated. Still it is not just given a lot: TCP has shares of it (tcp_mem), and
+What a guest does not use is never allocated. Still it is not just given a lot: TCP has shares of it (tcp_mem), and
 the machine has to have it.
 """
 import json
+import os
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from testbed.errors import UsageError
 from testbed.guest.programs import processes
 from testbed.guest.tuning import memory_without_pressure_mb, socket_buffer_bytes
 from topologies import varying
@@ -28,6 +30,14 @@ _HELD = 3
 #: memory for each byte (access link at 110 %, reno and cubic, after 300 and 1050 s; not measured on other links)
 _WAITING = 0.75
 _STEP_MB = 64
+
+
+def large_pages() -> bool:
+    """Whether guests' memory is to be in pages of 2 MB, where the host can. Raises UsageError."""
+    choice = os.environ.get("TESTBED_HUGE_PAGES") or "yes"
+    if choice not in ("yes", "no"):
+        raise UsageError(f"TESTBED_HUGE_PAGES={choice}: yes or no")
+    return choice == "yes"
 
 
 def of_run_mb(work_dir: pathlib.Path | None, network: dict[str, Any]) -> int:

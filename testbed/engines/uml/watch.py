@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 
 from testbed.engines.base import OnProgress
 from testbed.engines.kernel_engine import read_progress
@@ -39,8 +38,8 @@ class Stalled(RunFailed):
 
 
 def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: pathlib.Path,
-          on_progress: OnProgress, at_each_look: Callable[[], object] = lambda: None) -> None:
-    """Return when `process` (a guest kernel) ends; on_progress(phase, t_us) at every change, at_each_look() in between.
+          on_progress: OnProgress) -> None:
+    """Return when `process` (a guest kernel) ends; on_progress(phase, t_us) at every change.
 
     Raises Stalled when virtual time stands still or creeps while CPU time runs; the kernel has then been
     made to write its stack into the log.
@@ -55,7 +54,6 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
             return
         except subprocess.TimeoutExpired:
             pass
-        at_each_look()
         now, before, looked = read_progress(work_dir), looked, time.monotonic()
         idle_s += min(looked - before, MOST_BETWEEN_LOOKS_S)
         cpu_s = cpu.read_s()

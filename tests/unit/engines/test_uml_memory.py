@@ -8,7 +8,7 @@ from testbed import scenario
 from testbed.engines import uml
 from testbed.engines.kernel_engine import KernelEngine
 from testbed.engines.uml import memory
-from testbed.errors import EnvironmentProblem
+from testbed.errors import EnvironmentProblem, UsageError
 
 MB = 1 << 20
 
@@ -124,3 +124,15 @@ def test_a_machine_that_has_less_is_one_line(monkeypatch):
     assert uml._tmpfs(1024)
     with pytest.raises(EnvironmentProblem, match="^the guest may need 2048 MB of memory: this machine has 1500"):
         uml._tmpfs(2048)
+
+
+@pytest.mark.parametrize("choice, large", [("yes", True), ("", True), ("no", False)])
+def test_large_pages_are_the_users_choice(monkeypatch, choice, large):
+    monkeypatch.setenv("TESTBED_HUGE_PAGES", choice)
+    assert memory.large_pages() is large
+
+
+def test_a_choice_that_is_none_is_said_before_anything_is_built(monkeypatch):
+    monkeypatch.setenv("TESTBED_HUGE_PAGES", "of course")
+    with pytest.raises(UsageError, match="TESTBED_HUGE_PAGES=of course: yes or no"):
+        uml.Engine({}).prepare(print)

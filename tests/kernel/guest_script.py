@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A script of a test as process 1 of a guest.
 
-    result_of(program, script, folder, *words, options=())  boot the kernel `program` with it, and what its main returned
-    answer(main)                                            inside: call main(*words), say its result, switch off
+    result_of(program, script, folder, *words)      boot the kernel `program` with it, and what its main returned
+    answer(main)                                    inside: call main(*words), say its result, switch off
 """
 import ctypes
 import json
@@ -14,19 +14,21 @@ import traceback
 
 _PROJECT_DIR = pathlib.Path(__file__).parents[2]
 _POWER_OFF = 0x4321FEDC
+_MEMORY_MB = 256
 
 
 def result_of(program, script, folder, *words, options=()):
     """folder: an empty one; options: of the kernel. AssertionError with all that was said if there is no result."""
+    from kernel.guest import memory_dir  # not inside
     done = subprocess.run(
-        ["setarch", "-R", str(program), "mem=256M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
+        ["setarch", "-R", str(program), f"mem={_MEMORY_MB}M", "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
          # what the kernel draws is the same each time
          "time-travel=inf-cpu", "time-travel-start=1700000000000000000", "norandmaps",
          "quiet", "con=null", "con0=null,fd:2", f"uml_dir={folder}", "umid=script",
          *options,
          "init=/usr/bin/python3", "--", "-I", "-S", str(script), *map(str, words)],
-        env={"PATH": os.environ["PATH"], "UML_RANDOM_SEED": "1"}, stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, timeout=300)
+        env={"PATH": os.environ["PATH"], "UML_RANDOM_SEED": "1", "TMPDIR": memory_dir(_MEMORY_MB)},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("result ")]
     assert lines, done.stdout + done.stderr
     return json.loads(lines[0].removeprefix("result "))

@@ -143,7 +143,7 @@ class _Receiver:
                 return
             raise OSError(-result, f"flow {self.end.flow['flow']}: {os.strerror(-result)}")
         if kind == _ACCEPT:
-            # what it is known to be, it need not be asked for
+            # type and protocol are known: two system calls less
             self._connection = socket.socket(self._listener.family, socket.SOCK_STREAM, socket.IPPROTO_TCP, result)
             self.end.note_cca(self._connection)
         elif not self._got(result):

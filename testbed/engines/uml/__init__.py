@@ -194,7 +194,8 @@ class Engine(KernelEngine):
 
     def converse(self, work_dir: pathlib.Path, log_path: pathlib.Path, reading: str) -> None:
         tmpfs = _tmpfs(memory.LEAST_MB)
-        command = self._command(work_dir, tmpfs, memory.LEAST_MB, virtual_time=False, options=["con1=fd:0,fd:1"])
+        command = self._command(work_dir, tmpfs, memory.LEAST_MB, virtual_time=False, options=["con1=fd:0,fd:1"],
+                                large_pages=False)      # each would take milliseconds of the guest's time
         started: list[subprocess.Popen[bytes]] = []
 
         def start(fd: int, out: int) -> subprocess.Popen[bytes]:
@@ -211,7 +212,7 @@ class Engine(KernelEngine):
         ending.check(started[0].returncode, work_dir, log_path, tmpfs)
 
     def _command(self, work_dir: pathlib.Path, tmpfs: str, memory_mb: int, *, options: Sequence[str] = (),
-                 **more: Any) -> list[str]:
+                 large_pages: bool = True, **more: Any) -> list[str]:
         # the table of sessions, where nodes have none of their own (testbed/guest/tuning.py): tens of thousands in
         # TIME_WAIT want a larger one than this little memory gets, but every dump walks it
         words = ["thash_entries=16384", *options]
@@ -221,7 +222,7 @@ class Engine(KernelEngine):
         code = self._code or bundle.ensure()
         if (code / libraries.PRELOAD).exists():
             words.append(f"LD_PRELOAD={guest.FOLDER}/{libraries.PRELOAD}")     # part of the environment of process 1
-        if not memory.large_pages():
+        if not (large_pages and memory.large_pages()):
             words.append("large_pages=no")                  # kernel/patches/speed/0016
         return guest.command(self._kernel.program, code, [_INIT], work_dir, tmpfs,
                              memory_mb=memory_mb, confine=self._confine, options=words, **more)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How much memory a guest gets: what its network and its programs need, from what the run is made of.
 
-What a guest does not use is never allocated. Still it is not just given a lot: TCP has shares of it (tcp_mem), and
-the machine has to have it.
+What a guest does not use is never allocated, give or take 2 MB. Still it is not just given a lot: TCP has shares of it
+(tcp_mem), and the machine has to have it.
 """
 import json
 import os
@@ -36,7 +36,7 @@ def large_pages() -> bool:
     """Whether guests' memory is to be in pages of 2 MB, where the host can. Raises UsageError."""
     choice = os.environ.get("TESTBED_HUGE_PAGES") or "yes"
     if choice not in ("yes", "no"):
-        raise UsageError(f"TESTBED_HUGE_PAGES={choice}: yes or no")
+        raise UsageError(f"TESTBED_HUGE_PAGES is {choice!r}: yes or no")
     return choice == "yes"
 
 

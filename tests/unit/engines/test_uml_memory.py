@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The guest's memory follows from what its network and its programs hold."""
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -134,5 +135,17 @@ def test_large_pages_are_the_users_choice(monkeypatch, choice, large):
 
 def test_a_choice_that_is_none_is_said_before_anything_is_built(monkeypatch):
     monkeypatch.setenv("TESTBED_HUGE_PAGES", "of course")
-    with pytest.raises(UsageError, match="TESTBED_HUGE_PAGES=of course: yes or no"):
+    with pytest.raises(UsageError, match="TESTBED_HUGE_PAGES is 'of course': yes or no"):
         uml.Engine({}).prepare(print)
+
+
+@pytest.mark.parametrize("choice, options, said", [
+    ("yes", {}, False),
+    ("no", {}, True),
+    ("yes", {"large_pages": False, "virtual_time": False}, True),      # a session in real time
+])
+def test_guests_are_told_of_it(monkeypatch, tmp_path, choice, options, said):
+    monkeypatch.setenv("TESTBED_HUGE_PAGES", choice)
+    engine = uml.Engine({})
+    engine._found, engine._code = SimpleNamespace(features=(), program=tmp_path / "linux"), tmp_path
+    assert ("large_pages=no" in engine._command(tmp_path, "/dev/shm", 1024, **options)) is said

@@ -18,7 +18,8 @@ SCRIPT = pathlib.Path(__file__).with_name("filling_guest.py")
 PAGE, CHUNK, MB = mmap.PAGESIZE, 2 << 20, 1 << 20
 FILLED_MB = 64
 MAP_SHARED, MAP_FIXED, MADV_COLLAPSE = 1, 0x10, 25
-SETTINGS = {"large": (), "as they come": ("large_pages=no",)}
+#: always: also where this host is slow at it
+SETTINGS = {"large": ("large_pages=always",), "as they come": ("large_pages=no",)}
 
 
 @pytest.fixture

@@ -30,6 +30,8 @@ PYTHON = libraries.PYTHON
 imports.remember_in(cache_dir)
 #: what programs import at their start, a file for each (testbed/guest/start.py)
 IMAGES = "images"
+#: what process 1 of a guest imports
+PROCESS_1 = "testbed.guest.main"
 _IMAGE_OF = pathlib.Path(__file__).with_name("image_of.py")
 #: of Python where it makes what must always be the same
 _ENVIRONMENT = {"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin"}
@@ -122,10 +124,10 @@ def _make(folder: pathlib.Path, built: Mapping[str, bytes]) -> None:
 def _make_images(folder: pathlib.Path) -> None:
     """Write what programs import at their start to a file each. One that cannot be imported here has none."""
     (folder / IMAGES).mkdir()
-    for path in folder.glob("traffic/**/*.py"):
-        module = ".".join(path.relative_to(folder).with_suffix("").parts)
-        if '\nif __name__ == "__main__":' in path.read_text(encoding="utf-8"):
-            made = subprocess.run([PYTHON, "-P", "-S", "-s", "-B", str(_IMAGE_OF), str(folder), module],
-                                  env=_ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-            if made.returncode == 0:
-                (folder / IMAGES / module).write_bytes(made.stdout)
+    programs = [".".join(path.relative_to(folder).with_suffix("").parts) for path in folder.glob("traffic/**/*.py")
+                if '\nif __name__ == "__main__":' in path.read_text(encoding="utf-8")]
+    for module in (*programs, PROCESS_1):
+        made = subprocess.run([PYTHON, "-P", "-S", "-s", "-B", str(_IMAGE_OF), str(folder), module],
+                              env=_ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if made.returncode == 0:
+            (folder / IMAGES / module).write_bytes(made.stdout)

@@ -4,6 +4,7 @@
 That is (version of Python, {module: (file, folder of a package or None, byte code as marshal writes it)}) of all that
 the program imports from FOLDER and from Python's own library, also of what it names in ALSO as it may import it later.
 Paths in FOLDER are relative to it, as the code may lie anywhere. What this one imports would be in the image, too.
+Debian's packages (Mininet, of process 1) are found and left out: they may be others tomorrow.
 """
 import marshal
 import sys
@@ -13,12 +14,15 @@ if TYPE_CHECKING:
     import types
 
 _BEFORE = set(sys.modules)
+_PACKAGES = "/usr/lib/python3/dist-packages"
 #: of a file of byte code (PEP 552)
 _HEADER_BYTES = 16
 
 
 def _main(folder: str, module: str) -> None:
     sys.path.insert(0, folder)
+    sys.path.append(_PACKAGES)
+    sys.modules["pexpect"] = None               # type: ignore[assignment]      # as for process 1 (uml/init.py)
     __import__(module)
     for name in getattr(sys.modules[module], "ALSO", ()):
         __import__(name)

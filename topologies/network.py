@@ -20,9 +20,10 @@ from mininet.link import Intf, Link
 from mininet.net import Mininet
 from mininet.node import Node
 from mininet.topo import Topo
+from mininet.util import numCores
 
 from topologies import direct, ip, tc, tc_messages
-from topologies.namespace import (Keeper, begin_and_end_a_thread, in_place_of_a_program, netns_of, open_namespace,
+from topologies.namespace import (Keeper, Namespaces, begin_and_end_a_thread, in_place_of_a_program, open_namespace,
                                   set_offloads, write_sysctl)
 from topologies.rtnetlink import ask_for_words, raise_error
 
@@ -48,6 +49,12 @@ class _QuietNode(_Node):
     #: The kernel's random numbers depend on how many programs were given some, how many tasks have begun, and how many
     #: have ended. With so many more, and one thread that ends, later ones are what they are with Mininet's shell.
     _DRAWS = 9
+
+    @classmethod
+    def setup(cls) -> None:
+        """Mininet would look for the programs of its shells: two programs, where the first node is made."""
+        for _ in range(2):
+            in_place_of_a_program(lambda: None)
 
     def startShell(self, mnopts: Any = None) -> None:
         self._keeper = Keeper()
@@ -135,7 +142,11 @@ class Network:
         # Mininet would now raise limits of the whole machine with a dozen sysctl
         # commands; the ones that matter here are set per namespace below.
         Mininet.inited = True
+        if not hasattr(numCores, "ncores") and not shells:
+            numCores.ncores = os.cpu_count() or 1       # a program would count them
+            in_place_of_a_program(lambda: None)
         topo = _Graph(description, self.pairs)
+        self._namespaces = Namespaces()
         self.net = Mininet(topo=topo, host=_Node if shells else _QuietNode, link=_EmulatedLink, controller=None,
                            build=False)
 
@@ -172,7 +183,7 @@ class Network:
 
     def in_namespace(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Context manager: run the block in a node's network namespace."""
-        return netns_of(self.pid(name))
+        return self._namespaces.inside(self.pid(name))
 
     def open_namespace(self, name: str) -> int:
         """A descriptor of a node's network namespace, for who enters it by itself."""
@@ -207,6 +218,7 @@ class Network:
         """Take the network down: the interfaces go with their namespaces."""
         for node in self.net.hosts:
             node.terminate()
+        self._namespaces.close()
 
     def _create_links(self) -> None:
         def end(link: Json) -> str:

@@ -45,7 +45,7 @@ class Pattern:
 
     def __init__(self, longest_bytes: int = LONGEST_BYTES) -> None:
         once = sequence()
-        size = PERIOD + longest_bytes
+        self.size = size = PERIOD + longest_bytes
         # all pages at once: one by one they are dear in a guest
         self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
         for at in range(0, size, PERIOD):

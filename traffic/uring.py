@@ -17,7 +17,7 @@ import ctypes
 import mmap
 import os
 import struct
-from errno import EINTR, EOPNOTSUPP
+from errno import EBADF, EINTR, EOPNOTSUPP
 
 from traffic.sockets import (MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC, SOCK_STREAM, family_of,
                              pack_endpoint)
@@ -48,11 +48,13 @@ QUIET: Final = 64
 _SETUP = 1 << 3 | 1 << 7 | 1 << 12 | 1 << 13    # CQSIZE SUBMIT_ALL SINGLE_ISSUER DEFER_TASKRUN
 _ENTER_WAIT: Final = 1 << 0 | 1 << 3               # GETEVENTS EXT_ARG
 _OFF_SQ_RING, _OFF_SQES = 0, 0x10000000
-_REGISTER_PROBE = 8
+_REGISTER_BUFFERS, _REGISTER_PROBE = 0, 8
 _TIMEOUT_ABS: Final = 1
 _TIMEOUT_SUCCEEDS: Final = 1 << 5
 _CANCEL_EVERYTHING = 1 << 0 | 1 << 2        # ALL ANY
-_POLL_FIRST: Final = 1                             # no attempt before there is something
+# no attempt before there is something; what is sent lies in registered memory
+_POLL_FIRST: Final = 1
+_REGISTERED: Final = 4
 _GETSOCKOPT: Final = 2                             # SOCKET_URING_OP_GETSOCKOPT
 _SETSOCKOPT: Final = 3                             # SOCKET_URING_OP_SETSOCKOPT
 _MSG_DONTWAIT: Final = 0x40
@@ -129,6 +131,7 @@ class Ring:
         self._sink_at = _address(self._sink)
         self._end = bytearray(1)
         self._end_at = _address(self._end)
+        self._send_priority = 0
         self._clock = -1
         # While waiting no signal is blocked, whatever the caller blocks otherwise
         self._signals = bytearray(8)
@@ -175,6 +178,23 @@ class Ring:
         place, address = self._argument()
         _TIMESPEC.pack_into(self._arguments, place, *divmod(ns, 1_000_000_000))
         self._put(_OP_TIMEOUT, flags, 0, -1, 0, address, 1, _TIMEOUT_SUCCEEDS, number)
+
+    def send_from(self, address: int, size: int) -> bool:
+        """Have `send` take all from this memory, which never changes, and copy nothing; False where it goes on copying.
+
+        As sendfile(2) does with a file: packets have the memory's own pages (kernel/patches/speed/0017). To be called
+        before the first operation.
+        """
+        try:
+            _call("io_uring buffers", _SYS_REGISTER, self._fd, _REGISTER_BUFFERS,
+                  _address(bytearray(struct.pack("=QQ", address, size))), 1)
+        except OSError:                             # who is not root may have little memory that stays
+            return False
+        # to nobody: a kernel that cannot refuses the operation before it looks for the file
+        self._put(_OP_SEND, 0, _REGISTERED, -1, 0, address, 1, MSG_NOSIGNAL, 0)
+        (_, result), = self.submit_and_wait()
+        self._send_priority = _REGISTERED if result == -EBADF else 0
+        return result == -EBADF
 
     def use_clock(self, path: str) -> bool:
         """Have `note_time` read this file; False if there is none that can be read."""
@@ -223,7 +243,7 @@ class Ring:
 
     def send(self, fd: int, address: int, size: int, flags: int, number: int) -> None:
         """Write the `size` bytes at an address; completes when all are written."""
-        self._put(_OP_SEND, flags, 0, fd, 0, address, size, _MSG_WAITALL | MSG_NOSIGNAL, number)
+        self._put(_OP_SEND, flags, self._send_priority, fd, 0, address, size, _MSG_WAITALL | MSG_NOSIGNAL, number)
 
     def receive(self, fd: int, address: int, size: int, flags: int, number: int) -> None:
         """Read `size` bytes; fewer only before EOF or an error.
@@ -300,7 +320,7 @@ class Ring:
                 "sq_head": self._sq_head, "sq_tail": self._sq_tail, "cq_head": self._cq_head, "cq_tail": self._cq_tail,
                 "cqes": words + self._cqes, "sqes": _address(self._sqes), "arguments": self._arguments_at,
                 "sink": self._sink_at, "end": self._end_at, "wait": wait, "wait_size": _WAIT_BYTES,
-                "clock_fd": self._clock, "tail": self._tail}
+                "clock_fd": self._clock, "tail": self._tail, "send_priority": self._send_priority}
 
     def close(self) -> None:
         """Give the memory back; the descriptor stays open until the process ends.

@@ -18,6 +18,8 @@ from testbed.guest.traced_links import TracedLinks
 from testbed.guest.urgent import urgent
 from topologies.network import Network
 
+#: for the image of process 1 (testbed/image_of.py): probes that most runs have
+ALSO = ("testbed.probes.queue", "testbed.probes.sojourn", "testbed.probes.tcp_info")
 _PR_SET_TIMERSLACK = 29
 #: how long the network may take to run empty after the last program ended
 _DRAIN_S = 10

@@ -44,6 +44,7 @@ class RingFlows:
                  pattern: Pattern) -> None:
         """listeners: those of the receivers, in their order."""
         self.ring, self.counts, self.pattern = ring, counts, pattern
+        ring.send_from(pattern.address, pattern.size)
         self.under_way = 0      # operations of ends
         receivers = sum(end.role == "receive" for end in all_ends)
         self.most_bytes = ends.buffer_bytes(receivers)

@@ -8,16 +8,13 @@ reached through the host's /proc/self, so that no path of the host's is seen her
 from __future__ import annotations
 
 import ctypes
-import fcntl
-import json
 import os
 import signal
-import struct
 import sys
-import termios
-import time
-import traceback
-from typing import Any
+
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from typing import Any
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _MS_RDONLY = 1
@@ -32,6 +29,8 @@ SIZE = "terminal-size"
 _LOOK_EVERY_S = 0.2
 #: where the code's folder has what makes programs start faster (testbed/bundle.py)
 _PRELOAD = f"{PROJECT_DIR}/testbed/guest/preload.so"
+#: byte code of what is imported from here on (testbed/guest/start.py); without it modules are found one by one
+_IMAGE = f"{PROJECT_DIR}/images/testbed.guest.main"
 
 #: as the host sees them
 _HOST_PROJECT_DIR, _HOST_WORK_DIR = "/proc/self/fd/9", "/proc/self/cwd"
@@ -57,7 +56,16 @@ def _mount_all() -> None:
     _mount("none", WORK_DIR, "hostfs", 0, _HOST_WORK_DIR)
 
 
-def _note_status(status: dict[str, object]) -> None:
+def _import_from_image() -> None:
+    if os.path.exists(_IMAGE):
+        sys.path.insert(0, f"{PROJECT_DIR}/testbed/guest")
+        import start                                                            # type: ignore[import-not-found]
+        del sys.path[0]
+        start.load(_IMAGE)
+
+
+def _note_status(status: "dict[str, object]") -> None:
+    import json
     path = os.path.join(WORK_DIR, "status.json")
     with open(path + ".part", "w", encoding="utf-8") as f:
         json.dump(status, f)
@@ -65,6 +73,7 @@ def _note_status(status: dict[str, object]) -> None:
 
 
 def _note_failure(problem: BaseException) -> None:
+    import traceback
     traceback.print_exc()
     sys.stderr.flush()
     try:
@@ -83,7 +92,9 @@ def main() -> None:
         _libc.use_virtual_clock()
     # Mininet's node shells must not stop us when they go
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _import_from_image()
     sys.path[:0] = [PROJECT_DIR, "/usr/lib/python3/dist-packages"]
+    import json
     with open(os.path.join(WORK_DIR, "job.json"), encoding="utf-8") as f:
         job = json.load(f)
     job["project_dir"] = PROJECT_DIR
@@ -92,14 +103,20 @@ def main() -> None:
     if "session" in job:
         _in_session(job)
         return
+    # Mininet does without it, and so nobody waits for it
+    sys.modules["pexpect"] = None                                               # type: ignore[assignment]
     from testbed.guest.main import run
     _libc.munlockall()                  # testbed/guest/preload.c: memory comes as usual from here on
     run(job, WORK_DIR)
     _note_status({"ok": True})
 
 
-def _in_session(job: dict[str, Any]) -> None:
+def _in_session(job: "dict[str, Any]") -> None:
     """Let a process of its own talk to the user: process 1 hears of no signal."""
+    import fcntl
+    import struct
+    import termios
+    import time
     pid = os.fork()
     if not pid:
         try:

@@ -157,6 +157,20 @@ class Ring:
         self._tail = tail + 1 & 0xffffffff
         self._waiting += 1
 
+    def last(self) -> bytes:
+        """The operation that was put last, for `repeat`: one without an argument beside it (an address, an instant)."""
+        at = (self._tail - 1 & self._sq_mask) << 6
+        return self._sqes[at:at + 64]
+
+    def repeat(self, operation: bytes) -> None:
+        """Put an operation once more; makes room for it."""
+        if self._waiting >= self._entries:
+            self._enter(0)
+        at = (self._tail & self._sq_mask) << 6
+        self._sqes[at:at + 64] = operation
+        self._tail = self._tail + 1 & 0xffffffff
+        self._waiting += 1
+
     def _argument(self) -> tuple[int, int]:
         """(place in `_arguments`, its address) of the entry that comes next."""
         place = (self._tail & self._sq_mask) * _ARGUMENT_BYTES
@@ -185,16 +199,18 @@ class Ring:
         As sendfile(2) does with a file: packets have the memory's own pages (kernel/patches/speed/0017). To be called
         before the first operation.
         """
+        memory = bytearray(struct.pack("=QQ", address, size))
         try:
-            _call("io_uring buffers", _SYS_REGISTER, self._fd, _REGISTER_BUFFERS,
-                  _address(bytearray(struct.pack("=QQ", address, size))), 1)
+            _call("io_uring buffers", _SYS_REGISTER, self._fd, _REGISTER_BUFFERS, _address(memory), 1)
         except OSError:                             # who is not root may have little memory that stays
             return False
         # to nobody: a kernel that cannot refuses the operation before it looks for the file
         self._put(_OP_SEND, 0, _REGISTERED, -1, 0, address, 1, MSG_NOSIGNAL, 0)
-        (_, result), = self.submit_and_wait()
-        self._send_priority = _REGISTERED if result == -EBADF else 0
-        return result == -EBADF
+        while not (completions := self.submit_and_wait()):
+            pass
+        can: bool = completions[0][1] == -EBADF
+        self._send_priority = _REGISTERED if can else 0
+        return can
 
     def use_clock(self, path: str) -> bool:
         """Have `note_time` read this file; False if there is none that can be read."""
@@ -320,7 +336,7 @@ class Ring:
                 "sq_head": self._sq_head, "sq_tail": self._sq_tail, "cq_head": self._cq_head, "cq_tail": self._cq_tail,
                 "cqes": words + self._cqes, "sqes": _address(self._sqes), "arguments": self._arguments_at,
                 "sink": self._sink_at, "end": self._end_at, "wait": wait, "wait_size": _WAIT_BYTES,
-                "clock_fd": self._clock, "tail": self._tail, "send_priority": self._send_priority}
+                "clock_fd": self._clock, "tail": self._tail}
 
     def close(self) -> None:
         """Give the memory back; the descriptor stays open until the process ends.

@@ -12,9 +12,9 @@ from typing import Any, BinaryIO, Protocol
 
 _Program = dict[str, Any]
 _Process = subprocess.Popen[bytes]
-#: Up to so many programs that could be one stay apart, so that runs of few hosts stay what they were. More are one for
-#: each so many threads: what their receivers read into is there at once, 0.5 MB for each (traffic/greedy/ends.py).
-_MOST_APART, _MOST_THREADS = 16, 128
+#: Programs that can be one are one for each so many threads: what their receivers read into is there at once, 0.5 MB
+#: for each (traffic/greedy/ends.py).
+_MOST_THREADS = 128
 #: how long a program may take to end what it has started
 _PATIENCE_S = 5
 
@@ -40,17 +40,13 @@ class _Network(Protocol):
 
 
 def processes(programs: Sequence[_Program]) -> list[list[_Program]]:
-    """Which programs are one process where computing takes no time, in their order: many of a component that only have
+    """Which programs are one process where computing takes no time, in their order: those of a component that only have
     a few threads each (traffic.components.Program). A process has one of each node: accounts are told apart by that."""
-    alike: dict[tuple[str, str], list[_Program]] = {}
-    for program in programs:
-        if program.get("threads"):
-            alike.setdefault((program["component"], program["module"]), []).append(program)
     made: list[list[_Program]] = []
     filled: dict[tuple[str, str], tuple[list[_Program], int]] = {}
     for program in programs:
         key, threads = (program.get("component", ""), program["module"]), program.get("threads", 0)
-        if not threads or len(alike[key]) <= _MOST_APART:
+        if not threads:
             made.append([program])
             continue
         process, before = filled.get(key, ([], _MOST_THREADS))

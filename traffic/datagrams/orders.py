@@ -118,7 +118,8 @@ def programs(component: Component, flows: Sequence[Flow], packet_bytes: Mapping[
         (context.work_dir / name).write_text(json.dumps({
             **job, "drained_us": context.duration_us + _drain_us(flows, context.network),
             "output": f"{context.guest_dir}/{_output_name(component.name, node)}"}))
-        found.append(Program(node, "traffic.datagrams.program", [f"{context.guest_dir}/{name}"]))
+        # one thread whatever it has to do: in real time, too, it must not wait for another host
+        found.append(Program(node, "traffic.datagrams.program", [f"{context.guest_dir}/{name}"], threads=1))
     return found
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The UDP flows of a node: a packet whenever one is due, and counts of what arrives.
+"""The UDP flows of a node, or of many: a packet whenever one is due, and counts of what arrives.
 
     python3 -m traffic.datagrams.program JOB.json
+    python3 -m traffic.datagrams.program NODE DESCRIPTOR JOB.json NODE DESCRIPTOR JOB.json ...
 
 job: {"send": [{flow, address, port, payload_bytes, and when packets leave (departures.py)}], "receive": [{flow,
 address, port, payload_bytes, packets_per_s}], "drained_us", "output"}. A packet begins with its number, by which the
@@ -47,6 +48,29 @@ def _set_buffer(of: socket.socket, forced: int, usual: int, size: int) -> None:
         of.setsockopt(socket.SOL_SOCKET, forced, size)
     except PermissionError:
         of.setsockopt(socket.SOL_SOCKET, usual, size)
+
+
+class _Host:
+    """What a node sends and receives. Sockets stay in the namespace in which they are made."""
+
+    def __init__(self, host: program.Host, batch: Batch) -> None:
+        self.host, self.senders = host, list[_Sender]()
+        host.enter()
+        self.receivers = [_Receiver(order, batch) for order in host.job["receive"]]
+
+    def begin(self, t0_ns: int) -> None:
+        """Make the senders."""
+        self.host.enter()
+        self.senders = [_Sender(order, t0_ns) for order in self.host.job["send"]]
+
+    def account(self) -> dict[str, Any]:
+        """What was counted, also in a file of the node's."""
+        counts: dict[str, dict[str, Any]] = {sender.flow: sender.counts() for sender in self.senders}
+        for receiver in self.receivers:
+            counts.setdefault(receiver.flow, {}).update(receiver.counts())
+        with open(self.host.job["output"], "w") as f:
+            json.dump(counts, f)
+        return {"packets": counts}
 
 
 class _Sender:
@@ -161,12 +185,14 @@ class _Receiver:
 
 
 def main() -> None:
-    job = program.read_job()
     batch = Batch()
-    receivers = [_Receiver(order, batch) for order in job["receive"]]
+    hosts = [_Host(host, batch) for host in program.read_hosts()]
+    receivers = [receiver for host in hosts for receiver in host.receivers]
     t0_ns = program.wait_for_start()
-    senders = [_Sender(order, t0_ns) for order in job["send"]]
-    end_ns = t0_ns + job["drained_us"] * 1000
+    for host in hosts:
+        host.begin(t0_ns)
+    senders = [sender for host in hosts for sender in host.senders]
+    end_ns = t0_ns + max(host.host.job["drained_us"] for host in hosts) * 1000
     look_ns = t0_ns + _DRAIN_NS if receivers else None      # at the receivers
     sends = convoy.make(max((sender.payload_bytes for sender in senders), default=0)) if senders else None
     packets = iter(heapq.merge(*(sender.packets() for sender in senders), key=operator.itemgetter(0)))
@@ -185,12 +211,8 @@ def main() -> None:
             for receiver in receivers:
                 receiver.drain(t0_ns + ahead_ns)
             look_ns = look_ns + _DRAIN_NS if look_ns < end_ns else None
-    counts: dict[str, dict[str, Any]] = {sender.flow: sender.counts() for sender in senders}
-    for receiver in receivers:
-        counts.setdefault(receiver.flow, {}).update(receiver.counts())
-    with open(job["output"], "w") as f:
-        json.dump(counts, f)
-    program.done({"packets": counts})
+    accounts = {host.host.node: host.account() for host in hosts}
+    program.done(accounts if len(hosts) > 1 else accounts[hosts[0].host.node])
 
 
 if __name__ == "__main__":

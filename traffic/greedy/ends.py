@@ -8,7 +8,7 @@ import struct
 
 from topologies import ip
 from traffic.clock import now_ns
-from traffic.payload import Pattern, Tally, phase
+from traffic.payload import PERIOD, Pattern, Tally, phase
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -63,23 +63,20 @@ class Counts:
     def __init__(self, jobs: list[dict[str, Any]], t0_ns: int) -> None:
         self._t0_ns = t0_ns
         self._sent_bytes = {flow["flow"]: 0 for job in jobs for flow in job["send"]}
-        self._received_bytes = {flow["flow"]: 0 for job in jobs for flow in job["receive"]}
+        #: {flow: bytes that were read}
+        self.received_bytes = {flow["flow"]: 0 for job in jobs for flow in job["receive"]}
         self._delivered_us: dict[int, int] = {}
 
     def account(self, job: dict[str, Any]) -> dict[str, dict[int, int]]:
         """Of the flows of one of the jobs."""
         received = {flow["flow"] for flow in job["receive"]}
         return {"sent_bytes": {flow["flow"]: self._sent_bytes[flow["flow"]] for flow in job["send"]},
-                "received_bytes": {flow["flow"]: self._received_bytes[flow["flow"]] for flow in job["receive"]},
+                "received_bytes": {flow["flow"]: self.received_bytes[flow["flow"]] for flow in job["receive"]},
                 "delivered_us": {flow: at_us for flow, at_us in self._delivered_us.items() if flow in received}}
 
     def sent(self, end: End, size: int) -> None:
         """So many bytes more were written."""
         self._sent_bytes[end.flow["flow"]] += size
-
-    def received(self, end: End, size: int) -> None:
-        """So many bytes more were read."""
-        self._received_bytes[end.flow["flow"]] += size
 
     def delivered(self, end: End) -> None:
         """All has arrived, now."""
@@ -90,17 +87,18 @@ class Reader:
     """What a receiver compares with, and where in it the flow is."""
 
     def __init__(self, end: End, pattern: Pattern, counts: Counts) -> None:
-        self._end, self._pattern, self._counts = end, pattern, counts
-        self._place = phase(end.flow["flow"])
+        self._tally, self._flow, self._wrong = end.tally, end.flow["flow"], pattern.wrong
+        self._received_bytes = counts.received_bytes
+        self._place = phase(self._flow)
 
     def got(self, address: int, size: int) -> None:
         """The next so many bytes of the flow are at an address."""
-        tally = self._end.tally
-        if self._pattern.wrong(address, size, self._place):
+        tally, place = self._tally, self._place
+        if self._wrong(address, size, place):
             tally.note_wrong(0, tally.checked_bytes)
         tally.checked_bytes += size
-        self._place = self._pattern.after(self._place, size)
-        self._counts.received(self._end, size)
+        self._place = (place + size) % PERIOD
+        self._received_bytes[self._flow] += size
 
 
 def name(flow: Order, role: str) -> str:

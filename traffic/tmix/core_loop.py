@@ -50,7 +50,7 @@ class _End(ctypes.Structure):
 class _Ring(ctypes.Structure):
     """struct shared_ring of core/ring.h."""
     _fields_ = _words("fd", "entries", "completions", "words", "sq_head", "sq_tail", "cq_head", "cq_tail", "cqes",
-                      "sqes", "arguments", "sink", "end", "wait", "wait_size", "clock_fd", "tail", "send_priority")
+                      "sqes", "arguments", "sink", "end", "wait", "wait_size", "clock_fd", "tail")
 
 
 class _Loop(ctypes.Structure):
@@ -84,7 +84,6 @@ class CoreLoop:
         self._wakeup_cost_ns = 1000 * wakeup_cost_us
         self._ring = Ring(_RING_ENTRIES)
         self._pattern = Pattern(SEND_BUFFER_BYTES)
-        self._ring.send_from(self._pattern.address, self._pattern.size)
         self._ends = ends
         self._kept: list[Any] = []      # memory whose address the library has
         self._shared_ends = (_End * len(ends))(*(self._shared_end(end) for end in ends))

@@ -63,7 +63,6 @@ class RingLoop:
         self.wakeup_cost_ns = 1000 * wakeup_cost_us
         self.ring = Ring(RING_ENTRIES)
         self.pattern, self.buffers = Pattern(SEND_BUFFER_BYTES), Buffers()
-        self.ring.send_from(self.pattern.address, self.pattern.size)
         self._clock = clock
         self.notes: Notes | None = None     # where the ring can note instants
         self.asks = False           # the ring can ask sockets for their congestion control

@@ -59,7 +59,7 @@ def _mount_all() -> None:
 def _import_from_image() -> None:
     if os.path.exists(_IMAGE):
         sys.path.insert(0, f"{PROJECT_DIR}/testbed/guest")
-        import start                                                            # type: ignore[import-not-found]
+        import start  # type: ignore[import]
         del sys.path[0]
         start.load(_IMAGE)
 

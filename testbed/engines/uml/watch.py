@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import pathlib
 import re
+import select
 import signal
 import subprocess
 import time
+import weakref
 
 from testbed.engines.base import OnProgress
 from testbed.engines.kernel_engine import read_progress
@@ -44,16 +46,13 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
     Raises Stalled when virtual time stands still or creeps while CPU time runs; the kernel has then been
     made to write its stack into the log.
     """
-    clock, cpu = _VirtualClock(process.pid, system_map), _CpuTime(process.pid)
+    clock, cpu, end = _VirtualClock(process.pid, system_map), _CpuTime(process.pid), _End(process)
     progress, since_cpu_s = None, 0.0
     moved_at_cpu_s, moved_to_ns = 0.0, None
     idle_s, computed_s, looked = 0.0, 0.0, time.monotonic()
     while True:
-        try:
-            process.wait(timeout=0.2)
+        if end.came_within(0.2):
             return
-        except subprocess.TimeoutExpired:
-            pass
         now, before, looked = read_progress(work_dir), looked, time.monotonic()
         idle_s += min(looked - before, MOST_BETWEEN_LOOKS_S)
         cpu_s = cpu.read_s()
@@ -81,6 +80,32 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
         if trouble:
             _ask_for_stack(process)
             raise Stalled(trouble)
+
+
+class _End:
+    """The end of a process, noticed when it comes: subprocess looks for it every 50 ms, which a run of two seconds
+    feels."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._poll = select.poll()
+        try:
+            self._fd = os.pidfd_open(process.pid)
+        except OSError:                         # before Linux 5.3
+            self._fd = -1
+            return
+        self._poll.register(self._fd, select.POLLIN)
+        weakref.finalize(self, os.close, self._fd)
+
+    def came_within(self, seconds: float) -> bool:
+        """Whether the process has ended when this returns, which it does when it ends, or after a time."""
+        if self._fd >= 0 and not self._poll.poll(1000 * seconds):
+            return False
+        try:
+            self._process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
 
 class _CpuTime:

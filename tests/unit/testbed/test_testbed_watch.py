@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Watching a guest: what it reports, and what happens when it computes without end."""
+import errno
 import itertools
 import json
 import os
@@ -109,6 +110,7 @@ def test_time_in_which_nobody_looked_is_no_time_without_progress(tmp_path, monke
         def wait(self, timeout):
             if next(looks) is None:
                 raise subprocess.TimeoutExpired("guest", timeout)
+    monkeypatch.setattr(watch.os, "pidfd_open", no_descriptor)
     monkeypatch.setattr(watch, "STALL_S", 4 if stalls else 7)
     monkeypatch.setattr(watch.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(watch, "_ask_for_stack", lambda process: None)
@@ -121,7 +123,14 @@ def test_time_in_which_nobody_looked_is_no_time_without_progress(tmp_path, monke
         watch.watch(Guest(), tmp_path / "nothing", tmp_path, lambda *_: None)
 
 
-def test_a_guest_that_ends(tmp_path):
+def no_descriptor(_pid):
+    raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+
+@pytest.mark.parametrize("descriptor", [True, False])
+def test_a_guest_that_ends(tmp_path, monkeypatch, descriptor):
+    if not descriptor:                      # as before Linux 5.3
+        monkeypatch.setattr(watch.os, "pidfd_open", no_descriptor)
     process = subprocess.Popen([sys.executable, "-c", ""])
     watch.watch(process, tmp_path / "nothing", tmp_path, lambda *_: None)
     assert process.returncode == 0

@@ -149,7 +149,7 @@ def test_no_packet_waits_for_a_look_at_the_receivers_nor_a_look_for_packets(tmp_
                     for flow, gap_ms in ((1, 7), (2, 11))],
            "receive": [{"flow": 3, "address": "127.0.0.1", "port": free_port(), "payload_bytes": 60,
                         "packets_per_s": 1}], "drained_us": 2_500_000, "output": str(tmp_path / "out")}
-    monkeypatch.setattr(udp.program, "read_job", lambda: job)
+    monkeypatch.setattr(udp.program, "read_hosts", lambda: [udp.program.Host(job)])
     monkeypatch.setattr(udp.program, "wait_for_start", lambda: 0)
     monkeypatch.setattr(udp.program, "done", lambda account: None)
     monkeypatch.setattr(convoy, "make", lambda _: types.SimpleNamespace(

@@ -49,7 +49,7 @@ struct shared_ring {
 	struct sqe *sqes;
 	uint8_t *arguments, *sink, *end;
 	const void *wait;
-	int64_t wait_size, clock_fd, tail, send_priority;
+	int64_t wait_size, clock_fd, tail;
 };
 
 struct ring {
@@ -183,8 +183,7 @@ static inline void ring_accept(struct ring *ring, int fd, void *address, int *si
 static inline void ring_send(struct ring *ring, int fd, const uint8_t *address, int64_t size, int flags,
 			     uint64_t number)
 {
-	ring_put(ring, OP_SEND, flags, fd, 0, (uintptr_t)address, size, MSG_WAITALL | MSG_NOSIGNAL,
-		 number)->priority = ring->shared->send_priority;
+	ring_put(ring, OP_SEND, flags, fd, 0, (uintptr_t)address, size, MSG_WAITALL | MSG_NOSIGNAL, number);
 }
 
 static inline void ring_receive(struct ring *ring, int fd, uint8_t *address, int64_t size, int flags, uint64_t number)

@@ -63,6 +63,14 @@ def test_it_is_started_from_its_image_and_as_usual_without(code):
     assert start(code, "a", "b c") == said.format(code)
 
 
+def test_process_1_of_a_guest_has_an_image_without_what_debian_may_change():
+    pytest.importorskip("mininet")
+    version, modules = marshal.loads((bundle.ensure() / bundle.IMAGES / bundle.PROCESS_1).read_bytes())
+    assert version == sys.version
+    assert {"testbed.guest.main", "topologies.network", "testbed.probes.tcp_info", "subprocess", "json"} <= set(modules)
+    assert not any(name.partition(".")[0] in ("mininet", "pexpect", "ptyprocess") for name in modules)
+
+
 def test_an_image_of_another_python_is_not_used(code):
     _, modules = marshal.loads((code / "images/traffic.program").read_bytes())
     (code / "images/traffic.program").write_bytes(marshal.dumps(("4.0", modules)))

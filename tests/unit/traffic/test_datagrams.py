@@ -85,6 +85,41 @@ def test_packets_are_sent_at_their_time_and_counted(tmp_path):
                             "reordered_packets": 0, "duplicate_packets": 0, "socket_dropped_packets": 0}}
 
 
+#: runs the program, and tells which namespaces its only thread enters
+SEVERAL_HOSTS = """
+import os
+from topologies import namespace
+from traffic.datagrams import program
+namespace.enter = lambda descriptor: os.write(2, f"{descriptor} ".encode())
+program.main()
+"""
+
+
+def test_hosts_in_one_program_have_their_sockets_in_their_namespaces_and_an_account_each(tmp_path):
+    flows = [{"flow": flow, "address": "127.0.0.1", "port": free_port(), "payload_bytes": 100} for flow in (1, 2)]
+    sends = [{**flow, "start_us": 100_000, "stop_us": 300_000, "gap_ns": gap_ns}
+             for flow, gap_ns in zip(flows, (1_000_001, 3_000_001))]
+    receives = [{**flow, "packets_per_s": 1000} for flow in flows]
+    words = []
+    for node, descriptor, send, receive in (("n1", 11, sends[:1], receives[1:]), ("n2", 12, sends[1:], []),
+                                            ("n3", 13, [], receives[:1])):
+        (tmp_path / f"{node}.json").write_text(json.dumps({
+            "send": send, "receive": receive, "drained_us": 500_000, "output": str(tmp_path / f"{node}.out")}))
+        words += [node, str(descriptor), str(tmp_path / f"{node}.json")]
+    done = subprocess.run([sys.executable, "-c", SEVERAL_HOSTS, *words], cwd=PROJECT_DIR, text=True, timeout=30,
+                          capture_output=True, input=f"start {time.monotonic_ns()}\n", check=False)
+    # receivers are made before the word to start, senders after it
+    assert (done.returncode, done.stderr) == (0, "11 12 13 11 12 13 ")
+    accounts = json.loads(done.stdout.partition("done ")[2])
+    assert list(accounts) == ["n1", "n2", "n3"]
+    for node, account in accounts.items():
+        assert account["packets"] == json.loads((tmp_path / f"{node}.out").read_text())
+    counts = {node: account["packets"] for node, account in accounts.items()}
+    assert counts["n1"]["1"] == {"sent_packets": 200, "sent_bytes": 200 * 128}
+    assert counts["n2"] == {"2": {"sent_packets": 67, "sent_bytes": 67 * 128}}
+    assert (counts["n3"]["1"]["received_packets"], counts["n1"]["2"]["received_packets"]) == (200, 67)
+
+
 @pytest.fixture(params=["one by one", "convoy"])
 def sends(request):
     """What sends packets of at most 70,000 bytes."""
@@ -122,19 +157,34 @@ def test_packets_leave_at_their_instants_in_their_order(sends, arriving):
     assert [len(packet) for packet in taken] == [60 + number % 40 for number in range(3 * convoy.MOST)]
 
 
+def stamp_of_next(arriving):
+    """When the next packet arrived, by the wall clock."""
+    _, ((_, _, stamp),), _, _ = arriving.recvmsg(100, 100)
+    seconds, nanoseconds = struct.unpack("=qq", stamp)
+    return seconds * 10**9 + nanoseconds
+
+
+def wait_for_stamps(arriving):
+    """Linux begins to stamp packets a while after it was first asked to; until then they have the time of reading."""
+    with connected(arriving.getsockname()[1]) as sender:
+        while True:
+            sender.send(b"x")
+            time.sleep(0.02)
+            read_ns = time.time_ns()
+            if stamp_of_next(arriving) < read_ns:
+                return
+
+
 def test_no_packet_waits_for_the_next_and_none_leaves_early(sends, arriving):
     """Half a second apart, so that the busiest machine sends the first before the last is due."""
     arriving.setsockopt(socket.SOL_SOCKET, 35, 1)               # SO_TIMESTAMPNS
+    wait_for_stamps(arriving)
     ahead_ns = time.time_ns() - time.monotonic_ns()
     begin_ns = time.monotonic_ns()
     due_ns = [begin_ns + 500_000_000 * number for number in range(4)]
     with connected(arriving.getsockname()[1]) as sender:
         sends.send([(due, sender.fileno(), 60, HEADER.pack(number, 0)) for number, due in enumerate(due_ns)])
-    arrived_ns = []
-    for _ in due_ns:
-        _, ((_, _, stamp),), _, _ = arriving.recvmsg(100, 100)
-        seconds, nanoseconds = struct.unpack("=qq", stamp)
-        arrived_ns.append(seconds * 10**9 + nanoseconds - ahead_ns)
+    arrived_ns = [stamp_of_next(arriving) - ahead_ns for _ in due_ns]
     # to within what the two clocks were read apart, and the wall clock was set by meanwhile
     apart_ns = 10_000_000 + abs(time.time_ns() - time.monotonic_ns() - ahead_ns)
     assert all(arrived > due - apart_ns for arrived, due in zip(arrived_ns, due_ns))

@@ -27,7 +27,7 @@ def _samplers(evidence: Evidence) -> Iterator[Finding]:
     for probe in evidence.scenario.get("probes", {}):
         if probe not in guest["sampler_lateness_us"]:
             yield Finding("suspect", f"no record of probe {probe}, which the scenario asks for")
-        if probe in raw_tables.TABLES and evidence.table(probe, nrows=0) is None:
+        if probe in raw_tables.TABLES and not evidence.has(probe):
             yield Finding("suspect", f"probe {probe} left no table")
     for probe, lateness_us in guest["sampler_lateness_us"].items():
         interval_us = (evidence.scenario.get("probes", {}).get(probe) or {}).get("interval_us")

@@ -12,18 +12,30 @@ from analysis.runs import AnalysisError, Array, Run
 from topologies import varying
 
 SECOND_US = 1_000_000
+#: of the longest table whose links are told apart once for all metrics: some 10 MB
+_KEPT_ROWS = 200_000
 COUNTERS = ("sent_bytes", "sent_packets", "drops")
 
 
 def queue_samples(run: Run, link: str, table: str = "queue") -> pd.DataFrame | None:
     """Samples of one link by time; None when the run has no such table (edge_queue: of links that are no bottlenecks).
 
-    AnalysisError when a cumulative counter runs backwards.
+    AnalysisError when a cumulative counter runs backwards. Not to be changed in place: those of a short table are kept.
     """
     queue = run.frame(table)
     if queue is None:
         return None
-    samples = queue[queue["link"] == link].sort_values("t_us", kind="stable")
+    kept: dict[tuple[str, str], pd.DataFrame] = run.__dict__.setdefault("_queue_samples", {})
+    if (table, link) in kept:
+        return kept[table, link]
+    samples = _queue_samples(run, link, table, queue)
+    if len(queue) <= _KEPT_ROWS:
+        kept[table, link] = samples
+    return samples
+
+
+def _queue_samples(run: Run, link: str, table: str, queue: pd.DataFrame) -> pd.DataFrame:
+    samples = queue[(queue["link"] == link).to_numpy()].sort_values("t_us", kind="stable")
     if len(samples) < 2:
         raise AnalysisError(f"{run.path / 'raw' / table}.csv.gz: "
                             f"{len(samples)} samples of link {link}, at least 2 are needed")

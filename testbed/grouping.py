@@ -49,5 +49,5 @@ def _codes(column: Any) -> tuple[Any, int]:
     import pandas as pd
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.codes.to_numpy().astype(np.int64), len(column.cat.categories)
-    codes, values = pd.factorize(column.to_numpy())
+    codes, values = pd.factorize(np.asarray(column))
     return codes.astype(np.int64), len(values)

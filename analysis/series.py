@@ -129,7 +129,7 @@ def sojourn_samples(run: Run, link: str) -> pd.DataFrame | None:
     sojourn = run.frame("sojourn")
     if sojourn is None:
         return None
-    rows = sojourn[(sojourn["link"] == link) & (sojourn["packets"] > 0)]
+    rows = sojourn[((sojourn["link"] == link) & (sojourn["packets"] > 0)).to_numpy()]
     return rows if len(rows) else None
 
 

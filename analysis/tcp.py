@@ -137,6 +137,8 @@ def measured(run: Run, single: bool = False) -> tuple[pd.DataFrame, pd.DataFrame
     connections), with `single` only those of listed flows.  Growth between two samples around an
     edge of the interval counts in proportion to the time inside.  Not to be changed in place: a short one is kept.
     """
+    if not single and _all_listed(run):
+        single = True
     kept = run.__dict__.setdefault("_tcp_measured", {})
     if single not in kept:
         found = _measured(run, single)
@@ -145,6 +147,12 @@ def measured(run: Run, single: bool = False) -> tuple[pd.DataFrame, pd.DataFrame
         kept[single] = found
     of_run: tuple[pd.DataFrame, pd.DataFrame] | None = kept[single]
     return of_run
+
+
+def _all_listed(run: Run) -> bool:
+    """Whether the samples of listed flows are those of all TCP flows."""
+    return (len(listed_flows(run)) == sum(flow["transport"] == "tcp" for flow in run.flows)
+            and run.frame("tcp_info_often") is None)
 
 
 def _measured(run: Run, single: bool) -> tuple[pd.DataFrame, pd.DataFrame] | None:

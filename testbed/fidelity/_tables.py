@@ -39,8 +39,8 @@ class _Short(KeptTable):
         self._frame = frame
 
     def table(self, names: list[str]) -> Any:
-        wanted = [name for name in self._frame if name in names]
-        return self._frame.copy() if len(wanted) == len(self._frame.columns) else self._frame[wanted].copy()
+        wanted = [place for place, name in enumerate(self._frame) if name in names]
+        return self._frame.take(wanted, axis=1).copy()
 
     def names(self) -> list[str]:
         return list(self._frame)

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from testbed import grouping
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
-from testbed.fidelity._measured import inside, interval_us
+from testbed.fidelity._measured import Columns, inside, interval_us, of_links
 from topologies import varying
 
 NEEDS = ("edge_queue.csv.gz",)
@@ -46,8 +45,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(NOT_APPLICABLE, f"{(to_us - from_us) / 1e6:g} s are too short to judge the queues of links that "
                                       "are no bottlenecks")
         return
-    rows, columns = grouping.rows_of(table["link"]), {name: table[name].to_numpy() for name in table}
-    unseen = [name for name in links if len(rows.get(name, ())) < _LEAST_SAMPLES]
+    rows = table["link"].value_counts(sort=False).to_dict()
+    unseen = [name for name in links if rows.get(name, 0) < _LEAST_SAMPLES]
     if unseen:
         yield Finding("suspect", f"no samples of the queues of {len(unseen)} links that are no bottlenecks, such as "
                                  f"{unseen[0]}")
@@ -56,8 +55,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     waits_us = functools.cache(lambda: _bottlenecks_us(evidence, bottlenecks))
     hosts = {node["name"] for node in evidence.network["nodes"] if node["role"] == "host"}
     bad, longest, busiest = 0, 0.0, 0.0
-    for name in (name for name in rows if name in links and name not in unseen):
-        samples = {column: values[rows[name]] for column, values in columns.items()}
+    for name, samples in of_links(table, (name for name in rows if name in links and name not in unseen)):
         ways = [way for path in evidence.network["paths"] for way in (path["hops"], path["hops_back"]) if name in way]
         rate_bps = varying.mean_rate_bps(links[name], from_us, to_us)
         slower = any(rate_bps < bottlenecks.get(other, 0) for way in ways for other in way)
@@ -83,14 +81,14 @@ def _interval_us(evidence: Evidence) -> int:
 
 def _bottlenecks_us(evidence: Evidence, rates_bps: dict[str, float]) -> dict[str, float]:
     """How long packets wait in each bottleneck, on the mean."""
-    queue = evidence.table("queue")
+    queue = evidence.table("queue", usecols=["t_us", "link", "backlog_bytes"])
     if queue is None:
         return {}                               # of which other checks complain
-    means = inside(queue, evidence).groupby("link")["backlog_bytes"].mean()
-    return {name: means.get(name, 0.0) * 8e6 / rate_bps for name, rate_bps in rates_bps.items()}
+    return {name: np.nanmean(samples["backlog_bytes"]) * 8e6 / rates_bps[name]
+            for name, samples in of_links(inside(queue, evidence), rates_bps)}
 
 
-def _link(link: dict[str, Any], rate_bps: float, samples: dict[str, Any], rtt_us: float, slower: bool,
+def _link(link: dict[str, Any], rate_bps: float, samples: Columns, rtt_us: float, slower: bool,
           behind_us: float | None) -> tuple[float, float, Finding | None]:
     """(mean wait in us, utilisation, what is wrong).
 

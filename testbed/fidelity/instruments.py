@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from testbed import grouping
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
-from testbed.fidelity._measured import interval_us
+from testbed.fidelity._measured import Columns, interval_us, of_links
 from topologies import varying
 
 #: how much later one may be read than the other, in us; in virtual time nothing happens between them
@@ -26,8 +25,6 @@ _ROUNDED = 1e-4
 _COUNTERS = (("sent_packets", "sent_packets"), ("sent_bytes", "sent_bytes"), ("drops", "dropped_packets"))
 
 Json = dict[str, Any]
-#: of a table: arrays by name
-Columns = dict[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -59,12 +56,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _links(table: Any, evidence: Evidence) -> Iterator[tuple[str, int, Columns]]:
-    """(name, largest rate in bit/s, rows of the link) of every link that the table is about."""
-    rows, columns = grouping.rows_of(table["link"]), {name: table[name].to_numpy() for name in table}
-    for link in evidence.network["links"]:
-        if link["name"] in rows:                # of links that are missing others complain
-            mine = {name: values[rows[link["name"]]] for name, values in columns.items()}
-            yield link["name"], varying.most(link, "rate_bps"), mine
+    """(name, largest rate in bit/s, rows) of every link that the table is about; of what is missing others complain."""
+    links = {link["name"]: link for link in evidence.network["links"]}
+    for name, mine in of_links(table, links):
+        yield name, varying.most(links[name], "rate_bps"), mine
 
 
 def _counters(table: str, samples: Any, at_end: Json, evidence: Evidence) -> Iterator[str]:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from testbed import grouping, raw_tables
+from testbed import raw_tables
 from testbed.fidelity import Evidence, Finding
+from testbed.fidelity._measured import of_links
 
 _LATE_US = {"virtual": 1000.0, "real": 5000.0}
 #: of the sampling interval, where that is shorter
@@ -79,14 +80,12 @@ def _times(evidence: Evidence) -> Iterator[Finding]:
         step_us = settings["interval_us"]
         apart_us = -(-settings[key] // step_us) * step_us
         most_us = apart_us + step_us * (not bottleneck) + _late_us(evidence, step_us)
-        of_link, all_us = grouping.rows_of(rows["link"]), rows["t_us"].to_numpy()
-        for link in evidence.network["links"]:
-            if link["bottleneck"] != bottleneck or link["name"] not in of_link:
-                continue
-            times_us = all_us[of_link[link["name"]]]
+        names = [link["name"] for link in evidence.network["links"] if link["bottleneck"] == bottleneck]
+        for name, mine in of_links(rows, names):
+            times_us = mine["t_us"]
             gap_us = max(np.diff(times_us).max(initial=0), times_us[0], duration_us - times_us[-1])
             if gap_us > most_us:
-                yield Finding("suspect", f"{link['name']}: {gap_us / 1e6:g} s without a sample of its queue in "
+                yield Finding("suspect", f"{name}: {gap_us / 1e6:g} s without a sample of its queue in "
                                          f"{table}, one was due every {apart_us / 1e6:g} s")
 
 

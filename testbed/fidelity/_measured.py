@@ -19,7 +19,8 @@ def interval_us(evidence: Evidence) -> tuple[int, int]:
 def inside(table: Any, evidence: Evidence) -> Any:
     """The rows of a table with t_us in the measurement interval, its end left out."""
     from_us, to_us = interval_us(evidence)
-    return table[(table["t_us"] >= from_us) & (table["t_us"] < to_us)]
+    t_us = table["t_us"].to_numpy()
+    return table[(t_us >= from_us) & (t_us < to_us)]
 
 
 def of_links(table: Any, names: Iterable[str]) -> Iterator[tuple[str, Columns]]:

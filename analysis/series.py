@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -12,18 +13,35 @@ from analysis.runs import AnalysisError, Array, Run
 from topologies import varying
 
 SECOND_US = 1_000_000
+#: of the longest table whose links are told apart once for all metrics: some 10 MB
+_KEPT_ROWS = 200_000
 COUNTERS = ("sent_bytes", "sent_packets", "drops")
 
 
 def queue_samples(run: Run, link: str, table: str = "queue") -> pd.DataFrame | None:
     """Samples of one link by time; None when the run has no such table (edge_queue: of links that are no bottlenecks).
 
-    AnalysisError when a cumulative counter runs backwards.
+    AnalysisError when a cumulative counter runs backwards. Not to be changed in place: those of a short table are kept.
     """
-    queue = run.frame(table)
-    if queue is None:
-        return None
-    samples = queue[queue["link"] == link].sort_values("t_us", kind="stable")
+    return _of_link(run, table, link, lambda queue: _queue_samples(run, link, table, queue))
+
+
+def _of_link(run: Run, table: str, link: str, find: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame | None:
+    """What is found in a table of a link; None without the table."""
+    frame = run.frame(table)
+    kept: dict[tuple[str, str], pd.DataFrame] = run.__dict__.setdefault("_of_links", {})
+    if frame is None or (table, link) in kept:
+        return kept.get((table, link))
+    found = find(frame)
+    if len(frame) <= _KEPT_ROWS:
+        kept[table, link] = found
+    return found
+
+
+def _queue_samples(run: Run, link: str, table: str, queue: pd.DataFrame) -> pd.DataFrame:
+    samples = queue[(queue["link"] == link).to_numpy()]
+    if not samples["t_us"].is_monotonic_increasing:
+        samples = samples.sort_values("t_us", kind="stable")
     if len(samples) < 2:
         raise AnalysisError(f"{run.path / 'raw' / table}.csv.gz: "
                             f"{len(samples)} samples of link {link}, at least 2 are needed")
@@ -113,12 +131,10 @@ def bin_means(times_us: Array, values: Array, weights: Array,
 
 
 def sojourn_samples(run: Run, link: str) -> pd.DataFrame | None:
-    """Sojourn intervals of one link that saw packets; None when not recorded."""
-    sojourn = run.frame("sojourn")
-    if sojourn is None:
-        return None
-    rows = sojourn[(sojourn["link"] == link) & (sojourn["packets"] > 0)]
-    return rows if len(rows) else None
+    """Sojourn intervals of one link that saw packets; None when not recorded. Not to be changed in place."""
+    rows = _of_link(run, "sojourn", link, lambda sojourn: sojourn[
+        ((sojourn["link"] == link) & (sojourn["packets"] > 0)).to_numpy()])
+    return rows if rows is not None and len(rows) else None
 
 
 def queueing_delay_ms(run: Run, link: str, edges_us: Array) -> Array | None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.runs import Array, Run
+from testbed import grouping
 
 SOCKET = ["node", "src", "sport", "dst", "dport"]
 COUNTERS = ["bytes_sent", "bytes_retrans", "bytes_acked", "bytes_received", "total_retrans",
@@ -87,18 +88,18 @@ def flow_numbers(run: Run, samples: pd.DataFrame, end: str = "sender") -> Array:
 
 def _sockets(samples: pd.DataFrame) -> Array:
     """A number of each sample's socket, 0 for the first that there is, and so on."""
-    return samples.groupby(SOCKET, observed=True, sort=False).ngroup().to_numpy()
+    return grouping.numbered(samples[name] for name in SOCKET)
 
 
 def _numbers(flows: list[dict[str, Any]], samples: pd.DataFrame, end: str, socket: Array) -> Array:
     src, sport, dst, dport = _PLACES[end]
     known = {(flow[end], flow[src], flow[sport], flow[dst], flow[dport]): flow["flow"] for flow in flows}
-    _, first = np.unique(socket, return_index=True)
+    first = grouping.first_rows(socket)
     # a flow without a port has whichever its socket got; no flow has the number 0
     numbers = [known.get((node, source, port, target, far_port)) or known.get((node, source, None, target, far_port))
                or known.get((node, source, port, target, None)) or 0
                for node, source, port, target, far_port
-               in samples[SOCKET].iloc[first].itertuples(index=False, name=None)]
+               in zip(*(samples[name].iloc[first].tolist() for name in SOCKET))]
     return np.array(numbers, dtype=int)[socket]
 
 
@@ -136,6 +137,8 @@ def measured(run: Run, single: bool = False) -> tuple[pd.DataFrame, pd.DataFrame
     connections), with `single` only those of listed flows.  Growth between two samples around an
     edge of the interval counts in proportion to the time inside.  Not to be changed in place: a short one is kept.
     """
+    if not single and _all_listed(run):
+        single = True
     kept = run.__dict__.setdefault("_tcp_measured", {})
     if single not in kept:
         found = _measured(run, single)
@@ -144,6 +147,12 @@ def measured(run: Run, single: bool = False) -> tuple[pd.DataFrame, pd.DataFrame
         kept[single] = found
     of_run: tuple[pd.DataFrame, pd.DataFrame] | None = kept[single]
     return of_run
+
+
+def _all_listed(run: Run) -> bool:
+    """Whether the samples of listed flows are those of all TCP flows."""
+    return (len(listed_flows(run)) == sum(flow["transport"] == "tcp" for flow in run.flows)
+            and run.frame("tcp_info_often") is None)
 
 
 def _measured(run: Run, single: bool) -> tuple[pd.DataFrame, pd.DataFrame] | None:
@@ -171,10 +180,10 @@ def _measured(run: Run, single: bool) -> tuple[pd.DataFrame, pd.DataFrame] | Non
 
 def direction(run: Run, samples: pd.DataFrame, receiving: bool = False) -> pd.Series:
     """Direction in which each sample's socket sends (or receives); `all` where the topology knows no sides."""
-    pair = samples.groupby(["src", "dst"], observed=True, sort=False).ngroup().to_numpy()
-    _, first = np.unique(pair, return_index=True)
+    pair = grouping.numbered(samples[name] for name in ("src", "dst"))
+    first = grouping.first_rows(pair)
     found = []
-    for ends in samples[["src", "dst"]].iloc[first].itertuples(index=False, name=None):
+    for ends in zip(*(samples[name].iloc[first].tolist() for name in ("src", "dst"))):
         src, dst = (run.owners.get(address, "") for address in ends)
         found.append(run.direction_between(*((dst, src) if receiving else (src, dst))) or "all")
     return pd.Series(np.array(found, dtype=object)[pair], index=samples.index)
@@ -182,6 +191,13 @@ def direction(run: Run, samples: pd.DataFrame, receiving: bool = False) -> pd.Se
 
 def received_bytes(run: Run, single: bool) -> dict[str, float]:
     """Payload that arrived in order in the measurement interval, by direction; of listed flows only, or of the rest."""
+    kept: dict[bool, dict[str, float]] = run.__dict__.setdefault("_tcp_received", {})
+    if single not in kept:
+        kept[single] = _received_bytes(run, single)
+    return dict(kept[single])
+
+
+def _received_bytes(run: Run, single: bool) -> dict[str, float]:
     found = measured(run, single=single)
     if found is None:
         return {}

@@ -119,10 +119,17 @@ def _locked(run_dir: pathlib.Path) -> Iterator[None]:
 
 def code_sha256(places: Iterable[str | pathlib.Path]) -> str:
     """Hash of the code in files, and in the folders of packages, and of all ours that it imports, directly or not."""
+    begin = _files(places)
+    if begin in _hashes:
+        return _hashes[begin]
     found: dict[str, str] = {}
-    for path, (digest, _) in _closure(places).items():
+    closure = _closure(begin)
+    for path, (digest, _) in closure.items():
         found.setdefault(str(path.relative_to(PROJECT_DIR)) if path.is_relative_to(PROJECT_DIR) else path.name, digest)
-    return hashlib.sha256("".join(f"{name} {value}\n" for name, value in sorted(found.items())).encode()).hexdigest()
+    code = hashlib.sha256("".join(f"{name} {value}\n" for name, value in sorted(found.items())).encode()).hexdigest()
+    if closure.keys() <= _imported.keys():      # then it stays what it is
+        _hashes[begin] = code
+    return code
 
 
 def import_all(places: Iterable[str | pathlib.Path]) -> None:
@@ -131,7 +138,7 @@ def import_all(places: Iterable[str | pathlib.Path]) -> None:
     For the rest of this process these files count as what they were when they were imported, edited or not. If one
     cannot be imported, or changes meanwhile, all are left as they are: whoever needs it will say so.
     """
-    found = {path: code for path, code in _closure(places).items() if path.is_relative_to(PROJECT_DIR)}
+    found = {path: code for path, code in _closure(_files(places)).items() if path.is_relative_to(PROJECT_DIR)}
     for path in found:
         parts = path.relative_to(PROJECT_DIR).with_suffix("").parts
         try:
@@ -144,13 +151,19 @@ def import_all(places: Iterable[str | pathlib.Path]) -> None:
 
 #: files that were imported, as they were then: (hash, files of ours that it imports)
 _imported: dict[pathlib.Path, _Code] = {}
+#: what code_sha256 said of files that were all imported
+_hashes: dict[tuple[pathlib.Path, ...], str] = {}
 
 
-def _closure(places: Iterable[str | pathlib.Path]) -> dict[pathlib.Path, _Code]:
-    """All files that code_sha256 covers."""
+def _files(places: Iterable[str | pathlib.Path]) -> tuple[pathlib.Path, ...]:
+    return tuple(sorted(path for place in map(pathlib.Path, places)
+                        for path in (place.glob("*.py") if place.is_dir() else (place,))))
+
+
+def _closure(files: Iterable[pathlib.Path]) -> dict[pathlib.Path, _Code]:
+    """These files, and all of ours that they import."""
     found: dict[pathlib.Path, _Code] = {}
-    waiting = sorted(path for place in map(pathlib.Path, places)
-                     for path in (place.glob("*.py") if place.is_dir() else (place,)))
+    waiting = list(files)
     while waiting:
         path = waiting.pop()
         if path not in found:

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable
 
@@ -86,17 +87,37 @@ def _make(target: pathlib.Path, make: Callable[[pathlib.Path], None]) -> None:
 
 
 def whole(folder: pathlib.Path) -> bool:
-    """True if `folder` is as it was made."""
+    """True if `folder` is as it was made. What has been read before is only looked at."""
     manifest = _manifest(folder)
     try:
-        made = json.loads(manifest.read_text(encoding="utf-8"))
-        there = {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-                 for path in folder.rglob("*") if path.is_file()}
+        made = manifest.read_text(encoding="utf-8")
+        there = _files(folder)
+        if _found_whole.get(folder) != (made, there):
+            hashes = {os.path.relpath(path, folder): hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+                      for path in there}
+            if json.loads(made) != hashes:
+                return False
+            _found_whole[folder] = made, there
     except (OSError, ValueError):
         return False
     with contextlib.suppress(OSError):                      # somebody else's cache, or one that cannot be written
         os.utime(manifest)                                  # for `testbed kernel --prune`: it is still used
-    return bool(made == there)
+    return True
+
+
+#: {folder: its manifest, and the files, in the state in which they were when they were read}
+_found_whole: dict[pathlib.Path, tuple[str, dict[str, tuple[int, ...]]]] = {}
+
+
+def _files(folder: pathlib.Path) -> dict[str, tuple[int, ...]]:
+    """{path: what changes when the file does}"""
+    found: dict[str, tuple[int, ...]] = {}
+    for where, _, names in os.walk(folder):
+        for name in names:
+            file = os.stat(path := f"{where}/{name}")
+            if stat.S_ISREG(file.st_mode):
+                found[path] = file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns
+    return found
 
 
 def _manifest(folder: pathlib.Path) -> pathlib.Path:

@@ -100,8 +100,8 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
 
 def judge_and_measure(run_dir: pathlib.Path) -> str:
     """Make verdict and metrics of a sealed run; returns the verdict. What goes wrong is noted beside them."""
-    from analysis.metrics import measure_run
-    measure_run(run_dir)
+    from analysis.metrics import keep_metrics
+    keep_metrics(run_dir)
     return read_verdict(run_dir)
 
 
@@ -112,7 +112,9 @@ def warm_up() -> None:
     """
     from analysis import metrics
     from testbed import fidelity
-    derived.import_all([*metrics.__path__, *fidelity.__path__])
+    derived.import_all([*metrics.__path__, *fidelity.code_places()])
+    for places in (metrics.__path__, fidelity.code_places()):
+        derived.code_sha256(places)
     environment.this_machine()
 
 

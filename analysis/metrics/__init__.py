@@ -18,6 +18,7 @@ traceback in derived.json, and the verdict on the run is suspect at best.
 from __future__ import annotations
 
 import contextlib
+import csv
 import importlib
 import io
 import math
@@ -137,9 +138,14 @@ def measure_run(run_dir: Path | str) -> Measured:
 
     AnalysisError or DamagedRun if the run's files are not what it left; OSError if the file cannot be written.
     """
+    return _parsed(*keep_metrics(run_dir))
+
+
+def keep_metrics(run_dir: Path | str) -> tuple[str, list[dict[str, str]]]:
+    """The same for who does not want to look at them now: (text of metrics.csv, errors)."""
     run, text, errors = _computed(Path(run_dir))
     derived.keep(run.path, NAME, text, _code(), run.status["raw_sha256"], errors=errors)
-    return _parsed(text, errors)
+    return text, errors
 
 
 def measured(run: Run) -> Measured:
@@ -174,8 +180,11 @@ def _computed(path: Path) -> tuple[Run, str, list[dict[str, str]]]:
     if run.state.kind != "finished":
         raise AnalysisError(run.state.message)
     metrics, errors = compute_metrics(run)
-    text = pd.DataFrame(metrics, columns=list(Metric._fields)).to_csv(index=False, float_format="%.10g")
-    return run, str(text), errors
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(Metric._fields)
+    rows.writerows((*metric[:-1], f"{metric.value:.10g}") for metric in metrics)
+    return run, text.getvalue(), errors
 
 
 def _parsed(text: str, errors: list[dict[str, str]]) -> Measured:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -16,8 +18,8 @@ UNITS = {
 PERCENTILES = (50, 95, 99)
 
 
-def histogram_percentile(histogram: pd.DataFrame, percent: float) -> float:
-    """Percentile of a sojourn histogram, us, packets spread evenly in their bin.
+def histogram_percentiles(histogram: pd.DataFrame, percents: Sequence[float]) -> list[float]:
+    """Percentiles of a sojourn histogram, us, packets spread evenly in their bin.
 
     The error is at most the width of the bin.  An open last bin (no high_us,
     or infinite) counts as its lower edge.
@@ -28,10 +30,11 @@ def histogram_percentile(histogram: pd.DataFrame, percent: float) -> float:
     high = np.where(np.isfinite(high), high, low)
     packets = rows["packets"].to_numpy()
     cumulative = np.cumsum(packets)
-    wanted = percent / 100 * cumulative[-1]
-    index = int(np.searchsorted(cumulative, wanted))
+    wanted = np.array(percents) / 100 * cumulative[-1]
+    index = np.searchsorted(cumulative, wanted)
     below = cumulative[index] - packets[index]
-    return float(low[index] + (wanted - below) / packets[index] * (high[index] - low[index]))
+    found: list[float] = (low[index] + (wanted - below) / packets[index] * (high[index] - low[index])).tolist()
+    return found
 
 
 def compute(run: Run) -> list[Metric]:
@@ -70,5 +73,5 @@ def _percentiles(run: Run, link: str) -> list[Metric]:
     rows = histogram[(histogram["link"] == link) & (histogram["packets"] > 0)]
     if rows.empty:
         return []
-    return [Metric(f"queueing_delay_p{percent}", link, "ms",
-                   histogram_percentile(rows, percent) / 1e3) for percent in PERCENTILES]
+    return [Metric(f"queueing_delay_p{percent}", link, "ms", value / 1e3)
+            for percent, value in zip(PERCENTILES, histogram_percentiles(rows, PERCENTILES))]

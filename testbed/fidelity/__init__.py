@@ -32,6 +32,8 @@ NOT_APPLICABLE = "not applicable"
 NAME = "verdict.json"
 #: what engines can do if nothing says otherwise
 _ALL = {"kernel": True, "modules": True, "parallel": True, "probes": None}
+#: of a JSON file that is kept for all checks; those of thousands of hosts have more
+_KEPT_JSON = 1_000_000
 
 Json = dict[str, Any]
 
@@ -57,6 +59,7 @@ class Evidence:
     capabilities: Json = dataclasses.field(default_factory=lambda: dict(_ALL))
     _kept: dict[str, "_tables.KeptTable | None"] = dataclasses.field(default_factory=dict, init=False, repr=False,
                                                                      compare=False)
+    _json: dict[str, Json] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     def can(self, need: str) -> bool:
         """True if the engine has a capability, or leaves a raw file. What a kernel left is read in any case."""
@@ -65,9 +68,24 @@ class Evidence:
         return bool(self.capabilities.get(need))
 
     def json(self, name: str) -> Json:
-        """A JSON file of the run's raw folder."""
-        value: Json = json.loads((self.run_dir / "raw" / name).read_text(encoding="utf-8"))
+        """A JSON file of the run's raw folder. Not to be changed: a small one is read once for all checks."""
+        if name in self._json:
+            return self._json[name]
+        text = (self.run_dir / "raw" / name).read_text(encoding="utf-8")
+        value: Json = json.loads(text)
+        if len(text) <= _KEPT_JSON:
+            self._json[name] = value
         return value
+
+    def has(self, table: str) -> bool:
+        """True if the run has this table."""
+        return self._path(table).exists()
+
+    def has_rows(self, table: str) -> bool:
+        """True if it has, and there is something in it."""
+        kept = self._kept.get(table)
+        first = None if kept else self.table(table, nrows=1)
+        return kept.rows > 0 if kept else first is not None and not first.empty
 
     def table(self, name: str, **options: Any) -> Any:
         """A CSV file of the run's raw folder as a pandas table, or None if the run has none.
@@ -75,9 +93,7 @@ class Evidence:
         options: those of pandas.read_csv. A table is read once for all checks; each gets one of its own.
         """
         import pandas as pd
-        if name not in raw_tables.TABLES:
-            raise ValueError(f"no table {name!r}; there are: {', '.join(raw_tables.TABLES)}")
-        path = self.run_dir / "raw" / f"{name}.csv.gz"
+        path = self._path(name)
         if not path.exists():
             return None
         if options.keys() - {"usecols", "low_memory"}:
@@ -92,6 +108,11 @@ class Evidence:
         if wanted is not None and not callable(wanted) and len(chosen) < len(set(wanted)):
             return pd.read_csv(path, **options)             # it says what is missing
         return kept.table(chosen)
+
+    def _path(self, table: str) -> pathlib.Path:
+        if table not in raw_tables.TABLES:
+            raise ValueError(f"no table {table!r}; there are: {', '.join(raw_tables.TABLES)}")
+        return self.run_dir / "raw" / f"{table}.csv.gz"
 
     @functools.cached_property
     def network(self) -> Json:
@@ -213,5 +234,10 @@ def _read(path: pathlib.Path) -> Json:
 
 
 def _code() -> str:
-    """Hash of the code that makes verdicts. Standards of radios are found by listing, not by an import."""
-    return derived.code_sha256([*__path__, *standards.__path__])
+    """Hash of the code that makes verdicts."""
+    return derived.code_sha256(code_places())
+
+
+def code_places() -> list[str]:
+    """Where that code is. Standards of radios are found by listing, not by an import."""
+    return [*__path__, *standards.__path__]

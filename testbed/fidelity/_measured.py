@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What of a run is measured: over which part of it, and the connections of its flows."""
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from testbed import grouping
 from testbed.fidelity import Evidence
+
+#: rows of a table, as arrays by the names of its columns
+Columns = dict[str, Any]
 
 
 def interval_us(evidence: Evidence) -> tuple[int, int]:
@@ -14,7 +19,16 @@ def interval_us(evidence: Evidence) -> tuple[int, int]:
 def inside(table: Any, evidence: Evidence) -> Any:
     """The rows of a table with t_us in the measurement interval, its end left out."""
     from_us, to_us = interval_us(evidence)
-    return table[(table["t_us"] >= from_us) & (table["t_us"] < to_us)]
+    t_us = table["t_us"].to_numpy()
+    return table[(t_us >= from_us) & (t_us < to_us)]
+
+
+def of_links(table: Any, names: Iterable[str]) -> Iterator[tuple[str, Columns]]:
+    """(name, its rows) of each of these links of which the table has rows."""
+    rows, columns = grouping.rows_of(table["link"]), {name: table[name].to_numpy() for name in table}
+    for name in names:
+        if name in rows:
+            yield name, {column: values[rows[name]] for column, values in columns.items()}
 
 
 def replayed(evidence: Evidence) -> tuple[Any, dict[int, dict[str, Any]]]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from testbed import grouping
 from topologies import airways
 
 _SOCKET = ["node", "sport", "dst", "dport"]
@@ -29,10 +30,10 @@ def ends_of(samples: Any, flows: Sequence[dict[str, Any]]) -> tuple[Any, Any]:
     import numpy as np
     sending = {(f["sender"], f["sport"], f["dst"], f["dport"]): f["flow"] for f in flows if f["transport"] == "tcp"}
     receiving = {(f["receiver"], f["dport"], f["src"], f["sport"]): f["flow"] for f in flows if f["transport"] == "tcp"}
-    socket = samples.groupby(_SOCKET, sort=False, observed=True, dropna=False).ngroup().to_numpy()
-    _, first = np.unique(socket, return_index=True)
+    socket = grouping.numbered(samples[name] for name in _SOCKET)
+    first = grouping.first_rows(socket)
     found = [(sending.get((node, sport, dst, dport)) or sending.get((node, None, dst, dport)) or 0,
               receiving.get((node, sport, dst, dport)) or receiving.get((node, sport, dst, None)) or 0)
-             for node, sport, dst, dport in samples[_SOCKET].iloc[first].itertuples(index=False, name=None)]
+             for node, sport, dst, dport in zip(*(samples[name].to_numpy()[first].tolist() for name in _SOCKET))]
     numbers = np.array(found, dtype=int).reshape(-1, 2)[socket]
     return numbers[:, 0], numbers[:, 1]

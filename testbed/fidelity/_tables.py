@@ -2,6 +2,7 @@
 """Raw tables of a run for many checks: each is read once and kept in little memory."""
 from __future__ import annotations
 
+import abc
 import pathlib
 from typing import Any
 
@@ -9,25 +10,56 @@ from typing import Any
 _AT_ONCE = 1 << 17
 #: rows of a table that is kept: a quarter of a gigabyte of a table of many columns
 _MOST_ROWS = 3_000_000
+#: shorter ones are kept as they are: there is nothing to save, and to make tables of columns takes longer than to copy
+_SHORT = 1 << 14
 #: in place of a missing number, in a column that is kept as integers
 _MISSING = -2**31
 
 
-class KeptTable:
-    """A CSV file in memory, about a third of what pandas makes of it; tables of some of its columns."""
+class KeptTable(abc.ABC):
+    """A CSV file in memory; tables of some of its columns."""
 
-    def __init__(self, columns: dict[str, _Column], rows: int) -> None:
-        self._columns, self._rows = columns, rows
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
 
+    @abc.abstractmethod
     def table(self, names: list[str]) -> Any:
         """These columns, in the file's order, as pandas.read_csv gives them: a table of one's own."""
+
+    @abc.abstractmethod
+    def names(self) -> list[str]:
+        """All columns."""
+
+
+class _Short(KeptTable):
+    """What pandas makes of a file."""
+
+    def __init__(self, frame: Any) -> None:
+        super().__init__(len(frame))
+        self._frame = frame
+
+    def table(self, names: list[str]) -> Any:
+        wanted = [place for place, name in enumerate(self._frame) if name in names]
+        return self._frame.take(wanted, axis=1).copy()
+
+    def names(self) -> list[str]:
+        return list(self._frame)
+
+
+class _Long(KeptTable):
+    """About a third of what pandas makes of it."""
+
+    def __init__(self, columns: dict[str, _Column], rows: int) -> None:
+        super().__init__(rows)
+        self._columns = columns
+
+    def table(self, names: list[str]) -> Any:
         import pandas as pd
         wanted = set(names)
         return pd.DataFrame({name: column.values() for name, column in self._columns.items() if name in wanted},
-                            index=pd.RangeIndex(self._rows))
+                            index=pd.RangeIndex(self.rows))
 
     def names(self) -> list[str]:
-        """All columns."""
         return list(self._columns)
 
 
@@ -38,13 +70,15 @@ def keep(path: pathlib.Path) -> KeptTable | None:
     rows = 0
     with pd.read_csv(path, chunksize=_AT_ONCE, low_memory=False) as pieces:
         for piece in pieces:
+            if not rows and len(piece) < min(_SHORT, _AT_ONCE):         # then it is all
+                return _Short(piece)
             rows += len(piece)
             if rows > _MOST_ROWS:
                 return None
             for name in piece:
                 if not columns.setdefault(name, _Column()).add(piece[name]):
                     return None
-    return KeptTable(columns, rows)
+    return _Long(columns, rows)
 
 
 class _Column:

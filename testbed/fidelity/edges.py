@@ -3,12 +3,16 @@
 
 Drops there are the business of the check `losses`.
 """
+import functools
 import itertools
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
-from testbed.fidelity._measured import inside, interval_us
+from testbed.fidelity._measured import Columns, inside, interval_us, of_links
 from topologies import varying
 
 NEEDS = ("edge_queue.csv.gz",)
@@ -41,24 +45,24 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(NOT_APPLICABLE, f"{(to_us - from_us) / 1e6:g} s are too short to judge the queues of links that "
                                       "are no bottlenecks")
         return
-    rows = table["link"].value_counts()
+    rows = table["link"].value_counts(sort=False).to_dict()
     unseen = [name for name in links if rows.get(name, 0) < _LEAST_SAMPLES]
     if unseen:
         yield Finding("suspect", f"no samples of the queues of {len(unseen)} links that are no bottlenecks, such as "
                                  f"{unseen[0]}")
     bottlenecks = {link["name"]: varying.mean_rate_bps(link, from_us, to_us) for link in evidence.network["links"]
                    if link["bottleneck"]}
-    waits_us = _bottlenecks_us(evidence, bottlenecks)
+    waits_us = functools.cache(lambda: _bottlenecks_us(evidence, bottlenecks))
     hosts = {node["name"] for node in evidence.network["nodes"] if node["role"] == "host"}
     bad, longest, busiest = 0, 0.0, 0.0
-    for name, samples in table[table["link"].isin(set(links) - set(unseen))].groupby("link", sort=False):
+    for name, samples in of_links(table, (name for name in rows if name in links and name not in unseen)):
         ways = [way for path in evidence.network["paths"] for way in (path["hops"], path["hops_back"]) if name in way]
         rate_bps = varying.mean_rate_bps(links[name], from_us, to_us)
         slower = any(rate_bps < bottlenecks.get(other, 0) for way in ways for other in way)
         # a host that is as slow as the bottleneck holds a burst before the bottleneck can: it takes its place
         as_slow = not slower and any(rate_bps <= bottlenecks.get(other, 0) for way in ways for other in way)
         behind_us = None if not as_slow or links[name]["from"] not in hosts else max(
-            (sum(waits_us.get(other, 0.0) for other in way) for way in ways), default=0.0)
+            (sum(waits_us().get(other, 0.0) for other in way) for way in ways), default=0.0)
         wait_us, utilisation, finding = _link(links[name], rate_bps, samples, _shortest_rtt_us(name, evidence), slower,
                                               behind_us)
         longest, busiest = max(longest, wait_us), max(busiest, utilisation)
@@ -77,14 +81,14 @@ def _interval_us(evidence: Evidence) -> int:
 
 def _bottlenecks_us(evidence: Evidence, rates_bps: dict[str, float]) -> dict[str, float]:
     """How long packets wait in each bottleneck, on the mean."""
-    queue = evidence.table("queue")
+    queue = evidence.table("queue", usecols=["t_us", "link", "backlog_bytes"])
     if queue is None:
         return {}                               # of which other checks complain
-    means = inside(queue, evidence).groupby("link")["backlog_bytes"].mean()
-    return {name: means.get(name, 0.0) * 8e6 / rate_bps for name, rate_bps in rates_bps.items()}
+    return {name: np.nanmean(samples["backlog_bytes"]) * 8e6 / rates_bps[name]
+            for name, samples in of_links(inside(queue, evidence), rates_bps)}
 
 
-def _link(link: dict[str, Any], rate_bps: float, samples: Any, rtt_us: float, slower: bool,
+def _link(link: dict[str, Any], rate_bps: float, samples: Columns, rtt_us: float, slower: bool,
           behind_us: float | None) -> tuple[float, float, Finding | None]:
     """(mean wait in us, utilisation, what is wrong).
 
@@ -92,17 +96,17 @@ def _link(link: dict[str, Any], rate_bps: float, samples: Any, rtt_us: float, sl
     how long packets wait in that.
     """
     name = link["name"]
-    packets = samples["backlog_packets"].mean()
-    wait_us = samples["backlog_bytes"].mean() * 8e6 / rate_bps
-    span_us = samples["t_us"].iloc[-1] - samples["t_us"].iloc[0]
-    utilisation = (samples["sent_bytes"].iloc[-1] - samples["sent_bytes"].iloc[0]) * 8e6 / span_us / rate_bps
+    packets = np.nanmean(samples["backlog_packets"])
+    wait_us = np.nanmean(samples["backlog_bytes"]) * 8e6 / rate_bps
+    span_us = samples["t_us"][-1] - samples["t_us"][0]
+    utilisation = (samples["sent_bytes"][-1] - samples["sent_bytes"][0]) * 8e6 / span_us / rate_bps
     finding = None
     allowed_us, in_a_row = _SHARE_OF_RTT * rtt_us, 0
     if behind_us is not None:
         allowed_us += _SHARE_OF_RTT * behind_us
-        in_a_row = _longest(samples["backlog_bytes"].to_numpy() * 8e6 / rate_bps > allowed_us)
-        if (len(samples) - in_a_row + 1) * _BURSTS**in_a_row >= _LUCK:
-            allowed_us += _ERRORS * samples["backlog_bytes"].sem() * 8e6 / rate_bps
+        in_a_row = _longest(samples["backlog_bytes"] * 8e6 / rate_bps > allowed_us)
+        if (len(samples["t_us"]) - in_a_row + 1) * _BURSTS**in_a_row >= _LUCK:
+            allowed_us += _ERRORS * pd.Series(samples["backlog_bytes"]).sem() * 8e6 / rate_bps
             in_a_row = 0
     # a fair queue at a host paces: what waits there has been told to
     if link["queue"] != "fq" and packets > _PACKETS and wait_us > allowed_us:

@@ -7,8 +7,10 @@ Counters of links are read once more when the traffic has ended (raw/counters.js
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
-from testbed.fidelity._measured import interval_us
+from testbed.fidelity._measured import Columns, interval_us, of_links
 from topologies import varying
 
 #: how much later one may be read than the other, in us; in virtual time nothing happens between them
@@ -53,19 +55,18 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                             f"{len(evidence.network['links'])} link directions")
 
 
-def _links(table: Any, evidence: Evidence) -> Iterator[tuple[str, int, Any]]:
-    """(name, largest rate in bit/s, rows of the link) of every link that the table is about."""
-    for link in evidence.network["links"]:
-        mine = table[table["link"] == link["name"]]
-        if len(mine):                           # of links that are missing others complain
-            yield link["name"], varying.most(link, "rate_bps"), mine
+def _links(table: Any, evidence: Evidence) -> Iterator[tuple[str, int, Columns]]:
+    """(name, largest rate in bit/s, rows) of every link that the table is about; of what is missing others complain."""
+    links = {link["name"]: link for link in evidence.network["links"]}
+    for name, mine in of_links(table, links):
+        yield name, varying.most(links[name], "rate_bps"), mine
 
 
 def _counters(table: str, samples: Any, at_end: Json, evidence: Evidence) -> Iterator[str]:
     """The last sample of each queue, with what has left it until the counters were read."""
     duration_us = evidence.scenario["timing"]["duration_us"]
     for name, rate_bps, mine in _links(samples, evidence):
-        last = mine.iloc[-1]
+        last = {column: values[-1] for column, values in mine.items()}
         later_us = max(0, duration_us - last["t_us"]) + _LATER_US[evidence.clock]
         more_bytes = rate_bps * later_us / 8e6
         leaving = _LEAVING * (later_us > 0 or evidence.clock == "simulated")
@@ -74,17 +75,17 @@ def _counters(table: str, samples: Any, at_end: Json, evidence: Evidence) -> Ite
             if not 0 <= at_end[name][counter] - last[column] <= most:
                 yield (f"{name}: {last[column]:.0f} {column} in the last row of {table}, {at_end[name][counter]} by "
                        "its counters at the end")
-        steps = mine[[column for column, _ in _COUNTERS]].diff()
-        if (steps < 0).any(axis=None):
-            yield f"{name}: counters go down in {table}, at {mine['t_us'][(steps < 0).any(axis=1)].iloc[0] / 1e6:g} s"
+        falls = np.any([np.diff(mine[column]) < 0 for column, _ in _COUNTERS], axis=0)
+        if falls.any():
+            yield f"{name}: counters go down in {table}, at {mine['t_us'][1 + falls.argmax()] / 1e6:g} s"
 
 
 def _sojourns(sojourn: Any, queue: Any, evidence: Evidence) -> Iterator[str]:
     """As many packets have been timed as the queue has sent."""
+    timed_on = sojourn.groupby("link")["packets"].sum()
     for name, rate_bps, mine in _links(queue, evidence):
-        sent = mine["sent_packets"].iloc[-1]
-        timed = sojourn.loc[sojourn["link"] == name, "packets"].sum()
-        later_us = max(0, evidence.scenario["timing"]["duration_us"] - mine["t_us"].iloc[-1]) \
+        sent, timed = mine["sent_packets"][-1], timed_on.get(name, 0)
+        later_us = max(0, evidence.scenario["timing"]["duration_us"] - mine["t_us"][-1]) \
             + _LATER_US[evidence.clock]
         leaving = _LEAVING * (later_us > 0 or evidence.clock == "simulated")
         more = rate_bps * later_us / 8e6 / _LEAST_BYTES + leaving
@@ -96,19 +97,20 @@ def _distributions(sojourn: Any, spread: Any, evidence: Evidence) -> Iterator[st
     """After warm-up as many packets as the series has, and times that sum up to the same."""
     from_us, _ = interval_us(evidence)
     settings = evidence.scenario.get("probes", {}).get("sojourn") or {}
+    bins_of = {name: bins for name, _, bins in _links(spread, evidence)}
     for name, _, mine in _links(sojourn, evidence):
-        late, bins = mine[mine["t_us"] >= from_us], spread[spread["link"] == name]
+        late, bins = mine["t_us"] >= from_us, bins_of.get(name, {column: np.zeros(0) for column in spread})
         # the interval in which the warm-up ends has packets of both parts
-        split = mine[(mine["t_us"] < from_us) & (mine["t_us"] + settings.get("interval_us", 0) > from_us)]
-        counted, timed = bins["packets"].sum(), late["packets"].sum()
-        if not timed <= counted <= timed + split["packets"].sum():
+        split = ~late & (mine["t_us"] + settings.get("interval_us", 0) > from_us)
+        packets, spent_us = mine["packets"], mine["packets"] * mine["mean_us"]
+        counted, timed = np.nansum(bins["packets"]), np.nansum(packets[late])
+        if not timed <= counted <= timed + np.nansum(packets[split]):
             yield f"{name}: {timed:.0f} packets after warm-up in sojourn, {counted:.0f} in sojourn_hist"
             continue
-        total_us = (late["packets"] * late["mean_us"]).sum()
-        more_us = (split["packets"] * split["mean_us"]).sum()
-        least_us, most_us = ((bins["packets"] * bins[edge]).sum() for edge in ("low_us", "high_us"))
+        total_us, more_us = np.nansum(spent_us[late]), np.nansum(spent_us[split])
+        least_us, most_us = (np.nansum(bins["packets"] * bins[edge]) for edge in ("low_us", "high_us"))
         slack_us = _ROUNDED * total_us + counted * 1e-3
-        if not bins["high_us"].isna().any() and not (
+        if not np.isnan(bins["high_us"]).any() and not (
                 least_us - slack_us <= total_us + more_us and total_us <= most_us + slack_us):
             yield (f"{name}: packets spent {total_us / 1e6:.3f} s in the queue by sojourn, {least_us / 1e6:.3f} to "
                    f"{most_us / 1e6:.3f} s by sojourn_hist")

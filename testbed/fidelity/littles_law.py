@@ -6,10 +6,11 @@ share nothing. If they agree, neither has missed anything.
 """
 import math
 from collections.abc import Iterator
-from typing import Any
+
+import numpy as np
 
 from testbed.fidelity import Evidence, Finding
-from testbed.fidelity._measured import inside, interval_us
+from testbed.fidelity._measured import Columns, inside, interval_us, of_links
 
 NEEDS = ("sojourn.csv.gz",)
 
@@ -33,26 +34,28 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if queue is None:
         return                                  # of that another check complains
     from_us, to_us = interval_us(evidence)
-    for link in evidence.network["links"]:
-        if link["bottleneck"]:
-            mine, times = (inside(table[table["link"] == link["name"]], evidence) for table in (queue, sojourn))
-            yield _link(link["name"], mine, times, to_us - from_us, link["queue"] in _DROP_WHAT_WAITED)
+    kinds = {link["name"]: link["queue"] for link in evidence.network["links"] if link["bottleneck"]}
+    samples, times = (dict(of_links(inside(table, evidence), kinds)) for table in (queue, sojourn))
+    for name, kind in kinds.items():
+        nothing = {column: np.zeros(0) for table in (queue, sojourn) for column in table}
+        yield _link(name, samples.get(name, nothing), times.get(name, nothing), to_us - from_us,
+                    kind in _DROP_WHAT_WAITED)
 
 
-def _link(name: str, queue: Any, sojourn: Any, span_us: int, drops_what_waited: bool) -> Finding:
-    queued = queue["backlog_packets"].mean()
-    if len(queue) < _LEAST_SAMPLES or sojourn.empty and queued:
-        return Finding("suspect", f"{name}: {len(queue)} samples of its queue and {len(sojourn)} of the time in it are "
+def _link(name: str, queue: Columns, sojourn: Columns, span_us: int, drops_what_waited: bool) -> Finding:
+    backlog, timed = queue["backlog_packets"], len(sojourn["t_us"])
+    if len(backlog) < _LEAST_SAMPLES or not timed and np.nanmean(backlog):
+        return Finding("suspect", f"{name}: {len(backlog)} samples of its queue and {timed} of the time in it are "
                                   "too few to compare")
-    law = (sojourn["packets"] * sojourn["mean_us"]).sum() / span_us
-    backlog = queue["backlog_packets"]
+    queued = np.nanmean(backlog)
+    law = np.nansum(sojourn["packets"] * sojourn["mean_us"]) / span_us
     # who is in the queue at the beginning has waited there before, who is in it at the end has not left it
-    across = max((backlog.iloc[end] * sojourn["mean_us"].iloc[end] / span_us for end in (0, -1) if len(sojourn)),
-                 default=0.0)
-    allowed = _TOLERANCE * queued + _DEVIATIONS * float(backlog.diff().std()) / math.sqrt(len(backlog)) + across
+    across = max((backlog[end] * sojourn["mean_us"][end] / span_us for end in (0, -1) if timed), default=0.0)
+    allowed = _TOLERANCE * queued + _DEVIATIONS * float(np.nanstd(np.diff(backlog), ddof=1)) / math.sqrt(len(backlog)) \
+        + across
     # who is dropped has waited no longer than somebody who was not, at some time
-    unseen = (queue["drops"].iloc[-1] - queue["drops"].iloc[0]) * sojourn["max_us"].max() / span_us \
-        if drops_what_waited and law < queued and len(sojourn) else 0.0
+    unseen = (queue["drops"][-1] - queue["drops"][0]) * np.nanmax(sojourn["max_us"]) / span_us \
+        if drops_what_waited and law < queued and timed else 0.0
     allowed += unseen
     message = f"{name}: {queued:.2f} packets queued on average, {law:.2f} by the time that each was queued"
     if max(queued, law) < _LEAST_PACKETS:

@@ -11,7 +11,7 @@ from testbed.fidelity import Evidence, Finding
 def check(evidence: Evidence) -> Iterator[Finding]:
     # a network of radios only has no queues of links
     sampled = "queue" if evidence.network["links"] or not evidence.network.get("cells") else "air"
-    seen = _has_rows(evidence, sampled)
+    seen = evidence.has_rows(sampled)
     if not seen:
         yield Finding("suspect", "no queue was sampled" if sampled == "queue" else "no radio was sampled (probe air)")
     if not evidence.flows:
@@ -20,20 +20,15 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     sources = [flow for flow in evidence.flows if flow["source"] is not None]
     others = [flow for flow in evidence.flows if flow["source"] is None]
     silent = []
-    if sources and not _has_rows(evidence, "connections"):
+    if sources and not evidence.has_rows("connections"):
         silent.append(f"{len(sources)} sources (raw/connections.csv.gz)")
-    if others and not _has_rows(evidence, "tcp_info") and not _has_accounts(evidence):
+    if others and not evidence.has_rows("tcp_info") and not _has_accounts(evidence):
         silent.append(f"{len(others)} flows (raw/tcp_info.csv.gz, or accounts in raw/guest.json)")
     if silent:
         yield Finding("suspect", f"no record of what was delivered by {' and '.join(silent)}: most checks do not apply")
     elif seen:
         yield Finding("ok", f"there are records of {'queues' if sampled == 'queue' else 'radios'}, and of what flows "
                             "delivered")
-
-
-def _has_rows(evidence: Evidence, name: str) -> bool:
-    table = evidence.table(name, nrows=1)
-    return table is not None and not table.empty
 
 
 def _has_accounts(evidence: Evidence) -> bool:

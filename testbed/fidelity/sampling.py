@@ -2,8 +2,11 @@
 """Samples were taken when they were due, and none were lost."""
 from collections.abc import Iterator
 
+import numpy as np
+
 from testbed import raw_tables
 from testbed.fidelity import Evidence, Finding
+from testbed.fidelity._measured import of_links
 
 _LATE_US = {"virtual": 1000.0, "real": 5000.0}
 #: of the sampling interval, where that is shorter
@@ -27,7 +30,7 @@ def _samplers(evidence: Evidence) -> Iterator[Finding]:
     for probe in evidence.scenario.get("probes", {}):
         if probe not in guest["sampler_lateness_us"]:
             yield Finding("suspect", f"no record of probe {probe}, which the scenario asks for")
-        if probe in raw_tables.TABLES and evidence.table(probe, nrows=0) is None:
+        if probe in raw_tables.TABLES and not evidence.has(probe):
             yield Finding("suspect", f"probe {probe} left no table")
     for probe, lateness_us in guest["sampler_lateness_us"].items():
         interval_us = (evidence.scenario.get("probes", {}).get(probe) or {}).get("interval_us")
@@ -77,13 +80,12 @@ def _times(evidence: Evidence) -> Iterator[Finding]:
         step_us = settings["interval_us"]
         apart_us = -(-settings[key] // step_us) * step_us
         most_us = apart_us + step_us * (not bottleneck) + _late_us(evidence, step_us)
-        for link in evidence.network["links"]:
-            times_us = rows.loc[rows["link"] == link["name"], "t_us"]
-            if link["bottleneck"] != bottleneck or times_us.empty:
-                continue
-            gaps_us = [*times_us.diff().iloc[1:], times_us.iloc[0], duration_us - times_us.iloc[-1]]
-            if max(gaps_us) > most_us:
-                yield Finding("suspect", f"{link['name']}: {max(gaps_us) / 1e6:g} s without a sample of its queue in "
+        names = [link["name"] for link in evidence.network["links"] if link["bottleneck"] == bottleneck]
+        for name, mine in of_links(rows, names):
+            times_us = mine["t_us"]
+            gap_us = max(np.diff(times_us).max(initial=0), times_us[0], duration_us - times_us[-1])
+            if gap_us > most_us:
+                yield Finding("suspect", f"{name}: {gap_us / 1e6:g} s without a sample of its queue in "
                                          f"{table}, one was due every {apart_us / 1e6:g} s")
 
 

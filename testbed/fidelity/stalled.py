@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from testbed import grouping
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 from testbed.fidelity._free import overloaded
 from testbed.fidelity._half_open import find_half_open
@@ -87,18 +89,24 @@ def _unchanged_us(samples: Any, sockets: Any, at_end: int, column: str = "bytes_
     column: what has not grown, in place of what is acknowledged.
     One that was not there in between is another connection that has the same ports by now.
     """
-    history = samples.assign(sample=np.searchsorted(np.unique(samples["t_us"]), samples["t_us"]))
-    for port in ("sport", "dport"):             # most sockets are gone: numbers tell that much sooner than tuples
-        history = history[history[port].isin(sockets.index.get_level_values(port))]
-    history = history.set_index(_SOCKET)
-    history = history[history.index.isin(sockets.index)].sort_values("t_us", kind="stable")
-    now = sockets.reindex(history.index)
-    same = (history[column] == now[column]) & ((history["unacked"] > 0) == (now["unacked"] > 0))
-    begins = history.groupby(level=_SOCKET)["sample"].diff() > 1
-    changed_us = np.maximum(history["t_us"].where(~same, -1), (history["t_us"] - 1).where(begins, -1))
-    changed_us = changed_us.groupby(level=_SOCKET).max()
-    since = history[history["t_us"] > changed_us.reindex(history.index)]
-    return at_end - since.groupby(level=_SOCKET)["t_us"].min()
+    number = grouping.numbered(np.concatenate([sockets.index.get_level_values(name), samples[name]])
+                               for name in _SOCKET)
+    place = np.full(number.max(initial=-1) + 1, -1)         # in `sockets`, of each number; -1 of the others
+    place[number[:len(sockets)]] = np.arange(len(sockets))
+    of = place[number[len(sockets):]]
+    rows = np.flatnonzero(of >= 0)
+    rows = rows[np.lexsort((samples["t_us"].to_numpy()[rows], of[rows]))]
+    of, t_us = of[rows], samples["t_us"].to_numpy()[rows]
+    same = np.ones(len(rows), bool)
+    for then, now in ((samples[column], sockets[column]), (samples["unacked"] > 0, sockets["unacked"] > 0)):
+        same &= then.to_numpy()[rows] == now.to_numpy()[of]
+    first = np.flatnonzero(np.diff(of, prepend=-1))         # rows of each socket, in order of time
+    gap = np.diff(np.searchsorted(np.unique(samples["t_us"]), t_us), prepend=0) > 1
+    gap[first] = False
+    changed_us = np.maximum.reduceat(np.where(same, np.where(gap, t_us - 1, -1), t_us), first)
+    since = t_us > np.repeat(changed_us, np.diff(first, append=len(rows)))
+    found, first = np.unique(of[since], return_index=True)
+    return pd.Series(at_end - t_us[since][first], sockets.index[found]).sort_index()
 
 
 def _programs(evidence: Evidence, samples: Any, last: Any, at_end: int) -> Iterator[Finding]:

@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from testbed import grouping
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 from testbed.fidelity._measured import inside, interval_us
 from testbed.fidelity._sockets import ends_of
@@ -61,21 +64,23 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _grown(samples: Any, from_us: int) -> Any:
     """By how much the times of each socket have grown since its last sample before the measurement interval."""
-    import pandas as pd
-    columns, of = [*_TIMES, "bytes_acked"], _lives(samples)
-    sockets, early = samples.groupby(of, sort=False), (samples["t_us"] <= from_us).to_numpy()
-    last, before = sockets[columns].max(), samples[early].groupby(of[early], sort=False)[columns].max()
-    grown = (last - before.reindex(last.index).fillna(0)).clip(lower=0)
-    since_us = sockets["t_us"].min().clip(lower=from_us)
-    grown = grown.assign(sampled_us=(sockets["t_us"].max() - since_us).clip(lower=0))
-    return samples.loc[~pd.Series(of, samples.index).duplicated(), _SOCKET].set_axis(grown.index).join(grown)
+    of = grouping.numbered([_lives(samples)])
+    order = np.argsort(of, kind="stable")
+    begins = np.flatnonzero(np.diff(of[order], prepend=-1))
+    t_us = samples["t_us"].to_numpy()[order]
+    since_us, until_us = (extreme.reduceat(t_us, begins) for extreme in (np.minimum, np.maximum))
+    grown = {"sampled_us": np.clip(until_us - np.maximum(since_us, from_us), 0, None)}
+    for name in (*_TIMES, "bytes_acked"):
+        values = samples[name].to_numpy(float)[order]
+        before = np.fmax.reduceat(np.where(t_us <= from_us, values, 0), begins)
+        grown[name] = np.clip(np.fmax.reduceat(values, begins) - np.nan_to_num(before), 0, None)
+    return samples[_SOCKET].take(grouping.first_rows(of)).assign(**grown)
 
 
 def _lives(samples: Any) -> Any:
     """A number of each sample's socket: another one where its counters begin again, for then a new socket has the
     addresses and ports of an old one. What one socket counts never falls, and it is limited only while it is busy."""
-    import numpy as np
-    socket = samples.groupby(_SOCKET, sort=False).ngroup().to_numpy()
+    socket = grouping.numbered(samples[name] for name in _SOCKET)
     order = np.lexsort((samples["t_us"].to_numpy(), socket))
     steps = {name: np.diff(samples[name].to_numpy(float)[order], prepend=0) for name in (*_TIMES, "bytes_acked")}
     fresh = np.diff(socket[order], prepend=-1) != 0

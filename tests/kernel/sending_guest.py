@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Process 1 of a guest: what programs hand to the kernel, how it takes that (kernel/patches/speed/0017, 0018)."""
+"""Process 1 of a guest: what programs hand to the kernel, how it takes it (kernel/patches/speed/0017, 0018)."""
 import ctypes
 import mmap
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What programs hand to the guest's kernel: registered memory is sent without copies, texts are read up to their end."""
+"""What programs hand to the guest's kernel: registered memory is sent without copies, texts are read to their end."""
 import errno
 
 import pytest

@@ -75,7 +75,7 @@ class _Memory:
         files = []
         for where, folders, names in os.walk(folder):
             folders[:] = sorted(set(folders) - _NO_CODE)
-            files += [os.path.join(where, name) for name in sorted(names) if name.endswith((".py", ".so"))]
+            files += [f"{where}/{name}" for name in sorted(names) if name.endswith((".py", ".so"))]
         if not files:
             return None
         try:

@@ -2,9 +2,9 @@
 """Watching a guest kernel from outside: its progress, its virtual clock, and whether it stands still."""
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
-import re
 import select
 import signal
 import subprocess
@@ -166,13 +166,13 @@ class _VirtualClock:
     """The guest kernel's time_travel_time, read from its memory; None where that is not possible."""
 
     def __init__(self, pid: int, system_map: pathlib.Path) -> None:
-        self._path, self._address = f"/proc/{pid}/mem", None
-        try:
-            found = re.search(r"^([0-9a-f]+) \w time_travel_time$", system_map.read_text(encoding="ascii"), re.M)
-        except (OSError, ValueError):
-            found = None
-        if found:
-            self._address = int(found.group(1), 16)
+        self._path = f"/proc/{pid}/mem"
+        self._address: int | None = None
+        # lines "address kind name", 1.3 MB of them: a regular expression looks for the name ten times as long
+        with contextlib.suppress(OSError, ValueError):
+            symbols = system_map.read_bytes()
+            end = symbols.index(b" time_travel_time\n")
+            self._address = int(symbols[symbols.rfind(b"\n", 0, end) + 1:end].split()[0], 16)
 
     def read_ns(self) -> int | None:
         if self._address is None:

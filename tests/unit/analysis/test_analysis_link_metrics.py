@@ -7,7 +7,7 @@ import pytest
 
 import fixture
 from analysis import series
-from analysis.metrics.queueing_delay import histogram_percentile
+from analysis.metrics.queueing_delay import histogram_percentiles
 from analysis.runs import Run
 
 DOWN, UP = "right_to_left", "left_to_right"
@@ -97,12 +97,12 @@ def test_histogram_percentile_interpolates(percent, expected):
         expected = 120 + 10 / 30 * 60
     if percent == 75:
         expected = 180 + 5 / 30 * 20
-    assert histogram_percentile(histogram, percent) == pytest.approx(expected)
+    assert histogram_percentiles(histogram, [percent]) == pytest.approx([expected])
 
 
 def test_open_last_bin_counts_as_its_lower_edge():
     histogram = pd.DataFrame({"low_us": [0, 100], "high_us": [100, np.inf], "packets": [1, 9]})
-    assert histogram_percentile(histogram, 99) == 100
+    assert histogram_percentiles(histogram, [50, 99])[1] == 100
 
 
 def test_queue_length(run_dir, values):

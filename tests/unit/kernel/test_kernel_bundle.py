@@ -187,6 +187,20 @@ def test_a_cache_that_can_only_be_read_is_used(checkout, tmp_path, monkeypatch, 
     assert kept.whole(folder) and bundle.ensure() == folder
 
 
+def test_a_folder_that_was_found_whole_is_read_again_only_when_a_file_changed(checkout, tmp_path, monkeypatch):
+    checkout(tmp_path / "a")
+    folder = bundle.ensure()
+    assert kept.whole(folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(pathlib.Path, "read_bytes", refusing(PermissionError(errno.EACCES, "not yours")))
+        assert kept.whole(folder)
+    file = folder / "traffic" / "clock.py"
+    before = file.stat()
+    file.write_bytes(file.read_bytes()[::-1])
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert not kept.whole(folder)
+
+
 def test_a_cache_that_cannot_be_read_is_not_used(checkout, tmp_path, monkeypatch):
     checkout(tmp_path / "a")
     before = os.umask(0o077)

@@ -375,6 +375,7 @@ def test_a_table_is_read_once_and_each_check_has_its_own(tmp_path, files, monkey
     monkeypatch.undo()
     with pytest.raises(ValueError, match="nonsense"):
         evidence.table("queue", usecols=["t_us", "nonsense"])
+    monkeypatch.setattr(_tables, "_SHORT", 0)
     monkeypatch.setattr(_tables, "_MOST_ROWS", 0)           # one that is too large is read for each
     evidence = evidence_files.write(tmp_path, files)
     assert list(evidence.table("queue", usecols=["link", "t_us"])) == ["t_us", "link"]

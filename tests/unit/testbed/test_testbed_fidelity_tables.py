@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tables that are kept for all checks are what pandas reads."""
+import json
+
 import pandas as pd
 import pytest
 
+import evidence_files
+from testbed import fidelity
 from testbed.fidelity import _tables
 
 TABLES = {
@@ -20,10 +24,15 @@ TABLES = {
 @pytest.fixture(autouse=True)
 def two_at_once(monkeypatch):
     monkeypatch.setattr(_tables, "_AT_ONCE", 2)
+    monkeypatch.setattr(_tables, "_SHORT", 0)
 
 
 @pytest.mark.parametrize("text", TABLES.values(), ids=TABLES.keys())
-def test_it_is_what_pandas_reads(tmp_path, text):
+@pytest.mark.parametrize("short", [False, True])
+def test_it_is_what_pandas_reads(tmp_path, monkeypatch, text, short):
+    if short:
+        monkeypatch.setattr(_tables, "_AT_ONCE", 100)
+        monkeypatch.setattr(_tables, "_SHORT", 100)
     path = tmp_path / "table.csv"
     path.write_text(text)
     kept, whole = _tables.keep(path), pd.read_csv(path, low_memory=False)
@@ -62,3 +71,46 @@ def test_numbers_take_little_memory(tmp_path, monkeypatch):
     kept = _tables.keep(path)
     sizes = {name: sum(piece.nbytes for piece, _ in kept._columns[name]._pieces) for name in kept.names()}
     assert sizes == {"a": 10_000, "b": 40_000, "c": 10_000}
+
+
+@pytest.mark.parametrize("short", [0, 100])
+def test_who_gets_a_table_may_change_it(tmp_path, monkeypatch, short):
+    monkeypatch.setattr(_tables, "_AT_ONCE", 100)
+    monkeypatch.setattr(_tables, "_SHORT", short)
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n1,x\n2,y\n")
+    kept = _tables.keep(path)
+    for names in (["a", "b"], ["a"]):
+        table = kept.table(names)
+        table["a"] = 7
+        table.loc[0, "a"] = 8
+        assert kept.table(names)["a"].tolist() == [1, 2]
+
+
+def test_a_table_of_as_many_rows_as_are_read_at_once_may_go_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(_tables, "_SHORT", 100)
+    path = tmp_path / "table.csv"
+    path.write_text("a\n1\n2\n3\n")
+    assert _tables.keep(path).table(["a"])["a"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_whether_a_table_is_there_and_has_rows(tmp_path, files, kept):
+    evidence = evidence_files.write(tmp_path, {**files, "edge_queue": files["edge_queue"].iloc[:0]})
+    for name in ("queue", "edge_queue", "opportunities") if kept else ():
+        evidence.table(name)
+    assert [evidence.has(name) for name in ("queue", "edge_queue", "opportunities")] == [True, True, False]
+    assert [evidence.has_rows(name) for name in ("queue", "edge_queue", "opportunities")] == [True, False, False]
+    with pytest.raises(ValueError, match="no table 'nonsense'"):
+        evidence.has("nonsense")
+
+
+@pytest.mark.parametrize("most_bytes", [10, 1000])
+def test_a_small_json_file_is_read_once(tmp_path, files, monkeypatch, most_bytes):
+    evidence = evidence_files.write(tmp_path, files)
+    monkeypatch.setattr(fidelity, "_KEPT_JSON", most_bytes)
+    path = tmp_path / "raw" / "new.json"
+    path.write_text(json.dumps({"number": 1, "more": "x" * 20}))
+    assert evidence.json("new.json")["number"] == 1
+    path.write_text(json.dumps({"number": 2, "more": "x" * 20}))
+    assert evidence.json("new.json")["number"] == (1 if most_bytes > 20 else 2)

@@ -157,3 +157,13 @@ def test_children_count_too(tmp_path, monkeypatch):
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+@pytest.mark.parametrize("symbols, address", [
+    ("ff b other\n00000000606a0 b time_travel_time\n00000000606b0 b time_travel_timer\n", 0x606a0),
+    ("10 B time_travel_time\nff b other\n", 0x10), ("ff b xtime_travel_time\n10 b time_travel_time_x\n", None),
+    ("time_travel_time\n", None), ("?? b time_travel_time\n", None), ("", None)])
+def test_where_the_clock_is(tmp_path, symbols, address):
+    (tmp_path / "System.map").write_text(symbols)
+    assert watch._VirtualClock(1, tmp_path / "System.map")._address == address
+    assert watch._VirtualClock(1, tmp_path / "nothing")._address is None

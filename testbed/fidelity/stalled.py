@@ -102,7 +102,6 @@ def _unchanged_us(samples: Any, sockets: Any, at_end: int, column: str = "bytes_
         same &= then.to_numpy()[rows] == now.to_numpy()[of]
     first = np.flatnonzero(np.diff(of, prepend=-1))         # rows of each socket, in order of time
     gap = np.diff(np.searchsorted(np.unique(samples["t_us"]), t_us), prepend=0) > 1
-    gap[first] = False
     changed_us = np.maximum.reduceat(np.where(same, np.where(gap, t_us - 1, -1), t_us), first)
     since = t_us > np.repeat(changed_us, np.diff(first, append=len(rows)))
     found, first = np.unique(of[since], return_index=True)

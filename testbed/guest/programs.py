@@ -87,6 +87,8 @@ class Programs:
         try:
             for number, group in enumerate(programs):
                 first = group[0]
+                for _ in range(sum(program.get("draws", 0) for program in group[1:])):
+                    os.getrandom(8)
                 log = open(os.path.join(log_dir, f"program-{number}-{first['node']}.log"), "w+b")
                 nodes = [program["node"] for program in group] if len(group) > 1 else []
                 with network.in_namespace(first["node"]), _namespaces(network, nodes) as descriptors:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""More than sixteen hosts with a flow each, whose ends one program has: each is in the namespace of its host."""
+"""Many hosts with a flow each, whose ends one program has: each is in the namespace of its host."""
+import functools
 import json
 
 import pytest
 
 from small_runs import small_scenario
+from traffic import cbr
 from traffic.greedy import scenario as greedy
 
 PAIRS = 9
@@ -66,13 +68,38 @@ def test_each_end_is_in_the_namespace_of_its_host(together):
 
 
 def test_flows_are_what_they_are_with_a_program_for_each_host(together, apart):
-    """But for ports that the kernel draws, which follow from how many programs start."""
+    """Ports that the kernel draws, too: what programs that are not started would have drawn is made up for."""
     assert list(accounts(together).items()) == list(accounts(apart).items())
     counted = [finished.json("raw/counters.json")["at_end"] for finished in (together, apart)]
     assert counted[0] == counted[1]
-    samples = [finished.table("tcp_info").drop(columns=["sport", "dport"]) for finished in (together, apart)]
-    assert samples[0].equals(samples[1])
+    assert together.table("tcp_info").equals(apart.table("tcp_info"))
     assert together.table("queue").equals(apart.table("queue"))
+
+
+def test_datagrams_are_what_they_are_with_a_program_for_each_host(run_scenario, monkeypatch):
+    """But for a step of the clock here and there; and so are the ports of greedy flows beside them."""
+    traffic = [{"kind": "greedy", "tool": "sockets", "paths": PATHS[:2], "start_within": "500 ms"},
+               {"kind": "cbr", "name": "udp", "rate": "2 Mbit/s", "paths": PATHS[2:6], "start_within": "500 ms"}]
+    together = run_scenario(many_hosts() | {"traffic": traffic})
+
+    def prepare(*arguments, whole):
+        prepared = whole(*arguments)
+        assert all(program.threads == 1 for program in prepared.programs)
+        for program in prepared.programs:
+            program.threads = 0
+        return prepared
+    for kind in (greedy, cbr):
+        monkeypatch.setattr(kind, "prepare", functools.partial(prepare, whole=kind.prepare))
+    apart = run_scenario(many_hosts() | {"traffic": traffic})
+    counts = [finished.json("raw/guest.json")["traffic"]["udp"]["flows"] for finished in (together, apart)]
+    for one, other in zip(*counts):
+        assert one["received_packets"] > 300
+        assert one == {**other, **{key: pytest.approx(other[key], abs=1) for key in other if key.startswith("delay")}}
+    sent = [{node: account.get("sent_bytes") for node, account in accounts(finished).items()}
+            for finished in (together, apart)]
+    assert sent[0] == sent[1]
+    ports = [finished.table("tcp_info")[["node", "sport", "dport"]].drop_duplicates() for finished in (together, apart)]
+    assert len(ports[0]) == 4 and ports[0].equals(ports[1])
 
 
 def test_a_flow_that_fails_is_named_with_its_host_and_fails_the_run(run_scenario, monkeypatch):

@@ -16,6 +16,8 @@ from traffic.datagrams.batch import HEADER
 FIRST_PORT = 7000
 #: of IPv4 and UDP
 _LEAST_HEADER_BYTES = 28
+#: of a program when it starts (tests/kernel/test_kernel_many_hosts.py)
+_DRAWS = 3
 
 
 def packet_field(default: Any = 1000) -> Any:
@@ -118,8 +120,8 @@ def programs(component: Component, flows: Sequence[Flow], packet_bytes: Mapping[
         (context.work_dir / name).write_text(json.dumps({
             **job, "drained_us": context.duration_us + _drain_us(flows, context.network),
             "output": f"{context.guest_dir}/{_output_name(component.name, node)}"}))
-        # one thread whatever it has to do: in real time, too, it must not wait for another host
-        found.append(Program(node, "traffic.datagrams.program", [f"{context.guest_dir}/{name}"], threads=1))
+        found.append(Program(node, "traffic.datagrams.program", [f"{context.guest_dir}/{name}"], threads=1,
+                             draws=_DRAWS))
     return found
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Starting, synchronising and ending the traffic programs."""
+import _thread
 import contextlib
 import json
 import os
@@ -27,6 +28,17 @@ def _python(module: str, project_dir: str) -> list[str]:
     if os.path.exists(image):
         return [*python, "-P", os.path.join(project_dir, "testbed/guest/start.py"), image, module]
     return [*python, "-m", module]
+
+
+def _stand_in(program: _Program) -> Any:
+    """Draw the random numbers of a program that is not started, as another does its work: a thread begins, which has
+    one, and lives until the lock that this returns is released."""
+    lock = _thread.allocate_lock()
+    lock.acquire()
+    _thread.start_new_thread(lock.acquire, ())
+    for _ in range(program.get("draws", 0)):
+        os.getrandom(8)
+    return lock
 
 
 class ProgramFailed(Exception):
@@ -77,6 +89,7 @@ class Programs:
         """programs: lists of {"node", "module", "arguments"} that are a process each; preload: a library that they are
         started with."""
         self._running: list[tuple[Sequence[_Program], _Process, BinaryIO]] = []
+        self._stand_ins: list[Any] = []
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": project_dir, "LANG": "C.UTF-8",
                        "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
                        # memory given back to the kernel is faulted in again, and faults are dear
@@ -87,8 +100,7 @@ class Programs:
         try:
             for number, group in enumerate(programs):
                 first = group[0]
-                for _ in range(sum(program.get("draws", 0) for program in group[1:])):
-                    os.getrandom(8)
+                self._stand_ins += [_stand_in(program) for program in group[1:]]
                 log = open(os.path.join(log_dir, f"program-{number}-{first['node']}.log"), "w+b")
                 nodes = [program["node"] for program in group] if len(group) > 1 else []
                 with network.in_namespace(first["node"]), _namespaces(network, nodes) as descriptors:
@@ -157,6 +169,9 @@ class Programs:
                 process.wait()
         for _, _, log in self._running:
             log.close()
+        for lock in self._stand_ins:
+            lock.release()
+        self._stand_ins = []
 
     @staticmethod
     def _describe(group: Sequence[_Program], process: _Process, log: BinaryIO, what: str) -> str:

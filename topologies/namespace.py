@@ -16,8 +16,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
 #: times that a thread is looked for that is about to end: on Linux 6.12 it has ended after a few
 _LOOKS_BEFORE_SLEEP = 1000
-#: the kernel gives all of a setting that fits
-_MOST_OF_A_SETTING = 1 << 16
+#: of a setting that are read at a time; the kernel clears one more
+_SETTING_BYTES = 4095
 
 
 def enter(fd: int) -> None:
@@ -75,9 +75,12 @@ class Namespaces:
 
     def close(self) -> None:
         """Let them go: an open descriptor keeps a namespace."""
-        for fd in (self._home, *self._of.values()):
+        for fd in self._of.values():
             os.close(fd)
         self._of = {}
+        if self._home >= 0:
+            os.close(self._home)
+        self._here = self._home = -1
 
 
 class Keeper:
@@ -167,7 +170,7 @@ def write_sysctl(name: str, value: object) -> str:
     """
     try:
         # four system calls, where Python's files take sixteen: a network of eight nodes has 240 settings
-        fd = os.open(sysctl_path(name), os.O_RDWR | os.O_CLOEXEC)
+        fd = _open_setting(sysctl_path(name))
     except FileNotFoundError:
         raise ValueError(f"{name}: the kernel knows no such setting") from None
     except IsADirectoryError:
@@ -176,15 +179,28 @@ def write_sysctl(name: str, value: object) -> str:
         raise _refused(name, value, problem) from None
     try:
         try:
-            os.write(fd, str(value).encode())
+            data = str(value).encode()
+            if os.write(fd, data) < len(data):
+                raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
         except OSError as problem:
             raise _refused(name, value, problem) from None
         try:
-            return " ".join(os.pread(fd, _MOST_OF_A_SETTING, 0).decode().split())
+            found = piece = os.pread(fd, _SETTING_BYTES, 0)
+            while len(piece) == _SETTING_BYTES:
+                piece = os.pread(fd, _SETTING_BYTES, len(found))
+                found += piece
+            return " ".join(found.decode().split())
         except OSError:
             raise ValueError(f"{name}: a setting that cannot be read back") from None
     finally:
         os.close(fd)
+
+
+def _open_setting(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except PermissionError:                     # one that is only written
+        return os.open(path, os.O_WRONLY | os.O_CLOEXEC)
 
 
 def _refused(name: str, value: object, problem: OSError) -> ValueError:

@@ -216,9 +216,11 @@ class Network:
 
     def stop(self) -> None:
         """Take the network down: the interfaces go with their namespaces."""
-        for node in self.net.hosts:
-            node.terminate()
-        self._namespaces.close()
+        try:
+            for node in self.net.hosts:
+                node.terminate()
+        finally:
+            self._namespaces.close()
 
     def _create_links(self) -> None:
         def end(link: Json) -> str:

@@ -48,7 +48,7 @@ QUIET: Final = 64
 _SETUP = 1 << 3 | 1 << 7 | 1 << 12 | 1 << 13    # CQSIZE SUBMIT_ALL SINGLE_ISSUER DEFER_TASKRUN
 _ENTER_WAIT: Final = 1 << 0 | 1 << 3               # GETEVENTS EXT_ARG
 _OFF_SQ_RING, _OFF_SQES = 0, 0x10000000
-_REGISTER_BUFFERS, _REGISTER_PROBE = 0, 8
+_REGISTER_BUFFERS, _UNREGISTER_BUFFERS, _REGISTER_PROBE = 0, 1, 8
 _TIMEOUT_ABS: Final = 1
 _TIMEOUT_SUCCEEDS: Final = 1 << 5
 _CANCEL_EVERYTHING = 1 << 0 | 1 << 2        # ALL ANY
@@ -209,7 +209,10 @@ class Ring:
         while not (completions := self.submit_and_wait()):
             pass
         can: bool = completions[0][1] == -EBADF
-        self._send_priority = _REGISTERED if can else 0
+        if can:
+            self._send_priority = _REGISTERED
+        else:
+            _call("io_uring buffers", _SYS_REGISTER, self._fd, _UNREGISTER_BUFFERS)
         return can
 
     def use_clock(self, path: str) -> bool:

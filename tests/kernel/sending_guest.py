@@ -49,10 +49,10 @@ def _texts():
     """What becomes of paths that end before, at and behind the end of a page of memory."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.access.argtypes = [ctypes.c_void_p, ctypes.c_int]
-    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     memory = mmap.mmap(-1, 3 * mmap.PAGESIZE)
     first = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    libc.munmap(first + 2 * mmap.PAGESIZE, mmap.PAGESIZE)
+    libc.mprotect(first + 2 * mmap.PAGESIZE, mmap.PAGESIZE, 0)
     path = b"/proc/self/status\0"
 
     def asked(at, text):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What runs in the guest and needs no kernel: deadlines, settings, counters."""
+import errno
 import os
 import socket
 import threading
@@ -10,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 import topologies
 from testbed.guest import blast, checks, counters, overload, sampler, tuning
+from topologies import namespace
 from topologies.namespace import write_sysctl
 
 T0_NS = 10**12
@@ -347,6 +349,31 @@ def test_settings_that_cannot_be_are_one_line(name, value, message):
     with pytest.raises(ValueError, match=message) as problem:
         write_sysctl(name, value)
     assert "\n" not in str(problem.value)
+
+
+def test_a_setting_is_read_back_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(namespace, "sysctl_path", lambda name: str(tmp_path / name))
+    for length in (0, 1, 4095, 4096, 8190, 20_000):
+        (tmp_path / "long").write_text(length * "7")
+        assert write_sysctl("long", "") == length * "7"
+
+
+def test_a_setting_that_is_only_written_and_one_that_takes_a_part(tmp_path, monkeypatch):
+    monkeypatch.setattr(namespace, "sysctl_path", lambda name: str(tmp_path / name))
+    (tmp_path / "flush").write_text("")
+
+    def opened(path, flags, whole=os.open):
+        if flags & os.O_ACCMODE == os.O_RDWR:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        return whole(path, flags)
+    with monkeypatch.context() as patched:
+        patched.setattr(namespace.os, "open", opened)
+        with pytest.raises(ValueError, match="flush: a setting that cannot be read back"):
+            write_sysctl("flush", 1)
+    assert (tmp_path / "flush").read_text() == "1"
+    monkeypatch.setattr(namespace.os, "write", lambda _fd, data: len(data) - 1)
+    with pytest.raises(ValueError, match="flush: the kernel refuses '123' .Argument list too long"):
+        write_sysctl("flush", 123)
 
 
 def test_difference_of_counters():

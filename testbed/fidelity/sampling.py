@@ -30,7 +30,7 @@ def _samplers(evidence: Evidence) -> Iterator[Finding]:
     for probe in evidence.scenario.get("probes", {}):
         if probe not in guest["sampler_lateness_us"]:
             yield Finding("suspect", f"no record of probe {probe}, which the scenario asks for")
-        if probe in raw_tables.TABLES and not evidence.has(probe):
+        if probe in raw_tables.TABLES and evidence.table(probe, nrows=0) is None:
             yield Finding("suspect", f"probe {probe} left no table")
     for probe, lateness_us in guest["sampler_lateness_us"].items():
         interval_us = (evidence.scenario.get("probes", {}).get(probe) or {}).get("interval_us")
@@ -83,7 +83,10 @@ def _times(evidence: Evidence) -> Iterator[Finding]:
         names = [link["name"] for link in evidence.network["links"] if link["bottleneck"] == bottleneck]
         for name, mine in of_links(rows, names):
             times_us = mine["t_us"]
-            gap_us = max(np.diff(times_us).max(initial=0), times_us[0], duration_us - times_us[-1])
+            if np.isnan(times_us).any():
+                yield Finding("suspect", f"{name}: a row of {table} has no time")
+            gap_us = max(np.diff(times_us[~np.isnan(times_us)]).max(initial=0), times_us[0],
+                         duration_us - times_us[-1])
             if gap_us > most_us:
                 yield Finding("suspect", f"{name}: {gap_us / 1e6:g} s without a sample of its queue in "
                                          f"{table}, one was due every {apart_us / 1e6:g} s")

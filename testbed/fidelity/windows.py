@@ -68,7 +68,7 @@ def _grown(samples: Any, from_us: int) -> Any:
     order = np.argsort(of, kind="stable")
     begins = np.flatnonzero(np.diff(of[order], prepend=-1))
     t_us = samples["t_us"].to_numpy()[order]
-    since_us, until_us = (extreme.reduceat(t_us, begins) for extreme in (np.minimum, np.maximum))
+    since_us, until_us = (extreme.reduceat(t_us, begins) for extreme in (np.fmin, np.fmax))
     grown = {"sampled_us": np.clip(until_us - np.maximum(since_us, from_us), 0, None)}
     for name in (*_TIMES, "bytes_acked"):
         values = samples[name].to_numpy(float)[order]

@@ -2,6 +2,7 @@
 """Orders to the programs of UDP flows, and the account of what these counted. What kinds of UDP traffic share."""
 import dataclasses
 import json
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +19,8 @@ FIRST_PORT = 7000
 _LEAST_HEADER_BYTES = 28
 #: of a program when it starts (tests/kernel/test_kernel_many_hosts.py)
 _DRAWS = 3
+#: a sender's socket has room for more than so many packets (program.py), of whatever size
+_NEVER_FULL_PACKETS = 50_000
 
 
 def packet_field(default: Any = 1000) -> Any:
@@ -114,15 +117,23 @@ def programs(component: Component, flows: Sequence[Flow], packet_bytes: Mapping[
             {**order, "start_us": flow.start_us, "stop_us": flow.stop_us, **timing[flow.flow]})
         jobs.setdefault(flow.receiver, {"send": [], "receive": []})["receive"].append(
             {**order, "packets_per_s": 1e9 / timing[flow.flow]["gap_ns"]})
+    # a sender whose socket is full makes its program wait, and with it whoever else that is for
+    waits = any(_most_queued(link) > _NEVER_FULL_PACKETS for link in context.network["links"]
+                if link["name"] in {flow.hops[0] for flow in flows if flow.hops})
     found = []
     for node, job in sorted(jobs.items()):
         name = f"{component.name}-{node}.udp.json"
         (context.work_dir / name).write_text(json.dumps({
             **job, "drained_us": context.duration_us + _drain_us(flows, context.network),
             "output": f"{context.guest_dir}/{_output_name(component.name, node)}"}))
-        found.append(Program(node, "traffic.datagrams.program", [f"{context.guest_dir}/{name}"], threads=1,
-                             draws=_DRAWS))
+        found.append(Program(node, "traffic.datagrams.program", [f"{context.guest_dir}/{name}"],
+                             threads=0 if waits else 1, draws=_DRAWS))
     return found
+
+
+def _most_queued(link: Mapping[str, Any]) -> float:
+    """Packets that the queue of a link holds, of the smallest if it counts bytes."""
+    return float(link.get("limit_packets") or (link.get("limit_bytes") or math.inf) / _LEAST_HEADER_BYTES)
 
 
 def _drain_us(flows: Sequence[Flow], network: Mapping[str, Any]) -> int:

@@ -17,15 +17,17 @@ import math
 import operator
 import socket
 import struct
+import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from topologies import ip
 from traffic import program
 from traffic.datagrams import convoy
 from traffic.datagrams.batch import HEADER, MOST_AT_ONCE, Batch, note_arrivals
 from traffic.datagrams.departures import departures_ns
+from traffic.sockets import raise_descriptor_limit
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -55,13 +57,20 @@ class _Host:
 
     def __init__(self, host: program.Host, batch: Batch) -> None:
         self.host, self.senders = host, list[_Sender]()
-        host.enter()
-        self.receivers = [_Receiver(order, batch) for order in host.job["receive"]]
+        self.receivers = [self._made("receiver", order, _Receiver, batch) for order in host.job["receive"]]
 
     def begin(self, t0_ns: int) -> None:
         """Make the senders."""
-        self.host.enter()
-        self.senders = [_Sender(order, t0_ns) for order in self.host.job["send"]]
+        self.senders = [self._made("sender", order, _Sender, t0_ns) for order in self.host.job["send"]]
+
+    def _made(self, role: str, order: Mapping[str, Any], end: Callable[..., Any], *more: object) -> Any:
+        """A sender or receiver; its socket is in the namespace of its host."""
+        try:
+            self.host.enter()
+            return end(order, *more)
+        except OSError as problem:
+            what = self.host.name(f"flow {order['flow']}, {role}")
+            sys.exit(f"{what}: {type(problem).__name__}: {problem}")
 
     def account(self) -> dict[str, Any]:
         """What was counted, also in a file of the node's."""
@@ -185,6 +194,7 @@ class _Receiver:
 
 
 def main() -> None:
+    raise_descriptor_limit()
     batch = Batch()
     hosts = [_Host(host, batch) for host in program.read_hosts()]
     receivers = [receiver for host in hosts for receiver in host.receivers]

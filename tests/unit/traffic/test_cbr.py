@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Constant bit rate: sections and jobs."""
+import copy
+import dataclasses
+
 import pytest
 
 import traffic
@@ -38,6 +41,20 @@ def test_jobs(context, jobs):
                                      "packets_per_s": pytest.approx(246.548, abs=0.001)}]
     queues_us = {link["name"]: link["capacity_us"] for link in context.network["links"]}
     assert receiving["drained_us"] == 10_000_000 + 1_000_000 + 4000 + sum(queues_us[name] for name in flow["hops"])
+
+
+@pytest.mark.parametrize("limits, threads", [
+    ({"limit_packets": 50_000, "limit_bytes": None}, 1), ({"limit_packets": 50_001, "limit_bytes": None}, 0),
+    ({"limit_packets": None, "limit_bytes": 28 * 50_000}, 1), ({"limit_packets": None, "limit_bytes": 10**7}, 0),
+    ({"limit_packets": None, "limit_bytes": None}, 0)])
+def test_hosts_whose_senders_may_have_to_wait_have_a_program_each(context, limits, threads):
+    """Where their first queue holds more than a socket: other hosts of the program would wait, too."""
+    network = copy.deepcopy(context.network)
+    context = dataclasses.replace(context, network=network)
+    for link in network["links"]:
+        link.update(limits if link["name"].startswith("n3_") else {"limit_packets": 10**6, "limit_bytes": None})
+    programs = traffic.prepare([{**CBR, "paths": ["n3->n1"]}], [variant("cubic")], context)["programs"]
+    assert [program["threads"] for program in programs] == 2 * [threads]
 
 
 def test_gaps_with_a_spread_have_a_seed_of_their_own_for_each_flow(context, jobs):

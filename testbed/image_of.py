@@ -22,7 +22,7 @@ _HEADER_BYTES = 16
 def _main(folder: str, module: str) -> None:
     sys.path.insert(0, folder)
     sys.path.append(_PACKAGES)
-    sys.modules["pexpect"] = None               # type: ignore[assignment]      # as for process 1 (uml/init.py)
+    sys.modules["pexpect"] = None               # type: ignore[assignment]      # as for process 1
     __import__(module)
     for name in getattr(sys.modules[module], "ALSO", ()):
         __import__(name)

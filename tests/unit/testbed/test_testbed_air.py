@@ -142,6 +142,7 @@ def test_what_is_queued_is_no_difference():
 def test_a_verdict_is_made_again_when_a_standard_of_radios_changes(monkeypatch):
     """Checks find standards by listing their folder: no import says that they need them."""
     covered, closure = set(), derived._closure
+    monkeypatch.setattr(derived, "_hashes", {})         # of what this process has imported for all runs, if it has
     monkeypatch.setattr(derived, "_closure", lambda places: [found := closure(places), covered.update(found)][0])
     fidelity._code()
     assert set(pathlib.Path(standards.__path__[0]).glob("*.py")) <= covered

@@ -77,12 +77,8 @@ class Evidence:
             self._json[name] = value
         return value
 
-    def has(self, table: str) -> bool:
-        """True if the run has this table."""
-        return self._path(table).exists()
-
     def has_rows(self, table: str) -> bool:
-        """True if it has, and there is something in it."""
+        """True if the run has this table, and there is something in it."""
         kept = self._kept.get(table)
         first = None if kept else self.table(table, nrows=1)
         return kept.rows > 0 if kept else first is not None and not first.empty

@@ -118,8 +118,9 @@ def programs(component: Component, flows: Sequence[Flow], packet_bytes: Mapping[
         jobs.setdefault(flow.receiver, {"send": [], "receive": []})["receive"].append(
             {**order, "packets_per_s": 1e9 / timing[flow.flow]["gap_ns"]})
     # a sender whose socket is full makes its program wait, and with it whoever else that is for
+    first_hops = {flow.hops[0] for flow in flows if flow.hops}
     waits = any(_most_queued(link) > _NEVER_FULL_PACKETS for link in context.network["links"]
-                if link["name"] in {flow.hops[0] for flow in flows if flow.hops})
+                if link["name"] in first_hops)
     found = []
     for node, job in sorted(jobs.items()):
         name = f"{component.name}-{node}.udp.json"

@@ -99,10 +99,9 @@ def test_whether_a_table_is_there_and_has_rows(tmp_path, files, kept):
     evidence = evidence_files.write(tmp_path, {**files, "edge_queue": files["edge_queue"].iloc[:0]})
     for name in ("queue", "edge_queue", "opportunities") if kept else ():
         evidence.table(name)
-    assert [evidence.has(name) for name in ("queue", "edge_queue", "opportunities")] == [True, True, False]
     assert [evidence.has_rows(name) for name in ("queue", "edge_queue", "opportunities")] == [True, False, False]
     with pytest.raises(ValueError, match="no table 'nonsense'"):
-        evidence.has("nonsense")
+        evidence.has_rows("nonsense")
 
 
 @pytest.mark.parametrize("most_bytes", [10, 1000])

@@ -25,9 +25,10 @@ STEP: Final = 2 * _SPREAD
 BACKWARDS: Final = _SPREAD
 
 _libc = ctypes.PyDLL(None)
-_memcmp = _libc.memcmp
-_memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
-_memcmp.restype = ctypes.c_int
+#: differs(address, address, size): not 0 if the bytes there are not the same
+differs = _libc.memcmp
+differs.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+differs.restype = ctypes.c_int
 
 
 def sequence() -> bytes:
@@ -55,7 +56,7 @@ class Pattern:
 
     def wrong(self, address: int, size: int, place: int) -> bool:
         """Whether the `size` bytes at an address are not those from `place` (below PERIOD) on."""
-        return bool(_memcmp(address, self.address + place, size))
+        return bool(differs(address, self.address + place, size))
 
     def after(self, place: int, size: int) -> int:
         """The place that comes so many bytes after a place."""

@@ -36,6 +36,7 @@ IPPROTO_TCP = 6
 TCP_MAXSEG = 2
 TCP_WINDOW_CLAMP = 10
 TCP_CONGESTION = 13
+TCP_CA_NAME_MAX: Final = 16
 SHUT_WR: Final = 1
 MSG_NOSIGNAL: Final = 0x4000
 PR_SET_TIMERSLACK = 29
@@ -96,7 +97,7 @@ _address_size = ctypes.c_int(SOCKADDR_IN6.size)
 _address_size_at = ctypes.addressof(_address_size)
 _event = ctypes.create_string_buffer(_EVENT.size)
 _event_at = ctypes.addressof(_event)
-_name = ctypes.create_string_buffer(16)        # TCP_CA_NAME_MAX
+_name = ctypes.create_string_buffer(TCP_CA_NAME_MAX)
 _name_at = ctypes.addressof(_name)
 _name_size = ctypes.c_int()
 _name_size_at = ctypes.addressof(_name_size)
@@ -184,7 +185,7 @@ def socket_error(fd: int) -> int:
 
 def cca_of(fd: int) -> bytes:
     """The congestion control that a socket uses now; b"" if it does not say."""
-    _name_size.value = 16
+    _name_size.value = TCP_CA_NAME_MAX
     return _name.value if _getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, _name_at, _name_size_at) == 0 else b""
 
 

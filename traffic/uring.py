@@ -19,8 +19,8 @@ import os
 import struct
 from errno import EBADF, EINTR, EOPNOTSUPP
 
-from traffic.sockets import (MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC, SOCK_STREAM, family_of,
-                             pack_endpoint)
+from traffic.sockets import (IPPROTO_TCP, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC, SOCK_STREAM,
+                             TCP_CA_NAME_MAX, TCP_CONGESTION, family_of, pack_endpoint)
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -45,13 +45,15 @@ _NEEDED = (_OP_RECVMSG, _OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, 
 # IOSQE_*; QUIET: no completion after success
 LINK: Final = 4
 QUIET: Final = 64
-_SETUP = 1 << 3 | 1 << 7 | 1 << 12 | 1 << 13    # CQSIZE SUBMIT_ALL SINGLE_ISSUER DEFER_TASKRUN
+_SETUP = 1 << 3 | 1 << 7 | 1 << 12          # CQSIZE SUBMIT_ALL SINGLE_ISSUER
+_DEFER_TASKRUN, _COOP_TASKRUN = 1 << 13, 1 << 8
 _ENTER_WAIT: Final = 1 << 0 | 1 << 3               # GETEVENTS EXT_ARG
 _OFF_SQ_RING, _OFF_SQES = 0, 0x10000000
 _REGISTER_BUFFERS, _UNREGISTER_BUFFERS, _REGISTER_PROBE = 0, 1, 8
 _TIMEOUT_ABS: Final = 1
 _TIMEOUT_SUCCEEDS: Final = 1 << 5
 _CANCEL_EVERYTHING = 1 << 0 | 1 << 2        # ALL ANY
+_FEATURE_MIN_TIMEOUT = 1 << 15
 # no attempt before there is something; what is sent lies in registered memory
 _POLL_FIRST: Final = 1
 _REGISTERED: Final = 4
@@ -67,9 +69,10 @@ _SYS_REGISTER: Final = 427
 _SQE: Final = struct.Struct("<BBHiQQIIQIIQQ")
 _CQE: Final = struct.Struct("<Qi4x")
 _PARAMS = struct.Struct("<7I12x8I8x8I8x")     # struct io_uring_params without the addresses
-_WAIT = struct.Struct("<QIIQ")      # signals, size of the set, -, no time limit
+_WAIT = struct.Struct("<QIIQ")      # signals, size of the set, least time (us), address of the time limit or 0
 _WAIT_BYTES: Final = _WAIT.size
 _TIMESPEC: Final = struct.Struct("<qq")
+_FOR_GOOD_S = 1_000_000_000
 # struct msghdr with a struct iovec for what nobody looks at, and one for the rest
 _MESSAGE: Final = struct.Struct("<8xi4xQQ24xQQQQ")
 _MSGHDR_BYTES: Final = 56
@@ -101,14 +104,18 @@ class Ring:
     LINK, QUIET.
     """
 
-    def __init__(self, entries: int) -> None:
-        """`entries`: operations that can wait for submission. Raises OSError."""
+    def __init__(self, entries: int, goes_on: bool = False) -> None:
+        """`entries`: operations that can wait for submission. Raises OSError.
+
+        goes_on: what has to be done for operations is done as soon as it can be, also while `wait_for_more` collects.
+        """
         params = bytearray(120)
-        struct.pack_into("<4xII", params, 0, 8 * entries, _SETUP)
+        struct.pack_into("<4xII", params, 0, 8 * entries, _SETUP | (_COOP_TASKRUN if goes_on else _DEFER_TASKRUN))
         self._fd = _call("io_uring_setup", _SYS_SETUP, entries, _address(params))
         self._check_operations()
         fields = _PARAMS.unpack(params)
         self._entries, completions = fields[0], fields[1]
+        self._can_wait_for_more = bool(fields[5] & _FEATURE_MIN_TIMEOUT)
         # head, tail, mask, entries, flags, dropped, array of the one; of the other cqes is sixth
         sq, cq = fields[7:15], fields[15:23]
         self._ring = mmap.mmap(self._fd, max(sq[6] + 4 * self._entries, cq[5] + 16 * completions),
@@ -137,6 +144,8 @@ class Ring:
         self._signals = bytearray(8)
         self._wait = bytearray(_WAIT.pack(_address(self._signals), 8, 0, 0))
         self._wait_at = _address(self._wait)
+        self._least = 1             # completions that end a wait
+        self._for_good = bytearray(_TIMESPEC.pack(_FOR_GOOD_S, 0))
 
     def _check_operations(self) -> None:
         probe = bytearray(16 + 8 * 64)
@@ -314,6 +323,22 @@ class Ring:
             raise OSError(ctypes.get_errno(), "io_uring_enter")
         self._waiting = self._tail - self._words[self._sq_head] & 0xffffffff
 
+    def submit(self) -> None:
+        """Hand over what waits."""
+        if self._waiting:
+            self._enter(0)
+
+    def wait_for_more(self, longest_us: int) -> None:
+        """Let `submit_and_wait` collect completions for so long, and then sleep until there is one; 0: for the first.
+
+        That of an instant (`at`, `after`) ends the wait at once. Of no effect before Linux 6.12.
+        """
+        if not self._can_wait_for_more:
+            return
+        self._least = self._cq_mask + 1 if longest_us else 1
+        _WAIT.pack_into(self._wait, 0, _address(self._signals), 8, longest_us,
+                        _address(self._for_good) if longest_us else 0)
+
     def submit_and_wait(self) -> list[tuple[Any, ...]]:
         """Hand everything over, sleep until something completes.
 
@@ -321,15 +346,20 @@ class Ring:
         a signal. A result is that of the system call's namesake, or the negative errno.
         """
         words = self._words
-        self._enter(1)
+        self._enter(self._least)
         head, tail = words[self._cq_head], words[self._cq_tail]
         if head == tail:
             run_signal_handlers()      # the interpreter does between two lines; compiled code has none
-        found = []
-        while head != tail:
-            found.append(_CQE.unpack_from(self._ring, self._cqes + ((head & self._cq_mask) << 4)))
-            head = head + 1 & 0xffffffff
-        words[self._cq_head] = head
+        first, end = head & self._cq_mask, tail & self._cq_mask
+        at = self._cqes
+        if first < end:
+            found = list(_CQE.iter_unpack(self._ring[at + (first << 4):at + (end << 4)]))
+        elif head != tail:
+            found = list(_CQE.iter_unpack(self._ring[at + (first << 4):at + (self._cq_mask + 1 << 4)]))
+            found += _CQE.iter_unpack(self._ring[at:at + (end << 4)])
+        else:
+            found = []
+        words[self._cq_head] = tail
         return found
 
     def places(self) -> dict[str, int]:
@@ -351,3 +381,12 @@ class Ring:
         self._words.release()
         self._ring.close()
         self._sqes.close()
+
+
+def may_ask(ring: Ring, fd: int, number: int) -> bool:
+    """Whether a ring can ask for options of TCP. fd: a TCP socket; number: of an operation."""
+    there = ctypes.create_string_buffer(TCP_CA_NAME_MAX)
+    ring.option(fd, IPPROTO_TCP, TCP_CONGESTION, ctypes.addressof(there), TCP_CA_NAME_MAX, 0, number)
+    while not ring.submit_and_wait():       # but a signal
+        pass
+    return bool(there.value)

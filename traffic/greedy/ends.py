@@ -8,7 +8,7 @@ import struct
 
 from topologies import ip
 from traffic.clock import now_ns
-from traffic.payload import PERIOD, Pattern, Tally, phase
+from traffic.payload import PERIOD, Pattern, Tally, differs, phase
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _LOW_WATER_BYTES = 1 << 19
 GROWING, STEADY = 32, 8
 #: looks at the window, which grows in slow start
 READS_BETWEEN = 8
-_STATE_AND_WINDOW = struct.Struct("=B63xI")     # tcpi_state and tcpi_rcv_ssthresh in struct tcp_info
+STATE_AND_WINDOW = struct.Struct("=B63xI")     # tcpi_state and tcpi_rcv_ssthresh in struct tcp_info
 _TCP_CLOSE = 7
 #: what the receivers of a node have to read into, all together; each at least, at most
 _BUFFERS_BYTES, _LEAST_BUFFER_BYTES, _MOST_BUFFER_BYTES = 32 << 20, 1 << 15, 1 << 19
@@ -47,7 +47,11 @@ class End:
 
     def note_cca(self, connection: socket.socket) -> None:
         """Note the congestion control that a connected socket uses."""
-        name = connection.getsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, 16).partition(b"\0")[0].decode()
+        self.note_name(connection.getsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, 16))
+
+    def note_name(self, told: bytes) -> None:
+        """Note what a connected socket has told of its congestion control: the name, a 0 and anything."""
+        name = told.partition(b"\0")[0].decode()
         self._ccas[name] = self._ccas.get(name, 0) + 1
 
     def account(self) -> dict[str, Any]:
@@ -60,45 +64,48 @@ class Counts:
     """What flows have sent and received; delivered_us: when the receiver had read the last byte, of flows that came to
     an end."""
 
-    def __init__(self, jobs: list[dict[str, Any]], t0_ns: int) -> None:
-        self._t0_ns = t0_ns
+    def __init__(self, jobs: list[dict[str, Any]]) -> None:
+        #: the beginning of the experiment
+        self.t0_ns = 0
         self._sent_bytes = {flow["flow"]: 0 for job in jobs for flow in job["send"]}
-        #: {flow: bytes that were read}
-        self.received_bytes = {flow["flow"]: 0 for job in jobs for flow in job["receive"]}
+        self._read = {flow["flow"]: Tally() for job in jobs for flow in job["receive"]}
         self._delivered_us: dict[int, int] = {}
 
     def account(self, job: dict[str, Any]) -> dict[str, dict[int, int]]:
         """Of the flows of one of the jobs."""
         received = {flow["flow"] for flow in job["receive"]}
         return {"sent_bytes": {flow["flow"]: self._sent_bytes[flow["flow"]] for flow in job["send"]},
-                "received_bytes": {flow["flow"]: self.received_bytes[flow["flow"]] for flow in job["receive"]},
+                "received_bytes": {flow["flow"]: self._read[flow["flow"]].checked_bytes for flow in job["receive"]},
                 "delivered_us": {flow: at_us for flow, at_us in self._delivered_us.items() if flow in received}}
 
     def sent(self, end: End, size: int) -> None:
         """So many bytes more were written."""
         self._sent_bytes[end.flow["flow"]] += size
 
+    def read(self, end: End) -> None:
+        """What a receiver reads is noted in its tally: all of it is compared."""
+        self._read[end.flow["flow"]] = end.tally
+
     def delivered(self, end: End) -> None:
         """All has arrived, now."""
-        self._delivered_us[end.flow["flow"]] = (now_ns() - self._t0_ns) // 1000
+        self._delivered_us[end.flow["flow"]] = (now_ns() - self.t0_ns) // 1000
 
 
 class Reader:
     """What a receiver compares with, and where in it the flow is."""
 
     def __init__(self, end: End, pattern: Pattern, counts: Counts) -> None:
-        self._tally, self._flow, self._wrong = end.tally, end.flow["flow"], pattern.wrong
-        self._received_bytes = counts.received_bytes
-        self._place = phase(self._flow)
+        counts.read(end)
+        self._tally, self._differs, self._pattern_at = end.tally, differs, pattern.address
+        self._place = phase(end.flow["flow"])
 
     def got(self, address: int, size: int) -> None:
         """The next so many bytes of the flow are at an address."""
         tally, place = self._tally, self._place
-        if self._wrong(address, size, place):
+        if self._differs(address, self._pattern_at + place, size):
             tally.note_wrong(0, tally.checked_bytes)
         tally.checked_bytes += size
         self._place = (place + size) % PERIOD
-        self._received_bytes[self._flow] += size
 
 
 def name(flow: Order, role: str) -> str:
@@ -139,8 +146,8 @@ def was_reset(connection: socket.socket) -> bool:
 
 
 def _state_and_window(connection: socket.socket) -> tuple[int, int]:
-    state, window = _STATE_AND_WINDOW.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO,
-                                                                   _STATE_AND_WINDOW.size))
+    told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, STATE_AND_WINDOW.size)
+    state, window = STATE_AND_WINDOW.unpack(told)
     return state, window
 
 

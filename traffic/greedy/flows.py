@@ -4,8 +4,8 @@
     python -m traffic.greedy.flows JOB.json
     python -m traffic.greedy.flows NODE DESCRIPTOR JOB.json NODE DESCRIPTOR JOB.json ...
 
-job: {"send": [{flow, address, port, start_us, stop_us, cca}], "receive": [{flow, address, port, peer, cca}],
-"duration_us", "ring"}; a flow may have `bytes` (to send exactly that many), `maxseg` (largest segment, with time
+job: {"send": [{flow, address, port, start_us, stop_us, cca}], "receive": [{flow, address, port, peer, start_us,
+cca}], "duration_us", "ring"}; a flow may have `bytes` (to send exactly that many), `maxseg` (largest segment, with time
 stamps) and `window_bytes` (the most that the receiver lets be in flight), and at the sender `sequence_start` and
 `bursts_us` [[from, to], ...]: it sends then only, over the same connection; and `pace` {bytes, gap_ns}: so much at a
 time, at instants so far apart. `cca` is null where the host's default is right. With "wakeup_cost_us" every read and
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from functools import partial
 
 from traffic import program
 from traffic.greedy import ends
@@ -29,10 +30,11 @@ from traffic.sockets import raise_descriptor_limit
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 #: what is imported when it is known which of them drives the flows
-ALSO = ("topologies.namespace", "traffic.greedy.ring", "traffic.greedy.threads")
+ALSO = ("topologies.namespace", "traffic.greedy.ring", "traffic.greedy.ring_ends", "traffic.greedy.threads")
 
 
 def main() -> None:
@@ -41,19 +43,22 @@ def main() -> None:
     pattern = Pattern()
     ring = _ring(hosts[0].job) if len(hosts) == 1 else None
     listeners = [_listen(host, flow) for host in hosts for flow in host.job["receive"]]
-    t0_ns = program.wait_for_start()
-    end_ns = t0_ns + hosts[0].job["duration_us"] * 1000
-    counts = ends.Counts([host.job for host in hosts], t0_ns)
+    counts = ends.Counts([host.job for host in hosts])
     orders = [(host, flow, role) for role in ("send", "receive") for host in hosts for flow in host.job[role]]
     all_ends: list[Any]
+    run: Callable[[int, int], None]
     if ring:
         from traffic.greedy.ring import RingFlows
         all_ends = [ends.End(flow, role) for _, flow, role in orders]
-        RingFlows(ring, all_ends, listeners, counts, pattern).run(t0_ns, end_ns)
+        run = RingFlows(ring, all_ends, listeners, counts, pattern).run
     else:
         from traffic.greedy import threads
         all_ends = [threads.End(flow, role, host) for host, flow, role in orders]
-        threads.run(all_ends, listeners, counts, pattern, t0_ns, end_ns)
+        run = partial(threads.run, all_ends, listeners, counts, pattern)
+    counts.t0_ns = program.wait_for_start()
+    run(counts.t0_ns, counts.t0_ns + hosts[0].job["duration_us"] * 1000)
+    for listener in listeners:
+        listener.detach()       # closed with the program: one by one Python asks three things of each
     found: dict[str, Any] = {host.node: {**counts.account(host.job), "ends": [
         end.account() for (of, _, _), end in zip(orders, all_ends) if of is host]} for host in hosts}
     program.done(found if len(hosts) > 1 else found[hosts[0].node])

@@ -22,12 +22,13 @@ def socket_programs(component: Component, flows: Sequence[Flow], context: Contex
     """Flows over plain sockets (flows.py). more, of_both: as for tcp_jobs."""
     # what such a flow delivers at which instant matters: its receiver is woken for less, too
     rests = any("bursts_us" in one or "pace" in one for one in more.values())
-    peers, programs = {flow.flow: flow.src for flow in flows}, []
+    flow_of, programs = {flow.flow: flow for flow in flows}, []
     for node, job in sorted(tcp_jobs(flows, more, of_both).items()):
         wakeup_cost_us = routes.wakeup_cost_us(context.network, node)
         ends = len(job["send"]) + len(job["receive"])
         ring = not rests and not wakeup_cost_us and ends > _FEW
-        receivers = [{**order, "peer": peers[order["flow"]]} for order in job["receive"]]
+        receivers = [{**order, "peer": flow_of[order["flow"]].src, "start_us": flow_of[order["flow"]].start_us}
+                     for order in job["receive"]]
         made = program(component, node, {**job, "receive": receivers, "ring": ring, "duration_us": context.duration_us,
                                          "wakeup_cost_us": wakeup_cost_us}, "traffic.greedy.flows", context)
         # a ring is a process's; whose wake-ups take time must not keep other hosts waiting; studies of many hosts whose

@@ -13,8 +13,8 @@ from traffic.clock import DEVICE, OFFSET_NS
 from traffic.payload import Pattern
 from traffic.sockets import SEND_BUFFER_BYTES, close, family_of, tcp_socket
 from traffic.tmix.endpoint import End, listener
-from traffic.tmix.notes import Notes, may_ask
-from traffic.uring import Ring, run_signal_handlers
+from traffic.tmix.notes import Notes
+from traffic.uring import Ring, may_ask, run_signal_handlers
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

@@ -9,13 +9,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 
-from traffic.sockets import IPPROTO_TCP, TCP_CONGESTION
-
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from typing import Final
-
-    from traffic.uring import Ring
 
 WORDS: Final = 8
 _WORD_BYTES: Final = 8
@@ -58,12 +54,3 @@ class Notes:
     def text(self, word: int, words: int) -> bytes:
         """The string that these words have in them, up to its first 0."""
         return self.words[word:word + words].tobytes().partition(b"\0")[0]
-
-
-def may_ask(ring: Ring, fd: int, number: int) -> bool:
-    """Whether a ring can ask for options of TCP. fd: a TCP socket; number: of an operation."""
-    there = ctypes.create_string_buffer(16)
-    ring.option(fd, IPPROTO_TCP, TCP_CONGESTION, ctypes.addressof(there), 16, 0, number)
-    while not ring.submit_and_wait():       # but a signal
-        pass
-    return bool(there.value)

@@ -27,9 +27,9 @@ from traffic.tmix.chained import ChainedFlow
 from traffic.tmix.endpoint import End, listener
 from traffic.tmix.flow import (ACCEPT, AHEAD_OVER, CLOSED, CONNECT, CONNECTING, CUT, IGNORED, KIND_BITS, KIND_MASK,
                                RECEIVE, SEND, SHUTDOWN, SOCKET, Flow)
-from traffic.tmix.notes import Notes, may_ask
+from traffic.tmix.notes import Notes
 from traffic.tmix.records import NEVER, NOT_STARTED, UNFINISHED
-from traffic.uring import LINK, QUIET, Ring
+from traffic.uring import LINK, QUIET, Ring, may_ask
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

@@ -132,3 +132,18 @@ def test_flows_in_slow_start_do_not_wait_for_their_readers(run_scenario):
     # what came after the last sample, and what had come and not been read, is in the account
     got = finished.table("tcp_info").query("node == 'n1'").groupby("sport")["bytes_received"].max().sum()
     assert sum(account["received_bytes"].values()) >= got > 50_000_000
+
+
+def test_flows_whose_reads_wait_for_each_other(run_scenario):
+    """Sixty that share 20 Mbit/s take seconds for a window each, so that what they have read waits for 50 ms."""
+    finished = run_scenario(small_scenario(**{
+        "topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 500}},
+        "timing.test": "9 s", "traffic": {"kind": "greedy", "tool": "sockets", "flows": 60, "paths": ["n4->n1"]}}))
+    assert finished.json("verdict.json")["verdict"] == "valid"
+    received, = (one for one in finished.json("raw/guest.json")["accounts"] if one["received_bytes"])
+    assert all(end["ccas"] == {"cubic": 1} and end["wrong_pieces"] == 0 for end in received["ends"])
+    assert {str(end["flow"]): end["checked_bytes"] for end in received["ends"]} == received["received_bytes"]
+    samples = finished.table("tcp_info").query("node == 'n4'").groupby("sport").last()
+    assert len(samples) == 60 and not samples["rwnd_limited_us"].any()
+    # what was acknowledged before the end was read in it
+    assert sum(received["received_bytes"].values()) >= samples["bytes_acked"].sum() > 20_000_000

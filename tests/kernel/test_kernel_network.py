@@ -91,7 +91,8 @@ def test_random_loss_is_on_the_wire_not_in_the_queue(lossy_run):
 
 
 _FULL_QUEUE = small_scenario(**{
-    "traffic.tool": "sockets",      # iperf3 reads every packet from Linux 6.16 on, and each wake-up moves others by a step
+    # from Linux 6.16 on iperf3 reads every packet, and each wake-up moves others by a step of the clock
+    "traffic.tool": "sockets",
     "topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 50}}})
 
 

@@ -11,8 +11,9 @@ With `--engines A,B`, runs of the engines take turns, and ratios of the whole ru
 `--cca` says which congestion control (with ns-2 and tmix: reno).
 
 Each run takes place in a process of its own, pinned to one CPU. Medians are printed: wall time
-of the traffic phase, its ratio to real time, that of the whole run, wall time of the traffic phase and CPU time of the
-whole run (all processes of the guest) per packet that crossed the bottleneck, and the largest resident process.
+of the traffic phase, its ratio to real time, that of the whole run, wall time of the traffic phase per packet that
+crossed the bottleneck and per packet that came to it (those that it dropped, too), CPU time of the whole run (all
+processes of the guest) per packet that crossed it, and the largest resident process.
 """
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ _FLOWS = (10, 100, 500, 1000)
 _HERE = pathlib.Path(__file__).parent
 _COLUMNS = (("virtual s", "virtual_s", ".0f"), ("traffic s", "traffic_s", ".2f"), ("x real", "speed", ".1f"),
             ("whole s", "whole_s", ".2f"),
-            ("us/packet", "traffic_us_per_packet", ".1f"), ("us CPU/packet", "cpu_us_per_packet", ".1f"),
+            ("us/packet", "traffic_us_per_packet", ".1f"), ("us/arrival", "traffic_us_per_arrival", ".1f"),
+            ("us CPU/packet", "cpu_us_per_packet", ".1f"),
             ("memory MB", "memory_mb", ".0f"))
 
 Figures = dict[str, float]
@@ -121,11 +123,13 @@ def _one(case: scenario.Scenario, engine: EngineBase, folder: pathlib.Path, cpu:
     run_dir = store.run_dir(plan.id)
     traffic_s = json.loads((run_dir / "run.json").read_text())["phases_wall_s"]["traffic"]
     links = json.loads((run_dir / "raw/counters.json").read_text())["drained"]
-    packets = links["left_to_right"]["sent_packets"] + links["right_to_left"]["sent_packets"]
+    both = links["left_to_right"], links["right_to_left"]
+    packets = sum(link["sent_packets"] for link in both)
+    arrivals = packets + sum(link["dropped_packets"] for link in both)
     virtual_s = case.timing.duration_us / 1e6
     own_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"virtual_s": virtual_s, "traffic_s": traffic_s, "speed": virtual_s / traffic_s, "whole_s": whole_s,
-            "traffic_us_per_packet": traffic_s * 1e6 / packets,
+            "traffic_us_per_packet": traffic_s * 1e6 / packets, "traffic_us_per_arrival": traffic_s * 1e6 / arrivals,
             "cpu_us_per_packet": (used.ru_utime + used.ru_stime) * 1e6 / packets,
             "memory_mb": max(used.ru_maxrss / 1024, own_mb)}
 

@@ -142,7 +142,6 @@ def test_flows_whose_reads_wait_for_each_other(run_scenario):
     assert finished.json("verdict.json")["verdict"] == "valid"
     received, = (one for one in finished.json("raw/guest.json")["accounts"] if one["received_bytes"])
     assert all(end["ccas"] == {"cubic": 1} and end["wrong_pieces"] == 0 for end in received["ends"])
-    assert {str(end["flow"]): end["checked_bytes"] for end in received["ends"]} == received["received_bytes"]
     samples = finished.table("tcp_info").query("node == 'n4'").groupby("sport").last()
     assert len(samples) == 60 and not samples["rwnd_limited_us"].any()
     # what was acknowledged before the end was read in it

@@ -27,8 +27,8 @@ def socket_programs(component: Component, flows: Sequence[Flow], context: Contex
         wakeup_cost_us = routes.wakeup_cost_us(context.network, node)
         ends = len(job["send"]) + len(job["receive"])
         ring = not rests and not wakeup_cost_us and ends > _FEW
-        receivers = [{**order, "peer": flow_of[order["flow"]].src, "start_us": flow_of[order["flow"]].start_us}
-                     for order in job["receive"]]
+        receivers = [{**order, "peer": flow.src, "start_us": flow.start_us, "stop_us": flow.stop_us}
+                     for order in job["receive"] for flow in (flow_of[order["flow"]],)]
         made = program(component, node, {**job, "receive": receivers, "ring": ring, "duration_us": context.duration_us,
                                          "wakeup_cost_us": wakeup_cost_us}, "traffic.greedy.flows", context)
         # a ring is a process's; whose wake-ups take time must not keep other hosts waiting; studies of many hosts whose

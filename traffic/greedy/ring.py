@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _LEAST_ENTRIES, _MOST_ENTRIES = 64, 4096
 _START, _STOP, _END = range(3)
-#: a receiver whose read is over waits at most for this part of the time that the quickest read of all took: no more
-#: than that part of a window lies unread meanwhile. Below the least it is not worth while
+#: a receiver whose read is over waits at most for this part of the time that the quickest read of all took: at
+#: unchanged rates no more than that part of a window lies unread meanwhile. Below the least it is not worth while
 _PATIENCE, _LEAST_NS, _MOST_NS = 32, 1_000_000, 50_000_000
-#: nobody waits until so long after the last start: a window is small at first
-_SETTLED_US = 1_000_000
+#: nobody waits until so long after the last start and the last connection: a window is small at first
+_SETTLED_NS = 1_000_000_000
 
 
 def make_ring(flow_ends: int) -> Ring:
@@ -82,10 +82,7 @@ class RingFlows:
                 receiver = Receiver(self, number, end, listener, first + place * self.most_bytes)
                 self._ends.append(receiver)
                 self._reading[number << KIND_BITS | READ] = receiver
-        self.pace, self.now_ns = Pace(receivers), 0
-        # what senders wait for they have to answer at once, and of flows that end the instant is noted
-        self._may_wait = receivers == len(all_ends) and all("bytes" not in end.flow for end in all_ends)
-        self._settled_us = max(end.flow["start_us"] for end in all_ends) + _SETTLED_US
+        self.pace, self.now_ns, self.connected_ns = Pace(receivers), 0, 0
 
     def run(self, t0_ns: int, end_ns: int) -> None:
         """From t0 until the end."""
@@ -99,10 +96,11 @@ class RingFlows:
                              (t0_ns + flow["stop_us"] * 1000, _STOP, end.number)]
         heapify(instants)
         self.ring.at(instants[0][0], 0, TIMER)
-        settled_ns = t0_ns + self._settled_us * 1000
+        may_wait = self.may_wait((end_ns - t0_ns) // 1000)
+        self.connected_ns = t0_ns + 1000 * max(end.end.flow["start_us"] for end in self._ends)
         while True:
-            if self._may_wait and self.now_ns > settled_ns:
-                self.ring.wait_for_more(self.pace.patience_ns() // 1000)
+            if may_wait:
+                self.ring.wait_for_more(self._patience_ns(instants[0][0]) // 1000)
             if not self._take_completions():
                 continue
             while instants[0][0] <= now_ns():
@@ -115,6 +113,20 @@ class RingFlows:
                 end.start() if what == _START else end.stop()
             self.ring.make_room()
             self.ring.at(instants[0][0], 0, TIMER)
+
+    def may_wait(self, duration_us: int) -> bool:
+        """Whether reads that are over may wait for others. What senders are told they have to answer at once, and of
+        flows that end in the run the instant is noted."""
+        flows = [end.end.flow for end in self._ends if isinstance(end, Receiver)]
+        return len(flows) == len(self._ends) and all(
+            "bytes" not in flow and flow["stop_us"] >= duration_us for flow in flows)
+
+    def _patience_ns(self, next_ns: int) -> int:
+        """How long they may wait now, with something else to do at an instant."""
+        if self.now_ns <= self.connected_ns + _SETTLED_NS:
+            return 0
+        patience_ns = self.pace.patience_ns()
+        return patience_ns if now_ns() + patience_ns < next_ns else 0
 
     def _take_completions(self) -> bool:
         """Wait for some; whether an instant has come."""
@@ -133,8 +145,7 @@ class RingFlows:
         return timer
 
     def submit(self, operation: Any, *arguments: Any, number: int) -> None:
-        """Hand over an operation of an end."""
-        self.ring.make_room()
+        """Hand over an operation of an end; there has to be room."""
         operation(*arguments, number)
         self.under_way += 1
 
@@ -145,20 +156,17 @@ class RingFlows:
         self._reading.clear()
         for end in self._ends:
             end.ending = True
-        self.ring.make_room()
-        self.ring.cancel_everything(IGNORED)
-        self._finish()
+        while self.under_way:       # what has only just begun is not found the first time
+            self.ring.submit()
+            self.ring.cancel_everything(IGNORED)
+            self._take_completions()
         for end in self._ends:
             if isinstance(end, Receiver):
                 end.take_rest()         # until there is nothing: each read that found some is followed by another
-        self._finish()
+        while self.under_way:
+            self._take_completions()
+        self.ring.submit()
         for end in self._ends:
             told = self.answers.cca(end.number)
             if told[0]:
                 end.end.note_name(told)
-
-    def _finish(self) -> None:
-        """Until nothing is under way."""
-        while self.under_way:
-            self._take_completions()
-        self.ring.submit()

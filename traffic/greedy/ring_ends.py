@@ -85,10 +85,12 @@ class Receiver:
         self._reads = self._window = self._looks = self._since_ns = 0
         self._looks_after = 1                       # how many reads
         self._low_water = ctypes.c_int(1)
-        self._asked, self._operation = -1, b""      # the read that is to follow, if it is the same as the last one
+        self._asked: int | None = None
+        self._operation = b""                       # the read that is to follow, if it is the same as the last one
 
     def accept(self) -> None:
         """Wait for the connection."""
+        self._flows.ring.make_room()
         self._submit(self._flows.ring.accept, self._listener.fileno(), 0, 0, kind=ACCEPT)
 
     def went_on(self, size: int) -> bool:
@@ -107,13 +109,14 @@ class Receiver:
             raise OSError(-result, f"flow {self.end.flow['flow']}: {os.strerror(-result)}")
         if kind == ACCEPT:
             self._fd, self._since_ns = result, self._flows.now_ns
+            self._flows.connected_ns = max(self._flows.connected_ns, self._flows.now_ns)
             self._flows.answers.ask_cca(self._flows, self.number, result)
         elif not self._got(result):
             return
         if not self.ending:
             self._read()
-        elif self._taking and result == self._flows.most_bytes:
-            self.take_rest()        # there may be more
+        elif self._taking:
+            self.take_rest()        # the end of the stream may come next
 
     def _took(self, size: int) -> None:
         now_ns = self._flows.now_ns
@@ -166,18 +169,18 @@ class Receiver:
         if low_water != self._low_water.value:
             self._low_water.value = low_water
             flows.ring.set_option(self._fd, socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._low_water, LINK | QUIET,
-                                  IGNORED)
+                                  self.number << KIND_BITS | READ)
         self._submit(flows.ring.receive, self._fd, self._buffer_at, size, 0, kind=READ)
         alike = self._reads and self._left is None and self._window > most      # until the window is looked at again
-        self._asked, self._operation = (size, flows.ring.last()) if alike else (-1, b"")
+        self._asked, self._operation = (size, flows.ring.last()) if alike else (None, b"")
 
     @property
     def _steady(self) -> bool:
         return self._looks >= _STEADY_LOOKS
 
     def _look(self) -> None:
-        """At the window, as it was when the last read began: it grows in slow start."""
-        window = self._flows.answers.window(self.number)
+        """At the window, as it was one look before: it grows in slow start."""
+        window = max(1, self._flows.answers.window(self.number))
         self._looks = self._looks + 1 if window == self._window and self._reads > 2 else 0
         self._window = window
         in_reads = max(1, window // self._flows.most_bytes)
@@ -187,6 +190,7 @@ class Receiver:
         """Read what there is."""
         self._taking = True
         if self._fd >= 0:
+            self._flows.ring.make_room()
             self._submit(self._flows.ring.receive_now, self._fd, self._buffer_at, self._flows.most_bytes, 0, kind=READ)
 
     def _submit(self, operation: Any, *arguments: Any, kind: int) -> None:
@@ -209,6 +213,7 @@ class Sender:
         flow = self.end.flow
         self._connection = connection = ends.sender(flow)
         address = socket.inet_pton(ip.family(flow["address"]), flow["address"])
+        self._flows.ring.make_room()
         self._submit(self._flows.ring.connect, connection.fileno(), address, flow["port"], 0, kind=CONNECT)
 
     def stop(self) -> None:

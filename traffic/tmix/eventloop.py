@@ -22,9 +22,9 @@ from traffic.tmix.records import NOT_STARTED
 MANY_EVENTS = 32
 # accept() reports the errors of a connection that broke in the queue; the next is not affected
 _PASSING = (-EAGAIN, -ECONNABORTED)
-# epoll may end a wait late by 1/1000 of it (select_estimate_accuracy in fs/select.c), if nothing else happens in the
-# machine: of a long one the last part is waited for apart
-_LONG_NS, _LAST_PART = 20_000_000, 512
+# epoll may end a wait late by 1/1000 of it, 1/200 in a nice process (select_estimate_accuracy in fs/select.c), if
+# nothing else happens in the machine: of a long one the last part is waited for apart
+_LONG_NS, _LAST_PART = 20_000_000, 128
 
 
 class EventLoop:

@@ -117,8 +117,8 @@ def ring(request):
 def started_flows(tmp_path, send, receive, duration_us, ring):
     """The sockets program with the ends of these flows, which waits to be told when to start."""
     (tmp_path / "job.json").write_text(json.dumps({
-        "send": send, "receive": [{"start_us": 0, **flow} for flow in receive], "duration_us": duration_us,
-        "ring": ring}))
+        "send": send, "receive": [{"start_us": 0, "stop_us": duration_us, **flow} for flow in receive],
+        "duration_us": duration_us, "ring": ring}))
     started = subprocess.Popen([sys.executable, "-m", "traffic.greedy.flows", str(tmp_path / "job.json")],
                                cwd=PROJECT_DIR, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE)

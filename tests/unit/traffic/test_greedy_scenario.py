@@ -112,7 +112,7 @@ def test_sockets_have_no_source_port_and_take_a_sequence_number(prepare, jobs):
     common = {"duration_us": 10_000_000, "wakeup_cost_us": 0, "ring": False}
     assert jobs(workload) == [
         ("n1", "traffic.greedy.flows", {
-            "receive": [{**flow, "peer": "10.0.4.1", "start_us": 0}], "send": [], **common}),
+            "receive": [{**flow, "peer": "10.0.4.1", "start_us": 0, "stop_us": 10_000_000}], "send": [], **common}),
         ("n3", "traffic.greedy.flows", {"receive": [], **common, "send": [
             {**flow, "start_us": 0, "stop_us": 10_000_000, "sequence_start": 0}]})]
 

@@ -134,7 +134,13 @@ def _signals() -> Iterator[None]:
     def end(number: int, _frame: types.FrameType | None) -> None:
         raise ending.noted(_Signalled(number))
 
-    before = {}
+    def say(unraisable: "sys.UnraisableHookArgs") -> None:
+        # where Python itself called back it goes on; what the signal asked for is not forgotten (testbed/ending.py)
+        if not isinstance(unraisable.exc_value, _Signalled):
+            hook(unraisable)
+
+    before, hook = {}, sys.unraisablehook
+    sys.unraisablehook = say
     for number in _ENDED_BY:
         # bin/testbed has SIGINT ignored while Python starts
         if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
@@ -144,6 +150,7 @@ def _signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        sys.unraisablehook = hook
         ending.forget()
 
 

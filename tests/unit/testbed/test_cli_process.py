@@ -75,11 +75,17 @@ def test_a_signal_where_python_hears_no_exceptions(capsys, monkeypatch):
         def __del__(self):
             signal.raise_signal(signal.SIGINT)
 
-    unheard: list[object] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda problem: unheard.append(problem.exc_type))
+    class Wrong:
+        def __del__(self):
+            raise ValueError
+
+    said: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", hook := lambda problem: said.append(problem.exc_type))
     assert _process.guarded(lambda: Ended() and 7, resumes=False) == 130
-    assert capsys.readouterr().err == "testbed: interrupted\n" and unheard == [_process._Signalled]
+    assert capsys.readouterr().err == "testbed: interrupted\n" and said == []
     assert _process.guarded(lambda: 7, resumes=False) == 7, "it is over"
+    assert _process.guarded(lambda: Wrong() and 7, resumes=False) == 7
+    assert said == [ValueError] and sys.unraisablehook is hook
 
 
 def test_a_signal_that_a_part_takes_for_its_own_error():

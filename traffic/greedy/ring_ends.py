@@ -107,6 +107,7 @@ class Receiver:
             if self.ending:
                 return
             raise OSError(-result, f"flow {self.end.flow['flow']}: {os.strerror(-result)}")
+        self._flows.ring.make_room()
         if kind == ACCEPT:
             self._fd, self._since_ns = result, self._flows.now_ns
             self._flows.connected_ns = max(self._flows.connected_ns, self._flows.now_ns)
@@ -164,7 +165,6 @@ class Receiver:
             size = min(size, self._left - low_water)
             if size < low_water:
                 size = low_water = min(low_water, self._left)
-        flows.ring.make_room()
         flows.answers.ask_window(flows, self.number, self._fd)
         if low_water != self._low_water.value:
             self._low_water.value = low_water

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from traffic import payload, uring
-from traffic.greedy import ends, ring
+from traffic.greedy import ends, ring, ring_ends
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -106,6 +106,22 @@ def test_a_low_water_mark_that_is_refused_is_said(receiving):
     with pytest.raises(OSError, match="flow 1: (?!Operation canceled)"):
         flows._take_completions()
     os.close(receiver._fd)
+
+
+def test_what_a_connection_brings_about_overwrites_nothing(receiving):
+    """The ring may be full of what other ends have put into it."""
+    flows = receiving({})
+    flows.answers.asks = True
+    entries = flows.ring._entries
+    for number in range(entries):
+        flows.ring.set_option(-1, 1, 1, ctypes.c_int(), 0, number << 8)
+    receiver, = flows._ends
+    fd = os.open("/dev/null", os.O_RDWR)
+    receiver.completed(ring_ends.ACCEPT, fd)
+    flows.ring.submit()
+    found = {number for number, _ in flows.ring.submit_and_wait()}
+    assert found >= {number << 8 for number in range(entries)}
+    os.close(fd)
 
 
 def test_completions_are_found_once_and_in_order_wherever_they_lie():

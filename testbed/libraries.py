@@ -3,8 +3,9 @@
 
     testbed/guest/preload.so    makes the start of programs cheaper
     traffic/tmix/core.so        does what a Tmix replay does for each event (docs/replay.md)
+    traffic/greedy/reads.so     does what receivers of many greedy flows do for each read (docs/greedy.md)
 
-TESTBED_COMPILED=no goes without the second.
+TESTBED_COMPILED=no goes without the latter two.
 """
 from __future__ import annotations
 
@@ -21,12 +22,15 @@ from testbed.errors import UsageError
 PYTHON = "/usr/bin/python3"
 PRELOAD = "testbed/guest/preload.so"
 TMIX_CORE = "traffic/tmix/core.so"
-#: what they are made of: a file, or all of a folder
-_SOURCES = {PRELOAD: "testbed/guest/preload.c", TMIX_CORE: "traffic/tmix/core/"}
-_OPTIONS = {PRELOAD: ("-nostartfiles",), TMIX_CORE: ("-Wall", "-Wextra")}
-_LINKED = {PRELOAD: (), TMIX_CORE: ("-lm",)}
+GREEDY_READS = "traffic/greedy/reads.so"
+#: what they are made of: files, and all of folders
+_SOURCES = {PRELOAD: ("testbed/guest/preload.c",), TMIX_CORE: ("traffic/tmix/core/", "traffic/ring.h"),
+            GREEDY_READS: ("traffic/greedy/reads.c", "traffic/ring.h")}
+_OPTIONS = {PRELOAD: ("-nostartfiles",), TMIX_CORE: ("-Wall", "-Wextra"), GREEDY_READS: ("-Wall", "-Wextra")}
+_LINKED = {PRELOAD: (), TMIX_CORE: ("-lm",), GREEDY_READS: ()}
 #: what is called in them
-_CALLED = {PRELOAD: ("use_virtual_clock",), TMIX_CORE: ("tmix_run", "tmix_close")}
+_CALLED = {PRELOAD: ("use_virtual_clock",), TMIX_CORE: ("tmix_run", "tmix_close"),
+           GREEDY_READS: ("greedy_wait", "greedy_next", "greedy_took")}
 #: Loads a library as it will be loaded inside, but from memory: temporary files may be where nothing is executed.
 _LOAD = """import ctypes, os, sys
 memory = os.memfd_create("library.so")
@@ -52,7 +56,7 @@ def wanted() -> list[str]:
     choice = os.environ.get("TESTBED_COMPILED") or "yes"
     if choice not in ("yes", "no"):
         raise UsageError(f"TESTBED_COMPILED={choice}: yes or no")
-    return [name for name in _SOURCES if name != TMIX_CORE or choice == "yes"]
+    return [name for name in _SOURCES if name == PRELOAD or choice == "yes"]
 
 
 def make(code: Mapping[str, bytes], report_to: list[str] | None = None) -> dict[str, bytes]:

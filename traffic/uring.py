@@ -7,8 +7,8 @@ after a failure the rest is cancelled. Sockets are usual descriptors, not the ri
 (direct) ones: up to Linux 6.12 closing one of those sends FIN only when every operation begun
 earlier on any of them is over (one reference count for the whole table).
 
-Needs Linux 6.11 (bind and listen by io_uring came last); `Ring` raises OSError otherwise. tmix/core/ring.h puts the
-same operations into a ring in C.
+Needs Linux 6.11 (bind and listen by io_uring came last); `Ring` raises OSError otherwise. ring.h beside this
+file puts the same operations into a ring in C.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Ring:
         self._signals = bytearray(8)
         self._wait = bytearray(_WAIT.pack(_address(self._signals), 8, 0, 0))
         self._wait_at = _address(self._wait)
-        self._least = 1             # completions that end a wait
+        self.least = 1              # completions that end a wait
         self._for_good = bytearray(_TIMESPEC.pack(_FOR_GOOD_S, 0))
 
     def _check_operations(self) -> None:
@@ -335,7 +335,7 @@ class Ring:
         """
         if not self._can_wait_for_more:
             return
-        self._least = self._cq_mask + 1 if longest_us else 1
+        self.least = self._cq_mask + 1 if longest_us else 1
         _WAIT.pack_into(self._wait, 0, _address(self._signals), 8, longest_us,
                         _address(self._for_good) if longest_us else 0)
 
@@ -346,7 +346,7 @@ class Ring:
         a signal. A result is that of the system call's namesake, or the negative errno.
         """
         words = self._words
-        self._enter(self._least)
+        self._enter(self.least)
         head, tail = words[self._cq_head], words[self._cq_tail]
         if head == tail:
             run_signal_handlers()      # the interpreter does between two lines; compiled code has none
@@ -363,13 +363,21 @@ class Ring:
         return found
 
     def places(self) -> dict[str, int]:
-        """Where everything is, for a library that puts operations into this ring itself (tmix/core/ring.h)."""
+        """Where everything is, for a library that puts operations into this ring itself (shared.py)."""
         words, wait = _address(self._ring), self._wait_at
         return {"fd": self._fd, "entries": self._entries, "completions": self._cq_mask + 1, "words": words,
                 "sq_head": self._sq_head, "sq_tail": self._sq_tail, "cq_head": self._cq_head, "cq_tail": self._cq_tail,
                 "cqes": words + self._cqes, "sqes": _address(self._sqes), "arguments": self._arguments_at,
                 "sink": self._sink_at, "end": self._end_at, "wait": wait, "wait_size": _WAIT_BYTES,
                 "clock_fd": self._clock, "tail": self._tail}
+
+    def waiting(self) -> tuple[int, int]:
+        """(place of the operation that comes next, how many are not yet handed over), for such a library."""
+        return self._tail, self._waiting
+
+    def set_waiting(self, tail: int, waiting: int) -> None:
+        """What they are after it."""
+        self._tail, self._waiting = tail & 0xffffffff, waiting
 
     def close(self) -> None:
         """Give the memory back; the descriptor stays open until the process ends.

@@ -19,6 +19,8 @@ _TIME_WAITS = 262144
 _MOST_BUFFER_BYTES = 1 << 30
 #: places in a namespace's own table of connections: at least; at most, as every dump of sockets walks it
 _LEAST_PLACES, _UNKNOWN_PLACES, _MOST_PLACES = 1024, 16384, 65536
+#: up to so many, a connection has four: with one each, every third lookup passes another connection first
+_ROOMY_PLACES = 4096
 #: how long a closed connection keeps its place (TIME_WAIT)
 _KEPT_US = 60_000_000
 CONNECTION_PLACES = "net.ipv4.tcp_child_ehash_entries"
@@ -60,7 +62,8 @@ def connection_places(flows: Iterable[Mapping[str, Any]]) -> int:
         for node in (flow["sender"], flow["receiver"]):
             wanted[node] = wanted.get(node, 0.0) + (flow.get("connections") or 1) * share
     most = int(max(wanted.values(), default=0.0))
-    return min(_MOST_PLACES, max(_LEAST_PLACES, 1 << (most - 1).bit_length()))
+    places = 1 << (most - 1).bit_length()
+    return min(_MOST_PLACES, max(_LEAST_PLACES, places, min(4 * places, _ROOMY_PLACES)))
 
 
 def memory_without_pressure_mb(in_sockets_mb: float) -> float:

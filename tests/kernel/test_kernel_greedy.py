@@ -146,3 +146,17 @@ def test_flows_whose_reads_wait_for_each_other(run_scenario):
     assert len(samples) == 60 and not samples["rwnd_limited_us"].any()
     # what was acknowledged before the end was read in it
     assert sum(received["received_bytes"].values()) >= samples["bytes_acked"].sum() > 20_000_000
+
+
+def test_the_same_bytes_in_c_and_in_python(run_scenario, monkeypatch):
+    """Of more flows than the windows that fit, so that there are losses, reads that wait and windows that grow."""
+    changes = {"topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 100}},
+               "timing.test": "6 s", "traffic": {"kind": "greedy", "tool": "sockets", "flows": 30, "paths": ["n4->n1"]}}
+    runs = []
+    for compiled in ("yes", "no"):
+        monkeypatch.setenv("TESTBED_COMPILED", compiled)
+        runs.append(run_scenario(small_scenario(**changes)))
+    assert [run.json("environment.json")["greedy_compiled"] for run in runs] == [True, False]
+    one, other = (run.json("run.json")["raw_files_sha256"] for run in runs)
+    assert one == other
+    assert sum(sum(one["received_bytes"].values()) for one in runs[0].json("raw/guest.json")["accounts"]) > 10_000_000

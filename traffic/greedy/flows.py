@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: what is imported when it is known which of them drives the flows
-ALSO = ("topologies.namespace", "traffic.greedy.ring", "traffic.greedy.ring_ends", "traffic.greedy.threads")
+ALSO = ("topologies.namespace", "traffic.greedy.core_reads", "traffic.greedy.ring", "traffic.greedy.ring_ends",
+        "traffic.greedy.threads")
 
 
 def main() -> None:
@@ -48,9 +49,12 @@ def main() -> None:
     all_ends: list[Any]
     run: Callable[[int, int], None]
     if ring:
+        from traffic.greedy import core_reads
         from traffic.greedy.ring import RingFlows
         all_ends = [ends.End(flow, role) for _, flow, role in orders]
-        run = RingFlows(ring, all_ends, listeners, counts, pattern).run
+        path = core_reads.library()
+        of_flows = ring, all_ends, listeners, counts, pattern
+        run = (core_reads.CoreFlows(path, *of_flows) if path else RingFlows(*of_flows)).run
     else:
         from traffic.greedy import threads
         all_ends = [threads.End(flow, role, host) for host, flow, role in orders]

@@ -13,8 +13,9 @@ from heapq import heapify, heappop
 
 from traffic.clock import now_ns
 from traffic.greedy import ends
-from traffic.greedy.ring_ends import IGNORED, KIND_BITS, READ, TIMER, Answers, Receiver, Sender
+from traffic.greedy.ring_ends import IGNORED, KIND_BITS, READ, TIMER, Answers, Reads, Receiver, Sender
 from traffic.payload import Pattern
+from traffic.shared import words
 from traffic.uring import Ring, may_ask
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
@@ -36,23 +37,31 @@ def make_ring(flow_ends: int) -> Ring:
     return Ring(entries, goes_on=True)
 
 
-class Pace:
-    """How long reads take. Known is the quickest one of as many as a quarter of the receivers, and of those since."""
+class Pace(ctypes.Structure):
+    """How long reads take. Known is the quickest one of as many as a quarter of the receivers, and of those since.
+
+    struct shared_pace of reads.c.
+    """
+    _fields_ = words("enough", "count", "before_ns", "least_ns")
+    enough: int
+    count: int
+    before_ns: int
+    least_ns: int
 
     def __init__(self, receivers: int) -> None:
-        self._enough, self._count = 1 + receivers // 4, 0
-        self._before_ns, self._least_ns = 0, _PATIENCE * _MOST_NS       # so long as nothing is known nobody waits
+        # so long as nothing is known nobody waits
+        super().__init__(enough=1 + receivers // 4, least_ns=_PATIENCE * _MOST_NS)
 
     def took(self, ns: int) -> None:
         """A read took so long."""
-        self._least_ns = min(self._least_ns, ns)
-        self._count += 1
-        if self._count == self._enough:
-            self._before_ns, self._least_ns, self._count = self._least_ns, _PATIENCE * _MOST_NS, 0
+        self.least_ns = min(self.least_ns, ns)
+        self.count += 1
+        if self.count == self.enough:
+            self.before_ns, self.least_ns, self.count = self.least_ns, _PATIENCE * _MOST_NS, 0
 
     def patience_ns(self) -> int:
         """How long what has completed may wait for more."""
-        ns = min(self._before_ns, self._least_ns) // _PATIENCE
+        ns = min(self.before_ns, self.least_ns) // _PATIENCE
         return min(ns, _MOST_NS) if ns >= _LEAST_NS else 0
 
 
@@ -71,6 +80,7 @@ class RingFlows:
         self.most_bytes = ends.buffer_bytes(receivers)
         self._memory = ends.buffers(receivers, self.most_bytes)
         first = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self.reads = (Reads * len(all_ends))()              # of receivers
         waiting = iter(enumerate(listeners))
         self._ends: list[Sender | Receiver] = []
         self._reading: dict[int, Receiver] = {}             # by the number of their reads
@@ -134,15 +144,25 @@ class RingFlows:
         self.now_ns = now_ns()
         for number, result in found:
             reader = self._reading.get(number)
-            if reader and reader.went_on(result):
-                continue
-            kind = number & (1 << KIND_BITS) - 1
-            if kind == TIMER:
-                timer = True
-            elif kind != IGNORED:
-                self.under_way -= 1
-                self._ends[number >> KIND_BITS].completed(kind, result)
+            if not (reader and reader.went_on(result)):
+                timer |= self._found(number, result)
         return timer
+
+    def _found(self, number: int, result: int) -> bool:
+        """An operation is over; whether it was that of an instant."""
+        kind = number & (1 << KIND_BITS) - 1
+        if kind != TIMER and kind != IGNORED:
+            self.under_way -= 1
+            self._ends[number >> KIND_BITS].completed(kind, result)
+        return kind == TIMER
+
+    def took(self, receiver: Receiver, size: int) -> None:
+        """The next so many bytes of a receiver are in its buffer."""
+        reads = receiver.reads
+        self.pace.took(self.now_ns - reads.since_ns)
+        reads.since_ns = self.now_ns
+        reads.reads += 1
+        receiver.reader.got(reads.buffer, size)
 
     def submit(self, operation: Any, *arguments: Any, number: int) -> None:
         """Hand over an operation of an end; there has to be room."""
@@ -154,6 +174,8 @@ class RingFlows:
         for, so that it is compared."""
         self.ring.wait_for_more(0)
         self._reading.clear()
+        for reads in self.reads:
+            reads.own = 0
         for end in self._ends:
             end.ending = True
         while self.under_way:       # what has only just begun is not found the first time

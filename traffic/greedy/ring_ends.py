@@ -15,6 +15,7 @@ from topologies import ip
 from traffic import sockets
 from traffic.greedy import ends
 from traffic.payload import LONGEST_BYTES, phase
+from traffic.shared import words
 from traffic.uring import LINK, QUIET
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
@@ -52,12 +53,16 @@ class Answers:
             at, name = number * self._BYTES, sockets.cca_of(fd)
             self._memory[at:at + len(name)] = name
 
+    def of_window(self, number: int) -> int:
+        """The address at which a socket's state and receive window are noted."""
+        return self._at + number * self._BYTES + sockets.TCP_CA_NAME_MAX
+
     def ask_window(self, flows: RingFlows, number: int, fd: int) -> None:
         """Have a socket's receive window noted."""
         at = number * self._BYTES + sockets.TCP_CA_NAME_MAX
         if self.asks:
-            flows.ring.option(fd, socket.IPPROTO_TCP, socket.TCP_INFO, self._at + at, ends.STATE_AND_WINDOW.size,
-                              QUIET, IGNORED)
+            flows.ring.option(fd, socket.IPPROTO_TCP, socket.TCP_INFO, self.of_window(number),
+                              ends.STATE_AND_WINDOW.size, QUIET, IGNORED)
         else:
             with socket.socket(fileno=os.dup(fd)) as connection:
                 ends.STATE_AND_WINDOW.pack_into(self._memory, at, 0, ends.receive_window(connection))
@@ -73,19 +78,29 @@ class Answers:
         return window
 
 
+class Reads(ctypes.Structure):
+    """What a receiver reads; struct shared_receiver of reads.c.
+
+    own: the library, where it is, may decide what follows a read; asked: bytes of a read that the same one follows, or
+    0; window: what was announced; a look at it is due after so many reads (looks_after), and it was found unchanged
+    `looks` times; told: address of what the socket says of itself. From `place` on, what the library has found.
+    """
+    _fields_ = words("own", "fd", "asked", "reads", "looks", "looks_after", "since_ns", "window", "low_water", "buffer",
+                     "told", "place", "checked_bytes", "wrong_pieces", "first_wrong")
+
+
 class Receiver:
     """A receiver."""
 
     def __init__(self, flows: RingFlows, number: int, end: ends.End, listener: socket.socket, buffer_at: int) -> None:
         self.end, self.number, self.ending, self._taking = end, number, False, False
-        self._flows, self._listener, self._buffer_at = flows, listener, buffer_at
-        self._fd = -1
-        self._reader = ends.Reader(end, flows.pattern, flows.counts)
+        self._flows, self._listener = flows, listener
+        self.reads = flows.reads[number]
+        self.reads.fd, self.reads.looks_after, self.reads.low_water = -1, 1, 1
+        self.reads.buffer, self.reads.told = buffer_at, flows.answers.of_window(number)
+        self.reader = ends.Reader(end, flows.pattern, flows.counts)
         self._left = end.flow.get("bytes")
-        self._reads = self._window = self._looks = self._since_ns = 0
-        self._looks_after = 1                       # how many reads
-        self._low_water = ctypes.c_int(1)
-        self._asked: int | None = None
+        self._low_water = ctypes.c_int.from_buffer(self.reads, Reads.low_water.offset)
         self._operation = b""                       # the read that is to follow, if it is the same as the last one
 
     def accept(self) -> None:
@@ -95,9 +110,9 @@ class Receiver:
 
     def went_on(self, size: int) -> bool:
         """If a read of so many bytes is over and the same follows, as most do: take them and ask for it."""
-        if size != self._asked or self._reads + 1 >= self._looks_after:
+        if size != self.reads.asked or self.reads.reads + 1 >= self.reads.looks_after:
             return False
-        self._took(size)
+        self._flows.took(self, size)
         self._flows.ring.repeat(self._operation)
         return True
 
@@ -109,7 +124,7 @@ class Receiver:
             raise OSError(-result, f"flow {self.end.flow['flow']}: {os.strerror(-result)}")
         self._flows.ring.make_room()
         if kind == ACCEPT:
-            self._fd, self._since_ns = result, self._flows.now_ns
+            self.reads.fd, self.reads.since_ns = result, self._flows.now_ns
             self._flows.connected_ns = max(self._flows.connected_ns, self._flows.now_ns)
             self._flows.answers.ask_cca(self._flows, self.number, result)
         elif not self._got(result):
@@ -119,19 +134,12 @@ class Receiver:
         elif self._taking:
             self.take_rest()        # the end of the stream may come next
 
-    def _took(self, size: int) -> None:
-        now_ns = self._flows.now_ns
-        self._flows.pace.took(now_ns - self._since_ns)
-        self._since_ns = now_ns
-        self._reads += 1
-        self._reader.got(self._buffer_at, size)
-
     def _got(self, size: int) -> bool:
         """So much was read, 0 at the end of the stream. Whether there is more to come."""
-        if self._reads == 0:
+        if self.reads.reads == 0:
             self._clamp()
         if size:
-            self._took(size)
+            self._flows.took(self, size)
             if self._left is not None:
                 self._left -= size
             if self._left != 0:
@@ -139,59 +147,61 @@ class Receiver:
         elif self._was_reset():
             raise ConnectionResetError(f"flow {self.end.flow['flow']}: its connection was reset")
         self._flows.counts.delivered(self.end)
-        self._flows.ring.close_socket(self._fd, QUIET, IGNORED)
-        self._fd = -1
+        self._flows.ring.close_socket(self.reads.fd, QUIET, IGNORED)
+        self.reads.fd = -1
         return False
 
     def _clamp(self) -> None:
         if "window_bytes" in self.end.flow:
-            with socket.socket(fileno=os.dup(self._fd)) as connection:
+            with socket.socket(fileno=os.dup(self.reads.fd)) as connection:
                 ends.clamp_window(connection, self.end.flow)
 
     def _was_reset(self) -> bool:
-        with socket.socket(fileno=os.dup(self._fd)) as connection:
+        with socket.socket(fileno=os.dup(self.reads.fd)) as connection:
             return ends.was_reset(connection)
 
     def _read(self) -> None:
-        flows, most = self._flows, self._flows.most_bytes
+        flows, reads, most = self._flows, self.reads, self._flows.most_bytes
         low_water, size = 1, _FIRST_READ_BYTES
-        if self._reads:
-            if self._reads >= self._looks_after:
+        if reads.reads:
+            if reads.reads >= reads.looks_after:
                 self._look()
-            low_water = min(most, ends.share(self._window, ends.STEADY if self._steady else ends.GROWING))
-            size = min(self._window, most)
+            low_water = min(most, ends.share(reads.window, ends.STEADY if self._steady else ends.GROWING))
+            size = min(reads.window, most)
         if self._left is not None:
             # of the last byte the instant matters: less than the low-water mark would wait for more
             size = min(size, self._left - low_water)
             if size < low_water:
                 size = low_water = min(low_water, self._left)
-        flows.answers.ask_window(flows, self.number, self._fd)
-        if low_water != self._low_water.value:
-            self._low_water.value = low_water
-            flows.ring.set_option(self._fd, socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._low_water, LINK | QUIET,
+        flows.answers.ask_window(flows, self.number, reads.fd)
+        if low_water != reads.low_water:
+            reads.low_water = low_water
+            flows.ring.set_option(reads.fd, socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._low_water, LINK | QUIET,
                                   self.number << KIND_BITS | READ)
-        self._submit(flows.ring.receive, self._fd, self._buffer_at, size, 0, kind=READ)
-        alike = self._reads and self._left is None and self._window > most      # until the window is looked at again
-        self._asked, self._operation = (size, flows.ring.last()) if alike else (None, b"")
+        self._submit(flows.ring.receive, reads.fd, reads.buffer, size, 0, kind=READ)
+        reads.own = bool(reads.reads and self._left is None and flows.answers.asks)
+        alike = reads.reads and self._left is None and reads.window > most      # until the window is looked at again
+        reads.asked, self._operation = (size, flows.ring.last()) if alike else (0, b"")
 
     @property
     def _steady(self) -> bool:
-        return self._looks >= _STEADY_LOOKS
+        return bool(self.reads.looks >= _STEADY_LOOKS)
 
     def _look(self) -> None:
         """At the window, as it was one look before: it grows in slow start."""
-        window = max(1, self._flows.answers.window(self.number))
-        self._looks = self._looks + 1 if window == self._window and self._reads > 2 else 0
-        self._window = window
+        reads, window = self.reads, max(1, self._flows.answers.window(self.number))
+        reads.looks = reads.looks + 1 if window == reads.window and reads.reads > 2 else 0
+        reads.window = window
         in_reads = max(1, window // self._flows.most_bytes)
-        self._looks_after = self._reads + (ends.READS_BETWEEN if self._steady else min(ends.READS_BETWEEN, in_reads))
+        reads.looks_after = reads.reads + (ends.READS_BETWEEN if self._steady else min(ends.READS_BETWEEN, in_reads))
 
     def take_rest(self) -> None:
         """Read what there is."""
         self._taking = True
-        if self._fd >= 0:
+        if self.reads.fd >= 0:
             self._flows.ring.make_room()
-            self._submit(self._flows.ring.receive_now, self._fd, self._buffer_at, self._flows.most_bytes, 0, kind=READ)
+            self._submit(self._flows.ring.receive_now, self.reads.fd, self.reads.buffer, self._flows.most_bytes, 0,
+                         kind=READ)
 
     def _submit(self, operation: Any, *arguments: Any, kind: int) -> None:
         self._flows.submit(operation, *arguments, number=self.number << KIND_BITS | kind)

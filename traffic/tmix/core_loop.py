@@ -11,6 +11,7 @@ import os
 
 from traffic.clock import DEVICE, OFFSET_NS
 from traffic.payload import Pattern
+from traffic.shared import SharedRing, beside, load, words
 from traffic.sockets import SEND_BUFFER_BYTES, close, family_of, tcp_socket
 from traffic.tmix.endpoint import End, listener
 from traffic.tmix.notes import Notes
@@ -29,10 +30,6 @@ _PLAN_COLUMNS = ("own_first", "own_need", "own_wait_us", "own_bytes", "peer_firs
 _RECORD_COLUMNS = ("start_us", "connected_us", "end_us", "status", "read_bytes", "sent_us", "delivered_us")
 
 
-def _words(*names: str) -> list[tuple[str, type]]:
-    return [(name, ctypes.c_int64) for name in names]
-
-
 class _Cca(ctypes.Structure):
     _fields_ = [("count", ctypes.c_int64), ("name", ctypes.c_char * _CCA_BYTES)]
 
@@ -40,30 +37,23 @@ class _Cca(ctypes.Structure):
 class _End(ctypes.Structure):
     """struct shared_end of core/core.h."""
     _fields_ = [
-        *_words("initiates", "connections", "shares_ports", "wraps", "first_port", "ports", "port", "phase",
-                "backwards", "planned_us", "mss_own", "mss_peer", "windows", *_PLAN_COLUMNS, *_RECORD_COLUMNS,
-                "local_ip", "peer_ip", "ip_size", "cca", "cca_size", "listener", "checked_bytes", "unchecked_bytes",
-                "wrong_pieces", "wrong_connection", "wrong_position", "n_ccas"),
+        *words("initiates", "connections", "shares_ports", "wraps", "first_port", "ports", "port", "phase",
+               "backwards", "planned_us", "mss_own", "mss_peer", "windows", *_PLAN_COLUMNS, *_RECORD_COLUMNS,
+               "local_ip", "peer_ip", "ip_size", "cca", "cca_size", "listener", "checked_bytes", "unchecked_bytes",
+               "wrong_pieces", "wrong_connection", "wrong_position", "n_ccas"),
         ("ccas", _Cca * _MOST_CCAS)]
-
-
-class _Ring(ctypes.Structure):
-    """struct shared_ring of core/ring.h."""
-    _fields_ = _words("fd", "entries", "completions", "words", "sq_head", "sq_tail", "cq_head", "cq_tail", "cqes",
-                      "sqes", "arguments", "sink", "end", "wait", "wait_size", "clock_fd", "tail")
 
 
 class _Loop(ctypes.Structure):
     """struct shared_loop of core/core.h."""
     _fields_ = [
-        *_words("ends", "n_ends", "ring", "t0_ns", "end_ns", "offset_ns", "clock", "pattern", "wakeup_cost_ns", "notes",
-                "asks", "run_signal_handlers", "stopping", "strays", "chains", "error", "error_end")]
+        *words("ends", "n_ends", "ring", "t0_ns", "end_ns", "offset_ns", "clock", "pattern", "wakeup_cost_ns", "notes",
+               "asks", "run_signal_handlers", "stopping", "strays", "chains", "error", "error_end")]
 
 
 def library() -> str | None:
     """The path of the library, None where it was not made."""
-    path = os.path.join(os.path.dirname(__file__), LIBRARY)
-    return path if os.path.exists(path) else None
+    return beside(__file__, LIBRARY)
 
 
 class CoreLoop:
@@ -76,7 +66,7 @@ class CoreLoop:
         """
         self._shared = _Loop(error_end=-1)      # before a signal handler may set `stopping`
         self.strays = self.chains = 0
-        self._core = _loaded(path)
+        self._core = load(path, "tmix_sizes", (_Cca, _End, SharedRing, _Loop), __file__)
         self._core.tmix_run.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
         self._core.tmix_close.argtypes = [ctypes.c_void_p]
         self._state = ctypes.c_void_p()
@@ -104,7 +94,8 @@ class CoreLoop:
             notes, fd = Notes(), tcp_socket(family_of(self._ends[0].local_ip), nonblocking=False)
             asks = may_ask(self._ring, fd, 0)
             close(fd)
-        ring, device, shared = _Ring(**self._ring.places()), ctypes.create_string_buffer(DEVICE.encode()), self._shared
+        ring, device = SharedRing(**self._ring.places()), ctypes.create_string_buffer(DEVICE.encode())
+        shared = self._shared
         shared.ends, shared.n_ends = ctypes.addressof(self._shared_ends), len(self._ends)
         shared.ring = ctypes.addressof(ring)
         shared.t0_ns, shared.end_ns, shared.offset_ns = t0_ns, t0_ns + duration_ns, OFFSET_NS
@@ -145,18 +136,6 @@ class CoreLoop:
             listener=-1 if end.initiates else listener(end, nonblocking=False),
             **{name: _at(getattr(end, name)) for name in _PLAN_COLUMNS},
             **{name: _at(getattr(end.records, name)) for name in _RECORD_COLUMNS})
-
-
-def _loaded(path: str) -> ctypes.PyDLL:
-    """The library. Raises ImportError, also if it was made of other code: that is no reason to go without."""
-    try:
-        core = ctypes.PyDLL(path)
-        found = (ctypes.c_int64 * 4).in_dll(core, "tmix_sizes")
-    except (OSError, ValueError) as error:
-        raise ImportError(str(error) if path in str(error) else f"{path}: {error}") from error
-    if list(found) != [ctypes.sizeof(shared) for shared in (_Cca, _End, _Ring, _Loop)]:
-        raise ImportError(f"{path} and {__file__} do not agree about what they share")
-    return core
 
 
 def _at(column: array[int] | None) -> int:

@@ -142,8 +142,8 @@ def test_a_compiler_that_fails_once_is_asked_again(checkout, tmp_path, monkeypat
     with monkeypatch.context() as without:
         without.setattr(libraries.subprocess, "run", no_compiler(subprocess.run, problem))
         said = []
-        assert bundle.ensure(said.append).name.endswith("-without-preload-without-core")
-        assert [line.partition(" ")[0] for line in said] == ["preload.so", "core.so"]
+        assert bundle.ensure(said.append).name.endswith("-without-preload-without-core-without-reads")
+        assert [line.partition(" ")[0] for line in said] == ["preload.so", "core.so", "reads.so"]
     assert bundle.ensure() == bundle.folder_of(bundle.digest())
 
 
@@ -159,7 +159,7 @@ def test_what_a_compiler_refuses_is_said_with_its_words(checkout, tmp_path):
     assert "loop.c:1:" in said[0] and "missing" in said[0]
 
 
-def test_the_replay_can_go_without_compiled_code(checkout, tmp_path, monkeypatch):
+def test_traffic_can_go_without_compiled_code(checkout, tmp_path, monkeypatch):
     checkout(tmp_path / "a")
     with_it = bundle.ensure()
     monkeypatch.setenv("TESTBED_COMPILED", "no")
@@ -168,7 +168,7 @@ def test_the_replay_can_go_without_compiled_code(checkout, tmp_path, monkeypatch
     assert without.name == f"{with_it.name}-uncompiled" and not said
     files = [{str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
              for folder in (with_it, without)]
-    assert files[0] - files[1] == {libraries.TMIX_CORE} and files[1] <= files[0]
+    assert files[0] - files[1] == {libraries.TMIX_CORE, libraries.GREEDY_READS} and files[1] <= files[0]
 
 
 def no_compiler(run, problem=None):

@@ -2,23 +2,22 @@
 """What core_loop.py and the library in C have to agree upon, and what both do when they are stopped or fail."""
 import ctypes
 import os
-import re
 import socket
 import time
 from pathlib import Path
 
 import pytest
 
-from plans import PORT, ROOT, make_plan
-from traffic import payload, sockets, uring
+from c_declarations import fields, numbers, read
+from plans import PORT, make_plan
+from traffic import payload, shared, sockets, uring
 from traffic.tmix import buffers, chain, chained, core_loop, flow, notes, options, records, ringloop
 from traffic.tmix.core_loop import LIBRARY, CoreLoop
 from traffic.tmix.endpoint import End
 from traffic.tmix.records import NOT_STARTED, UNFINISHED
 from traffic.tmix.ringloop import RingLoop
 
-HEADERS = [re.sub(r"/\*.*?\*/", "", (ROOT / "traffic/tmix/core" / name).read_text(), flags=re.DOTALL)
-           for name in ("core.h", "ring.h")]
+HEADERS = read("tmix/core/core.h", "ring.h")
 # numbers that have other names in Python, or none
 OTHER_NAMES = {"STEP_END": "END", "STEP_CONNECTED": "CONNECTED", "AT_EOF": "EOF", "NOTE_WORDS": "WORDS",
                "GET_OPTION": "GETSOCKOPT", "SET_OPTION": "SETSOCKOPT", "BUFFERS_AT_ONCE": "AT_ONCE"}
@@ -73,28 +72,7 @@ def test_a_listener_that_fails(make_loop):
         loop.run(time.monotonic_ns(), 1_000_000_000)
 
 
-def numbers():
-    """(name, value) of what the headers enumerate."""
-    found = {}
-    for body in re.findall(r"^enum \{(.*?)\}", "\n".join(HEADERS), re.DOTALL | re.MULTILINE):
-        value = -1
-        for entry in filter(str.strip, body.split(",")):
-            name, _, given = entry.partition("=")
-            value = eval(given, {}, found) if given else value + 1
-            found[name.strip()] = value
-    return found.items()
-
-
-def fields(struct):
-    """The names of the fields of a struct, in their order."""
-    body, = re.findall(rf"^struct {struct} \{{(.*?)^\}};", "\n".join(HEADERS), re.DOTALL | re.MULTILINE)
-    for declaration in filter(str.strip, body.split(";")):
-        pointer_to_function = re.search(r"\(\*(\w+)\)", declaration)
-        yield from ([pointer_to_function[1]] if pointer_to_function else
-                    [re.search(r"(\w+)(\[\w+\])?$", name.strip())[1] for name in declaration.split(",")])
-
-
-@pytest.mark.parametrize("name, value", numbers())
+@pytest.mark.parametrize("name, value", numbers(HEADERS))
 def test_the_same_numbers(name, value):
     modules = (payload, sockets, uring, buffers, chain, chained, core_loop, flow, notes, options, records, ringloop)
     python = OTHER_NAMES.get(name, name)
@@ -104,20 +82,20 @@ def test_the_same_numbers(name, value):
 
 
 def test_the_same_infinity():
-    assert f"#define NOWHERE ((int64_t)1 << {chain.NOWHERE.bit_length() - 1})" in HEADERS[0]
+    assert f"#define NOWHERE ((int64_t)1 << {chain.NOWHERE.bit_length() - 1})" in HEADERS
 
 
 @pytest.mark.parametrize("struct, python", [
-    ("shared_cca", core_loop._Cca), ("shared_end", core_loop._End), ("shared_ring", core_loop._Ring),
+    ("shared_cca", core_loop._Cca), ("shared_end", core_loop._End), ("shared_ring", shared.SharedRing),
     ("shared_loop", core_loop._Loop)])
 def test_the_same_fields(struct, python):
-    assert list(fields(struct)) == [name for name, _ in python._fields_]
+    assert fields(HEADERS, struct) == [name for name, _ in python._fields_]
 
 
 def test_a_library_of_other_code_is_refused(library, monkeypatch):
-    class Longer(core_loop._Ring):
+    class Longer(shared.SharedRing):
         _fields_ = [("more", ctypes.c_int64)]
-    monkeypatch.setattr(core_loop, "_Ring", Longer)
+    monkeypatch.setattr(core_loop, "SharedRing", Longer)
     with pytest.raises(ImportError, match="do not agree"):
         CoreLoop([], "/none", library)
 

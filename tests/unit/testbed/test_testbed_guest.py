@@ -205,7 +205,8 @@ def test_settings_of_machine_and_hosts_agree():
 
 
 @pytest.mark.parametrize("connections, seconds, places", [
-    (None, 20, 1024), (3000, 60, 4096), (3000, 30, 4096), (30_000, 600, 4096), (10_000_000, 60, 65536)])
+    (None, 20, 1024), (250, 20, 1024), (257, 20, 2048), (1000, 20, 4096), (3000, 60, 4096), (3000, 30, 4096),
+    (30_000, 600, 4096), (10_000_000, 60, 65536)])
 def test_each_host_has_places_for_its_connections_of_a_minute(connections, seconds, places):
     flows = [{"sender": "n1", "receiver": "n2", "start_us": 0, "stop_us": seconds * 10**6, "connections": connections},
              {"sender": "n3", "receiver": "n4", "start_us": 0, "stop_us": seconds * 10**6, "connections": 2}]

@@ -10,6 +10,7 @@ from traffic.tmix import core_loop
 
 ABOUT = " is not made, which makes runs slower and changes nothing else: "
 LYING = "what gcc made cannot be loaded: "
+NAMES = ("preload.so", "core.so", "reads.so")
 GCC = "/usr/bin/gcc -shared -fPIC -x c - -o library.so <<'END'\n%s\nEND\n"
 
 
@@ -34,32 +35,34 @@ def compiler(tmp_path, monkeypatch):
     (GCC % "int nowhere(void); int tmix_run(void) { return nowhere(); }", f"{LYING}undefined symbol: nowhere")])
 def test_a_compiler_that_fails_or_lies(compiler, script, why):
     made, said = compiler(script)
-    assert made == {} and said == [f"preload.so{ABOUT}{why}", f"core.so{ABOUT}{why}"]
+    assert made == {} and said == [f"{name}{ABOUT}{why}" for name in NAMES]
 
 
 def test_a_library_without_what_is_called_in_it(compiler):
     made, said = compiler(GCC % "int x;")
-    assert made == {} and said == [f"preload.so{ABOUT}{LYING}undefined symbol: use_virtual_clock",
-                                   f"core.so{ABOUT}{LYING}undefined symbol: tmix_run"]
+    assert made == {} and said == [
+        f"{name}{ABOUT}{LYING}undefined symbol: {symbol}"
+        for name, symbol in zip(NAMES, ("use_virtual_clock", "tmix_run", "greedy_wait"))]
 
 
 def test_no_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     said = []
     assert libraries.make(bundle._contents(), said) == {}
-    assert said == [f"preload.so{ABOUT}there is no gcc in PATH", f"core.so{ABOUT}there is no gcc in PATH"]
+    assert said == [f"{name}{ABOUT}there is no gcc in PATH" for name in NAMES]
 
 
 def test_a_compiler_that_does_not_end(compiler, monkeypatch):
     monkeypatch.setattr(libraries, "_PATIENCE_S", 0.2)
     made, said = compiler("exec sleep 60")
-    assert made == {} and said == [f"{name}{ABOUT}gcc: no end after 0.2 s" for name in ("preload.so", "core.so")]
+    assert made == {} and said == [f"{name}{ABOUT}gcc: no end after 0.2 s" for name in NAMES]
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 def test_the_usual_one(monkeypatch):
     said = []
-    assert set(libraries.make(bundle._contents(), said)) == {libraries.PRELOAD, libraries.TMIX_CORE} and not said
+    assert set(libraries.make(bundle._contents(), said)) == {
+        libraries.PRELOAD, libraries.TMIX_CORE, libraries.GREEDY_READS} and not said
 
 
 @pytest.mark.parametrize("value", ["0", "NO", "false"])

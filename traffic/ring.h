@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The operations of traffic/uring.py, which sets the ring up and says what they do. */
-#ifndef TMIX_RING_H
-#define TMIX_RING_H
+/* The operations of uring.py beside this file, which sets the ring up and says what they do. */
+#ifndef TRAFFIC_RING_H
+#define TRAFFIC_RING_H
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -40,7 +40,7 @@ struct cqe {
 	uint32_t flags;
 };
 
-/* what core_loop.py knows of the ring; words: of the mapped ring, whose places are in words */
+/* what uring.py knows of the ring (shared.py); words: of the mapped ring, whose places are in words */
 struct shared_ring {
 	int64_t fd, entries, completions;
 	uint32_t *words;

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What ring.py, ring_ends.py and the library in C have to agree upon, and that both do the same."""
+import ctypes
+import struct
+
+import pytest
+from c_declarations import fields, numbers, read
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from testbed import bundle, libraries
+from traffic import payload, shared, uring
+from traffic.greedy import core_reads, ends, ring, ring_ends
+
+SOURCE = read("greedy/reads.c")
+FLOWS = 5
+MOST_BYTES = 1 << 15
+# numbers that have other names in Python, or none
+VALUES = {"KIND_MASK": (1 << ring_ends.KIND_BITS) - 1, "TOLD_BYTES": ends.STATE_AND_WINDOW.size,
+          "TOLD_WINDOW": ends.STATE_AND_WINDOW.size - 4}
+
+
+@pytest.fixture(scope="module")
+def library():
+    """The library's path."""
+    made = bundle.ensure() / libraries.GREEDY_READS
+    assert made.exists(), "a compiler is there, so it compiles"
+    return str(made)
+
+
+@pytest.mark.parametrize("name, value", numbers(SOURCE))
+def test_the_same_numbers(name, value):
+    found = {getattr(module, spelt) for module in (payload, ends, ring, ring_ends)
+             for spelt in (name, f"_{name}") if hasattr(module, spelt)}
+    assert (found or {VALUES[name]}) == {value}
+
+
+@pytest.mark.parametrize("name, python", [
+    ("shared_receiver", ring_ends.Reads), ("shared_pace", ring.Pace), ("shared_reads", core_reads.SharedReads)])
+def test_the_same_fields(name, python):
+    assert fields(SOURCE, name) == [field for field, _ in python._fields_]
+
+
+def test_a_library_of_other_code_is_refused(library, monkeypatch):
+    class Longer(shared.SharedRing):
+        _fields_ = [("more", ctypes.c_int64)]
+    monkeypatch.setattr(core_reads, "SharedRing", Longer)
+    with pytest.raises(ImportError, match="do not agree"):
+        core_reads.CoreFlows(library, *parts())
+
+
+def test_what_is_no_library_is_refused(tmp_path):
+    (tmp_path / "reads.so").write_bytes(b"not ELF")
+    with pytest.raises(ImportError, match="reads.so"):
+        core_reads.CoreFlows(str(tmp_path / "reads.so"), *parts())
+
+
+def parts():
+    """What flows are made of that receive FLOWS flows; nothing is ever handed over to the kernel."""
+    orders = [{"flow": number, "address": "127.0.0.1", "port": 0, "cca": None, "start_us": 0, "stop_us": 10}
+              for number in range(1, FLOWS + 1)]
+    made = uring.Ring(4096, goes_on=True)
+    return (made, [ends.End(order, "receive") for order in orders], [None] * FLOWS,
+            ends.Counts([{"send": [], "receive": orders}]), payload.Pattern(1 << 17))
+
+
+class Interpreted(ring.RingFlows):
+    """Finds completions that were made up."""
+
+    def find(self, completions, now_ns):
+        self.now_ns = now_ns
+        for number, result in completions:
+            reader = self._reading.get(number)
+            assert reader and (reader.went_on(result) or not self._found(number, result))
+
+
+class Compiled(core_reads.CoreFlows):
+    """Finds completions that were made up."""
+
+    def find(self, completions, now_ns):
+        words, mask = self.ring._words, self.ring._cq_mask
+        head = words[self.ring._cq_head]
+        for at, (number, result) in enumerate(completions, head):
+            struct.pack_into("=Qi", self.ring._ring, self.ring._cqes + 16 * (at & mask), number, result)
+        words[self.ring._cq_tail] = head + len(completions)
+        self.now_ns = self._shared.now_ns = now_ns
+        self._shared.first, self._shared.last = head, head + len(completions)
+        self._hand_over()
+        assert self._core.greedy_next(self._at) == 0        # nothing is left to Python
+        self._take_back()
+        assert words[self.ring._cq_head] == head + len(completions)
+
+
+def begin(flows, at_ns):
+    """Each receiver has its first read behind it."""
+    flows.answers.asks, flows.now_ns, flows.before = True, at_ns, flows.ring._tail
+    for receiver in flows._ends:
+        receiver.reads.fd, receiver.reads.since_ns = 100 + receiver.number, at_ns
+        announce(flows, receiver.number, 65_536)
+        fill(receiver, 1448, spoilt=False)
+        if isinstance(flows, Compiled):
+            flows._shared.now_ns = at_ns
+        flows.took(receiver, 1448)
+        receiver._read()
+
+
+def announce(flows, number, window):
+    at = flows.answers.of_window(number) - flows.answers._at
+    ends.STATE_AND_WINDOW.pack_into(flows.answers._memory, at, 1, window)
+
+
+def fill(receiver, size, spoilt):
+    """What comes next in the stream lies in the buffer."""
+    reads, pattern = receiver.reads, receiver._flows.pattern
+    place = (payload.phase(receiver.end.flow["flow"]) + checked(receiver)) % payload.PERIOD
+    ctypes.memmove(reads.buffer, pattern.address + place, size)
+    if spoilt:
+        ctypes.c_ubyte.from_address(reads.buffer + size - 1).value ^= 1
+
+
+def checked(receiver):
+    return receiver.reads.checked_bytes or receiver.end.tally.checked_bytes
+
+
+def asked_for(flows):
+    """The operations that were put into the ring: with places in this process as distances."""
+    operations = []
+    for at in range(64 * flows.before, 64 * flows.ring._tail, 64):
+        opcode, flags, priority, fd, off, address, length, op_flags, number, _, index, last, _ = uring._SQE.unpack_from(
+            flows.ring._sqes, at)
+        if index and number == ring_ends.IGNORED:
+            last -= flows.answers._at
+        elif index:
+            last = ctypes.c_int.from_address(last).value if last else 0
+        else:
+            address -= flows._ends[0].reads.buffer
+        operations.append((opcode, flags, priority, fd, off, address, length, op_flags, number, index, last))
+    return operations
+
+
+STEP = st.lists(st.tuples(st.integers(0, FLOWS - 1), st.sampled_from((1, 700, MOST_BYTES, MOST_BYTES)),
+                          st.sampled_from((1, 400, 20_000, MOST_BYTES, 65_536, 65_536, 65_536, 300_000, 3_000_000)),
+                          st.booleans()), min_size=1, max_size=FLOWS, unique_by=lambda one: one[0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from((1, 1_000_000, 400_000_000, 3_000_000_000)), STEP), max_size=40))
+def test_the_same_operations_in_c_and_in_python(library, steps):
+    """Reads of all lengths, windows that grow, stay and shrink, bytes that are wrong."""
+    both = Interpreted(*parts()), Compiled(library, *parts())
+    now_ns = 10**9
+    for flows in both:
+        assert flows.most_bytes > MOST_BYTES
+        flows.most_bytes = MOST_BYTES
+        if isinstance(flows, Compiled):
+            flows._shared.most_bytes = MOST_BYTES
+        begin(flows, now_ns)
+    for after_ns, completions in steps:
+        now_ns += after_ns
+        for flows in both:
+            for number, size, window, spoilt in completions:
+                announce(flows, number, window)
+                fill(flows._ends[number], size, spoilt)
+            flows.find([(number << ring_ends.KIND_BITS | ring_ends.READ, size) for number, size, _, _ in completions],
+                       now_ns)
+            assert flows.ring._tail < 4096
+    one, other = both
+    other.note_found()
+    assert asked_for(one) == asked_for(other)
+    assert one.pace.patience_ns() == other.pace.patience_ns()
+    for mine, its in zip(one._ends, other._ends):
+        assert mine.end.account() == its.end.account()
+        assert [getattr(mine.reads, name) for name in ("asked", "reads", "looks", "looks_after", "window")] == [
+            getattr(its.reads, name) for name in ("asked", "reads", "looks", "looks_after", "window")]
+    for flows in both:
+        flows.ring.close()
+
+
+@pytest.mark.parametrize("result", [0, -104])
+def test_what_is_no_read_is_left_to_python_in_its_turn(library, result):
+    flows = Compiled(library, *parts())
+    begin(flows, 10**9)
+    number = [end << ring_ends.KIND_BITS | ring_ends.READ for end in range(FLOWS)]
+    struct.pack_into("=QiIQiIQi", flows.ring._ring, flows.ring._cqes, number[0], 700, 0, number[1], result, 0,
+                     number[2], 700)
+    flows._shared.first, flows._shared.last = 0, 3
+    before = [end.reads.reads for end in flows._ends]
+    flows._hand_over()
+    assert flows._core.greedy_next(flows._at) == 1
+    assert (flows._shared.number, flows._shared.result) == (number[1], result)
+    assert [end.reads.reads for end in flows._ends] == [before[0] + 1, *before[1:]]
+    flows._ends[3].reads.own = 0
+    assert flows._core.greedy_next(flows._at) == 0
+    assert [end.reads.reads for end in flows._ends] == [before[0] + 1, before[1], before[2] + 1, *before[3:]]
+    struct.pack_into("=Qi", flows.ring._ring, flows.ring._cqes + 48, number[3], 700)
+    flows._shared.last = 4
+    assert flows._core.greedy_next(flows._at) == 1 and flows._shared.number == number[3]

@@ -144,7 +144,7 @@ class Ring:
         self._signals = bytearray(8)
         self._wait = bytearray(_WAIT.pack(_address(self._signals), 8, 0, 0))
         self._wait_at = _address(self._wait)
-        self.least = 1              # completions that end a wait
+        self.least, self._longest_us = 1, 0         # completions that end a wait
         self._for_good = bytearray(_TIMESPEC.pack(_FOR_GOOD_S, 0))
 
     def _check_operations(self) -> None:
@@ -333,9 +333,9 @@ class Ring:
 
         That of an instant (`at`, `after`) ends the wait at once. Of no effect before Linux 6.12.
         """
-        if not self._can_wait_for_more:
+        if not self._can_wait_for_more or longest_us == self._longest_us:
             return
-        self.least = self._cq_mask + 1 if longest_us else 1
+        self._longest_us, self.least = longest_us, self._cq_mask + 1 if longest_us else 1
         _WAIT.pack_into(self._wait, 0, _address(self._signals), 8, longest_us,
                         _address(self._for_good) if longest_us else 0)
 

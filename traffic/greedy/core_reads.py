@@ -24,7 +24,8 @@ LIBRARY = "reads.so"
 class SharedReads(ctypes.Structure):
     """struct shared_reads of reads.c."""
     _fields_ = [*words("ring", "ends"), ("pace", Pace),
-                *words("pattern", "most_bytes", "now_ns", "waiting", "first", "last", "number", "result")]
+                *words("pattern", "most_bytes", "now_ns", "connected_ns", "waiting", "first", "last", "number",
+                       "result")]
 
 
 def library() -> str | None:
@@ -80,6 +81,7 @@ class CoreFlows(RingFlows):
             timer |= self._found(shared.number, shared.result)
             self._hand_over()
         self._take_back()
+        self.connected_ns = max(self.connected_ns, shared.connected_ns)
         if left < 0:
             raise OSError(-left, "io_uring_enter")
         return timer

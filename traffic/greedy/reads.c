@@ -10,12 +10,15 @@
 
 #ifndef TCP_INFO
 #define TCP_INFO 11
+#define TCP_CONGESTION 13
 #endif
 
 enum {
 	PERIOD = 65521,			/* of the payload, traffic/payload.py */
-	IGNORED = 1, READ = 3, KIND_BITS = 3, KIND_MASK = 7,	/* ring_ends.py */
+	IGNORED = 1, ACCEPT = 2, READ = 3, KIND_BITS = 3, KIND_MASK = 7,	/* ring_ends.py */
 	STEADY_LOOKS = 3,
+	FIRST_READ_BYTES = 1448,
+	TCP_CA_NAME_MAX = 16,		/* traffic/sockets.py */
 	PATIENCE = 32,			/* ring.py */
 	MOST_NS = 50000000,
 	LOW_WATER_BYTES = 1 << 19,	/* ends.py */
@@ -28,11 +31,11 @@ enum {
 
 /* a receiver, and what it found */
 struct shared_receiver {
-	int64_t own;			/* whether what follows a read of it is decided here */
+	int64_t own;			/* whether what follows its connection and its reads is decided here */
 	int64_t fd, asked;		/* asked: bytes of a read after which the same follows; 0: none */
 	int64_t reads, looks, looks_after, since_ns, window, low_water;
 	uint8_t *buffer;
-	const uint8_t *told;
+	uint8_t *told;			/* what the socket says of itself; before it, the name of its congestion control */
 	int64_t place, checked_bytes, wrong_pieces, first_wrong;
 };
 
@@ -46,7 +49,7 @@ struct shared_reads {
 	struct shared_receiver *ends;	/* places of senders are never used */
 	struct shared_pace pace;
 	const uint8_t *pattern;
-	int64_t most_bytes, now_ns;
+	int64_t most_bytes, now_ns, connected_ns;
 	int64_t waiting;		/* operations not yet handed over */
 	int64_t first, last;		/* completions that are not yet looked at */
 	int64_t number, result;		/* of one that is left to Python */
@@ -104,6 +107,24 @@ static void look(struct shared_receiver *receiver, int64_t most_bytes)
 						   min(READS_BETWEEN, max(1, window / most_bytes)));
 }
 
+static void ask(struct ring *ring, const struct shared_receiver *receiver, int name, uint8_t *answer, int size)
+{
+	ring_option(ring, GET_OPTION, receiver->fd, IPPROTO_TCP, name, answer, size, QUIET, IGNORED);
+}
+
+/* The first read, of a full segment: the window is known only after it. */
+static void accepted(struct shared_reads *all, struct ring *ring, uint64_t end, int fd)
+{
+	struct shared_receiver *receiver = &all->ends[end];
+
+	ring_make_room(ring, LONGEST_CHAIN);
+	receiver->fd = fd;
+	receiver->since_ns = all->connected_ns = all->now_ns;
+	ask(ring, receiver, TCP_CONGESTION, receiver->told - TCP_CA_NAME_MAX, TCP_CA_NAME_MAX);
+	ask(ring, receiver, TCP_INFO, receiver->told, TOLD_BYTES);
+	ring_receive(ring, fd, receiver->buffer, FIRST_READ_BYTES, 0, end << KIND_BITS | READ);
+}
+
 /* The next read, which may be for another share of another window. */
 static void read_on(struct ring *ring, struct shared_receiver *receiver, int64_t most_bytes, uint64_t number)
 {
@@ -113,7 +134,7 @@ static void read_on(struct ring *ring, struct shared_receiver *receiver, int64_t
 		look(receiver, most_bytes);
 	share = receiver->window / (receiver->looks >= STEADY_LOOKS ? STEADY : GROWING);
 	low_water = min(most_bytes, max(1, min(share, LOW_WATER_BYTES)));
-	ring_option(ring, GET_OPTION, receiver->fd, IPPROTO_TCP, TCP_INFO, receiver->told, TOLD_BYTES, QUIET, IGNORED);
+	ask(ring, receiver, TCP_INFO, receiver->told, TOLD_BYTES);
 	if (low_water != receiver->low_water) {
 		receiver->low_water = low_water;	/* its lower half is an int */
 		ring_option(ring, SET_OPTION, receiver->fd, SOL_SOCKET, SO_RCVLOWAT, &receiver->low_water, sizeof(int),
@@ -123,7 +144,7 @@ static void read_on(struct ring *ring, struct shared_receiver *receiver, int64_t
 	ring_receive(ring, receiver->fd, receiver->buffer, min(receiver->window, most_bytes), 0, number);
 }
 
-static void went_on(struct shared_reads *all, struct ring *ring, uint64_t number, int64_t size)
+static void read_more(struct shared_reads *all, struct ring *ring, uint64_t number, int64_t size)
 {
 	struct shared_receiver *receiver = &all->ends[number >> KIND_BITS];
 
@@ -162,13 +183,17 @@ int greedy_next(struct shared_reads *all)
 
 	while (first != last && !left && !ring.error) {
 		const struct cqe *cqe = &shared->cqes[first++ & (shared->completions - 1)];
+		uint64_t end = cqe->number >> KIND_BITS;
+		int kind = cqe->number & KIND_MASK;
 
-		left = (cqe->number & KIND_MASK) != READ || cqe->result <= 0 || !all->ends[cqe->number >> KIND_BITS].own;
-		if (left) {
+		if (kind == READ && cqe->result > 0 && all->ends[end].own) {
+			read_more(all, &ring, cqe->number, cqe->result);
+		} else if (kind == ACCEPT && cqe->result >= 0 && all->ends[end].own) {
+			accepted(all, &ring, end, cqe->result);
+		} else {
+			left = true;
 			all->number = cqe->number;
 			all->result = cqe->result;
-		} else {
-			went_on(all, &ring, cqe->number, cqe->result);
 		}
 		__atomic_store_n(&shared->words[shared->cq_head], first, __ATOMIC_RELEASE);
 	}

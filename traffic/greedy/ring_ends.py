@@ -81,9 +81,10 @@ class Answers:
 class Reads(ctypes.Structure):
     """What a receiver reads; struct shared_receiver of reads.c.
 
-    own: the library, where it is, may decide what follows a read; asked: bytes of a read that the same one follows, or
-    0; window: what was announced; a look at it is due after so many reads (looks_after), and it was found unchanged
-    `looks` times; told: address of what the socket says of itself. From `place` on, what the library has found.
+    own: the library, where it is, may decide what follows the connection and reads; asked: bytes of a read that the
+    same one follows, or 0; window: what was announced; a look at it is due after so many reads (looks_after), and it
+    was found unchanged `looks` times; told: address of what the socket says of itself. From `place` on, what the
+    library has found.
     """
     _fields_ = words("own", "fd", "asked", "reads", "looks", "looks_after", "since_ns", "window", "low_water", "buffer",
                      "told", "place", "checked_bytes", "wrong_pieces", "first_wrong")
@@ -107,6 +108,7 @@ class Receiver:
         """Wait for the connection."""
         self._flows.ring.make_room()
         self._submit(self._flows.ring.accept, self._listener.fileno(), 0, 0, kind=ACCEPT)
+        self.reads.own = self._flows.answers.asks and not {"bytes", "window_bytes"} & self.end.flow.keys()
 
     def went_on(self, size: int) -> bool:
         """If a read of so many bytes is over and the same follows, as most do: take them and ask for it."""
@@ -179,7 +181,6 @@ class Receiver:
             flows.ring.set_option(reads.fd, socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._low_water, LINK | QUIET,
                                   self.number << KIND_BITS | READ)
         self._submit(flows.ring.receive, reads.fd, reads.buffer, size, 0, kind=READ)
-        reads.own = bool(reads.reads and self._left is None and flows.answers.asks)
         alike = reads.reads and self._left is None and reads.window > most      # until the window is looked at again
         reads.asked, self._operation = (size, flows.ring.last()) if alike else (0, b"")
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed import bundle, libraries
-from traffic import payload, shared, uring
+from traffic import payload, shared, sockets, uring
 from traffic.greedy import core_reads, ends, ring, ring_ends
 
 SOURCE = read("greedy/reads.c")
@@ -30,7 +30,7 @@ def library():
 
 @pytest.mark.parametrize("name, value", numbers(SOURCE))
 def test_the_same_numbers(name, value):
-    found = {getattr(module, spelt) for module in (payload, ends, ring, ring_ends)
+    found = {getattr(module, spelt) for module in (payload, sockets, ends, ring, ring_ends)
              for spelt in (name, f"_{name}") if hasattr(module, spelt)}
     assert (found or {VALUES[name]}) == {value}
 
@@ -55,12 +55,17 @@ def test_what_is_no_library_is_refused(tmp_path):
         core_reads.CoreFlows(str(tmp_path / "reads.so"), *parts())
 
 
+class Listener:
+    def fileno(self):
+        return 7
+
+
 def parts():
     """What flows are made of that receive FLOWS flows; nothing is ever handed over to the kernel."""
     orders = [{"flow": number, "address": "127.0.0.1", "port": 0, "cca": None, "start_us": 0, "stop_us": 10}
               for number in range(1, FLOWS + 1)]
     made = uring.Ring(4096, goes_on=True)
-    return (made, [ends.End(order, "receive") for order in orders], [None] * FLOWS,
+    return (made, [ends.End(order, "receive") for order in orders], [Listener()] * FLOWS,
             ends.Counts([{"send": [], "receive": orders}]), payload.Pattern(1 << 17))
 
 
@@ -71,7 +76,7 @@ class Interpreted(ring.RingFlows):
         self.now_ns = now_ns
         for number, result in completions:
             reader = self._reading.get(number)
-            assert reader and (reader.went_on(result) or not self._found(number, result))
+            assert reader and reader.went_on(result) or not self._found(number, result)
 
 
 class Compiled(core_reads.CoreFlows):
@@ -83,7 +88,7 @@ class Compiled(core_reads.CoreFlows):
         for at, (number, result) in enumerate(completions, head):
             struct.pack_into("=Qi", self.ring._ring, self.ring._cqes + 16 * (at & mask), number, result)
         words[self.ring._cq_tail] = head + len(completions)
-        self.now_ns = self._shared.now_ns = now_ns
+        self._shared.now_ns = now_ns
         self._shared.first, self._shared.last = head, head + len(completions)
         self._hand_over()
         assert self._core.greedy_next(self._at) == 0        # nothing is left to Python
@@ -92,16 +97,15 @@ class Compiled(core_reads.CoreFlows):
 
 
 def begin(flows, at_ns):
-    """Each receiver has its first read behind it."""
-    flows.answers.asks, flows.now_ns, flows.before = True, at_ns, flows.ring._tail
+    """All are connected and have their first read behind them."""
+    flows.answers.asks, flows.before = True, flows.ring._tail
     for receiver in flows._ends:
-        receiver.reads.fd, receiver.reads.since_ns = 100 + receiver.number, at_ns
+        receiver.accept()
         announce(flows, receiver.number, 65_536)
         fill(receiver, 1448, spoilt=False)
-        if isinstance(flows, Compiled):
-            flows._shared.now_ns = at_ns
-        flows.took(receiver, 1448)
-        receiver._read()
+    kind = ring_ends.KIND_BITS
+    flows.find([(end << kind | ring_ends.ACCEPT, 100 + end) for end in range(FLOWS)], at_ns)
+    flows.find([(end << kind | ring_ends.READ, 1448) for end in range(FLOWS)], at_ns + 1_000_000)
 
 
 def announce(flows, number, window):
@@ -132,7 +136,7 @@ def asked_for(flows):
             last -= flows.answers._at
         elif index:
             last = ctypes.c_int.from_address(last).value if last else 0
-        else:
+        elif address:
             address -= flows._ends[0].reads.buffer
         operations.append((opcode, flags, priority, fd, off, address, length, op_flags, number, index, last))
     return operations
@@ -148,13 +152,13 @@ STEP = st.lists(st.tuples(st.integers(0, FLOWS - 1), st.sampled_from((1, 700, MO
 def test_the_same_operations_in_c_and_in_python(library, steps):
     """Reads of all lengths, windows that grow, stay and shrink, bytes that are wrong."""
     both = Interpreted(*parts()), Compiled(library, *parts())
-    now_ns = 10**9
+    now_ns = 2 * 10**9
     for flows in both:
         assert flows.most_bytes > MOST_BYTES
         flows.most_bytes = MOST_BYTES
         if isinstance(flows, Compiled):
             flows._shared.most_bytes = MOST_BYTES
-        begin(flows, now_ns)
+        begin(flows, 10**9)
     for after_ns, completions in steps:
         now_ns += after_ns
         for flows in both:
@@ -168,6 +172,7 @@ def test_the_same_operations_in_c_and_in_python(library, steps):
     other.note_found()
     assert asked_for(one) == asked_for(other)
     assert one.pace.patience_ns() == other.pace.patience_ns()
+    assert one.connected_ns == other._shared.connected_ns == 10**9
     for mine, its in zip(one._ends, other._ends):
         assert mine.end.account() == its.end.account()
         assert [getattr(mine.reads, name) for name in ("asked", "reads", "looks", "looks_after", "window")] == [
@@ -181,9 +186,10 @@ def test_what_is_no_read_is_left_to_python_in_its_turn(library, result):
     flows = Compiled(library, *parts())
     begin(flows, 10**9)
     number = [end << ring_ends.KIND_BITS | ring_ends.READ for end in range(FLOWS)]
-    struct.pack_into("=QiIQiIQi", flows.ring._ring, flows.ring._cqes, number[0], 700, 0, number[1], result, 0,
-                     number[2], 700)
-    flows._shared.first, flows._shared.last = 0, 3
+    first = flows._shared.first
+    struct.pack_into("=QiIQiIQi", flows.ring._ring, flows.ring._cqes + 16 * first,
+                     number[0], 700, 0, number[1], result, 0, number[2], 700)
+    flows._shared.last = first + 3
     before = [end.reads.reads for end in flows._ends]
     flows._hand_over()
     assert flows._core.greedy_next(flows._at) == 1
@@ -192,6 +198,6 @@ def test_what_is_no_read_is_left_to_python_in_its_turn(library, result):
     flows._ends[3].reads.own = 0
     assert flows._core.greedy_next(flows._at) == 0
     assert [end.reads.reads for end in flows._ends] == [before[0] + 1, before[1], before[2] + 1, *before[3:]]
-    struct.pack_into("=Qi", flows.ring._ring, flows.ring._cqes + 48, number[3], 700)
-    flows._shared.last = 4
+    struct.pack_into("=Qi", flows.ring._ring, flows.ring._cqes + 16 * first + 48, number[3], 700)
+    flows._shared.last = first + 4
     assert flows._core.greedy_next(flows._at) == 1 and flows._shared.number == number[3]

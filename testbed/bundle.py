@@ -51,7 +51,7 @@ def ensure(report: Callable[[str], None] | None = None) -> pathlib.Path:
     """
     target = folder_of(digest())
     wanted = libraries.wanted()
-    if libraries.TMIX_CORE not in wanted:
+    if not libraries.COMPILED.intersection(wanted):
         target = target.with_name(f"{target.name}-uncompiled")
     if kept.whole(target):
         return target

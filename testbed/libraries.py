@@ -23,6 +23,8 @@ PYTHON = "/usr/bin/python3"
 PRELOAD = "testbed/guest/preload.so"
 TMIX_CORE = "traffic/tmix/core.so"
 GREEDY_READS = "traffic/greedy/reads.so"
+#: without them the same is done in Python
+COMPILED = frozenset({TMIX_CORE, GREEDY_READS})
 #: what they are made of: files, and all of folders
 _SOURCES = {PRELOAD: ("testbed/guest/preload.c",), TMIX_CORE: ("traffic/tmix/core/", "traffic/ring.h"),
             GREEDY_READS: ("traffic/greedy/reads.c", "traffic/ring.h")}
@@ -56,7 +58,7 @@ def wanted() -> list[str]:
     choice = os.environ.get("TESTBED_COMPILED") or "yes"
     if choice not in ("yes", "no"):
         raise UsageError(f"TESTBED_COMPILED={choice}: yes or no")
-    return [name for name in _SOURCES if name == PRELOAD or choice == "yes"]
+    return [name for name in _SOURCES if name not in COMPILED or choice == "yes"]
 
 
 def make(code: Mapping[str, bytes], report_to: list[str] | None = None) -> dict[str, bytes]:
@@ -81,7 +83,9 @@ def _compiled(name: str, sources: Mapping[str, bytes]) -> bytes:
     try:
         with tempfile.TemporaryDirectory(prefix="testbed-") as scratch:
             for path, data in sources.items():
-                pathlib.Path(scratch, pathlib.PurePath(path).name).write_bytes(data)
+                file = pathlib.Path(scratch, path)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(data)
             _run_gcc(name, scratch)
             made = pathlib.Path(scratch, "library.so")
             if not made.exists():
@@ -94,7 +98,7 @@ def _compiled(name: str, sources: Mapping[str, bytes]) -> bytes:
 
 
 def _run_gcc(name: str, scratch: str) -> None:
-    files = sorted(path.name for path in pathlib.Path(scratch).glob("*.c"))
+    files = sorted(str(path.relative_to(scratch)) for path in pathlib.Path(scratch).rglob("*.c"))
     try:
         subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-s", "-Wl,--build-id=none", *_OPTIONS[name],
                         "-o", "library.so", *files, *_LINKED[name]], cwd=scratch, stdin=subprocess.DEVNULL,

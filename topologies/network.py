@@ -268,7 +268,7 @@ class Network:
             if _forwards(node):
                 sysctls["net.ipv4.ip_forward"] = 1
             if node["role"] == "router":
-                sysctls["net.ipv4.ip_early_demux"] = 0      # no packet that is passed on has a socket to be looked for
+                sysctls["net.ipv4.ip_early_demux"] = 0      # it has no sockets to be looked for; hosts that forward do
             sysctls.update(ROUTING)
             if ip.version(self.description) == 6 and node["role"] != "switch":
                 # before it forwards: a router joins groups, and reports them once its devices are up (see interface)

@@ -30,7 +30,7 @@ from testbed.files import write_json
 from traffic import assign
 
 _FOLDER = pathlib.Path(__file__).parent
-_SUPPORT = {"assign", "clock", "components", "draws", "payload", "routes", "shared", "sockets", "uring"}
+_SUPPORT = {"assign", "clock", "compiled", "components", "draws", "payload", "routes", "sockets", "uring"}
 NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
 _MOST_COMPONENTS = 1000
 

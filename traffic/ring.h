@@ -40,7 +40,7 @@ struct cqe {
 	uint32_t flags;
 };
 
-/* what uring.py knows of the ring (shared.py); words: of the mapped ring, whose places are in words */
+/* what uring.py knows of the ring (compiled.py); words: of the mapped ring, whose places are in words */
 struct shared_ring {
 	int64_t fd, entries, completions;
 	uint32_t *words;
@@ -55,8 +55,8 @@ struct shared_ring {
 struct ring {
 	struct shared_ring *shared;
 	uint32_t tail, waiting;
-	int error;				/* errno of a submission that the kernel refused: the end of the replay */
-	struct cqe *found;
+	int error;				/* errno of a submission that the kernel refused: the end of all */
+	struct cqe *found;			/* place for `completions`, of ring_submit_and_wait() */
 };
 
 /* with struct iovec for what nobody looks at, and for the rest */

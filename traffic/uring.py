@@ -144,7 +144,7 @@ class Ring:
         self._signals = bytearray(8)
         self._wait = bytearray(_WAIT.pack(_address(self._signals), 8, 0, 0))
         self._wait_at = _address(self._wait)
-        self.least, self._longest_us = 1, 0         # completions that end a wait
+        self.least, self._longest_us = 1, 0         # completions that end a wait, also of such a library
         self._for_good = bytearray(_TIMESPEC.pack(_FOR_GOOD_S, 0))
 
     def _check_operations(self) -> None:
@@ -363,7 +363,7 @@ class Ring:
         return found
 
     def places(self) -> dict[str, int]:
-        """Where everything is, for a library that puts operations into this ring itself (shared.py)."""
+        """Where everything is, for a library that puts operations into this ring itself (compiled.py)."""
         words, wait = _address(self._ring), self._wait_at
         return {"fd": self._fd, "entries": self._entries, "completions": self._cq_mask + 1, "words": words,
                 "sq_head": self._sq_head, "sq_tail": self._sq_tail, "cq_head": self._cq_head, "cq_tail": self._cq_tail,

@@ -19,7 +19,7 @@ _TIME_WAITS = 262144
 _MOST_BUFFER_BYTES = 1 << 30
 #: places in a namespace's own table of connections: at least; at most, as every dump of sockets walks it
 _LEAST_PLACES, _UNKNOWN_PLACES, _MOST_PLACES = 1024, 16384, 65536
-#: up to so many, a connection has four: with one each, every third lookup passes another connection first
+#: as long as these are enough, a connection has four or more: with one each, every third lookup passes another first
 _ROOMY_PLACES = 4096
 #: how long a closed connection keeps its place (TIME_WAIT)
 _KEPT_US = 60_000_000
@@ -47,7 +47,7 @@ def socket_buffer_bytes(network: Network) -> int:
 
 
 def connection_places(flows: Iterable[Mapping[str, Any]]) -> int:
-    """Places that the busiest host needs in its table of connections: a power of two.
+    """Places for the busiest host in every host's table of connections: a power of two.
 
     Each namespace has a table of its own, so that a packet's socket is found without looking at those of other hosts,
     and a dump of a host's sockets does not walk over them (net/ipv4/inet_hashtables.c, inet_pernet_hashinfo_alloc).

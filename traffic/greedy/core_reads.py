@@ -8,14 +8,17 @@ from __future__ import annotations
 import ctypes
 
 from traffic.clock import now_ns
+from traffic.compiled import SharedRing, beside, load, words
 from traffic.greedy.ring import Pace, RingFlows
-from traffic.greedy.ring_ends import Reads, Receiver
+from traffic.greedy.ring_ends import Receiver, SharedReceiver, usual
 from traffic.payload import phase
-from traffic.shared import SharedRing, beside, load, words
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from typing import Any
+
+    from traffic.greedy.ends import End
+    from traffic.uring import Ring
 
 #: the library beside this file
 LIBRARY = "reads.so"
@@ -28,9 +31,12 @@ class SharedReads(ctypes.Structure):
                        "result")]
 
 
-def library() -> str | None:
-    """The path of the library, None where it was not made."""
-    return beside(__file__, LIBRARY)
+def make_flows(ring: Ring, all_ends: list[End], *more: Any) -> RingFlows:
+    """As RingFlows; with the library where it was made and has something to do."""
+    path = beside(__file__, LIBRARY)
+    if path and any(end.role == "receive" and usual(end.flow) for end in all_ends):
+        return CoreFlows(path, ring, all_ends, *more)
+    return RingFlows(ring, all_ends, *more)
 
 
 class CoreFlows(RingFlows):
@@ -39,18 +45,18 @@ class CoreFlows(RingFlows):
     def __init__(self, path: str, *of_ring_flows: Any) -> None:
         """path: of the library; of_ring_flows: as for RingFlows."""
         super().__init__(*of_ring_flows)
-        self._core = load(path, "greedy_sizes", (SharedRing, Reads, Pace, SharedReads), __file__)
+        self._core = load(path, "greedy_sizes", (SharedRing, SharedReceiver, Pace, SharedReads), __file__)
         self._core.greedy_wait.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
         self._core.greedy_next.argtypes = [ctypes.c_void_p]
         self._core.greedy_took.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
         self._shared_ring = SharedRing(**self.ring.places())
         self._shared = SharedReads(
-            ring=ctypes.addressof(self._shared_ring), ends=ctypes.addressof(self.reads), pace=self.pace,
+            ring=ctypes.addressof(self._shared_ring), ends=ctypes.addressof(self.receivers), pace=self.pace,
             pattern=self.pattern.address, most_bytes=self.most_bytes)
         self._at = ctypes.addressof(self._shared)
         self.pace = self._shared.pace
-        for reads, end in zip(self.reads, self._ends):
-            reads.place = phase(end.end.flow["flow"])
+        for shared, end in zip(self.receivers, self._ends):
+            shared.place = phase(end.end.flow["flow"])
 
     def run(self, t0_ns: int, end_ns: int) -> None:
         """From t0 until the end."""
@@ -58,12 +64,12 @@ class CoreFlows(RingFlows):
         self.note_found()
 
     def note_found(self) -> None:
-        """What was found in the payload goes where `took` of RingFlows has it go."""
-        for reads, end in zip(self.reads, self._ends):
+        """What was found in the payload goes where `took` of RingFlows has it go; until then tallies say nothing."""
+        for shared, end in zip(self.receivers, self._ends):
             if isinstance(end, Receiver):
                 tally = end.end.tally
-                tally.checked_bytes, tally.wrong_pieces = reads.checked_bytes, reads.wrong_pieces
-                tally.first_wrong = [0, reads.first_wrong] if reads.wrong_pieces else None
+                tally.checked_bytes, tally.wrong_pieces = shared.checked_bytes, shared.wrong_pieces
+                tally.first_wrong = [0, shared.first_wrong] if shared.wrong_pieces else None
 
     def took(self, receiver: Receiver, size: int) -> None:
         self._core.greedy_took(self._at, receiver.number, size)

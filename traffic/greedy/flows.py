@@ -49,12 +49,9 @@ def main() -> None:
     all_ends: list[Any]
     run: Callable[[int, int], None]
     if ring:
-        from traffic.greedy import core_reads
-        from traffic.greedy.ring import RingFlows
+        from traffic.greedy.core_reads import make_flows
         all_ends = [ends.End(flow, role) for _, flow, role in orders]
-        path = core_reads.library()
-        of_flows = ring, all_ends, listeners, counts, pattern
-        run = (core_reads.CoreFlows(path, *of_flows) if path else RingFlows(*of_flows)).run
+        run = make_flows(ring, all_ends, listeners, counts, pattern).run
     else:
         from traffic.greedy import threads
         all_ends = [threads.End(flow, role, host) for host, flow, role in orders]

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Reads of greedy flows that are over, in C: the same in the same order as ring.py and ring_ends.py beside this file,
- * which say why. What is no usual read is left to them. core_reads.py declares the structs that begin with "shared_",
- * too, word by word: all of their fields have 64 bits.
+ * which say why. What is no usual read is left to them. Structs that begin with "shared_" are declared there, too, word
+ * by word: all of their fields have 64 bits.
  */
+#include <netinet/tcp.h>
 #include <stddef.h>
 
-#include "ring.h"
-
-#ifndef TCP_INFO
-#define TCP_INFO 11
-#define TCP_CONGESTION 13
-#endif
+#include "../ring.h"
 
 enum {
 	PERIOD = 65521,			/* of the payload, traffic/payload.py */
@@ -29,21 +25,22 @@ enum {
 	TOLD_WINDOW = 64,
 };
 
-/* a receiver, and what it found */
+/* ring_ends.SharedReceiver, which says what the fields are */
 struct shared_receiver {
 	int64_t own;			/* whether what follows its connection and its reads is decided here */
 	int64_t fd, asked;		/* asked: bytes of a read after which the same follows; 0: none */
-	int64_t reads, looks, looks_after, since_ns, window, low_water;
+	int64_t n_reads, looks, looks_after, since_ns, window, low_water;
 	uint8_t *buffer;
 	uint8_t *told;			/* what the socket says of itself; before it, the name of its congestion control */
 	int64_t place, checked_bytes, wrong_pieces, first_wrong;
 };
 
-/* how long reads take */
+/* ring.Pace: how long reads take */
 struct shared_pace {
 	int64_t enough, count, before_ns, least_ns;
 };
 
+/* core_reads.SharedReads */
 struct shared_reads {
 	struct shared_ring *ring;
 	struct shared_receiver *ends;	/* places of senders are never used */
@@ -86,7 +83,7 @@ void greedy_took(struct shared_reads *all, int64_t end, int64_t size)
 
 	pace_took(&all->pace, all->now_ns - receiver->since_ns);
 	receiver->since_ns = all->now_ns;
-	receiver->reads++;
+	receiver->n_reads++;
 	if (memcmp(receiver->buffer, all->pattern + receiver->place, size) && !receiver->wrong_pieces++)
 		receiver->first_wrong = receiver->checked_bytes;
 	receiver->checked_bytes += size;
@@ -101,9 +98,9 @@ static void look(struct shared_receiver *receiver, int64_t most_bytes)
 
 	memcpy(&told, receiver->told + TOLD_WINDOW, sizeof(told));
 	window = max(1, told);
-	receiver->looks = window == receiver->window && receiver->reads > 2 ? receiver->looks + 1 : 0;
+	receiver->looks = window == receiver->window && receiver->n_reads > 2 ? receiver->looks + 1 : 0;
 	receiver->window = window;
-	receiver->looks_after = receiver->reads + (receiver->looks >= STEADY_LOOKS ? READS_BETWEEN :
+	receiver->looks_after = receiver->n_reads + (receiver->looks >= STEADY_LOOKS ? READS_BETWEEN :
 						   min(READS_BETWEEN, max(1, window / most_bytes)));
 }
 
@@ -130,7 +127,7 @@ static void read_on(struct ring *ring, struct shared_receiver *receiver, int64_t
 {
 	int64_t share, low_water;
 
-	if (receiver->reads >= receiver->looks_after)
+	if (receiver->n_reads >= receiver->looks_after)
 		look(receiver, most_bytes);
 	share = receiver->window / (receiver->looks >= STEADY_LOOKS ? STEADY : GROWING);
 	low_water = min(most_bytes, max(1, min(share, LOW_WATER_BYTES)));
@@ -148,7 +145,7 @@ static void read_more(struct shared_reads *all, struct ring *ring, uint64_t numb
 {
 	struct shared_receiver *receiver = &all->ends[number >> KIND_BITS];
 
-	if (size == receiver->asked && receiver->reads + 1 < receiver->looks_after) {
+	if (size == receiver->asked && receiver->n_reads + 1 < receiver->looks_after) {
 		greedy_took(all, number >> KIND_BITS, size);
 		ring_make_room(ring, 1);
 		ring_receive(ring, receiver->fd, receiver->buffer, size, 0, number);

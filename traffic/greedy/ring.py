@@ -12,10 +12,10 @@ import socket
 from heapq import heapify, heappop
 
 from traffic.clock import now_ns
+from traffic.compiled import words
 from traffic.greedy import ends
-from traffic.greedy.ring_ends import IGNORED, KIND_BITS, READ, TIMER, Answers, Reads, Receiver, Sender
+from traffic.greedy.ring_ends import IGNORED, KIND_BITS, READ, TIMER, Answers, Receiver, Sender, SharedReceiver
 from traffic.payload import Pattern
-from traffic.shared import words
 from traffic.uring import Ring, may_ask
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
@@ -80,7 +80,7 @@ class RingFlows:
         self.most_bytes = ends.buffer_bytes(receivers)
         self._memory = ends.buffers(receivers, self.most_bytes)
         first = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        self.reads = (Reads * len(all_ends))()              # of receivers
+        self.receivers = (SharedReceiver * len(all_ends))()         # by number; those of senders are not used
         waiting = iter(enumerate(listeners))
         self._ends: list[Sender | Receiver] = []
         self._reading: dict[int, Receiver] = {}             # by the number of their reads
@@ -143,13 +143,14 @@ class RingFlows:
         timer, found = False, self.ring.submit_and_wait()
         self.now_ns = now_ns()
         for number, result in found:
-            reader = self._reading.get(number)
-            if not (reader and reader.went_on(result)):
-                timer |= self._found(number, result)
+            timer |= self._found(number, result)
         return timer
 
     def _found(self, number: int, result: int) -> bool:
         """An operation is over; whether it was that of an instant."""
+        reader = self._reading.get(number)
+        if reader and reader.went_on(result):
+            return False
         kind = number & (1 << KIND_BITS) - 1
         if kind != TIMER and kind != IGNORED:
             self.under_way -= 1
@@ -158,11 +159,11 @@ class RingFlows:
 
     def took(self, receiver: Receiver, size: int) -> None:
         """The next so many bytes of a receiver are in its buffer."""
-        reads = receiver.reads
-        self.pace.took(self.now_ns - reads.since_ns)
-        reads.since_ns = self.now_ns
-        reads.reads += 1
-        receiver.reader.got(reads.buffer, size)
+        shared = receiver.shared
+        self.pace.took(self.now_ns - shared.since_ns)
+        shared.since_ns = self.now_ns
+        shared.n_reads += 1
+        receiver.reader.got(shared.buffer, size)
 
     def submit(self, operation: Any, *arguments: Any, number: int) -> None:
         """Hand over an operation of an end; there has to be room."""
@@ -174,8 +175,8 @@ class RingFlows:
         for, so that it is compared."""
         self.ring.wait_for_more(0)
         self._reading.clear()
-        for reads in self.reads:
-            reads.own = 0
+        for shared in self.receivers:
+            shared.own = 0
         for end in self._ends:
             end.ending = True
         while self.under_way:       # what has only just begun is not found the first time

@@ -13,9 +13,9 @@ import socket
 
 from topologies import ip
 from traffic import sockets
+from traffic.compiled import words
 from traffic.greedy import ends
 from traffic.payload import LONGEST_BYTES, phase
-from traffic.shared import words
 from traffic.uring import LINK, QUIET
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
@@ -78,16 +78,22 @@ class Answers:
         return window
 
 
-class Reads(ctypes.Structure):
-    """What a receiver reads; struct shared_receiver of reads.c.
+def usual(flow: ends.Order) -> bool:
+    """Whether reads of a flow are all alike."""
+    return "bytes" not in flow and "window_bytes" not in flow
+
+
+class SharedReceiver(ctypes.Structure):
+    """Where a receiver is; struct shared_receiver of reads.c.
 
     own: the library, where it is, may decide what follows the connection and reads; asked: bytes of a read that the
-    same one follows, or 0; window: what was announced; a look at it is due after so many reads (looks_after), and it
-    was found unchanged `looks` times; told: address of what the socket says of itself. From `place` on, what the
-    library has found.
+    same one follows, or 0; n_reads: how many are over, the last at since_ns; window: bytes that were announced; a look
+    at it is due after so many reads (looks_after), and it was found unchanged `looks` times; low_water: bytes for which
+    it is woken, the lower half is an int for setsockopt; buffer, told: addresses of what is read, and of what the
+    socket says of itself. The library only: place of the next byte in the pattern, and what a Tally has.
     """
-    _fields_ = words("own", "fd", "asked", "reads", "looks", "looks_after", "since_ns", "window", "low_water", "buffer",
-                     "told", "place", "checked_bytes", "wrong_pieces", "first_wrong")
+    _fields_ = words("own", "fd", "asked", "n_reads", "looks", "looks_after", "since_ns", "window", "low_water",
+                     "buffer", "told", "place", "checked_bytes", "wrong_pieces", "first_wrong")
 
 
 class Receiver:
@@ -96,23 +102,24 @@ class Receiver:
     def __init__(self, flows: RingFlows, number: int, end: ends.End, listener: socket.socket, buffer_at: int) -> None:
         self.end, self.number, self.ending, self._taking = end, number, False, False
         self._flows, self._listener = flows, listener
-        self.reads = flows.reads[number]
-        self.reads.fd, self.reads.looks_after, self.reads.low_water = -1, 1, 1
-        self.reads.buffer, self.reads.told = buffer_at, flows.answers.of_window(number)
+        self.shared = flows.receivers[number]
+        self.shared.fd, self.shared.looks_after, self.shared.low_water = -1, 1, 1
+        self.shared.buffer, self.shared.told = buffer_at, flows.answers.of_window(number)
         self.reader = ends.Reader(end, flows.pattern, flows.counts)
         self._left = end.flow.get("bytes")
-        self._low_water = ctypes.c_int.from_buffer(self.reads, Reads.low_water.offset)
+        self._low_water = ctypes.c_int.from_buffer(self.shared, SharedReceiver.low_water.offset)
         self._operation = b""                       # the read that is to follow, if it is the same as the last one
 
     def accept(self) -> None:
         """Wait for the connection."""
         self._flows.ring.make_room()
         self._submit(self._flows.ring.accept, self._listener.fileno(), 0, 0, kind=ACCEPT)
-        self.reads.own = self._flows.answers.asks and not {"bytes", "window_bytes"} & self.end.flow.keys()
+        # it knows no more than the usual: of these the last byte, or the first read, is something else
+        self.shared.own = self._flows.answers.asks and usual(self.end.flow)
 
     def went_on(self, size: int) -> bool:
         """If a read of so many bytes is over and the same follows, as most do: take them and ask for it."""
-        if size != self.reads.asked or self.reads.reads + 1 >= self.reads.looks_after:
+        if size <= 0 or size != self.shared.asked or self.shared.n_reads + 1 >= self.shared.looks_after:
             return False
         self._flows.took(self, size)
         self._flows.ring.repeat(self._operation)
@@ -126,7 +133,7 @@ class Receiver:
             raise OSError(-result, f"flow {self.end.flow['flow']}: {os.strerror(-result)}")
         self._flows.ring.make_room()
         if kind == ACCEPT:
-            self.reads.fd, self.reads.since_ns = result, self._flows.now_ns
+            self.shared.fd, self.shared.since_ns = result, self._flows.now_ns
             self._flows.connected_ns = max(self._flows.connected_ns, self._flows.now_ns)
             self._flows.answers.ask_cca(self._flows, self.number, result)
         elif not self._got(result):
@@ -138,7 +145,7 @@ class Receiver:
 
     def _got(self, size: int) -> bool:
         """So much was read, 0 at the end of the stream. Whether there is more to come."""
-        if self.reads.reads == 0:
+        if self.shared.n_reads == 0:
             self._clamp()
         if size:
             self._flows.took(self, size)
@@ -149,59 +156,61 @@ class Receiver:
         elif self._was_reset():
             raise ConnectionResetError(f"flow {self.end.flow['flow']}: its connection was reset")
         self._flows.counts.delivered(self.end)
-        self._flows.ring.close_socket(self.reads.fd, QUIET, IGNORED)
-        self.reads.fd = -1
+        self._flows.ring.close_socket(self.shared.fd, QUIET, IGNORED)
+        self.shared.fd = -1
         return False
 
     def _clamp(self) -> None:
         if "window_bytes" in self.end.flow:
-            with socket.socket(fileno=os.dup(self.reads.fd)) as connection:
+            with socket.socket(fileno=os.dup(self.shared.fd)) as connection:
                 ends.clamp_window(connection, self.end.flow)
 
     def _was_reset(self) -> bool:
-        with socket.socket(fileno=os.dup(self.reads.fd)) as connection:
+        with socket.socket(fileno=os.dup(self.shared.fd)) as connection:
             return ends.was_reset(connection)
 
     def _read(self) -> None:
-        flows, reads, most = self._flows, self.reads, self._flows.most_bytes
+        flows, shared, most = self._flows, self.shared, self._flows.most_bytes
         low_water, size = 1, _FIRST_READ_BYTES
-        if reads.reads:
-            if reads.reads >= reads.looks_after:
+        if shared.n_reads:
+            if shared.n_reads >= shared.looks_after:
                 self._look()
-            low_water = min(most, ends.share(reads.window, ends.STEADY if self._steady else ends.GROWING))
-            size = min(reads.window, most)
+            low_water = min(most, ends.share(shared.window, ends.STEADY if self._steady else ends.GROWING))
+            size = min(shared.window, most)
         if self._left is not None:
             # of the last byte the instant matters: less than the low-water mark would wait for more
             size = min(size, self._left - low_water)
             if size < low_water:
                 size = low_water = min(low_water, self._left)
-        flows.answers.ask_window(flows, self.number, reads.fd)
-        if low_water != reads.low_water:
-            reads.low_water = low_water
-            flows.ring.set_option(reads.fd, socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._low_water, LINK | QUIET,
+        flows.answers.ask_window(flows, self.number, shared.fd)
+        if low_water != shared.low_water:
+            shared.low_water = low_water
+            flows.ring.set_option(shared.fd, socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._low_water, LINK | QUIET,
                                   self.number << KIND_BITS | READ)
-        self._submit(flows.ring.receive, reads.fd, reads.buffer, size, 0, kind=READ)
-        alike = reads.reads and self._left is None and reads.window > most      # until the window is looked at again
-        reads.asked, self._operation = (size, flows.ring.last()) if alike else (0, b"")
+        self._submit(flows.ring.receive, shared.fd, shared.buffer, size, 0, kind=READ)
+        # until the window is looked at again
+        alike = shared.n_reads and self._left is None and shared.window > most
+        shared.asked, self._operation = (size, flows.ring.last()) if alike else (0, b"")
 
     @property
     def _steady(self) -> bool:
-        return bool(self.reads.looks >= _STEADY_LOOKS)
+        return bool(self.shared.looks >= _STEADY_LOOKS)
 
     def _look(self) -> None:
         """At the window, as it was one look before: it grows in slow start."""
-        reads, window = self.reads, max(1, self._flows.answers.window(self.number))
-        reads.looks = reads.looks + 1 if window == reads.window and reads.reads > 2 else 0
-        reads.window = window
+        shared, window = self.shared, max(1, self._flows.answers.window(self.number))
+        shared.looks = shared.looks + 1 if window == shared.window and shared.n_reads > 2 else 0
+        shared.window = window
         in_reads = max(1, window // self._flows.most_bytes)
-        reads.looks_after = reads.reads + (ends.READS_BETWEEN if self._steady else min(ends.READS_BETWEEN, in_reads))
+        between = ends.READS_BETWEEN if self._steady else min(ends.READS_BETWEEN, in_reads)
+        shared.looks_after = shared.n_reads + between
 
     def take_rest(self) -> None:
         """Read what there is."""
         self._taking = True
-        if self.reads.fd >= 0:
+        if self.shared.fd >= 0:
             self._flows.ring.make_room()
-            self._submit(self._flows.ring.receive_now, self.reads.fd, self.reads.buffer, self._flows.most_bytes, 0,
+            self._submit(self._flows.ring.receive_now, self.shared.fd, self.shared.buffer, self._flows.most_bytes, 0,
                          kind=READ)
 
     def _submit(self, operation: Any, *arguments: Any, kind: int) -> None:

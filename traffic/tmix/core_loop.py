@@ -10,8 +10,8 @@ import ctypes
 import os
 
 from traffic.clock import DEVICE, OFFSET_NS
+from traffic.compiled import SharedRing, beside, load, words
 from traffic.payload import Pattern
-from traffic.shared import SharedRing, beside, load, words
 from traffic.sockets import SEND_BUFFER_BYTES, close, family_of, tcp_socket
 from traffic.tmix.endpoint import End, listener
 from traffic.tmix.notes import Notes

@@ -105,12 +105,12 @@ class Engine(KernelEngine):
         return f"ready, {self.kernel_release()}"
 
     def environment(self) -> dict[str, Any]:
-        late = self.timer_lateness_us
+        late, code = self.timer_lateness_us, bundle.ensure()
         return {"kernel_release": self.kernel_release(), "kernel_spec": None, "kernel_key": self.kernel_key(),
                 "kernel_version": os.uname().version, "cpus_used": len(self._cpus),
                 "clock_counts_instructions": self.never_idle, "timer_period_us": self.timer_period_us,
-                "replay_compiled": (bundle.ensure() / libraries.TMIX_CORE).exists(),
-                "greedy_compiled": (bundle.ensure() / libraries.GREEDY_READS).exists(),
+                "replay_compiled": (code / libraries.TMIX_CORE).exists(),
+                "greedy_compiled": (code / libraries.GREEDY_READS).exists(),
                 "timer_lateness_us": {"median": late[len(late) // 2], "most": late[-1], "timers": len(late)}}
 
     def congestion_controls(self) -> Sequence[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from c_declarations import fields, numbers, read
 from plans import PORT, make_plan
-from traffic import payload, shared, sockets, uring
+from traffic import compiled, payload, sockets, uring
 from traffic.tmix import buffers, chain, chained, core_loop, flow, notes, options, records, ringloop
 from traffic.tmix.core_loop import LIBRARY, CoreLoop
 from traffic.tmix.endpoint import End
@@ -86,14 +86,14 @@ def test_the_same_infinity():
 
 
 @pytest.mark.parametrize("struct, python", [
-    ("shared_cca", core_loop._Cca), ("shared_end", core_loop._End), ("shared_ring", shared.SharedRing),
+    ("shared_cca", core_loop._Cca), ("shared_end", core_loop._End), ("shared_ring", compiled.SharedRing),
     ("shared_loop", core_loop._Loop)])
 def test_the_same_fields(struct, python):
     assert fields(HEADERS, struct) == [name for name, _ in python._fields_]
 
 
 def test_a_library_of_other_code_is_refused(library, monkeypatch):
-    class Longer(shared.SharedRing):
+    class Longer(compiled.SharedRing):
         _fields_ = [("more", ctypes.c_int64)]
     monkeypatch.setattr(core_loop, "SharedRing", Longer)
     with pytest.raises(ImportError, match="do not agree"):

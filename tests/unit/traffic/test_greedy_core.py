@@ -4,12 +4,11 @@ import ctypes
 import struct
 
 import pytest
-from c_declarations import fields, numbers, read
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
+from c_declarations import fields, numbers, read
 from testbed import bundle, libraries
-from traffic import payload, shared, sockets, uring
+from traffic import compiled, payload, sockets, uring
 from traffic.greedy import core_reads, ends, ring, ring_ends
 
 SOURCE = read("greedy/reads.c")
@@ -36,13 +35,14 @@ def test_the_same_numbers(name, value):
 
 
 @pytest.mark.parametrize("name, python", [
-    ("shared_receiver", ring_ends.Reads), ("shared_pace", ring.Pace), ("shared_reads", core_reads.SharedReads)])
+    ("shared_receiver", ring_ends.SharedReceiver), ("shared_pace", ring.Pace),
+    ("shared_reads", core_reads.SharedReads)])
 def test_the_same_fields(name, python):
     assert fields(SOURCE, name) == [field for field, _ in python._fields_]
 
 
 def test_a_library_of_other_code_is_refused(library, monkeypatch):
-    class Longer(shared.SharedRing):
+    class Longer(compiled.SharedRing):
         _fields_ = [("more", ctypes.c_int64)]
     monkeypatch.setattr(core_reads, "SharedRing", Longer)
     with pytest.raises(ImportError, match="do not agree"):
@@ -75,8 +75,7 @@ class Interpreted(ring.RingFlows):
     def find(self, completions, now_ns):
         self.now_ns = now_ns
         for number, result in completions:
-            reader = self._reading.get(number)
-            assert reader and reader.went_on(result) or not self._found(number, result)
+            assert not self._found(number, result)
 
 
 class Compiled(core_reads.CoreFlows):
@@ -115,15 +114,15 @@ def announce(flows, number, window):
 
 def fill(receiver, size, spoilt):
     """What comes next in the stream lies in the buffer."""
-    reads, pattern = receiver.reads, receiver._flows.pattern
+    shared, pattern = receiver.shared, receiver._flows.pattern
     place = (payload.phase(receiver.end.flow["flow"]) + checked(receiver)) % payload.PERIOD
-    ctypes.memmove(reads.buffer, pattern.address + place, size)
+    ctypes.memmove(shared.buffer, pattern.address + place, size)
     if spoilt:
-        ctypes.c_ubyte.from_address(reads.buffer + size - 1).value ^= 1
+        ctypes.c_ubyte.from_address(shared.buffer + size - 1).value ^= 1
 
 
 def checked(receiver):
-    return receiver.reads.checked_bytes or receiver.end.tally.checked_bytes
+    return receiver.shared.checked_bytes or receiver.end.tally.checked_bytes
 
 
 def asked_for(flows):
@@ -137,7 +136,7 @@ def asked_for(flows):
         elif index:
             last = ctypes.c_int.from_address(last).value if last else 0
         elif address:
-            address -= flows._ends[0].reads.buffer
+            address -= flows._ends[0].shared.buffer
         operations.append((opcode, flags, priority, fd, off, address, length, op_flags, number, index, last))
     return operations
 
@@ -175,10 +174,64 @@ def test_the_same_operations_in_c_and_in_python(library, steps):
     assert one.connected_ns == other._shared.connected_ns == 10**9
     for mine, its in zip(one._ends, other._ends):
         assert mine.end.account() == its.end.account()
-        assert [getattr(mine.reads, name) for name in ("asked", "reads", "looks", "looks_after", "window")] == [
-            getattr(its.reads, name) for name in ("asked", "reads", "looks", "looks_after", "window")]
+        assert all(getattr(mine.shared, name) == getattr(its.shared, name) for name in (
+            "fd", "asked", "n_reads", "looks", "looks_after", "since_ns", "window", "low_water"))
     for flows in both:
         flows.ring.close()
+
+
+@pytest.mark.parametrize("window", [400, 20_000, 3_000_000])
+@pytest.mark.parametrize("make", [lambda _: Interpreted(*parts()), lambda library: Compiled(library, *parts())])
+def test_the_end_of_a_stream_and_errors_after_steady_reads(library, make, window, monkeypatch):
+    """Also where a window is smaller than what could be read at a time, and no read is like the next."""
+    flows = make(library)
+    flows.most_bytes = MOST_BYTES
+    if isinstance(flows, Compiled):
+        flows._shared.most_bytes = MOST_BYTES
+    begin(flows, 10**9)
+    number, size = ring_ends.READ, min(window, MOST_BYTES)
+    for step in range(30):
+        announce(flows, 0, window)
+        fill(flows._ends[0], size, spoilt=False)
+        flows.find([(number, size)], (2 + step) * 10**9)
+    monkeypatch.setattr(ring_ends.Receiver, "_was_reset", lambda _: False)
+    before, under_way = flows.ring._tail, flows.under_way
+    assert not flows._found(number, 0) and flows.under_way == under_way - 1
+    assert flows._ends[0].shared.fd == -1 and flows.ring._tail == before + 1        # it is closed
+    with pytest.raises(OSError, match="flow 2: Connection reset by peer"):
+        flows._found(1 << ring_ends.KIND_BITS | number, -104)
+
+
+def test_without_answers_in_the_ring_python_goes_on_itself(library):
+    """With a step less for reads that are like the one before, as without the library."""
+    both = Interpreted(*parts()), core_reads.CoreFlows(library, *parts())
+    looked = []
+    for flows in both:
+        flows.most_bytes, flows.answers.asks, flows.asked = MOST_BYTES, False, 0
+
+        def ask_window(*_, flows=flows):
+            flows.asked += 1
+        flows.answers.ask_cca, flows.answers.ask_window = lambda *_: None, ask_window
+        receiver = flows._ends[0]
+        receiver.accept()
+        announce(flows, 0, 300_000)
+        flows.now_ns = 10**9
+        for kind, result in ((ring_ends.ACCEPT, 100), (ring_ends.READ, 1448), *[(ring_ends.READ, MOST_BYTES)] * 40):
+            assert not receiver.shared.own and not flows._found(kind, result)
+        looked.append((flows.asked, receiver.shared.n_reads, receiver.shared.looks))
+    assert looked[0] == looked[1] and looked[0][0] < 15
+
+
+@pytest.mark.parametrize("more, receives, compiled", [
+    ({}, True, True), ({}, False, False), ({"bytes": 5}, True, False), ({"window_bytes": 5}, True, False)])
+def test_the_library_is_loaded_where_it_has_something_to_do(library, monkeypatch, more, receives, compiled):
+    monkeypatch.setattr(core_reads, "beside", lambda *_: library)
+    made, all_ends, *rest = parts()
+    for end in all_ends:
+        end.role = "receive" if receives else "send"
+        end.flow.update(more)
+    flows = core_reads.make_flows(made, all_ends, *rest)
+    assert isinstance(flows, core_reads.CoreFlows) is compiled
 
 
 @pytest.mark.parametrize("result", [0, -104])
@@ -190,14 +243,14 @@ def test_what_is_no_read_is_left_to_python_in_its_turn(library, result):
     struct.pack_into("=QiIQiIQi", flows.ring._ring, flows.ring._cqes + 16 * first,
                      number[0], 700, 0, number[1], result, 0, number[2], 700)
     flows._shared.last = first + 3
-    before = [end.reads.reads for end in flows._ends]
+    before = [end.shared.n_reads for end in flows._ends]
     flows._hand_over()
     assert flows._core.greedy_next(flows._at) == 1
     assert (flows._shared.number, flows._shared.result) == (number[1], result)
-    assert [end.reads.reads for end in flows._ends] == [before[0] + 1, *before[1:]]
-    flows._ends[3].reads.own = 0
+    assert [end.shared.n_reads for end in flows._ends] == [before[0] + 1, *before[1:]]
+    flows._ends[3].shared.own = 0
     assert flows._core.greedy_next(flows._at) == 0
-    assert [end.reads.reads for end in flows._ends] == [before[0] + 1, before[1], before[2] + 1, *before[3:]]
+    assert [end.shared.n_reads for end in flows._ends] == [before[0] + 1, before[1], before[2] + 1, *before[3:]]
     struct.pack_into("=Qi", flows.ring._ring, flows.ring._cqes + 16 * first + 48, number[3], 700)
     flows._shared.last = first + 4
     assert flows._core.greedy_next(flows._at) == 1 and flows._shared.number == number[3]

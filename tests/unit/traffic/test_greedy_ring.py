@@ -88,25 +88,25 @@ def test_a_read_that_has_only_just_begun_is_over_at_the_end(receiving, there):
     with peer:
         peer.sendall(there)
         receiver, = flows._ends
-        reads = receiver.reads
-        reads.fd, reads.reads, reads.window, reads.looks_after = mine.detach(), 1, 640_000, 5
+        shared = receiver.shared
+        shared.fd, shared.n_reads, shared.window, shared.looks_after = mine.detach(), 1, 640_000, 5
         receiver._read()
-        assert reads.low_water == receiver._low_water.value == 20_000
+        assert shared.low_water == receiver._low_water.value == 20_000
         flows._end()
     assert flows.under_way == 0 and receiver.end.tally.checked_bytes == len(there)
-    os.close(receiver.reads.fd)
+    os.close(receiver.shared.fd)
 
 
 def test_a_low_water_mark_that_is_refused_is_said(receiving):
     flows = receiving({})
     receiver, = flows._ends
-    reads = receiver.reads
-    reads.fd, reads.reads, reads.window, reads.looks_after = os.open("/dev/null", os.O_RDWR), 1, 6400, 5
+    shared = receiver.shared
+    shared.fd, shared.n_reads, shared.window, shared.looks_after = os.open("/dev/null", os.O_RDWR), 1, 6400, 5
     flows.answers.asks = True
     receiver._read()
     with pytest.raises(OSError, match="flow 1: (?!Operation canceled)"):
         flows._take_completions()
-    os.close(receiver.reads.fd)
+    os.close(receiver.shared.fd)
 
 
 def test_what_a_connection_brings_about_overwrites_nothing(receiving):

@@ -4,7 +4,7 @@
  * chained.py and chain.py beside this folder, which say why. Plans are read, sockets listen and records are written by
  * core_loop.py, which hands over addresses.
  *
- * Structs that begin with "shared_" are declared in core_loop.py, too, word by word: all of their fields have 64 bits.
+ * Structs that begin with "shared_" are declared there, and in ../../compiled.py, too, word by word: all of their fields have 64 bits.
  */
 #ifndef TMIX_CORE_H
 #define TMIX_CORE_H
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ring.h"
+#include "../../ring.h"
 
 enum {
 	PERIOD = 65521,			/* of the payload, traffic/payload.py */

@@ -19,7 +19,7 @@ _TIME_WAITS = 262144
 _MOST_BUFFER_BYTES = 1 << 30
 #: places in a namespace's own table of connections: at least; at most, as every dump of sockets walks it
 _LEAST_PLACES, _UNKNOWN_PLACES, _MOST_PLACES = 1024, 16384, 65536
-#: as long as these are enough, a connection has four or more: with one each, every third lookup passes another first
+#: up to half as many connections have two or more each: with one each, every third lookup passes another first
 _ROOMY_PLACES = 4096
 #: how long a closed connection keeps its place (TIME_WAIT)
 _KEPT_US = 60_000_000

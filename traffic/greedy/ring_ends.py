@@ -44,11 +44,12 @@ class Answers:
         self._memory = mmap.mmap(-1, all_ends * self._BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._at = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
 
-    def ask_cca(self, flows: RingFlows, number: int, fd: int) -> None:
-        """Have the name of a connected socket's congestion control noted."""
+    def ask_cca(self, flows: RingFlows, number: int, fd: int, flags: int = QUIET, failure: int = IGNORED) -> None:
+        """Have the name of a connected socket's congestion control noted; failure: number of a completion that says it
+        could not be."""
         if self.asks:
             flows.ring.option(fd, socket.IPPROTO_TCP, sockets.TCP_CONGESTION, self._at + number * self._BYTES,
-                              sockets.TCP_CA_NAME_MAX, QUIET, IGNORED)
+                              sockets.TCP_CA_NAME_MAX, flags, failure)
         else:
             at, name = number * self._BYTES, sockets.cca_of(fd)
             self._memory[at:at + len(name)] = name
@@ -232,16 +233,27 @@ class Sender:
         """Connect."""
         flow = self.end.flow
         self._connection = connection = ends.sender(flow)
+        fd, flows, connect = connection.fileno(), self._flows, self.number << KIND_BITS | CONNECT
         address = socket.inet_pton(ip.family(flow["address"]), flow["address"])
-        self._flows.ring.make_room()
-        self._submit(self._flows.ring.connect, connection.fileno(), address, flow["port"], 0, kind=CONNECT)
+        flows.ring.make_room()
+        if not flows.answers.asks:
+            self._submit(flows.ring.connect, fd, address, flow["port"], 0, kind=CONNECT)
+            return
+        # one chain, with one completion: nobody has to be woken for the connection. What fails before the write says so
+        # instead of it
+        flows.ring.connect(fd, address, flow["port"], LINK | QUIET, connect)
+        flows.answers.ask_cca(flows, self.number, fd, LINK | QUIET, connect)
+        self._write()
+        self._under_way = CONNECT
 
     def stop(self) -> None:
         """Write nothing more. What is written is still sent: that takes closing, once the write is over."""
         self.ending = True
         if self._connection:
             self._flows.ring.make_room()
-            self._flows.ring.cancel(self.number << KIND_BITS | self._under_way, IGNORED)
+            # of a chain it is not known how far it has come
+            for kind in (CONNECT, WRITE) if self._under_way == CONNECT else (self._under_way,):
+                self._flows.ring.cancel(self.number << KIND_BITS | kind, IGNORED)
 
     def completed(self, kind: int, result: int) -> None:
         """The operation is over."""
@@ -264,8 +276,13 @@ class Sender:
             # the receiver closes when it has everything; until then the socket is there to be sampled
             self._submit(flows.ring.receive_end, connection.fileno(), 0, kind=WAIT_FOR_CLOSE)
         else:
-            size = LONGEST_BYTES if self._left is None else min(self._left, LONGEST_BYTES)
-            self._submit(flows.ring.send, connection.fileno(), flows.pattern.address + self._place, size, 0, kind=WRITE)
+            self._write()
+
+    def _write(self) -> None:
+        assert self._connection
+        size = LONGEST_BYTES if self._left is None else min(self._left, LONGEST_BYTES)
+        self._submit(self._flows.ring.send, self._connection.fileno(), self._flows.pattern.address + self._place, size,
+                     0, kind=WRITE)
 
     def _submit(self, operation: Any, *arguments: Any, kind: int) -> None:
         self._under_way = kind

@@ -13,6 +13,7 @@ import weakref
 
 from testbed.engines.base import OnProgress
 from testbed.engines.kernel_engine import read_progress
+from testbed.engines.uml.arrivals import Arrivals
 from testbed.errors import RunFailed
 
 #: CPU seconds that a guest may compute without its clock moving by a nanosecond: a loop that looks at the
@@ -27,6 +28,8 @@ STALL_S, COMPUTES_S = 300, 1
 #: of the wall seconds between two looks, as many count: more have gone by where this process itself did not run, since
 #: somebody stopped it (and most likely the guest, too)
 MOST_BETWEEN_LOOKS_S = 5.0
+#: wall seconds between two looks at a guest of which nothing is heard
+LOOK_EVERY_S = 0.2
 #: wall seconds between two looks at all processes for the guest's, where the kernel has no list of children
 LOOK_S = 5
 #: how long the kernel may take to say where it was
@@ -46,12 +49,12 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
     Raises Stalled when virtual time stands still or creeps while CPU time runs; the kernel has then been
     made to write its stack into the log.
     """
-    clock, cpu, end = _VirtualClock(process.pid, system_map), _CpuTime(process.pid), _End(process)
+    clock, cpu, news = _VirtualClock(process.pid, system_map), _CpuTime(process.pid), _News(process, work_dir)
     progress, since_cpu_s = None, 0.0
     moved_at_cpu_s, moved_to_ns = 0.0, None
     idle_s, computed_s, looked = 0.0, 0.0, time.monotonic()
     while True:
-        if end.came_within(0.2):
+        if news.ended_within(LOOK_EVERY_S):
             return
         now, before, looked = read_progress(work_dir), looked, time.monotonic()
         idle_s += min(looked - before, MOST_BETWEEN_LOOKS_S)
@@ -82,11 +85,11 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
             raise Stalled(trouble)
 
 
-class _End:
-    """The end of a process, noticed when it comes: subprocess looks for it every 50 ms, which a run of two seconds
-    feels."""
+class _News:
+    """The end of a process and files that it completes in a folder, noticed when they come: between looks a phase may
+    be over, and subprocess looks for an end every 50 ms, which a run of two seconds feels."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], folder: pathlib.Path) -> None:
         self._process = process
         self._poll = select.poll()
         try:
@@ -96,11 +99,18 @@ class _End:
             return
         self._poll.register(self._fd, select.POLLIN)
         weakref.finalize(self, os.close, self._fd)
+        self._arrivals = Arrivals(folder)
+        if self._arrivals.fd >= 0:
+            self._poll.register(self._arrivals.fd, select.POLLIN)
 
-    def came_within(self, seconds: float) -> bool:
-        """Whether the process has ended when this returns, which it does when it ends, or after a time."""
-        if self._fd >= 0 and not self._poll.poll(1000 * seconds):
-            return False
+    def ended_within(self, seconds: float) -> bool:
+        """Whether the process has ended when this returns: when it ends, when a file has come, or after a time."""
+        if self._fd >= 0:
+            found = {fd for fd, _ in self._poll.poll(1000 * seconds)}
+            if self._arrivals.fd in found:
+                self._arrivals.forget()
+            if self._fd not in found:
+                return False
         try:
             self._process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from testbed.engines.uml import watch
+from testbed.engines.uml import arrivals, watch
 
 # says that its clock stands still, and where in its memory that clock is
 STUCK = """
@@ -167,3 +167,35 @@ def test_where_the_clock_is(tmp_path, symbols, address):
     (tmp_path / "System.map").write_text(symbols)
     assert watch._VirtualClock(1, tmp_path / "System.map")._address == address
     assert watch._VirtualClock(1, tmp_path / "nothing")._address is None
+
+
+GUEST = """
+import os, pathlib, sys, time
+folder = pathlib.Path(sys.argv[1])
+for t_us in range(5):
+    (folder / "part").write_text('{"phase": "traffic", "t_us": %d}' % t_us)
+    os.rename(folder / "part", folder / "progress.json")
+    while not (folder / f"seen{t_us}").exists():
+        time.sleep(0.001)
+"""
+
+
+@pytest.mark.parametrize("inotify", [True, False])
+def test_progress_is_noticed_when_it_comes(tmp_path, monkeypatch, inotify):
+    """With events it does not take a look that comes by itself; without, as many looks as there is progress."""
+    if inotify:
+        monkeypatch.setattr(watch, "LOOK_EVERY_S", 3600)
+    else:
+        monkeypatch.setattr(arrivals._libc, "inotify_init1", lambda flags: -1)
+    process = subprocess.Popen([sys.executable, "-c", GUEST, str(tmp_path)])
+    seen = []
+
+    def note(phase, t_us):
+        seen.append((phase, t_us))
+        (tmp_path / f"seen{t_us}").touch()
+    try:
+        watch.watch(process, tmp_path / "nothing", tmp_path, note)
+    finally:
+        process.kill()
+        process.wait()
+    assert seen == [("traffic", t_us) for t_us in range(5)]

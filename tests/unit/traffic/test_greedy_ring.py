@@ -43,6 +43,38 @@ def receiving():
     return make
 
 
+@pytest.fixture
+def sending():
+    """sending(port) -> RingFlows that send a flow there."""
+    def make(port):
+        order = {"flow": 3, "address": "127.0.0.1", "port": port, "cca": None, "start_us": 0, "stop_us": 10}
+        return ring.RingFlows(ring.make_ring(1), [ends.End(order, "send")], [],
+                              ends.Counts([{"send": [order], "receive": []}]), payload.Pattern())
+    return make
+
+
+@pytest.mark.parametrize("listens, words", [(False, "flow 3: Connection refused"),
+                                            (True, "flow 3: (?!Operation canceled|Connection)")])
+def test_what_fails_before_the_first_write_is_said_instead_of_it(sending, listens, words):
+    """The kernel of the host may not have what is asked between connection and write."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        flows = sending(listener.getsockname()[1] if listens else port_of_nobody())
+        if listens and flows.answers.asks:
+            pytest.skip("this kernel can do all of it")
+        flows.answers.asks = True
+        sender, = flows._ends
+        sender.start()
+        with pytest.raises(OSError, match=words):
+            while True:
+                flows._take_completions()
+    assert flows.under_way == 0
+
+
+def port_of_nobody():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
 def test_how_long_a_read_that_is_over_may_wait_for_others():
     """For 1/32 of what the quickest of late ones took, 1 to 50 ms."""
     pace = ring.Pace(8)

@@ -7,14 +7,14 @@ import subprocess
 import sys
 import time
 
-_FLOW = {"flow": 3, "address": "127.0.0.1", "start_us": 0, "cca": "reno"}
+_FLOW = {"flow": 3, "address": "127.0.0.1", "cca": "reno"}
 
 
 def _flows(port, receives=False, **more):
     """[exit status, its account, its last words besides, states of sockets to its port in between] of the program
     of one flow, for half a second of virtual time."""
     from traffic.clock import now_ns
-    flow = {**_FLOW, "port": port, "stop_us": 500_000, **more}
+    flow = {**_FLOW, "port": port, "start_us": 0, "stop_us": 500_000, **more}
     job = {"send": [flow], "receive": [flow] if receives else [], "duration_us": 500_000, "ring": True}
     fd = os.memfd_create("job", 0)                          # the file system is the host's and cannot be written
     os.write(fd, json.dumps(job).encode())
@@ -45,11 +45,12 @@ def main():
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     with socket.socket() as unconnected:
         chained = may_ask(make_ring(1), unconnected.fileno(), 1)
-    unread, ways = {}, (("stopped", {"stop_us": 200_000}), ("ended", {}))
+    unread, ways = {}, [("stopped", {"stop_us": 200_000}), ("ended", {})]
     # a backlog of none takes one connection and drops the SYNs of others
     with socket.create_server(("127.0.0.1", 6000), backlog=0) as full, socket.create_connection(full.getsockname()):
         unanswered = {f"unanswered and {name}": _flows(6000, **more) for name, more in ways}
-    for name, more in ways:
+    # a program that is late finds both instants due
+    for name, more in [*ways, ("stopped at its start", {"start_us": 100_000, "stop_us": 100_000})]:
         with socket.create_server(("127.0.0.1", 0)) as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             unread[f"unread and {name}"] = _flows(slow.getsockname()[1], maxseg=1000, **more)

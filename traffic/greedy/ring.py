@@ -113,6 +113,7 @@ class RingFlows:
                 self.ring.wait_for_more(self._patience_ns(instants[0][0]) // 1000)
             if not self._take_completions():
                 continue
+            begun: set[int] = set()         # of them the kernel knows nothing yet, and a stop would find nothing
             while instants[0][0] <= now_ns():
                 _, what, of = heappop(instants)
                 if what == _END:
@@ -120,7 +121,14 @@ class RingFlows:
                     return
                 end = self._ends[of]
                 assert isinstance(end, Sender)
-                end.start() if what == _START else end.stop()
+                if what == _START:
+                    begun.add(of)
+                    end.start()
+                    continue
+                if of in begun:             # a program that is late: both are due
+                    self.ring.submit()
+                    begun.clear()
+                end.stop()
             self.ring.make_room()
             self.ring.at(instants[0][0], 0, TIMER)
 

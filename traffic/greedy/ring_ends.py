@@ -240,7 +240,7 @@ class Sender:
             self._submit(flows.ring.connect, fd, address, flow["port"], 0, kind=CONNECT)
             return
         # one chain, with one completion: nobody has to be woken for the connection. What fails before the write says so
-        # instead of it
+        # instead of it. That the question may wait in a chain is due to kernel/patches/speed/0008, too
         flows.ring.connect(fd, address, flow["port"], LINK | QUIET, connect)
         flows.answers.ask_cca(flows, self.number, fd, LINK | QUIET, connect)
         self._write()

@@ -18,11 +18,11 @@ class Arrivals:
     def __init__(self, folder: pathlib.Path) -> None:
         #: readable when something has come; -1 where the system can have none (its user has too many of them)
         self.fd = _libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if self.fd < 0:
-            return
-        weakref.finalize(self, os.close, self.fd)
-        if _libc.inotify_add_watch(self.fd, os.fsencode(folder), _MOVED_TO) < 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(folder))
+        if self.fd >= 0 and _libc.inotify_add_watch(self.fd, os.fsencode(folder), _MOVED_TO) < 0:
+            os.close(self.fd)
+            self.fd = -1
+        if self.fd >= 0:
+            weakref.finalize(self, os.close, self.fd)
 
     def forget(self) -> None:
         """What has come so far is known."""

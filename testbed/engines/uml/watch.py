@@ -52,16 +52,16 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
     clock, cpu, news = _VirtualClock(process.pid, system_map), _CpuTime(process.pid), _News(process, work_dir)
     progress, since_cpu_s = None, 0.0
     moved_at_cpu_s, moved_to_ns = 0.0, None
-    idle_s, computed_s, looked = 0.0, 0.0, time.monotonic()
+    idle_s, computed_s, looked, ended = 0.0, 0.0, time.monotonic(), False
     while True:
-        if news.ended_within(LOOK_EVERY_S):
-            return
         now, before, looked = read_progress(work_dir), looked, time.monotonic()
         idle_s += min(looked - before, MOST_BETWEEN_LOOKS_S)
         cpu_s = cpu.read_s()
         if now is not None and now != progress:
             progress, since_cpu_s, idle_s, computed_s = now, cpu_s, 0.0, cpu_s
             on_progress(progress["phase"], progress["t_us"])
+        if ended:
+            return
         if cpu_s - computed_s > COMPUTES_S:
             idle_s, computed_s = 0.0, cpu_s
         time_ns = clock.read_ns()
@@ -83,6 +83,7 @@ def watch(process: subprocess.Popen[bytes], system_map: pathlib.Path, work_dir: 
         if trouble:
             _ask_for_stack(process)
             raise Stalled(trouble)
+        ended = news.ended_within(LOOK_EVERY_S)
 
 
 class _News:

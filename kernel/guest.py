@@ -3,7 +3,7 @@
 
 A guest's process 1 is a Python file in a folder that the guest reaches as FOLDER; its working folder, the
 only one it may change, is the host's /proc/self/cwd. So the command line is the same for every run of a
-kernel, whoever starts it and wherever things are.
+kernel with the same memory and options, whoever starts it and wherever things are.
 """
 from __future__ import annotations
 

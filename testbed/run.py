@@ -8,7 +8,6 @@ metrics are made of the sealed folder and can be made again.
 from __future__ import annotations
 
 import dataclasses
-import json
 import pathlib
 import resource
 import shutil
@@ -132,7 +131,6 @@ def _prepare(plan: Plan, engine: EngineBase, work_dir: pathlib.Path, shared_dir:
             plan, work_dir, engine.guest_dir(work_dir), shared_dir=shared_dir, report=report))
     except MemoryError:
         raise RunFailed("not enough memory to prepare the traffic") from None
-    json.loads((work_dir / "workload.json").read_text(encoding="utf-8"))
 
 
 class _Stopwatch:

@@ -8,7 +8,7 @@ after a failure the rest is cancelled. Sockets are usual descriptors, not the ri
 earlier on any of them is over (one reference count for the whole table).
 
 Needs Linux 6.11 (bind and listen by io_uring came last); `Ring` raises OSError otherwise. ring.h beside this
-file puts the same operations into a ring in C.
+file puts operations into a ring in C: the same but `cancel` and `receive_now`; it copies what is sent (`send_from`).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Ring:
         self._signals = bytearray(8)
         self._wait = bytearray(_WAIT.pack(_address(self._signals), 8, 0, 0))
         self._wait_at = _address(self._wait)
-        self.least, self._longest_us = 1, 0         # completions that end a wait, also of such a library
+        self.least, self._longest_us = 1, 0         # completions that end a wait, that of greedy_wait, too
         self._for_good = bytearray(_TIMESPEC.pack(_FOR_GOOD_S, 0))
 
     def _check_operations(self) -> None:
@@ -348,8 +348,6 @@ class Ring:
         words = self._words
         self._enter(self.least)
         head, tail = words[self._cq_head], words[self._cq_tail]
-        if head == tail:
-            run_signal_handlers()      # the interpreter does between two lines; compiled code has none
         first, end = head & self._cq_mask, tail & self._cq_mask
         at = self._cqes
         if first < end:

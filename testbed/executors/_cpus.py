@@ -11,8 +11,8 @@ from collections.abc import Iterable
 def claim(in_use: Iterable[int]) -> tuple[int, socket.socket]:
     """A CPU that this process may use, and what claims it until it is closed here and in every child.
 
-    in_use: CPUs of our own runs. Of the least used ones the first that no other command has claimed is taken; the first
-    if there is none.
+    in_use: CPUs of our own runs; several of them may have the same one. Of the least used ones the first that no other
+    command has claimed is taken; the first if there is none.
     """
     runs = Counter(in_use)
     allowed = sorted(os.sched_getaffinity(0), key=lambda cpu: (runs[cpu], cpu))

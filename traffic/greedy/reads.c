@@ -43,7 +43,7 @@ struct shared_pace {
 /* core_reads.SharedReads */
 struct shared_reads {
 	struct shared_ring *ring;
-	struct shared_receiver *ends;	/* places of senders are never used */
+	struct shared_receiver *ends;	/* by number; those of senders are never `own` */
 	struct shared_pace pace;
 	const uint8_t *pattern;
 	int64_t most_bytes, now_ns, connected_ns;
@@ -170,7 +170,8 @@ int greedy_wait(struct shared_reads *all, uint32_t least)
 }
 
 /* Deal with what has completed, as far as that can be done here: 1 with a completion that Python is to deal with, 0 at
- * the end, or a negative errno. */
+ * the end, or a negative errno. Whatever is dealt with here is followed by exactly one operation that completes, so that
+ * RingFlows.under_way stays as it is. */
 int greedy_next(struct shared_reads *all)
 {
 	struct shared_ring *shared = all->ring;

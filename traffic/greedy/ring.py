@@ -75,12 +75,12 @@ class RingFlows:
         ring.send_from(pattern.address, pattern.size)
         with socket.socket() as unconnected:
             self.answers = Answers(len(all_ends), may_ask(ring, unconnected.fileno(), IGNORED))
-        self.under_way = 0      # operations of ends
+        self.under_way = 0      # completions of ends that are to come; a chain has one
         receivers = sum(end.role == "receive" for end in all_ends)
         self.most_bytes = ends.buffer_bytes(receivers)
         self._memory = ends.buffers(receivers, self.most_bytes)
         first = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        self.receivers = (SharedReceiver * len(all_ends))()         # by number; those of senders are not used
+        self.receivers = (SharedReceiver * len(all_ends))()         # by number; senders have none of what is in theirs
         waiting = iter(enumerate(listeners))
         self._ends: list[Sender | Receiver] = []
         self._reading: dict[int, Receiver] = {}             # by the number of their reads
@@ -113,7 +113,7 @@ class RingFlows:
                 self.ring.wait_for_more(self._patience_ns(instants[0][0]) // 1000)
             if not self._take_completions():
                 continue
-            begun: set[int] = set()         # of them the kernel knows nothing yet, and a stop would find nothing
+            begun: set[int] = set()         # numbers of senders
             while instants[0][0] <= now_ns():
                 _, what, of = heappop(instants)
                 if what == _END:
@@ -125,7 +125,9 @@ class RingFlows:
                     begun.add(of)
                     end.start()
                     continue
-                if of in begun:             # a program that is late: both are due
+                if of in begun:
+                    # A program that is late: both are due. A connection that is made at once leaves its write for
+                    # later, and a stop handed over together with them finds neither
                     self.ring.submit()
                     begun.clear()
                 end.stop()

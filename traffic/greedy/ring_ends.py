@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The ends of flows that an io_uring drives (ring.py), each with the operation of it that is under way.
+"""The ends of flows that an io_uring drives (ring.py), each with what it has under way: one operation, or a chain of
+which one completes.
 
 In a guest a system call is dear. So sockets are plain descriptors, and what they are told and asked goes into the ring
 together with the read or write that follows.
@@ -225,7 +226,7 @@ class Sender:
         self.end, self.number, self.ending = end, number, False
         self._flows = flows
         self._connection: socket.socket | None = None
-        self._under_way = 0         # kind of the operation
+        self._to_cancel: tuple[int, ...] = ()       # kinds of operations that a stop finds under way
         self._place = phase(end.flow["flow"])
         self._left = end.flow.get("bytes")
 
@@ -244,15 +245,14 @@ class Sender:
         flows.ring.connect(fd, address, flow["port"], LINK | QUIET, connect)
         flows.answers.ask_cca(flows, self.number, fd, LINK | QUIET, connect)
         self._write()
-        self._under_way = CONNECT
+        self._to_cancel = CONNECT, WRITE            # whichever the chain has come to
 
     def stop(self) -> None:
         """Write nothing more. What is written is still sent: that takes closing, once the write is over."""
         self.ending = True
         if self._connection:
             self._flows.ring.make_room()
-            # of a chain it is not known how far it has come
-            for kind in (CONNECT, WRITE) if self._under_way == CONNECT else (self._under_way,):
+            for kind in self._to_cancel:
                 self._flows.ring.cancel(self.number << KIND_BITS | kind, IGNORED)
 
     def completed(self, kind: int, result: int) -> None:
@@ -285,5 +285,5 @@ class Sender:
                      0, kind=WRITE)
 
     def _submit(self, operation: Any, *arguments: Any, kind: int) -> None:
-        self._under_way = kind
+        self._to_cancel = (kind,)
         self._flows.submit(operation, *arguments, number=self.number << KIND_BITS | kind)

@@ -178,9 +178,9 @@ def run_hosts(tmp_path, *hosts, duration_us=300_000):
 def test_hosts_in_one_program_have_their_sockets_in_their_namespaces_and_an_account_each(tmp_path):
     first, second = ({"flow": flow, "address": "127.0.0.1", "port": free_port(), "cca": cca, "bytes": 1000 * flow,
                       "peer": "127.0.0.1"} for flow, cca in ((3, None), (4, "reno")))
-    when = {"start_us": 0, "stop_us": 200_000}
+    when = {"start_us": 0, "stop_us": 1_000_000}        # time for a machine that does other things
     status, line, words = run_hosts(tmp_path, ("n1", 11, [], [first]), ("n2", 12, [{**first, **when}], [second]),
-                                    ("n3", 13, [{**second, **when}], []))
+                                    ("n3", 13, [{**second, **when}], []), duration_us=1_000_000)
     assert status == 0, words
     # listeners are made before the threads
     assert sorted(words.splitlines()) == ["MainThread 11", "MainThread 12", "flow 3, sender on n2 12",

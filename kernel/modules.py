@@ -76,11 +76,15 @@ def build_for(kernel: compiling.Target, source: str | pathlib.Path, report: Call
             shutil.rmtree(left, ignore_errors=True)
         partial = pathlib.Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
         try:
-            _copy(source, files, partial)
             report(f"compiling {source.name} for {kernel.release}, loading it once")
             try:
-                built, warnings = compiling.make_module(kernel, partial, _readable(source, partial))
-                names = load(built)
+                try:
+                    built, warnings, names = _built(kernel, source, files, partial, _safe(source.stem), load)
+                except trial.TakenName:
+                    if not source.is_file():
+                        raise
+                    # such as a copy of the kernel's own tcp_cubic.c that registers another name
+                    built, warnings, names = _built(kernel, source, files, partial, f"{_safe(source.stem)}_given", load)
             except (compiling.CompileError, trial.TrialError) as problem:
                 raise ModuleError(f"{source}{problem}") from None
             for name in names:
@@ -173,19 +177,32 @@ def _digest(source: pathlib.Path, files: list[pathlib.Path]) -> str:
     return digest.hexdigest()
 
 
-def _copy(source: pathlib.Path, files: list[pathlib.Path], target: pathlib.Path) -> None:
+def _built(kernel: compiling.Target, source: pathlib.Path, files: list[pathlib.Path], folder: pathlib.Path, name: str,
+           load: Callable[[pathlib.Path], list[str]]) -> tuple[pathlib.Path, str, list[str]]:
+    """(file, warnings of the compiler, names that it registers) of a module, built in `folder`.
+
+    name: what the module is called, if its source is a file.
+    """
+    shutil.rmtree(folder)
+    folder.mkdir(mode=0o700)
+    _copy(source, files, folder, name)
+    built, warnings = compiling.make_module(kernel, folder, _readable(source, folder, name))
+    return built, warnings, load(built)
+
+
+def _copy(source: pathlib.Path, files: list[pathlib.Path], target: pathlib.Path, name: str) -> None:
     if source.is_file():
-        shutil.copyfile(source, target / f"{_safe(source.stem)}.c")
-        (target / "Kbuild").write_text(f"obj-m := {_safe(source.stem)}.o\n", encoding="utf-8")
+        shutil.copyfile(source, target / f"{name}.c")
+        (target / "Kbuild").write_text(f"obj-m := {name}.o\n", encoding="utf-8")
         return
     for relative in files:
         (target / relative).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source / relative, target / relative)
 
 
-def _readable(source: pathlib.Path, folder: pathlib.Path) -> Callable[[str], str]:
+def _readable(source: pathlib.Path, folder: pathlib.Path, name: str) -> Callable[[str], str]:
     """What turns paths of the copy in `folder` into those the user knows."""
     if source.is_file():
-        safe = f"{_safe(source.stem)}.c"
-        return lambda text: text.replace(str(folder / safe), str(source)).replace(str(folder), str(source.parent))
+        built = str(folder / f"{name}.c")
+        return lambda text: text.replace(built, str(source)).replace(str(folder), str(source.parent))
     return lambda text: text.replace(str(folder), str(source))

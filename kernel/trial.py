@@ -23,6 +23,10 @@ class TrialError(Exception):
     """What happened, to be put behind the name of the source."""
 
 
+class TakenName(TrialError):
+    """The kernel has another module of the name of the file."""
+
+
 def load(kernel: Kernel, module: pathlib.Path, for_congestion_control: bool = True) -> list[str]:
     """The congestion controls that `module` registers; none is an error if it is for that.
 
@@ -50,6 +54,12 @@ def load(kernel: Kernel, module: pathlib.Path, for_congestion_control: bool = Tr
     if not refused:
         raise TrialError(f": the kernel crashed while {module.name} was loaded: "
                          + (crash.describe(log) or log.strip()[-2000:]).replace("\n", "\n  "))
+    if f"{module.stem}: module is already loaded" in log:
+        raise TakenName(f": the kernel has a module {module.stem} already: give this one another name")
+    taken = re.search(r"TCP: (\S+) already registered", log)
+    if taken:
+        raise TrialError(f": {module.name} registers {taken[1]}, which the kernel has already: give its .name another "
+                         "value")
     words = [re.sub(r"^\[ *\d+\.\d+\] ", "", line) for line in log.splitlines()]
     words = [w for w in words if w and not re.search(r"^refused |taints kernel|reboot: ", w)]
     raise TrialError(f": {module.name} cannot be loaded: {refused.group(1)}"

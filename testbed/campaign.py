@@ -36,20 +36,19 @@ def make_ready(subjects: Sequence[ccas.Subject], engine: EngineBase, report: Rep
 
     lenient: nor does one that the engine does not have.
     """
-    ready: dict[str, ccas.Subject] = {}
+    ready: list[ccas.Subject] = []
     broken: dict[str, str] = {}
+    names = [subject.name for subject in subjects]
     for subject in subjects:
         try:
-            made = ccas.make_ready(subject, engine, report)
+            ready.append(ccas.make_ready(subject, engine, report))
         except (RunFailed, UsageError) as problem:
             if isinstance(problem, UsageError) and not lenient:
                 raise
-            broken[subject.name] = str(problem)
-            continue
-        if made.name in ready:
-            raise UsageError(f"--cca: two different ones are called {made.name}: give one of them another name")
-        ready[made.name] = made
-    return Ready(list(ready.values()), broken)
+            # the name of a module's file may be that of another one
+            broken[subject.name if names.count(subject.name) == 1 else subject.given] = str(problem)
+    ccas.check_names(ready)
+    return Ready(ready, broken)
 
 
 def check_probes(probes: Sequence[str], engine: EngineBase) -> None:
@@ -74,7 +73,7 @@ def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas
     if count > MOST_RUNS:
         raise UsageError(f"{count} runs are asked for, at most {MOST_RUNS} are possible")
     kernel_key, codes = engine.kernel_key(), dict[bool, str]()
-    fixed = _fixed_variants([scenario for _, scenario in points], engine, report)
+    fixed = _fixed_variants([scenario for _, scenario in points], subjects, engine, report)
     inputs = _Inputs()
     plans = []
     for point, scenario in points:
@@ -111,9 +110,15 @@ def _reason(problem: FieldError | None, scenario: Scenario) -> str:
     return str(scenario.error(problem.field, str(problem))) if problem else ""
 
 
-def _fixed_variants(scenarios: Sequence[Scenario], engine: EngineBase, report: Report) -> dict[str, ccas.Variant]:
-    """The variants that components ask for by name, whatever is under test: {name as written: Variant}."""
-    found: dict[str, ccas.Variant] = {}
+def _fixed_variants(scenarios: Sequence[Scenario], subjects: Sequence[ccas.Subject], engine: EngineBase,
+                    report: Report) -> dict[str, ccas.Variant]:
+    """The variants that components ask for by name, whatever is under test: {name as written: Variant}.
+
+    A name that nothing else has may be a label, or a module's, of those under test.
+    """
+    under_test = {variant.name: variant for subject in subjects for variant in subject.variants}
+    others = {*ccas.names(), *engine.congestion_controls()}
+    found: dict[str, ccas.Variant] = {name: variant for name, variant in under_test.items() if name not in others}
     for scenario in scenarios:
         for name in traffic.component_ccas(scenario.traffic):
             if name in found:
@@ -134,9 +139,11 @@ def _merge(subject: ccas.Subject, others: Sequence[ccas.Variant]) -> list[dict[s
         same = next((record for record in records if record["name"] == variant.name), None)
         if same is None:
             records.append({**variant.record(), "under_test": False})
-        elif {**variant.record(), "under_test": True} != same:
-            raise UsageError(f"{variant.name} of the scenario's traffic and {variant.name} under test are two "
-                             "different things: give one of them another name")
+        elif {**variant.record(), "under_test": same["under_test"]} != same:
+            raise UsageError(f"{variant.name} of the scenario's traffic and {variant.name} "
+                             f"{'under test' if same['under_test'] else 'of another component'} are two different "
+                             "things: give one of them another name")
+    ccas.check_together(records)
     return records
 
 

@@ -6,6 +6,7 @@
     ./mine.yaml         a variant file of one's own
     ./tcp_mine.c        a module: a .c file, or a folder with a Kbuild or Makefile
     libra+bic           several variants that take turns in one run: odd flows libra, even flows bic
+    new=./tcp_mine.c    any of them under a name of one's own, its label
 
 A CCA is a congestion control as the kernel names it. A variant is a CCA with the settings (sysctls,
 module parameters) that make it what its name says. A subject is what one entry of `--cca` names: one
@@ -16,7 +17,7 @@ import dataclasses
 import os
 import pathlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernel import KernelError
@@ -29,6 +30,7 @@ _SECTIONS = {"title", "source", "kernel_cca", "module", "sysctls", "parameters",
 # names become parts of paths
 _KERNEL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,14}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_LABEL = re.compile(r"(?P<label>[^=/]*)=(?P<what>.*)")
 _PARAMETER = re.compile(r"[a-z0-9_]{1,60}")
 _PARAMETER_VALUE = re.compile(r"[A-Za-z0-9_.,:+-]+|\{bottleneck_(bps|kbps|mbps)\}")
 _PER_BIT_PER_S = {"bps": 1, "kbps": 1000, "mbps": 1_000_000}
@@ -39,7 +41,8 @@ class Variant:
     """A CCA and the settings that make it what its name says.
 
     module: path of its sources, None if the kernel has it; kernel_cca: what TCP_CONGESTION
-    calls it, None while only its module knows.
+    calls it, None while only its module knows; module_name: as in lsmod, once it is built; labelled: its name was
+    given on the command line.
     """
     name: str
     kernel_cca: str | None
@@ -51,6 +54,13 @@ class Variant:
     module_sha256: str | None = None
     # ((major, minor), title): what it is from that kernel on
     later_title: tuple[tuple[int, ...], str] | None = None
+    module_name: str | None = None
+    labelled: bool = False
+
+    @property
+    def named(self) -> bool:
+        """False while its name is only a guess: that of a module's file, until it is known what it registers."""
+        return self.labelled or self.kernel_cca is not None
 
     def on_kernel(self, release: str) -> "Variant":
         """The same, titled as what it is on a kernel such as '6.12.1-testbed'."""
@@ -62,15 +72,16 @@ class Variant:
     def record(self) -> dict[str, Any]:
         """What plan.json keeps of it: enough to make the run again, and to tell a reader what it was."""
         fields = dataclasses.asdict(self)
-        del fields["later_title"]
+        del fields["later_title"], fields["labelled"]
         return fields
 
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """What one run tests: one variant for all flows, or several that take turns."""
+    """What one run tests: one variant for all flows, or several that take turns. given: as written after --cca."""
     name: str
     variants: tuple[Variant, ...]
+    given: str = ""
 
     def record(self) -> list[dict[str, Any]]:
         return [v.record() for v in self.variants]
@@ -132,8 +143,18 @@ def _plain(value: Any) -> Any:
 
 
 def find(text: str) -> Variant:
-    """The Variant that one name or path given to --cca stands for. UsageError if there is none."""
+    """The Variant that one name or path given to --cca stands for, with a label or without one. UsageError if there is
+    none."""
     path = pathlib.Path(os.path.expanduser(text))
+    label = _LABEL.fullmatch(text)
+    if label and not path.exists():
+        if not _NAME.fullmatch(label["label"]):
+            raise UsageError(f"--cca {text}: a label has lower-case letters, digits, _ and -, at most 40: "
+                             f"{label['label']!r} is none")
+        found = find(label["what"])
+        if found.labelled:
+            raise UsageError(f"--cca {text}: one label expected")
+        return dataclasses.replace(found, name=label["label"], labelled=True)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise UsageError(f"--cca {text}: no such file")
@@ -158,30 +179,71 @@ def find(text: str) -> Variant:
 
 
 def parse(text: str) -> list[Subject]:
-    """The Subjects of a comma-separated list, without repetitions. UsageError."""
-    subjects: dict[str, tuple[Variant, ...]] = {}
-    for part in [p.strip() for p in text.split(",") if p.strip()]:
-        whole = pathlib.Path(os.path.expanduser(part))
-        variants = tuple(find(p) for p in ([part] if whole.exists() and "/" in part else part.split("+")))
-        subjects.setdefault("+".join(v.name for v in variants), variants)
+    """The Subjects of a comma-separated list; an entry that is there twice, letter by letter, counts once. UsageError.
+
+    Modules without a label get their names when they are made ready.
+    """
+    entries = dict.fromkeys(part.strip() for part in text.split(",") if part.strip())
+    subjects = [_subject(tuple(map(find, _parts(entry))), entry) for entry in entries]
     if not subjects:
         raise UsageError("--cca: at least one congestion control is needed, such as --cca cubic")
-    return [Subject(name, variants) for name, variants in subjects.items()]
+    check_names([subject for subject in subjects if all(variant.named for variant in subject.variants)])
+    return subjects
+
+
+def _parts(entry: str) -> list[str]:
+    """What takes turns; a path may have a + in it."""
+    label = _LABEL.fullmatch(entry)
+    for path in (entry, label["what"] if label else ""):
+        if "/" in path and os.path.exists(os.path.expanduser(path)):
+            return [entry]
+    return entry.split("+")
+
+
+def _subject(variants: tuple[Variant, ...], given: str) -> Subject:
+    return Subject("+".join(variant.name for variant in variants), variants, given)
+
+
+def check_names(subjects: Sequence[Subject]) -> None:
+    """UsageError if two subjects have one name: runs, tables and figures are told apart by it."""
+    known: dict[str, Subject] = {}
+    for subject in subjects:
+        other = known.setdefault(subject.name, subject)
+        if other is not subject:
+            example = f"new={subject.given}" if len(subject.variants) == 1 else "new=./tcp_mine.c"
+            raise UsageError(f"--cca: {other.given} and {subject.given} are both called {subject.name}: give one of "
+                             f"them a label, such as {example}")
 
 
 def make_ready(subject: Subject, engine: Any, report: Callable[[str], None]) -> Subject:
     """The Subject with its modules built and all names known; RunFailed or UsageError if that cannot be."""
     release = engine.kernel_release()
     variants = tuple(_ready(v.on_kernel(release), engine, report) for v in subject.variants)
-    modules: dict[str | None, tuple[Any, ...]] = {}
     for place, variant in enumerate(variants):
         if variant.name in [other.name for other in variants[:place]]:
-            raise UsageError(f"--cca {subject.name}: two variants are called {variant.name}; give one another name")
-        if modules.setdefault(variant.kernel_cca, (variant.module_sha256, variant.parameters)) \
-                != (variant.module_sha256, variant.parameters):
-            raise UsageError(f"--cca {subject.name}: {variant.kernel_cca} cannot have two modules or two sets of "
-                             "parameters in one run")
-    return Subject("+".join(v.name for v in variants), variants)
+            raise UsageError(f"--cca {subject.given or subject.name}: two variants are called {variant.name}: give one "
+                             "of them a label, such as new=./tcp_mine.c")
+    check_together([variant.record() for variant in variants])
+    return _subject(variants, subject.given)
+
+
+def check_together(variants: Sequence[Mapping[str, Any]]) -> None:
+    """UsageError if variants cannot be in one kernel: a name is registered once, and a module of a name loaded once.
+
+    variants: records.
+    """
+    for of, words, mend in (
+            ("kernel_cca", "register {}, and a kernel takes one of a name", "compare them in runs of their own"),
+            ("module_name", "are modules called {}, and a kernel takes one of a name", "rename one of the files")):
+        known: dict[str, Mapping[str, Any]] = {}
+        for variant in variants:
+            other = known.setdefault(variant[of], variant) if variant.get(of) else variant
+            both = f"--cca: {other['name']} and {variant['name']} cannot be in one run: both "
+            if other["module_sha256"] != variant["module_sha256"]:
+                raise UsageError(both + f"{words.format(variant[of])}: {mend}")
+            if other["parameters"] != variant["parameters"]:
+                raise UsageError(both + f"are {variant[of]}, which has one set of parameters in a kernel, and they "
+                                        "want two sets of parameters: compare them in runs of their own")
 
 
 def _ready(variant: Variant, engine: Any, report: Callable[[str], None]) -> Variant:
@@ -210,8 +272,8 @@ def _ready(variant: Variant, engine: Any, report: Callable[[str], None]) -> Vari
     kernel_cca = variant.kernel_cca or _only(module, variant)
     if kernel_cca not in module.congestion_controls:
         raise RunFailed(f"{variant.module} registers {', '.join(module.congestion_controls)}, not {kernel_cca}")
-    name = variant.name if variant.kernel_cca else kernel_cca
-    return dataclasses.replace(variant, name=name, kernel_cca=kernel_cca, module_sha256=module.sha256)
+    return dataclasses.replace(variant, name=variant.name if variant.named else kernel_cca, kernel_cca=kernel_cca,
+                               module_sha256=module.sha256, module_name=module.name)
 
 
 def _plain_text(name: str) -> str:

@@ -32,6 +32,7 @@ def job_parts(engine: _Engine, variants: Sequence[Json], network: Json, hosts: J
     UsageError if they do not go together.
     """
     flows = workload["flows"]
+    ccas.check_together(variants)
     try:
         sysctls = node_sysctls(network, hosts, variants, flows)
     except FieldError as problem:

@@ -31,7 +31,8 @@ def add_choice_arguments(parser: argparse.ArgumentParser, with_ccas: bool = True
     if with_ccas:
         parser.add_argument("--cca", metavar="A,B",
                             help="congestion controls, separated by commas: names (see `testbed list ccas`), modules "
-                            "(./tcp_mine.c or a folder), variant files (./mine.yaml); a+b: flows take turns")
+                            "(./tcp_mine.c or a folder), variant files (./mine.yaml); a+b: flows take turns; "
+                            "new=./tcp_mine.c: call it new")
     parser.add_argument("--load", metavar="PERCENT", help="offered load, where the scenario has a choice of it")
     parser.add_argument("--choose", metavar="NAME=OPTION", action="append", default=[],
                         help="one of the scenario's other choices (see `testbed list scenarios`); may be repeated")
@@ -111,7 +112,7 @@ def prepare(engine: EngineBase, subjects: Sequence[ccas.Subject], scenarios: Seq
     make_engine_ready(engine, scenarios)
     ready = campaign.make_ready(subjects, engine, _shared.reporter(), lenient)
     for name, reason in ready.broken.items():
-        print_error(f"{name}: {reason}")
+        print_error(reason if reason.startswith(f"{name}:") else f"{name}: {reason}")
     if not ready.subjects:
         raise RunFailed(f"not run: {', '.join(ready.broken)}")
     return ready

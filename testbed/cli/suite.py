@@ -67,7 +67,8 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.list:
         Store(results_dir()).require_writable()
     subjects = _subjects(suite, arguments)
-    steps = [_step(suite, part, _words(suite, part, arguments), arguments) for part in chosen if part.scenario]
+    steps = [_step(suite, part, _words(suite, part, subjects[0], arguments), arguments)
+             for part in chosen if part.scenario]
     if arguments.list:
         return _list(chosen, steps, arguments.jobs)
     if not steps:
@@ -137,10 +138,10 @@ def _subjects(suite: suites.Suite, arguments: argparse.Namespace) -> list[str]:
     return [subject.name for subject in ready.subjects]
 
 
-def _words(suite: suites.Suite, part: suites.Part, arguments: argparse.Namespace) -> list[str]:
-    """The command of a part."""
+def _words(suite: suites.Suite, part: suites.Part, baseline: str, arguments: argparse.Namespace) -> list[str]:
+    """The command of a part; baseline: its name."""
     seeds = arguments.seeds or str(suite.quick.seeds if arguments.quick and suite.quick.seeds else suite.seeds)
-    words = ["run", *part.words(arguments.quick, _baseline(suite, arguments)), "--cca", _ccas(suite, arguments)]
+    words = ["run", *part.words(arguments.quick, baseline), "--cca", _ccas(suite, arguments)]
     words += ["--seeds", seeds, *_kernel_words(arguments)]
     return words + (["--jobs", str(arguments.jobs)] if arguments.jobs else [])
 

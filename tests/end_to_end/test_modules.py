@@ -55,6 +55,27 @@ def test_from_c_file_to_report(testbed, module):
     assert same.returncode == 0 and "identical" in same.stdout, same.stderr
 
 
+def test_an_edited_copy_of_the_kernels_own_and_labels(testbed, module, tmp_path):
+    """A file that is called as one of the kernel's modules, and two modules that register one name."""
+    copy = module(module_sources.GOOD.replace('"mine"', '"edited"'), "tcp_cubic")
+    (tmp_path / "two").mkdir()
+    first, second = module(module_sources.GOOD), tmp_path / "two/tcp_mine.c"
+    second.write_text(module_sources.GOOD.replace("* 7 / 10", "* 8 / 10"))
+    done = testbed("run", testbed.scenario(), "--cca", f"cubic,{copy},old={first},new={second}")
+    assert done.returncode == 0, done.stderr
+    summary = pd.read_csv(testbed.folder / "results/small/report/tables/summary.csv")
+    assert set(summary["subject"]) == {"cubic", "edited", "old", "new"}
+    samples = {name: set(pd.read_csv(testbed.folder / f"results/small/runs/{name}-seed1/raw/tcp_info.csv.gz")["cca"])
+               for name in ("cubic", "edited", "old", "new")}
+    assert samples == {"cubic": {"cubic"}, "edited": {"edited"}, "old": {"mine"}, "new": {"mine"}}
+    same = testbed("verify", str(testbed.folder / "results/small/runs/new-seed1"))
+    assert same.returncode == 0 and "identical" in same.stdout, same.stderr
+    refused = testbed("run", testbed.scenario(), "--cca", f"{first},{second}", "--no-report")
+    assert refused.returncode == 2 and f"{first} and {second} are both called mine" in refused.stderr
+    refused = testbed("run", testbed.scenario(), "--cca", f"old={first}+new={second}", "--no-report")
+    assert refused.returncode == 2 and "old and new cannot be in one run: both register mine" in refused.stderr
+
+
 def test_a_folder_and_a_variant_file(testbed, module):
     folder = testbed.folder / "my-cca"
     folder.mkdir()
@@ -80,7 +101,7 @@ def test_a_folder_and_a_variant_file(testbed, module):
     (module_sources.WRONG_SYMBOL, ['"tcp_no_such_cong_avoid"', "undefined!", "EXPORT_SYMBOL"]),
     (module_sources.NO_SSTHRESH, ["tcp_mine.ko cannot be loaded: Invalid argument",
                                   "mine does not implement required ops"]),
-    (module_sources.TAKEN_NAME, ["tcp_mine.ko cannot be loaded: File exists", "cubic already registered"]),
+    (module_sources.TAKEN_NAME, ["tcp_mine.ko registers cubic, which the kernel has already"]),
     (module_sources.REGISTERS_NOTHING, ["tcp_mine.ko loads, but registers no congestion control"]),
     (module_sources.CRASHING_INIT, ["the kernel crashed while tcp_mine.ko was loaded", "in mine_init+0x",
                                     "do_init_module"]),

@@ -84,10 +84,11 @@ def test_a_file_is_built_under_a_name_that_is_no_command_and_shown_under_its_own
     source, folder = tmp_path / name, tmp_path / "cache"
     source.write_text("int x;\n")
     folder.mkdir()
-    modules._copy(source, modules._files(source), folder)
+    assert modules._safe(source.stem) == safe
+    modules._copy(source, modules._files(source), folder, safe)
     assert {path.name for path in folder.iterdir()} == {f"{safe}.c", "Kbuild"}
     assert (folder / "Kbuild").read_text() == f"obj-m := {safe}.o\n"
-    shown = modules._readable(source, folder)(f"{folder}/{safe}.c:3:1: error: no\n{folder}/{safe}.o")
+    shown = modules._readable(source, folder, safe)(f"{folder}/{safe}.c:3:1: error: no\n{folder}/{safe}.o")
     assert shown == f"{source}:3:1: error: no\n{tmp_path}/{safe}.o"
 
 

@@ -100,7 +100,7 @@ def test_an_unknown_congestion_control_of_a_component(tmp_path, monkeypatch):
     monkeypatch.setattr(type(engine), "kernel_release", lambda self: "6.12.1")
     monkeypatch.setattr(type(engine), "congestion_controls", lambda self: ("cubic", "reno"))
     with pytest.raises(UsageError, match=r"small\.yaml:8: traffic\.cca: no congestion control 'nosuch' in this kernel"):
-        campaign._fixed_variants([loaded], engine, print)
+        campaign._fixed_variants([loaded], [], engine, print)
 
 
 def test_a_full_disk_is_told_with_the_file(tmp_path, monkeypatch):

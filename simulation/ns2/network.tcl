@@ -50,19 +50,15 @@ proc set_queue {queue order} {
             $queue set limit_ [expr {$limit + 1}]
         }
         red {
-            # in packets of the size that tc is told of; averages are in bytes
-            set packet [value $order avpkt]
-            $queue set bytes_ true
-            $queue set queue_in_bytes_ true
-            $queue set mean_pktsize_ $packet
-            $queue set limit_ [expr {double($limit) / $packet}]
-            $queue set thresh_ [expr {double([value $order min]) / $packet}]
-            $queue set maxthresh_ [expr {double([value $order max]) / $packet}]
-            $queue set q_weight_ [value $order weight]
-            $queue set linterm_ [expr {1 / double([value $order probability])}]
-            $queue set gentle_ false
-            $queue set setbit_ [value $order ecn 0]
-            $queue set drop_tail_ true
+            # As Linux's: averages and limit in bytes, whatever a packet's size; drops 1 to 1/p packets apart; an empty
+            # queue does not let the average fall. Its limit is compared before a packet is counted.
+            foreach {name setting} [list queue_in_bytes_ true mean_pktsize_ 1 bytes_ false wait_ false gentle_ false \
+                    limit_ [expr {$limit - 1514 + 1}] thresh_ [value $order min] maxthresh_ [value $order max] \
+                    q_weight_ [value $order weight] linterm_ [expr {1 / double([value $order probability])}] \
+                    cautious_ 3 idle_pktsize_ 2000000000 adaptive_ [value $order adaptive 0] bottom_ 0.01 \
+                    drop_tail_ true] {
+                $queue set $name $setting
+            }
         }
     }
 }

@@ -31,10 +31,10 @@ class DropTail : public QueueDisc
         m_limit = limit;
     }
 
-  private:
-    Ptr<const QueueDiscItem> DoPeek() override
+  protected:
+    int64_t Bytes() const
     {
-        return GetInternalQueue(0)->Peek();
+        return m_bytes;
     }
 
     bool DoEnqueue(Ptr<QueueDiscItem> item) override
@@ -47,6 +47,12 @@ class DropTail : public QueueDisc
         }
         m_bytes += size;
         return GetInternalQueue(0)->Enqueue(item);
+    }
+
+  private:
+    Ptr<const QueueDiscItem> DoPeek() override
+    {
+        return GetInternalQueue(0)->Peek();
     }
 
     Ptr<QueueDiscItem> DoDequeue() override
@@ -76,6 +82,90 @@ class DropTail : public QueueDisc
     int64_t m_bytes = 0;
 };
 
+/// RED as Linux has it (include/net/red.h). ns-3's own cannot be set up like it: in bytes it drops small packets less often,
+/// an empty queue lets its average fall, and ARED takes thresholds and weight of its own.
+class Red : public DropTail
+{
+  public:
+    explicit Red(const Order& link)
+        : DropTail(link.Int("limit"), true),
+          m_min(link.Int("min")),
+          m_max(link.Int("max")),
+          m_weight(link.Number("weight")),
+          m_most(link.Number("probability")),
+          m_ecn(link.Int("ecn", 0)),
+          m_hard(!m_ecn || link.Int("harddrop", 0))
+    {
+        if (link.Int("adaptive", 0))
+        {
+            m_adapting = Simulator::Schedule(ADAPT_EVERY, &Red::Adapt, this);
+        }
+    }
+
+  private:
+    static constexpr double LEAST = 0.01, MOST = 0.5; ///< between which `adaptive` keeps the probability
+    static inline const Time ADAPT_EVERY = MilliSeconds(500);
+
+    /// Drops are 1 to 1/p packets apart, evenly (Floyd and Jacobson's method 2).
+    bool DoEnqueue(Ptr<QueueDiscItem> item) override
+    {
+        m_average += m_weight * (Bytes() - m_average);
+        const bool above = m_average >= m_max;
+        if (above || m_average < m_min)
+        {
+            m_count = -1;
+        }
+        else if (++m_count == 0)
+        {
+            Draw();
+        }
+        const bool chosen = m_count > 0 && (m_average - m_min) * m_count >= m_drawn;
+        if (chosen)
+        {
+            m_count = 0;
+            Draw();
+        }
+        if ((above && (m_hard || !Mark(item, "marked"))) || (chosen && (!m_ecn || !Mark(item, "marked"))))
+        {
+            DropBeforeEnqueue(item, above ? "above" : "chosen");
+            return false;
+        }
+        return DropTail::DoEnqueue(item);
+    }
+
+    void Draw()
+    {
+        m_drawn = m_uniform->GetValue() * (m_max - m_min) / m_most;
+    }
+
+    void Adapt()
+    {
+        const double place = (m_average - m_min) / (m_max - m_min);
+        if (place > 0.6 && m_most <= MOST)
+        {
+            m_most += std::min(LEAST, m_most / 4);
+        }
+        else if (place < 0.4 && m_most >= LEAST)
+        {
+            m_most *= 0.9;
+        }
+        m_adapting = Simulator::Schedule(ADAPT_EVERY, &Red::Adapt, this);
+    }
+
+    void DoDispose() override
+    {
+        m_adapting.Cancel();
+        DropTail::DoDispose();
+    }
+
+    double m_min, m_max, m_weight, m_most;
+    bool m_ecn, m_hard;
+    double m_average = 0, m_drawn = 0;
+    int64_t m_count = -1; ///< packets since the last drop; -1: outside of the thresholds
+    Ptr<UniformRandomVariable> m_uniform = CreateObject<UniformRandomVariable>();
+    EventId m_adapting;
+};
+
 /// A link's queue. Sizes are those of IP packets in ns-3's own discs: 1500 of 1514 bytes.
 inline Ptr<QueueDisc>
 MakeQueue(const Order& link)
@@ -87,25 +177,11 @@ MakeQueue(const Order& link)
         Ptr<DropTail> queue = CompleteConstruct(new DropTail(limit, kind == "bfifo"));
         return queue;
     }
-    const auto ip = [](int64_t bytes) { return bytes * 1500.0 / 1514; };
-    ObjectFactory factory;
     if (kind == "red")
     {
-        factory.SetTypeId("ns3::RedQueueDisc");
-        factory.Set("MaxSize", QueueSizeValue(QueueSize(QueueSizeUnit::BYTES, ip(limit))));
-        factory.Set("MinTh", DoubleValue(ip(link.Int("min"))));
-        factory.Set("MaxTh", DoubleValue(ip(link.Int("max"))));
-        factory.Set("MeanPktSize", UintegerValue(link.Int("avpkt")));
-        factory.Set("LinkBandwidth", DataRateValue(DataRate(link.Int("bandwidth"))));
-        factory.Set("LInterm", DoubleValue(1 / link.Number("probability")));
-        factory.Set("QW", DoubleValue(link.Number("weight")));
-        // as in Linux: above the upper threshold everything is dropped; marked only if asked for
-        factory.Set("Gentle", BooleanValue(false));
-        factory.Set("UseEcn", BooleanValue(link.Int("ecn", 0)));
-        factory.Set("UseHardDrop", BooleanValue(link.Int("harddrop", 0) || !link.Int("ecn", 0)));
-        factory.Set("ARED", BooleanValue(link.Int("adaptive", 0)));
-        return factory.Create<QueueDisc>();
+        return CompleteConstruct(new Red(link));
     }
+    ObjectFactory factory;
     const auto packets = QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, limit));
     if (kind == "codel")
     {
@@ -113,11 +189,15 @@ MakeQueue(const Order& link)
         factory.Set("MaxSize", packets);
         factory.Set("Target", TimeValue(MicroSeconds(link.Int("target", 5000))));
         factory.Set("Interval", TimeValue(MicroSeconds(link.Int("interval", 100000))));
+        // Linux drops while more than a full packet waits
+        factory.Set("MinBytes", UintegerValue(1501));
         factory.Set("UseEcn", BooleanValue(link.Int("ecn", 0)));
     }
     else if (kind == "fq_codel")
     {
         factory.SetTypeId("ns3::FqCoDelQueueDisc");
+        // of a flow: all but its last packet may be dropped (Linux: all but the last of all flows; ns-3 would crash)
+        Config::SetDefault("ns3::CoDelQueueDisc::MinBytes", UintegerValue(1));
         factory.Set("MaxSize", packets);
         factory.Set("Flows", UintegerValue(link.Int("flows", 1024)));
         factory.Set("Target", StringValue(std::to_string(link.Int("target", 5000)) + "us"));
@@ -134,6 +214,9 @@ MakeQueue(const Order& link)
         factory.Set("A", DoubleValue(link.Int("alpha", 2) / 16.0));
         factory.Set("B", DoubleValue(link.Int("beta", 20) / 16.0));
         factory.Set("UseEcn", BooleanValue(link.Int("ecn", 0)));
+        // what Linux has by default, or always
+        factory.Set("MaxBurstAllowance", TimeValue(MilliSeconds(150)));
+        factory.Set("UseDerandomization", BooleanValue(true));
     }
     else
     {

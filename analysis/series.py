@@ -75,6 +75,13 @@ def covered(run: Run, link: str, samples: pd.DataFrame) -> tuple[int, int]:
     return max(first, start), min(last, end)
 
 
+def whole_intervals(run: Run, probe: str) -> tuple[int, int]:
+    """The part of the measurement interval that whole intervals of a probe's table cover; all of it without any."""
+    each_us = int((run.scenario.get("probes", {}).get(probe) or {}).get("interval_us", 100_000))
+    start, end = -(-run.interval.start_us // each_us) * each_us, run.interval.end_us // each_us * each_us
+    return (start, end) if start < end else (run.interval.start_us, run.interval.end_us)
+
+
 def metric_edges(run: Run, samples: pd.DataFrame) -> Array:
     """Edges of the bins over which standard deviations are taken.
 

@@ -146,7 +146,7 @@ JSON_FILES = {
     "workload.json": JsonFile("components of the traffic, with what they offer; flow records; programs left out",
                               required=True),
     "checks.json": JsonFile("the network and the settings of its nodes, measured before traffic"),
-    "counters.json": JsonFile("counters of every link, at the end and when the network had run empty"),
+    "counters.json": JsonFile("counters of every link: when measuring began, at the end, when the network was empty"),
     "snmp.json": JsonFile("what the TCP/IP stack of every node counted: when measuring began, at the end, drained"),
     "guest.json": JsonFile("what the programs, the traffic and the probes account for"),
 }

@@ -12,6 +12,7 @@ from analysis import flow_curves, flow_means
 from analysis.flow_curves import Curves
 from analysis.metrics import Metric
 from analysis.runs import Run
+from topologies import varying
 
 UNITS = {
     "cov_throughput_l4": "1", "mean_network_power_l4": "Mbit/s/s", "mean_utility_pf_l4": "1",
@@ -51,15 +52,16 @@ def compute(run: Run) -> list[Metric]:
 
 
 def bottleneck(run: Run, one: Curves) -> dict[str, Any] | None:
-    """The slowest bottleneck on a flow's way, None if it crosses none."""
+    """The bottleneck on a flow's way that is slowest in its time, None if it crosses none."""
     links = [run.bottlenecks[name] for name in one.flow.get("hops", ()) if name in run.bottlenecks]
-    return min(links, key=lambda link: float(link["rate_bps"])) if links else None
+    return min(links, key=lambda link: varying.mean_rate_bps(link, one.start_us, one.end_us)) if links else None
 
 
 def bdp_segments(run: Run, one: Curves) -> float | None:
     """Bandwidth-delay product of a flow's slowest bottleneck and its base RTT."""
     link, rtt_us = bottleneck(run, one), one.flow.get("base_rtt_us")
-    return link["rate_bps"] * rtt_us / 8e6 / SEGMENT_BYTES if link and rtt_us else None
+    return varying.mean_rate_bps(link, one.start_us, one.end_us) * rtt_us / 8e6 / SEGMENT_BYTES \
+        if link and rtt_us else None
 
 
 def _rates(run: Run, one: Curves) -> list[tuple[str, str, float]]:
@@ -72,7 +74,8 @@ def _rates(run: Run, one: Curves) -> list[tuple[str, str, float]]:
              ("mean_utility_pf_l4", "1", flow_means.utility_pf(rates)),
              ("mean_utility_mpdf_l4", "s/Mbit", flow_means.utility_mpdf(rates))]
     link = bottleneck(run, one)
-    return [*found, ("mean_utilization_bw_l4", "1", mean * 1e6 / link["rate_bps"])] if link else found
+    return [*found, ("mean_utilization_bw_l4", "1", mean * 1e6 / varying.mean_rate_bps(
+        link, one.start_us, one.end_us))] if link else found
 
 
 def _buffers(run: Run, one: Curves) -> list[tuple[str, str, float]]:

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from analysis import shapes, tcp
 from analysis.metrics import Metric
@@ -13,25 +16,62 @@ from analysis.runs import Run, read_json
 UNITS = {"flow_loss": "%"}
 _LINK = shapes.Object({"sent_packets": shapes.COUNT, "dropped_packets": shapes.COUNT,
                        "wire_dropped_packets": shapes.COUNT, "wire_delivered_packets?": shapes.COUNT})
-_COUNTERS = shapes.Object({"drained": shapes.Values(_LINK)})
+_COUNTERS = shapes.Object({"measure_from?": shapes.Values(_LINK), "at_end?": shapes.Values(shapes.ANYTHING),
+                           "drained": shapes.Values(_LINK)})
 
 
 def compute(run: Run) -> list[Metric]:
     """Packets dropped on the way there / packets that its sender sent, acknowledgements not among them.
 
-    Nothing of flows of which the counters of links do not say it.
+    Of the measurement interval. Nothing of flows of which the counters of links do not say it.
     """
+    return [Metric("flow_loss", f"flow_{flow}", "%", 100 * share) for flow, share in shares(run).items()]
+
+
+def shares(run: Run) -> dict[int, float]:
+    """{flow: share of its packets that was dropped in the measurement interval}"""
     flows, path = tcp.listed_flows(run), run.path / "raw" / "counters.json"
     if not flows or not path.exists():
-        return []
-    links: dict[str, Any] = read_json(path, _COUNTERS)["drained"]
-    found = []
+        return {}
+    counters = read_json(path, _COUNTERS)
+    links: dict[str, Any] = counters["drained"]
+    # counters of the interval alone do not tell UDP's drops from others, or losses from what is under way
+    exact = "measure_from" in counters and len(run.flows) == 1
+    if exact:
+        links = {name: {key: value - counters["measure_from"][name][key] for key, value in counts.items()
+                        if key in ("sent_packets", "dropped_packets", "wire_dropped_packets")}
+                 for name, counts in counters["at_end"].items()}
+    parts = {} if exact or not run.interval.start_us else _parts(run)
+    found = {}
     for flow in flows:
         lost = _as_the_only_one(run, flow, links) if len(flows) == 1 else _between_own_links(run, flow, links)
         first = links.get(flow["hops"][0]) if flow["hops"] else None
         sent = first["sent_packets"] + first["dropped_packets"] if first else 0
-        if lost is not None and lost >= 0 and sent:
-            found.append(Metric("flow_loss", f"flow_{flow['flow']}", "%", 100 * lost / sent))
+        if lost is None or lost < 0 or not sent:
+            continue
+        share = lost / sent
+        if share and not exact and run.interval.start_us:
+            share *= parts.get(flow["flow"], math.nan)
+        if math.isfinite(share):
+            found[flow["flow"]] = share
+    return found
+
+
+def _parts(run: Run) -> dict[int, float]:
+    """{flow: share of what it sent that it sent again, in the measurement interval over that in the whole run}
+
+    What was lost is sent again a round trip later. Nothing of flows that sent nothing again.
+    """
+    samples, inside = tcp.flow_samples(run), tcp.measured(run, single=True)
+    if samples is None or inside is None:
+        return {}
+    samples = samples.sort_values("t_us", kind="stable")
+    columns = ["total_retrans", "bytes_sent"]
+    whole, part = (steps[columns].groupby(tcp.flow_numbers(run, of)).sum()
+                   for of, steps in ((samples, tcp.growth(samples)), inside))
+    rates = (table["total_retrans"] / table["bytes_sent"] for table in (part, whole))
+    ratio = next(rates) / next(rates)
+    found: dict[int, float] = ratio[np.isfinite(ratio)].to_dict()
     return found
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from analysis import shapes
 from analysis.metrics import Metric
 from analysis.runs import Run, read_json
-from analysis.series import sojourn_samples
+from analysis.series import sojourn_samples, whole_intervals
 from topologies.queues import FRAME_BYTES
 
 UNITS = {"delivery_ratio": "%", "drop_ratio": "%", "end_to_end_delay_mean": "ms", "arrived_rate_l3": "Mbit/s"}
@@ -31,7 +31,7 @@ def compute(run: Run) -> list[Metric]:
 
 def _followed(run: Run, table: pd.DataFrame) -> list[Metric]:
     """Of data packets sent in the measurement interval, and what arrived of them, whenever it did."""
-    start_us, end_us = run.interval
+    start_us, end_us = whole_intervals(run, "journeys")
     rows = table[(table["t_us"] >= start_us) & (table["t_us"] < end_us)]
     sent, arrived = int(rows["sent_packets"].sum()), int(rows["arrived_packets"].sum())
     if not sent:

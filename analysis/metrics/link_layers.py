@@ -8,6 +8,7 @@ import numpy as np
 from analysis import flow_curves, series
 from analysis.metrics import Metric
 from analysis.runs import Run
+from topologies import varying
 
 UNITS = {
     "mean_qdisc_delay_l2": "ms", "mean_qdisc_length_l2": "packets", "mean_sending_rate_l1": "Mbit/s",
@@ -35,8 +36,8 @@ def compute(run: Run) -> list[Metric]:
                    float(np.diff(series.counter_at(samples, "drops", edges))[0]))]
         active = np.clip([min(one.start_us for one in curves),
                           max(one.gone_us or one.end_us for one in curves)], *edges)
-        rate_bps = run.bottlenecks[link]["rate_bps"]
         if active[1] > active[0]:
+            rate_bps = varying.mean_rate_bps(run.bottlenecks[link], *active)
             used = 1e6 * float(series.throughput_mbps(samples, active)[0]) / rate_bps
             found.append(Metric("utilisation_while_active", link, "%", 100 * used))
     return found

@@ -11,6 +11,7 @@ from analysis import series
 from analysis.metrics import Metric
 from analysis.runs import Array, Run
 from testbed import thirds as steadiness
+from topologies import varying
 
 UNITS = {
     "offered_load": "Mbit/s", "offered_load_share": "%", "carried_over_offered": "%",
@@ -32,8 +33,9 @@ def compute(run: Run) -> list[Metric]:
         offered = offered_bps.get(link)
         if offered is not None and offered > 0:
             offered = float(offered)
+            rate_bps = varying.mean_rate_bps(facts, *run.interval)
             found += [Metric("offered_load", link, "Mbit/s", offered / 1e6),
-                      Metric("offered_load_share", link, "%", 100 * offered / facts["rate_bps"])]
+                      Metric("offered_load_share", link, "%", 100 * offered / rate_bps)]
             samples = series.queue_samples(run, link) if all_offer else None
             if samples is not None:
                 edges = np.array(series.covered(run, link, samples))

@@ -18,8 +18,8 @@ RATIOS = {"throughput_over_mathis", "throughput_over_pftk"}
 
 
 def compute(run: Run) -> list[Metric]:
-    """Of flows whose losses are known, and that had some."""
-    lost = {int(metric.scope.removeprefix("flow_")): metric.value / 100 for metric in flow_loss.compute(run)}
+    """Of flows whose losses are known, and that had some; all of the measurement interval."""
+    lost = flow_loss.shares(run)
     found = tcp.measured(run, single=True) if any(lost.values()) else None
     if found is None:
         return []

@@ -19,12 +19,12 @@ UNITS = {"ce_marked": "packets", "ce_mark_rate": "%"}
 def compute(run: Run) -> list[Metric]:
     """Packets that leave a queue with CE, and their share; of a flow those that leave the last such queue on its way.
 
-    Counts are of the measurement interval: those of the intervals of the table that begin in it.
+    Counts are of the measurement interval: those of the intervals of the table that lie in it.
     """
     table = run.frame("ce_marks")
     if table is None:
         return []
-    start, end = run.interval
+    start, end = series.whole_intervals(run, "ce_marks")
     table = table[(table["t_us"] >= start) & (table["t_us"] < end)]
     return [*_links(run, table), *_flows(run, table)]
 
@@ -35,7 +35,7 @@ def _links(run: Run, table: pd.DataFrame) -> Iterator[Metric]:
         if samples is None:
             continue
         marked = float(table.loc[table["link"] == name, "packets"].sum())
-        edges = np.array(series.covered(run, name, samples))
+        edges = np.clip(series.whole_intervals(run, "ce_marks"), *series.covered(run, name, samples))
         sent = float(np.diff(series.counter_at(samples, "sent_packets", edges))[0])
         yield Metric("ce_marked", name, "packets", marked)
         if sent:
@@ -77,8 +77,8 @@ def _delivered(run: Run) -> dict[int, float]:
     if samples is None or samples.empty:
         return {}
     numbers: Array = tcp.flow_numbers(run, samples)
-    found = {}
+    edges, found = series.whole_intervals(run, "ce_marks"), {}
     for number in sorted(set(numbers) - {0}):
         mine = samples[numbers == number].sort_values("t_us", kind="stable")
-        found[int(number)] = float(np.diff(np.interp(run.interval, mine["t_us"], mine["delivered"], left=0))[0])
+        found[int(number)] = float(np.diff(np.interp(edges, mine["t_us"], mine["delivered"], left=0))[0])
     return found

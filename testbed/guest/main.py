@@ -102,7 +102,8 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
         of_air = air.differences(measured.air_before, measured.air_at_end, air_drained) if air else {}
         measured.snmp.take("drained")
         notes = {name: probe.close() for name, probe in samplers.items()}
-        output.json("counters.json", {"at_end": counters.difference(measured.at_end, measured.before),
+        output.json("counters.json", {"measure_from": counters.difference(measured.measure_from, measured.before),
+                                      "at_end": counters.difference(measured.at_end, measured.before),
                                       "drained": counters.difference(drained, measured.before), **of_air})
         output.json("snmp.json", measured.snmp.record())
         output.json("link_changes.json", measured.changes.rows)
@@ -118,10 +119,12 @@ def _processes(job: dict[str, Any]) -> list[list[dict[str, Any]]]:
 
 
 class _Measured(NamedTuple):
-    """Of the time from before the experiment until its programs have ended: counters then and at the end of the traffic
-    (of links, of stations), what else was noted, how late samples were, what programs account for."""
+    """Of the time from before the experiment until its programs have ended: counters then, when measuring began and at
+    the end of the traffic (of links, of stations), what else was noted, how late samples were, what programs account
+    for."""
     t0_ns: int
     before: Any
+    measure_from: Any
     at_end: Any
     air_before: Any
     air_at_end: Any
@@ -141,6 +144,7 @@ def _measure(job: dict[str, Any], network: Network, programs: Programs, samplers
         probe.open()
     air_before = air.settled(network) if air else None
     before, snmp = counters.read_all(network), Snmp(network, job["measure_from_us"], job["duration_us"])
+    measuring = counters.WhenMeasuringBegins(network, job["measure_from_us"], job["duration_us"])
     changes = LinkChanges(network, description, job["timer_period_us"])
     traces = TracedLinks(network, description, job["duration_us"])
     t0_ns = time.monotonic_ns() + 1_000_000_000
@@ -157,7 +161,7 @@ def _measure(job: dict[str, Any], network: Network, programs: Programs, samplers
         counters.read_all(network)
 
     with urgent(job["timer_period_us"] > 0):
-        lateness_us = sampler.run([*samplers.values(), snmp, changes, traces], t0_ns, job["duration_us"],
+        lateness_us = sampler.run([*samplers.values(), snmp, measuring, changes, traces], t0_ns, job["duration_us"],
                                   every_second, settle)
     output.phase("finish")
     at_end = counters.read_all(network)
@@ -166,5 +170,5 @@ def _measure(job: dict[str, Any], network: Network, programs: Programs, samplers
     traces.release()
     snmp.take("at_end")
     accounts = programs.finish(_PATIENCE_S + sum(link.get("capacity_us") or 0 for link in description["links"]) / 1e6)
-    return _Measured(t0_ns, before, at_end, air_before, air_at_end, snmp, changes, traces,
+    return _Measured(t0_ns, before, measuring.links, at_end, air_before, air_at_end, snmp, changes, traces,
                      dict(zip(samplers, lateness_us.values())), accounts)

@@ -41,3 +41,16 @@ def test_a_program_that_computes_without_end_is_named(run_scenario, monkeypatch)
     with pytest.raises(AssertionError, match=words):
         run_scenario(small_scenario(**{"timing.test": "1 s", "traffic": {
             "kind": "program", "sender": {"command": ["python3", "-c", "while True: pass"]}}}))
+
+
+@pytest.mark.parametrize("ends, says", [
+    ({"sender": {"command": ["iperf3", "-c", "{peer_address}", "-p", "{port}", "-t", "1", "-J", "-C", "nosuch"]},
+      "receiver": {"command": ["iperf3", "-s", "-1", "-p", "{port}"], "ready": "tcp"}},
+     "program-program-sender.out says that the program failed: unable to set TCP_CONGESTION"),
+    ({"sender": {"command": ["python3", "-c", "print('nothing to do')"]}},
+     "program carried no data; its programs' last words: nothing to do")])
+def test_a_program_that_sends_nothing_and_ends_well_is_told(run_scenario, ends, says):
+    run = run_scenario(small_scenario(**{"timing": {"warmup": "500 ms", "test": "1500 ms"},
+                                         "traffic": {"name": "program", "kind": "program", **ends}}))
+    reasons = [one["message"] for one in run.json("verdict.json")["reasons"] if one["check"] == "carried"]
+    assert run.json("verdict.json")["verdict"] == "suspect" and any(says in reason for reason in reasons), reasons

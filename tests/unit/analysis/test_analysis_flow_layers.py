@@ -54,6 +54,20 @@ def test_metrics_of_a_flow(found, metric, value):
     assert found[metric, "flow_1"] == pytest.approx(value, rel=loose, abs=1e-3)
 
 
+def test_a_link_that_changes_is_used_by_what_it_had_meanwhile(tmp_path, values):
+    """Of 10 s measured, 5 s at 100 and 5 s at 300 Mbit/s: 200 on the mean."""
+    path = with_buffers(fixture.write_run(tmp_path / "reno-seed1", shape=FAST, tmix=False, flows=two_flows()))
+    network = json.loads((path / "raw" / "network.json").read_text())
+    link = next(link for link in network["links"] if link["name"] == DOWN)
+    link["schedule"] = [{"at_us": 7_000_000, "rate_bps": 300_000_000}]
+    fixture.write_json(path / "raw" / "network.json", network)
+    fixture.seal(path)
+    found = values(path)
+    assert found["utilisation_while_active", DOWN] == pytest.approx(30) == found["utilisation", DOWN]
+    assert found["mean_utilization_bw_l4", "flow_1"] == pytest.approx(0.005, rel=1e-3)
+    assert found["mean_utilization_bdp_l4", "flow_1"] == pytest.approx(10 / (200e6 * 0.008 / 8 / 1500), rel=1e-3)
+
+
 def test_what_a_run_does_not_say_is_absent(found):
     assert ("flow_completion_time_l4", "flow_2") not in found and ("mean_recovery_time_l4", "flow_1") not in found
 

@@ -3,6 +3,8 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import fixture
@@ -17,10 +19,10 @@ LINKS = {"n4_to_r2": {"sent_packets": 190, "dropped_packets": 10, "wire_dropped_
          "right_to_left": {"sent_packets": 640, "dropped_packets": 45, "wire_dropped_packets": 5}}
 
 
-def found(folder, flows=(TCP, UDP), lost=40, links=LINKS):
+def found(folder, flows=(TCP, UDP), lost=40, links=LINKS, shape=fixture.Shape(prefill_s=0, warmup_s=0), **readings):
     """The metric of a run with such links, of whose UDP flow so many packets were lost."""
-    fixture.write_run(folder, flows=list(flows), tmix=False)
-    fixture.write_json(folder / "raw" / "counters.json", {"at_end": {}, "drained": links})
+    fixture.write_run(folder, flows=list(flows), tmix=False, shape=shape)
+    fixture.write_json(folder / "raw" / "counters.json", {"at_end": {}, "drained": links, **readings})
     counts = {"flow": 2, "sent_packets": 500, "received_packets": 500 - (lost or 0), "received_bytes": 1}
     fixture.write_json(folder / "raw" / "guest.json", {"traffic": {"cross": {"flows": [
         counts if lost is None else {**counts, "lost_packets": lost}]}}})
@@ -66,6 +68,33 @@ def test_of_two_flows_to_one_host_nothing_is_known(tmp_path):
     back = pair()["flows"]
     back[1]["hops_back"] = ["n4_to_r2"]
     assert [name for _, name, *_ in found(tmp_path / "back", **pair(flows=back))] == ["flow_2"]
+
+
+def test_losses_before_the_measurement_interval_do_not_count(tmp_path):
+    """Of the only flow of a run: until measuring began 190 packets with 50 lost, then 10 with one lost."""
+    before = {name: {**link, **({"sent_packets": 180} if name == "n4_to_r2" else {"dropped_packets": 44})}
+              for name, link in LINKS.items()}
+    assert found(tmp_path / "run", flows=[TCP], shape=fixture.Shape(), links=LINKS, measure_from=before,
+                 at_end=LINKS) == [("flow_loss", "flow_1", "%", pytest.approx(10))]
+
+
+def retransmitted(folder, before, inside):
+    """Let tcp_info say that a flow sent so many segments again until measuring began, and after that."""
+    path = folder / "raw" / "tcp_info.csv.gz"
+    table = pd.read_csv(path)
+    table["total_retrans"] = np.interp(table["t_us"], [0, 2_000_000, 12_000_000], [0, before, before + inside])
+    fixture.save(path, table)
+    return [tuple(metric) for metric in flow_loss.compute(Run(folder))]
+
+
+def test_where_counters_do_not_tell_the_interval_retransmissions_do(tmp_path):
+    """Of 12 s the last ten are measured, a flow sends at a constant rate: in these it sent again a tenth of all."""
+    found(tmp_path / "run", shape=fixture.Shape(tcp_info_rows=24_000))
+    (_, flow, _, percent), = retransmitted(tmp_path / "run", 90, 10)
+    assert flow == "flow_1" and percent == pytest.approx(10 * 0.1 / (10 / 12), rel=0.02)
+    assert retransmitted(tmp_path / "run", 0, 0) == []
+    assert found(tmp_path / "none", shape=fixture.Shape(), **pair(flows=pair()["flows"][1:])) \
+        == [("flow_loss", "flow_2", "%", 0)]
 
 
 def test_a_run_without_counters(tmp_path):

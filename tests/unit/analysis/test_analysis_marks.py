@@ -16,8 +16,11 @@ ROWS = [(1_900_000, "right_to_left", 1, 0, 7), (2_000_000, "right_to_left", 1, 0
 FLOWS = [fixture.flow(1, 10_000, "dctcp"), fixture.flow(2, 10_001, "cubic")]
 
 
-def found(folder, flows, rows=ROWS, marking=("right_to_left",)):
+def found(folder, flows, rows=ROWS, marking=("right_to_left",), interval_us=100_000):
     fixture.write_run(folder, flows=flows, tmix=False)
+    plan = json.loads((folder / "plan.json").read_text())
+    plan["scenario"].setdefault("probes", {})["ce_marks"] = {"interval_us": interval_us}
+    fixture.write_json(folder / "plan.json", plan)
     path = folder / "raw/network.json"
     network = json.loads(path.read_text())
     for link in network["links"]:
@@ -38,6 +41,15 @@ def test_marks_of_the_measured_part_are_counted_by_link_flow_and_variant(tmp_pat
         ("ce_marked", "flow_1"): (120, "packets"), ("ce_mark_rate", "flow_1"): (pytest.approx(1.2), "%"),
         ("ce_marked", "flow_2"): (30, "packets"), ("ce_mark_rate", "flow_2"): (pytest.approx(0.3), "%"),
         ("ce_marked", "cca_dctcp"): (120, "packets"), ("ce_marked", "cca_cubic"): (30, "packets")}
+
+
+def test_marks_and_packets_are_of_the_same_time(tmp_path):
+    """A thousand marks in each 1.5 s: the whole intervals in 2 to 12 s are six; 45,000 packets left in them."""
+    rows = [(t_us, "right_to_left", 1, 0, 1000) for t_us in range(0, 12_000_000, 1_500_000)]
+    metrics = found(tmp_path / "run", FLOWS[:1], rows, interval_us=1_500_000)
+    assert metrics["ce_marked", "right_to_left"][0] == 6000
+    assert metrics["ce_mark_rate", "right_to_left"][0] == pytest.approx(100 * 6000 / 45_000)
+    assert metrics["ce_mark_rate", "flow_1"][0] == pytest.approx(100 * 6000 / 9000)
 
 
 def test_a_packet_that_two_queues_mark_counts_once_for_its_flow(tmp_path):

@@ -12,8 +12,9 @@ import evidence_files
 from spoils import (Files, at, both, cell, chosen_loss, drop, empty, every, few, full_edge, greedy, half_of_the_sockets,
                     half_open, hidden_bottleneck, idle, idle_component, jitter, large_packets, limited,
                     long_connections, lose_links, lossy, more, never_connected, never_delivered, no_answer_expected,
-                    no_link, nothing_finished, nothing_moved, offloads, other_flow, overload, put, scaled, share,
-                    short_completions, stuck_program, stuck_socket, udp, until, with_threshold, without, without_key)
+                    no_link, nothing_finished, nothing_moved, offloads, other_flow, overload, program, put, scaled,
+                    share, short_completions, stuck_program, stuck_socket, udp, until, with_threshold, without,
+                    without_key)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +35,21 @@ SIMULATOR = {"clock": "simulated", "capabilities": {"kernel": False}}
 
 
 CHECKS = [
+    Bad("carried", "a source whose connections delivered nothing", both(
+        cell("connections", "init_bytes_delivered", 0), cell("connections", "acc_bytes_delivered", None)), "suspect",
+        "^tmix carried no data$"),
+    Bad("carried", "UDP of which nothing arrived", both(udp(received_packets=0), put(
+        "guest.json", "traffic/greedy/flows/0/received_packets", 0)), "suspect", "^greedy carried no data$"),
+    Bad("carried", "a flow of which nothing arrived", both(greedy(), put("guest.json", "accounts", [
+        {"ends": [{"flow": 1, "end": "receiver", "checked_bytes": 0, "unchecked_bytes": 0}]}])), "suspect",
+        "^greedy carried no data$"),
+    Bad("carried", "a program that failed and ended with 0", program({"error": "unable to set TCP_CONGESTION"}, 7),
+        "suspect", "other: program-other-sender.out says that the program failed: unable to set TCP_CONGESTION"),
+    Bad("carried", "a program that failed, in lines of JSON", program(
+        '{"event":"start","data":{}}\n{"event":"error","data":"no route"}\n', 7), "suspect",
+        "the program failed: no route"),
+    Bad("carried", "programs that sent nothing", program("nobody there\n", 0), "suspect",
+        "^other carried no data; its programs' last words: nobody there"),
     Bad("ccas", "another in the account", put("guest.json", "accounts/1/ends/0/ccas", {"cubic": 198, "reno": 1}),
         "invalid", "flow 1: 1 connections used reno at the sender, not cubic"),
     Bad("ccas", "another at the acceptor", put("guest.json", "accounts/0/ends/0/ccas", {"": 199}),

@@ -211,7 +211,7 @@ def write(folder, files, clock="virtual", variants=("cubic",), timing=None, prob
         if isinstance(content, pd.DataFrame):
             content.to_csv(raw / f"{name}.csv.gz", index=False)
         else:
-            (raw / name).write_text(json.dumps(content))
+            (raw / name).write_text(content if isinstance(content, str) else json.dumps(content))
     return fidelity.Evidence(folder, {"hosts": HOSTS, "probes": probes or PROBES, "timing": timing or TIMING}, clock,
                              [variant(name) for name in variants], **more)
 

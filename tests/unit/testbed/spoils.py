@@ -107,6 +107,19 @@ def udp(**counts: Any) -> Callable[[Files], None]:
     return spoil
 
 
+def program(says: Any, segments: int) -> Callable[[Files], None]:
+    """Programs in place of everything else, whose hosts sent so many segments with data; says: JSON, or text."""
+    def spoil(files: Files) -> None:
+        flow = {**evidence_files.flow(1, "n2", "n1", None, transport="program"), "component": "other"}
+        files["workload.json"] = {"components": [{"name": "other", "kind": "program"}], "flows": [flow]}
+        name = "program-other-sender.out"
+        files["guest.json"]["traffic"] = {"other": {"files": {"sender": [name]}}}
+        files[name] = says
+        files["snmp.json"]["nodes"] = {host: {"IpOutRequests": [5, 5, 5 + segments], "TcpOutSegs": [5, 5, 5 + segments],
+                                              "TcpExtTCPOrigDataSent": [0, 0, segments]} for host in ("n1", "n2")}
+    return spoil
+
+
 def offloads(files: Files) -> None:
     files["checks.json"]["offloads"]["r1/r1-eth0"]["gso"] = True
 

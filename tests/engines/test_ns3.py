@@ -96,9 +96,10 @@ def test_slow_start_counts_every_segment(run_in):
 
 @pytest.mark.parametrize("queue", [
     {"kind": "bfifo", "limit": "75 kB"}, {"kind": "red", "limit": "150 kB"}, {"kind": "codel", "limit": 500},
-    {"kind": "fq_codel"}, {"kind": "pie", "limit": 500}], ids=lambda queue: queue["kind"])
+    {"kind": "fq_codel"}, {"kind": "pie", "limit": 50}], ids=lambda queue: queue["kind"])
 def test_every_queue(run_in, queue):
-    """Each fills the link; an AQM keeps its queue shorter than it might be."""
+    """Each fills the link; an AQM keeps its queue shorter than it might be. (PIE drops nothing in the first 150 ms of a
+    queue: with a longer one slow start would overshoot, and the flow wait for timeouts, in Linux, too.)"""
     finished = run_in("ns3", small_scenario(**{"topology.central.queue": queue}))
     assert judged(finished)[0] == "valid"
     assert finished.metrics()["throughput_mean", "right_to_left"] > 8.5

@@ -26,7 +26,7 @@ _LONGEST_DEVICE = 14
 #: directions of a link whose first node is on the left
 _DIRECTIONS = ("left_to_right", "right_to_left")
 #: what a link has of the hosts at its ends, as long as nobody says otherwise (topologies/end_hosts.py)
-PLAIN_ENDS = {"jitter_us": 0, "coalescing_us": 0, "packet_cost_us": 0, "gro": False}
+PLAIN_ENDS = {"jitter_us": 0, "coalescing_us": 0, "packet_cost_us": 0, "gso": False, "gro": False}
 
 
 _Network = IPv4Network | IPv6Network

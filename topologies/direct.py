@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from topologies import ip
 from topologies.rtnetlink import HEADER, ask_for_words, attribute, raise_error
-from topologies.tc_messages import RATESPEC, TICK_NS, ratespec, share
+from topologies.tc_messages import RATESPEC, TICK_NS, htb_class, ratespec, share
 
 #: a message but for its header, when the number of each device is known
 _Body = Callable[[Callable[[str], int]], bytes]
 #: kind of message, its flags beside REQUEST, what is in it
 _Order = tuple[int, int, _Body]
 
-_NEWLINK, _NEWADDR, _NEWROUTE, _NEWNEIGH, _NEWQDISC, _NEWTFILTER = 16, 20, 24, 28, 36, 44
+_NEWLINK, _NEWADDR, _NEWROUTE, _NEWNEIGH, _NEWQDISC, _NEWTCLASS, _NEWTFILTER = 16, 20, 24, 28, 36, 40, 44
 _REQUEST, _ACK, _REPLACE, _CREATE_ONLY, _CREATE = 0x1, 0x4, 0x100, 0x600, 0x400
 #: so many are sent at a time
 _AT_ONCE = 200
@@ -244,6 +244,8 @@ def _tc(words: list[str]) -> _Order:
             return _qdisc(device, _ROOT, _handle(handle), kind, _options(kind, options))
         case ["qdisc", "add", "dev", device, "parent", parent, "handle", handle, kind, *options]:
             return _qdisc(device, _handle(parent), _handle(handle), kind, _options(kind, options))
+        case ["class", "add", "dev", device, "parent", parent, "classid", handle, "htb", *options]:
+            return _class(device, _handle(parent), _handle(handle), "htb", _htb_class(options))
         case ["filter", "add", "dev", device, "parent", "ffff:", "protocol", "all", "matchall", "action", "mirred",
               "egress", "redirect", "dev", other]:
             return _redirect(device, other)
@@ -258,6 +260,11 @@ def _handle(text: str) -> int:
 def _qdisc(device: str, parent: int, handle: int, kind: str, options: bytes | None) -> _Order:
     more = _text(1, kind) + (b"" if options is None else attribute(2, options))
     return _NEWQDISC, _CREATE_ONLY, lambda number: _TCMSG.pack(0, number(device), handle, parent, 0) + more
+
+
+def _class(device: str, parent: int, handle: int, kind: str, options: bytes) -> _Order:
+    more = _text(1, kind) + attribute(2, options)
+    return _NEWTCLASS, _CREATE_ONLY, lambda number: _TCMSG.pack(0, number(device), handle, parent, 0) + more
 
 
 def _options(kind: str, words: list[str]) -> bytes:
@@ -286,6 +293,21 @@ def _tbf(words: list[str]) -> bytes:
     return found + _u32(6, burst)
 
 
+def _htb(words: list[str]) -> bytes:
+    """struct tc_htb_glob: version, rate2quantum, defcls, debug, direct_pkts."""
+    return attribute(2, struct.pack("=IIIII", 3, 10, int(_pairs(words, ("default",))["default"], 16), 0, 0))
+
+
+def _htb_class(words: list[str]) -> bytes:
+    """Its buckets in time, which tc counts in whole microseconds; one rate is all that links have."""
+    options = _pairs(words, ("rate", "ceil", "burst", "cburst", "quantum"))
+    if options["rate"] != options["ceil"] or options["burst"] != options["cburst"]:
+        raise _Unknown
+    bytes_per_s = _bytes_per_s(options["rate"])
+    microseconds = int(options["burst"]) * 10**6 // bytes_per_s
+    return htb_class(bytes_per_s, min(_MOST_32_BITS, microseconds * 1000 // TICK_NS), int(options["quantum"]))
+
+
 def _netem(words: list[str]) -> bytes:
     """A constant delay of whole microseconds, which tc rounds down to the kernel's unit; a rate; independent losses."""
     options = _pairs(words, ("limit", "delay", "rate", "loss"))
@@ -306,4 +328,5 @@ def _redirect(device: str, other: str) -> _Order:
     return _NEWTFILTER, _CREATE_ONLY, body
 
 
-_KINDS: dict[str, Callable[[list[str]], bytes]] = {"pfifo": _fifo, "bfifo": _fifo, "tbf": _tbf, "netem": _netem}
+_KINDS: dict[str, Callable[[list[str]], bytes]] = {"pfifo": _fifo, "bfifo": _fifo, "tbf": _tbf, "netem": _netem,
+                                               "htb": _htb}

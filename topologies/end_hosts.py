@@ -90,6 +90,7 @@ def apply(hosts: HostsSection, network: Mapping[str, Any]) -> Json:
         sends, receives = link["from"] in of_hosts, link["to"] in of_hosts
         links.append({
             **link, **(_fair_queue(link) if sends and hosts.qdisc == "fq" else {}),
+            "gso": sends and hosts.offloads == "gso+gro",
             "jitter_us": hosts.jitter_us if sends else 0,
             "coalescing_us": hosts.coalescing_us if receives else 0,
             "packet_cost_us": hosts.packet_cost_us if receives else 0,

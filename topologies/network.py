@@ -195,11 +195,12 @@ class Network:
 
     def _finish_links(self, node: str) -> None:
         """What tc cannot be told; in a node's namespace. RuntimeError with what the kernel refuses."""
-        for out, back in self.ends_at(node):
-            for message in (*tc_messages.queue(socket.if_nametoindex(out["device"]), out),
-                            *tc_messages.setup(socket.if_nametoindex(wire_device(out["device"])), back)):
-                with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as telling:
-                    ask_for_words(telling)
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as telling:
+            ask_for_words(telling)
+            for out, back in self.ends_at(node):
+                index, of_wire = socket.if_nametoindex(out["device"]), socket.if_nametoindex(wire_device(out["device"]))
+                for message in (*tc_messages.shaper(index, out, self.timer_period_us), *tc_messages.queue(index, out),
+                                *tc_messages.setup(of_wire, back)):
                     telling.send(message)
                     try:
                         raise_error(telling.recv(1 << 16))

@@ -3,32 +3,31 @@
 
 One direction of a link from A to B is
 
-    A's egress                          B's ingress
-    tbf (rate) > buffer or AQM   -->    ifb: netem (serialisation, delay, loss)
+    A's egress                                                B's ingress
+    [cutter or gate >] htb (rate) > buffer or AQM      -->    ifb: netem (serialisation, loss, delay) [> netem (delay)]
 
-* A's egress holds the *queue*: a token bucket at the link's rate, and below it the
-  buffer (pfifo/bfifo) or the AQM. Nothing but waiting packets is counted there.
-* B's ingress is the *wire*: packets are redirected to an IFB device whose netem
-  serialises them at the link's rate and delays them. A token bucket lets a packet
-  go the moment there are tokens, that is when its transmission would *start*;
-  netem's `rate` adds the transmission time of each packet on an idle link.
+* A's egress holds the *queue*. htb takes a frame out of the buffer or AQM below it the moment its transmission starts:
+  when the one before has been sent. So one frame is in transmission, whatever its size, and every other byte is in
+  the queue, its limit, its AQM and its counters. A shaper that lets packets go as long as there is something in a
+  bucket (tbf) would hide a bucket full of small packets from all of them.
+* B's ingress is the *wire*: packets are redirected to an IFB device whose netem serialises them at the link's rate and
+  delays them: netem's `rate` is the transmission time that htb waits for before it takes the next one.
   Chosen segments (topologies/losses.py) are lost where the wire begins.
 * What the hosts at its ends do to packets (topologies/end_hosts.py) is there, too: jitter of the sender
   is jitter of the delay, which netem keeps in order as long as it has a rate; the receiver's interrupts
   and CPU are netems of their own below the first, which packets enter when they have arrived.
+* What TCP hands over as one packet of many segments is cut into frames before it reaches the queue, by a tbf that is
+  faster than any link (the cutter).
 
-A link with a `schedule` (topologies/varying.py) has more stages, each of which can be changed while packets are in it:
-
-    A's egress                                                     B's ingress
-    [prio > gate (tbf) >] htb (rate) > buffer or AQM       -->     ifb: netem (serialisation, loss) [> netem (delay)]
+A link with a `schedule` (topologies/varying.py) can be changed while packets are in it:
 
 * htb keeps its debt when its rate changes: the frame that is being sent goes on at the old rate, the next one
-  has the new. (A tbf begins with a full bucket after each change.)
+  has the new. (tbf and hfsc forget it.)
 * The gate is there if the link has outages. It is shut by a least size of a packet (mpu) that its bucket never
-  holds, and prio is there to wake the queue when it opens (topologies/tc_messages.py).
+  holds, and prio is there to wake the queue when it opens (topologies/tc_messages.py). It is the cutter, too.
 * A netem of its own delays, so that it can be told another delay; its rate without limit keeps the order.
 
-Were netem placed below the bucket on A (as Mininet's TCLink does), packets in
+Were netem placed below the shaper on A (as Mininet's TCLink does), packets in
 flight would count as queued, AQMs would average over the delay line, and on an end
 host netem would orphan the packets and switch off TCP small queues.
 
@@ -38,10 +37,9 @@ from typing import Any
 
 from topologies import losses, varying, wires
 
-# A frame's worth of tokens and a little more: tc rounds the bucket down to its clock
-# ticks, and a frame larger than the bucket would be dropped.
-_MIN_BURST_BYTES = 1514 + 86
-# The token bucket sits above the queue; its own byte limit must never be the one that drops.
+# A frame and a little more: tc rounds a bucket down to its clock ticks, and cuts or drops what is larger than it.
+_FRAME_BURST_BYTES = 1514 + 86
+# A tbf sits above the queue; its own byte limit must never be the one that drops.
 _NO_LIMIT_BYTES = 2**31 - 1
 #: what a host has received and not yet looked at; the kernel's own usual limit (net.core.netdev_max_backlog)
 _BACKLOG_PACKETS = 1000
@@ -50,26 +48,12 @@ _CELL_BYTES = 65535
 ENDLESS_BPS = 8 * 10**15
 #: of a gate that is open: no link is faster
 GATE_BPS = 10**12
-#: what the shaper of a link that changes may be late without losing a part of its rate
-_LATE_US = 4
 #: the type of the frames that wake a queue behind a gate; IEEE's for local experiments
 WAKE_TYPE = 0x88B5
 #: queues that Debian's tc does not know
 BY_NETLINK = ("dualpi2",)
 #: options without a value, and how tc spells that one is off (nothing: it is off by itself)
 _FLAGS = {"ecn": "noecn", "harddrop": "", "adaptive": ""}
-
-
-def burst_bytes(link: dict[str, Any], timer_period_us: int) -> int:
-    """Bucket depth: one frame in virtual time; on a wall clock also what the link sends while a timer is late.
-
-    A bucket of a frame alone would lose its rate to every timer that is late: it is full when the next frame is due.
-
-    Above 1 Gbit/s, the tokens of the two microseconds that a timer may be late in virtual time, too, where
-    the kernel's own looks at the clock take time.
-    """
-    fast = 1514 + int(link["rate_bps"] * 2 / 8e6) if link["rate_bps"] > 10**9 else 0
-    return max(_MIN_BURST_BYTES + int(link["rate_bps"] * timer_period_us / 8e6), fast)
 
 
 def wire_limit_packets(link: dict[str, Any]) -> int:
@@ -83,25 +67,21 @@ def gated(link: dict[str, Any]) -> bool:
     return varying.varies(link, "up") or bool(link.get("opportunities"))
 
 
+def cuts(link: dict[str, Any]) -> bool:
+    """True if packets of many segments reach the link, which have to be cut before they are queued."""
+    return bool(link["gso"])
+
+
 def shapers(link: dict[str, Any]) -> set[str]:
     """Kinds of the qdiscs in front of a link's queue."""
     if link.get("opportunities"):
         return {"prio", "tbf"}
-    if not varying.changes(link):
-        return {"tbf"}
-    return {"prio", "tbf", "htb"} if gated(link) else {"htb"}
+    return {"htb"} | ({"prio", "tbf"} if gated(link) else {"tbf"} if cuts(link) else set())
 
 
 def queue_parent(link: dict[str, Any]) -> int:
-    """The class that has the queue: of tbf, of htb, or of the gate of a trace."""
-    if link.get("opportunities"):
-        return 0x20001
-    return 0x30001 if varying.changes(link) else 0x10001
-
-
-def debt_bytes(rate_bps: int, timer_period_us: int) -> int:
-    """What the shaper of a link that changes may send later than it should have, without losing it."""
-    return max(8, int(rate_bps * max(timer_period_us, _LATE_US) / 8e6))
+    """The class that has the queue: of htb, or of the gate of a trace."""
+    return 0x20001 if link.get("opportunities") else 0x30001
 
 
 def queue_words(link: dict[str, Any]) -> list[str]:
@@ -142,35 +122,32 @@ def _queue_lines(link: dict[str, Any], parent: str) -> list[str]:
 
 def egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
     """tc batch lines for the sending side."""
-    if link.get("opportunities"):
-        device = link["device"]
-        return [*_waking(device),
-                f"qdisc add dev {device} parent 1:1 handle 2: tbf rate {link['rate_bps']}bit "
-                f"burst {burst_bytes(link, timer_period_us)} limit {_NO_LIMIT_BYTES}",
-                *_queue_lines(link, "2:1")]
-    if varying.changes(link):
-        return _varying_egress(link, timer_period_us)
-    return [
-        f"qdisc add dev {link['device']} root handle 1: tbf rate {link['rate_bps']}bit "
-        f"burst {burst_bytes(link, timer_period_us)} limit {_NO_LIMIT_BYTES}",
-        *_queue_lines(link, "1:1"),
-    ]
-
-
-def _varying_egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
-    """The same for a link that changes."""
     device, rate = link["device"], f"{link['rate_bps']}bit"
+    if link.get("opportunities"):
+        return [*_waking(device), _gate(device, "parent 1:1", link["rate_bps"], _FRAME_BURST_BYTES),
+                *_queue_lines(link, "2:1")]
     lines, parent = [], "root"
     if gated(link):
-        lines = [*_waking(device),
-                 f"qdisc add dev {device} parent 1:1 handle 2: tbf rate {GATE_BPS}bit burst {_CELL_BYTES} "
-                 f"limit {_NO_LIMIT_BYTES}"]
-        parent = "parent 2:1"
-    debt = debt_bytes(link["rate_bps"], timer_period_us)
+        lines, parent = [*_waking(device), _gate(device, "parent 1:1", GATE_BPS, gate_burst_bytes(link))], "parent 2:1"
+    elif cuts(link):
+        lines, parent = [_gate(device, "root", GATE_BPS, gate_burst_bytes(link))], "parent 2:1"
+    # where timers are late, the next frame may start earlier by as much. tc knows no less than a byte: none at all is
+    # said by netlink (topologies/tc_messages.py)
+    credit_bytes = max(1, timer_period_us * link["rate_bps"] // (8 * 10**6))
     return [*lines, f"qdisc add dev {device} {parent} handle 3: htb default 1",
-            f"class add dev {device} parent 3: classid 3:1 htb rate {rate} ceil {rate} burst {debt} cburst {debt} "
-            "quantum 1514",
+            f"class add dev {device} parent 3: classid 3:1 htb rate {rate} ceil {rate} burst {credit_bytes} "
+            f"cburst {credit_bytes} quantum 1514",
             *_queue_lines(link, "3:1")]
+
+
+def gate_burst_bytes(link: dict[str, Any]) -> int:
+    """What the gate lets through at once when it is open: a frame, if it is to cut what is larger."""
+    return _FRAME_BURST_BYTES if cuts(link) else _CELL_BYTES
+
+
+def _gate(device: str, parent: str, rate_bps: int, burst_bytes: int) -> str:
+    return f"qdisc add dev {device} {parent} handle 2: tbf rate {rate_bps}bit burst {burst_bytes} " \
+           f"limit {_NO_LIMIT_BYTES}"
 
 
 def _waking(device: str) -> list[str]:

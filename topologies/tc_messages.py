@@ -38,6 +38,11 @@ _LIMIT_ATTRIBUTE: dict[str, int | None] = {
     "pfifo": None, "bfifo": None, "codel": 2, "fq_codel": 2, "pie": 2, "fq_pie": 1, "fq": 1}
 
 
+def shaper(ifindex: int, link: dict[str, Any], timer_period_us: int) -> list[bytes]:
+    """The shaper without credit, where timers are never late."""
+    return [] if link.get("opportunities") or timer_period_us else [rate(ifindex, link["rate_bps"], 0)]
+
+
 def queue(ifindex: int, link: dict[str, Any]) -> list[bytes]:
     """A queue that tc cannot make."""
     if link["queue"] not in tc.BY_NETLINK:
@@ -51,14 +56,18 @@ def queue(ifindex: int, link: dict[str, Any]) -> list[bytes]:
 
 
 def rate(ifindex: int, rate_bps: int, timer_period_us: int) -> bytes:
-    """Another rate for the shaper (htb) of a link that changes."""
-    bytes_per_s = rate_bps // 8
-    ticks = min(_MOST_32_BITS, -(-tc.debt_bytes(rate_bps, timer_period_us) * 10**9 // bytes_per_s // TICK_NS))
+    """A rate for the shaper (htb) of a link; timer_period_us: how late timers may be, which it makes good."""
+    bytes_per_s, ticks = rate_bps // 8, min(_MOST_32_BITS, timer_period_us * 1000 // TICK_NS)
+    return _message(_RTM_NEWTCLASS, ifindex, 0x30001, 0x30000, "htb", htb_class(bytes_per_s, ticks, 1514))
+
+
+def htb_class(bytes_per_s: int, ticks: int, quantum_bytes: int) -> bytes:
+    """Options of a class of htb: struct tc_htb_opt, and rates that do not fit into it."""
     spec = ratespec(bytes_per_s)
-    options = attribute(1, spec + spec + struct.pack("=IIIII", ticks, ticks, 1514, 0, 0))
+    options = attribute(1, spec + spec + struct.pack("=IIIII", ticks, ticks, quantum_bytes, 0, 0))
     if bytes_per_s > _MOST_32_BITS:
         options += attribute(6, struct.pack("=Q", bytes_per_s)) + attribute(7, struct.pack("=Q", bytes_per_s))
-    return _message(_RTM_NEWTCLASS, ifindex, 0x30001, 0x30000, "htb", options)
+    return options
 
 
 def gate(ifindex: int, link: dict[str, Any], is_open: bool) -> bytes:
@@ -66,7 +75,7 @@ def gate(ifindex: int, link: dict[str, Any], is_open: bool) -> bytes:
     if is_open:
         bytes_per_s = tc.GATE_BPS // 8
         options = attribute(1, _tbf_options(link, bytes_per_s, 0, 0)) + attribute(4, struct.pack("=Q", bytes_per_s)) \
-            + attribute(6, struct.pack("=I", 65535))
+            + attribute(6, struct.pack("=I", tc.gate_burst_bytes(link)))
     else:
         ticks = _SHUT_BUCKET_BYTES * 10**9 // _SHUT_BYTES_PER_S // TICK_NS
         options = attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, ticks, _SHUT_LEAST_BYTES))

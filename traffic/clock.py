@@ -24,10 +24,8 @@ def _mapped_clock() -> tuple[Callable[[], int], int]:
         page = memoryview(mmap.mmap(fd, mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ)).cast("Q")
     finally:
         os.close(fd)
-    # The page counts from another moment, and CLOCK_MONOTONIC in whole steps of 256 ns. Up to one
-    # step ahead of it is right: a sleeper must never find that its deadline is yet to come. The page
-    # is read second, since asking for the time may move it.
-    offset_ns = time.monotonic_ns() + 256
+    # The page counts from another moment. It is read second, since asking for the time may move it.
+    offset_ns = time.monotonic_ns()
     offset_ns -= page[0]
 
     def now_ns() -> int:

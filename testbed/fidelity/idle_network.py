@@ -16,12 +16,8 @@ _INVALID = {**_TOLERANCE, "real": 0.05}
 #: what scheduling adds to a round trip on a wall clock, however short that is: (suspect, invalid)
 _LATE_US = {"real": (500, 2000)}
 _FRAME_BYTES = 1514
-#: reading the clock costs at most
+#: round trips are noted in whole microseconds or better
 _CLOCK_US = 1
-#: What a link adds to a round trip in virtual time, each way, however short that is. The guest's clock shows steps of
-#: 256 ns. A packet's timer that ends between two of them is set again for the rest, and no timer is set for less than
-#: 500 ns (TIMER_MIN_DELTA in arch/um/include/linux/time-internal.h). What is earlier has no such excuse.
-_TIMER_US = {"virtual": 0.5}
 #: jitter of less than this need not show in the shortest of three round trips
 _JITTER_US = 20
 
@@ -35,7 +31,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         # a network of radios only has no bottleneck that could be told before
         if not measured[what] and (what != "bottlenecks" or network["links"]):
             yield Finding("suspect", f"no {what} were measured before the run")
-    yield from _round_trips(measured["paths"], _links_crossed(network), clock)
+    yield from _round_trips(measured["paths"], clock)
     links = {link["name"]: link for link in network["links"]}
     yield from _left_out(measured, network)
     for bottleneck in measured["bottlenecks"]:
@@ -74,14 +70,7 @@ def _left_out(measured: dict[str, Any], network: dict[str, Any]) -> Iterator[Fin
             yield Finding("suspect", f"{what} {', '.join(sorted(wanted - seen))} not measured")
 
 
-def _links_crossed(network: dict[str, Any]) -> dict[tuple[str, str], int]:
-    """How many links, there and back, a round trip of each path crosses."""
-    return {(path["initiator"], path["acceptor"]): sum(len(path.get(key, ())) for key in (
-                "hops", "hops_back", "air", "air_back"))
-            for path in network["paths"]}
-
-
-def _round_trips(paths: list[dict[str, Any]], crossed: dict[tuple[str, str], int], clock: str) -> Iterator[Finding]:
+def _round_trips(paths: list[dict[str, Any]], clock: str) -> Iterator[Finding]:
     worst, wrong = 0.0, 0
     late_us = _LATE_US.get(clock, (0, 0))
     yield from _jitter(paths)
@@ -96,9 +85,7 @@ def _round_trips(paths: list[dict[str, Any]], crossed: dict[tuple[str, str], int
         # on the air, stations back off
         most_us = usual_us + path.get("jitter_us", 0) + path.get("late_us", 0)
         expected_us = min(max(path["measured_rtt_us"], least_us), most_us)
-        timers_us = _TIMER_US.get(clock, 0.0) * crossed.get((path["initiator"], path["acceptor"]), 0)
-        excused_us = max(_CLOCK_US, timers_us) if path["measured_rtt_us"] > expected_us else _CLOCK_US
-        error_us = max(0.0, abs(path["measured_rtt_us"] - expected_us) - excused_us)
+        error_us = max(0.0, abs(path["measured_rtt_us"] - expected_us) - _CLOCK_US)
         worst = max(worst, error_us / expected_us)
         if error_us > max(_TOLERANCE[clock] * expected_us, late_us[0]):
             wrong += 1

@@ -20,8 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* CLOCK_MONOTONIC moves in steps of so many ns (arch/um/kernel/time.c: TIMER_MULTIPLIER) */
-#define STEP_NS 256
 #define SECOND_NS 1000000000LL
 #define MOST_EQUAL 1000
 #ifndef VIRTUAL_CLOCK			/* a test has another */
@@ -29,7 +27,7 @@
 #endif
 
 static const volatile unsigned long long *virtual_clock;
-static long long ahead_ns;		/* CLOCK_MONOTONIC against the device's whole steps */
+static long long ahead_ns;		/* CLOCK_MONOTONIC against the device */
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
@@ -39,7 +37,7 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 
 	if (clock != CLOCK_MONOTONIC || !virtual_clock)
 		return syscall(SYS_clock_gettime, clock, now);
-	ns = (long long)(*virtual_clock / STEP_NS * STEP_NS) + ahead_ns;
+	ns = (long long)*virtual_clock + ahead_ns;
 	equal = ns == last_ns ? equal + (equal < MOST_EQUAL) : 0;
 	last_ns = ns;
 	if (equal >= MOST_EQUAL)
@@ -62,8 +60,7 @@ void use_virtual_clock(void)
 	close(fd);
 	if (page == MAP_FAILED || clock_gettime(CLOCK_MONOTONIC, &now))
 		return;
-	ahead_ns = now.tv_sec * SECOND_NS + now.tv_nsec
-		- (long long)(*(const volatile unsigned long long *)page / STEP_NS * STEP_NS);
+	ahead_ns = now.tv_sec * SECOND_NS + now.tv_nsec - (long long)*(const volatile unsigned long long *)page;
 	virtual_clock = page;
 }
 

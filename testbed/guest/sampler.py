@@ -38,7 +38,7 @@ def run(samplers: Sequence[Any], t0_ns: int, duration_us: int, every_second: Cal
         if due_us == duration_us and not last:
             last = True
             before_last()
-        t_us = (now_ns() - t0_ns + 256) // 1000        # who sleeps may wake a step of the clock early
+        t_us = (now_ns() - t0_ns) // 1000
         if number < 0:
             every_second(t_us)
             heapq.heapreplace(heap, (due_us + 1_000_000, number))

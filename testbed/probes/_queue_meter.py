@@ -95,7 +95,7 @@ def rows(path: pathlib.Path, counts: list[int], t0_ns: int) -> list[Any]:
     readings = np.fromfile(path, np.dtype(_READING))
     start, readings = readings[:sum(counts)], readings[sum(counts):]
     number = readings["number"].astype(np.int64)
-    columns = [(readings["when"].astype(np.int64) - t0_ns + 256) // 1000, number]
+    columns = [(readings["when"].astype(np.int64) - t0_ns) // 1000, number]
     columns += [(readings[name] - start[name][number]).astype(np.int64)
                 for name in ("sent_bytes", "sent_packets", "drops")]
     columns += [readings[name].astype(np.int64) for name in ("backlog_bytes", "backlog_packets")]

@@ -23,6 +23,7 @@ CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 16: "CAP_SYS_MODULE", 21
 _DEVICES = (("CONFIG_VETH", "link add try0 type veth peer name try1"),
             ("CONFIG_IFB", "link add try2 type ifb"))
 _QUEUES = (("CONFIG_NET_SCH_TBF", "qdisc add dev try0 root handle 1: tbf rate 10mbit burst 1600 limit 100000"),
+           ("CONFIG_NET_SCH_HTB", "qdisc replace dev try0 root handle 3: htb default 1"),
            ("CONFIG_NET_SCH_NETEM", "qdisc replace dev try0 root handle 2: netem delay 1ms rate 10mbit"),
            ("CONFIG_NET_SCH_INGRESS", "qdisc add dev try0 handle ffff: ingress"),
            ("CONFIG_NET_CLS_MATCHALL, CONFIG_NET_ACT_MIRRED",

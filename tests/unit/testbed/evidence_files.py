@@ -120,7 +120,7 @@ def _checks(network, wanted):
         "offloads": {f"{link['from']}/{link['device']}": {"tso": False, "gso": False, "gro": False}
                      for link in network["links"]},
         "devices": {f"{link['from']}/{link['device']}": {
-            "gso_max_segs": 1 if link["from"] in ("n1", "n2") else 65535, "qdiscs": ["tbf", "pfifo", "ingress"]}
+            "gso_max_segs": 1 if link["from"] in ("n1", "n2") else 65535, "qdiscs": ["htb", "pfifo", "ingress"]}
                     for link in network["links"]},
         "initcwnd": {"n1": [10], "n2": [10], "r1": [0], "r2": [0]},
         "sysctls_wanted": wanted,

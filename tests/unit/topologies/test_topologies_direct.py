@@ -51,7 +51,21 @@ def test_a_bucket_is_that_of_the_program_but_for_a_table_that_only_other_link_la
     assert made.endswith(bytes.fromhex("0800060040060000"))
 
 
+def test_a_shaper_is_that_of_the_program_but_for_tables_that_only_other_link_layers_need():
+    lines = ["qdisc add dev n1-eth0 root handle 3: htb default 1",
+             "class add dev n1-eth0 parent 3: classid 3:1 htb rate 10000000bit ceil 10000000bit burst 1600 cburst 1600 "
+             "quantum 1514"]
+    (kind, _, qdisc), (class_kind, _, one) = direct.orders("tc", lines)
+    assert (kind, class_kind) == (36, 40)
+    # TCA_HTB_INIT: version 3, rate2quantum 10, default class 1
+    assert qdisc(_NUMBERS.__getitem__).endswith(bytes.fromhex("03000000" "0a000000" "01000000" "00000000" "00000000"))
+    # TCA_HTB_PARMS: twice the rate, twice a bucket of 1280 us in units of 64 ns, quantum
+    made = one(_NUMBERS.__getitem__)
+    assert made.count(bytes.fromhex("d0121300")) == 2 and made.endswith(struct.pack("=IIIII", 20000, 20000, 1514, 0, 0))
+
+
 @pytest.mark.parametrize("program, line", [
+    ("tc", "class add dev n1-eth0 parent 3: classid 3:1 htb rate 10bit ceil 20bit burst 1 cburst 1 quantum 1514"),
     ("tc", "qdisc add dev n1-eth0 parent 1:1 handle 10: fq_codel limit 1000"),
     ("tc", "qdisc add dev w1 root handle 2: netem limit 1000 delay 10002.5us 2.5us rate 10000000bit"),
     ("tc", "qdisc add dev w1 root handle 2: netem limit 1000 delay 10us rate 10000000bit duplicate 1%"),

@@ -94,7 +94,7 @@ def test_fq_has_the_length_of_the_queue_that_it_replaces_and_no_flow_has_less():
         one = link(network, name)
         assert (one["queue"], one["limit_packets"], one["queue_options"]) == (
             "fq", 10_000, {"limit": 10_000, "flow_limit": 10_000})
-        assert tc.egress(one, 0)[1] == (f"qdisc add dev {one['device']} parent 1:1 handle 10: fq limit 10000 "
+        assert tc.egress(one, 0)[2] == (f"qdisc add dev {one['device']} parent 3:1 handle 10: fq limit 10000 "
                                         "flow_limit 10000")
     assert {link(network, name)["queue"] for name in ("r1_to_n1", "left_to_right")} == {"pfifo"}
 

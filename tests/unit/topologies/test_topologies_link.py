@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Links: what they accept, and how tc is told."""
+import struct
+
 import pytest
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import tc
+from topologies import tc, tc_messages
 from topologies.base import EmulatedTopo
 from topologies.link import Link
 
@@ -56,15 +58,26 @@ def test_refused_links(field, section, message):
 
 
 def test_tc_lines_of_the_sending_side():
-    """The bucket holds one frame where timers are exact; elsewhere also what the link sends while a timer is late."""
+    """The shaper makes good what a timer is late; where timers are exact that is nothing, which tc cannot say."""
     link = described(rate_bps=10**8, delay_us=2000, queue={"limit": 850})
     assert tc.egress(link, 0) == [
-        "qdisc add dev r1-eth0 root handle 1: tbf rate 100000000bit burst 1600 limit 2147483647",
-        "qdisc add dev r1-eth0 parent 1:1 handle 10: pfifo limit 850"]
-    assert "burst 51600 " in tc.egress(link, 4000)[0]
-    assert "burst 2100 " in tc.egress(described(rate_bps=10**6), 4000)[0]
-    assert "burst 1600 " in tc.egress(described(rate_bps=10**9), 0)[0]
-    assert "burst 4014 " in tc.egress(described(rate_bps=10**10), 0)[0]
+        "qdisc add dev r1-eth0 root handle 3: htb default 1",
+        "class add dev r1-eth0 parent 3: classid 3:1 htb rate 100000000bit ceil 100000000bit burst 1 cburst 1 "
+        "quantum 1514",
+        "qdisc add dev r1-eth0 parent 3:1 handle 10: pfifo limit 850"]
+    assert "burst 50000 cburst 50000 " in tc.egress(link, 4000)[1]
+    message, = tc_messages.shaper(7, link, 0)
+    assert message == tc_messages.rate(7, 10**8, 0) and tc_messages.shaper(7, link, 4000) == []
+    # struct tc_htb_opt: buffer and cbuffer, behind both rates
+    assert struct.unpack_from("=II", message, message.index(struct.pack("=I", 12_500_000)) + 16) == (0, 0)
+
+
+def test_packets_of_many_segments_are_cut_before_they_are_queued():
+    link = described(rate_bps=10**8) | {"gso": True}
+    assert tc.egress(link, 0)[:2] == [
+        "qdisc add dev r1-eth0 root handle 2: tbf rate 1000000000000bit burst 1600 limit 2147483647",
+        "qdisc add dev r1-eth0 parent 2:1 handle 3: htb default 1"]
+    assert tc.shapers(link) == {"tbf", "htb"}
 
 
 def test_tc_lines_of_the_receiving_side():

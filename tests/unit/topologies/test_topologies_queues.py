@@ -195,7 +195,7 @@ def test_dualpi2_is_made_by_netlink():
     message, = tc_messages.queue(7, link)
     length, what, flags = struct.unpack_from("=IHH", message)
     assert (length, what, flags) == (len(message), 36, 0x1 | 0x4 | 0x200 | 0x400)
-    assert struct.unpack_from("=iIII", message, 20) == (7, 0x100000, 0x10001, 0)
+    assert struct.unpack_from("=iIII", message, 20) == (7, 0x100000, 0x30001, 0)
     outer = {kind: message[at:at + size] for kind, at, size in raw_attributes(message, 36)}
     assert outer[1] == b"dualpi2\0" and set(outer) == {1, 2 | 0x8000}
     options = outer[2 | 0x8000]

@@ -29,7 +29,7 @@ def refused(*entries, **section):
 def record(schedule, **more):
     return {"name": "a_to_b", "device": "a-eth0", "peer_device": "b-eth0", "rate_bps": 10**7, "delay_us": 5000,
             "loss_percent": 0.0, "queue": "pfifo", "queue_options": {"limit": 100}, "limit_packets": 100,
-            "limit_bytes": None, "jitter_us": 0, "coalescing_us": 0, "packet_cost_us": 0, "lose_segments": [],
+            "limit_bytes": None, "jitter_us": 0, "coalescing_us": 0, "packet_cost_us": 0, "gso": False, "lose_segments": [],
             "lose_copies": 1, "schedule": schedule, **more}
 
 
@@ -144,13 +144,13 @@ def test_spans_cover_an_interval_without_gaps(steps, from_us, length_us):
 
 # -- what tc and netlink are told -------------------------------------------------------------------
 
-def test_a_link_that_changes_has_a_shaper_that_keeps_its_debt():
+def test_a_link_that_changes_has_the_usual_shaper():
     assert tc.egress(record([{"at_us": 1, "rate_bps": 2000}]), 0) == [
         "qdisc add dev a-eth0 root handle 3: htb default 1",
-        "class add dev a-eth0 parent 3: classid 3:1 htb rate 10000000bit ceil 10000000bit burst 8 cburst 8 "
+        "class add dev a-eth0 parent 3: classid 3:1 htb rate 10000000bit ceil 10000000bit burst 1 cburst 1 "
         "quantum 1514",
         "qdisc add dev a-eth0 parent 3:1 handle 10: pfifo limit 100"]
-    assert tc.shapers(record([{"at_us": 1, "rate_bps": 2000}])) == {"htb"} and tc.shapers(record([])) == {"tbf"}
+    assert tc.shapers(record([{"at_us": 1, "rate_bps": 2000}])) == tc.shapers(record([])) == {"htb"}
 
 
 def test_one_with_outages_has_a_gate_before_it():

@@ -328,5 +328,5 @@ def _redirect(device: str, other: str) -> _Order:
     return _NEWTFILTER, _CREATE_ONLY, body
 
 
-_KINDS: dict[str, Callable[[list[str]], bytes]] = {"pfifo": _fifo, "bfifo": _fifo, "tbf": _tbf, "netem": _netem,
-                                               "htb": _htb}
+_KINDS: dict[str, Callable[[list[str]], bytes]] = {
+    "pfifo": _fifo, "bfifo": _fifo, "tbf": _tbf, "htb": _htb, "netem": _netem}

@@ -29,8 +29,8 @@ def refused(*entries, **section):
 def record(schedule, **more):
     return {"name": "a_to_b", "device": "a-eth0", "peer_device": "b-eth0", "rate_bps": 10**7, "delay_us": 5000,
             "loss_percent": 0.0, "queue": "pfifo", "queue_options": {"limit": 100}, "limit_packets": 100,
-            "limit_bytes": None, "jitter_us": 0, "coalescing_us": 0, "packet_cost_us": 0, "gso": False, "lose_segments": [],
-            "lose_copies": 1, "schedule": schedule, **more}
+            "limit_bytes": None, "jitter_us": 0, "coalescing_us": 0, "packet_cost_us": 0, "gso": False,
+            "lose_segments": [], "lose_copies": 1, "schedule": schedule, **more}
 
 
 def test_steps_tables_and_outages():

@@ -64,6 +64,11 @@ TABLES = {
         "the queues of the bottlenecks, sampled: what they have sent and dropped since t_us = 0, and what they hold",
         _QUEUE, required=True),
     "edge_queue": Table("the same of the links that are no bottlenecks, sampled less often", _QUEUE),
+    "backlog": Table(
+        "what the queues of the bottlenecks held between the samples of `queue`: integral of the backlog over time "
+        "since t_us = 0, and the most that there was for any time since the row before",
+        _columns("t_us packet_us byte_us most_packets most_bytes", texts="link",
+                 order="t_us link packet_us byte_us most_packets most_bytes")),
     "sojourn": Table(
         "time that packets spent in a queue, of those that left it in the interval that begins at t_us",
         _columns("t_us packets", "mean_us min_us max_us", "link", order="t_us link packets mean_us min_us max_us")),

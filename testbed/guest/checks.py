@@ -169,7 +169,8 @@ def _saturate(network: Network, link: Json, description: Json) -> Json:
         if sender.local:
             source.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 1 << 30)
         threads.append(threading.Thread(target=blast, args=(
-            source, (sender.address, _BLAST_PORT), bytes(ip.datagram_bytes(description)), stop, plan.interval_s)))
+            source, (sender.address, _BLAST_PORT), bytes(ip.datagram_bytes(description)), stop, plan.interval_s,
+            plan.at_once)))
     with network.in_namespace(link["from"]):
         qdisc = Qdisc(link["ifindex"])
     drops_before = qdisc.read()[2]

@@ -148,6 +148,9 @@ def _measure(job: dict[str, Any], network: Network, programs: Programs, samplers
     changes = LinkChanges(network, description, job["timer_period_us"])
     traces = TracedLinks(network, description, job["duration_us"])
     t0_ns = time.monotonic_ns() + 1_000_000_000
+    for probe in samplers.values():
+        if starts := getattr(probe, "starts", None):
+            starts(t0_ns, job["measure_from_us"], job["duration_us"])
     programs.start(t0_ns)
 
     def every_second(t_us: int) -> None:

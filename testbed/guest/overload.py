@@ -18,8 +18,8 @@ _WINDOW_PACKETS = 4000
 _LEAST_PACKETS = 10
 #: a part of the test, filling or measuring, takes no longer
 _LONGEST_S = 30.0
-#: larger buffers are not filled: half a minute of time, a hundred megabytes of memory
-_LARGEST_FILL_S, _LARGEST_FILL_PACKETS = 15.0, 50_000
+#: larger buffers are not filled: half a minute of time, 230 MB of memory (2304 bytes for each packet)
+_LARGEST_FILL_S, _LARGEST_FILL_PACKETS = 15.0, 100_000
 #: more packets than this are not sent as fast as the hosts can
 _MOST_UNPACED_PACKETS = 200_000
 _ENOUGH = 1.5
@@ -27,6 +27,8 @@ _ENOUGH = 1.5
 _SOCKET_PACKETS = 200
 #: packets of one system call; whoever sends looks whether it is to stop after each
 AT_ONCE = 16
+#: a program that is to send more often sends so many at once: timers take 0.5 us at least
+_LEAST_INTERVAL_S = 10e-6
 
 
 @dataclasses.dataclass
@@ -43,11 +45,13 @@ class Sender:
 @dataclasses.dataclass
 class Plan:
     """overloaded: more arrives than the link carries; fills: long enough to fill the buffer; interval_s: between
-    two packets of a sender (0: as fast as it can); then the three parts of the test, one after the other."""
+    two packets of a sender (0: as fast as it can); at_once: how many it sends at a time; then the three parts of the
+    test, one after the other."""
     senders: list[Sender]
     overloaded: bool
     fills: bool
     interval_s: float
+    at_once: int
     fill_s: float
     window_s: float
     drain_s: float
@@ -71,9 +75,10 @@ def plan(link: Json, network: Json) -> Plan:
     if not fills or shallow or local or (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * _FRAME_BITS:
         interval_s = len(senders) * frame_s / 2         # twice what the link carries
     drain_s = (fill_s if fills else fill_s + window_s) + rtt_s + _behind_s(link, network, fill_s + window_s)
+    at_once = AT_ONCE if not interval_s or interval_s < _LEAST_INTERVAL_S and not shallow else 1
     if not interval_s:          # what is under way of a system call when they are to stop, and what their sockets hold
         drain_s += (AT_ONCE + _SOCKET_PACKETS) * sum(_FRAME_BITS / sender.slowest_bps for sender in senders)
-    return Plan(senders, arriving_bps > link["rate_bps"], fills, interval_s, fill_s, window_s, drain_s)
+    return Plan(senders, arriving_bps > link["rate_bps"], fills, interval_s, at_once, fill_s, window_s, drain_s)
 
 
 def _behind_s(link: Json, network: Json, lasting_s: float) -> float:

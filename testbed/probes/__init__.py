@@ -19,6 +19,8 @@ A probe may have a kernel module that makes it cheaper: `MODULE` names its C fil
 probes may have the same. Engines that build modules load it before `Sampler` is made; without it the probe measures the
 same in another way.
 
+A Sampler may have `starts(t0_ns, measure_from_us, duration_us)`: it is called once it is known when traffic will begin.
+
 A Sampler may have `nap(t0_ns, due_us, until_us)`: with one system call it takes the samples that are due from due_us on
 and before until_us. It returns when the next one is due and how late the latest was, in us.
 

@@ -15,9 +15,10 @@ _QUEUE, _NAP = struct.Struct("=IIQ"), struct.Struct("=QQQQQ")
 _NOTE, _TAKE_A_NAP = 1 << 30 | 8 << 16 | ord("q") << 8 | 1, 3 << 30 | _NAP.size << 16 | ord("q") << 8 | 2
 _EVERY = 2**64 - 1
 #: columns of struct reading
-_READING = [("when", "<u8"), ("sent_bytes", "<u8"), ("sent_packets", "<u8"), ("drops", "<u4"), ("backlog_bytes", "<u4"),
-            ("backlog_packets", "<u4"), ("number", "<u4")]
-_READING_BYTES = 40
+_READING = [("when", "<u8"), ("sent_bytes", "<u8"), ("sent_packets", "<u8"), ("packet_ns", "<u8"), ("byte_ns", "<u8"),
+            ("drops", "<u4"), ("backlog_bytes", "<u4"), ("backlog_packets", "<u4"), ("most_bytes", "<u4"),
+            ("most_packets", "<u4"), ("number", "<u4")]
+_READING_BYTES = 64
 #: read at once
 _READ_BYTES = 1600 * _READING_BYTES
 
@@ -47,7 +48,8 @@ class Meter:
         for link, interval_us in self._intervals_us:
             with self._network.in_namespace(link["from"]):
                 index = link["ifindex"] or socket.if_nametoindex(link["device"])
-                os.write(self._device, _QUEUE.pack(index, 0, interval_us * 1000))
+                # of bottlenecks also what they hold between two readings
+                os.write(self._device, _QUEUE.pack(index, not interval_us, interval_us * 1000))
         self._note(_EVERY)
 
     def read(self, t_us: int) -> None:
@@ -92,10 +94,9 @@ def rows(path: pathlib.Path, counts: list[int], t0_ns: int) -> list[Any]:
     """Arrays of (t_us, number of the link, bytes and packets sent and drops since the start, backlog in bytes and in
     packets). counts: how many of the queues, in their order, belong into which array."""
     import numpy as np
-    readings = np.fromfile(path, np.dtype(_READING))
-    start, readings = readings[:sum(counts)], readings[sum(counts):]
+    start, readings = _readings(path, sum(counts))
     number = readings["number"].astype(np.int64)
-    columns = [(readings["when"].astype(np.int64) - t0_ns) // 1000, number]
+    columns = [_t_us(readings, t0_ns), number]
     columns += [(readings[name] - start[name][number]).astype(np.int64)
                 for name in ("sent_bytes", "sent_packets", "drops")]
     columns += [readings[name].astype(np.int64) for name in ("backlog_bytes", "backlog_packets")]
@@ -106,3 +107,37 @@ def rows(path: pathlib.Path, counts: list[int], t0_ns: int) -> list[Any]:
         found.append(some)
         first += count
     return found
+
+
+def held(path: pathlib.Path, queues: int, watched: int, t0_ns: int) -> Any:
+    """Array of (t_us, number of the link, integral of the backlog over time since the start in packets x us and in
+    bytes x us, the most packets and bytes since the reading before) of the first queues, those that are watched."""
+    import numpy as np
+    start, readings = _readings(path, queues)
+    readings = readings[readings["number"] < watched]
+    order = np.argsort(readings["number"], kind="stable")
+    number = readings["number"][order]
+    integrals = []
+    for name in ("packet_ns", "byte_ns"):
+        values = readings[name][order]
+        # counters of 64 bits that begin again: differences from one reading to the next are right
+        before = np.where(np.diff(number, prepend=watched) != 0, start[name][number], np.roll(values, 1))
+        steps, sums = (values - before) / 1000, np.empty(len(values))
+        for one in range(watched):
+            sums[number == one] = np.cumsum(steps[number == one])
+        integral = np.empty(len(values))
+        integral[order] = sums
+        integrals.append(np.rint(integral).astype(np.int64))
+    return np.stack([_t_us(readings, t0_ns), readings["number"].astype(np.int64), *integrals,
+                     *(readings[name].astype(np.int64) for name in ("most_packets", "most_bytes"))], axis=1)
+
+
+def _readings(path: pathlib.Path, queues: int) -> tuple[Any, Any]:
+    """(those before traffic, one of each queue; those of the run)"""
+    import numpy as np
+    readings = np.fromfile(path, np.dtype(_READING))
+    return readings[:queues], readings[queues:]
+
+
+def _t_us(readings: Any, t0_ns: int) -> Any:
+    return (readings["when"].astype("int64") - t0_ns) // 1000

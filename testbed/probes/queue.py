@@ -5,7 +5,7 @@ Those of all other links, too, less often (-> edge_queue.csv.gz): a bottleneck t
 would show there.
 
 Where the kernel has the module queues/, they are read in it while the sampler sleeps; else each is asked for over
-netlink. The tables are the same.
+netlink. The tables are the same. Only the module tells what bottlenecks held between two samples (-> backlog.csv.gz).
 """
 import dataclasses
 import pathlib
@@ -149,6 +149,11 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
         table = pd.DataFrame(rows, columns=raw_tables.TABLES[name].names())
         table["link"] = np.array([link["name"] for link in some], dtype=object)[table["link"]]
         write_table(table, raw_dir, name)
+    if metered.exists():
+        rows = _queue_meter.held(metered, sum(map(len, links)), len(links[0]), context["t0_ns"])
+        table = pd.DataFrame(rows, columns=raw_tables.TABLES["backlog"].names())
+        table["link"] = np.array([link["name"] for link in links[0]], dtype=object)[table["link"]]
+        write_table(table, raw_dir, "backlog")
 
 
 def _links(description: Json, bottleneck: bool) -> list[Json]:

@@ -5,12 +5,15 @@ Exact, from the tracepoints qdisc:qdisc_enqueue and qdisc:qdisc_dequeue of the r
 matched on the packet's address. A packet that an AQM drops after it was queued has an
 enqueue event only; its address is reused, so the last enqueue before a dequeue counts.
 
-Where the kernel has the module queues/, it notes these events; else they are traced. The tables are the same.
+Where the kernel has the module queues/, it sums up the times itself; else events are traced. The tables are the same.
 
 CAKE may take a packet and say that it did not, when it drops another one of its flow: there is no enqueue event then.
-Where there is such a queue, events are traced, and net:net_dev_queue counts as one, too, which comes right before it.
+Where there is such a queue, net:net_dev_queue counts as one, too, which comes right before it.
 """
 import dataclasses
+import fcntl
+import functools
+import math
 import os
 import pathlib
 import struct
@@ -24,11 +27,16 @@ Json = dict[str, Any]
 
 #: what engines with modules load before the probe is opened, if it can be built for their kernel
 MODULE = "queues"
-_LOG, _LOST = "/dev/queue_log", "/sys/module/queues/parameters/lost"
+_DEVICE, _LOG, _PARAMETERS = "/dev/queue_sojourn", "/dev/queue_log", "/sys/module/queues/parameters"
 _LOG_FILE = "sojourn.log"
-#: bytes read at once: memory that is touched but once
+_COUNTS_FILE = "sojourn.counts"
 _READ_BYTES = 1 << 16
-#: entries decoded at once
+# as in queues/sojourn.c: struct order, _IO('q', 3), struct row
+_ORDER, _END = struct.Struct("=QQQQIIII"), ord("q") << 8 | 3
+_ROW = [("place", "<u8"), ("packets", "<u8"), ("sum", "<u8"), ("min", "<u8"), ("max", "<u8"), ("number", "<u4"),
+        ("of_histogram", "<u4")]
+_SAMPLED_US, _INTERVAL_US = 1_000_000, 10_000
+#: entries of the log decoded at once
 _AT_ONCE = 1 << 17
 #: arrays: times in ns, addresses of packets, whether they left, ifindex of the queue (of those that left)
 _Events = tuple[Any, Any, Any, Any]
@@ -39,31 +47,47 @@ _BEFORE, _MAY_DENY = "net/net_dev_queue", ("cake",)
 @dataclasses.dataclass(frozen=True)
 class Options:
     """interval: what packets are summed up over."""
-    interval_us: int = fields.time(default=10_000, least=100)
+    interval_us: int = fields.time(default=_INTERVAL_US, least=100)
 
 
 class Sampler:
-    """Has the events noted or traced, and takes them every second."""
-    interval_us = 1_000_000
+    """Has the times summed up or the events traced, and takes what there is every second."""
+    interval_us = _SAMPLED_US
 
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         links = [link for link in description["links"] if link["bottleneck"]]
         ports = [link["ifindex"] for link in links]
-        denying = [link["device"] for link in links if link["queue"] in _MAY_DENY]
-        self._events: "_Logged | _Traced"
-        if os.path.exists(_LOG) and not denying:
-            self._events = _Logged(ports, work_dir)
-        else:
-            self._events = _Traced(ports, denying, work_dir)
+        denying = [link for link in links if link["queue"] in _MAY_DENY]
+        self._events: "_Counted | _Logged | _Traced" = (
+            _Counted(settings.get("interval_us", _INTERVAL_US), ports, bool(denying), work_dir)
+            if os.path.exists(_DEVICE) else recorder(links, work_dir))
 
     def open(self) -> None:
         self._events.open()
+
+    def starts(self, t0_ns: int, measure_from_us: int, duration_us: int) -> None:
+        if isinstance(self._events, _Counted):
+            self._events.starts(t0_ns, measure_from_us, duration_us)
 
     def sample(self, t_us: int) -> None:
         self._events.sample(t_us)
 
     def close(self) -> Json:
         return self._events.close()
+
+
+def recorder(links: list[Json], work_dir: str) -> "_Logged | _Traced":
+    """A Sampler of each packet by itself, which `events` reads: for short times."""
+    ports = [link["ifindex"] for link in links]
+    denying = [link["device"] for link in links if link["queue"] in _MAY_DENY]
+    return _Logged(ports, work_dir) if os.path.exists(_LOG) and not denying else _Traced(ports, denying, work_dir)
+
+
+def events(work_dir: pathlib.Path, ports: list[int]) -> Iterator[_Events]:
+    """What a recorder left in work_dir of the links with these numbers, batch by batch."""
+    import numpy as np
+    log = work_dir / _LOG_FILE
+    return _logged(log, ports, np) if log.exists() else _traced(work_dir, np)
 
 
 class _Traced(TraceSampler):
@@ -101,18 +125,61 @@ class _Logged:
     def close(self) -> Json:
         self.sample(0)
         self._file.close()
-        with open(_LOST, encoding="ascii") as file:
+        with open(f"{_PARAMETERS}/lost", encoding="ascii") as file:
             lost = int(file.read())
         os.close(self._log)
         return {"lost_events": lost}
 
 
+class _Counted:
+    """Has queues/sojourn.c sum up what leaves, and copies its rows to a file."""
+
+    def __init__(self, interval_us: int, ports: list[int], may_deny: bool, work_dir: str) -> None:
+        self._interval_us, self._ports, self._may_deny = interval_us, ports, may_deny
+        self._file = open(f"{work_dir}/{_COUNTS_FILE}", "wb", buffering=0)
+
+    def open(self) -> None:
+        self._device = os.open(_DEVICE, os.O_RDWR)
+
+    def starts(self, t0_ns: int, measure_from_us: int, duration_us: int) -> None:
+        if not self._ports:
+            return
+        edges_ns = bin_edges_ns()
+        # no more rows than intervals that end between two samples, which may come late on a wall clock
+        rows = len(self._ports) * (2 * _SAMPLED_US // self._interval_us + 2)
+        os.write(self._device, _ORDER.pack(t0_ns, self._interval_us * 1000, measure_from_us * 1000, duration_us * 1000,
+                                           len(self._ports), len(edges_ns), rows, self._may_deny)
+                 + struct.pack(f"={len(edges_ns)}Q{len(self._ports)}I", *edges_ns, *self._ports))
+
+    def sample(self, t_us: int) -> None:
+        while data := os.read(self._device, _READ_BYTES):
+            self._file.write(data)
+
+    def close(self) -> Json:
+        self.sample(0)
+        fcntl.ioctl(self._device, _END)
+        self.sample(0)
+        self._file.close()
+        with open(f"{_PARAMETERS}/sojourn_lost", encoding="ascii") as file:
+            lost = int(file.read())
+        os.close(self._device)
+        return {"lost_events": lost}
+
+
+@functools.cache
+def bin_edges_ns() -> list[int]:
+    """The least time of each bin of the histogram: below 1 us, then 1000 bins a decade up to 1000 s, and above."""
+    return [0, *(math.ceil(1000 * 10 ** (k / 1000)) for k in range(9001))]
+
+
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
     import numpy as np
-    log = work_dir / _LOG_FILE
-    ports = [link["ifindex"] for link in context["network"]["links"] if link["bottleneck"]]
-    events = _logged(log, ports, np) if log.exists() else _traced(work_dir, np)
-    write_tables(_sojourns(events, np), raw_dir, context)
+    counts = work_dir / _COUNTS_FILE
+    if counts.exists():
+        _write(*_counted(counts, context), raw_dir, context)
+    else:
+        ports = [link["ifindex"] for link in _bottlenecks(context)]
+        write_tables(_sojourns(events(work_dir, ports), np), raw_dir, context)
 
 
 def write_tables(sojourns: Iterator[tuple[Any, Any, Any]], raw_dir: pathlib.Path, context: Json) -> None:
@@ -122,39 +189,69 @@ def write_tables(sojourns: Iterator[tuple[Any, Any, Any]], raw_dir: pathlib.Path
     """
     import numpy as np
     import pandas as pd
-
-    from testbed.raw_files import write_table
-    interval_us = context["settings"].get("interval_us", 10_000)
-    names = {link["ifindex"]: link["name"] for link in context["network"]["links"] if link["bottleneck"]}
+    interval_ns = context["settings"].get("interval_us", _INTERVAL_US) * 1000
     measure_from_ns = (context["prefill_us"] + context["warmup_us"]) * 1000
     until_ns = context["duration_us"] * 1000
+    indices = [link["ifindex"] for link in _bottlenecks(context)]
     nothing = np.empty(0, np.int64)
+    edges_ns = np.array(bin_edges_ns())
     # sums of each batch: what is known of each packet would not fit into memory
-    series = {index: [_summed(nothing, nothing)] for index in names}
-    # 1000 bins a decade, exact to 0.25 %, from 1 us to 1000 s; below 1 us is the first bin
-    edges_us = np.concatenate([[0.0], 10 ** (np.arange(0, 9001) / 1000.0)])
-    histogram = {index: np.zeros(edges_us.size - 1, dtype=np.int64) for index in names}
+    series = [[_summed(nothing, nothing)] for _ in indices]
+    spread = [np.zeros(edges_ns.size, dtype=np.int64) for _ in indices]
     for t_ns, sojourn_ns, ifindex in sojourns:
         t_ns = t_ns - context["t0_ns"]
         inside = (t_ns >= 0) & (t_ns < until_ns)
-        for index in names:
+        for place, index in enumerate(indices):
             mine = inside & (ifindex == index)
-            series[index].append(_summed(t_ns[mine] // (interval_us * 1000), sojourn_ns[mine]))
+            series[place].append(_summed(t_ns[mine] // interval_ns, sojourn_ns[mine]))
             late = mine & (t_ns >= measure_from_ns)
-            histogram[index] += np.histogram(sojourn_ns[late] / 1000.0, bins=edges_us)[0]
-    tables, spread = [], []
-    for index, name in names.items():
-        table = pd.concat(series[index]).groupby(level=0).agg({"size": "sum", "sum": "sum", "min": "min", "max": "max"})
+            spread[place] += np.bincount(np.searchsorted(edges_ns, sojourn_ns[late], side="right") - 1,
+                                         minlength=edges_ns.size)
+    _write([pd.concat(sums).groupby(level=0).agg({"packets": "sum", "sum": "sum", "min": "min", "max": "max"})
+            for sums in series], spread, raw_dir, context)
+
+
+def _counted(path: pathlib.Path, context: Json) -> tuple[list[Any], list[Any]]:
+    """For each bottleneck: packets, sum, min and max by number of the interval; packets by bin of the histogram."""
+    import numpy as np
+    import pandas as pd
+    rows = np.fromfile(path, np.dtype(_ROW))
+    sums, spread = rows[rows["of_histogram"] == 0], rows[rows["of_histogram"] == 1]
+    series, counts = [], []
+    for number in range(len(_bottlenecks(context))):
+        mine, bins = sums[sums["number"] == number], spread[spread["number"] == number]
+        series.append(pd.DataFrame({name: mine[name].astype(np.int64) for name in ("packets", "sum", "min", "max")},
+                                   index=mine["place"].astype(np.int64)))
+        packets = np.bincount(bins["place"].astype(np.int64), bins["packets"], len(bin_edges_ns()))
+        counts.append(packets.astype(np.int64))
+    return series, counts
+
+
+def _bottlenecks(context: Json) -> list[Json]:
+    return [link for link in context["network"]["links"] if link["bottleneck"]]
+
+
+def _write(series: list[Any], spread: list[Any], raw_dir: pathlib.Path, context: Json) -> None:
+    """Both tables from what `_counted` gives of each bottleneck."""
+    import numpy as np
+    import pandas as pd
+
+    from testbed.raw_files import write_table
+    interval_us = context["settings"].get("interval_us", _INTERVAL_US)
+    low_us = np.concatenate([[0.0], 10 ** (np.arange(0, 9001) / 1000.0)])
+    high_us = np.append(low_us[1:], np.nan)
+    names = [link["name"] for link in _bottlenecks(context)]
+    tables, histograms = [], []
+    for name, table, packets in zip(names, series, spread):
         tables.append(pd.DataFrame({
-            "t_us": table.index * interval_us, "link": name, "packets": table["size"],
-            "mean_us": (table["sum"] / table["size"] / 1000.0).round(3),
+            "t_us": table.index * interval_us, "link": name, "packets": table["packets"],
+            "mean_us": (table["sum"] / table["packets"] / 1000.0).round(3),
             "min_us": table["min"] / 1000.0, "max_us": table["max"] / 1000.0}))
-        filled = np.flatnonzero(histogram[index])
-        spread.append(pd.DataFrame({"link": name, "low_us": edges_us[filled].round(3),
-                                    "high_us": edges_us[filled + 1].round(3),
-                                    "packets": histogram[index][filled]}))
+        filled = np.flatnonzero(packets)
+        histograms.append(pd.DataFrame({"link": name, "low_us": low_us[filled].round(3),
+                                        "high_us": high_us[filled].round(3), "packets": packets[filled]}))
     write_table(pd.concat(tables).sort_values(["t_us", "link"], kind="stable"), raw_dir, "sojourn")
-    write_table(pd.concat(spread), raw_dir, "sojourn_hist")
+    write_table(pd.concat(histograms), raw_dir, "sojourn_hist")
 
 
 def _summed(bins: Any, sojourn_ns: Any) -> Any:
@@ -164,7 +261,7 @@ def _summed(bins: Any, sojourn_ns: Any) -> Any:
     first = np.flatnonzero(np.append(True, bins[1:] != bins[:-1])) if bins.size else np.empty(0, np.int64)
     sums = {name: function.reduceat(sojourn_ns, first) if bins.size else sojourn_ns
             for name, function in (("sum", np.add), ("min", np.minimum), ("max", np.maximum))}
-    return pd.DataFrame({"size": np.diff(first, append=bins.size), **sums}, index=bins[first])
+    return pd.DataFrame({"packets": np.diff(first, append=bins.size), **sums}, index=bins[first])
 
 
 def _logged(path: pathlib.Path, ports: list[int], np: Any) -> Iterator[_Events]:

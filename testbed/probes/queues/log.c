@@ -12,6 +12,8 @@
  *	u64 packet	address of its skb
  *
  * A reading of 0 bytes means that there is no more yet. Parameter `lost`: what found no room.
+ *
+ * For short times: who wants to know how long packets stay asks /dev/queue_sojourn, which keeps no log.
  */
 #include <linux/device.h>
 #include <linux/fs.h>
@@ -26,10 +28,9 @@
 #include <linux/tracepoint.h>
 #include <linux/uaccess.h>
 #include <trace/events/qdisc.h>
-#include "meter.h"
+#include "queues.h"
 
 #define MOST_DEVICES	0x7fff
-#define MOST_INDEX	(1 << 20)
 
 struct entry {
 	u64 when;
@@ -49,7 +50,6 @@ static DEFINE_SPINLOCK(lock);		/* the three above */
 module_param(lost, ulong, 0444);
 
 static DEFINE_MUTEX(control);		/* who reads, begins or ends */
-static struct tracepoint *enqueue_point, *dequeue_point;
 static u16 *numbers;			/* by ifindex: number of the device + 1, or 0 */
 static unsigned int largest;		/* ifindex */
 static bool opened;
@@ -86,14 +86,6 @@ static void on_dequeue(void *data, struct Qdisc *qdisc, const struct netdev_queu
 		note(txq, skb, 1);
 }
 
-static void find_point(struct tracepoint *point, void *data)
-{
-	if (!strcmp(point->name, "qdisc_enqueue"))
-		enqueue_point = point;
-	else if (!strcmp(point->name, "qdisc_dequeue"))
-		dequeue_point = point;
-}
-
 static void forget(void)
 {
 	unsigned int piece;
@@ -110,8 +102,8 @@ static void end(void)
 {
 	if (!numbers)
 		return;
-	tracepoint_probe_unregister(enqueue_point, on_enqueue, NULL);
-	tracepoint_probe_unregister(dequeue_point, on_dequeue, NULL);
+	tracepoint_probe_unregister(queue_points.enqueue, on_enqueue, NULL);
+	tracepoint_probe_unregister(queue_points.dequeue, on_dequeue, NULL);
 	tracepoint_synchronize_unregister();
 	forget();
 }
@@ -123,7 +115,7 @@ static int begin(const u32 *indices, unsigned int count)
 
 	largest = 0;
 	for (i = 0; i < count; i++) {
-		if (!indices[i] || indices[i] > MOST_INDEX)
+		if (!indices[i] || indices[i] > QUEUES_MOST_INDEX)
 			return -EINVAL;
 		largest = max(largest, indices[i]);
 	}
@@ -140,13 +132,13 @@ static int begin(const u32 *indices, unsigned int count)
 		}
 	}
 	noted = taken = lost = 0;
-	error = tracepoint_probe_register(enqueue_point, on_enqueue, NULL);
+	error = tracepoint_probe_register(queue_points.enqueue, on_enqueue, NULL);
 	if (error)
 		goto failed;
-	error = tracepoint_probe_register(dequeue_point, on_dequeue, NULL);
+	error = tracepoint_probe_register(queue_points.dequeue, on_dequeue, NULL);
 	if (!error)
 		return 0;
-	tracepoint_probe_unregister(enqueue_point, on_enqueue, NULL);
+	tracepoint_probe_unregister(queue_points.enqueue, on_enqueue, NULL);
 	tracepoint_synchronize_unregister();
 failed:
 	forget();
@@ -233,32 +225,15 @@ static struct miscdevice queue_log_device = {
 	.mode	= 0600,
 };
 
-static int __init queues_init(void)
+int queue_log_register(void)
 {
-	int error;
-
 	/* the tracepoints are found by their names: here the compiler sees that these are their types */
 	check_trace_callback_type_qdisc_enqueue(on_enqueue);
 	check_trace_callback_type_qdisc_dequeue(on_dequeue);
-	for_each_kernel_tracepoint(find_point, NULL);
-	if (!enqueue_point || !dequeue_point)
-		return -ENOENT;
-	error = misc_register(&queue_log_device);
-	if (error)
-		return error;
-	error = queue_meter_register();
-	if (error)
-		misc_deregister(&queue_log_device);
-	return error;
+	return misc_register(&queue_log_device);
 }
 
-static void __exit queues_exit(void)
+void queue_log_unregister(void)
 {
-	queue_meter_unregister();
 	misc_deregister(&queue_log_device);
 }
-
-module_init(queues_init);
-module_exit(queues_exit);
-MODULE_DESCRIPTION("Log of packets that enter and leave queues, and readings of queues");
-MODULE_LICENSE("GPL");

@@ -9,6 +9,10 @@
  * Write a struct queue for each device of the network namespace one is in. QUEUE_METER_NOTE reads those that
  * are due, or all; QUEUE_METER_NAP sleeps until one reading after the other is due, and takes it. Read() gives
  * readings in the order of time; one of 0 bytes means that there is no more yet.
+ *
+ * What a queue that is watched held between its readings is told, too: its backlog as it is after each
+ * qdisc:qdisc_enqueue and qdisc:qdisc_dequeue, times how long it stayed so. A backlog that lasted no time at all,
+ * as that of a packet which passes an empty queue, is none.
  */
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
@@ -19,12 +23,15 @@
 #include <linux/netdevice.h>
 #include <linux/nsproxy.h>
 #include <linux/sched/signal.h>
+#include <linux/spinlock.h>
 #include <linux/timekeeping.h>
+#include <linux/tracepoint.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <net/net_namespace.h>
 #include <net/sch_generic.h>
-#include "meter.h"
+#include <trace/events/qdisc.h>
+#include "queues.h"
 
 #define MOST_QUEUES	4096
 #define ENTRIES		32768
@@ -33,7 +40,7 @@
 /* times are ns */
 struct queue {
 	u32 ifindex;
-	u32 unused;
+	u32 watched;		/* whether to tell what it holds between its readings */
 	u64 interval;		/* it is read when so long has passed since it was due; 0: with each reading */
 };
 
@@ -49,9 +56,13 @@ struct reading {
 	u64 when;		/* of CLOCK_MONOTONIC */
 	u64 sent_bytes;
 	u64 sent_packets;
+	u64 packet_ns;		/* integral of the backlog over time since the queue was written: packets x ns */
+	u64 byte_ns;		/* and bytes x ns; both begin again at 2^64 */
 	u32 drops;
 	u32 backlog_bytes;
 	u32 backlog_packets;
+	u32 most_bytes;		/* since the reading before */
+	u32 most_packets;
 	u32 number;		/* of the queue, in the order in which they were written */
 };
 
@@ -62,7 +73,12 @@ struct reading {
 struct metered {
 	struct net *net;
 	u32 ifindex;
+	u32 watched;
 	u64 interval, due;
+	/* under the lock of the qdisc: the backlog since `since`, and what was before */
+	u64 since, packet_ns, byte_ns;
+	struct metered *next;
+	u32 packets, bytes, most_packets, most_bytes;
 };
 
 struct meter {
@@ -71,6 +87,92 @@ struct meter {
 	struct metered of[MOST_QUEUES];
 	struct reading readings[ENTRIES];
 };
+
+#define HEADS	256
+
+/* lists by the last digits of ifindex, all of them of one meter; only added to while packets are looked at */
+static struct metered *heads[HEADS];
+static struct meter *watching;
+static DEFINE_MUTEX(watch);		/* the two above */
+
+/* the backlog is what the qdisc says now, and was what it had said before */
+static void settle(struct metered *queue, const struct Qdisc *qdisc)
+{
+	u64 now = ktime_get_mono_fast_ns(), lasted = now - queue->since;
+
+	if (lasted) {
+		queue->packet_ns += lasted * queue->packets;
+		queue->byte_ns += lasted * queue->bytes;
+		queue->most_packets = max(queue->most_packets, queue->packets);
+		queue->most_bytes = max(queue->most_bytes, queue->bytes);
+		queue->since = now;
+	}
+	queue->packets = qdisc->q.qlen;
+	queue->bytes = qdisc->qstats.backlog;
+}
+
+static void on_change(const struct netdev_queue *txq, const struct Qdisc *qdisc)
+{
+	unsigned int index = txq->dev ? txq->dev->ifindex : 0;
+	struct metered *queue;
+
+	for (queue = smp_load_acquire(&heads[index % HEADS]); queue; queue = queue->next)
+		if (queue->ifindex == index && queue->net == dev_net(txq->dev))
+			settle(queue, qdisc);
+}
+
+static void on_enqueue(void *data, struct Qdisc *qdisc, const struct netdev_queue *txq, struct sk_buff *skb)
+{
+	on_change(txq, qdisc);
+}
+
+static void on_dequeue(void *data, struct Qdisc *qdisc, const struct netdev_queue *txq, int packets,
+		       struct sk_buff *skb)
+{
+	on_change(txq, qdisc);
+}
+
+static int watch_one(struct meter *meter, struct metered *queue)
+{
+	struct metered **head = &heads[queue->ifindex % HEADS];
+	int error = -EBUSY;
+
+	mutex_lock(&watch);
+	if (watching && watching != meter)
+		goto out;
+	error = 0;
+	if (!watching) {
+		error = tracepoint_probe_register(queue_points.enqueue, on_enqueue, NULL);
+		if (error)
+			goto out;
+		error = tracepoint_probe_register(queue_points.dequeue, on_dequeue, NULL);
+		if (error) {
+			tracepoint_probe_unregister(queue_points.enqueue, on_enqueue, NULL);
+			tracepoint_synchronize_unregister();
+			goto out;
+		}
+		watching = meter;
+	}
+	queue->since = ktime_get_mono_fast_ns();
+	queue->next = *head;
+	smp_store_release(head, queue);
+out:
+	mutex_unlock(&watch);
+	return error;
+}
+
+static void watch_no_more(const struct meter *meter)
+{
+	mutex_lock(&watch);
+	if (watching == meter) {
+		tracepoint_probe_unregister(queue_points.enqueue, on_enqueue, NULL);
+		tracepoint_probe_unregister(queue_points.dequeue, on_dequeue, NULL);
+		tracepoint_synchronize_unregister();
+		memset(heads, 0, sizeof(heads));
+		watching = NULL;
+	}
+	mutex_unlock(&watch);
+}
 
 static int note_one(struct meter *meter, unsigned int number, u64 now)
 {
@@ -90,15 +192,22 @@ static int note_one(struct meter *meter, unsigned int number, u64 now)
 	if (qdisc_is_percpu_stats(qdisc) || qdisc->flags & TCQ_F_MQROOT)
 		goto out;
 	spin_lock(qdisc_lock(qdisc));
+	if (queue->watched)
+		settle(queue, qdisc);
 	*reading = (struct reading) {
 		.when = now,
 		.sent_bytes = u64_stats_read(&qdisc->bstats.bytes),
 		.sent_packets = u64_stats_read(&qdisc->bstats.packets),
+		.packet_ns = queue->packet_ns,
+		.byte_ns = queue->byte_ns,
 		.drops = qdisc->qstats.drops,
 		.backlog_bytes = qdisc->qstats.backlog,
 		.backlog_packets = qdisc->q.qlen,
+		.most_bytes = queue->most_bytes,
+		.most_packets = queue->most_packets,
 		.number = number,
 	};
+	queue->most_bytes = queue->most_packets = 0;
 	spin_unlock(qdisc_lock(qdisc));
 	meter->noted++;
 	error = 0;
@@ -213,12 +322,19 @@ static ssize_t queue_meter_write(struct file *file, const char __user *from, siz
 		return -EFAULT;
 	mutex_lock(&meter->lock);
 	if (meter->queues < MOST_QUEUES) {
-		meter->of[meter->queues++] = (struct metered) {
-			.net = get_net(current->nsproxy->net_ns),
+		struct metered *queue = &meter->of[meter->queues];
+
+		*queue = (struct metered) {
+			.net = current->nsproxy->net_ns,
 			.ifindex = asked.ifindex,
+			.watched = asked.watched,
 			.interval = asked.interval,
 		};
-		error = 0;
+		error = asked.watched ? watch_one(meter, queue) : 0;
+		if (!error) {
+			get_net(queue->net);
+			meter->queues++;
+		}
 	}
 	mutex_unlock(&meter->lock);
 	return error ?: length;
@@ -259,6 +375,7 @@ static int queue_meter_release(struct inode *inode, struct file *file)
 {
 	struct meter *meter = file->private_data;
 
+	watch_no_more(meter);
 	while (meter->queues)
 		put_net(meter->of[--meter->queues].net);
 	vfree(meter);
@@ -283,6 +400,8 @@ static struct miscdevice queue_meter_device = {
 
 int queue_meter_register(void)
 {
+	check_trace_callback_type_qdisc_enqueue(on_enqueue);
+	check_trace_callback_type_qdisc_dequeue(on_dequeue);
 	return misc_register(&queue_meter_device);
 }
 

@@ -3,6 +3,7 @@
 import struct
 
 import pandas as pd
+import pytest
 
 from no_network import NoNetwork
 from testbed.probes import _queue_meter, queue
@@ -21,6 +22,7 @@ class Meter:
 
     def __init__(self, monkeypatch):
         self.queues, self.dues, self.readings, self.count = [], [], b"", {}
+        self.held, self.last = {}, {}
         for name, what in (("open", lambda *_: 99), ("write", self.write), ("readv", self.read), ("close", nothing)):
             monkeypatch.setattr(_queue_meter.os, name, what)
         monkeypatch.setattr(_queue_meter.fcntl, "ioctl", self.ioctl)
@@ -34,7 +36,14 @@ class Meter:
         for number, (index, _, interval_ns) in enumerate(self.queues):
             if self.dues[number] <= time_ns:
                 n = self.count[number] = self.count.get(number, 0) + 1
-                self.readings += struct.pack("=QQQIIII", now_ns, 100 * n, n, (2**32 - 3 + n) % 2**32, index, n, number)
+                # three packets of 4500 bytes since the reading before, on the mean; the counter of bytes begins again
+                lasted_ns = max(0, now_ns - self.last.get(number, now_ns))
+                self.held[number] = self.held.get(number, 0) + lasted_ns
+                self.last[number] = now_ns
+                self.readings += struct.pack(
+                    "=QQQQQ6I", now_ns, 100 * n, n, 3 * self.held[number],
+                    (2**64 - 9 + 4500 * self.held[number]) % 2**64, (2**32 - 3 + n) % 2**32, index, n, 1500 * n, 7,
+                    number)
                 self.dues[number] += interval_ns if time_ns < 2**63 else 0
 
     def ioctl(self, _fd, request, data):
@@ -61,7 +70,7 @@ def test_queues_that_a_module_reads_become_the_same_tables(tmp_path, monkeypatch
     meter = Meter(monkeypatch)
     sampler = queue.Sampler({"interval_us": 5000, "edge_interval_us": 10_000}, NoNetwork(), {"links": LINKS}, tmp_path)
     sampler.open()
-    assert meter.queues == [(1002, 0, 0), (1003, 0, 0), (1001, 0, 10_000_000)]
+    assert meter.queues == [(1002, 1, 0), (1003, 1, 0), (1001, 0, 10_000_000)]
     sampler.sample(0)
     assert sampler.nap(T0_NS, 5000, 15_000) == (15_000, 1)
     sampler.sample(15_000)
@@ -73,6 +82,12 @@ def test_queues_that_a_module_reads_become_the_same_tables(tmp_path, monkeypatch
     assert (table["link"] == "there").sum() == 4 and list(table["link"][:2]) == ["there", "back"]
     assert pd.read_csv(tmp_path / "edge_queue.csv.gz").values.tolist() == [
         [0, "edge", 100, 1, 1, 1001, 2], [10_000, "edge", 200, 2, 2, 1001, 3]]
+    held = pd.read_csv(tmp_path / "backlog.csv.gz")
+    assert held["link"].tolist() == ["there", "back"] * 4 and held["most_packets"].tolist() == [7] * 8
+    back = held[held["link"] == "back"]
+    assert back["most_bytes"].tolist() == [3000, 4500, 6000, 7500]
+    assert back["packet_us"].diff().tolist()[1:] == pytest.approx([15_000] * 3, abs=2)
+    assert back["byte_us"].diff().tolist()[1:] == pytest.approx([4500 * 5000] * 3, abs=3000)
 
 
 def test_more_readings_than_are_read_at_once(tmp_path, monkeypatch):

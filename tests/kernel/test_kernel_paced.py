@@ -5,6 +5,7 @@ import pytest
 import documented
 from analysis.metrics import compute_metrics
 from analysis.runs import Run
+from small_runs import small_scenario
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +47,18 @@ def test_each_packet_leaves_when_it_is_due(run, found):
 def left_out(_start_us):
     """Packets 1 and 2 are due while the handshake of 20 ms lasts."""
     return 2000
+
+
+@pytest.mark.parametrize("packet_bytes", [1448, 500])
+def test_a_receiver_of_little_reads_at_once(run_scenario, packet_bytes):
+    """It acknowledges what it has read. One that waits for more does so up to 40 ms later."""
+    finished = run_scenario(small_scenario(**{
+        "topology.central": {"rate": "10 Mbit/s", "delay": "10 ms", "queue": {"kind": "pfifo", "limit": 50}},
+        "topology.left_delays": ["0 ms"], "topology.right_delays": ["0 ms"], "timing.test": "5 s",
+        "traffic": {"kind": "paced", "paths": ["n2->n1"], "packets": 10, "packet": f"{packet_bytes} B"}}))
+    samples = finished.table("tcp_info").query("node == 'n2' and state == 'ESTAB' and t_us > 1000000")
+    frame, ack = packet_bytes + 66, 66
+    bare_us = 20_000 + 8 * (frame + ack) / 10 + 2 * 8 * (frame + ack) / 1000
+    # it comes from below: the segments of the handshake were shorter
+    assert samples["srtt_us"].max() == samples["srtt_us"].iloc[-1] == pytest.approx(bare_us, abs=3)
+    assert samples["srtt_us"].min() > 20_000 and len(samples) == 50

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import ctypes
 
-from traffic.clock import now_ns
 from traffic.compiled import SharedRing, beside, load, words
-from traffic.greedy.ring import Pace, RingFlows
+from traffic.greedy.ring import RingFlows
 from traffic.greedy.ring_ends import Receiver, SharedReceiver, usual
 from traffic.payload import phase
 
@@ -26,9 +25,7 @@ LIBRARY = "reads.so"
 
 class SharedReads(ctypes.Structure):
     """struct shared_reads of reads.c."""
-    _fields_ = [*words("ring", "ends"), ("pace", Pace),
-                *words("pattern", "most_bytes", "now_ns", "connected_ns", "waiting", "first", "last", "number",
-                       "result")]
+    _fields_ = words("ring", "ends", "pattern", "most_bytes", "waiting", "first", "last", "number", "result")
 
 
 def make_flows(ring: Ring, all_ends: list[End], *more: Any) -> RingFlows:
@@ -45,16 +42,15 @@ class CoreFlows(RingFlows):
     def __init__(self, path: str, *of_ring_flows: Any) -> None:
         """path: of the library; of_ring_flows: as for RingFlows."""
         super().__init__(*of_ring_flows)
-        self._core = load(path, "greedy_sizes", (SharedRing, SharedReceiver, Pace, SharedReads), __file__)
-        self._core.greedy_wait.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
+        self._core = load(path, "greedy_sizes", (SharedRing, SharedReceiver, SharedReads), __file__)
+        self._core.greedy_wait.argtypes = [ctypes.c_void_p]
         self._core.greedy_next.argtypes = [ctypes.c_void_p]
         self._core.greedy_took.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
         self._shared_ring = SharedRing(**self.ring.places())
         self._shared = SharedReads(
-            ring=ctypes.addressof(self._shared_ring), ends=ctypes.addressof(self.receivers), pace=self.pace,
+            ring=ctypes.addressof(self._shared_ring), ends=ctypes.addressof(self.receivers),
             pattern=self.pattern.address, most_bytes=self.most_bytes)
         self._at = ctypes.addressof(self._shared)
-        self.pace = self._shared.pace
         for shared, end in zip(self.receivers, self._ends):
             shared.place = phase(end.end.flow["flow"])
 
@@ -77,17 +73,15 @@ class CoreFlows(RingFlows):
     def _take_completions(self) -> bool:
         shared = self._shared
         self._hand_over()
-        error = self._core.greedy_wait(self._at, self.ring.least)
+        error = self._core.greedy_wait(self._at)
         if error:
             raise OSError(error, "io_uring_enter")
-        self.now_ns = shared.now_ns = now_ns()
         timer = False
         while (left := self._core.greedy_next(self._at)) > 0:
             self._take_back()
             timer |= self._found(shared.number, shared.result)
             self._hand_over()
         self._take_back()
-        self.connected_ns = max(self.connected_ns, shared.connected_ns)
         if left < 0:
             raise OSError(-left, "io_uring_enter")
         return timer

@@ -16,15 +16,6 @@ if TYPE_CHECKING:
 
     Order = dict[str, Any]
 
-# Wake the receiver for half a megabyte at a time: it must not cost a wake-up per packet. But
-# what lies unread takes from the receive window, so never for more than a share of that.
-_LOW_WATER_BYTES = 1 << 19
-#: a window that may be growing for a flow that needs it must not wait for the reader; one that has kept its size for
-#: some round trips is several times what the flow has under way
-GROWING, STEADY = 32, 8
-#: looks at the window, which grows in slow start
-READS_BETWEEN = 8
-STATE_AND_WINDOW = struct.Struct("=B63xI")     # tcpi_state and tcpi_rcv_ssthresh in struct tcp_info
 _TCP_CLOSE = 7
 #: what the receivers of a node have to read into, all together; each at least, at most
 _BUFFERS_BYTES, _LEAST_BUFFER_BYTES, _MOST_BUFFER_BYTES = 32 << 20, 1 << 15, 1 << 19
@@ -128,27 +119,10 @@ def buffers_mb(receivers: int) -> int:
     return -(-receivers * buffer_bytes(receivers) >> 20)
 
 
-def receive_window(connection: socket.socket) -> int:
-    """The most that a receiver announces."""
-    _, window = _state_and_window(connection)
-    return window
-
-
-def share(window: int, parts: int = GROWING) -> int:
-    """For how much a receiver is to be woken: one of so many parts of its window."""
-    return max(1, min(window // parts, _LOW_WATER_BYTES))
-
-
 def was_reset(connection: socket.socket) -> bool:
     """Whether what looks like the end of a stream was none."""
-    state, _ = _state_and_window(connection)
+    state, = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
     return state == _TCP_CLOSE
-
-
-def _state_and_window(connection: socket.socket) -> tuple[int, int]:
-    told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, STATE_AND_WINDOW.size)
-    state, window = STATE_AND_WINDOW.unpack(told)
-    return state, window
 
 
 def listen(flow: Order) -> socket.socket:

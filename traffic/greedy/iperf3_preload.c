@@ -11,9 +11,8 @@
  * - If that takes longer than its first report, because the byte was lost, the report is due and
  *   made only once the test runs: until then select() is told to wait for 0 s, again and
  *   again. The third time it waits for a millisecond.
- * - Its server reads packet by packet. SO_RCVLOWAT wakes it once per block, or once
- *   per 1/32 of the receive window while that is less (before Linux 6.16): what lies unread takes from
- *   the window, and that must not be what limits the flow.
+ * - Its server reads packet by packet. It goes on to read inside the kernel, where each packet is read as
+ *   soon as it comes, too, until a block is full or 10 ms have passed.
  * - It dies with the program that started it.
  *
  * What the data connection carries depends on its position, and is compared where it arrives. At the
@@ -22,6 +21,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -32,16 +32,16 @@
 #include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/socket.h>
-#include <sys/utsname.h>
+#include <sys/time.h>
 #include <unistd.h>
 
-enum { BLOCK_BYTES = 128 << 10, WINDOW_SHARE = 32, READS_BETWEEN = 16, MOST_UNUSED = 2, PERIOD = 65521 };
-enum { PAUSE_US = 1000 };
+enum { BLOCK_BYTES = 128 << 10, MOST_UNUSED = 2, PERIOD = 65521 };
+enum { PAUSE_US = 1000, READ_US = 10000 };
 
 static int unused;  /* times that a socket was writable and nothing was written */
 static int in_vain; /* times in a row that select() was not to wait, and found nothing */
 static int data_fd = -1;
-static unsigned int reads;
+static int goes_on; /* whether reads of data go on until a block is full */
 static unsigned long long compared, wrong, first_wrong;
 static size_t place;			     /* of the next byte of data in the pattern */
 static char pattern[PERIOD + BLOCK_BYTES]; /* repeats itself after PERIOD, which is a prime */
@@ -125,35 +125,13 @@ ssize_t write(int fd, const void *data, size_t bytes)
 	return done;
 }
 
-/*
- * Whether what lies unread takes from the window only. From 6.16 on a receiver learns no round-trip time that is longer
- * than the one it knows while anything lies unread (tcp_rcv_rtt_update): it keeps that of an empty queue in the network,
- * and a window for that.
- */
-static int may_lie_unread(void)
+/* The other connection of iperf3, and its timers, must not wait longer than this for what comes by the data's. */
+static void go_on(int fd)
 {
-	static int may = -1;
-	struct utsname kernel;
-	int major, minor;
+	struct timeval limit = { 0, READ_US };
 
-	if (may < 0)
-		may = uname(&kernel) || sscanf(kernel.release, "%d.%d", &major, &minor) != 2 || major < 6 ||
-		      (major == 6 && minor < 16);
-	return may;
-}
-
-static void set_low_water(int fd)
-{
-	struct tcp_info info;
-	socklen_t length = sizeof(info);
-	int bytes;
-
-	if (next_getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length))
-		return;
-	bytes = info.tcpi_rcv_ssthresh / WINDOW_SHARE;
-	if (bytes > BLOCK_BYTES)
-		bytes = BLOCK_BYTES;
-	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+	goes_on = !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) &&
+		  !fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
 /* Compare what came with the pattern, block by block. */
@@ -174,10 +152,9 @@ ssize_t read(int fd, void *data, size_t bytes)
 {
 	ssize_t done;
 
-	/* The window grows in slow start; later this is but a small part of the calls. */
-	if (fd == data_fd && reads++ % READS_BETWEEN == 0 && may_lie_unread())
-		set_low_water(fd);
-	done = next_read(fd, data, bytes);
+	if (fd == data_fd && !goes_on)
+		go_on(fd);
+	done = fd == data_fd ? recv(fd, data, bytes, goes_on ? MSG_WAITALL : 0) : next_read(fd, data, bytes);
 	if (fd == data_fd && done > 0)
 		compare(data, done);
 	return done;

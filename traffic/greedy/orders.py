@@ -9,9 +9,7 @@ from traffic.components import Component, Context, Flow, Program
 from traffic.greedy.ends import buffers_mb
 
 Job = dict[str, list[dict[str, Any]]]
-#: ends of flows that have a thread each: for them a ring saves next to nothing. And their windows stay what they were,
-#: where a reader that waits for more lets them grow between two acknowledgements: Linux counts an acknowledgement with
-#: a larger window as no duplicate, which senders without SACK wait for.
+#: ends of flows that have a thread each: for them a ring saves next to nothing
 _FEW = 8
 #: of a program when it starts (tests/kernel/test_kernel_many_hosts.py)
 _DRAWS = 2
@@ -20,7 +18,6 @@ _DRAWS = 2
 def socket_programs(component: Component, flows: Sequence[Flow], context: Context,
                     more: Mapping[int, Mapping[str, Any]], of_both: Mapping[str, Any] | None = None) -> list[Program]:
     """Flows over plain sockets (flows.py). more, of_both: as for tcp_jobs."""
-    # what such a flow delivers at which instant matters: its receiver is woken for less, too
     rests = any("bursts_us" in one or "pace" in one for one in more.values())
     flow_of, programs = {flow.flow: flow for flow in flows}, []
     for node, job in sorted(tcp_jobs(flows, more, of_both).items()):

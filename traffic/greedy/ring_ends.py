@@ -28,17 +28,14 @@ if TYPE_CHECKING:
 #: what a completion is about: number of the end << KIND_BITS | kind
 TIMER, IGNORED, ACCEPT, READ, CONNECT, WRITE, WAIT_FOR_CLOSE = range(7)
 KIND_BITS = 3
-#: a window that was found unchanged so many times, each time after a window (or 8 reads of a larger one), is steady;
-#: what is found is the window as it was one look before
-_STEADY_LOOKS = 3
-#: a full segment; the window is known only after it
-_FIRST_READ_BYTES = 1448
+#: of a flow with a window of its own, which is set again after it
+_FIRST_READ_BYTES = 1
 
 
 class Answers:
     """Memory in which the ring writes what sockets say of themselves; without `asks` they are asked by system calls."""
 
-    _BYTES = sockets.TCP_CA_NAME_MAX + ends.STATE_AND_WINDOW.size
+    _BYTES = sockets.TCP_CA_NAME_MAX
 
     def __init__(self, all_ends: int, asks: bool) -> None:
         self.asks = asks
@@ -55,29 +52,13 @@ class Answers:
             at, name = number * self._BYTES, sockets.cca_of(fd)
             self._memory[at:at + len(name)] = name
 
-    def of_window(self, number: int) -> int:
-        """The address at which a socket's state and receive window are noted."""
-        return self._at + number * self._BYTES + sockets.TCP_CA_NAME_MAX
-
-    def ask_window(self, flows: RingFlows, number: int, fd: int) -> None:
-        """Have a socket's receive window noted."""
-        at = number * self._BYTES + sockets.TCP_CA_NAME_MAX
-        if self.asks:
-            flows.ring.option(fd, socket.IPPROTO_TCP, socket.TCP_INFO, self.of_window(number),
-                              ends.STATE_AND_WINDOW.size, QUIET, IGNORED)
-        else:
-            with socket.socket(fileno=os.dup(fd)) as connection:
-                ends.STATE_AND_WINDOW.pack_into(self._memory, at, 0, ends.receive_window(connection))
+    def of_cca(self, number: int) -> int:
+        """The address at which the name is noted."""
+        return self._at + number * self._BYTES
 
     def cca(self, number: int) -> bytes:
         """The name, with zeros behind it; zeros alone of an end that was never connected."""
-        return self._memory[number * self._BYTES:number * self._BYTES + sockets.TCP_CA_NAME_MAX]
-
-    def window(self, number: int) -> int:
-        """The most that a receiver announced when it was asked last."""
-        _, window = ends.STATE_AND_WINDOW.unpack_from(self._memory, number * self._BYTES + sockets.TCP_CA_NAME_MAX)
-        assert isinstance(window, int)
-        return window
+        return self._memory[number * self._BYTES:(number + 1) * self._BYTES]
 
 
 def usual(flow: ends.Order) -> bool:
@@ -88,14 +69,11 @@ def usual(flow: ends.Order) -> bool:
 class SharedReceiver(ctypes.Structure):
     """Where a receiver is; struct shared_receiver of reads.c.
 
-    own: the library, where it is, may decide what follows the connection and reads; asked: bytes of a read that the
-    same one follows, or 0; n_reads: how many are over, the last at since_ns; window: bytes that were announced; a look
-    at it is due after so many reads (looks_after), and it was found unchanged `looks` times; low_water: bytes for which
-    it is woken, the lower half is an int for setsockopt; buffer, told: addresses of what is read, and of what the
-    socket says of itself. The library only: place of the next byte in the pattern, and what a Tally has.
+    own: the library, where it is, may decide what follows the connection and reads; buffer, cca: addresses of what is
+    read, and of the name of its congestion control. The library only: place of the next byte in the pattern, and what a
+    Tally has.
     """
-    _fields_ = words("own", "fd", "asked", "n_reads", "looks", "looks_after", "since_ns", "window", "low_water",
-                     "buffer", "told", "place", "checked_bytes", "wrong_pieces", "first_wrong")
+    _fields_ = words("own", "fd", "buffer", "cca", "place", "checked_bytes", "wrong_pieces", "first_wrong")
 
 
 class Receiver:
@@ -105,12 +83,10 @@ class Receiver:
         self.end, self.number, self.ending, self._taking = end, number, False, False
         self._flows, self._listener = flows, listener
         self.shared = flows.receivers[number]
-        self.shared.fd, self.shared.looks_after, self.shared.low_water = -1, 1, 1
-        self.shared.buffer, self.shared.told = buffer_at, flows.answers.of_window(number)
+        self.shared.fd, self.shared.buffer, self.shared.cca = -1, buffer_at, flows.answers.of_cca(number)
         self.reader = ends.Reader(end, flows.pattern, flows.counts)
         self._left = end.flow.get("bytes")
-        self._low_water = ctypes.c_int.from_buffer(self.shared, SharedReceiver.low_water.offset)
-        self._operation = b""                       # the read that is to follow, if it is the same as the last one
+        self._to_clamp = "window_bytes" in end.flow
 
     def accept(self) -> None:
         """Wait for the connection."""
@@ -118,14 +94,6 @@ class Receiver:
         self._submit(self._flows.ring.accept, self._listener.fileno(), 0, 0, kind=ACCEPT)
         # it knows no more than the usual: of these the last byte, or the first read, is something else
         self.shared.own = self._flows.answers.asks and usual(self.end.flow)
-
-    def went_on(self, size: int) -> bool:
-        """If a read of so many bytes is over and the same follows, as most do: take them and ask for it."""
-        if size <= 0 or size != self.shared.asked or self.shared.n_reads + 1 >= self.shared.looks_after:
-            return False
-        self._flows.took(self, size)
-        self._flows.ring.repeat(self._operation)
-        return True
 
     def completed(self, kind: int, result: int) -> None:
         """The operation is over."""
@@ -135,8 +103,7 @@ class Receiver:
             raise OSError(-result, f"flow {self.end.flow['flow']}: {os.strerror(-result)}")
         self._flows.ring.make_room()
         if kind == ACCEPT:
-            self.shared.fd, self.shared.since_ns = result, self._flows.now_ns
-            self._flows.connected_ns = max(self._flows.connected_ns, self._flows.now_ns)
+            self.shared.fd = result
             self._flows.answers.ask_cca(self._flows, self.number, result)
         elif not self._got(result):
             return
@@ -147,8 +114,10 @@ class Receiver:
 
     def _got(self, size: int) -> bool:
         """So much was read, 0 at the end of the stream. Whether there is more to come."""
-        if self.shared.n_reads == 0:
-            self._clamp()
+        if self._to_clamp:
+            self._to_clamp = False
+            with socket.socket(fileno=os.dup(self.shared.fd)) as connection:
+                ends.clamp_window(connection, self.end.flow)
         if size:
             self._flows.took(self, size)
             if self._left is not None:
@@ -162,50 +131,16 @@ class Receiver:
         self.shared.fd = -1
         return False
 
-    def _clamp(self) -> None:
-        if "window_bytes" in self.end.flow:
-            with socket.socket(fileno=os.dup(self.shared.fd)) as connection:
-                ends.clamp_window(connection, self.end.flow)
-
     def _was_reset(self) -> bool:
         with socket.socket(fileno=os.dup(self.shared.fd)) as connection:
             return ends.was_reset(connection)
 
     def _read(self) -> None:
-        flows, shared, most = self._flows, self.shared, self._flows.most_bytes
-        low_water, size = 1, _FIRST_READ_BYTES
-        if shared.n_reads:
-            if shared.n_reads >= shared.looks_after:
-                self._look()
-            low_water = min(most, ends.share(shared.window, ends.STEADY if self._steady else ends.GROWING))
-            size = min(shared.window, most)
-        if self._left is not None:
-            # of the last byte the instant matters: less than the low-water mark would wait for more
-            size = min(size, self._left - low_water)
-            if size < low_water:
-                size = low_water = min(low_water, self._left)
-        flows.answers.ask_window(flows, self.number, shared.fd)
-        if low_water != shared.low_water:
-            shared.low_water = low_water
-            flows.ring.set_option(shared.fd, socket.SOL_SOCKET, socket.SO_RCVLOWAT, self._low_water, LINK | QUIET,
-                                  self.number << KIND_BITS | READ)
-        self._submit(flows.ring.receive, shared.fd, shared.buffer, size, 0, kind=READ)
-        # until the window is looked at again
-        alike = shared.n_reads and self._left is None and shared.window > most
-        shared.asked, self._operation = (size, flows.ring.last()) if alike else (0, b"")
-
-    @property
-    def _steady(self) -> bool:
-        return bool(self.shared.looks >= _STEADY_LOOKS)
-
-    def _look(self) -> None:
-        """At the window, as it was one look before: it grows in slow start."""
-        shared, window = self.shared, max(1, self._flows.answers.window(self.number))
-        shared.looks = shared.looks + 1 if window == shared.window and shared.n_reads > 2 else 0
-        shared.window = window
-        in_reads = max(1, window // self._flows.most_bytes)
-        between = ends.READS_BETWEEN if self._steady else min(ends.READS_BETWEEN, in_reads)
-        shared.looks_after = shared.n_reads + between
+        """The kernel reads whatever comes as soon as it comes, as an application does that reads all the time (an
+        acknowledgement may depend on that), and few of these reads are over in a second."""
+        size = _FIRST_READ_BYTES if self._to_clamp else self._flows.most_bytes
+        self._submit(self._flows.ring.receive, self.shared.fd, self.shared.buffer,
+                     size if self._left is None else min(size, self._left), 0, kind=READ)
 
     def take_rest(self) -> None:
         """Read what there is."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import itertools
 import os
 import socket
 import sys
@@ -35,6 +34,10 @@ class End(ends.End):
         super().__init__(flow, role)
         self.host = host
         self._wakeup_cost_ns = host.job.get("wakeup_cost_us", 0) * 1000
+        #: How a receiver reads: whatever comes as soon as it comes, as an application does that reads all the time (an
+        #: acknowledgement may depend on that), but inside the kernel until its buffer is full: being woken is dear in a
+        #: guest. Where it costs virtual time, too, each time counts
+        self.reads = 0 if self._wakeup_cost_ns else socket.MSG_WAITALL
         #: of a receiver, while it reads; and that it has been told to take what there is
         self.reading: socket.socket | None = None
         self.hurried = False
@@ -51,12 +54,12 @@ class End(ends.End):
             raise ConnectionError(f"a connection from {address}, not from {self.flow['peer']}")
 
     def take_less(self, reader: threading.Thread) -> None:
-        """At the end, let a receiver have what is less than it waits for, if that is all it got: it has to be compared.
+        """At the end, let a receiver have what is less than it waits for: it has to be counted and compared.
 
         The kernel has put it into the reader's buffer already, and hands it over when nothing more can come.
         """
         connection = self.reading
-        if connection is None or self.tally.checked_bytes:
+        if connection is None:
             return
         self.hurried = True
         try:
@@ -72,7 +75,7 @@ def run(all_ends: list[End], listeners: list[socket.socket], counts: ends.Counts
     """From t0 until the end; listeners: those of the receivers, in their order."""
     threading.excepthook = _fail
     of_receivers = [end for end in all_ends if end.role == "receive"]
-    size = _read_bytes(of_receivers)
+    size = ends.buffer_bytes(len(of_receivers))
     memory = ends.buffers(len(of_receivers), size)
     receivers = [(end, _thread(end, _receive, listener, end, counts, pattern,
                                memoryview(memory)[number * size:(number + 1) * size]))
@@ -84,12 +87,6 @@ def run(all_ends: list[End], listeners: list[socket.socket], counts: ends.Counts
     program.sleep_until(end_ns)
     for end, thread in receivers:
         end.take_less(thread)
-
-
-def _read_bytes(of_receivers: list[End]) -> int:
-    """How much each reads at a time at most: as in a program of its host alone, since windows follow from it."""
-    of_hosts = [end.host.node for end in of_receivers]
-    return ends.buffer_bytes(max(map(of_hosts.count, of_hosts), default=1))
 
 
 def _thread(end: End, work: Callable[..., None], *arguments: object) -> threading.Thread:
@@ -114,19 +111,14 @@ def _receive(listener: socket.socket, end: End, counts: ends.Counts, pattern: Pa
     end.reading = connection
     flow, reader = end.flow, ends.Reader(end, pattern, counts)
     left = flow.get("bytes")
-    low_water = None
     buffer_at = ctypes.addressof(ctypes.c_char.from_buffer(buffer))
-    for reads in itertools.count():
-        if reads % ends.READS_BETWEEN == 0:
-            share = ends.share(ends.receive_window(connection))
+    how = 0
+    while True:
         # of the last byte the instant matters, so it must not wait for a FIN
-        wanted = share if left is None else min(share, left)
-        if wanted != low_water:
-            low_water = wanted
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water)
-        received = connection.recv_into(buffer)
-        if reads == 0:
+        received = connection.recv_into(buffer, min(len(buffer), left or len(buffer)), how)
+        if not end.tally.checked_bytes:
             ends.clamp_window(connection, flow)
+            how = end.reads
         end.woken()
         if not received:
             end.reading = None

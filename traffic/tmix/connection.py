@@ -11,7 +11,7 @@ from __future__ import annotations
 from errno import EAGAIN, EINPROGRESS, EPIPE
 
 from traffic.payload import PERIOD, STEP
-from traffic.sockets import (EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, SEND_BUFFER_BYTES, SO_RCVLOWAT,
+from traffic.sockets import (EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, SEND_BUFFER_BYTES,
                              SO_REUSEADDR, SOL_SOCKET, bind, choose_cca, close, connect, family_of, receive, send,
                              set_option, shutdown, socket_error, tcp_socket)
 from traffic.tmix.records import FINISHED, UNFINISHED
@@ -24,17 +24,6 @@ if TYPE_CHECKING:
 # What a connection is waiting for
 CONNECTING, DATA, TIMER, ROOM, CLOSE = range(5)
 
-# SO_RCVLOWAT: how much to let gather before being woken. An ADU up to WHOLE_BYTES is awaited
-# as a whole: it fits twice into the window a receiver announces at first (64 KiB). Of a
-# longer one the buffer never holds more than PART_BYTES or 1/8 of what has come so far, so that
-# neither the announced window nor its autotuning (which goes by what the application
-# reads in a round trip) notices.
-WHOLE_BYTES = 32 << 10
-PART_BYTES = 8 << 10
-MOST_BYTES = 256 << 10
-# Raising the mark is one system call; it must save at least two wake-ups (segments).
-WORTH_BYTES = 3 * 1448
-
 NOWHERE = 1 << 62
 IN_EVENTS = EPOLLIN | EPOLLRDHUP | EPOLLET
 BROKEN = EPOLLERR | EPOLLHUP
@@ -44,7 +33,7 @@ class Connection:
     """State of one end; `number` names it in the event loop. Instants are ns since t0."""
 
     __slots__ = ("loop", "end", "index", "number", "fd", "state", "op", "last_op", "left",
-                 "peer_op", "peer_last", "mark", "read", "expected", "lowat", "closes", "listens", "out_place",
+                 "peer_op", "peer_last", "mark", "read", "expected", "closes", "listens", "out_place",
                  "in_place")
 
     def __init__(self, loop: EventLoop, end: End, index: int, number: int) -> None:
@@ -61,7 +50,6 @@ class Connection:
         self.expected = sum(end.peer_bytes[self.peer_op:self.peer_last])
         # bytes read at which the peer's current ADU is complete
         self.mark = end.peer_bytes[self.peer_op] if self.expected else NOWHERE
-        self.lowat = 1          # SO_RCVLOWAT as set
         # May close when all is over: has a FIN of its own, or has seen the peer's
         self.closes = self.op < self.last_op and not end.own_bytes[self.last_op - 1]
         self.listens = IN_EVENTS
@@ -85,8 +73,6 @@ class Connection:
             error = choose_cca(fd, end.cca)
         error = error or bind(fd, end.local_ip, end.port_of(index))
         if not error:
-            if self.mark < NOWHERE:
-                self.tune()
             error = connect(fd, end.peer_ip, end.port)
             if error == -EINPROGRESS:
                 error = 0
@@ -115,8 +101,6 @@ class Connection:
         error = self.set_options()
         if error:
             return self.fail(-error, now)
-        if self.mark < NOWHERE:
-            self.tune()
         # Without EPOLLOUT: it would be reported at once, and most programs never need it
         self.loop.epoll.add(fd, IN_EVENTS, self.number)
         self.go_on(now)
@@ -169,10 +153,6 @@ class Connection:
             self.peer_op, self.mark = op, mark
             if self.state == DATA:
                 self.go_on(now)
-                if self.fd < 0:
-                    return
-        if self.mark < NOWHERE:
-            self.tune()
 
     def receive_all(self, now: int) -> bool:
         """Read all there is of what is to come, and look at it. False if nothing came, or the connection failed."""
@@ -192,18 +172,6 @@ class Connection:
             self.in_place = (self.in_place + n) % PERIOD
             self.read += n
         return self.read > before
-
-    def tune(self) -> None:
-        """Choose SO_RCVLOWAT for the rest of the peer's current ADU."""
-        if self.end.options.limit_windows:
-            return      # more than the window never gathers
-        rest = self.mark - self.read
-        if rest > WHOLE_BYTES:
-            rest = min(rest, max(PART_BYTES, min(self.read >> 3, MOST_BYTES)))
-        if rest < self.lowat or rest >= 2 * self.lowat and rest >= self.lowat + WORTH_BYTES:
-            self.lowat = rest
-            # cannot fail for a positive value on a TCP socket
-            set_option(self.fd, SOL_SOCKET, SO_RCVLOWAT, rest)
 
     def go_on(self, now: int) -> None:
         """The previous op is over or data came: execute what is due at `now`."""

@@ -12,8 +12,8 @@ import time
 import pytest
 
 from testbed import PROJECT_DIR
-from traffic import payload, program
-from traffic.greedy import ends, flows, iperf3, threads
+from traffic import payload
+from traffic.greedy import ends, flows, iperf3
 
 FLOW = {"flow": 2, "address": "10.0.2.1", "port": 6001, "source_port": 30001, "start_us": 300_000, "cca": None}
 
@@ -220,14 +220,6 @@ def test_a_connection_from_another_host_than_the_senders_is_a_failure(tmp_path):
                                       "not from 127.0.0.9")
 
 
-@pytest.mark.parametrize("hosts, receivers, size", [
-    (128, 1, 1 << 19), (16, 8, 1 << 19), (1, 128, 1 << 18), (1, 0, 1 << 19)])
-def test_receivers_read_as_much_at_a_time_as_in_a_program_of_their_host(hosts, receivers, size):
-    made = [threads.End({"flow": 1}, "receive", program.Host({}, f"n{host}")) for host in range(hosts)
-            for _ in range(receivers)]
-    assert threads._read_bytes(made) == size
-
-
 def test_one_program_of_several_hosts_ends_at_sigterm(tmp_path):
     flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None, "peer": "127.0.0.1"}
     job = {"duration_us": 60_000_000, "ring": False, "wakeup_cost_us": 0}
@@ -273,7 +265,7 @@ def test_a_flow_stops_before_the_end(tmp_path, ring):
 
 
 def test_a_receiver_of_less_than_it_waits_for_compares_that(tmp_path):
-    """It is woken for a share of its window, some 2000 bytes: over a channel that starves a flow gets less."""
+    """It waits for a full buffer: over a channel that starves a flow gets less."""
     flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": "reno"}
     pace = {"bytes": 100, "gap_ns": 100_000_000}
     status, line, words = run_flows(tmp_path, [{**flow, "start_us": 0, "stop_us": 400_000, "pace": pace}], [flow],
@@ -286,8 +278,7 @@ def test_a_receiver_of_less_than_it_waits_for_compares_that(tmp_path):
 
 
 def test_what_a_receiver_did_not_wait_for_counts_at_the_end(tmp_path):
-    """A ring's read of a whole window is cut short at the end; what it had got, and what is below the low-water mark,
-    is counted and compared."""
+    """A ring's read is cut short at the end; what it had got is counted and compared."""
     flow, size = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None}, 100_001
     if flows._ring({"send": [], "receive": [flow], "ring": True}) is None:
         pytest.skip("this kernel has no io_uring, or not all that is needed of it")
@@ -340,9 +331,37 @@ def test_where_the_kernel_has_no_ring_there_are_threads(monkeypatch):
     assert made == [3, 3]
 
 
-@pytest.mark.parametrize("window, growing, steady", [(64_000, 2000, 8000), (1 << 30, 1 << 19, 1 << 19), (0, 1, 1)])
-def test_a_receiver_is_woken_for_a_share_of_its_window(window, growing, steady):
-    assert ends.share(window) == growing and ends.share(window, ends.STEADY) == steady
+def unread_bytes(port):
+    """What lies unread in the connections of a port here."""
+    with open("/proc/net/tcp") as table:
+        rows = [line.split() for line in table.readlines()[1:]]
+    return sum(int(row[4].partition(":")[2], 16) for row in rows if int(row[1].partition(":")[2], 16) == port
+               and row[3] == "01")
+
+
+def wait_until_read(port):
+    deadline_s = time.monotonic() + 20
+    while unread_bytes(port) and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+    return not unread_bytes(port)
+
+
+@pytest.mark.parametrize("more", [{}, {"bytes": 1_000_000}, {"window_bytes": 20_000}])
+def test_receivers_read_at_once(tmp_path, ring, more):
+    """However little has come: a receiver that does not read acknowledges it 40 ms later."""
+    flow = {"flow": 1, "address": "127.0.0.1", "port": free_port(), "cca": None, **more}
+    if ring and flows._ring({"send": [], "receive": [flow], "ring": True}) is None:
+        pytest.skip("this kernel has no io_uring, or not all that is needed of it")
+    started = receiving_flows(tmp_path, flow, 2_000_000, ring)
+    place = payload.phase(1)
+    with socket.create_connection(("127.0.0.1", flow["port"])) as sender:
+        for size in (1, 1448, 100, 20_000):
+            sender.sendall(payload.Pattern().view[place:place + size])
+            place += size
+            assert wait_until_read(flow["port"])
+        output, words = started.communicate(timeout=30)
+    assert started.returncode == 0, words
+    assert json.loads(output.removeprefix("done "))["received_bytes"] == {"1": 21_549}
 
 
 def test_a_receiver_that_got_nothing_has_nothing_delivered(tmp_path):

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import socket
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from analysis.runs import AnalysisError
+from analysis import packets
+from analysis.copies import Copies
 from testbed import pcap_files
 from topologies import ip
 
@@ -18,7 +19,8 @@ _SIZE = 1 << 32
 
 
 class Segment(NamedTuple):
-    """A TCP segment: t_us in experiment time, endpoints as address:port, payload in bytes of the stream."""
+    """A TCP segment: t_us in experiment time, endpoints as address:port, payload in bytes of the stream; copy: of a
+    segment before, not sent again."""
 
     t_us: int
     src: str
@@ -28,6 +30,7 @@ class Segment(NamedTuple):
     payload_bytes: int
     syn: bool
     fin: bool
+    copy: bool = False
 
     @property
     def end(self) -> int:
@@ -42,20 +45,19 @@ def files(run_folder: Path) -> list[Path]:
 
 def segments(path: Path) -> Iterator[Segment]:
     """The TCP segments of a capture in the order of time. AnalysisError if it is none."""
-    import dpkt
-    try:
-        for time_s, data in dpkt.pcap.Reader(io.BytesIO(pcap_files.as_pcap(path))):
-            packet = dpkt.ethernet.Ethernet(data).data
-            if not isinstance(packet, (dpkt.ip.IP, dpkt.ip6.IP6)) or not isinstance(packet.data, dpkt.tcp.TCP):
-                continue
-            tcp = packet.data
-            # what IPv6 says is the length without its header
-            size = packet.plen if isinstance(packet, dpkt.ip6.IP6) else packet.len - 4 * packet.hl
-            yield Segment(int(time_s * 1_000_000), _endpoint(packet.src, tcp.sport), _endpoint(packet.dst, tcp.dport),
-                          tcp.seq, tcp.ack, size - 4 * tcp.off,
-                          bool(tcp.flags & dpkt.tcp.TH_SYN), bool(tcp.flags & dpkt.tcp.TH_FIN))
-    except (OSError, EOFError, ValueError, dpkt.dpkt.Error) as problem:
-        raise AnalysisError(f"{path}: no capture that can be read: {problem}") from None
+    copies = Copies()
+    opened_ns: dict[object, int] = {}
+    round_ns: dict[object, int] = {}
+    for packet in packets.tcp_packets(path, Counter()):
+        way = packet.src, packet.dst
+        syn = bool(packet.flags & packets.SYN)
+        copy = copies.has(packet, round_ns.get(way, 0))
+        if packet.flags & (packets.SYN | packets.ACK) == packets.SYN and not copy:
+            opened_ns[way] = packet.time_ns
+        elif not syn and way in opened_ns:
+            round_ns[way] = round_ns[way[::-1]] = packet.time_ns - opened_ns.pop(way)
+        yield Segment(packet.time_ns // 1000, _endpoint(*packet.src), _endpoint(*packet.dst), packet.seq, packet.ack,
+                      packet.size, syn, bool(packet.flags & packets.FIN), copy)
 
 
 def _endpoint(address: bytes, port: int) -> str:
@@ -66,10 +68,12 @@ def _endpoint(address: bytes, port: int) -> str:
 class Sequence:
     """What one end of a connection sent, as far as sequence numbers tell.
 
-    sent_again: segments of which nothing is new; gap_bytes: bytes of the stream that were skipped when a segment
-    began beyond the end of those before it (at the sender there are none).
+    copies: segments that a link doubled, which count nowhere else; sent_again: segments of which nothing is new;
+    gap_bytes: bytes of the stream that were skipped when a segment began beyond the end of those before it (at the
+    sender there are none).
     """
     segments: int = 0
+    copies: int = 0
     payload_bytes: int = 0
     new_bytes: int = 0
     sent_again: int = 0
@@ -80,6 +84,9 @@ class Sequence:
 
     def add(self, segment: Segment) -> None:
         """The next segment in time. Numbers are compared modulo 2^32 (RFC 9293, section 3.4)."""
+        if segment.copy:
+            self.copies += 1
+            return
         if self._next is None:
             self._next, self.first_us = segment.seq, segment.t_us
         self.segments += 1

@@ -11,6 +11,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from analysis.copies import Copies
 from analysis.packets import ACK, FIN, RST, SYN, Packet
 from analysis.runs import AnalysisError
 from traffic.tmix.reader import MAX_WINDOW_BYTES
@@ -18,6 +19,10 @@ from traffic.tmix.vectors import CONC, INITIATOR, MAX_MSS, MAX_TIME_US, MIN_MSS,
 
 #: UNC's quiet time: a side that has everything acknowledged and is silent for longer begins another data unit
 QUIET_NS = 500_000_000
+#: where the round trip is not known, nobody sends data again sooner
+_AGAIN_NS = 1_000_000
+#: nobody asks sooner whether the other end is there (sockets' options are in seconds); timeouts are shorter mostly
+_KEEPALIVE_NS = 500_000_000
 _HALF, _SIZE = 1 << 31, 1 << 32
 _USUAL_MSS = 1460
 
@@ -50,6 +55,14 @@ class _Side:
     late: int = 0
     reordered: int = 0
     missing: int = 0
+    probes: int = 0
+    refused: int = 0
+    #: it has announced a window of 0
+    shut: bool = False
+    #: where the latest segment with new data began
+    last: int | None = None
+    #: (bytes, when) of data in SYNs, until it shows how many of them the other end took
+    early: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     fin_ns: int | None = None
     fin_at: int | None = None
     #: ranges that were skipped, and when that was seen
@@ -74,6 +87,8 @@ class _Connection:
         self.ends: tuple[Place, Place] = (packet.src, packet.dst)
         self.sides = (_Side(isn=packet.seq, scale=packet.scale, mss=packet.mss, window=packet.window), _Side())
         self.syn_ns = packet.time_ns
+        if packet.size:
+            self.sides[INITIATOR].early.append((packet.size, packet.time_ns))
         self.syn_again = self.answered = False
         self.answer_ns: int | None = None
         self.up_ns: int | None = None
@@ -105,6 +120,7 @@ class _Connection:
             self._acknowledged(other, side, other.number(packet.ack, other.acked), now)
         if side.isn is None:
             return
+        side.shut = packet.window == 0
         side.window = max(side.window, packet.window << (side.scale or 0 if other.scale is not None else 0))
         if packet.size:
             self._data(who, side, other, packet)
@@ -117,10 +133,20 @@ class _Connection:
             side.mss = packet.mss
         side.scale = packet.scale
         side.window = max(side.window, packet.window)
+        if packet.size and side.high:           # taken long since
+            self._data(who, side, self.sides[1 - who], packet._replace(
+                seq=(packet.seq + 1) % _SIZE, size=min(packet.size, side.high)))
+        elif packet.size:
+            side.early.append((packet.size, packet.time_ns))
         if who == INITIATOR:
             self.syn_again |= packet.time_ns > self.syn_ns
             return
         side.isn = packet.seq
+        if packet.flags & ACK:
+            initiator = self.sides[INITIATOR]
+            ack = initiator.number(packet.ack, 0)
+            self._early(initiator, ack)
+            initiator.acked = max(initiator.acked, min(ack, initiator.high))
         if not self.syn_again and not self.answered:
             _shorter(side, packet.time_ns - self.syn_ns)
             self.answer_ns = packet.time_ns
@@ -131,6 +157,7 @@ class _Connection:
     def _acknowledged(self, sender: _Side, receiver: _Side, ack: int, now: int) -> None:
         fin = sender.fin_at is not None and ack > sender.fin_at
         ack -= fin
+        self._early(sender, ack)
         if sender.timed and ack >= sender.timed[0]:
             if ack == sender.timed[0]:
                 _shorter(receiver, now - sender.timed[1])
@@ -145,21 +172,50 @@ class _Connection:
     def _data(self, who: int, side: _Side, other: _Side, packet: Packet) -> None:
         now, begin = packet.time_ns, side.number(packet.seq, side.high)
         end = begin + packet.size
-        side.segments += 1
+        if packet.size == 1 and self._asks(side, begin, now):
+            side.probes += 1
+            return
+        self._early(side, begin)
+        side.refused += bool(side.early)        # they are here again
+        side.early = []
         if end <= side.high:
-            self._old(side, begin, end, now)
+            if other.shut and packet.size == 1:
+                side.timed, side.probes = None, side.probes + 1
+            else:
+                side.segments += 1
+                self._old(side, begin, end, now)
             for units in (self.units, side.units):
                 if units and units[-1].side == who:
                     units[-1].last_ns = now
             return
+        side.segments += 1
         ack = other.number(packet.ack, other.acked) if packet.flags & ACK and other.isn is not None else 0
         # sent before its sender had all that the other one sent: both spoke at once
         self.concurrent |= ack < other.high
         if begin > side.high:
             side.holes.append((side.high, begin, now))
         self._grow(who, side, end - side.high, now)
-        side.high = end
+        side.high, side.last = end, begin
         side.timed = (end, now)
+
+    def _asks(self, side: _Side, begin: int, now: int) -> bool:
+        """Whether a byte is a keep-alive's (RFC 1122, 4.2.3.6): any byte, one before the next number, which the other
+        end has. A last segment of one byte looks the same when it is sent again, but that happens sooner."""
+        if begin == side.fin_at:                # the next number is behind the FIN's
+            return True
+        if begin != side.high - 1 or begin == side.acked:
+            return False
+        return begin != side.last or side.acked >= side.high and now - side.units[-1].last_ns >= _KEEPALIVE_NS
+
+    def _early(self, side: _Side, taken: int) -> None:
+        """Data of SYNs (RFC 7413) as far as the other end took them. What it did not take comes again as new data."""
+        if not side.early or taken <= 0:
+            return
+        size = min(taken, max(size for size, _ in side.early))
+        side.segments, side.again = len(side.early), len(side.early) - 1
+        self._grow(int(side is self.sides[1]), side, size, side.early[0][1])
+        self.units[-1].last_ns = side.units[-1].last_ns = side.early[-1][1]
+        side.high, side.last, side.early = size, 0, []
 
     def _old(self, side: _Side, begin: int, end: int, now: int) -> None:
         """A segment of which nothing is beyond what was seen: it was lost before here, behind here, or overtaken."""
@@ -169,7 +225,7 @@ class _Connection:
                 side.holes[place:place + 1] = [part for part in ((low, begin, seen_ns), (end, high, seen_ns))
                                                if part[0] < part[1]]
                 # a repetition takes a round trip at least
-                if now - seen_ns < (self.round_ns or 1_000_000):
+                if now - seen_ns < (self.round_ns or _AGAIN_NS):
                     side.reordered += 1
                 else:
                     side.late += 1
@@ -263,6 +319,8 @@ class _Connection:
             counts["data segments"] += side.segments
             counts["data segments sent again"] += side.again + side.late
             counts["data segments out of order"] += side.reordered
+            counts["keep-alives and window probes with a byte"] += side.probes
+            counts["SYNs whose data were not taken"] += side.refused
             counts["bytes that the capture lacks"] += side.missing + sum(high - low for low, high, _ in side.holes)
 
 
@@ -286,11 +344,15 @@ def vectors(packets: Iterable[Packet], counts: Counter[str], quiet_ns: int = QUI
     headless: set[frozenset[Place]] = set()
     all_connections: list[_Connection] = []
     origin_ns: int | None = None
+    copies = Copies()
     for packet in packets:
         origin_ns = packet.time_ns if origin_ns is None else min(origin_ns, packet.time_ns)
         counts["TCP segments"] += 1
         key = (packet.src, packet.dst)
         connection = open_now.get(key) or open_now.get(key[::-1])
+        if copies.has(packet, connection and connection.round_ns or _AGAIN_NS):
+            counts["of these captured twice"] += 1
+            continue
         if packet.flags & (SYN | ACK) == SYN and (
                 connection is None or connection.over or packet.seq != connection.sides[
                     0 if connection.ends == key else 1].isn):

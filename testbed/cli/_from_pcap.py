@@ -33,7 +33,10 @@ def carry_out(arguments: argparse.Namespace) -> None:
         text = str(problem)
         raise UsageError(text if arguments.file in text else f"{arguments.file}: {text}") from None
     if found:
-        write_vectors(arguments.output, found, arguments.format)
+        try:
+            write_vectors(arguments.output, found, arguments.format)
+        except ValueError as problem:
+            raise UsageError(f"{arguments.file}: a connection that no vector can hold: {problem}") from None
         print(f"{arguments.output}: {len(found)} connections")
     for name, count in counts.items():
         if count:

@@ -38,7 +38,8 @@ def main(arguments: argparse.Namespace) -> int:
             span_us = one.last_us - one.first_us
             rate = f", {one.new_bytes * 8 / span_us:.3f} Mbit/s" if span_us and one.new_bytes else ""
             print(f"  {src} > {dst}: {one.segments} segments, {one.new_bytes} bytes{rate}, "
-                  f"{one.sent_again} sent again, {one.gap_bytes} bytes missing")
+                  f"{one.sent_again} sent again, {one.gap_bytes} bytes missing"
+                  + (f", {one.copies} copies" if one.copies else ""))
         if arguments.tcptrace:
             print(tcptrace.text(path))
         if arguments.graphs:

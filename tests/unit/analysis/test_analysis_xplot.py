@@ -74,16 +74,17 @@ def test_both_formats_say_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("spoil, why", [
-    (lambda ng: ng[:-3], "is not whole"), (lambda ng: b"\0" + ng[1:], "no pcapng"),
-    (lambda ng: ng[:8] + ng[11:7:-1] + ng[12:], "no pcapng"), (lambda ng: ng + b"\6\0\0\0", "buffer"),
-    (lambda ng: ng[:-9] + b"\0\0\0\0\0" + ng[-4:], ""), (lambda ng: b"", "no pcapng")])
+    (lambda ng: ng[:-3], "ends in the middle of block 5"), (lambda ng: b"\0" + ng[1:], "neither pcap nor pcapng"),
+    (lambda ng: ng[:8] + ng[11:7:-1] + ng[12:], "block 1 has .* bytes: damaged"),
+    (lambda ng: ng + b"\6\0\0\0", "ends in the middle of block 6"),
+    (lambda ng: ng[:-9] + b"\0\0\0\0\0" + ng[-4:], ""), (lambda ng: b"", "neither pcap nor pcapng")])
 def test_a_damaged_pcapng_is_named(tmp_path, spoil, why):
     with gzip.open(tmp_path / "x.pcapng.gz", "wb") as file:
         pcap_files.write(file, "pcapng", transfer()[:3], 96, "n1-eth0")
     whole = gzip.decompress((tmp_path / "x.pcapng.gz").read_bytes())
     (tmp_path / "x.pcapng.gz").write_bytes(gzip.compress(spoil(whole)))
     if why:
-        with pytest.raises(AnalysisError, match=f"x.pcapng.gz: no capture that can be read: .*{why}"):
+        with pytest.raises(AnalysisError, match=f"x.pcapng.gz: {why}"):
             list(captures.segments(tmp_path / "x.pcapng.gz"))
     else:
         assert len(list(captures.segments(tmp_path / "x.pcapng.gz"))) == 3

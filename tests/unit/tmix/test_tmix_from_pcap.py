@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from analysis import conversations, packets
+from analysis import packets
 from analysis.runs import AnalysisError
-from made_captures import ACK, FIN, RST, ethernet, opening, pcap, pcapng, segment, six
+from made_captures import ACK, FIN, RST, ethernet, opening, pcap, pcapng, read, segment, six
 from testbed import cli
 from traffic.tmix.reader import read_vectors
 from traffic.tmix.vectors import CONC, SEQ
@@ -34,13 +34,6 @@ def seq(**how):
 
 
 SEQ_ADUS = [(0, 2_000, 600), (1, 7_000, 2000), (0, 50_000, 10), (1, 3_000, 0)]
-
-
-def read(tmp_path, content, quiet_ns=conversations.QUIET_NS):
-    path = tmp_path / "some.pcap"
-    path.write_bytes(content)
-    counts = Counter()
-    return conversations.vectors(packets.tcp_packets(path, counts), counts, quiet_ns), counts
 
 
 @pytest.mark.parametrize("how", [{}, six({})], ids=["IPv4", "IPv6"])

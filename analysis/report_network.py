@@ -59,7 +59,8 @@ def _links(run: Run) -> Facts:
         own = link["name"] if link.get("bottleneck") else ""
         delay = style.milliseconds(link.get("delay_us", 0))
         changes = len(varying.changes(link))
-        varies = f"{changes} changes" if changes else "trace" * bool(link.get("opportunities"))
+        trace = f"trace, {style.rate(varying.nominal_bps(link))} on average" if link.get("opportunities") else ""
+        varies = ", ".join(filter(None, (trace, f"{changes} changes" if changes else "")))
         facts = (style.rate(link["rate_bps"]), delay, *_queue(link), _loss(link), varies)
         groups.setdefault((own, *facts), []).append(link["name"])
     ways = {link["name"]: f"{link['from']} to {link['to']}" for link in links}

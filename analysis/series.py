@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -162,16 +163,36 @@ def queueing_delay_ms(run: Run, link: str, edges_us: Array) -> Array | None:
 
 
 def backlog_ms(run: Run, link: str, samples: pd.DataFrame) -> Array:
-    """Time to send the backlog at the rate that the link has just then, ms per sample."""
+    """Time to send the backlog at the rate that the link has just then, ms per sample; NaN where nobody knows it."""
     facts = run.bottlenecks[link]
     if facts.get("opportunities"):
-        return np.asarray(samples["backlog_bytes"].to_numpy() * 8e3
-                          / varying.mean_rate_bps(facts, 0, facts["opportunities"]["period_us"]))
+        return _offered_ms(facts, samples, run.interval.end_us)
     times_us, states = zip(*varying.states(run.bottlenecks[link]))
     rates = np.array([state["rate_bps"] for state in states])
     # a change at the instant of a sample takes effect after it
     now = np.maximum(np.searchsorted(times_us, samples["t_us"].to_numpy(), side="left") - 1, 0)
     return np.asarray(samples["backlog_bytes"].to_numpy() * 8e3 / rates[now])
+
+
+def _offered_ms(facts: dict[str, Any], samples: pd.DataFrame, end_us: int) -> Array:
+    """Of a link with a trace: the time in which it offers as much as is queued.
+
+    An opportunity is spread over the time since the one before, so that a constant trace has its rate at each instant.
+    What comes after the end of a run is not known: where that would be needed, it is the last time before the end in
+    which as much was offered, and where that is more than the whole run offers, its mean rate counts.
+    """
+    offered = list(varying.opportunities(facts, 0, end_us + 1))
+    if not offered:
+        return np.where(samples["backlog_bytes"] > 0, np.nan, 0.0)
+    times_us = np.array([0, *(at_us for at_us, _ in offered)], dtype=float)
+    total = np.cumsum([0, *(count for _, count in offered)]) * float(varying.FRAME_BYTES)
+    queued = samples["backlog_bytes"].to_numpy(dtype=float)
+    now_us = samples["t_us"].to_numpy(dtype=float)
+    until = np.interp(now_us, times_us, total) + queued
+    wait_us = np.where(until <= total[-1], np.interp(until, total, times_us) - now_us,
+                       end_us - np.interp(total[-1] - queued, total, times_us))
+    wait_us = np.where(queued > total[-1], queued * end_us / total[-1], wait_us)
+    return np.asarray(np.where(queued > 0, wait_us, 0.0) / 1e3)
 
 
 def queueing_delay_backlog_mean(run: Run, link: str) -> float | None:
@@ -181,4 +202,5 @@ def queueing_delay_backlog_mean(run: Run, link: str) -> float | None:
         return None
     start, end = covered(run, link, samples)
     inside = samples[(samples["t_us"] >= start) & (samples["t_us"] < end)]
-    return float(np.mean(backlog_ms(run, link, inside)))
+    mean = float(np.mean(backlog_ms(run, link, inside)))
+    return mean if math.isfinite(mean) else None

@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis import tcp
 from analysis.runs import Run
+from topologies import varying
 
 #: of a full packet as a link counts it: 1500 bytes of IP and the Ethernet header
 FRAME_BYTES = 1514
@@ -66,7 +67,8 @@ def step_of(run: Run) -> Step | None:
     found = Step(link, flow, [one["flow"] for one in cross], changes[first][0], changes[after - 1][0],
                  changes[after][0] if after < len(changes) else run.interval.end_us,
                  sum(by_bps for _, by_bps in changes[:first]), sum(by_bps for _, by_bps in changes[:after]),
-                 run.bottlenecks[link]["rate_bps"])
+                 0.0)
+    found = found._replace(rate_bps=varying.mean_rate_bps(run.bottlenecks[link], found.start_us, found.until_us))
     return found if found.bdp_window > 0 else None
 
 

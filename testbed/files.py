@@ -2,6 +2,7 @@
 """Reading files of users, writing files whole or not at all, and their hashes."""
 from __future__ import annotations
 
+import contextlib
 import errno
 import gzip
 import hashlib
@@ -10,20 +11,29 @@ import os
 import pathlib
 import stat
 import tempfile
+from collections.abc import Iterator
+from typing import BinaryIO
 
 
-def read_regular(path: str | pathlib.Path, most_bytes: int) -> bytes:
-    """A file's content, as far as one byte beyond `most_bytes`. OSError with .strerror, also of a folder, of a device,
-    which may have no end, and of a pipe, of which nobody knows when anybody writes to it."""
+@contextlib.contextmanager
+def open_regular(path: str | pathlib.Path) -> Iterator[BinaryIO]:
+    """A file to read. OSError with .strerror, also of a folder, of a device, which may have no end, and of a pipe, of
+    which nobody knows when anybody writes to it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(kind := os.fstat(descriptor).st_mode):
             raise IsADirectoryError(errno.EISDIR, "Is a directory", str(path)) if stat.S_ISDIR(kind) else \
                 OSError(errno.EINVAL, "not a regular file", str(path))
         with open(descriptor, "rb", closefd=False) as file:
-            return file.read(most_bytes + 1)
+            yield file
     finally:
         os.close(descriptor)
+
+
+def read_regular(path: str | pathlib.Path, most_bytes: int) -> bytes:
+    """A file's content, as far as one byte beyond `most_bytes`. OSError as of `open_regular`."""
+    with open_regular(path) as file:
+        return file.read(most_bytes + 1)
 
 
 def existing(wanted: pathlib.Path) -> pathlib.Path:

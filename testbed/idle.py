@@ -35,7 +35,16 @@ def scenario_of(loaded: Scenario) -> Scenario:
            if component.get(own) is not None}}
     return dataclasses.replace(
         loaded, title=f"{loaded.title}: connections alone on the idle network", traffic=[alone],
+        network={**loaded.network, "links": [_anew(link, loaded.timing.duration_us)
+                                             for link in loaded.network["links"]]},
         timing=TimingSection(test_us=TEST_US), parameters={**loaded.parameters, "idle": True},
         # nothing happens for most of the time
         probes={name: {**settings, "interval_us": max(settings["interval_us"], _INTERVAL_US)}
                 for name, settings in loaded.probes.items() if name in _PROBES})
+
+
+def _anew(link: dict[str, Any], after_us: int) -> dict[str, Any]:
+    """A link whose trace begins anew where that of a run would go on: a companion run is longer."""
+    if not link.get("opportunities") or link["opportunities"]["period_us"]:
+        return link
+    return {**link, "opportunities": {**link["opportunities"], "period_us": after_us}}

@@ -15,6 +15,7 @@ import time
 from typing import Any
 
 from testbed.store import Store, plan_of, read_record
+from topologies import varying
 
 #: a sample of a queue in work/queue.bin (testbed/probes/queue.py)
 _SAMPLE = struct.Struct("<7q")
@@ -153,9 +154,10 @@ def _links(path: pathlib.Path, links: list[Json]) -> list[Link]:
         if samples:
             last = samples[-1]
             before = next((one for one in reversed(samples) if one[0] <= last[0] - _NOW_US), samples[0])
+            rate_bps = varying.mean_rate_bps(link, before[0], last[0]) or varying.nominal_bps(link)
             found.append(Link(
                 link["name"], (last[2] - before[2]) * 8 / max(1, last[0] - before[0]), last[2] * 8 / max(1, last[0]),
-                link["rate_bps"] / 1e6, last[6], last[5] * 8e3 / link["rate_bps"], last[4]))
+                rate_bps / 1e6, last[6], last[5] * 8e3 / rate_bps, last[4]))
     return found
 
 

@@ -10,6 +10,7 @@ from testbed.errors import UsageError
 from testbed.fields import FieldError
 from testbed.guest.tuning import connection_places, node_sysctls
 from testbed.units import show_rate
+from topologies import varying
 from traffic import routes
 
 Json = dict[str, Any]
@@ -91,7 +92,8 @@ def _rate_bps(variant: Json, network: Json, workload: Json) -> int:
             crossed = [*flow["hops"], *(flow["hops_back"] if flow["both_ways"] else ())]
             mine = [name for name in crossed if name in links]
             mine = [name for name in mine if name in targets[flow["component"]]] or mine
-            slowest = [*(links[name]["rate_bps"] for name in mine), *radios.get((flow["sender"], flow["receiver"]), ())]
+            slowest = [*(round(varying.nominal_bps(links[name])) for name in mine),
+                       *radios.get((flow["sender"], flow["receiver"]), ())]
             rates |= {min(slowest)} if slowest else set()
     if not rates:                       # no flow of its own, or none that crosses a bottleneck
         rates = {link["rate_bps"] for link in links.values()} | {cell["rate_bps"] for cell in network.get("cells", ())}

@@ -381,9 +381,9 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
     defaults: DefaultsSection = section(source, "defaults",
                                         lambda: fields.decode(DefaultsSection, tree.get("defaults")))
     topology = section(source, "topology", lambda: topologies.complete(tree["topology"]))
-    resolved = section(source, "topology", lambda: topologies.resolve(tree["topology"]))
-    network = section(source, "hosts", lambda: end_hosts.apply(hosts, resolved))
     section(source, "topology", lambda: topologies.in_time(tree["topology"], timing.duration_us))
+    resolved = section(source, "topology", lambda: topologies.resolve(tree["topology"], timing.duration_us))
+    network = section(source, "hosts", lambda: end_hosts.apply(hosts, resolved))
     components = sections.components(source, tree["traffic"], timing.duration_us)
     sections.sensible(source, components, network, timing.record())
     asked = sections.asked_options(source, tree.get("kernel"))

@@ -76,9 +76,10 @@ def complete(section: dict[str, Any]) -> dict[str, Any]:
 
 
 def in_time(section: dict[str, Any], end_us: int) -> None:
-    """FieldError if a link of a section is to change after the end of the run only."""
-    from topologies import schedule
+    """FieldError if a link of a section is to change after the end of the run only, or has a trace that cannot be."""
+    from topologies import link, schedule
     schedule.in_time(section, end_us)
+    link.in_time(section, end_us)
 
 
 def kernel_options(network: dict[str, Any]) -> list[str]:
@@ -88,7 +89,8 @@ def kernel_options(network: dict[str, Any]) -> list[str]:
     return ["ipv6"] if network.get("ip_version") == 6 else []
 
 
-def resolve(section: dict[str, Any]) -> dict[str, Any]:
-    """The network that a scenario's topology section describes; FieldError (with .field) if there is none."""
+def resolve(section: dict[str, Any], until_us: int | None = None) -> dict[str, Any]:
+    """The network that a scenario's topology section describes, for runs that end at until_us; FieldError (with .field)
+    if there is none."""
     topology, decoded, version = _decode(section)
-    return topology(decoded, version).describe()
+    return topology(decoded, version, until_us).describe()

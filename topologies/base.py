@@ -83,8 +83,10 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
     #: versions of IP that it can have, the usual one first
     IP_VERSIONS: ClassVar[tuple[int, ...]] = ip.VERSIONS
 
-    def __init__(self, section: Any = None, ip_version: int = 4) -> None:
+    def __init__(self, section: Any = None, ip_version: int = 4, until_us: int | None = None) -> None:
+        """until_us: when runs end, for what links have of it."""
         self.ip_version = ip_version
+        self._until_us = until_us
         self.port_pairs: list[tuple[Port, Port]] = []
         self.paths: list[Path] = []
         self._roles: dict[str, tuple[str, str]] = {}
@@ -144,7 +146,8 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
             known_to_mininet |= {
                 f"port{number}": int(port.device.rsplit("eth", 1)[1]), f"addr{number}": port.mac,
                 f"params{number}": {"ip": ip.with_prefix(port.address) if port.address else None,
-                                    "out": describe_link(port, peer), "back": describe_link(peer, port)}}
+                                    "out": describe_link(port, peer, self._until_us),
+                                    "back": describe_link(peer, port, self._until_us)}}
         self.addLink(a, b, **known_to_mininet)
 
     def _network_for(self, a: str, b: str) -> tuple[_Network, Iterator[IPv4Address | IPv6Address]]:
@@ -248,7 +251,8 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
                            port.address for port, _ in self.ports_of(name) if port.address)),
                        "routes": [list(route) for route in self.routes_of(name)], **self._behind_switches(name)}
                       for name, (role, side) in self._roles.items()],
-            "links": [describe_link(port, peer) for pair in self.port_pairs for port, peer in (pair, pair[::-1])],
+            "links": [describe_link(port, peer, self._until_us)
+                      for pair in self.port_pairs for port, peer in (pair, pair[::-1])],
             "paths": [{"source": number, "initiator": path.initiator, "acceptor": path.acceptor,
                        "initiator_address": self.address_of(path.initiator),
                        "acceptor_address": self.address_of(path.acceptor),
@@ -300,15 +304,11 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         return hops
 
 
-def describe_link(port: Port, peer: Port) -> dict[str, Any]:
+def describe_link(port: Port, peer: Port, until_us: int | None = None) -> dict[str, Any]:
     link = {name: value for name, value in fields.encode(port.link).items()
             if name not in ("queue", "schedule", "trace")}
     link |= impairments.record(port.link)
-    if changes := port.link.changes():
-        link["schedule"] = changes
-    if opportunities := port.link.opportunities():
-        link["opportunities"] = opportunities
     return {"name": port.name, "from": port.node, "to": peer.node, "direction": port.direction,
             "device": port.device, "peer_device": peer.device, "address": port.address, "mac": port.mac,
-            **link, **port.link.queue.describe(port.link.rate_bps),
+            **link, **port.link.during(until_us),
             "bottleneck": port.bottleneck, "ifindex": port.ifindex, **PLAIN_ENDS}

@@ -34,11 +34,11 @@ def grid(names: list[str], spacing_mm: int, first: int = 0) -> list[Place]:
 class WirelessTopo(EmulatedTopo):
     """Base of topologies with radios: `cell` beside what EmulatedTopo has. All wired links are made before."""
 
-    def __init__(self, section: Any = None, ip_version: int = 4) -> None:
+    def __init__(self, section: Any = None, ip_version: int = 4, until_us: int | None = None) -> None:
         self.cells: list[dict[str, Any]] = []
         self._relays: set[str] = set()
         self._section = section
-        super().__init__(section, ip_version)
+        super().__init__(section, ip_version, until_us)
 
     def relay(self, name: str, side: str = "") -> str:
         """Add an end host that forwards what is for others."""

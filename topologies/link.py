@@ -5,7 +5,7 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import impairments, losses, mahimahi, queues, schedule
+from topologies import impairments, losses, mahimahi, queues, schedule, varying
 from topologies.impairments import LEAST_RATE_BPS, MOST_RATE_BPS
 
 #: tc's numbers hold no longer times
@@ -40,7 +40,8 @@ class Link(impairments.Impaired, Access):
 
     loss_percent: random loss; lose_segments: which segments of a bulk transfer are lost, the first
     lose_copies times that they pass; schedule: how it changes during a run; trace: a file in mahimahi's
-    format, whose opportunities decide when packets leave the queue.
+    format, whose opportunities decide when packets leave the queue. The file is read when the length of the run is
+    known (`during`).
     """
     delay_us: int = fields.time(default=0, most=MOST_DELAY_US)
     loss_percent: float = fields.percent(default=0.0)
@@ -53,35 +54,53 @@ class Link(impairments.Impaired, Access):
     trace: str | None = fields.word(default=None)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        self.changes()
-        self.opportunities()
+        if self.trace is None:
+            super().__post_init__()
+            self.changes()
+        for number, one in enumerate(self.schedule or (), start=1):
+            if self.trace is not None and (one.rate_bps or one.walk):
+                raise FieldError(f"schedule.{number}.{'rate' if one.rate_bps else 'walk'}", "not together with trace, "
+                                 "which says when packets may leave; delay, loss, limit or outage expected")
         impairments.check(self)
         if len(self.lose_segments) * self.lose_copies > losses.MOST_LOSSES:
             raise FieldError("lose_segments", f"{len(self.lose_segments)} segments, {self.lose_copies} copies of each: "
                                               f"more than {losses.MOST_LOSSES} losses")
 
-    def opportunities(self) -> dict[str, Any] | None:
-        """The trace as a link of network.json has it; FieldError if the file has none."""
-        if self.trace is None:
-            return None
-        if self.schedule is not None:
-            raise FieldError("trace", "not together with schedule: one thing at a time changes the rate of a link")
+    def during(self, until_us: int | None = None) -> dict[str, Any]:
+        """What a link of network.json has of its trace, schedule and queue, in a run that ends at until_us (None: after
+        the trace). FieldError if that cannot be."""
+        found: dict[str, Any] = {}
+        rate_bps = self.rate_bps
+        if self.trace is not None:
+            try:
+                times, period_us = mahimahi.read(self.trace, until_us)
+            except FieldError as problem:
+                raise problem.inside("trace") from None
+            found["opportunities"] = {"times": [list(one) for one in times], "period_us": period_us}
+            # the end and not the beginning, so that whole periods have their rate
+            rate_bps = round(varying.mean_rate_bps(found, 1, 1 + (until_us or period_us or 0)))
+            if rate_bps:
+                found["trace_bps"] = rate_bps
+            elif self.queue.limit_us is not None:
+                raise FieldError("queue.limit", f"is a time, and {self.trace} offers nothing before the end of the run: "
+                                                "packets or bytes expected")
+        if changes := self.changes(rate_bps):
+            found["schedule"] = changes
         try:
-            times, period_us = mahimahi.read(self.trace)
+            return {**found, **self.queue.describe(rate_bps or self.rate_bps)}
         except FieldError as problem:
-            raise problem.inside("trace") from None
-        return {"times": [list(one) for one in times], "period_us": period_us}
+            raise problem.inside("queue") from None
 
-    def changes(self) -> list[dict[str, Any]]:
-        """The schedule as a link of network.json has it; FieldError if there can be none such."""
+    def changes(self, rate_bps: int = 0) -> list[dict[str, Any]]:
+        """The schedule as a link of network.json has it; FieldError if there can be none such. rate_bps: by which a limit
+        in time is counted."""
         if self.schedule is None:
             return []
         if not self.queue.can_change and any(entry.limit or entry.limit_bytes for entry in self.schedule):
             raise FieldError("schedule", f"the limit of a queue {self.queue.kind} cannot change during a run; those "
                                          f"that can: {', '.join(queues.CHANGEABLE)}")
         start = {"rate_bps": self.rate_bps, "delay_us": self.delay_us, "loss_percent": self.loss_percent,
-                 "limit": self.queue.hard_limit(self.rate_bps), "up": True}
+                 "limit": self.queue.hard_limit(rate_bps or self.rate_bps), "up": True}
         try:
             return schedule.expand(self.schedule, start, self.queue.in_bytes)
         except FieldError as problem:
@@ -93,6 +112,20 @@ class BothWays:
     """The two directions of a link."""
     left_to_right: Link = fields.section(Link)
     right_to_left: Link = fields.section(Link)
+
+
+def in_time(section: object, end_us: int) -> None:
+    """FieldError with the place of the first link, in a topology as a file has it, whose trace cannot be had in a run
+    that ends at end_us."""
+    if isinstance(section, dict) and isinstance(section.get("trace"), str):
+        link: Link = fields.decode(Link, section)
+        link.during(end_us)
+    elif isinstance(section, (dict, list)):
+        for name, inside in section.items() if isinstance(section, dict) else enumerate(section, start=1):
+            try:
+                in_time(inside, end_us)
+            except FieldError as problem:
+                raise problem.inside(str(name)) from None
 
 
 def both_ways(default: Any = fields.REQUIRED) -> Any:

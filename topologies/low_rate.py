@@ -33,8 +33,8 @@ class LowRate(WirelessTopo):
     Section = LowRateSection
     IP_VERSIONS = (6,)
 
-    def __init__(self, section: LowRateSection | None = None, ip_version: int = 6) -> None:
-        super().__init__(section, ip_version)
+    def __init__(self, section: LowRateSection | None = None, ip_version: int = 6, until_us: int | None = None) -> None:
+        super().__init__(section, ip_version, until_us)
 
     def build(self, section: LowRateSection) -> None:
         half = section.nodes // 2

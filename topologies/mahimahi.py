@@ -4,47 +4,66 @@
 A trace begins anew when it has come to its end, whose time is that of its last line. An opportunity here is a full
 frame (1514 bytes at layer 2); all of a millisecond can be used together, and what is not used at its time is lost.
 """
-import itertools
 import os
 from collections.abc import Iterable, Iterator
+from typing import BinaryIO
 
 from testbed.fields import FieldError
-from testbed.files import read_regular
+from testbed.files import open_regular
 
-#: what a run can keep in its plan
-MOST_LINES, MOST_BYTES = 500_000, 8 << 20
+#: what a run can keep in its plan, and how much of a file is read for it
+MOST_INSTANTS, MOST_BYTES = 500_000, 64 << 20
 FRAME_BYTES = 1514
 _LONGEST_MS = 10**9
+_LONGEST_LINE = 64
 
 
-def read(path: str) -> tuple[list[tuple[int, int]], int]:
-    """([(time in us, how many opportunities)], time after which it begins anew in us).
+def read(path: str, until_us: int | None = None) -> tuple[list[tuple[int, int]], int | None]:
+    """([(time in us, how many opportunities)], time after which it begins anew in us) of a run that ends at until_us.
 
-    FieldError with file and line if the file is no such trace.
+    What comes later is not read. The second is None if the trace goes on after the run; without until_us the whole
+    trace is meant. FieldError with file and line if the file is no such trace.
     """
     try:
-        data = read_regular(os.path.expanduser(path), MOST_BYTES)
+        with open_regular(os.path.expanduser(path)) as file:
+            return _read(path, file, until_us)
     except OSError as problem:
         raise FieldError("", f"{path}: {problem.strerror}") from None
-    except ValueError:
+    except ValueError as problem:
+        if isinstance(problem, FieldError):
+            raise
         raise FieldError("", f"{path!r} is not the name of a file") from None
-    if len(data) > MOST_BYTES:
-        raise FieldError("", f"{path}: more than {MOST_BYTES >> 20} MB")
-    times: list[int] = []
-    for number, line in enumerate(data.split(b"\n"), start=1):
+
+
+def _read(path: str, file: BinaryIO, until_us: int | None) -> tuple[list[tuple[int, int]], int | None]:
+    counts: dict[int, int] = {}
+    last_ms, read_bytes = 0, 0
+    for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=1):
+        read_bytes += len(line)
+        if len(counts) > MOST_INSTANTS or read_bytes > MOST_BYTES:
+            raise FieldError("", f"{path}:{number}: a run takes at most {MOST_INSTANTS} instants with opportunities "
+                                 f"from a trace, and {MOST_BYTES >> 20} MB; a shorter run or trace expected")
         text = line.strip()
         if not text:
             continue
         if not text.isdigit() or len(text) > 12 or int(text) > _LONGEST_MS:
             raise FieldError("", f"{path}:{number}: a time in whole milliseconds expected")
-        if times and int(text) < times[-1]:
+        at_ms = int(text)
+        if at_ms < last_ms:
             raise FieldError("", f"{path}:{number}: a time that is not before the one above it expected")
-        times.append(int(text))
-        if len(times) > MOST_LINES:
-            raise FieldError("", f"{path}:{number}: more than {MOST_LINES} opportunities")
-    if not times or not times[-1]:
+        if until_us is not None and at_ms * 1000 > until_us:
+            return list(counts.items()), None
+        counts[at_ms * 1000] = counts.get(at_ms * 1000, 0) + 1
+        last_ms = at_ms
+    if not last_ms:
         raise FieldError("", f"{path}: opportunities after 0 ms expected")
-    return [(ms * 1000, len(list(group))) for ms, group in itertools.groupby(times)], times[-1] * 1000
+    return list(counts.items()), last_ms * 1000
+
+
+def last_line(times_ms: list[int], end_ms: int) -> list[int]:
+    """What has to follow so that a trace does not begin anew before end_ms: it does so at its last line, and has no
+    other way to say that nothing is offered at its end."""
+    return [] if times_ms and times_ms[-1] and times_ms[-1] + times_ms[0] > end_ms else [end_ms + 1]
 
 
 def text(times_ms: Iterable[int]) -> str:

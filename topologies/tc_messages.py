@@ -9,7 +9,7 @@ Which qdisc has which handle is decided in topologies/tc.py.
 import struct
 from typing import Any
 
-from topologies import tc, wires
+from topologies import tc, varying, wires
 from topologies.rtnetlink import HEADER, attribute
 
 _TCMSG = struct.Struct("=BxxxiIII")         # family, ifindex, handle, parent, info
@@ -70,34 +70,35 @@ def htb_class(bytes_per_s: int, ticks: int, quantum_bytes: int) -> bytes:
     return options
 
 
-def gate(ifindex: int, link: dict[str, Any], is_open: bool) -> bytes:
-    """Let everything through, or nothing."""
+def gate(ifindex: int, link: dict[str, Any], is_open: bool, limit_now: int | None = None) -> bytes:
+    """Let everything through, or nothing. limit_now: of the queue, where that changes."""
     if is_open:
         bytes_per_s = tc.GATE_BPS // 8
-        options = attribute(1, _tbf_options(link, bytes_per_s, 0, 0)) + attribute(4, struct.pack("=Q", bytes_per_s)) \
-            + attribute(6, struct.pack("=I", tc.gate_burst_bytes(link)))
+        options = attribute(1, _tbf_options(link, bytes_per_s, 0, 0, limit_now)) \
+            + attribute(4, struct.pack("=Q", bytes_per_s)) + attribute(6, struct.pack("=I", tc.gate_burst_bytes(link)))
     else:
         ticks = _SHUT_BUCKET_BYTES * 10**9 // _SHUT_BYTES_PER_S // TICK_NS
-        options = attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, ticks, _SHUT_LEAST_BYTES))
+        options = attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, ticks, _SHUT_LEAST_BYTES, limit_now))
     return _message(_RTM_NEWQDISC, ifindex, 0x20000, 0x10001, "tbf", options)
 
 
-def grant(ifindex: int, link: dict[str, Any], size_bytes: int) -> bytes:
+def grant(ifindex: int, link: dict[str, Any], size_bytes: int, limit_now: int | None = None) -> bytes:
     """Fill the bucket of a gate with so many bytes, which come to it but once."""
-    options = attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, 0, 0)) + attribute(6, struct.pack("=I", size_bytes))
+    options = attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, 0, 0, limit_now)) \
+        + attribute(6, struct.pack("=I", size_bytes))
     return _message(_RTM_NEWQDISC, ifindex, 0x20000, 0x10001, "tbf", options)
 
 
-def _tbf_options(link: dict[str, Any], bytes_per_s: int, ticks: int, least_bytes: int) -> bytes:
+def _tbf_options(link: dict[str, Any], bytes_per_s: int, ticks: int, least_bytes: int, limit_now: int | None) -> bytes:
     """struct tc_tbf_qopt: rate, peak rate, limit, buffer, mtu. A FIFO right below a tbf gets its limit from it."""
-    limit = link["limit_bytes"] if link["limit_packets"] is None else link["limit_packets"]
+    limit = limit_now or varying.initial(link)["limit"]
     return ratespec(bytes_per_s, least_bytes) + bytes(RATESPEC.size) + struct.pack("=III", limit, ticks, 0)
 
 
-def limit(ifindex: int, kind: str, value: int) -> bytes:
+def limit(ifindex: int, kind: str, value: int, parent: int = 0x30001) -> bytes:
     """Another limit for the queue."""
     place, number = _LIMIT_ATTRIBUTE[kind], struct.pack("=I", value)
-    return _message(_RTM_NEWQDISC, ifindex, 0x100000, 0x30001, kind,
+    return _message(_RTM_NEWQDISC, ifindex, 0x100000, parent, kind,
                     number if place is None else attribute(place, number))
 
 

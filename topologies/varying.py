@@ -4,8 +4,13 @@
 A schedule is a list of changes in order of time: {"at_us": ..., and what is so from then on: "rate_bps", "delay_us",
 "loss_percent", "limit" (as the queue counts), "up": whether it carries anything}. Before the first change, and for
 what it does not name, a link is as its other fields say. Only plain values here: guest, checks and analysis use it.
+
+A link with a trace has `opportunities` in place of a rate: {"times": [[us, how many full frames]], "period_us": after
+which they begin anew, None if not before the end of the run}. Those within an outage of its schedule are not there.
 """
+import bisect
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -60,16 +65,31 @@ def carries_bps(state: Mapping[str, Any]) -> int:
 
 def opportunities(link: Link, from_us: float, to_us: float) -> Iterator[tuple[int, int]]:
     """(time in us, how many full frames may leave) of a link with a trace, from_us included, to_us not."""
-    trace = link["opportunities"]
-    for turn in itertools.count(max(0, int(from_us) // trace["period_us"] - 1)):
-        begin_us = turn * trace["period_us"]
+    times, period_us = link["opportunities"]["times"], link["opportunities"]["period_us"]
+    ups = [(at_us, state["up"]) for at_us, state in states(link)] if varies(link, "up") else [(0, True)]
+    for turn in itertools.count(max(0, int(from_us) // period_us - 1)) if period_us else (0,):
+        begin_us = turn * (period_us or 0)
         if begin_us >= to_us:
             return
-        yield from ((begin_us + at_us, count) for at_us, count in trace["times"] if from_us <= begin_us + at_us < to_us)
+        for at_us, count in itertools.islice(times, bisect.bisect_left(times, [from_us - begin_us]), None):
+            at_us += begin_us
+            if at_us >= to_us:
+                break
+            # what changes at an instant does so before it
+            if ups[max(0, bisect.bisect_right(ups, (at_us, True)) - 1)][1]:
+                yield at_us, count
+
+
+def nominal_bps(link: Link) -> float:
+    """The rate of which a load is a share: that before the first change; of a trace the mean over the run."""
+    return float(link.get("trace_bps") or link["rate_bps"])
 
 
 def mean_rate_bps(link: Link, from_us: float, to_us: float) -> float:
-    """The mean of the rate over an interval."""
+    """The mean over an interval of the rate, of a link with a trace of what it offers from from_us until before to_us.
+
+    0 if nothing is carried in it.
+    """
     if link.get("opportunities"):
         return sum(count for _, count in opportunities(link, from_us, to_us)) * FRAME_BYTES * 8e6 \
             / max(to_us - from_us, 1)
@@ -94,12 +114,15 @@ def least(link: Link, quantity: str) -> Any:
     return min(values(link, quantity))
 
 
-def longest_pause_us(link: Link) -> float:
-    """The longest time for which nothing is carried."""
+def longest_pause_us(link: Link, until_us: float = math.inf) -> float:
+    """The longest time for which nothing is carried; of a link with a trace in a run that ends at until_us."""
+    if link.get("opportunities"):
+        times_us = [0, *(at_us for at_us, _ in opportunities(link, 0, until_us))]
+        return float(max(later - earlier for earlier, later in zip(times_us, [*times_us[1:], until_us])))
     longest, down_us = 0.0, None
     for at_us, state in states(link):
         if not state["up"] and down_us is None:
             down_us = at_us
         elif state["up"] and down_us is not None:
             longest, down_us = max(longest, at_us - down_us), None
-    return float("inf") if down_us is not None else longest
+    return math.inf if down_us is not None else longest

@@ -23,7 +23,7 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import ip
+from topologies import ip, varying
 from traffic.components import NAME_PATTERN, Component, Context, Flow, Prepared, Timing, component_seed
 from traffic.tmix import scenario as tmix
 from traffic.tmix.scenario import collect
@@ -114,4 +114,4 @@ def _plans(section: Section, component: Component, flows: list[Flow], context: C
 
 def _slowest_bps(flow: Flow, network: Mapping[str, Any]) -> int:
     """Rate of the slowest link on the way there or back."""
-    return min(int(link["rate_bps"]) for link in network["links"] if link["name"] in {*flow.hops, *flow.hops_back})
+    return min(round(varying.nominal_bps(link)) for link in network["links"] if link["name"] in {*flow.hops, *flow.hops_back})

@@ -15,7 +15,7 @@ import pandas as pd
 from analysis import flow_curves, flow_means, gnuplot, style
 from analysis.experiment import Experiment
 from analysis.figures import Figure
-from analysis.metrics.flow_layers import SEGMENT_BYTES, bottleneck
+from analysis.metrics.flow_layers import SEGMENT_BYTES, slowest_bps
 from analysis.runs import Array, Run
 from topologies import ip
 
@@ -57,7 +57,7 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
 def optimum(run: Run) -> Optimum | None:
     """None where flows differ in bottleneck or base RTT, or nothing is known of them."""
     curves = flow_curves.of_run(run)
-    facts = {(link["rate_bps"], one.flow.get("base_rtt_us")) if (link := bottleneck(run, one)) else None
+    facts = {(rate_bps, one.flow.get("base_rtt_us")) if (rate_bps := slowest_bps(run, one, *run.interval)) else None
              for one in curves if one.buffers is not None}
     fact = facts.pop() if len(facts) == 1 else None
     if fact is None or fact[1] is None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -51,17 +50,16 @@ def compute(run: Run) -> list[Metric]:
     return found + (_shares(run, curves) if len(curves) > 1 else [])
 
 
-def bottleneck(run: Run, one: Curves) -> dict[str, Any] | None:
-    """The bottleneck on a flow's way that is slowest in its time, None if it crosses none."""
+def slowest_bps(run: Run, one: Curves, from_us: float, to_us: float) -> float | None:
+    """The mean rate of the slowest bottleneck on a flow's way; None if it crosses none, or one that carries nothing."""
     links = [run.bottlenecks[name] for name in one.flow.get("hops", ()) if name in run.bottlenecks]
-    return min(links, key=lambda link: varying.mean_rate_bps(link, one.start_us, one.end_us)) if links else None
+    return min((varying.mean_rate_bps(link, from_us, to_us) for link in links), default=None) or None
 
 
 def bdp_segments(run: Run, one: Curves) -> float | None:
     """Bandwidth-delay product of a flow's slowest bottleneck and its base RTT."""
-    link, rtt_us = bottleneck(run, one), one.flow.get("base_rtt_us")
-    return varying.mean_rate_bps(link, one.start_us, one.end_us) * rtt_us / 8e6 / SEGMENT_BYTES \
-        if link and rtt_us else None
+    rate_bps, rtt_us = slowest_bps(run, one, one.start_us, one.end_us), one.flow.get("base_rtt_us")
+    return rate_bps * rtt_us / 8e6 / SEGMENT_BYTES if rate_bps and rtt_us else None
 
 
 def _rates(run: Run, one: Curves) -> list[tuple[str, str, float]]:
@@ -73,9 +71,8 @@ def _rates(run: Run, one: Curves) -> list[tuple[str, str, float]]:
              ("mean_network_power_l4", "Mbit/s/s", flow_means.power(rates, one.srtt_ms(edges[1:]))),
              ("mean_utility_pf_l4", "1", flow_means.utility_pf(rates)),
              ("mean_utility_mpdf_l4", "s/Mbit", flow_means.utility_mpdf(rates))]
-    link = bottleneck(run, one)
-    return [*found, ("mean_utilization_bw_l4", "1", mean * 1e6 / varying.mean_rate_bps(
-        link, one.start_us, one.end_us))] if link else found
+    rate_bps = slowest_bps(run, one, one.start_us, one.end_us)
+    return [*found, ("mean_utilization_bw_l4", "1", mean * 1e6 / rate_bps)] if rate_bps else found
 
 
 def _buffers(run: Run, one: Curves) -> list[tuple[str, str, float]]:

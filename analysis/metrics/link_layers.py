@@ -36,8 +36,8 @@ def compute(run: Run) -> list[Metric]:
                    float(np.diff(series.counter_at(samples, "drops", edges))[0]))]
         active = np.clip([min(one.start_us for one in curves),
                           max(one.gone_us or one.end_us for one in curves)], *edges)
-        if active[1] > active[0]:
-            rate_bps = varying.mean_rate_bps(run.bottlenecks[link], *active)
+        rate_bps = varying.mean_rate_bps(run.bottlenecks[link], *active)
+        if active[1] > active[0] and rate_bps:
             used = 1e6 * float(series.throughput_mbps(samples, active)[0]) / rate_bps
             found.append(Metric("utilisation_while_active", link, "%", 100 * used))
     return found

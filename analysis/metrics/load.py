@@ -34,8 +34,9 @@ def compute(run: Run) -> list[Metric]:
         if offered is not None and offered > 0:
             offered = float(offered)
             rate_bps = varying.mean_rate_bps(facts, *run.interval)
-            found += [Metric("offered_load", link, "Mbit/s", offered / 1e6),
-                      Metric("offered_load_share", link, "%", 100 * offered / rate_bps)]
+            found.append(Metric("offered_load", link, "Mbit/s", offered / 1e6))
+            if rate_bps:
+                found.append(Metric("offered_load_share", link, "%", 100 * offered / rate_bps))
             samples = series.queue_samples(run, link) if all_offer else None
             if samples is not None:
                 edges = np.array(series.covered(run, link, samples))

@@ -48,11 +48,12 @@ def compute(run: Run) -> list[Metric]:
         backlog = series.queueing_delay_backlog_mean(run, link)
         if rows is not None:
             inside = rows[(rows["t_us"] >= start) & (rows["t_us"] < end)]
-            if inside.empty:
+            if not inside.empty:
+                mean = float(np.average(inside["mean_us"], weights=inside["packets"])) / 1e3
+                found.append(Metric("queueing_delay_mean", link, "ms", mean))
+            elif samples is None or np.ptp(samples["sent_packets"][samples["t_us"].between(start, end - 1)]):
                 raise AnalysisError(f"{run.path / 'raw/sojourn.csv.gz'}: no packet of {link} "
                                     "in the measurement interval")
-            mean = float(np.average(inside["mean_us"], weights=inside["packets"])) / 1e3
-            found.append(Metric("queueing_delay_mean", link, "ms", mean))
         elif backlog is not None:
             found.append(Metric("queueing_delay_mean", link, "ms", backlog))
         if backlog is not None:

@@ -9,6 +9,7 @@ from typing import Any
 from analysis import tcp
 from analysis.metrics import Metric
 from analysis.runs import Run
+from topologies import varying
 
 UNITS = {"ramp_up_time": "s"}
 CENSORED = {"ramp_up_time"}
@@ -48,11 +49,12 @@ def resolution(run: Run) -> dict[str, float]:
 
 def _sizes(run: Run, flow: dict[str, Any]) -> list[int]:
     """1500, 15000, ... up to what the slowest of the flow's links carries from its start to its stop."""
-    rates_bps = [link["rate_bps"] for name, link in run.bottlenecks.items() if name in flow.get("hops", [])]
+    start_us, end_us = flow["start_us"] or 0, min(flow["stop_us"] or run.interval.end_us, run.interval.end_us)
+    rates_bps = [varying.mean_rate_bps(link, start_us, end_us) for name, link in run.bottlenecks.items()
+                 if name in flow.get("hops", [])]
     if not rates_bps:
         return []
-    end_us = min(flow["stop_us"] or run.interval.end_us, run.interval.end_us)
-    most = min(rates_bps) / 8e6 * (end_us - (flow["start_us"] or 0))
+    most = min(rates_bps) / 8e6 * (end_us - start_us)
     if flow.get("bytes") is not None:
         most = min(most, flow["bytes"])
     found = [FIRST_BYTES]

@@ -22,8 +22,9 @@ def compute(run: Run) -> list[Metric]:
             return []
         edges = np.array(series.covered(run, link, samples))
         mean = float(series.throughput_mbps(samples, edges)[0])
-        found += [Metric("throughput_mean", link, "Mbit/s", mean),
-                  Metric("utilisation", link, "%", 100e6 * mean / varying.mean_rate_bps(facts, *edges))]
+        found.append(Metric("throughput_mean", link, "Mbit/s", mean))
+        if rate_bps := varying.mean_rate_bps(facts, *edges):
+            found.append(Metric("utilisation", link, "%", 100e6 * mean / rate_bps))
         bins = series.throughput_mbps(samples, series.metric_edges(run, samples))
         if len(bins) > 1:
             found.append(Metric("throughput_sd", link, "Mbit/s", float(np.std(bins, ddof=1))))

@@ -31,15 +31,18 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.link not in links:
         raise UsageError(f"{arguments.link}: {loaded.name} has no such link; there are: {', '.join(links)}")
     link, until_us = links[arguments.link], loaded.timing.duration_us
-    if varying.mean_rate_bps(link, 0, until_us) * until_us / 8e6 > mahimahi.MOST_LINES * mahimahi.FRAME_BYTES:
-        raise UsageError(f"{arguments.link} offers more than {mahimahi.MOST_LINES} opportunities in "
-                         f"{until_us / 1e6:g} s: more than a trace may have")
     if link.get("opportunities"):
-        times_ms = [at_us // 1000 for at_us, count in varying.opportunities(link, 0, until_us) for _ in range(count)]
+        # an opportunity of a rate is where its frame ends, at the end of the run as well
+        times_ms = [at_us // 1000 for at_us, count in varying.opportunities(link, 0, until_us + 1)
+                    for _ in range(count)]
     else:
-        times_ms = list(mahimahi.of_rates((begin_us, end_us, varying.carries_bps(state))
-                                          for begin_us, end_us, state in varying.spans(link, 0, until_us)))
+        times_ms = [at_ms for at_ms in mahimahi.of_rates(
+            (begin_us, end_us, varying.carries_bps(state))
+            for begin_us, end_us, state in varying.spans(link, 0, until_us)) if at_ms * 1000 <= until_us]
+    offered, end_ms = len(times_ms), -(-until_us // 1000)
+    more = mahimahi.last_line(times_ms, end_ms)
     output = arguments.output or pathlib.Path(f"{arguments.link}.trace")
-    write_output(output, mahimahi.text(times_ms))
-    print(f"{output}: {len(times_ms)} opportunities in {until_us / 1e6:g} s")
+    write_output(output, mahimahi.text([*times_ms, *more]))
+    print(f"{output}: {offered} opportunities in {until_us / 1e6:g} s"
+          + "".join(f", and one at {at_ms} ms, after which the trace begins anew" for at_ms in more))
     return 0

@@ -6,6 +6,8 @@ from testbed.fidelity import Evidence
 from testbed.fidelity._measured import interval_us
 from topologies import varying
 
+#: what counts as a part of a trace, at least
+_PART_US = 1_000_000
 #: of a link's rate: with less to spare than that it is overloaded
 _LEAST_FREE = 0.02
 
@@ -38,7 +40,12 @@ def _free_bps(link: dict[str, Any], evidence: Evidence, from_us: float, to_us: f
     others = [flow for flow in evidence.flows if flow["source"] is None and name in flow["hops"]]
     load_bps += sum(flow["rate_bps"] for flow in others if flow["rate_bps"] is not None)
     # a data unit may take as long as the slowest part of the schedule
-    rate_bps = min(varying.carries_bps(state) for _, _, state in varying.spans(link, from_us, to_us))
+    if link.get("opportunities"):
+        parts = max(1, (to_us - from_us) // _PART_US)
+        edges_us = [from_us + (to_us - from_us) * number // parts for number in range(parts + 1)]
+        rate_bps = min(round(varying.mean_rate_bps(link, *ends_us)) for ends_us in zip(edges_us, edges_us[1:]))
+    else:
+        rate_bps = min(varying.carries_bps(state) for _, _, state in varying.spans(link, from_us, to_us))
     left_bps = float(rate_bps - load_bps)
     greedy = sum(flow["rate_bps"] is None for flow in others)
     return left_bps / (1 + greedy) if left_bps >= _LEAST_FREE * max(rate_bps, 1) else 0.0

@@ -57,7 +57,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     bad, longest, busiest = 0, 0.0, 0.0
     for name, samples in of_links(table, (name for name in rows if name in links and name not in unseen)):
         ways = [way for path in evidence.network["paths"] for way in (path["hops"], path["hops_back"]) if name in way]
-        rate_bps = varying.mean_rate_bps(links[name], from_us, to_us)
+        rate_bps = max(varying.mean_rate_bps(links[name], from_us, to_us), 1)      # 0 in an outage
         slower = any(rate_bps < bottlenecks.get(other, 0) for way in ways for other in way)
         # a host that is as slow as the bottleneck holds a burst before the bottleneck can: it takes its place
         as_slow = not slower and any(rate_bps <= bottlenecks.get(other, 0) for way in ways for other in way)
@@ -84,7 +84,7 @@ def _bottlenecks_us(evidence: Evidence, rates_bps: dict[str, float]) -> dict[str
     queue = evidence.table("queue", usecols=["t_us", "link", "backlog_bytes"])
     if queue is None:
         return {}                               # of which other checks complain
-    return {name: np.nanmean(samples["backlog_bytes"]) * 8e6 / rates_bps[name]
+    return {name: np.nanmean(samples["backlog_bytes"]) * 8e6 / max(rates_bps[name], 1)
             for name, samples in of_links(inside(queue, evidence), rates_bps)}
 
 

@@ -55,20 +55,27 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                             f"{len(evidence.network['links'])} link directions")
 
 
-def _links(table: Any, evidence: Evidence) -> Iterator[tuple[str, int, Columns]]:
-    """(name, largest rate in bit/s, rows) of every link that the table is about; of what is missing others complain."""
+def _links(table: Any, evidence: Evidence) -> Iterator[tuple[str, Json, Columns]]:
+    """(name, link, rows) of every link that the table is about; of what is missing others complain."""
     links = {link["name"]: link for link in evidence.network["links"]}
     for name, mine in of_links(table, links):
-        yield name, varying.most(links[name], "rate_bps"), mine
+        yield name, links[name], mine
+
+
+def _most_bytes(link: Json, from_us: float, for_us: float) -> float:
+    """What may leave a queue within a time."""
+    if link.get("opportunities"):
+        return sum(count for _, count in varying.opportunities(link, from_us, from_us + for_us)) * varying.FRAME_BYTES
+    return float(varying.most(link, "rate_bps") * for_us / 8e6)
 
 
 def _counters(table: str, samples: Any, at_end: Json, evidence: Evidence) -> Iterator[str]:
     """The last sample of each queue, with what has left it until the counters were read."""
     duration_us = evidence.scenario["timing"]["duration_us"]
-    for name, rate_bps, mine in _links(samples, evidence):
+    for name, link, mine in _links(samples, evidence):
         last = {column: values[-1] for column, values in mine.items()}
         later_us = max(0, duration_us - last["t_us"]) + _LATER_US[evidence.clock]
-        more_bytes = rate_bps * later_us / 8e6
+        more_bytes = _most_bytes(link, last["t_us"], later_us)
         leaving = _LEAVING * (later_us > 0 or evidence.clock == "simulated")
         for column, counter in _COUNTERS:
             most = more_bytes + leaving * 1514 if column == "sent_bytes" else more_bytes / _LEAST_BYTES + leaving
@@ -83,12 +90,12 @@ def _counters(table: str, samples: Any, at_end: Json, evidence: Evidence) -> Ite
 def _sojourns(sojourn: Any, queue: Any, evidence: Evidence) -> Iterator[str]:
     """As many packets have been timed as the queue has sent."""
     timed_on = sojourn.groupby("link")["packets"].sum()
-    for name, rate_bps, mine in _links(queue, evidence):
+    for name, link, mine in _links(queue, evidence):
         sent, timed = mine["sent_packets"][-1], timed_on.get(name, 0)
         later_us = max(0, evidence.scenario["timing"]["duration_us"] - mine["t_us"][-1]) \
             + _LATER_US[evidence.clock]
         leaving = _LEAVING * (later_us > 0 or evidence.clock == "simulated")
-        more = rate_bps * later_us / 8e6 / _LEAST_BYTES + leaving
+        more = _most_bytes(link, mine["t_us"][-1], later_us) / _LEAST_BYTES + leaving
         if not -more - _AT_THE_END[evidence.clock] <= timed - sent <= more:
             yield f"{name}: {sent:.0f} packets were sent, of which {timed:.0f} are in sojourn"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from testbed.fidelity import Evidence, Finding
+from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 from testbed.fidelity._measured import Columns, inside, interval_us, of_links
 
 NEEDS = ("sojourn.csv.gz",)
@@ -35,30 +35,72 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return                                  # of that another check complains
     from_us, to_us = interval_us(evidence)
     kinds = {link["name"]: link["queue"] for link in evidence.network["links"] if link["bottleneck"]}
+    # both with the samples at the ends
+    before, during = (dict(of_links(queue[queue["t_us"].between(*ends_us)], kinds))
+                      for ends_us in ((0, from_us), (from_us, to_us)))
     samples, times = (dict(of_links(inside(table, evidence), kinds)) for table in (queue, sojourn))
     for name, kind in kinds.items():
         nothing = {column: np.zeros(0) for table in (queue, sojourn) for column in table}
-        yield _link(name, samples.get(name, nothing), times.get(name, nothing), to_us - from_us,
-                    kind in _DROP_WHAT_WAITED)
+        longer_us = _waited_us(during.get(name, nothing)) - _waited_us(before.get(name, nothing))
+        yield _link(name, samples.get(name, nothing), times.get(name, nothing), longer_us, to_us - from_us,
+                    kind in _DROP_WHAT_WAITED, _left_at_once(name, evidence, from_us, to_us))
 
 
-def _link(name: str, queue: Columns, sojourn: Columns, span_us: int, drops_what_waited: bool) -> Finding:
+def _left_at_once(name: str, evidence: Evidence, from_us: int, to_us: int) -> float:
+    """How many packets more samples may find than there are on average, if the queue has a trace.
+
+    Samples of an instant come before its opportunities. Until the next ones the queue holds at least what these have
+    left, so that it is overestimated by no more than the packets that they took, each for that long.
+    """
+    table = evidence.table("opportunities")
+    if table is None:
+        return 0.0
+    mine = table[(table["link"] == name).to_numpy()]
+    taken = mine["sent_packets"].diff().fillna(0).to_numpy()
+    t_us = np.append(mine["due_us"].to_numpy(), to_us)
+    lasts_us = np.diff(t_us)[t_us[:-1] >= from_us]
+    return float((taken[t_us[:-1] >= from_us] * lasts_us).sum() / (to_us - from_us))
+
+
+def _link(name: str, queue: Columns, sojourn: Columns, longer_us: float, span_us: int,
+          drops_what_waited: bool, left_at_once: float) -> Finding:
+    """longer_us: what those have waited who have not left in the end, without what others had before the beginning."""
     backlog, timed = queue["backlog_packets"], len(sojourn["t_us"])
+    left = np.ptp(queue["sent_packets"]) if len(backlog) else 0
+    if len(backlog) >= _LEAST_SAMPLES and not timed and not left and np.nanmean(backlog):
+        return Finding(NOT_APPLICABLE, f"{name}: no packet left its queue in the measured time")
     if len(backlog) < _LEAST_SAMPLES or not timed and np.nanmean(backlog):
         return Finding("suspect", f"{name}: {len(backlog)} samples of its queue and {timed} of the time in it are "
                                   "too few to compare")
     queued = np.nanmean(backlog)
-    law = np.nansum(sojourn["packets"] * sojourn["mean_us"]) / span_us
-    # who is in the queue at the beginning has waited there before, who is in it at the end has not left it
+    law = (np.nansum(sojourn["packets"] * sojourn["mean_us"]) + longer_us) / span_us
+    # who is in the queue at the beginning has waited there before, who is in it at the end has not left it: that is
+    # counted as if packets left in their order, and where they do not a packet may have waited as long as another
     across = max((backlog[end] * sojourn["mean_us"][end] / span_us for end in (0, -1) if timed), default=0.0)
     allowed = _TOLERANCE * queued + _DEVIATIONS * float(np.nanstd(np.diff(backlog), ddof=1)) / math.sqrt(len(backlog)) \
         + across
     # who is dropped has waited no longer than somebody who was not, at some time
     unseen = (queue["drops"][-1] - queue["drops"][0]) * np.nanmax(sojourn["max_us"]) / span_us \
         if drops_what_waited and law < queued and timed else 0.0
-    allowed += unseen
+    allowed += unseen + (left_at_once if law < queued else 0.0)
     message = f"{name}: {queued:.2f} packets queued on average, {law:.2f} by the time that each was queued"
     if max(queued, law) < _LEAST_PACKETS:
         return Finding("ok", message)
     return Finding("ok" if abs(law - queued) <= allowed else "suspect",
                    f"{message} ({law - queued:+.2f}, {allowed:.2f} allowed)")
+
+
+def _waited_us(queue: Columns) -> float:
+    """How long all that is still queued in the last sample has waited since the first one, added up.
+
+    At a sample it was there as far as more had come by then than has left until the last one; between two samples
+    packets come evenly.
+    """
+    if len(queue["t_us"]) < 2:
+        return 0.0
+    sent, backlog, t_us = (queue[name].astype(float) for name in ("sent_packets", "backlog_packets", "t_us"))
+    there = np.minimum(sent + backlog - sent[-1], backlog[-1])
+    few, many = np.minimum(there[1:], there[:-1]), np.maximum(there[1:], there[:-1])
+    # of a straight line the part above 0
+    above = np.where(few >= 0, (few + many) / 2, np.maximum(many, 0)**2 / 2 / np.maximum(many - few, 1e-9))
+    return float(np.nansum(above * np.diff(t_us)))

@@ -55,12 +55,12 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterator[Finding]:
     targets = component["target_links"]
-    rate_bps = sum(links[name]["rate_bps"] for name in targets)
+    rate_bps = sum(varying.nominal_bps(links[name]) for name in targets)
     counted_bps = component.get("counted_bps", component["offered_bps"])
     offered = sum(counted_bps[name] for name in targets)
     error = offered / (rate_bps * component["target_load"]) - 1
     each = "" if len(targets) == 1 else " (" + ", ".join(
-        f"{name} {counted_bps[name] / links[name]['rate_bps']:.1%}" for name in targets) + ")"
+        f"{name} {counted_bps[name] / varying.nominal_bps(links[name]):.1%}" for name in targets) + ")"
     chance = component.get("load_chance", 0.0)
     searched = "; each seed has the scale at which it is met" if component.get("load_chance") == 0 else ""
     level, unknown = _met(error, chance)
@@ -87,7 +87,7 @@ def _each(component: _Component, links: dict[str, Any], counted_bps: dict[str, f
         -> Iterator[Finding]:
     """Every target by itself, where the scenario says that each is to have the load."""
     for name in component["target_links"]:
-        share = counted_bps[name] / links[name]["rate_bps"]
+        share = counted_bps[name] / varying.nominal_bps(links[name])
         error = share / component["target_load"] - 1
         yield Finding("ok" if abs(error) <= _TARGET else "invalid",
                       f"{whose}offered load {share:.2%} of {name} by itself, target {component['target_load']:.0%} "
@@ -97,7 +97,7 @@ def _each(component: _Component, links: dict[str, Any], counted_bps: dict[str, f
 def _reverse(component: _Component, links: dict[str, Any], counted_bps: dict[str, float], whose: str) -> Finding:
     """What the links against the target are offered, where the scenario says what it is to be."""
     names = component["reverse_links"]
-    share = sum(counted_bps[name] for name in names) / sum(links[name]["rate_bps"] for name in names)
+    share = sum(counted_bps[name] for name in names) / sum(varying.nominal_bps(links[name]) for name in names)
     error = share / component["reverse_load"] - 1
     # nothing is fitted to the measured part unless the scale is; chance is that of the target's load
     chance = component.get("load_chance", 0.0)

@@ -8,7 +8,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
+from testbed.units import show_rate
 from topologies import varying
 
 #: how late a change may take effect, in us
@@ -28,6 +31,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for link in evidence.network["links"]:
         if link.get("opportunities"):
             yield _traced(link, evidence)
+            yield from _on_the_wire(link, evidence)
     links = [link for link in evidence.network["links"] if varying.changes(link)]
     if not links:
         return
@@ -39,7 +43,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield _on_time(link, table[table["link"] == link["name"]], evidence)
         yield from _pauses(link, table[table["link"] == link["name"]])
     samples = evidence.table("queue")
-    for link in (link for link in links if link["bottleneck"] and samples is not None):
+    # what a trace carries is known opportunity by opportunity
+    for link in (one for one in links if one["bottleneck"] and samples is not None and not one.get("opportunities")):
         yield _carried(link, samples[samples["link"] == link["name"]], evidence.clock)
 
 
@@ -61,6 +66,25 @@ def _traced(link: Json, evidence: Evidence) -> Finding:
                    f"{name}: of {rows['packets'].sum()} opportunities of its trace "
                    + (f"{wrong.sum()} instants did not use what they should" if wrong.any() else
                       f"{used.sum() / _FRAME_BYTES:.0f} were used, and none was left while packets waited"))
+
+
+def _on_the_wire(link: Json, evidence: Evidence) -> Iterator[Finding]:
+    """All that leaves at an instant of a trace is on the wire at once, which sends it at `rate`. Before the next
+    instant it has, but for a frame; where it has not, packets wait behind the queue, and no instrument sees them."""
+    table = evidence.table("opportunities")
+    rows = None if table is None else table[(table["link"] == link["name"]).to_numpy()]
+    if rows is None or len(rows) < 2:
+        return
+    gaps_us = np.diff(rows["due_us"].to_numpy(dtype=float))
+    used = np.diff(rows["sent_bytes"].to_numpy(dtype=float), prepend=0)[:-1]
+    # a queue that gets `used` and sends at the rate: what it holds is how far that sum is above its lowest so far
+    ahead = np.cumsum(used - link["rate_bps"] * gaps_us / 8e6)
+    standing = float((ahead - np.minimum.accumulate(np.minimum(ahead, 0))).max())
+    if standing > _FRAME_BYTES:
+        enough_bps = np.divide(8e6 * used, gaps_us, out=np.zeros(len(used)), where=gaps_us > 0).max()
+        yield Finding("suspect", f"{link['name']}: up to {standing:.0f} bytes of its trace's opportunities waited on "
+                                 f"the wire, where nothing counts them, for its rate of {show_rate(link['rate_bps'])}: "
+                                 f"{show_rate(round(enough_bps))} sends each before the next one")
 
 
 def _on_time(link: Json, rows: Any, evidence: Evidence) -> Finding:

@@ -73,7 +73,8 @@ class _Changing:
         self.link, self._state = link, varying.initial(link)
         with network.in_namespace(link["from"]):
             self._sending = Tc(link["device"])
-            self._wake = Waker(link["device"]) if tc.gated(link) else None
+            # the gate of a link with a trace is that of TracedLinks; while it is down it has no opportunities
+            self._gate = Waker(link["device"]) if tc.gated(link) and not link.get("opportunities") else None
         with network.in_namespace(link["to"]):
             self._wire = Tc(wire_device(link["peer_device"]))
             self._chosen = Qdisc(socket.if_nametoindex(link["peer_device"]), INGRESS, shared=self._wire.socket)
@@ -89,8 +90,9 @@ class _Changing:
         if "rate_bps" in new:
             egress.append(tc_messages.rate(self._sending.ifindex, state["rate_bps"], timer_period_us))
         if "limit" in new:
-            egress.append(tc_messages.limit(self._sending.ifindex, link["queue"], state["limit"]))
-        if "up" in new:
+            egress.append(tc_messages.limit(self._sending.ifindex, link["queue"], state["limit"],
+                                            tc.queue_parent(link)))
+        if "up" in new and self._gate:
             egress.append(tc_messages.gate(self._sending.ifindex, link, state["up"]))
         if new & {"rate_bps", "loss_percent"}:
             wire.append(tc_messages.wire(self._wire.ifindex, link, state))
@@ -99,16 +101,16 @@ class _Changing:
         self._sending.change(egress)
         self._wire.change(wire)
         t_ns, counted = now_ns(), [now - then for now, then in zip(self._counters(), self._before)]
-        if "up" in new and state["up"] and self._wake:
-            self._wake.wake()
+        if "up" in new and state["up"] and self._gate:
+            self._gate.wake()
         return [t_ns, due_us, link["name"], *(int(state[name]) if name == "up" else state[name]
                                               for name in varying.QUANTITIES), *counted]
 
     def release(self) -> None:
         """Let everything through."""
-        if self._wake:
+        if self._gate:
             self._sending.change([tc_messages.gate(self._sending.ifindex, self.link, True)])
-            self._wake.wake()
+            self._gate.wake()
 
     def _counters(self) -> list[int]:
         """Bytes and packets that the queue has sent, packets that have reached the wire, and those lost there."""

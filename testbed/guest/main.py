@@ -17,6 +17,7 @@ from testbed.guest.snmp import Snmp
 from testbed.guest.traced_links import TracedLinks
 from testbed.guest.urgent import urgent
 from topologies.network import Network
+from traffic.clock import now_ns
 
 #: for the image of process 1 (testbed/image_of.py): probes that most runs have
 ALSO = ("testbed.probes.queue", "testbed.probes.sojourn", "testbed.probes.tcp_info")
@@ -25,6 +26,8 @@ _PR_SET_TIMERSLACK = 29
 _DRAIN_S = 10
 #: programs end by themselves, those that count what arrives once the longest queues can be empty
 _PATIENCE_S = 600
+#: a few steps of the clock
+_AFTER_THE_END_S = 1e-6
 #: how long connections may take to end whose programs were killed
 _CLOSE_S = 2
 
@@ -169,9 +172,11 @@ def _measure(job: dict[str, Any], network: Network, programs: Programs, samplers
     output.phase("finish")
     at_end = counters.read_all(network)
     air_at_end = air.read(network) if air else None
+    snmp.take("at_end")
+    # what leaves from now on is no part of the run: not of its last instant either
+    time.sleep(max(0, t0_ns + job["duration_us"] * 1000 - now_ns()) / 1e9 + _AFTER_THE_END_S)
     changes.release()
     traces.release()
-    snmp.take("at_end")
     accounts = programs.finish(_PATIENCE_S + sum(link.get("capacity_us") or 0 for link in description["links"]) / 1e6)
     return _Measured(t0_ns, before, measuring.links, at_end, air_before, air_at_end, snmp, changes, traces,
                      dict(zip(samplers, lateness_us.values())), accounts)

@@ -4,6 +4,7 @@
 A gate before the queue is shut (topologies/tc.py). At an instant its bucket gets what the opportunities are worth, the
 queue is woken, and the gate is shut again: what was not used is gone.
 """
+import bisect
 from typing import Any
 
 from testbed.guest.link_changes import AtTimes, Tc, Waker
@@ -12,6 +13,8 @@ from topologies.network import Network
 from traffic.clock import now_ns
 
 Json = dict[str, Any]
+#: above all limits
+_ANY = 2**32
 
 
 class TracedLinks(AtTimes):
@@ -20,11 +23,12 @@ class TracedLinks(AtTimes):
 
     def __init__(self, network: Network, description: Json, duration_us: int) -> None:
         self._links: list[tuple[Json, Tc, Waker]] = []
-        due: list[tuple[int, int, int]] = []
+        due: list[tuple[int, int, tuple[int, int]]] = []
         for link in description["links"]:
             if link.get("opportunities"):
-                due += [(at_us, len(self._links), count) for at_us, count in varying.opportunities(
-                    link, 0, duration_us)]
+                limits = [(at_us, state["limit"]) for at_us, state in varying.states(link)]
+                due += [(at_us, len(self._links), (count, limits[bisect.bisect_right(limits, (at_us, _ANY)) - 1][1]))
+                        for at_us, count in varying.opportunities(link, 0, duration_us)]
                 with network.in_namespace(link["from"]):
                     self._links.append((link, Tc(link["device"]), Waker(link["device"])))
         self._before = [device.qdisc.read()[:2] for _, device, _ in self._links]
@@ -37,10 +41,10 @@ class TracedLinks(AtTimes):
             device.change([tc_messages.gate(device.ifindex, link, True)])
             waker.wake()
 
-    def do(self, at_us: int, number: int, what: int) -> list[Any]:
-        link, device, waker = self._links[number]
-        device.change([tc_messages.grant(device.ifindex, link, what * varying.FRAME_BYTES)])
+    def do(self, at_us: int, number: int, what: tuple[int, int]) -> list[Any]:
+        (frames, limit_now), (link, device, waker) = what, self._links[number]
+        device.change([tc_messages.grant(device.ifindex, link, frames * varying.FRAME_BYTES, limit_now)])
         waker.wake()
-        device.change([tc_messages.gate(device.ifindex, link, False)])
+        device.change([tc_messages.gate(device.ifindex, link, False, limit_now)])
         sent, before = device.qdisc.read(), self._before[number]
-        return [now_ns(), at_us, link["name"], what, sent[0] - before[0], sent[1] - before[1], sent[4]]
+        return [now_ns(), at_us, link["name"], frames, sent[0] - before[0], sent[1] - before[1], sent[4]]

@@ -44,7 +44,7 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import ip
+from topologies import ip, varying
 from traffic import routes
 from traffic.components import Component, Context, Flow, Prepared, Program, Timing
 from traffic.tmix.synth import SynthParameters, decode
@@ -304,7 +304,7 @@ def _build(section: Section, component: Component, context: Context, folder: pat
         from_us, prefill_us = component.start_us, 0
     bottlenecks = routes.bottlenecks(context.network)
     order = Order(
-        rates_bps={name: link["rate_bps"] for name, link in bottlenecks.items()},
+        rates_bps={name: round(varying.nominal_bps(link)) for name, link in bottlenecks.items()},
         targets=section.target, load=section.load_percent / 100, seed=component.seed, begin_us=component.start_us,
         prefill_us=prefill_us, from_us=from_us, to_us=component.stop_us, scale=section.factor,
         balance=section.balance, shares=shares(section, component), windows=section.windows == "vector",

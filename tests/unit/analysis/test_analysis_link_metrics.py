@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Metrics of links against what was put into the files."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -159,3 +161,62 @@ def test_unidirectional_network(run_dir, values):
     network["links"][0]["bottleneck"] = False
     path.write_text(json.dumps(network))
     assert ("throughput_mean", UP) not in values(run_dir)
+
+
+def traced(path, times, period_us=None):
+    """Give the link a trace."""
+    file = path / "raw" / "network.json"
+    network = json.loads(file.read_text())
+    link, = (link for link in network["links"] if link["name"] == DOWN)
+    link["opportunities"] = {"times": times, "period_us": period_us}
+    fixture.write_json(file, network)
+    fixture.seal(path)
+
+
+def test_a_trace_has_its_rate_at_each_time(tmp_path, values):
+    """100 packets of 1500 bytes are queued: at one frame a ms they take 99.075 ms, whatever comes after the run, or
+    before the measured part."""
+    path = fixture.write_run(tmp_path / "bbr-seed1", sojourn=False)
+    end_ms = Run(path).interval.end_us // 1000
+    one_a_ms, queued_ms = [[ms * 1000, 1] for ms in range(1, end_ms + 1)], 100 * 1500 / 1514
+    for times, period_us in ((one_a_ms, None), ([[1000, 1]], 1000), ([[1000, 1], [2000, 1]], 2000),
+                             ([[500_000, 500]], 500_000)):
+        traced(path, times, period_us)
+        found = values(path)
+        assert found["queueing_delay_backlog_mean", DOWN] == pytest.approx(queued_ms, rel=1e-6)
+        assert found["utilisation", DOWN] == pytest.approx(100 * 60 / 12.112)
+    # what comes before the measured part does not count
+    traced(path, [[ms * 1000, 1 if ms > 500 else 50] for ms in range(1, end_ms + 1)])
+    assert values(path)["queueing_delay_backlog_mean", DOWN] == pytest.approx(queued_ms, rel=1e-6)
+
+
+def test_a_trace_waits_out_its_silence(tmp_path):
+    """Nothing from 2 to 3 s: what is queued waits for that, then it is sent at one frame a ms. Of what comes after the end
+    nothing is known: the last time in which as much was offered counts."""
+    path = fixture.write_run(tmp_path / "bbr-seed1", sojourn=False)
+    end_ms = Run(path).interval.end_us // 1000
+    traced(path, [[ms * 1000, 1] for ms in range(1, end_ms - 500) if not 2000 < ms < 3000])
+    run = Run(path)
+    samples = pd.DataFrame({"t_us": [1_000_000, 1_990_000, 3_000_000, run.interval.end_us - 100_000, 0],
+                            "backlog_bytes": [1514, 100 * 1514, 100 * 1514, 100 * 1514, 10**9]})
+    found = series.backlog_ms(run, DOWN, samples)
+    assert found[:4] == pytest.approx([1, 10 + 1000 + 89, 100, 501 + 100])
+    assert found[4] == pytest.approx(10**9 * end_ms / 1514 / (end_ms - 501 - 999))
+
+
+def test_a_trace_that_offers_nothing(tmp_path, values):
+    """There is no rate to compare with, and no time in which what is queued would leave."""
+    path = fixture.write_run(tmp_path / "bbr-seed1", sojourn=False)
+    traced(path, [])
+    assert np.isnan(series.backlog_ms(Run(path), DOWN, series.queue_samples(Run(path), DOWN))).all()
+    found = values(path)
+    assert ("utilisation", DOWN) not in found and ("queueing_delay_mean", DOWN) not in found
+
+
+def test_no_packet_left_in_the_measured_time(run_dir, values, errors, change):
+    """An outage: there is no time of packets, which is an error only where packets did leave."""
+    change(run_dir, "sojourn", lambda table: table[(table["link"] != DOWN) | (table["t_us"] < 500_000)])
+    assert "no packet of right_to_left" in errors(run_dir)["queueing_delay"]
+    change(run_dir, "queue", lambda table: table.assign(sent_packets=table["sent_packets"].where(
+        (table["link"] != DOWN) | (table["t_us"] < 500_000), 2500)))
+    assert ("queueing_delay_mean", DOWN) not in values(run_dir)

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from bad_runs import Bad
-from spoils import both, cell, drop, more, no_link, put, udp, without
+from spoils import both, cell, drop, more, no_link, put, scaled, udp, without
 
 _RATE_BPS = 60_003_376          # what the queue of the good run carries, which is never empty
 SCHEDULE = [{"at_us": 10_000_000, "rate_bps": _RATE_BPS}, {"at_us": 15_000_000, "loss_percent": 1.0},
@@ -26,6 +26,24 @@ def changing(files):
 def deep(files):
     """What waits is more than the link carries between two samples."""
     files["queue"] = files["queue"].assign(backlog_bytes=10**7)
+
+
+def stuck_from(from_s):
+    """Nothing leaves right_to_left from a time on, to the end."""
+    def spoil(files):
+        queue, sojourn = files["queue"], files["sojourn"]
+        late = (queue["t_us"] > from_s * 10**6) & (queue["link"] == "right_to_left")
+        for name in ("sent_packets", "sent_bytes"):
+            queue.loc[late, name] = queue[name][~late & (queue["link"] == "right_to_left")].max()
+        files["sojourn"] = sojourn[(sojourn["t_us"] < from_s * 10**6) | (sojourn["link"] != "right_to_left")]
+    return spoil
+
+
+stuck = stuck_from(20)
+
+
+def slow_wire(files):
+    next(link for link in files["network.json"]["links"] if link["name"] == "right_to_left")["rate_bps"] = 50_000_000
 
 
 def lose(packets):
@@ -132,6 +150,10 @@ CHECKS = [
         "of 99080 opportunities of its trace 1 instants did not use what they should"),
     Bad("schedule", "less, though packets wait", both(traced, more("opportunities", "sent_bytes", -1514, 1)), "invalid",
         "1 instants did not use what they should"),
+    Bad("schedule", "a trace offers more than its wire sends", both(traced, slow_wire), "suspect",
+        "up to 12503560 bytes of its trace's opportunities waited on the wire, .* rate of 50 Mbit/s: 60.0028 Mbit/s"),
+    Bad("littles_law", "packets unseen before an outage at the end", both(stuck, scaled("sojourn", "packets", 0.9)),
+        "suspect", r"8\d\d.\d\d packets queued on average"),
     Bad("conservation", "too many doubled", told("duplicate_percent", 1.0, wire_delivered_packets=76_000), "suspect",
         r"n1_to_r1 sent 1000 of 75000 packets twice, 750 expected \(1 %\)"),
     Bad("conservation", "too few early", told("reorder", {"share_percent": 1.0, "early_us": 2000},
@@ -175,5 +197,5 @@ FINE = [("delays", timed()), ("delays", timed(delay_min_us=2864, reorder=EARLY))
         ("delays", changing), ("marks", marking), ("marks", by_red),
         ("marks", by_dualpi2),
         ("schedule", both(changing, deep)), ("schedule", traced), ("losses", changing), ("instruments", changing),
-        ("littles_law", changing),
+        ("littles_law", changing), ("littles_law", stuck),
         ("delivered", changing), ("times", changing), ("edges", changing)]

@@ -84,3 +84,11 @@ def test_every_bad_finding_of_a_check_is_made_by_one_of_them(tmp_path, monkeypat
     assert places(check)
     unseen = [first for first, last in places(check) if not any(first <= line <= last for line in lines)]
     assert not unseen, f"testbed/fidelity/{check}.py, lines {unseen}: no bad run in bad_runs.py is found there"
+
+
+def test_a_queue_that_nothing_leaves(tmp_path):
+    """An outage over the whole measured time: there is nothing to compare, unless the counters saw packets leave."""
+    files = evidence_files.good_files()
+    bad_links.stuck_from(9)(files)
+    assert ("not applicable", "right_to_left: no packet left its queue in the measured time") \
+        in evidence_files.findings(tmp_path, "littles_law", files)

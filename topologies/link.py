@@ -82,8 +82,8 @@ class Link(impairments.Impaired, Access):
             if rate_bps:
                 found["trace_bps"] = rate_bps
             elif self.queue.limit_us is not None:
-                raise FieldError("queue.limit", f"is a time, and {self.trace} offers nothing before the end of the run: "
-                                                "packets or bytes expected")
+                raise FieldError("queue.limit", f"is a time, and {self.trace} offers nothing before the end of the "
+                                                "run: packets or bytes expected")
         if changes := self.changes(rate_bps):
             found["schedule"] = changes
         try:
@@ -92,8 +92,8 @@ class Link(impairments.Impaired, Access):
             raise problem.inside("queue") from None
 
     def changes(self, rate_bps: int = 0) -> list[dict[str, Any]]:
-        """The schedule as a link of network.json has it; FieldError if there can be none such. rate_bps: by which a limit
-        in time is counted."""
+        """The schedule as a link of network.json has it; FieldError if there can be none such. rate_bps: by which a
+        limit in time is counted."""
         if self.schedule is None:
             return []
         if not self.queue.can_change and any(entry.limit or entry.limit_bytes for entry in self.schedule):

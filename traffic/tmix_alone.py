@@ -114,4 +114,5 @@ def _plans(section: Section, component: Component, flows: list[Flow], context: C
 
 def _slowest_bps(flow: Flow, network: Mapping[str, Any]) -> int:
     """Rate of the slowest link on the way there or back."""
-    return min(round(varying.nominal_bps(link)) for link in network["links"] if link["name"] in {*flow.hops, *flow.hops_back})
+    crossed = {*flow.hops, *flow.hops_back}
+    return min(round(varying.nominal_bps(link)) for link in network["links"] if link["name"] in crossed)

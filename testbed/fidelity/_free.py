@@ -34,7 +34,7 @@ def _offered_bps(link: dict[str, Any], evidence: Evidence) -> float:
                      for component in evidence.workload["components"]))
 
 
-def _free_bps(link: dict[str, Any], evidence: Evidence, from_us: float, to_us: float) -> float:
+def _free_bps(link: dict[str, Any], evidence: Evidence, from_us: int, to_us: int) -> float:
     name = link["name"]
     load_bps = _offered_bps(link, evidence)
     others = [flow for flow in evidence.flows if flow["source"] is None and name in flow["hops"]]

@@ -191,8 +191,8 @@ def test_a_trace_has_its_rate_at_each_time(tmp_path, values):
 
 
 def test_a_trace_waits_out_its_silence(tmp_path):
-    """Nothing from 2 to 3 s: what is queued waits for that, then it is sent at one frame a ms. Of what comes after the end
-    nothing is known: the last time in which as much was offered counts."""
+    """Nothing from 2 to 3 s: what is queued waits for that, then it is sent at one frame a ms. Of what comes after the
+    end nothing is known: the last time in which as much was offered counts."""
     path = fixture.write_run(tmp_path / "bbr-seed1", sojourn=False)
     end_ms = Run(path).interval.end_us // 1000
     traced(path, [[ms * 1000, 1] for ms in range(1, end_ms - 500) if not 2000 < ms < 3000])

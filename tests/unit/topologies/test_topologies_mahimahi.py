@@ -129,7 +129,7 @@ def test_a_schedule_of_the_rate_contradicts_a_trace(entry, field):
 
 def test_a_packet_limit_that_changes_is_told_to_every_gate():
     """A FIFO right below a tbf gets its limit from it."""
-    shaped = {"limit_packets": 9, "limit_bytes": None, "rate_bps": 10**6}
+    shaped = {"limit_packets": 9, "limit_bytes": None, "rate_bps": 10**6, "gso": False}
     for message in (tc_messages.grant(7, shaped, 1514, 3), tc_messages.gate(7, shaped, True, 3),
                     tc_messages.gate(7, shaped, False, 3)):
         assert struct.unpack_from("=I", message, 16 + 20 + 8 + 4 + 4 + 24)[0] == 3

@@ -145,21 +145,62 @@ def sojourn_samples(run: Run, link: str) -> pd.DataFrame | None:
     return rows if rows is not None and len(rows) else None
 
 
+def held_samples(run: Run, link: str) -> pd.DataFrame | None:
+    """What a link's queue held between samples: a row for each time from one to the next, with its end `t_us`, its
+    length `lasted_us`, the means `backlog_packets` and `backlog_bytes`, and the most packets; None if nobody counted.
+
+    Not to be changed in place.
+    """
+    def find(table: pd.DataFrame) -> pd.DataFrame:
+        rows = table[(table["link"] == link).to_numpy()].sort_values("t_us", kind="stable")
+        lasted = np.diff(rows["t_us"].to_numpy())
+        steps = {f"backlog_{what}s": np.diff(rows[f"{what}_us"].to_numpy()) / np.maximum(lasted, 1)
+                 for what in ("packet", "byte")}
+        return pd.DataFrame({"t_us": rows["t_us"].to_numpy()[1:], "lasted_us": lasted, **steps,
+                             "most_packets": rows["most_packets"].to_numpy()[1:]})
+    return _of_link(run, "backlog", link, find)
+
+
+def held_or_sampled(run: Run, link: str, start_us: float, end_us: float, for_delay: bool = False) \
+        -> tuple[pd.DataFrame, Array] | None:
+    """(backlogs of a link within an interval, with times and what each counts): what it held between samples where
+    the kernel counted that, else the samples; None without either. Not to be changed in place.
+
+    for_delay: samples of a link with a trace, which says of an instant when what is queued then will have left.
+    """
+    held = None if for_delay and run.bottlenecks[link].get("opportunities") else held_samples(run, link)
+    if held is not None and len(held):
+        t_us, lasted = held["t_us"].to_numpy(), held["lasted_us"].to_numpy()
+        inside = np.minimum(t_us, end_us) - np.maximum(t_us - lasted, start_us)
+        return held[inside > 0], inside[inside > 0]
+    samples = queue_samples(run, link)
+    if samples is None:
+        return None
+    samples = samples[(samples["t_us"] >= start_us) & (samples["t_us"] < end_us)]
+    return samples.assign(most_packets=samples["backlog_packets"]), np.ones(len(samples))
+
+
+def middles(held: pd.DataFrame) -> Array:
+    """The times of rows of `held_or_sampled` by which they belong into a bin."""
+    t_us: Array = held["t_us"].to_numpy()
+    return t_us - held["lasted_us"].to_numpy() / 2 if "lasted_us" in held else t_us
+
+
 def queueing_delay_ms(run: Run, link: str, edges_us: Array) -> Array | None:
     """Mean queueing delay in every bin, ms.
 
     Mean over packets of their sojourn time where it was recorded, otherwise
-    mean over samples of backlog / link rate.
+    mean over time, or over samples, of backlog / link rate.
     """
     rows = sojourn_samples(run, link)
     if rows is not None:
         return bin_means(rows["t_us"].to_numpy(), rows["mean_us"].to_numpy() / 1e3,
                          rows["packets"].to_numpy(), edges_us)
-    samples = queue_samples(run, link)
-    if samples is None:
+    found = held_or_sampled(run, link, edges_us[0], edges_us[-1], for_delay=True)
+    if found is None:
         return None
-    return bin_means(samples["t_us"].to_numpy(), backlog_ms(run, link, samples),
-                     np.ones(len(samples)), edges_us)
+    held, weights = found
+    return bin_means(middles(held), backlog_ms(run, link, held), weights, edges_us)
 
 
 def backlog_ms(run: Run, link: str, samples: pd.DataFrame) -> Array:
@@ -196,11 +237,8 @@ def _offered_ms(facts: dict[str, Any], samples: pd.DataFrame, end_us: int) -> Ar
 
 
 def queueing_delay_backlog_mean(run: Run, link: str) -> float | None:
-    """Mean over the samples in the measurement interval of backlog / link rate, ms."""
+    """Mean over the measurement interval, or over the samples in it, of backlog / link rate, ms."""
     samples = queue_samples(run, link)
-    if samples is None:
-        return None
-    start, end = covered(run, link, samples)
-    inside = samples[(samples["t_us"] >= start) & (samples["t_us"] < end)]
-    mean = float(np.mean(backlog_ms(run, link, inside)))
+    found = None if samples is None else held_or_sampled(run, link, *covered(run, link, samples), for_delay=True)
+    mean = math.nan if found is None else float(np.average(backlog_ms(run, link, found[0]), weights=found[1]))
     return mean if math.isfinite(mean) else None

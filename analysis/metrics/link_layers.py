@@ -27,10 +27,12 @@ def compute(run: Run) -> list[Metric]:
         if samples is None or delay is None:
             return []
         edges = np.array(series.covered(run, link, samples))
-        inside = samples[(samples["t_us"] >= edges[0]) & (samples["t_us"] < edges[1])]
+        inside = series.held_or_sampled(run, link, *edges)
+        assert inside is not None
         found += [
             Metric("mean_qdisc_delay_l2", link, "ms", delay),
-            Metric("mean_qdisc_length_l2", link, "packets", float(inside["backlog_packets"].mean())),
+            Metric("mean_qdisc_length_l2", link, "packets",
+                   float(np.average(inside[0]["backlog_packets"], weights=inside[1]))),
             Metric("mean_sending_rate_l1", link, "Mbit/s", float(series.throughput_mbps(samples, edges)[0])),
             Metric("total_qdisc_drops_l2", link, "packets",
                    float(np.diff(series.counter_at(samples, "drops", edges))[0]))]

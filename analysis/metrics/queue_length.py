@@ -13,21 +13,18 @@ UNITS = {"queue_length_mean": "packets", "queue_length_max": "packets", "queue_l
 
 
 def compute(run: Run) -> list[Metric]:
-    """Mean and maximum over the samples; sd over the means of 1 s bins."""
+    """Mean and maximum over time where the kernel counted it, else over the samples; sd over means of 1 s bins."""
     found = []
     for link in run.bottlenecks:
         samples = series.queue_samples(run, link)
-        if samples is None:
+        inside = None if samples is None else series.held_or_sampled(run, link, *series.covered(run, link, samples))
+        if samples is None or inside is None:
             return []
-        start, end = series.covered(run, link, samples)
-        inside = samples[(samples["t_us"] >= start) & (samples["t_us"] < end)]
-        found += [Metric("queue_length_mean", link, "packets",
-                         float(inside["backlog_packets"].mean())),
-                  Metric("queue_length_max", link, "packets",
-                         float(inside["backlog_packets"].max()))]
-        bins = series.bin_means(inside["t_us"].to_numpy(),
-                                inside["backlog_packets"].to_numpy(),
-                                np.ones(len(inside)), series.metric_edges(run, samples))
+        held, weights = inside
+        packets = held["backlog_packets"].to_numpy()
+        found += [Metric("queue_length_mean", link, "packets", float(np.average(packets, weights=weights))),
+                  Metric("queue_length_max", link, "packets", float(held["most_packets"].max()))]
+        bins = series.bin_means(series.middles(held), packets, weights, series.metric_edges(run, samples))
         bins = bins[np.isfinite(bins)]
         if len(bins) > 1:
             found.append(Metric("queue_length_sd", link, "packets",

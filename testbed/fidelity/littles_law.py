@@ -2,7 +2,8 @@
 """Little's law: packets that are queued = packets that leave per second x the time each was queued.
 
 The left side comes from the queue's own counters, the right side from the kernel's trace events: instruments that
-share nothing. If they agree, neither has missed anything.
+share nothing. If they agree, neither has missed anything. Where the kernel counted what the queue held between samples
+(raw/backlog.csv.gz), that is the left side, and no sample misses anything.
 """
 import math
 from collections.abc import Iterator
@@ -39,11 +40,18 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     before, during = (dict(of_links(queue[queue["t_us"].between(*ends_us)], kinds))
                       for ends_us in ((0, from_us), (from_us, to_us)))
     samples, times = (dict(of_links(inside(table, evidence), kinds)) for table in (queue, sojourn))
+    backlog = evidence.table("backlog")
+    held = {} if backlog is None else {name: mean_held(mine, from_us, to_us) for name, mine in of_links(backlog, kinds)}
     for name, kind in kinds.items():
         nothing = {column: np.zeros(0) for table in (queue, sojourn) for column in table}
         longer_us = _waited_us(during.get(name, nothing)) - _waited_us(before.get(name, nothing))
         yield _link(name, samples.get(name, nothing), times.get(name, nothing), longer_us, to_us - from_us,
-                    kind in _DROP_WHAT_WAITED, _left_at_once(name, evidence, from_us, to_us))
+                    kind in _DROP_WHAT_WAITED, _left_at_once(name, evidence, from_us, to_us), held.get(name))
+
+
+def mean_held(backlog: Columns, from_us: int, to_us: int) -> float:
+    """The mean of what a queue held, in packets, as the kernel counted it."""
+    return float(np.diff(np.interp([from_us, to_us], backlog["t_us"], backlog["packet_us"]))[0]) / (to_us - from_us)
 
 
 def _left_at_once(name: str, evidence: Evidence, from_us: int, to_us: int) -> float:
@@ -63,26 +71,28 @@ def _left_at_once(name: str, evidence: Evidence, from_us: int, to_us: int) -> fl
 
 
 def _link(name: str, queue: Columns, sojourn: Columns, longer_us: float, span_us: int,
-          drops_what_waited: bool, left_at_once: float) -> Finding:
-    """longer_us: what those have waited who have not left in the end, without what others had before the beginning."""
+          drops_what_waited: bool, left_at_once: float, held: float | None) -> Finding:
+    """longer_us: what those have waited who have not left in the end, without what others had before the beginning;
+    held: the mean queue where the kernel counted it."""
     backlog, timed = queue["backlog_packets"], len(sojourn["t_us"])
     left = np.ptp(queue["sent_packets"]) if len(backlog) else 0
     if len(backlog) >= _LEAST_SAMPLES and not timed and not left and np.nanmean(backlog):
         return Finding(NOT_APPLICABLE, f"{name}: no packet left its queue in the measured time")
-    if len(backlog) < _LEAST_SAMPLES or not timed and np.nanmean(backlog):
+    if len(backlog) < (_LEAST_SAMPLES if held is None else 1) or not timed and np.nanmean(backlog):
         return Finding("suspect", f"{name}: {len(backlog)} samples of its queue and {timed} of the time in it are "
                                   "too few to compare")
-    queued = np.nanmean(backlog)
+    queued = np.nanmean(backlog) if held is None else held
     law = (np.nansum(sojourn["packets"] * sojourn["mean_us"]) + longer_us) / span_us
     # who is in the queue at the beginning has waited there before, who is in it at the end has not left it: that is
     # counted as if packets left in their order, and where they do not a packet may have waited as long as another
     across = max((backlog[end] * sojourn["mean_us"][end] / span_us for end in (0, -1) if timed), default=0.0)
-    allowed = _TOLERANCE * queued + _DEVIATIONS * float(np.nanstd(np.diff(backlog), ddof=1)) / math.sqrt(len(backlog)) \
-        + across
+    allowed = _TOLERANCE * queued + across
+    if held is None:
+        allowed += _DEVIATIONS * float(np.nanstd(np.diff(backlog), ddof=1)) / math.sqrt(len(backlog))
     # who is dropped has waited no longer than somebody who was not, at some time
     unseen = (queue["drops"][-1] - queue["drops"][0]) * np.nanmax(sojourn["max_us"]) / span_us \
         if drops_what_waited and law < queued and timed else 0.0
-    allowed += unseen + (left_at_once if law < queued else 0.0)
+    allowed += unseen + (left_at_once if law < queued and held is None else 0.0)
     message = f"{name}: {queued:.2f} packets queued on average, {law:.2f} by the time that each was queued"
     if max(queued, law) < _LEAST_PACKETS:
         return Finding("ok", message)

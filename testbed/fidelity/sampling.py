@@ -6,7 +6,8 @@ import numpy as np
 
 from testbed import raw_tables
 from testbed.fidelity import Evidence, Finding
-from testbed.fidelity._measured import of_links
+from testbed.fidelity._measured import inside, interval_us, of_links
+from testbed.fidelity.littles_law import mean_held
 
 _LATE_US = {"virtual": 1000.0, "real": 5000.0}
 #: of the sampling interval, where that is shorter
@@ -15,6 +16,8 @@ _LATE_SHARE = {"virtual": 0.1, "real": 0.5}
 _LATE_SHARE_REAL = 0.1
 #: of probes that an engine adds by itself: they come last, and what they count is summed up second by second
 _OWN_LATE_US = {"virtual": 1000.0, "real": 100_000.0}
+#: how far the mean of samples may be from what a queue held before that is told: of it, and in packets
+_UNSEEN, _UNSEEN_PACKETS = 0.1, 0.5
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -22,6 +25,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield from _samplers(evidence)
     yield from _queues(evidence)
     yield from _times(evidence)
+    yield from _unseen(evidence)
 
 
 def _samplers(evidence: Evidence) -> Iterator[Finding]:
@@ -90,6 +94,29 @@ def _times(evidence: Evidence) -> Iterator[Finding]:
             if gap_us > most_us:
                 yield Finding("suspect", f"{name}: {gap_us / 1e6:g} s without a sample of its queue in "
                                          f"{table}, one was due every {apart_us / 1e6:g} s")
+
+
+def _unseen(evidence: Evidence) -> Iterator[Finding]:
+    """What samples do not show of a queue, as those do not that always meet it in the same phase of what it does.
+
+    Metrics have what the kernel counted between samples; figures over time, and what compares queues sample by sample,
+    have not.
+    """
+    backlog = evidence.table("backlog")
+    queue = None if backlog is None else evidence.table("queue", usecols=["t_us", "link", "backlog_packets"])
+    if backlog is None or queue is None:
+        return
+    from_us, to_us = interval_us(evidence)
+    samples = dict(of_links(inside(queue, evidence), [link["name"] for link in evidence.network["links"]]))
+    for name, mine in of_links(backlog, samples):
+        held, seen = mean_held(mine, from_us, to_us), samples[name]["backlog_packets"]
+        since = (mine["t_us"] > from_us) & (mine["t_us"] <= to_us)
+        if not since.any() or not len(seen):
+            continue
+        if abs(held - np.nanmean(seen)) > max(_UNSEEN * held, _UNSEEN_PACKETS):
+            yield Finding("ok", f"{name}: samples do not show what its queue held: {np.nanmean(seen):.2f} packets on "
+                                f"average and {np.nanmax(seen):.0f} at most instead of {held:.2f} and "
+                                f"{mine['most_packets'][since].max():.0f}, which metrics have")
 
 
 def _late_us(evidence: Evidence, interval_us: int) -> float:

@@ -220,3 +220,18 @@ def test_no_packet_left_in_the_measured_time(run_dir, values, errors, change):
     change(run_dir, "queue", lambda table: table.assign(sent_packets=table["sent_packets"].where(
         (table["link"] != DOWN) | (table["t_us"] < 500_000), 2500)))
     assert ("queueing_delay_mean", DOWN) not in values(run_dir)
+
+
+def test_what_a_queue_held_between_samples_counts(run_dir, values):
+    """Samples see 100 packets; 30 were held for 1 s of 10 and none for the rest, 40 at most; at 100 Mbit/s."""
+    t_us = np.arange(0, 12_000_001, 500_000)
+    packet_us = 30 * np.clip(t_us - 4_000_000, 0, 1_000_000)
+    fixture.save(run_dir / "raw" / "backlog.csv.gz", pd.DataFrame({
+        "t_us": t_us, "link": DOWN, "packet_us": packet_us, "byte_us": packet_us * 1500,
+        "most_packets": np.where(t_us == 4_500_000, 40, 0), "most_bytes": 0}))
+    fixture.seal(run_dir)
+    found = values(run_dir)
+    assert found["queue_length_mean", DOWN] == pytest.approx(3) and found["queue_length_max", DOWN] == 40
+    assert found["queue_length_sd", DOWN] == pytest.approx(np.std([30] + 9 * [0], ddof=1))
+    assert found["queueing_delay_backlog_mean", DOWN] == pytest.approx(3 * 1500 * 8 / 1e5)
+    assert found["queue_length_mean", UP] == 4

@@ -10,7 +10,7 @@ from typing import Any
 
 import evidence_files
 from spoils import (Files, at, both, cell, chosen_loss, drop, empty, every, few, full_edge, greedy, half_of_the_sockets,
-                    half_open, hidden_bottleneck, idle, idle_component, jitter, large_packets, limited,
+                    half_open, held, hidden_bottleneck, idle, idle_component, jitter, large_packets, limited,
                     long_connections, lose_links, lossy, more, never_connected, never_delivered, no_answer_expected,
                     no_link, nothing_finished, nothing_moved, offloads, other_flow, overload, program, put, scaled,
                     share, short_completions, stuck_program, stuck_socket, udp, until, with_threshold, without,
@@ -177,6 +177,8 @@ CHECKS = [
     Bad("littles_law", "a link left out", no_link("sojourn", "right_to_left"), "suspect",
         "right_to_left: 20 samples of its queue and 0 of the time"),
     Bad("littles_law", "no table", without("sojourn"), "suspect", "no record of the time that packets spent"),
+    Bad("littles_law", "held another mean than it was seen with", held(425), "suspect",
+        r"right_to_left: 425.00 packets queued on average, 850.00 .*\+425.00, 15.79 allowed"),
     Bad("load", "less than the target", put("workload.json", "components/0/target_load", 0.7), "invalid", "target 70%"),
     Bad("load", "more than the target", put("workload.json", "components/0/target_load", 0.5), "invalid", r"\+22.00%"),
     Bad("load", "nothing", put("workload.json", "components/0/offered_bps/right_to_left", 0), "invalid",

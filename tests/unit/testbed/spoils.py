@@ -107,6 +107,16 @@ def udp(**counts: Any) -> Callable[[Files], None]:
     return spoil
 
 
+def held(packets: int) -> Callable[[Files], None]:
+    """What the kernel counted of the queue to the target is always so many packets; samples stay."""
+    def spoil(files: Files) -> None:
+        times = files["queue"]["t_us"].unique()
+        files["backlog"] = pd.DataFrame({"t_us": times, "link": "right_to_left", "packet_us": times * packets,
+                                         "byte_us": times * packets * 1514, "most_packets": packets + 1,
+                                         "most_bytes": (packets + 1) * 1514})
+    return spoil
+
+
 def program(says: Any, segments: int) -> Callable[[Files], None]:
     """Programs in place of everything else, whose hosts sent so many segments with data; says: JSON, or text."""
     def spoil(files: Files) -> None:

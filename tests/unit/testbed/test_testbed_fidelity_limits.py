@@ -314,3 +314,14 @@ def test_a_datagram_that_a_full_socket_refuses_is_not_thrown_away(findings, file
     assert {level for level, _ in findings("stack", files)} == {"ok"}
     nodes["n2"] |= {"IpOutDiscards": [0, 5, 5], "Ip6OutDiscards": [0, 2, 2]}
     assert ("suspect", "hosts threw packets away: IpOutDiscards 1, Ip6OutDiscards 2") in findings("stack", files)
+
+
+@pytest.mark.parametrize("packets, told", [(850, False), (780, False), (425, True), (1700, True)])
+def test_what_samples_do_not_show_of_a_queue_is_told(tmp_path, packets, told):
+    """They see 850 packets at all times; metrics have what the kernel counted, so that the run is right."""
+    files = evidence_files.good_files()
+    spoils.held(packets)(files)
+    found = evidence_files.findings(tmp_path, "sampling", files)
+    message = (f"right_to_left: samples do not show what its queue held: 850.00 packets on average and 850 at most "
+               f"instead of {packets}.00 and {packets + 1}, which metrics have")
+    assert (("ok", message) in found) == told and {level for level, _ in found} == {"ok"}

@@ -216,23 +216,24 @@ def backlog_ms(run: Run, link: str, samples: pd.DataFrame) -> Array:
 
 
 def _offered_ms(facts: dict[str, Any], samples: pd.DataFrame, end_us: int) -> Array:
-    """Of a link with a trace: the time in which it offers as much as is queued.
+    """Of a link with a trace: how long a full packet that comes behind the backlog waits for its opportunity.
 
-    An opportunity is spread over the time since the one before, so that a constant trace has its rate at each instant.
     What comes after the end of a run is not known: where that would be needed, it is the last time before the end in
     which as much was offered, and where that is more than the whole run offers, its mean rate counts.
     """
     offered = list(varying.opportunities(facts, 0, end_us + 1))
-    if not offered:
-        return np.where(samples["backlog_bytes"] > 0, np.nan, 0.0)
-    times_us = np.array([0, *(at_us for at_us, _ in offered)], dtype=float)
-    total = np.cumsum([0, *(count for _, count in offered)]) * float(varying.FRAME_BYTES)
     queued = samples["backlog_bytes"].to_numpy(dtype=float)
-    now_us = samples["t_us"].to_numpy(dtype=float)
-    until = np.interp(now_us, times_us, total) + queued
-    wait_us = np.where(until <= total[-1], np.interp(until, total, times_us) - now_us,
-                       end_us - np.interp(total[-1] - queued, total, times_us))
-    wait_us = np.where(queued > total[-1], queued * end_us / total[-1], wait_us)
+    if not offered:
+        return np.where(queued > 0, np.nan, 0.0)
+    now_us, times_us = samples["t_us"].to_numpy(), np.array([at_us for at_us, _ in offered])
+    total = np.cumsum([0, *(count for _, count in offered)]) * float(varying.FRAME_BYTES)
+    needed, last = queued + varying.FRAME_BYTES, len(times_us) - 1
+    # a sample comes before the opportunities of its instant
+    place = np.searchsorted(total[1:], total[np.searchsorted(times_us, now_us)] + needed)
+    before_end = np.searchsorted(total, total[-1] - needed, side="right") - 1
+    wait_us = np.where(place <= last, times_us[np.minimum(place, last)] - now_us,
+                       end_us - times_us[np.clip(before_end, 0, last)])
+    wait_us = np.where(needed > total[-1], queued * end_us / total[-1], wait_us)
     return np.asarray(np.where(queued > 0, wait_us, 0.0) / 1e3)
 
 

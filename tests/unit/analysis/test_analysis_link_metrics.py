@@ -174,20 +174,26 @@ def traced(path, times, period_us=None):
 
 
 def test_a_trace_has_its_rate_at_each_time(tmp_path, values):
-    """100 packets of 1500 bytes are queued: at one frame a ms they take 99.075 ms, whatever comes after the run, or
-    before the measured part."""
+    """100 packets of 1500 bytes are queued, which at one frame a ms all have left before the 101st opportunity, whatever
+    comes after the run, or before the measured part."""
     path = fixture.write_run(tmp_path / "bbr-seed1", sojourn=False)
     end_ms = Run(path).interval.end_us // 1000
-    one_a_ms, queued_ms = [[ms * 1000, 1] for ms in range(1, end_ms + 1)], 100 * 1500 / 1514
+    one_a_ms = [[ms * 1000, 1] for ms in range(1, end_ms + 1)]
     for times, period_us in ((one_a_ms, None), ([[1000, 1]], 1000), ([[1000, 1], [2000, 1]], 2000),
-                             ([[500_000, 500]], 500_000)):
+                             ([[ms * 1000, 1 if ms > 500 else 50] for ms in range(1, end_ms + 1)], None)):
         traced(path, times, period_us)
         found = values(path)
-        assert found["queueing_delay_backlog_mean", DOWN] == pytest.approx(queued_ms, rel=1e-6)
+        assert found["queueing_delay_backlog_mean", DOWN] == pytest.approx(100)
         assert found["utilisation", DOWN] == pytest.approx(100 * 60 / 12.112)
-    # what comes before the measured part does not count
-    traced(path, [[ms * 1000, 1 if ms > 500 else 50] for ms in range(1, end_ms + 1)])
-    assert values(path)["queueing_delay_backlog_mean", DOWN] == pytest.approx(queued_ms, rel=1e-6)
+
+
+def test_packets_wait_for_a_burst_of_a_trace(tmp_path):
+    """500 opportunities at once each half a second: 100 packets leave at the next one, 600 at the one after it."""
+    path = fixture.write_run(tmp_path / "bbr-seed1", sojourn=False)
+    traced(path, [[500_000, 500]], 500_000)
+    samples = pd.DataFrame({"t_us": [1_000_000, 1_000_001, 1_200_000, 1_200_000, 1_200_000],
+                            "backlog_bytes": [100 * 1514, 100 * 1514, 100 * 1514, 600 * 1514, 0]})
+    assert series.backlog_ms(Run(path), DOWN, samples) == pytest.approx([0, 499.999, 300, 800, 0])
 
 
 def test_a_trace_waits_out_its_silence(tmp_path):

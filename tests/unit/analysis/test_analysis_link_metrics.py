@@ -174,7 +174,7 @@ def traced(path, times, period_us=None):
 
 
 def test_a_trace_has_its_rate_at_each_time(tmp_path, values):
-    """100 packets of 1500 bytes are queued, which at one frame a ms all have left before the 101st opportunity, whatever
+    """100 packets of 1500 bytes are queued, which at one frame a ms have left before the 101st opportunity, whatever
     comes after the run, or before the measured part."""
     path = fixture.write_run(tmp_path / "bbr-seed1", sojourn=False)
     end_ms = Run(path).interval.end_us // 1000

@@ -66,3 +66,16 @@ def test_its_connections_are_those_of_the_run(load, tmp_path):
 def test_one_tmix_component_is_needed(load, text, count):
     with pytest.raises(UsageError, match=f"--slowdown: small has {count} Tmix components"):
         idle.scenario_of(load(text))
+
+
+def test_a_trace_goes_on_as_long_as_the_companion_run(tmp_path):
+    """It is longer than the run, of whose trace it has no more."""
+    (tmp_path / "one.trace").write_text("1\n20000\n")
+    text = SMALL.replace("TRAFFIC", TMIX).replace(
+        "rate: 20 Mbit/s,", f"rate: 20 Mbit/s, trace: {tmp_path / 'one.trace'},")
+    (tmp_path / "small.yaml").write_text(text)
+    loaded = scenario.load(str(tmp_path / "small.yaml"))
+    own, companions = ([link["opportunities"] for link in one.network["links"] if link["bottleneck"]]
+                       for one in (loaded, idle.scenario_of(loaded)))
+    assert own == 2 * [{"times": [[1000, 1]], "period_us": None}]
+    assert companions == 2 * [{"times": [[1000, 1]], "period_us": 10_000_000}]

@@ -151,6 +151,7 @@ JSON_FILES = {
     "workload.json": JsonFile("components of the traffic, with what they offer; flow records; programs left out",
                               required=True),
     "checks.json": JsonFile("the network and the settings of its nodes, measured before traffic"),
+    "late.json": JsonFile("what of the settings and queues is another after the traffic; the kernel's warnings"),
     "counters.json": JsonFile("counters of every link: when measuring began, at the end, when the network was empty"),
     "snmp.json": JsonFile("what the TCP/IP stack of every node counted: when measuring began, at the end, drained"),
     "guest.json": JsonFile("what the programs, the traffic and the probes account for"),

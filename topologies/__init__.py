@@ -25,7 +25,7 @@ if sys.version_info < (3, 12) and "_distutils_hack" in sys.modules:
 
 _SUPPORT = {"__init__", "air_accounts", "airways", "base", "cells", "direct", "end_hosts", "genetlink", "impairments",
             "ip", "link", "losses", "mahimahi", "marking", "mn", "namespace", "network", "queues", "radio", "radios",
-            "rtnetlink", "schedule", "tc", "tc_messages", "varying", "wires"}
+            "read_back", "rtnetlink", "schedule", "tc", "tc_messages", "varying", "wires"}
 
 
 def names() -> list[str]:

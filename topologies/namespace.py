@@ -185,15 +185,34 @@ def write_sysctl(name: str, value: object) -> str:
         except OSError as problem:
             raise _refused(name, value, problem) from None
         try:
-            found = piece = os.pread(fd, _SETTING_BYTES, 0)
-            while len(piece) == _SETTING_BYTES:
-                piece = os.pread(fd, _SETTING_BYTES, len(found))
-                found += piece
-            return " ".join(found.decode().split())
+            return _content(fd)
         except OSError:
             raise ValueError(f"{name}: a setting that cannot be read back") from None
     finally:
         os.close(fd)
+
+
+def read_sysctl(name: str) -> str:
+    """A sysctl (dotted name) of the current namespace, as text; in words why it cannot be read."""
+    try:
+        fd = os.open(sysctl_path(name), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as problem:
+        return f"not readable: {problem.strerror}"
+    try:
+        return _content(fd)
+    except OSError as problem:
+        return f"not readable: {problem.strerror}"
+    finally:
+        os.close(fd)
+
+
+def _content(fd: int) -> str:
+    """What a setting's file has, with single spaces."""
+    found = piece = os.pread(fd, _SETTING_BYTES, 0)
+    while len(piece) == _SETTING_BYTES:
+        piece = os.pread(fd, _SETTING_BYTES, len(found))
+        found += piece
+    return " ".join(found.decode().split())
 
 
 def _open_setting(path: str) -> int:
@@ -233,5 +252,10 @@ def set_offloads(device: str, wanted: Collection[str] = (), may_lack: bool = Fal
             except OSError as problem:
                 if not may_lack or problem.errno != errno.EOPNOTSUPP:
                     raise
-        return {name: bool(_ethtool(sock, device, command, 0))
-                for name, (command, _) in _OFFLOADS.items()}
+    return get_offloads(device)
+
+
+def get_offloads(device: str) -> dict[str, bool]:
+    """{feature: on?} of TSO, GSO and GRO of a device of the current namespace."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        return {name: bool(_ethtool(sock, device, command, 0)) for name, (command, _) in _OFFLOADS.items()}

@@ -26,6 +26,7 @@ from topologies import direct, ip, tc, tc_messages
 from topologies.namespace import (Keeper, Namespaces, begin_and_end_a_thread, in_place_of_a_program, open_namespace,
                                   set_offloads, write_sysctl)
 from topologies.rtnetlink import ask_for_words, raise_error
+from topologies.tc import wire_device as wire_device
 
 Json = dict[str, Any]
 #: the device that joins a switch's others
@@ -109,11 +110,6 @@ class _Graph(Topo):                 # type: ignore[misc]
 
 def _port_number(link: Json) -> int:
     return int(link["device"].rsplit("eth", 1)[1])
-
-
-def wire_device(device: str) -> str:
-    """Name of the IFB that carries what arrives at a device."""
-    return "w" + device
 
 
 def _merged_device(device: str) -> str:

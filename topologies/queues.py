@@ -141,6 +141,7 @@ class Red(InBytes):
         if not lowest < highest <= limit:
             raise FieldError("max", f"min < max <= limit expected, not {lowest}, {highest} and {limit} B")
         _check_average(lowest, burst, self.avpkt_bytes, highest, "B")
+        _check_probability(self.probability, highest - lowest)
         return {name: options[name] for name in ("limit", "min", "max", "avpkt", "burst", "bandwidth", "probability",
                                                  "ecn", "harddrop", "adaptive") if name in options}
 
@@ -170,6 +171,7 @@ class Choke(InPackets):
         if not lowest < highest <= limit:
             raise FieldError("max", f"min < max <= limit expected, not {lowest}, {highest} and {limit} packets")
         _check_average(lowest * self.avpkt_bytes, burst, self.avpkt_bytes, highest, "packets")
+        _check_probability(self.probability, (highest - lowest) * self.avpkt_bytes)
         return {name: options[name] for name in ("limit", "min", "max", "avpkt", "burst", "bandwidth", "probability",
                                                  "ecn") if name in options}
 
@@ -302,6 +304,13 @@ def _check_average(lowest_bytes: int, burst: int, avpkt_bytes: int, highest: int
         raise FieldError("burst", f"{burst} packets of {avpkt_bytes} B are too few for min = {lowest_bytes} B")
     if highest.bit_length() + weight >= 32:
         raise FieldError("burst", f"the kernel cannot average over {burst} packets up to max = {highest} {unit}")
+
+
+def _check_probability(probability: float, width: int) -> None:
+    """FieldError if tc has no number for a probability at `max` that grows over so many bytes (tc_red.c)."""
+    if probability / width <= 2**-31:
+        raise FieldError("probability", f"more than {width / 2**31:.3g} expected where max - min is {width} B: less is "
+                                        "0 to tc")
 
 
 def red_weight(lowest: int, burst: int, avpkt: int) -> int | None:

@@ -33,9 +33,15 @@ host netem would orphan the packets and switch off TCP small queues.
 
 A link is here what raw/network.json lists: it was checked when the scenario was read.
 """
+import math
 from typing import Any
 
 from topologies import losses, varying, wires
+
+#: {parameter: what the kernel must say of it, or the least and the most that it may say}
+Wanted = dict[str, int | tuple[int, int]]
+#: {handle of a qdisc or class, such as "10:" or "3:1": (kind, parameters)}
+Facts = dict[str, tuple[str, Wanted]]
 
 # A frame and a little more: tc rounds a bucket down to its clock ticks, and cuts or drops what is larger than it.
 _FRAME_BURST_BYTES = 1514 + 86
@@ -48,6 +54,9 @@ _CELL_BYTES = 65535
 ENDLESS_BPS = 8 * 10**15
 #: of a gate that is open: no link is faster
 GATE_BPS = 10**12
+#: the kernel counts times in units of 64 ns
+TICK_NS = 64
+_MOST_32_BITS = 2**32 - 1
 #: the type of the frames that wake a queue behind a gate; IEEE's for local experiments
 WAKE_TYPE = 0x88B5
 #: queues that Debian's tc does not know
@@ -62,6 +71,11 @@ def wire_limit_packets(link: dict[str, Any]) -> int:
     return min(2**31 - 1, max(1000, int(4 * varying.most(link, "rate_bps") * longest_us / 1e6 / 8 / 64)))
 
 
+def wire_device(device: str) -> str:
+    """Name of the IFB that carries what arrives at a device."""
+    return "w" + device
+
+
 def gated(link: dict[str, Any]) -> bool:
     """True if there are times at which the link carries nothing."""
     return varying.varies(link, "up") or bool(link.get("opportunities"))
@@ -70,13 +84,6 @@ def gated(link: dict[str, Any]) -> bool:
 def cuts(link: dict[str, Any]) -> bool:
     """True if packets of many segments reach the link, which have to be cut before they are queued."""
     return bool(link["gso"])
-
-
-def shapers(link: dict[str, Any]) -> set[str]:
-    """Kinds of the qdiscs in front of a link's queue."""
-    if link.get("opportunities"):
-        return {"prio", "tbf"}
-    return {"htb"} | ({"prio", "tbf"} if gated(link) else {"tbf"} if cuts(link) else set())
 
 
 def queue_parent(link: dict[str, Any]) -> int:
@@ -98,8 +105,13 @@ def queue_words(link: dict[str, Any]) -> list[str]:
         elif name == "bandwidth":
             words += [name, f"{value}bit"]
         else:
-            words += [name, f"{value:g}" if isinstance(value, float) else str(value)]
+            words += [name, repr(_probability(value)) if isinstance(value, float) else str(value)]
     return words
+
+
+def _probability(value: float) -> float:
+    """One that tc can hand over: in 32 bits after the point, of which 1 has none left, and all 0 stands for another."""
+    return min(max(value, 1.01 * 2**-32), 1 - 2**-32)
 
 
 def _cake_words(options: dict[str, Any]) -> list[str]:
@@ -131,13 +143,17 @@ def egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
         lines, parent = [*_waking(device), _gate(device, "parent 1:1", GATE_BPS, gate_burst_bytes(link))], "parent 2:1"
     elif cuts(link):
         lines, parent = [_gate(device, "root", GATE_BPS, gate_burst_bytes(link))], "parent 2:1"
-    # where timers are late, the next frame may start earlier by as much. tc knows no less than a byte: none at all is
-    # said by netlink (topologies/tc_messages.py)
-    credit_bytes = max(1, timer_period_us * link["rate_bps"] // (8 * 10**6))
+    credit = credit_bytes(link["rate_bps"], timer_period_us)
     return [*lines, f"qdisc add dev {device} {parent} handle 3: htb default 1",
-            f"class add dev {device} parent 3: classid 3:1 htb rate {rate} ceil {rate} burst {credit_bytes} "
-            f"cburst {credit_bytes} quantum 1514",
+            f"class add dev {device} parent 3: classid 3:1 htb rate {rate} ceil {rate} burst {credit} "
+            f"cburst {credit} quantum 1514",
             *_queue_lines(link, "3:1")]
+
+
+def credit_bytes(rate_bps: int, timer_period_us: int) -> int:
+    """By so much may the next frame start earlier, where timers are late. tc knows no less than a byte: none at all is
+    said by netlink (topologies/tc_messages.py)."""
+    return max(1, timer_period_us * rate_bps // (8 * 10**6))
 
 
 def gate_burst_bytes(link: dict[str, Any]) -> int:
@@ -148,6 +164,43 @@ def gate_burst_bytes(link: dict[str, Any]) -> int:
 def _gate(device: str, parent: str, rate_bps: int, burst_bytes: int) -> str:
     return f"qdisc add dev {device} {parent} handle 2: tbf rate {rate_bps}bit burst {burst_bytes} " \
            f"limit {_NO_LIMIT_BYTES}"
+
+
+def state_at(link: dict[str, Any], ended_us: int | None) -> dict[str, Any]:
+    """What is so of a link that may change before the traffic (None), or once that has ended."""
+    return varying.initial(link) if ended_us is None else [
+        state for from_us, state in varying.states(link) if from_us <= ended_us][-1]
+
+
+def shaping(link: dict[str, Any], timer_period_us: int, ended_us: int | None = None) -> Facts:
+    """What the kernel must say of what `egress` puts above the queue (topologies/read_back.py has the names).
+
+    ended_us: None before the traffic, else its end: schedules have been followed, and gates opened.
+    """
+    gate: Wanted = {"rate": GATE_BPS // 8, "least_packet": 0,
+                    "bucket_ticks": _bucket_ticks(gate_burst_bytes(link), GATE_BPS)}
+    above: Facts = {"1:": ("prio", {"bands": 2})} if gated(link) else {}
+    if link.get("opportunities"):
+        begins: Wanted = {"rate": link["rate_bps"] // 8, "least_packet": 0,
+                          "bucket_ticks": _bucket_ticks(_FRAME_BURST_BYTES, link["rate_bps"])}
+        return {**above, "2:": ("tbf", begins if ended_us is None else gate)}
+    if above or cuts(link):
+        above["2:"] = "tbf", gate if above else {**gate, "limit": _NO_LIMIT_BYTES}
+    rate_bps, credit = state_at(link, ended_us)["rate_bps"], (0, 0)
+    if timer_period_us:
+        least, most = _bucket_ticks(credit_bytes(rate_bps, timer_period_us), rate_bps)
+        credit = least, max(most, timer_period_us * 1000 // TICK_NS)
+    return {**above, "3:": ("htb", {"default": 1}), "3:1": ("htb class", {
+        "rate": rate_bps // 8, "ceil": rate_bps // 8, "bucket_ticks": credit, "ceil_bucket_ticks": credit,
+        "quantum": 1514})}
+
+
+def _bucket_ticks(size_bytes: int, rate_bps: int) -> tuple[int, int]:
+    """The time that a bucket stands for, in the kernel's ticks: tc may round it to a whole microsecond, and the kernel
+    to a tick; its arithmetic of lengths and times (psched_ratecfg_precompute) has 15 bits or more."""
+    exact = size_bytes * 8 * 10**9 / rate_bps / TICK_NS
+    slack = exact / 2**15 + 1000 / TICK_NS + 1
+    return max(0, min(_MOST_32_BITS, int(exact - slack))), min(_MOST_32_BITS, math.ceil(exact + slack))
 
 
 def _waking(device: str) -> list[str]:
@@ -163,7 +216,7 @@ def ingress(link: dict[str, Any], wire_device: str, ip_version: int = 4) -> list
     netem = (f"qdisc add dev {wire_device} root handle 2: netem limit {wire_limit_packets(link)} "
              f"delay {_uniform(*wire_delay_us(link))} rate {link['rate_bps']}bit{_loss(link)}")
     if link.get("duplicate_percent"):
-        netem += f" duplicate {link['duplicate_percent']:g}%"
+        netem += f" duplicate {link['duplicate_percent']:.15g}%"
     return [
         f"qdisc add dev {device} handle ffff: ingress",
         *losses.filters(device, link["lose_segments"], link["lose_copies"], ip_version),
@@ -194,13 +247,13 @@ def _delay_apart(link: dict[str, Any]) -> str:
     in_order, delay_us = f" rate {ENDLESS_BPS}bit", link["delay_us"]
     if link.get("reorder"):
         # a packet that is reordered does not wait here
-        return f"delay {link['reorder']['early_us']}us reorder {link['reorder']['share_percent']:g}%"
+        return f"delay {link['reorder']['early_us']}us reorder {link['reorder']['share_percent']:.15g}%"
     if link.get("jitter"):
         in_order *= not link["jitter"]["reordering"]
         return f"delay {_uniform(delay_us, link['jitter']['spread_us'])}{in_order}"
     if link.get("retransmission"):
         # the table of the delays comes by netlink (topologies/tc_messages.py)
-        return f"delay {delay_us}us{in_order} loss {100 * wires.lost_share({**link, 'loss_percent': 0}):g}%"
+        return f"delay {delay_us}us{in_order} loss {100 * wires.lost_share({**link, 'loss_percent': 0}):.15g}%"
     return f"delay {delay_us}us{in_order}"
 
 
@@ -212,9 +265,9 @@ def _uniform(least_us: float, spread_us: float) -> str:
 def _loss(link: dict[str, Any]) -> str:
     model = link.get("loss_model") or {}
     if model.get("kind") == "gilbert-elliott":
-        return " loss gemodel " + " ".join(f"{model[name + '_percent']:g}%" for name in (
+        return " loss gemodel " + " ".join(f"{model[name + '_percent']:.15g}%" for name in (
             "to_bad", "to_good", "bad_loss", "good_loss"))
-    return f" loss {link['loss_percent']:g}%" if link["loss_percent"] else ""
+    return f" loss {link['loss_percent']:.15g}%" if link["loss_percent"] else ""
 
 
 def _at_the_beginning(link: dict[str, Any]) -> str:

@@ -18,16 +18,15 @@ _REQUEST_AND_ACK, _CREATE = 0x1 | 0x4, 0x400 | 0x200         # NLM_F_CREATE, NLM
 _NESTED = 0x8000                                            # NLA_F_NESTED: newer parts of the kernel insist on it
 _ROOT = 0xFFFFFFFF
 _TCA_KIND, _TCA_OPTIONS = 1, 2
-#: the kernel counts times in units of 64 ns
-TICK_NS = 64
+TICK_NS = tc.TICK_NS
 RATESPEC = struct.Struct("=BBHhHI")        # cell_log, linklayer, overhead, cell_align, mpu, rate (bytes/s)
 _ETHERNET = 1
 _MOST_32_BITS = 2**32 - 1
 #: a shut gate: a bucket of this size, of which every packet takes more than there is in it
 _SHUT_BYTES_PER_S, _SHUT_BUCKET_BYTES, _SHUT_LEAST_BYTES = 1000, 1600, 65535
 
-#: options of dualpi2: attribute, its form, what the value is multiplied by or stands for (TCA_DUALPI2_*)
-_DUALPI2: dict[str, tuple[int, str, Any]] = {
+#: options of dualpi2: attribute, its form, what the value is multiplied by or stands for (TCADUALPI2_*)
+DUALPI2: dict[str, tuple[int, str, Any]] = {
     "limit": (1, "=I", 1), "target": (3, "=I", 1), "tupdate": (4, "=I", 1), "alpha": (5, "=I", 256),
     "beta": (6, "=I", 256), "step_thresh": (8, "=I", 1), "min_qlen_step": (9, "=I", 1),
     "coupling_factor": (10, "=B", 1), "overload": (11, "=B", {"overflow": 0, "drop": 1}),
@@ -49,7 +48,7 @@ def queue(ifindex: int, link: dict[str, Any]) -> list[bytes]:
         return []
     options = b""
     for name, value in link["queue_options"].items():
-        number, form, unit = _DUALPI2[name]
+        number, form, unit = DUALPI2[name]
         options += attribute(number, struct.pack(form, unit[value] if isinstance(unit, dict) else round(value * unit)))
     return [_message(_RTM_NEWQDISC, ifindex, 0x100000, tc.queue_parent(link), link["queue"], options,
                      _REQUEST_AND_ACK | _CREATE, _NESTED)]

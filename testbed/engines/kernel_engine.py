@@ -27,7 +27,7 @@ from topologies import marking
 
 Json = dict[str, Any]
 #: guest files that go to raw/ as they are
-_PLAIN = ("network.json", "checks.json", "counters.json", "snmp.json")
+_PLAIN = ("network.json", "checks.json", "late.json", "counters.json", "snmp.json")
 
 
 class KernelEngine(LinuxEngine):

@@ -2,16 +2,19 @@
 """Devices and routes, as the kernel tells them once the network stands, are those of the scenario.
 
 TCP hands over packets of one segment where hosts are to send them one by one (`gso_max_segs`; features of a device do
-not decide that), every queue is of the kind that the scenario names, connections begin with the window, and where it
-names one the slow-start threshold, that it names.
+not decide that), every queue, shaper and wire has the parameters that the scenario names, before the traffic and after
+it, connections begin with the window, and where it names one the slow-start threshold, that it names.
 """
 from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
-from topologies import tc
+from topologies import read_back, tc, varying
 
 NEEDS = ("kernel", "checks.json")
+#: by which the probability with which RED marks may differ from the one asked for: what counts as equal elsewhere
+#: (docs/statistics.md), since the kernel's arithmetic leaves no better choice for wide queues
+_RED_SHARE = 0.05
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -20,24 +23,77 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if not devices or not windows:
         yield Finding("suspect", "devices and routes were not read back")
         return
-    wrong = [*_wrong_queues(devices, network["links"]), *_wrong_segments(devices, network),
+    late = evidence.json("late.json")["changed"].get("qdiscs", {}) if evidence.can("late.json") else {}
+    wrong = [*_wrong_queues(devices, network["links"], measured, None),
+             *_wrong_queues(_later(devices, late), network["links"], measured,
+                            evidence.scenario["timing"]["duration_us"]),
+             *_changed(devices, late, network["links"]), *_wrong_segments(devices, network),
              *_wrong_windows(windows, network["nodes"]),
              *_wrong_thresholds(measured.get("initial_ssthresh", {}), network["nodes"])]
-    yield from (Finding("invalid", message) for message in wrong)
+    yield from (Finding("invalid", message) for message in dict.fromkeys(wrong))
+    yield from _coarse(network["links"])
     if not wrong:
         hosts = [node for node in network["nodes"] if "initcwnd" in node]
-        yield Finding("ok", f"{len(network['links'])} queues are of the kinds the scenario names, {len(hosts)} hosts "
-                            "have its initial window and size of bursts")
+        yield Finding("ok", f"{len(network['links'])} queues, their shapers and wires have the parameters that the "
+                            f"scenario names, before the traffic and after it; {len(hosts)} hosts have its initial "
+                            "window and size of bursts")
 
 
-def _wrong_queues(devices: dict[str, Any], links: list[dict[str, Any]]) -> Iterator[str]:
+def _wrong_queues(devices: dict[str, Any], links: list[dict[str, Any]], measured: dict[str, Any],
+                  ended_us: int | None) -> Iterator[str]:
+    """ended_us: None before the traffic, else its end."""
+    when = "" if ended_us is None else " after the traffic"
     for link in links:
-        name = f"{link['from']}/{link['device']}"
-        found = devices.get(name, {}).get("qdiscs", [])
-        shapers = tc.shapers(link)
-        if not {*shapers, link["queue"]} <= set(found):
-            yield (f"{name} has the queues {' '.join(found) or 'none'}, not {' and '.join(sorted(shapers))} and "
-                   f"{link['queue']}")
+        wire = tc.wire_device(link["peer_device"])
+        for place, facts in ((f"{link['from']}/{link['device']}", read_back.sending(
+                link, measured["timer_period_us"], measured["jiffy_us"], ended_us)),
+                             (f"{link['to']}/{wire}", read_back.arriving(link, ended_us))):
+            found = devices.get(place, {}).get("qdiscs", {})
+            for handle, (kind, wanted) in facts.items():
+                is_kind, options = _parted(found.get(handle, "nothing"))
+                if is_kind != kind:
+                    yield f"{place}{when}: {handle} is {is_kind}, not {kind}"
+                    continue
+                different = read_back.differences(kind, options, wanted)
+                if different:
+                    yield f"{place}{when}: {kind} {handle} has {'; '.join(different)}"
+
+
+def _parted(text: str) -> tuple[str, bytes]:
+    """(kind, options) of a qdisc or class as the guest noted it."""
+    kind, _, options = text.rpartition(" ") if " " in text else (text, "", "")
+    return kind, bytes.fromhex(options)
+
+
+def _later(devices: dict[str, Any], changed: dict[str, list[str | None]]) -> dict[str, Any]:
+    """Devices as they were after the traffic. changed: {"node/device handle": [before, after]}"""
+    found = {place: {"qdiscs": dict(one["qdiscs"])} for place, one in devices.items()}
+    for name, (_, after) in changed.items():
+        place, _, handle = name.partition(" ")
+        found.setdefault(place, {"qdiscs": {}})["qdiscs"][handle] = after or "nothing"
+    return found
+
+
+def _changed(devices: dict[str, Any], changed: dict[str, list[str | None]], links: list[dict[str, Any]]) \
+        -> Iterator[str]:
+    """What nobody was to change, options that the scenario says nothing of included."""
+    moving = {place for link in links if varying.changes(link) or link.get("opportunities")
+              for place in (f"{link['from']}/{link['device']}", f"{link['to']}/{tc.wire_device(link['peer_device'])}")}
+    for name, (before, after) in changed.items():
+        place, _, handle = name.partition(" ")
+        kinds = {_parted(text or "nothing")[0] for text in (before, after)}
+        if place not in moving and not (len(kinds) == 1 and kinds <= set(read_back.COUNTING)):
+            yield f"{place}: {handle} ({' -> '.join(sorted(kinds))}) is not what it was before the traffic"
+
+
+def _coarse(links: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Probabilities of RED that the kernel cannot hold."""
+    for link in links:
+        asked = link["queue_options"].get("probability")
+        if asked is not None and abs(read_back.red_marks(link) / asked - 1) > _RED_SHARE:
+            yield Finding("suspect", f"{link['name']}: {link['queue']} marks with a probability of at most "
+                                     f"{read_back.red_marks(link):.3g}, not {asked:g}: the kernel counts it in steps "
+                                     "of (max - min) / 2^32")
 
 
 def _wrong_segments(devices: dict[str, Any], network: dict[str, Any]) -> Iterator[str]:

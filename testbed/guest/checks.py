@@ -23,6 +23,8 @@ PING_PAYLOAD_BYTES = 56
 _ICMP_BYTES = 8
 _BLAST_PORT = 9
 _SO_SNDBUFFORCE = 32
+#: its step is a tick of the kernel's timer
+_CLOCK_MONOTONIC_COARSE = 6
 #: round trips of a path that are measured, and on a wall clock, where some wait for a CPU
 _ECHOES, _ECHOES_REAL = 3, 10
 #: after the echo before, the air is idle, and nobody backs off
@@ -39,6 +41,7 @@ def measure(network: Network, description: Json) -> Json:
                         for link in description["links"] if link["bottleneck"]],
         "offloads": network.offloads,
         "sysctls": network.observed_sysctls,
+        "jiffy_us": round(1e6 * time.clock_getres(_CLOCK_MONOTONIC_COARSE)),
         **devices.read(network),
         **_thresholds(network, description),
     }

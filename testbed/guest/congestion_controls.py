@@ -18,7 +18,7 @@ def make_available(job: dict[str, Any], work_dir: str, machine: MachineSettings)
     for module in job["modules"]:
         load_module(os.path.join(work_dir, module["file"]), module["parameters"])
         # the kernel only warns of parameters that it does not know
-        there = _read_parameters(module["name"])
+        there = read_parameters(module["name"])
         unknown = sorted(module["parameters"].keys() - there.keys())
         if unknown:
             raise ValueError(f"module {module['name']} has no parameter {', '.join(unknown)}; "
@@ -35,7 +35,7 @@ def make_available(job: dict[str, Any], work_dir: str, machine: MachineSettings)
     # nodes' namespaces may only use what the first one allows
     machine.sysctl("net.ipv4.tcp_allowed_congestion_control", " ".join(available))
     names = [m["name"] for m in job["modules"]] + list(job["builtin_parameters"])
-    return {"available": sorted(available), "parameters": {name: _read_parameters(name) for name in names}}
+    return {"available": sorted(available), "parameters": {name: read_parameters(name) for name in names}}
 
 
 def load_module(path: str, parameters: dict[str, Any]) -> None:
@@ -56,7 +56,7 @@ def _write_parameter(machine: MachineSettings, module: str, parameter: str, valu
         raise ValueError(f"parameter {parameter} of {module} cannot be set to {value}: {problem.strerror}") from None
 
 
-def _read_parameters(module: str) -> dict[str, str]:
+def read_parameters(module: str) -> dict[str, str]:
     """{parameter: value} of a module, those that can be read."""
     folder = f"/sys/module/{module}/parameters"
     values = {}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the kernel says of devices and routes once the network stands: read back, not remembered.
 
-rtnetlink(7): three dumps per node, decoded by hand for the reason testbed/probes/_netlink.py gives.
+rtnetlink(7): three dumps per node and one per device with classes, decoded by hand for the reason
+testbed/probes/_netlink.py gives. Options of qdiscs stay as the kernel gives them: topologies/read_back.py reads them.
 """
 import socket
 import struct
@@ -15,18 +16,22 @@ from topologies.rtnetlink import HEADER, raise_error
 
 Json = dict[str, Any]
 
-_RTM_GETLINK, _RTM_GETROUTE, _RTM_GETQDISC = 18, 26, 38
+_RTM_GETLINK, _RTM_GETROUTE, _RTM_GETQDISC, _RTM_GETTCLASS = 18, 26, 38, 42
 # sizes of struct ifinfomsg, rtmsg, tcmsg
 _IFINFOMSG, _RTMSG, _TCMSG = 16, 12, 20
 _IFLA_IFNAME, _IFLA_GSO_MAX_SEGS = 3, 40
 _RTA_GATEWAY, _RTA_METRICS, _RTAX_INITCWND = 5, 8, 11
-_TCA_KIND = 1
+_TCA_KIND, _TCA_OPTIONS = 1, 2
+#: whose parameters are those of their classes
+_WITH_CLASSES = ("htb", "hfsc")
 
 
 def read(network: Network) -> Json:
-    """{"devices": {"node/device": {"gso_max_segs", "qdiscs": [kinds]}}, "initcwnd": {node: [window of each route]}}
+    """{"devices": {"node/device": {"gso_max_segs", "qdiscs": {handle: "kind options"}}},
+    "initcwnd": {node: [window of each route]}}
 
-    initcwnd: of the routes with a gateway, in order and each value once; 0 where a route has none of its own.
+    qdiscs: and classes, "htb class"; options in hexadecimal digits; those that nobody made are left out. initcwnd: of
+    the routes with a gateway, in order and each value once; 0 where a route has none of its own.
     """
     devices: Json = {}
     windows: Json = {}
@@ -39,9 +44,15 @@ def read(network: Network) -> Json:
             names = {}
             for index, name, most in _links(asking):
                 names[index] = f"{node}/{name}"
-                devices[names[index]] = {"gso_max_segs": most, "qdiscs": []}
-            for index, kind in _qdiscs(asking):
-                devices[names[index]]["qdiscs"].append(kind)
+                devices[names[index]] = {"gso_max_segs": most, "qdiscs": {}}
+            with_classes = []
+            for index, handle, kind, options in _qdiscs(asking):
+                devices[names[index]]["qdiscs"][handle] = f"{kind} {options}"
+                with_classes += [index] if kind in _WITH_CLASSES else []
+            for index in with_classes:
+                for _, handle, kind, options in _qdiscs(asking, _RTM_GETTCLASS, index):
+                    if kind in _WITH_CLASSES:
+                        devices[names[index]]["qdiscs"].setdefault(handle, f"{kind} class {options}")
             windows[node] = sorted(set(_windows(asking, family)))
     return {"devices": devices, "initcwnd": windows}
 
@@ -54,13 +65,15 @@ def _links(asking: socket.socket) -> Iterator[tuple[int, str, int]]:
         yield index, found[_IFLA_IFNAME].rstrip(b"\0").decode(), int.from_bytes(found[_IFLA_GSO_MAX_SEGS], "little")
 
 
-def _qdiscs(asking: socket.socket) -> Iterator[tuple[int, str]]:
-    """(ifindex, kind)"""
-    for body in _dump(asking, _RTM_GETQDISC, struct.pack("=B19x", socket.AF_UNSPEC)):
-        index, = struct.unpack_from("=i", body, 4)
-        for kind, at, size in attributes(body, _TCMSG, len(body)):
-            if kind == _TCA_KIND:
-                yield index, body[at:at + size].rstrip(b"\0").decode()
+def _qdiscs(asking: socket.socket, what: int = _RTM_GETQDISC, of_index: int = 0) -> Iterator[tuple[int, str, str, str]]:
+    """(ifindex, handle such as "10:" or "3:1", kind, options)"""
+    for body in _dump(asking, what, struct.pack("=BxxxiIII", socket.AF_UNSPEC, of_index, 0, 0, 0)):
+        index, handle = struct.unpack_from("=iI", body, 4)
+        found = {kind: body[at:at + size] for kind, at, size in attributes(body, _TCMSG, len(body))}
+        minor = f"{handle & 0xFFFF:x}" if handle & 0xFFFF else ""
+        if handle:
+            yield (index, f"{handle >> 16:x}:{minor}", found[_TCA_KIND].rstrip(b"\0").decode(),
+                   found.get(_TCA_OPTIONS, b"").hex())
 
 
 def _windows(asking: socket.socket, family: int) -> Iterator[int]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from testbed import probes
 from testbed.awake import awake
-from testbed.guest import checks, congestion_controls, counters, sampler, tuning
+from testbed.guest import checks, congestion_controls, counters, late, sampler, tuning
 from testbed.guest.link_changes import LinkChanges
 from testbed.guest.programs import Programs, processes
 from testbed.guest.settings import MachineSettings
@@ -78,9 +78,10 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
     with Network(description, job["sysctls"], job["timer_period_us"], shells=job["timer_period_us"] > 0) as network:
         output.json("network.json", description)
         output.phase("checks")
-        output.json("checks.json", {**checks.measure(network, description), "sysctls_wanted": job["sysctls"],
-                                    "machine_sysctls_wanted": wanted, "machine_sysctls": found,
-                                    "congestion_controls": controls})
+        measured_before = {**checks.measure(network, description), "sysctls_wanted": job["sysctls"],
+                           "machine_sysctls_wanted": wanted, "machine_sysctls": found, "congestion_controls": controls,
+                           "timer_period_us": job["timer_period_us"], "tainted": late.tainted()}
+        output.json("checks.json", measured_before)
         output.phase("programs")
         modules = {name: probes.load(name) for name in job["probes"]}
         for file in job["probe_modules"]:
@@ -108,6 +109,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
         output.json("counters.json", {"measure_from": counters.difference(measured.measure_from, measured.before),
                                       "at_end": counters.difference(measured.at_end, measured.before),
                                       "drained": counters.difference(drained, measured.before), **of_air})
+        output.json("late.json", late.read(network, measured_before))
         output.json("snmp.json", measured.snmp.record())
         output.json("link_changes.json", measured.changes.rows)
         output.json("opportunities.json", measured.traces.rows)

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pandas as pd
 
+import kernel_options
 import topologies
 from testbed import fidelity
 from testbed.guest.tuning import node_sysctls
@@ -101,6 +102,7 @@ def good_files():
                            {"node": "n2", "ends": [end(1, "receiver", REQUESTS_BYTES, **_replay("acceptor"))]},
                            {"node": "n1", "ends": [end(1, "sender", 198 * ANSWER_BYTES + 12,
                                                        **_replay("initiator"))]}]},
+        "late.json": {"changed": {}, "read": {"sysctls": 64}, "tainted": 4096, "trouble": []},
         "snmp.json": {"measure_from_us": 10_000_000, "readings": ["measure_from", "at_end", "drained"],
                       "nodes": {"n1": {"TcpExtTCPOrigDataSent": [80, 200, 200], "TcpOutSegs": [2000, 5000, 5000],
                                        "IpOutRequests": [2000, 5000, 5000]},
@@ -119,10 +121,10 @@ def _checks(network, wanted):
         "bottlenecks": [saturated("left_to_right"), saturated("right_to_left")],
         "offloads": {f"{link['from']}/{link['device']}": {"tso": False, "gso": False, "gro": False}
                      for link in network["links"]},
-        "devices": {f"{link['from']}/{link['device']}": {
-            "gso_max_segs": 1 if link["from"] in ("n1", "n2") else 65535, "qdiscs": ["htb", "pfifo", "ingress"]}
-                    for link in network["links"]},
+        "devices": {place: {"gso_max_segs": 1 if place[:3] in ("n1/", "n2/") else 65535, "qdiscs": qdiscs}
+                    for place, qdiscs in kernel_options.devices(network["links"]).items()},
         "initcwnd": {"n1": [10], "n2": [10], "r1": [0], "r2": [0]},
+        "timer_period_us": 0, "jiffy_us": 1000, "tainted": 4096,
         "sysctls_wanted": wanted,
         "sysctls": {node: {k: " ".join(str(v).split()) for k, v in settings.items()}
                     for node, settings in wanted.items()},

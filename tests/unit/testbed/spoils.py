@@ -27,6 +27,14 @@ def at(file: str, *path: Any) -> Callable[[Files], None]:
     return spoil
 
 
+def wide_red(files: Files) -> None:
+    """The bottleneck has RED, so wide that its probability is a few of the kernel's steps only."""
+    link = next(one for one in files["network.json"]["links"] if one["name"] == "right_to_left")
+    options = {"limit": 10**8, "min": 10**7, "max": 5 * 10**7, "avpkt": 1000, "burst": 23334, "bandwidth": 10**8,
+               "probability": 0.02}
+    link.update(queue="red", queue_options=options)
+
+
 def without_key(file: str, key: str) -> Callable[[Files], None]:
     return lambda files: files[file].pop(key)
 

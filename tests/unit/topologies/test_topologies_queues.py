@@ -140,6 +140,10 @@ def test_tc_words(section, expected):
     ("burst", {"kind": "red", "limit_bytes": 4 * 10**9, "min_bytes": 10**8, "max_bytes": 10**9, "burst": 10**6},
      "cannot average"),
     ("probability", {"kind": "red", "limit_bytes": 10**6, "probability": 0}, "above 0"),
+    ("probability", {"kind": "red", "limit_bytes": 10**9, "min_bytes": 10**5, "max_bytes": 501 * 10**5, "burst": 3,
+                     "avpkt_bytes": 65535},
+     "more than 0.0233 expected where max - min is 50000000 B"),
+    ("probability", {"kind": "choke", "limit": 400, "probability": 1e-6}, "more than 3.12e-05 expected"),
     ("avpkt", {"kind": "red", "limit_bytes": 10**6, "avpkt_bytes": 0}, "at least 1 B"),
 ])
 def test_refused_queues(field, section, message):

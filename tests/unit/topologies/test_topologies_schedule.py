@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import schedule, tc, tc_messages, varying
+from topologies import read_back, schedule, tc, tc_messages, varying
 from topologies.link import Link
 
 
@@ -150,7 +150,16 @@ def test_a_link_that_changes_has_the_usual_shaper():
         "class add dev a-eth0 parent 3: classid 3:1 htb rate 10000000bit ceil 10000000bit burst 1 cburst 1 "
         "quantum 1514",
         "qdisc add dev a-eth0 parent 3:1 handle 10: pfifo limit 100"]
-    assert tc.shapers(record([{"at_us": 1, "rate_bps": 2000}])) == tc.shapers(record([])) == {"htb"}
+    assert {kind for kind, _ in tc.shaping(record([{"at_us": 1, "rate_bps": 2000}]), 0).values()} == {
+        "htb", "htb class"}
+
+
+def test_after_the_traffic_a_link_is_as_its_last_change_before_the_end_says():
+    link = record([{"at_us": 1, "rate_bps": 2000, "limit": 7, "loss_percent": 50}, {"at_us": 5, "rate_bps": 4000}])
+    assert [tc.shaping(link, 0, ended_us)["3:1"][1]["rate"] for ended_us in (None, 1, 4, 5)] == [1250000, 250, 250, 500]
+    assert [read_back.sending(link, 0, 1000, ended_us)["10:"][1]["limit"] for ended_us in (None, 4)] == [100, 7]
+    assert [read_back.arriving(link, ended_us)["2:"][1]["loss"] for ended_us in (None, 4)] == [
+        (0, 1), (2**31 - 1, 2**31 + 1)]
 
 
 def test_one_with_outages_has_a_gate_before_it():
@@ -158,7 +167,7 @@ def test_one_with_outages_has_a_gate_before_it():
     assert [line.split("handle ")[1].split()[:2] for line in lines if "handle" in line] == [
         ["1:", "prio"], ["2:", "tbf"], ["3:", "htb"], ["10:", "pfifo"]]
     assert lines[1] == "filter add dev a-eth0 parent 1: protocol 0x88b5 matchall action gact trap"
-    assert tc.shapers(record(SCHEDULE)) == {"prio", "tbf", "htb"}
+    assert [kind for kind, _ in tc.shaping(record(SCHEDULE), 0).values()] == ["prio", "tbf", "htb", "htb class"]
 
 
 def test_a_delay_that_changes_is_apart_from_the_rate():

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The kernel warned of itself: its taint mask before the traffic and after it, and what it said in its log."""
+from collections.abc import Iterator
+
+from testbed.fidelity import Evidence, Finding
+
+NEEDS = ("kernel", "late.json")
+#: bits of the mask (Documentation/admin-guide/tainted-kernels.rst); others say which modules there are
+_WARNED = 1 << 9
+_BROKEN = {1 << 4: "a machine check", 1 << 5: "a bad page", 1 << 7: "an oops or BUG", 1 << 14: "a lockup"}
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    before, late = evidence.json("checks.json").get("tainted"), evidence.json("late.json")
+    after = late.get("tainted")
+    if before is None or after is None:
+        yield Finding("suspect", "whether the kernel warned of itself is not known")
+        return
+    # a machine's own kernel may have been so for months
+    mask = after if evidence.clock == "virtual" else after & ~before
+    said = late.get("trouble") or ["its log has nothing of it"]
+    words = f": {said[0]}" + f" (and {len(said) - 1} more)" * (len(said) > 1)
+    when = "during the traffic" if mask & ~before else "before the traffic"
+    broken = [name for bit, name in _BROKEN.items() if mask & bit]
+    if broken:
+        yield Finding("invalid", f"the kernel had {', '.join(broken)} {when}{words}")
+    elif mask & _WARNED:
+        level = "invalid" if any(line.startswith("BUG") for line in said) else "suspect"
+        yield Finding(level, f"the kernel warned of itself {when}{words}")
+    else:
+        yield Finding("ok", "the kernel did not warn of itself")

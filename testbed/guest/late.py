@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Settings, devices and the kernel's own words once more when the traffic is over: what differs from before it."""
+import ctypes
+import os
+import re
+from typing import Any
+
+from testbed.guest import congestion_controls, devices
+from topologies.namespace import get_offloads, read_sysctl
+from topologies.network import Network
+
+Json = dict[str, Any]
+
+_TAINTED = "/proc/sys/kernel/tainted"
+#: klogctl(2)
+_READ_ALL, _SIZE_BUFFER = 3, 10
+#: what a kernel prints where it is wrong, and goes on: WARN(), BUG(), lockdep and KASAN, sleeping where nobody may
+_TROUBLE = re.compile(r"\b(WARNING|BUG|UBSAN|Oops|INFO: (task|rcu\S*)): .*")
+_TIME_STAMP = re.compile(r"^(<\d+>)?\[ *\d+\.\d+\](\[[^\]]*\])? ")
+_MOST_LINES, _FOLLOWING = 5, 40
+#: bits of the mask that say more than which modules there are: W, M, B, D, L
+_WRONG = 1 << 9 | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 14
+
+
+def tainted() -> int:
+    """The kernel's taint mask (Documentation/admin-guide/tainted-kernels.rst)."""
+    with open(_TAINTED, encoding="ascii") as file:
+        return int(file.read())
+
+
+def read(network: Network, before: Json) -> Json:
+    """What of checks.json is another at the end; before: its contents.
+
+    {"changed": {section: {name: [before, after]}}, "read": {section: how many}, "tainted": mask, "trouble": [lines]}
+    """
+    found = devices.read(network)
+    sections: dict[str, tuple[Json, Json]] = {
+        "machine_sysctls": (before["machine_sysctls"], {name: read_sysctl(name) for name in before["machine_sysctls"]}),
+        "parameters": _flat({name: (values, congestion_controls.read_parameters(name))
+                             for name, values in before["congestion_controls"]["parameters"].items()}),
+        "initcwnd": (before["initcwnd"], found["initcwnd"]),
+        "gso_max_segs": _each(before["devices"], found["devices"], "gso_max_segs"),
+        "qdiscs": _flat({name: (one["qdiscs"], found["devices"].get(name, {"qdiscs": {}})["qdiscs"])
+                         for name, one in before["devices"].items()})}
+    nodes: dict[str, tuple[Json, Json]] = {}
+    offloads: Json = {}
+    for node, values in before["sysctls"].items():
+        with network.in_namespace(node):
+            nodes[node] = values, {name: read_sysctl(name) for name in values}
+            for place in before["offloads"]:
+                if place.startswith(f"{node}/"):
+                    offloads[place] = get_offloads(place.partition("/")[2])
+    sections |= {"sysctls": _flat(nodes), "offloads": (before["offloads"], offloads)}
+    mask = tainted()
+    return {"changed": {section: changed for section, (was, now) in sections.items()
+                        if (changed := {name: [was.get(name), now.get(name)] for name in {**was, **now}
+                                        if was.get(name) != now.get(name)})},
+            "read": {section: len(now) for section, (_, now) in sections.items()},
+            "tainted": mask, "trouble": _trouble() if mask & _WRONG else []}
+
+
+def _flat(of: dict[str, tuple[Json, Json]]) -> tuple[Json, Json]:
+    """One mapping of "place name" for each, out of one for each place."""
+    both = [{f"{place} {name}": value for place, pair in of.items() for name, value in pair[which].items()}
+            for which in (0, 1)]
+    return both[0], both[1]
+
+
+def _each(before: Json, after: Json, key: str) -> tuple[Json, Json]:
+    return {name: one[key] for name, one in before.items()}, {name: one[key] for name, one in after.items()}
+
+
+def _trouble() -> list[str]:
+    """Lines of the kernel's log in which it says that something is wrong, with the function where that is not in them;
+    those of the buffer, the last 1/8 MB or more."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    size = libc.klogctl(_SIZE_BUFFER, None, 0)
+    buffer = ctypes.create_string_buffer(max(size, 1))
+    length = libc.klogctl(_READ_ALL, buffer, size)
+    if length < 0:
+        return [f"the kernel's log cannot be read: {os.strerror(ctypes.get_errno())}"]
+    lines = [_TIME_STAMP.sub("", line) for line in buffer.raw[:length].decode("utf-8", "replace").splitlines()]
+    return told(lines)
+
+
+def told(lines: list[str]) -> list[str]:
+    """The first lines that say that something is wrong. Behind one that names no function comes the first that its
+    call trace has of a module."""
+    found = []
+    for number, line in enumerate(lines):
+        if match := _TROUBLE.search(line):
+            words = match.group(0)
+            if not re.search(r"\+0x[0-9a-f]+/", words):
+                near = lines[number + 1:number + 1 + _FOLLOWING]
+                place = next((one.strip() for one in near if re.search(r"\+0x\S+ \[\w+\]", one)), "")
+                words += f" ({place})" * bool(place)
+            found.append(words[:300])
+    return found[:_MOST_LINES]

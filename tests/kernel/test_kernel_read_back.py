@@ -78,7 +78,7 @@ def test_the_kernel_has_what_was_asked_for(network, devices):
             seen += len(wanted)
     assert {link["queue"] for link in network["links"]} == {"red", "choke", "codel", "fq_codel", "pie", "fq_pie", "fq",
                                                             "sfq", "cake", "bfifo", "pfifo"}
-    assert seen == 483
+    assert seen == 532
 
 
 def test_any_other_number_is_found(network, devices):

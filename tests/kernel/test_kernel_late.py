@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What changes while the traffic goes on, and what the kernel says of itself: modules that do what they should not."""
+import pathlib
+
+import pytest
+
+from small_runs import small_scenario
+
+_GOOD = (pathlib.Path(__file__).parents[2] / "docs/examples/tcp_mine.c").read_text()
+_OPS = "static struct tcp_congestion_ops mine"
+
+
+@pytest.fixture
+def run_module(run_scenario, tmp_path):
+    """run_module(a function bad_HOOK, its hook) -> the verdict's reasons, late.json"""
+    def carry_out(function, hook):
+        kept = [line for line in _GOOD.replace(_OPS, f"{function}\n{_OPS}").splitlines() if f"\t.{hook}\t" not in line]
+        at = next(number for number, line in enumerate(kept) if ".owner" in line)
+        source = tmp_path / "tcp_mine.c"
+        source.write_text("\n".join([*kept[:at], f"\t.{hook} = bad_{hook},", *kept[at:]]) + "\n")
+        run = run_scenario(small_scenario(**{"timing.test": "1 s", "topology.central.rate": "10 Mbit/s",
+                                             "topology.central.queue": {"limit": 20}}), cca=str(source))
+        verdict = run.json("verdict.json")
+        return {(one["check"], one["level"], one["message"]) for one in verdict["reasons"]}, run.json("raw/late.json")
+    return carry_out
+
+
+def test_a_module_that_changes_its_hosts_settings(run_module):
+    reasons, late = run_module("""static void bad_init(struct sock *sk)
+{
+	WRITE_ONCE(sock_net(sk)->ipv4.sysctl_tcp_sack, 0);
+}
+""", "init")
+    assert ("settings", "invalid", "n1, n4: net.ipv4.tcp_sack is 0 after the traffic, and was 1 before it") in reasons
+    assert late["changed"]["sysctls"] == {f"{node} net.ipv4.tcp_sack": ["1", "0"] for node in ("n1", "n4")}
+
+
+def test_a_warning_of_the_kernel_is_quoted_with_its_function(run_module):
+    reasons, late = run_module("""static void bad_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	WARN_ON_ONCE(tcp_snd_cwnd(tcp_sk(sk)) > 20);
+	tcp_reno_cong_avoid(sk, ack, acked);
+}
+""", "cong_avoid")
+    (check, level, message), = [one for one in reasons if one[0] == "kernel_log"]
+    assert level == "suspect" and "during the traffic: WARNING: " in message
+    assert "bad_cong_avoid+0x" in message and "[tcp_mine]" in message
+    assert late["tainted"] & 512 and late["changed"] == {}

@@ -8,7 +8,7 @@ import bisect
 from typing import Any
 
 from testbed.guest.link_changes import AtTimes, Tc, Waker
-from topologies import tc_messages, varying
+from topologies import tc, tc_messages, varying
 from topologies.network import Network
 from traffic.clock import now_ns
 
@@ -23,6 +23,7 @@ class TracedLinks(AtTimes):
 
     def __init__(self, network: Network, description: Json, duration_us: int) -> None:
         self._links: list[tuple[Json, Tc, Waker]] = []
+        self._duration_us = duration_us
         due: list[tuple[int, int, tuple[int, int]]] = []
         for link in description["links"]:
             if link.get("opportunities"):
@@ -38,7 +39,8 @@ class TracedLinks(AtTimes):
 
     def release(self) -> None:
         for link, device, waker in self._links:
-            device.change([tc_messages.gate(device.ifindex, link, True)])
+            limit_now = tc.state_at(link, self._duration_us)["limit"]
+            device.change([tc_messages.gate(device.ifindex, link, True, limit_now)])
             waker.wake()
 
     def do(self, at_us: int, number: int, what: tuple[int, int]) -> list[Any]:

@@ -41,7 +41,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     for link in links:
         yield _on_time(link, table[table["link"] == link["name"]], evidence)
-        yield from _pauses(link, table[table["link"] == link["name"]])
+        yield from _pauses(link, table[table["link"] == link["name"]], evidence)
     samples = evidence.table("queue")
     # what a trace carries is known opportunity by opportunity
     for link in (one for one in links if one["bottleneck"] and samples is not None and not one.get("opportunities")):
@@ -102,11 +102,13 @@ def _on_time(link: Json, rows: Any, evidence: Evidence) -> Finding:
                    f"{name}: {len(made)} changes, at most {late_us:.0f} us late")
 
 
-def _pauses(link: Json, rows: Any) -> Iterator[Finding]:
-    """Nothing is sent from the beginning of an outage to its end."""
-    sent = rows["sent_packets"].diff()[rows["up"].shift() == 0]
-    if (sent > 0).any():
-        yield Finding("invalid", f"{link['name']} sent {int(sent.sum())} packets during outages")
+def _pauses(link: Json, rows: Any, evidence: Evidence) -> Iterator[Finding]:
+    """Nothing is sent from the beginning of an outage to its end, or to that of the run."""
+    sent = rows["sent_packets"].diff()[rows["up"].shift() == 0].sum()
+    if len(rows) and not rows["up"].iloc[-1] and evidence.can("counters.json"):
+        sent += evidence.json("counters.json")["at_end"][link["name"]]["sent_packets"] - rows["sent_packets"].iloc[-1]
+    if sent > 0:
+        yield Finding("invalid", f"{link['name']} sent {int(sent)} packets during outages")
 
 
 def _carried(link: Json, samples: Any, clock: str) -> Finding:

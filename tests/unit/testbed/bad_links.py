@@ -42,6 +42,13 @@ def stuck_from(from_s):
 stuck = stuck_from(20)
 
 
+def to_the_end(files):
+    """The last change of `changing` is left out, so that its outage has no end."""
+    link, = (one for one in files["network.json"]["links"] if one["name"] == "right_to_left")
+    link["schedule"] = SCHEDULE[:-1]
+    files["link_changes"] = files["link_changes"][:-1]
+
+
 def slow_wire(files):
     next(link for link in files["network.json"]["links"] if link["name"] == "right_to_left")["rate_bps"] = 50_000_000
 
@@ -184,6 +191,8 @@ CHECKS = [
         "right_to_left: 4 changes, at most 6000 us late", {"clock": "real"}),
     Bad("schedule", "sent in an outage", both(changing, more("link_changes", "sent_packets", 3, 3)), "invalid",
         "right_to_left sent 3 packets during outages"),
+    Bad("schedule", "sent in an outage to the end", both(changing, to_the_end), "invalid",
+        "right_to_left sent 49540 packets during outages"),
     Bad("schedule", "another rate than its own", both(changing, more("queue", "sent_bytes", 10**6, slice(15, 31))),
         "invalid", "right_to_left carried 226010680 bytes from 0 to 30 s, when its queue was never empty, not 2250"),
     Bad("schedule", "less than its rate", both(changing, deep, more("queue", "sent_bytes", -10**6, slice(15, 31))),

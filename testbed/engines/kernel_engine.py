@@ -21,6 +21,7 @@ from testbed.engines.base import OnProgress, traffic_context, write_workload
 from testbed.engines.features import LinuxEngine
 from testbed.errors import UsageError
 from testbed.files import write_json
+from testbed.guest import departures
 from testbed.plan import Plan
 from testbed.raw_files import write_table
 from topologies import marking
@@ -39,6 +40,8 @@ class KernelEngine(LinuxEngine):
     never_idle = False
     #: probes that all its runs have, whatever the scenario says: {name: settings}
     OWN_PROBES: dict[str, dict[str, Any]] = {}
+    #: probes whose instruments the checks before a run use, too (testbed/guest/departures.py)
+    CHECKS_USE = ("sojourn",)
     #: files outside of the guest that decide what its runs are told
     DECISIVE: tuple[str, ...] = ("testbed/engines/kernel_engine.py", "testbed/orders.py", "testbed/ccas.py",
                                  "kernel/launch.py")
@@ -75,7 +78,8 @@ class KernelEngine(LinuxEngine):
             "seed": plan.seed, "duration_us": plan.timing["duration_us"],
             "measure_from_us": plan.timing["prefill_us"] + plan.timing["warmup_us"],
             "timer_period_us": self.timer_period_us, "never_idle": self.never_idle,
-            "probe_modules": [orders.put_module(file, workload_dir) for file in self.probe_modules(list(wanted))],
+            "probe_modules": [orders.put_module(file, workload_dir)
+                              for file in self.probe_modules([*wanted, *self.CHECKS_USE])],
             **self._radios(scenario["network"], workload_dir),
             **orders.job_parts(self, plan.variants, scenario["network"], scenario["hosts"], workload, workload_dir)})
         on_progress("start", 0)
@@ -145,6 +149,7 @@ def _collect(plan: Plan, wanted: dict[str, Any], workload: dict[str, Any], work_
     """Turn what the guest left into the raw files of docs/run-folder.md."""
     for name in _PLAIN:
         shutil.copyfile(work_dir / name, raw_dir / name)
+    departures.complete(work_dir, raw_dir / "checks.json", plan.scenario["network"])
     write_workload(workload, raw_dir)
     guest = json.loads((work_dir / "guest.json").read_text(encoding="utf-8"))
     for name, settings in wanted.items():

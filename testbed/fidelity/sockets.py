@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed.fidelity import Evidence, Finding
 from testbed.fidelity._sockets import ends_of, trying
-from topologies import wires
+from topologies import varying, wires
 
 NEEDS = ("kernel",)
 
@@ -19,6 +19,8 @@ _EXACT_US = {"virtual": 1000, "real": 100_000}
 #: a flow is connected by then, though a SYN is lost twice (timeouts of 1 and 2 s); where links on its way lose more
 #: packets at random than a share, though up to four are, of iperf3's control and data connections together
 _CONNECTING_US, _CONNECTING_LOSSY_US, _LOSSY = 4_000_000, 16_000_000, 0.001
+#: ... and the round trips of the handshakes: iperf3's control connection, two exchanges over it, then the flow's own
+_ROUND_TRIPS = 4
 #: of the interval: a sample may be so much before the time at which it was due
 _EARLY = 0.1
 _CONNECTED = ("ESTAB", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT", "LAST-ACK", "CLOSING")
@@ -187,6 +189,9 @@ def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence
     duration_us = evidence.scenario["timing"]["duration_us"]
     asking = trying(samples, flows, evidence.network)
     lossy = {link["name"] for link in evidence.network["links"] if wires.lost_share(link) > _LOSSY}
+    # a full queue of a bottleneck is part of a round trip
+    longest_us = {link["name"]: varying.most(link, "delay_us") + link["bottleneck"] * link["capacity_us"]
+                  for link in evidence.network["links"]}
     asked_us = _asked_us(samples, flows)
     lacking, unconnected = [], []
     for flow in flows:
@@ -196,7 +201,9 @@ def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence
         last_due = (stop_us - 1 - _EXACT_US[evidence.clock]) // interval_us
         # of a flow that was never sampled nothing says that it was slow to connect
         slow = seen and lossy.intersection([*flow.get("hops", ()), *flow.get("hops_back", ())])
-        first_due = (flow["start_us"] + (_CONNECTING_LOSSY_US if slow else _CONNECTING_US)) // interval_us + 1
+        connecting_us = (_CONNECTING_LOSSY_US if slow else _CONNECTING_US) \
+            + _ROUND_TRIPS * sum(longest_us[name] for key in ("hops", "hops_back") for name in flow.get(key, ()))
+        first_due = (flow["start_us"] + connecting_us) // interval_us + 1
         first = min([first_due, *seen])
         missing = set(range(first, last_due + 1)) - set(seen)
         if missing and flow["flow"] in asked_us and not (of == flow["flow"]).any():

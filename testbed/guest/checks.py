@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any, NamedTuple
 
-from testbed.guest import devices, overload
+from testbed.guest import departures, devices, overload
 from testbed.guest.blast import blast
 from testbed.guest.urgent import urgent
 from testbed.probes._netlink import Qdisc
@@ -29,15 +29,17 @@ _CLOCK_MONOTONIC_COARSE = 6
 _ECHOES, _ECHOES_REAL = 3, 10
 #: after the echo before, the air is idle, and nobody backs off
 _AIR_PAUSE_S = 0.05
+#: of a queue that is overloaded
+_READINGS = 50
 #: of more paths than this, those are measured that cover every link
 _MOST_PATHS = 100
 
 
-def measure(network: Network, description: Json) -> Json:
+def measure(network: Network, description: Json, work_dir: str) -> Json:
     """All measurements, as `raw/checks.json` holds them. Bottlenecks are measured one after the other."""
     return {
         "paths": [_round_trip(network, path, description) for path in covering(description["paths"])],
-        "bottlenecks": [_saturate(network, link, description)
+        "bottlenecks": [_saturate(network, link, description, work_dir)
                         for link in description["links"] if link["bottleneck"]],
         "offloads": network.offloads,
         "sysctls": network.observed_sysctls,
@@ -153,9 +155,10 @@ def _echo(sock: socket.socket, address: str, sequence: int) -> int:
             return time.monotonic_ns() - start_ns
 
 
-def _saturate(network: Network, link: Json, description: Json) -> Json:
-    """Overload a link with UDP from hosts behind it: its rate, its largest queue, its drops."""
-    plan = overload.plan(link, description)
+def _saturate(network: Network, link: Json, description: Json, work_dir: str) -> Json:
+    """Overload a link with UDP from hosts behind it: its largest queue as readings see it, its drops; its rate follows
+    (departures.complete)."""
+    plan = overload.plan(link, description, network.timer_period_us > 0)
     if not plan.overloaded and _behind_air(link, description):
         # a channel that is slower than the link would carry it all for nothing
         return {"link": link["name"], "rate_bps": link["rate_bps"], "overloaded": False, "filled": False}
@@ -180,13 +183,11 @@ def _saturate(network: Network, link: Json, description: Json) -> Json:
     for thread in threads:
         thread.start()
     time.sleep(plan.fill_s)
-    start_ns, start = time.monotonic_ns(), qdisc.read()
-    longest_packets, longest_bytes = start[4], start[3]
-    for _ in range(50):
-        time.sleep(plan.window_s / 50)
-        now = qdisc.read()
-        longest_packets, longest_bytes = max(longest_packets, now[4]), max(longest_bytes, now[3])
-    end_ns = time.monotonic_ns()
+    log = departures.Log(link, work_dir)
+    readings = []
+    for _ in range(_READINGS):
+        readings.append(qdisc.read())
+        time.sleep(plan.window_s / _READINGS)
     stop.set()
     for thread in threads:
         thread.join()
@@ -194,15 +195,15 @@ def _saturate(network: Network, link: Json, description: Json) -> Json:
     if description.get("cells"):
         from testbed.guest import air
         air.settled(network)
+    noted = log.close()
     drops = qdisc.read()[2] - drops_before
     qdisc.close()
     for sink in sinks:
         sink.close()
     return {"link": link["name"], "rate_bps": link["rate_bps"],
-            "measured_bps": (now[0] - start[0]) * 8e9 / (end_ns - start_ns), "window_packets": now[1] - start[1],
-            "limit_packets": link["limit_packets"], "longest_queue_packets": longest_packets,
-            "limit_bytes": link["limit_bytes"], "longest_queue_bytes": longest_bytes,
-            "dropped_packets": drops, "overloaded": plan.overloaded, "filled": plan.fills}
+            "limit_packets": link["limit_packets"], "longest_queue_packets": max(reading[4] for reading in readings),
+            "limit_bytes": link["limit_bytes"], "longest_queue_bytes": max(reading[3] for reading in readings),
+            "dropped_packets": drops, "overloaded": plan.overloaded, "filled": plan.fills, **noted}
 
 
 def _behind_air(link: Json, description: Json) -> bool:

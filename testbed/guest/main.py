@@ -28,6 +28,8 @@ _DRAIN_S = 10
 _PATIENCE_S = 600
 #: a few steps of the clock
 _AFTER_THE_END_S = 1e-6
+#: a multiple of the tick, whatever its rate
+_PHASE_NS = 100_000_000
 #: how long connections may take to end whose programs were killed
 _CLOSE_S = 2
 
@@ -78,14 +80,14 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
     with Network(description, job["sysctls"], job["timer_period_us"], shells=job["timer_period_us"] > 0) as network:
         output.json("network.json", description)
         output.phase("checks")
-        measured_before = {**checks.measure(network, description), "sysctls_wanted": job["sysctls"],
+        for file in job["probe_modules"]:
+            congestion_controls.load_module(os.path.join(work_dir, file), {})
+        measured_before = {**checks.measure(network, description, work_dir), "sysctls_wanted": job["sysctls"],
                            "machine_sysctls_wanted": wanted, "machine_sysctls": found, "congestion_controls": controls,
                            "timer_period_us": job["timer_period_us"], "tainted": late.tainted()}
         output.json("checks.json", measured_before)
         output.phase("programs")
         modules = {name: probes.load(name) for name in job["probes"]}
-        for file in job["probe_modules"]:
-            congestion_controls.load_module(os.path.join(work_dir, file), {})
         # what is sampled at one instant, counters at the end of the traffic included, is the state at that instant
         samplers = {name: modules[name].Sampler(job["probes"][name], network, description, work_dir)
                     for name in sorted(modules, key=lambda name: not getattr(modules[name], "STARTS_PROCESSES", False))}
@@ -152,7 +154,8 @@ def _measure(job: dict[str, Any], network: Network, programs: Programs, samplers
     measuring = counters.WhenMeasuringBegins(network, job["measure_from_us"], job["duration_us"])
     changes = LinkChanges(network, description, job["timer_period_us"])
     traces = TracedLinks(network, description, job["duration_us"])
-    t0_ns = time.monotonic_ns() + 1_000_000_000
+    # in a second, and where the ticks of TCP's timers always are: what was measured before moves no instant
+    t0_ns = (time.monotonic_ns() // _PHASE_NS + 1) * _PHASE_NS + 1_000_000_000
     for probe in samplers.values():
         if starts := getattr(probe, "starts", None):
             starts(t0_ns, job["measure_from_us"], job["duration_us"])

@@ -18,8 +18,9 @@ _WINDOW_PACKETS = 4000
 _LEAST_PACKETS = 10
 #: a part of the test, filling or measuring, takes no longer
 _LONGEST_S = 30.0
-#: larger buffers are not filled: half a minute of time, 230 MB of memory (2304 bytes for each packet)
-_LARGEST_FILL_S, _LARGEST_FILL_PACKETS = 15.0, 100_000
+#: larger buffers are not filled: half a minute of a wall clock, some hours of virtual time (which cost a tenth of a
+#: millisecond each second), 230 MB of memory (2304 bytes for each packet)
+_LARGEST_FILL_S, _LARGEST_FILL_PACKETS = {True: 15.0, False: 15_000.0}, 100_000
 #: more packets than this are not sent as fast as the hosts can
 _MOST_UNPACED_PACKETS = 200_000
 _ENOUGH = 1.5
@@ -34,12 +35,13 @@ _LEAST_INTERVAL_S = 10e-6
 @dataclasses.dataclass
 class Sender:
     """A host that sends, and to whom; local: the link is its own, so nothing but its socket holds it back; slowest_bps:
-    the slowest link on its way to the link, with that itself."""
+    the slowest link on its way to the link, with that itself; reach_s: what its first frame takes to the link."""
     host: str
     target: str
     address: str
     local: bool
     slowest_bps: float
+    reach_s: float
 
 
 @dataclasses.dataclass
@@ -57,13 +59,17 @@ class Plan:
     drain_s: float
 
 
-def plan(link: Json, network: Json) -> Plan:
-    """How to overload a link of the network."""
+def plan(link: Json, network: Json, real_time: bool = False) -> Plan:
+    """How to overload a link of the network; real_time: whoever waits for it waits for a wall clock."""
     senders, arriving_bps, rtt_s = _senders(link, network)
     frame_s = _FRAME_BITS / link["rate_bps"]
     capacity = link["capacity_packets"]
-    fills = capacity <= _LARGEST_FILL_PACKETS and capacity * frame_s <= _LARGEST_FILL_S
-    fill_s = 2 * capacity * _FRAME_BITS / link["rate_bps"] if fills else rtt_s + 10 * frame_s
+    # the buffer gets what the link does not carry, which is its rate again at most
+    surplus = min(1.0, arriving_bps / link["rate_bps"] - 1) if arriving_bps > link["rate_bps"] else 1.0
+    arrivals = capacity / surplus
+    fills = arrivals <= _LARGEST_FILL_PACKETS and arrivals * frame_s <= _LARGEST_FILL_S[real_time]
+    reach_s = max((sender.reach_s for sender in senders), default=0.0)
+    fill_s = arrivals * frame_s + max(arrivals * frame_s, reach_s) if fills else rtt_s + 10 * frame_s
     window = max(_LEAST_PACKETS, min(_WINDOW_PACKETS, int(_LONGEST_S / frame_s)))
     window_s = window * _FRAME_BITS / link["rate_bps"]
     interval_s = 0.0
@@ -74,7 +80,9 @@ def plan(link: Json, network: Json) -> Plan:
                   if other.get("from") in hosts)
     if not fills or shallow or local or (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * _FRAME_BITS:
         interval_s = len(senders) * frame_s / 2         # twice what the link carries
-    drain_s = (fill_s if fills else fill_s + window_s) + rtt_s + _behind_s(link, network, fill_s + window_s)
+    # the last frame is on its way there, on the link, and behind it
+    drain_s = (fill_s if fills else fill_s + window_s) + reach_s + 2 * frame_s + rtt_s \
+        + _behind_s(link, network, fill_s + window_s)
     at_once = AT_ONCE if not interval_s or interval_s < _LEAST_INTERVAL_S and not shallow else 1
     if not interval_s:          # what is under way of a system call when they are to stop, and what their sockets hold
         drain_s += (AT_ONCE + _SOCKET_PACKETS) * sum(_FRAME_BITS / sender.slowest_bps for sender in senders)
@@ -125,5 +133,7 @@ def _senders(link: Json, network: Json) -> tuple[list[Sender], float, float]:
             left_bps[name] -= share_bps
         arriving_bps += share_bps
         slowest_bps = min(float(links[name]["rate_bps"]) for name in [*before, link["name"]])
-        senders[path[source]] = Sender(path[source], path[target], path[f"{target}_address"], not before, slowest_bps)
+        reach_s = sum(links[name].get("delay_us", 0) / 1e6 + _FRAME_BITS / links[name]["rate_bps"] for name in before)
+        senders[path[source]] = Sender(path[source], path[target], path[f"{target}_address"], not before, slowest_bps,
+                                       reach_s)
     return list(senders.values()), arriving_bps, max((way[2]["base_rtt_us"] for way in ways), default=0) / 1e6

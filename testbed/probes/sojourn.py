@@ -7,7 +7,8 @@ enqueue event only; its address is reused, so the last enqueue before a dequeue 
 
 Where the kernel has the module queues/, it sums up the times itself; else events are traced. The tables are the same.
 
-CAKE may take a packet and say that it did not, when it drops another one of its flow: there is no enqueue event then.
+CAKE and fq_codel may take a packet and say that they did not, when they drop another one of its flow: there is no
+enqueue event then.
 Where there is such a queue, net:net_dev_queue counts as one, too, which comes right before it.
 """
 import dataclasses
@@ -41,7 +42,7 @@ _AT_ONCE = 1 << 17
 #: arrays: times in ns, addresses of packets, whether they left, ifindex of the queue (of those that left)
 _Events = tuple[Any, Any, Any, Any]
 _EVENTS = ("qdisc/qdisc_enqueue", "qdisc/qdisc_dequeue")
-_BEFORE, _MAY_DENY = "net/net_dev_queue", ("cake",)
+_BEFORE, _MAY_DENY = "net/net_dev_queue", ("cake", "fq_codel")
 
 
 @dataclasses.dataclass(frozen=True)

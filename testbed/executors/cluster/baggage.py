@@ -47,7 +47,7 @@ class Baggage:
                     raise TestbedError(f"{variant['name']}: its module has gone from the cache")
                 found |= self._module(module.file)
         if isinstance(self._engine, KernelEngine):
-            for file in (*self._engine.probe_modules(list(plan.scenario["probes"])),
+            for file in (*self._engine.probe_modules([*plan.scenario["probes"], *self._engine.CHECKS_USE]),
                          *self._engine.radio_modules(plan.scenario["network"]).values()):
                 found |= self._module(file)
         return found

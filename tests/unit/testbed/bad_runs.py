@@ -142,6 +142,11 @@ CHECKS = [
         "reached 851"),
     Bad("idle_network", "shorter queue", put("checks.json", "bottlenecks/1/longest_queue_packets", 800), "invalid",
         "reached 800"),
+    Bad("idle_network", "one packet less", put("checks.json", "bottlenecks/1/longest_queue_packets", 849), "invalid",
+        "reached 849"),
+    Bad("idle_network", "slower, over few packets", both(
+        put("checks.json", "bottlenecks/0/measured_bps", 99_800_000),
+        put("checks.json", "bottlenecks/0/window_packets", 10)), "invalid", "-0.2000%, over 10 packets"),
     Bad("idle_network", "no drops", put("checks.json", "bottlenecks/1/dropped_packets", 0), "invalid", "0 drops"),
     Bad("idle_network", "too short", put("checks.json", "bottlenecks/0/window_packets", 0), "invalid",
         "over 0 packets"),

@@ -71,6 +71,7 @@ def drained():
 def saturated(link, **changes):
     """A bottleneck's entry in checks.json."""
     return {"link": link, "rate_bps": 100_000_000, "measured_bps": 100_004_000.0, "window_packets": 4000,
+            "busy_us": 484_460.6,
             "limit_packets": 850, "longest_queue_packets": 850, "limit_bytes": None,
             "longest_queue_bytes": 850 * 1514, "dropped_packets": 9000, "overloaded": True, "filled": True, **changes}
 

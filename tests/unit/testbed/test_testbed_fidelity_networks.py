@@ -9,13 +9,22 @@ import spoils
 
 
 def test_few_packets_show_little(findings, files):
-    """64 kbit/s for half a minute: a packet more or less is 0.6 %."""
+    """64 kbit/s for half a minute, where packets were counted: one more or less is 0.6 %."""
+    del files["checks.json"]["bottlenecks"][0]["busy_us"]
     files["checks.json"]["bottlenecks"][0].update(measured_bps=100_600_000, window_packets=158)
     found = findings("idle_network", files)
     assert {level for level, _ in found} == {"ok"}
     assert any("(+0.6000%, over 158 packets, which can show 0.6%)" in text for _, text in found)
     files["checks.json"]["bottlenecks"][0].update(measured_bps=100_700_000)
     assert findings("idle_network", files)[0][0] == "invalid"
+
+
+def test_of_frames_that_were_timed_few_show_as_much_as_many(findings, files):
+    files["checks.json"]["bottlenecks"][0].update(measured_bps=100_090_000, window_packets=10)
+    assert {level for level, _ in findings("idle_network", files)} == {"ok"}
+    files["checks.json"]["bottlenecks"][0].update(measured_bps=100_110_000)
+    assert findings("idle_network", files)[0] == (
+        "invalid", "left_to_right saturated carries 100.110 Mbit/s at layer 2 (+0.1100%, over 10 packets)")
 
 
 @pytest.mark.parametrize("measured_us, level", [
@@ -38,15 +47,28 @@ def test_timers_excuse_no_other_clock(findings, files):
     assert any(text.startswith("idle RTT n1-n2: 0.047 ms instead") for _, text in findings("idle_network", files))
 
 
-@pytest.mark.parametrize("longest, dropped, level", [
-    (150_000, 9, "ok"), (148_500, 9, "ok"), (148_000, 9, "invalid"), (150_001, 9, "invalid"), (150_000, 0, "invalid")])
-def test_a_buffer_in_bytes(findings, files, longest, dropped, level):
-    link = files["network.json"]["links"][0]
-    link.update(queue="bfifo", limit_packets=None, limit_bytes=150_000)
-    files["checks.json"]["bottlenecks"][0].update(limit_packets=None, limit_bytes=150_000, longest_queue_packets=99,
-                                                  longest_queue_bytes=longest, dropped_packets=dropped)
+@pytest.mark.parametrize("limit, longest, dropped, level, looked_at_now_and_then", [
+    (150_000, 99 * 1514, 9, "ok", "ok"), (150_000, 98 * 1514, 9, "invalid", "ok"),
+    (150_000, 97 * 1514, 9, "invalid", "invalid"), (150_000, 150_001, 9, "invalid", "invalid"),
+    (150_000, 99 * 1514, 0, "invalid", "invalid"), (1514, 1514, 9, "ok", "ok"), (3027, 1514, 9, "ok", "ok"),
+    (3028, 1514, 9, "invalid", "ok"), (1514, 0, 9, "invalid", "ok")])
+def test_a_buffer_in_bytes(findings, files, limit, longest, dropped, level, looked_at_now_and_then):
+    link, measured = files["network.json"]["links"][0], files["checks.json"]["bottlenecks"][0]
+    link.update(queue="bfifo", limit_packets=None, limit_bytes=limit)
+    measured.update(limit_packets=None, limit_bytes=limit, longest_queue_packets=99, longest_queue_bytes=longest,
+                    dropped_packets=dropped)
     found = findings("idle_network", files)
-    assert found[0][0] == level and any(f"{longest} " in text and "150000" in text for _, text in found)
+    assert found[0][0] == level and any(f"{longest} " in text and str(limit) in text for _, text in found)
+    del measured["busy_us"]
+    assert findings("idle_network", files)[0][0] == looked_at_now_and_then
+
+
+@pytest.mark.parametrize("queue, longest, level", [
+    ("pfifo", 1, "ok"), ("pfifo", 0, "invalid"), ("pfifo", 2, "invalid"), ("codel", 0, "ok"), ("codel", 2, "invalid")])
+def test_a_buffer_of_one_packet(findings, files, queue, longest, level):
+    files["network.json"]["links"][0].update(queue=queue, limit_packets=1)
+    files["checks.json"]["bottlenecks"][0].update(limit_packets=1, longest_queue_packets=longest)
+    assert findings("idle_network", files)[0][0] == level
 
 
 def test_an_aqm_may_drop_before_it_is_full(findings, files):

@@ -69,3 +69,15 @@ def test_closed_connections_that_had_to_be_forgotten(run_scenario, buckets):
     else:
         (level, message), = found
         assert level == "suspect" and "tcp_max_tw_buckets): TcpExtTCPTimeWaitOverflow " in message
+
+
+def test_flows_that_have_not_settled_are_told(run_scenario):
+    """3 s from a cold start over round trips of 120 and 200 ms: 72 % of the link are used, and 9 % dropped."""
+    run = run_scenario(small_scenario(**{
+        "topology": {"kind": "dumbbell", "central": {"rate": "100 Mbit/s", "delay": "50 ms", "queue": {"limit": 850}},
+                     "edge": {"rate": "1 Gbit/s", "queue": {"kind": "pfifo", "limit": 10000}},
+                     "left_delays": ["0 ms"], "right_delays": ["10 ms", "50 ms"]},
+        "traffic": {"kind": "greedy", "tool": "sockets", "paths": ["n2->n1", "n3->n1"], "start_within": "100 ms"},
+        "timing": {"warmup": "0 s", "test": "3 s"}, "probes.tcp_info.interval": "50 ms"}), cca="reno")
+    (reason,) = [one for one in run.json("verdict.json")["reasons"] if one["check"] == "steady"]
+    assert reason["level"] == "suspect" and "it is how they begin that was measured" in reason["message"]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import evidence_files
+import steady_runs
 from spoils import (Files, at, both, cell, chosen_loss, drop, empty, every, few, full_edge, greedy, half_of_the_sockets,
                     half_open, held, hidden_bottleneck, idle, idle_component, jitter, large_packets, limited,
                     long_connections, lose_links, lossy, more, never_connected, never_delivered, no_answer_expected,
@@ -346,6 +347,11 @@ CHECKS = [
     Bad("stalled", "units without times", cell("adus", "delivered_us", None), "suspect",
         "198 connections finished, but no data unit was delivered"),
     Bad("stalled", "no units", without("adus"), "suspect", "no record of data units"),
+    *[Bad("steady", name, steady_runs.flows([steady_runs.climbing(until_s)], [[at_s]]), "suspect", message, {
+        "timing": {"prefill_us": 0, "warmup_us": 0, "duration_us": 30_000_000}}) for name, until_s, at_s, message in (
+            ("not settled by the end", 40, 29.95, "most flows had not settled by the end"),
+            ("settled late", 20, 20.0, "for 67% of the measured time"),
+            ("a slow start that counts", 5, 5.0, "changes the throughput of flow 1 by -1"))],
     *[Bad("times", name, spoil, "invalid", message) for name, spoil, message in (
         ("connected too fast", more("connections", "connected_us", -2_000, 7),
          r"1 connections were connected in less than a round trip, such as connection 7 of source 0 .6000 us"),

@@ -12,6 +12,7 @@ import bad_links
 import bad_runs
 import evidence_files
 import spoils
+import steady_runs
 from testbed import fidelity
 from testbed.fidelity import _tables, edges
 
@@ -24,6 +25,8 @@ def test_every_check_passes_on_good_evidence(findings, files, check):
         bad_air.in_vain()(files)
     if check == "datagrams":
         spoils.udp()(files)
+    if check == "steady":
+        steady_runs.flows([steady_runs.sawtooth(3)], [[1.0, *range(3, 30, 3)]])(files)
     if check == "schedule":
         bad_links.changing(files)
         bad_links.deep(files)
@@ -355,7 +358,7 @@ def test_the_verdict_is_the_worst_finding(tmp_path, files):
     good = judge()
     assert good["verdict"] == "valid" and good["reasons"] == []
     assert {c["check"] for c in good["checks"]} == set(fidelity.names()) - {
-        "air", "connected", "datagrams", "marks", "schedule", "segments"}
+        "air", "connected", "datagrams", "marks", "schedule", "segments", "steady"}
     files["guest.json"]["sampler_lateness_us"]["queue"] = 2000
     assert judge()["verdict"] == "suspect"
     files["guest.json"]["probes"]["sojourn"]["lost_events"] = 1

@@ -305,6 +305,10 @@ class Ring:
         if self._waiting:
             self._enter(0)
 
+    def go_on(self) -> None:
+        """Hand over what waits, and have the kernel do what has become possible: of a chain the next operation."""
+        self._enter(0)
+
     def submit_and_wait(self) -> list[tuple[Any, ...]]:
         """Hand everything over, sleep until something completes.
 

@@ -68,7 +68,7 @@ def test_the_kernel_has_the_same_in_every_namespace(found, name):
 
 
 @pytest.mark.parametrize("name, words", [
-    ("dumbbell", ["tbf", "netem", "pfifo", "mirred", '"limit": 850']), ("fast", ["bfifo", "initcwnd", '"loss": 0.001']),
+    ("dumbbell", ["htb", "netem", "pfifo", "mirred", '"limit": 850']), ("fast", ["bfifo", "initcwnd", '"loss": 0.001']),
     ("red", ["red"]), ("ipv6", ["fd00:0:0:1::1", "NOARP"])])
 def test_what_is_compared_has_what_is_to_be_compared(found, name, words):
     """Of an end of the link in the middle, and of a host."""

@@ -59,7 +59,8 @@ def test_a_tcp_flow_sends_and_rests_over_one_connection(on_off):
         begin_us = second * 1_000_000
         # 128 kB that were written and not sent, and what a queue of 50 packets held, take less than 250 ms
         assert at(begin_us + 450_000) - at(begin_us + 50_000) > 300_000
-        assert at(begin_us + 990_000) == at(begin_us + 750_000)
+        # the last segment may have been dropped: nothing behind it tells, and a timeout of 266 ms repairs it
+        assert at(begin_us + 990_000) - at(begin_us + 750_000) in (0, 1448)
 
 
 @pytest.fixture(scope="module")

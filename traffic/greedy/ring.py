@@ -14,7 +14,7 @@ from heapq import heapify, heappop
 
 from traffic.clock import now_ns
 from traffic.greedy import ends
-from traffic.greedy.ring_ends import IGNORED, KIND_BITS, TIMER, Answers, Receiver, Sender, SharedReceiver
+from traffic.greedy.ring_ends import CHAIN, IGNORED, KIND_BITS, TIMER, Answers, Receiver, Sender, SharedReceiver
 from traffic.payload import Pattern
 from traffic.uring import Ring, may_ask
 
@@ -88,9 +88,10 @@ class RingFlows:
                     end.start()
                     continue
                 if of in begun:
-                    # A program that is late: both are due. A connection that is made at once leaves its write for
-                    # later, and a stop handed over together with them finds neither
-                    self.ring.submit()
+                    # Both are due, as of a program that is late. Of a connection that is made at once, question and write
+                    # are left for later, and a stop handed over together with them finds neither
+                    for _ in range(CHAIN):
+                        self.ring.go_on()
                     begun.clear()
                 end.stop()
             self.ring.make_room()

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 #: what a completion is about: number of the end << KIND_BITS | kind
 TIMER, IGNORED, ACCEPT, READ, CONNECT, WRITE, WAIT_FOR_CLOSE = range(7)
 KIND_BITS = 3
+#: operations of a sender's start: connection, question, write
+CHAIN = 3
 #: of a flow with a window of its own, which is set again after it
 _FIRST_READ_BYTES = 1
 

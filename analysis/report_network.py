@@ -9,10 +9,9 @@ from analysis import style
 from analysis.experiment import Experiment
 from analysis.runs import Run
 from testbed import fields
-from topologies import impairments, varying
+from topologies import impairments, ip, varying
 
 MOST_ROWS = 40  # of a table; the rest is in raw/
-ETHERNET_BYTES = 1514  # of a full packet, as queues that count bytes count it
 
 
 class Facts(NamedTuple):
@@ -61,7 +60,8 @@ def _links(run: Run) -> Facts:
         changes = len(varying.changes(link))
         trace = f"trace, {style.rate(varying.nominal_bps(link))} on average" if link.get("opportunities") else ""
         varies = ", ".join(filter(None, (trace, f"{changes} changes" if changes else "")))
-        facts = (style.rate(link["rate_bps"]), delay, *_queue(link), _loss(link), varies)
+        facts = (style.rate(link["rate_bps"]), delay, *_queue(link), _loss(link), varies,
+                 f"{link['mtu_bytes']} B" if "mtu_bytes" in link else "")
         groups.setdefault((own, *facts), []).append(link["name"])
     ways = {link["name"]: f"{link['from']} to {link['to']}" for link in links}
     rows = []
@@ -71,7 +71,7 @@ def _links(run: Run) -> Facts:
                      "yes" if names[0] in run.bottlenecks else "", *resolved])
     rows, note = _limited(rows, "kinds of links")
     return Facts("Links", ["link", "from, to", "bottleneck", "rate", "delay", "queue", "limit, packets", "limit, bytes",
-                           "limit, time", "loss", "schedule"], rows, note)
+                           "limit, time", "loss", "schedule", "MTU"], rows, note)
 
 
 def _queue(link: dict[str, Any]) -> tuple[str, str, str, str]:
@@ -80,7 +80,7 @@ def _queue(link: dict[str, Any]) -> tuple[str, str, str, str]:
     holds_packets = packets if packets is not None else link.get("capacity_packets")
     holds_bytes = size if size is not None else link.get("capacity_bytes")
     if holds_bytes is None and holds_packets is not None:
-        holds_bytes = holds_packets * ETHERNET_BYTES
+        holds_bytes = holds_packets * (ip.mtu_of(link) + ip.ETHERNET_BYTES)
     time_us = link.get("capacity_us")
     if time_us is None and holds_bytes is not None:
         time_us = holds_bytes * 8e6 / link["rate_bps"]

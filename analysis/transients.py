@@ -10,10 +10,7 @@ import pandas as pd
 
 from analysis import tcp
 from analysis.runs import Run
-from topologies import varying
-
-#: of a full packet as a link counts it: 1500 bytes of IP and the Ethernet header
-FRAME_BYTES = 1514
+from topologies import ip, varying
 
 
 class Step(NamedTuple):
@@ -32,6 +29,7 @@ class Step(NamedTuple):
     before_bps: float
     after_bps: float
     rate_bps: float
+    frame_bytes: int
 
     @property
     def rises(self) -> bool:
@@ -41,7 +39,7 @@ class Step(NamedTuple):
     @property
     def bdp_window(self) -> float:
         """Bandwidth-delay product of the rate that is left and the flow's base RTT, in full packets."""
-        return (self.rate_bps - self.after_bps) * float(self.flow["base_rtt_us"]) / 1e6 / (8 * FRAME_BYTES)
+        return (self.rate_bps - self.after_bps) * float(self.flow["base_rtt_us"]) / 1e6 / (8 * self.frame_bytes)
 
 
 def step_of(run: Run) -> Step | None:
@@ -67,7 +65,7 @@ def step_of(run: Run) -> Step | None:
     found = Step(link, flow, [one["flow"] for one in cross], changes[first][0], changes[after - 1][0],
                  changes[after][0] if after < len(changes) else run.interval.end_us,
                  sum(by_bps for _, by_bps in changes[:first]), sum(by_bps for _, by_bps in changes[:after]),
-                 0.0)
+                 0.0, ip.frame_bytes(run.network, flow["hops"]))
     found = found._replace(rate_bps=varying.mean_rate_bps(run.bottlenecks[link], found.start_us, found.until_us))
     return found if found.bdp_window > 0 else None
 

@@ -23,8 +23,7 @@ from testbed import PROJECT_DIR, fields, scenario
 from testbed.errors import ScenarioError, UsageError
 from testbed.scenario import Scenario
 from testbed.yaml_file import YamlFile
-from topologies import varying
-from topologies.queues import FRAME_BYTES
+from topologies import ip, varying
 from traffic.components import kind, names as kinds_of_traffic
 
 FOLDER = PROJECT_DIR / "knobs"
@@ -166,7 +165,7 @@ class Base:
 
     def _filled(self, text: str) -> str:
         rates = [varying.nominal_bps(link) for link in self.scenario.network["links"] if link["bottleneck"]]
-        packet_us = round(FRAME_BYTES * 8e6 / min(rates)) if rates else 0
+        packet_us = round(ip.frame_bytes(self.scenario.network) * 8e6 / min(rates)) if rates else 0
         return text.replace("{packet_time}", f"{packet_us} us")
 
 

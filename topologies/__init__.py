@@ -6,7 +6,8 @@ testbed/fields.py); scenarios name it `my-net`. Nothing here knows what traffic 
 
 `resolve` makes of a scenario's section the network as a dictionary: what raw/network.json holds, what
 traffic and analysis read, and what the guest builds with `topologies.network`, without asking again.
-Beside its own fields every section may have `ip: 6`; what has another version only says so (`IP_VERSIONS`).
+Beside its own fields every section may have `ip: 6`; what has another version only says so (`IP_VERSIONS`). And it may
+have `mtu`, that of all links which have none of their own.
 """
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def load(name: object) -> "type[EmulatedTopo]":
 def _decode(section: object) -> "tuple[type[EmulatedTopo], Any, int]":
     """The topology that a section names, the typed section, and the version of IP."""
     from testbed import fields
-    from topologies import ip
+    from topologies import ip, link
     if not isinstance(section, dict):
         raise fields.FieldError("", f"a mapping expected, not {fields.show(section)}")
     topology = load(section.get("kind"))
@@ -63,8 +64,10 @@ def _decode(section: object) -> "tuple[type[EmulatedTopo], Any, int]":
         only = f": {section['kind']} has no other" if topology.IP_VERSIONS != ip.VERSIONS else ""
         raise fields.FieldError("ip", f"{' or '.join(map(str, topology.IP_VERSIONS))} expected, not "
                                       f"{fields.show(version)}{only}")
-    return topology, fields.decode(topology.Section, {k: v for k, v in section.items() if k not in ("kind", "ip")}), \
-        version
+    own = {key: value for key, value in section.items() if key not in ("kind", "ip", "mtu", "mtu_bytes")}
+    usual = fields.decode(link.Usual, {key: section[key] for key in ("mtu", "mtu_bytes") if key in section})
+    with usual.for_links():
+        return topology, fields.decode(topology.Section, own), version
 
 
 def complete(section: dict[str, Any]) -> dict[str, Any]:
@@ -92,5 +95,9 @@ def kernel_options(network: dict[str, Any]) -> list[str]:
 def resolve(section: dict[str, Any], until_us: int | None = None) -> dict[str, Any]:
     """The network that a scenario's topology section describes, for runs that end at until_us; FieldError (with .field)
     if there is none."""
+    from testbed import fields
     topology, decoded, version = _decode(section)
-    return topology(decoded, version, until_us).describe()
+    network = topology(decoded, version, until_us).describe()
+    if not network["links"] and {"mtu", "mtu_bytes"} & section.keys():
+        raise fields.FieldError("mtu", "there are no links but radios, whose standard says it")
+    return network

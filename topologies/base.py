@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from mininet.topo import Topo
 
 from testbed import fields
+from testbed.fields import FieldError
 from topologies import impairments, ip
 from topologies.link import Link
 
@@ -244,8 +245,11 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
 
     def describe(self) -> dict[str, Any]:
         """The network as a dictionary, as `raw/network.json` holds it."""
+        self._check_mtus()
+        least = min((port.link.mtu for pair in self.port_pairs for port in pair), default=ip.MTU_BYTES)
         return {
             **({"ip_version": self.ip_version} if self.ip_version != 4 else {}),
+            **({"mtu_bytes": least} if least != ip.MTU_BYTES else {}),
             "nodes": [{"name": name, "role": role, "side": side,
                        "addresses": list(dict.fromkeys(
                            port.address for port, _ in self.ports_of(name) if port.address)),
@@ -259,6 +263,27 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
                        "base_rtt_us": path.base_rtt_us, "hops": path.hops, "hops_back": path.hops_back}
                       for number, path in enumerate(self.paths)],
         }
+
+    def _check_mtus(self) -> None:
+        """FieldError if packets of a link could not be had over it, or not passed on and nobody told."""
+        least = ip.LEAST_MTU_BYTES[self.ip_version]
+        for pair in self.port_pairs:
+            if pair[0].link.mtu < least:
+                raise FieldError("mtu", f"{pair[0].name}: at least {least} B over IPv{self.ip_version} expected, not "
+                                        f"{pair[0].link.mtu} B")
+            if pair[0].link.mtu != pair[1].link.mtu:
+                raise TopologyError(f"{pair[0].name} and {pair[1].name}: both ends of a link have one MTU")
+        links = {port.name: port.link for pair in self.port_pairs for port in pair}
+        for path in self.paths:
+            smallest = min((links[name].mtu for name in (*path.hops, *path.hops_back)), default=ip.MTU_BYTES)
+            for name in (*path.hops, *path.hops_back):
+                if links[name].lose_segments and links[name].mtu > smallest:
+                    raise FieldError("lose_segments", f"{name}: full segments from {path.initiator} to {path.acceptor} "
+                                                      f"have {smallest} B, not the {links[name].mtu} B of this link")
+        for node, (role, _) in self._roles.items():
+            if role == "switch" and len(mtus := {port.link.mtu for port, _ in self.ports_of(node)}) > 1:
+                raise FieldError("mtu", f"{node}: links of {' and '.join(map(str, sorted(mtus)))} B meet at a switch, "
+                                        "which tells nobody of packets that are too large; one MTU expected")
 
     def nodeInfo(self, name: str) -> dict[str, Any]:
         """What Mininet makes a node of when it builds the network itself (topologies/mn.py)."""
@@ -306,7 +331,9 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
 
 def describe_link(port: Port, peer: Port, until_us: int | None = None) -> dict[str, Any]:
     link = {name: value for name, value in fields.encode(port.link).items()
-            if name not in ("queue", "schedule", "trace")}
+            if name not in ("queue", "schedule", "trace", "mtu_bytes")}
+    if port.link.mtu != ip.MTU_BYTES:
+        link["mtu_bytes"] = port.link.mtu
     link |= impairments.record(port.link)
     return {"name": port.name, "from": port.node, "to": peer.node, "direction": port.direction,
             "device": port.device, "peer_device": peer.device, "address": port.address, "mac": port.mac,

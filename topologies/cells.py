@@ -121,7 +121,7 @@ class WirelessTopo(EmulatedTopo):
         for node in described["nodes"]:
             if node["name"] in self._relays:
                 node["forwards"] = True
-        mtu_bytes = min((cell["mtu_bytes"] for cell in self.cells), default=ip.MTU_BYTES)
+        mtu_bytes = min([described.pop("mtu_bytes", ip.MTU_BYTES), *(cell["mtu_bytes"] for cell in self.cells)])
         return {**described, **({"mtu_bytes": mtu_bytes} if mtu_bytes != ip.MTU_BYTES else {}), "cells": self.cells}
 
     def _air_on(self, source: str, target: str) -> list[list[str]]:

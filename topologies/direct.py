@@ -29,6 +29,7 @@ _ROOT, _INGRESS, _INGRESS_PARENT = _MOST_32_BITS, 0xFFFF0000, 0xFFFFFFF1
 _IFINFOMSG, _IFADDRMSG, _RTMSG = struct.Struct("=BxHiII"), struct.Struct("=BBBBI"), struct.Struct("=BBBBBBBBI")
 _NDMSG, _TCMSG = struct.Struct("=BxxxiHBB"), struct.Struct("=BxxxiIII")
 _UP, _NOARP, _MULTICAST, _NODAD, _PERMANENT = 0x1, 0x80, 0x1000, 0x02, 0x80
+_MTU = 4
 _MAIN, _BOOT, _UNICAST = 254, 3, 1
 _ALL_PROTOCOLS = socket.htons(3)
 _STOLEN, _EGRESS_REDIRECT = 4, 1
@@ -171,6 +172,8 @@ def _link_set(words: list[str]) -> _Order:
                 flags, changed = flags | _NOARP, changed | _NOARP
             case ["multicast", "off", *changes]:
                 changed |= _MULTICAST
+            case ["mtu", number, *changes]:
+                more += _u32(_MTU, int(number))
             case ["gso_max_segs", number, *changes]:
                 more += _u32(40, int(number))
             case _:
@@ -193,11 +196,11 @@ def _link_add(words: list[str]) -> _Order:
 
 
 def _new_link(words: Sequence[str], kind: str = "", data: bytes = b"") -> bytes:
-    options = _pairs(words, ("name", "index", "address", "numtxqueues", "numrxqueues", "netns"))
+    options = _pairs(words, ("name", "index", "address", "mtu", "numtxqueues", "numrxqueues", "netns"))
     body = _IFINFOMSG.pack(0, 0, int(options.get("index", 0)), 0, 0) + _text(3, options["name"])
     if "address" in options:
         body += attribute(1, _mac(options["address"]))
-    for name, number in (("numtxqueues", 31), ("numrxqueues", 32), ("netns", 19)):
+    for name, number in (("mtu", _MTU), ("numtxqueues", 31), ("numrxqueues", 32), ("netns", 19)):
         if name in options:
             body += _u32(number, int(options[name]))
     return body + (attribute(18, _text(1, kind) + data) if kind else b"")

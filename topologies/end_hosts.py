@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import queues
+from topologies import ip, queues
 
 #: a first receive window of 65535 bytes holds no more full segments
 _MOST_INITCWND = 44
@@ -110,4 +110,4 @@ def _some(hosts: Collection[str]) -> str:
 def _fair_queue(link: Mapping[str, Any]) -> Json:
     """A queue of the same length that paces; no flow has less of it, so that it drops no more than the one before."""
     limit = link["capacity_packets"]
-    return queues.Fq(kind="fq", limit=limit, flow_limit=limit).describe(link["rate_bps"])
+    return queues.Fq(kind="fq", limit=limit, flow_limit=limit).describe(link["rate_bps"], ip.mtu_of(link))

@@ -5,6 +5,7 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
+from topologies import ip
 
 #: tc counts whole bytes per second: below, that is not exact to 0.1 %; above, nanoseconds are not exact to 1 %
 LEAST_RATE_BPS, MOST_RATE_BPS = 1000, 100 * 10**9
@@ -65,7 +66,7 @@ def _whole(value: int | None) -> int:
 class Policer:
     """A token bucket at the beginning of the wire: what exceeds it is lost. Bytes are those of layer 2."""
     rate_bps: int = fields.rate(least=LEAST_RATE_BPS, most=MOST_RATE_BPS)
-    burst_bytes: int = fields.size(least=1514, most=2**31 - 1)
+    burst_bytes: int = fields.size(least=ip.LEAST_FRAME_BYTES, most=2**31 - 1)
 
     def __post_init__(self) -> None:
         if self.burst_bytes * 8 * 10**9 > self.rate_bps * _LONGEST_BURST_NS:
@@ -118,6 +119,9 @@ def check(link: Any) -> None:
         losing.append("retransmission")
     if len(losing) > 1:
         raise FieldError(losing[1], f"not together with {losing[0]}: one model of loss at a time")
+    if link.policer is not None and link.policer.burst_bytes < link.frame_bytes:
+        raise FieldError("policer.burst", f"at least {link.frame_bytes} B, a full frame, expected, not "
+                                          f"{link.policer.burst_bytes} B")
     if link.reorder is not None and early_us(link) > link.delay_us:
         raise FieldError("reorder", f"packets cannot be {early_us(link)} us early on a link with a delay of "
                                     f"{link.delay_us} us")
@@ -125,7 +129,7 @@ def check(link: Any) -> None:
 
 def early_us(link: Any) -> int:
     """How much earlier than the others reordered packets arrive."""
-    return 0 if link.reorder is None else int(link.reorder.time_us(1514 * 8e6 / link.rate_bps))
+    return 0 if link.reorder is None else int(link.reorder.time_us(link.frame_bytes * 8e6 / link.rate_bps))
 
 
 def record(link: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ is one of IPv4.
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 VERSIONS = (4, 6)
 ETHERNET_BYTES, UDP_BYTES, TCP_BYTES, TIMESTAMP_BYTES = 14, 8, 20, 12
-MTU_BYTES = 1500
+#: of a link that says nothing of it; RFC 791 has hosts take 576 bytes, RFC 8200 has links carry 1280; a frame of more
+#: than 65535 bytes would not be counted as one everywhere
+MTU_BYTES, LEAST_MTU_BYTES, MOST_MTU_BYTES = 1500, {4: 576, 6: 1280}, 65535 - ETHERNET_BYTES
+LEAST_FRAME_BYTES = LEAST_MTU_BYTES[4] + ETHERNET_BYTES
 #: RFC 791 without options, RFC 8200 without extension headers
 _HEADER_BYTES = {4: 20, 6: 40}
 #: of the networks of links
@@ -27,9 +30,23 @@ def version(network: Mapping[str, Any]) -> int:
     return int(network.get("ip_version", 4))
 
 
-def mtu_bytes(network: Mapping[str, Any]) -> int:
-    """The largest packet that all links and radios carry."""
-    return int(network.get("mtu_bytes", MTU_BYTES))
+def mtu_of(link: Mapping[str, Any]) -> int:
+    """The largest packet that a link carries."""
+    return int(link.get("mtu_bytes", MTU_BYTES))
+
+
+def mtu_bytes(network: Mapping[str, Any], crossed: Iterable[str] | None = None) -> int:
+    """The largest packet that all links and radios carry, or the links of these names and all radios."""
+    if crossed is None:
+        return int(network.get("mtu_bytes", MTU_BYTES))
+    names = set(crossed)
+    return min([mtu_of(link) for link in network["links"] if link["name"] in names]
+               + [cell["mtu_bytes"] for cell in network.get("cells", ())], default=MTU_BYTES)
+
+
+def frame_bytes(network: Mapping[str, Any], crossed: Iterable[str] | None = None) -> int:
+    """The same as a link counts it."""
+    return mtu_bytes(network, crossed) + ETHERNET_BYTES
 
 
 def header_bytes(network: Mapping[str, Any]) -> int:
@@ -47,9 +64,9 @@ def udp_header_bytes(of: str) -> int:
     return _HEADER_BYTES[version_of(of)] + UDP_BYTES
 
 
-def segment_bytes(network: Mapping[str, Any]) -> int:
+def segment_bytes(network: Mapping[str, Any], crossed: Iterable[str] | None = None) -> int:
     """Payload of a full TCP segment with time stamps."""
-    return mtu_bytes(network) - header_bytes(network) - TCP_BYTES - TIMESTAMP_BYTES
+    return mtu_bytes(network, crossed) - header_bytes(network) - TCP_BYTES - TIMESTAMP_BYTES
 
 
 def datagram_bytes(network: Mapping[str, Any]) -> int:

@@ -1,15 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The sections by which scenarios describe links; how a link is emulated is in topologies/tc.py."""
+import contextlib
+import contextvars
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import impairments, losses, mahimahi, queues, schedule, varying
+from topologies import impairments, ip, losses, mahimahi, queues, schedule, varying
 from topologies.impairments import LEAST_RATE_BPS, MOST_RATE_BPS
 
 #: tc's numbers hold no longer times
 MOST_DELAY_US = 274 * 10**6
+#: of links that have none of their own, while a topology's section is read
+_USUAL_MTU: contextvars.ContextVar[int | None] = contextvars.ContextVar("usual_mtu", default=None)
+
+
+def _mtu() -> Any:
+    return fields.size(default=None, least=ip.LEAST_MTU_BYTES[4], most=ip.MOST_MTU_BYTES)
+
+
+@dataclasses.dataclass(frozen=True)
+class Usual:
+    """What a topology's section says of all its links."""
+    mtu_bytes: int | None = _mtu()
+
+    @contextlib.contextmanager
+    def for_links(self) -> Iterator[None]:
+        """Context manager: links that are read in the block have it, unless they say otherwise."""
+        token = _USUAL_MTU.set(self.mtu_bytes)
+        try:
+            yield
+        finally:
+            _USUAL_MTU.reset(token)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,21 +41,37 @@ class Access:
     """A link that only has a rate and queues, such as all access links of a topology together."""
     rate_bps: int = fields.rate(least=LEAST_RATE_BPS, most=MOST_RATE_BPS)
     queue: queues.Queue = queues.field()
+    mtu_bytes: int | None = _mtu()
 
     def __post_init__(self) -> None:
+        self._take_usual_mtu()
         try:
-            self.queue.options(self.rate_bps)
+            self.queue.options(self.rate_bps, self.mtu)
         except FieldError as problem:
             raise problem.inside("queue") from None
 
+    def _take_usual_mtu(self) -> None:
+        if self.mtu_bytes is None and _USUAL_MTU.get() is not None:
+            object.__setattr__(self, "mtu_bytes", _USUAL_MTU.get())
+
+    @property
+    def mtu(self) -> int:
+        """The largest packet, in bytes."""
+        return self.mtu_bytes or ip.MTU_BYTES
+
+    @property
+    def frame_bytes(self) -> int:
+        """The same as the link counts it."""
+        return self.mtu + ip.ETHERNET_BYTES
+
     def delayed(self, delay_us: int) -> "Link":
         """The same as a link with a one-way delay."""
-        return Link(rate_bps=self.rate_bps, queue=self.queue, delay_us=delay_us)
+        return Link(rate_bps=self.rate_bps, queue=self.queue, mtu_bytes=self.mtu_bytes, delay_us=delay_us)
 
 
 _SCHEDULE = schedule.entry(
     fields.rate(least=LEAST_RATE_BPS, most=MOST_RATE_BPS), fields.time(most=MOST_DELAY_US),
-    (fields.count(least=1, most=queues.MOST), fields.size(least=queues.FRAME_BYTES, most=queues.MOST)))
+    (fields.count(least=1, most=queues.MOST), fields.size(least=ip.LEAST_FRAME_BYTES, most=queues.MOST)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,9 +94,13 @@ class Link(impairments.Impaired, Access):
     trace: str | None = fields.word(default=None)
 
     def __post_init__(self) -> None:
+        self._take_usual_mtu()
         if self.trace is None:
             super().__post_init__()
             self.changes()
+        elif self.mtu > mahimahi.FRAME_BYTES - ip.ETHERNET_BYTES:
+            raise FieldError("mtu", f"at most {mahimahi.FRAME_BYTES - ip.ETHERNET_BYTES} B expected on a link with a "
+                                    f"trace, whose opportunities carry {mahimahi.FRAME_BYTES} bytes each")
         for number, one in enumerate(self.schedule or (), start=1):
             if self.trace is not None and (one.rate_bps or one.walk):
                 raise FieldError(f"schedule.{number}.{'rate' if one.rate_bps else 'walk'}", "not together with trace, "
@@ -87,7 +131,7 @@ class Link(impairments.Impaired, Access):
         if changes := self.changes(rate_bps):
             found["schedule"] = changes
         try:
-            return {**found, **self.queue.describe(rate_bps or self.rate_bps)}
+            return {**found, **self.queue.describe(rate_bps or self.rate_bps, self.mtu)}
         except FieldError as problem:
             raise problem.inside("queue") from None
 
@@ -100,11 +144,14 @@ class Link(impairments.Impaired, Access):
             raise FieldError("schedule", f"the limit of a queue {self.queue.kind} cannot change during a run; those "
                                          f"that can: {', '.join(queues.CHANGEABLE)}")
         start = {"rate_bps": self.rate_bps, "delay_us": self.delay_us, "loss_percent": self.loss_percent,
-                 "limit": self.queue.hard_limit(rate_bps or self.rate_bps), "up": True}
+                 "limit": self.queue.hard_limit(rate_bps or self.rate_bps, self.mtu), "up": True}
         try:
-            return schedule.expand(self.schedule, start, self.queue.in_bytes)
+            found = schedule.expand(self.schedule, start, self.queue.in_bytes)
         except FieldError as problem:
             raise problem.inside("schedule") from None
+        if self.queue.in_bytes and any(change.get("limit", queues.MOST) < self.frame_bytes for change in found):
+            raise FieldError("schedule", f"limits of at least {self.frame_bytes} B, a full frame, expected")
+        return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +159,11 @@ class BothWays:
     """The two directions of a link."""
     left_to_right: Link = fields.section(Link)
     right_to_left: Link = fields.section(Link)
+
+    def __post_init__(self) -> None:
+        if self.left_to_right.mtu != self.right_to_left.mtu:
+            raise FieldError("right_to_left.mtu", f"{self.left_to_right.mtu} B expected as in left_to_right, not "
+                                                  f"{self.right_to_left.mtu} B: both ends of a link have one MTU")
 
 
 def in_time(section: object, end_us: int) -> None:

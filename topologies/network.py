@@ -222,7 +222,7 @@ class Network:
     def _create_links(self) -> None:
         def end(link: Json) -> str:
             index = f"index {link['ifindex']} " if link["ifindex"] else ""
-            return (f"name {link['device']} {index}address {link['mac']} "
+            return (f"name {link['device']} {index}address {link['mac']} {_mtu(link)}"
                     f"numtxqueues 1 numrxqueues 1 netns {self.pid(link['from'])}")
         batch("ip", [f"link add {end(a)} type veth peer {end(b)}" for a, b in self.pairs])
 
@@ -313,7 +313,8 @@ def emulate_end(out: Json, back: Json, timer_period_us: int) -> None:
     In the node's namespace; out, back: the directions of the link from there and to there.
     """
     device = out["device"]
-    batch("ip", [*_wire(back, device, out["mac"]), *neighbours([(back["address"], back["mac"], device)]),
+    mtu = [f"link set {device} {_mtu(out)}"] if "mtu_bytes" in out else []
+    batch("ip", [*mtu, *_wire(back, device, out["mac"]), *neighbours([(back["address"], back["mac"], device)]),
                  single_segments(device)])
     batch("tc", _tc_lines(out, back, timer_period_us))
     _offloads(out, back)
@@ -360,12 +361,18 @@ def _wire(link: Json, device: str, mac: str) -> list[str]:
     An IFB hands packets back as they are. Where they are to be merged it is a veth, whose other end has
     NAPI and thus GRO: that is where the host then receives them, under the same address.
     """
-    wire = f"link add {wire_device(device)} numtxqueues 1 numrxqueues 1 type"
+    wire = f"link add {wire_device(device)} {_mtu(link)}numtxqueues 1 numrxqueues 1 type"
     up = f"link set {wire_device(device)} up"
     if not link["gro"]:
         return [f"{wire} ifb", up]
     merged = _merged_device(device)
-    return [f"{wire} veth peer name {merged} address {mac} numtxqueues 1 numrxqueues 1", f"link set {merged} up", up]
+    return [f"{wire} veth peer name {merged} address {mac} {_mtu(link)}numtxqueues 1 numrxqueues 1",
+            f"link set {merged} up", up]
+
+
+def _mtu(link: Json) -> str:
+    """The words for a device's MTU, where it is not the usual one. It comes before qdiscs, which take sizes from it."""
+    return f"mtu {link['mtu_bytes']} " if "mtu_bytes" in link else ""
 
 
 def batch(program: str, lines: list[str]) -> None:

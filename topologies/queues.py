@@ -15,24 +15,21 @@ from typing import Any, ClassVar
 
 from testbed import fields
 from testbed.fields import FieldError
-
-MTU_BYTES = 1500
-ETHERNET_HEADER_BYTES = 14
-FRAME_BYTES = MTU_BYTES + ETHERNET_HEADER_BYTES
+from topologies.ip import ETHERNET_BYTES, MTU_BYTES
 
 #: qdiscs count in 32 bits; no time that a queue works with is longer than an hour
 MOST = 2**32 - 1
 _HOUR_US = 3600 * 10**6
 
 
-def packets_for_time(rate_bps: int, buffer_us: int) -> int:
-    """Packets of 1500 bytes that a buffer of `buffer_us` holds at `rate_bps` (at least 1)."""
-    return max(1, round(rate_bps * buffer_us / 1e6 / 8 / MTU_BYTES))
+def packets_for_time(rate_bps: int, buffer_us: int, mtu_bytes: int = MTU_BYTES) -> int:
+    """Packets of the largest size that a buffer of `buffer_us` holds at `rate_bps` (at least 1)."""
+    return max(1, round(rate_bps * buffer_us / 1e6 / 8 / mtu_bytes))
 
 
-def bytes_for_time(rate_bps: int, buffer_us: int) -> int:
+def bytes_for_time(rate_bps: int, buffer_us: int, mtu_bytes: int = MTU_BYTES) -> int:
     """Bytes that a buffer of `buffer_us` holds at `rate_bps` (at least a frame)."""
-    return max(FRAME_BYTES, round(rate_bps * buffer_us / 8e6))
+    return max(mtu_bytes + ETHERNET_BYTES, round(rate_bps * buffer_us / 8e6))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,28 +39,31 @@ class Queue(abc.ABC):
     limit_us: int | None = fields.time(default=None, least=1, most=_HOUR_US)
 
     in_bytes: ClassVar[bool] = False
-    #: what a full packet takes of a limit in bytes
-    frame_takes_bytes: ClassVar[int] = FRAME_BYTES
     #: whether its limit can change while packets are in it
     can_change: ClassVar[bool] = False
 
     @abc.abstractmethod
-    def hard_limit(self, rate_bps: int) -> int:
+    def hard_limit(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> int:
         """The limit as the qdisc counts it; FieldError if it cannot be."""
 
-    def options(self, rate_bps: int) -> dict[str, Any]:
+    def frame_takes_bytes(self, mtu_bytes: int) -> int:
+        """What a full packet takes of a limit in bytes."""
+        return mtu_bytes + ETHERNET_BYTES
+
+    def options(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Any]:
         """What tc is told: {option: value}; times in microseconds, rates in bit/s."""
         others = {fields.plain(field.name): getattr(self, field.name) for field in dataclasses.fields(self)
                   if fields.plain(field.name) not in ("kind", "limit")}
         given = {name: value for name, value in others.items() if value is not None}
-        return {"limit": self.hard_limit(rate_bps), **given}
+        return {"limit": self.hard_limit(rate_bps, mtu_bytes), **given}
 
-    def describe(self, rate_bps: int) -> dict[str, Any]:
+    def describe(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Any]:
         """The queue as a link of network.json has it."""
-        options = self.options(rate_bps)
-        limit = options["limit"]
-        packets = limit // self.frame_takes_bytes if self.in_bytes else limit
-        size = limit * FRAME_BYTES // self.frame_takes_bytes if self.in_bytes else limit * FRAME_BYTES
+        options = self.options(rate_bps, mtu_bytes)
+        limit, frame_bytes = options["limit"], mtu_bytes + ETHERNET_BYTES
+        takes_bytes = self.frame_takes_bytes(mtu_bytes)
+        packets = limit // takes_bytes if self.in_bytes else limit
+        size = limit * frame_bytes // takes_bytes if self.in_bytes else limit * frame_bytes
         return {"queue": self.kind, "queue_options": options,
                 "limit_packets": None if self.in_bytes else limit, "limit_bytes": limit if self.in_bytes else None,
                 "capacity_packets": packets, "capacity_bytes": size, "capacity_us": round(size * 8e6 / rate_bps)}
@@ -78,10 +78,10 @@ class InPackets(Queue):
     least_limit: ClassVar[int] = 1
     most_limit: ClassVar[int] = MOST
 
-    def hard_limit(self, rate_bps: int) -> int:
+    def hard_limit(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> int:
         limit = self.usual_limit if self.limit is None else self.limit
         if self.limit_us is not None:
-            limit = packets_for_time(rate_bps, self.limit_us)
+            limit = packets_for_time(rate_bps, self.limit_us, mtu_bytes)
         if not self.least_limit <= limit <= self.most_limit:
             raise FieldError("limit", f"from {self.least_limit} to {self.most_limit} packets expected, not {limit}")
         return limit
@@ -95,14 +95,15 @@ class InBytes(Queue):
     in_bytes: ClassVar[bool] = True
     usual_limit: ClassVar[int | None] = None
 
-    def hard_limit(self, rate_bps: int) -> int:
-        limit = self.usual_limit if self.limit_bytes is None else self.limit_bytes
+    def hard_limit(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> int:
+        limit, takes_bytes = self.usual_limit if self.limit_bytes is None else self.limit_bytes, \
+            self.frame_takes_bytes(mtu_bytes)
         if self.limit_us is not None:
-            limit = bytes_for_time(rate_bps, self.limit_us) * self.frame_takes_bytes // FRAME_BYTES
+            limit = bytes_for_time(rate_bps, self.limit_us, mtu_bytes) * takes_bytes // (mtu_bytes + ETHERNET_BYTES)
         if limit is None:
             raise FieldError("limit", "is missing")
-        if not self.frame_takes_bytes <= limit <= MOST:
-            raise FieldError("limit", f"from {self.frame_takes_bytes} to {MOST} B expected, not {limit} B")
+        if not takes_bytes <= limit <= MOST:
+            raise FieldError("limit", f"from {takes_bytes} to {MOST} B expected, not {limit} B")
         return limit
 
 
@@ -123,7 +124,7 @@ class Red(InBytes):
     """Random early detection; by default as the manual page of tc-red advises, marking up to 2 %."""
     min_bytes: int | None = fields.size(default=None, least=1, most=MOST)
     max_bytes: int | None = fields.size(default=None, least=1, most=MOST)
-    avpkt_bytes: int = fields.size(default=1000, least=1, most=65535)
+    avpkt_bytes: int | None = fields.size(default=None, least=1, most=65535)
     burst: int | None = fields.count(default=None, least=1, most=10**6)
     bandwidth_bps: int | None = fields.rate(default=None, least=8)
     probability: float = fields.number(default=0.02, above=0, most=1)
@@ -131,16 +132,17 @@ class Red(InBytes):
     harddrop: bool | None = fields.flag(default=None)
     adaptive: bool | None = fields.flag(default=None)
 
-    def options(self, rate_bps: int) -> dict[str, Any]:
-        given = super().options(rate_bps)
+    def options(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Any]:
+        avpkt = self.avpkt_bytes or _usual_avpkt(mtu_bytes)
+        given = {**super().options(rate_bps, mtu_bytes), "avpkt": avpkt}
         limit = given["limit"]
         highest = given.get("max") or min(3 * given.get("min", limit), limit // 4)
         lowest = given.get("min") or max(1, highest // 3)
-        burst = given.get("burst") or math.ceil((2 * lowest + highest) / (3 * self.avpkt_bytes))
+        burst = given.get("burst") or math.ceil((2 * lowest + highest) / (3 * avpkt))
         options = {"bandwidth": rate_bps, **given, "min": lowest, "max": highest, "burst": burst}
         if not lowest < highest <= limit:
             raise FieldError("max", f"min < max <= limit expected, not {lowest}, {highest} and {limit} B")
-        _check_average(lowest, burst, self.avpkt_bytes, highest, "B")
+        _check_average(lowest, burst, avpkt, highest, "B")
         _check_probability(self.probability, highest - lowest)
         return {name: options[name] for name in ("limit", "min", "max", "avpkt", "burst", "bandwidth", "probability",
                                                  "ecn", "harddrop", "adaptive") if name in options}
@@ -151,7 +153,7 @@ class Choke(InPackets):
     """CHOKe: RED, and a packet that finds one of its own flow at a random place is dropped together with that."""
     min: int | None = fields.count(default=None, least=1, most=MOST)
     max: int | None = fields.count(default=None, least=1, most=MOST)
-    avpkt_bytes: int = fields.size(default=1000, least=1, most=65535)
+    avpkt_bytes: int | None = fields.size(default=None, least=1, most=65535)
     burst: int | None = fields.count(default=None, least=1, most=10**6)
     bandwidth_bps: int | None = fields.rate(default=None, least=8)
     probability: float = fields.number(default=0.02, above=0, most=1)
@@ -160,8 +162,9 @@ class Choke(InPackets):
     # CHOKE_MAX_QUEUE of the kernel
     most_limit: ClassVar[int] = 128 * 1024 - 1
 
-    def options(self, rate_bps: int) -> dict[str, Any]:
-        given = super().options(rate_bps)
+    def options(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Any]:
+        avpkt = self.avpkt_bytes or _usual_avpkt(mtu_bytes)
+        given = {**super().options(rate_bps, mtu_bytes), "avpkt": avpkt}
         limit = given["limit"]
         # as tc has them
         highest = given.get("max") or max(2, limit // 4)
@@ -170,8 +173,8 @@ class Choke(InPackets):
         options = {"bandwidth": rate_bps, **given, "min": lowest, "max": highest, "burst": burst}
         if not lowest < highest <= limit:
             raise FieldError("max", f"min < max <= limit expected, not {lowest}, {highest} and {limit} packets")
-        _check_average(lowest * self.avpkt_bytes, burst, self.avpkt_bytes, highest, "packets")
-        _check_probability(self.probability, (highest - lowest) * self.avpkt_bytes)
+        _check_average(lowest * avpkt, burst, avpkt, highest, "packets")
+        _check_probability(self.probability, (highest - lowest) * avpkt)
         return {name: options[name] for name in ("limit", "min", "max", "avpkt", "burst", "bandwidth", "probability",
                                                  "ecn") if name in options}
 
@@ -186,10 +189,15 @@ class Cake(InBytes):
                                                  "dual-dsthost", "triple-isolate"), default=None)
     ack_filter: str | None = fields.word(choices=("off", "on", "aggressive"), default=None)
 
-    #: what the kernel counts for a full packet (its truesize)
-    frame_takes_bytes: ClassVar[int] = 2304
     #: what it has by itself: 10240 frames of the interface's MTU
-    usual_limit: ClassVar[int | None] = 10240 * FRAME_BYTES
+    usual_limit: ClassVar[int | None] = 10240 * (MTU_BYTES + ETHERNET_BYTES)
+
+    def frame_takes_bytes(self, mtu_bytes: int) -> int:
+        """What the kernel counts for a full packet (its truesize)."""
+        if mtu_bytes != MTU_BYTES:
+            raise FieldError("kind", f"cake counts memory, and how much a packet takes is known for an MTU of "
+                                     f"{MTU_BYTES} B only, not of {mtu_bytes} B")
+        return 2304
 
 
 @dataclasses.dataclass(frozen=True)
@@ -276,8 +284,8 @@ class Sfq(InPackets):
     least_limit: ClassVar[int] = 2
     most_limit: ClassVar[int] = 127 * 128
 
-    def options(self, rate_bps: int) -> dict[str, Any]:
-        options = super().options(rate_bps)
+    def options(self, rate_bps: int, mtu_bytes: int = MTU_BYTES) -> dict[str, Any]:
+        options = super().options(rate_bps, mtu_bytes)
         if self.perturb_us is not None:
             if self.perturb_us % 1_000_000:
                 raise FieldError("perturb", "whole seconds such as '10 s' expected")
@@ -295,6 +303,11 @@ CHANGEABLE = [kind for kind, queue in QUEUES.items() if queue.can_change]
 def field() -> Any:
     """The field of a section that says which queue there is; by default 1000 packets, drop tail."""
     return fields.tagged(QUEUES, default={}, usual="pfifo")
+
+
+def _usual_avpkt(mtu_bytes: int) -> int:
+    """An average packet: the 1000 bytes of tc-red's manual page, which are two thirds of Ethernet's MTU."""
+    return round(mtu_bytes * 1000 / MTU_BYTES)
 
 
 def _check_average(lowest_bytes: int, burst: int, avpkt_bytes: int, highest: int, unit: str) -> None:

@@ -36,15 +36,15 @@ A link is here what raw/network.json lists: it was checked when the scenario was
 import math
 from typing import Any
 
-from topologies import losses, varying, wires
+from topologies import ip, losses, varying, wires
 
 #: {parameter: what the kernel must say of it, or the least and the most that it may say}
 Wanted = dict[str, int | tuple[int, int]]
 #: {handle of a qdisc or class, such as "10:" or "3:1": (kind, parameters)}
 Facts = dict[str, tuple[str, Wanted]]
 
-# A frame and a little more: tc rounds a bucket down to its clock ticks, and cuts or drops what is larger than it.
-_FRAME_BURST_BYTES = 1514 + 86
+# Beside a frame: tc rounds a bucket down to its clock ticks, and cuts or drops what is larger than it.
+_MORE_BURST_BYTES = 86
 # A tbf sits above the queue; its own byte limit must never be the one that drops.
 _NO_LIMIT_BYTES = 2**31 - 1
 #: what a host has received and not yet looked at; the kernel's own usual limit (net.core.netdev_max_backlog)
@@ -136,7 +136,7 @@ def egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
     """tc batch lines for the sending side."""
     device, rate = link["device"], f"{link['rate_bps']}bit"
     if link.get("opportunities"):
-        return [*_waking(device), _gate(device, "parent 1:1", link["rate_bps"], _FRAME_BURST_BYTES),
+        return [*_waking(device), _gate(device, "parent 1:1", link["rate_bps"], _frame_burst_bytes(link)),
                 *_queue_lines(link, "2:1")]
     lines, parent = [], "root"
     if gated(link):
@@ -158,7 +158,11 @@ def credit_bytes(rate_bps: int, timer_period_us: int) -> int:
 
 def gate_burst_bytes(link: dict[str, Any]) -> int:
     """What the gate lets through at once when it is open: a frame, if it is to cut what is larger."""
-    return _FRAME_BURST_BYTES if cuts(link) else _CELL_BYTES
+    return _frame_burst_bytes(link) if cuts(link) else _CELL_BYTES
+
+
+def _frame_burst_bytes(link: dict[str, Any]) -> int:
+    return ip.mtu_of(link) + ip.ETHERNET_BYTES + _MORE_BURST_BYTES
 
 
 def _gate(device: str, parent: str, rate_bps: int, burst_bytes: int) -> str:
@@ -182,7 +186,7 @@ def shaping(link: dict[str, Any], timer_period_us: int, ended_us: int | None = N
     above: Facts = {"1:": ("prio", {"bands": 2})} if gated(link) else {}
     if link.get("opportunities"):
         begins: Wanted = {"rate": link["rate_bps"] // 8, "least_packet": 0,
-                          "bucket_ticks": _bucket_ticks(_FRAME_BURST_BYTES, link["rate_bps"])}
+                          "bucket_ticks": _bucket_ticks(_frame_burst_bytes(link), link["rate_bps"])}
         return {**above, "2:": ("tbf", begins if ended_us is None else gate)}
     if above or cuts(link):
         above["2:"] = "tbf", gate if above else {**gate, "limit": _NO_LIMIT_BYTES}
@@ -219,7 +223,7 @@ def ingress(link: dict[str, Any], wire_device: str, ip_version: int = 4) -> list
         netem += f" duplicate {link['duplicate_percent']:.15g}%"
     return [
         f"qdisc add dev {device} handle ffff: ingress",
-        *losses.filters(device, link["lose_segments"], link["lose_copies"], ip_version),
+        *losses.filters(device, link["lose_segments"], link["lose_copies"], ip_version, ip.mtu_of(link)),
         f"filter add dev {device} parent ffff: protocol all matchall {_at_the_beginning(link)}"
         f"action mirred egress redirect dev {wire_device}",
         netem,
@@ -274,7 +278,8 @@ def _at_the_beginning(link: dict[str, Any]) -> str:
     """Actions on every packet that reaches the wire, before it is handed to it."""
     if link.get("policer"):
         # packets have no Ethernet header here, which links count
-        return (f"action police rate {link['policer']['rate_bps']}bit burst {link['policer']['burst_bytes']} mtu 2047 "
+        return (f"action police rate {link['policer']['rate_bps']}bit burst {link['policer']['burst_bytes']} "
+                f"mtu {max(2047, ip.mtu_of(link) + ip.ETHERNET_BYTES)} "
                 "overhead 14 conform-exceed drop/pipe ")
     model = link.get("loss_model") or {}
     return f"action gact pipe random determ drop {model['every']} " if model.get("kind") == "periodic" else ""

@@ -82,7 +82,7 @@ def validate(section: Section, component: Component, network: Mapping[str, Any],
         try:
             _routes(one, network)
             if one.transport == "udp":
-                orders.fits(one.packet, network)
+                orders.fits(one.packet, network, _routes(one, network))
             start_us, stop_us = _times(one, component)
             if not component.start_us <= start_us < stop_us:
                 raise FieldError("start", f"a time from {show('us', component.start_us)} until before "

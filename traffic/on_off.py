@@ -82,7 +82,7 @@ def validate(section: Section, component: Component, network: Mapping[str, Any],
     routes.in_time(component.start_us + section.start_within_us - 1, component.stop_us, "start_within")
     orders.enough_ports(total)
     if section.rate_bps is not None:
-        orders.fits(section.packet, network)
+        orders.fits(section.packet, network, routes.find(network, section.paths))
     wanted = total * (component.stop_us - component.start_us) / (section.on_us + section.off_us)
     if wanted > _MOST_BURSTS:
         raise FieldError("on", f"some {wanted:.0f} times of sending; at most {_MOST_BURSTS} expected")

@@ -18,7 +18,7 @@ from traffic import routes
 from traffic.components import Component, Context, Flow, Prepared, Timing
 from traffic.datagrams import orders
 from traffic.greedy.orders import socket_programs
-from traffic.greedy.scenario import SEGMENT_BYTES, check_segment
+from traffic.greedy.scenario import MOST_SEGMENT_BYTES, check_segment
 
 FIRST_PORT = 6000
 _MOST_FLOWS, _MOST_PER_S, _NS = 10_000, 100_000, 1_000_000_000
@@ -28,7 +28,7 @@ _MOST_FLOWS, _MOST_PER_S, _NS = 10_000, 100_000, 1_000_000_000
 class Section:
     """The fields of a paced component."""
     packets: int = fields.count(least=1, most=_MOST_PER_S)
-    packet_bytes: int = fields.size(default=1000, least=100, most=SEGMENT_BYTES)
+    packet_bytes: int = fields.size(default=1000, least=100, most=MOST_SEGMENT_BYTES)
     flows: int = fields.count(default=1, least=1, most=_MOST_FLOWS)
     paths: tuple[str, ...] = routes.paths_field()
     start_within_us: int = fields.time(default=0)
@@ -39,8 +39,8 @@ def _routes(section: Section, network: Mapping[str, Any]) -> list[routes.Route]:
 
 
 def validate(section: Section, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
-    _routes(section, network)
-    check_segment("packet", section.packet_bytes, network)
+    for way in _routes(section, network):
+        check_segment("packet", section.packet_bytes, network, way)
     routes.in_time(component.start_us + section.start_within_us - 1, component.stop_us, "start_within")
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from analysis import flow_curves, flow_means, gnuplot, style
 from analysis.experiment import Experiment
 from analysis.figures import Figure
-from analysis.metrics.flow_layers import SEGMENT_BYTES, slowest_bps
+from analysis.metrics.flow_layers import packet_bytes, slowest_bps
 from analysis.runs import Array, Run
 from topologies import ip
 
@@ -57,14 +57,16 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
 def optimum(run: Run) -> Optimum | None:
     """None where flows differ in bottleneck or base RTT, or nothing is known of them."""
     curves = flow_curves.of_run(run)
-    facts = {(rate_bps, one.flow.get("base_rtt_us")) if (rate_bps := slowest_bps(run, one, *run.interval)) else None
+    facts = {(rate_bps, one.flow.get("base_rtt_us"), packet_bytes(run, one))
+             if (rate_bps := slowest_bps(run, one, *run.interval)) else None
              for one in curves if one.buffers is not None}
     fact = facts.pop() if len(facts) == 1 else None
     if fact is None or fact[1] is None:
         return None
-    rate_bps, rtt_us = float(fact[0]), float(fact[1])
-    payload = ip.segment_bytes(run.network) / (SEGMENT_BYTES + ip.ETHERNET_BYTES)
-    return Optimum(rate_bps * rtt_us / 8e6 / SEGMENT_BYTES, rate_bps * payload / 1e6, rtt_us / 1e3)
+    rate_bps, rtt_us, size = float(fact[0]), float(fact[1]), fact[2]
+    headers = ip.mtu_bytes(run.network) - ip.segment_bytes(run.network)
+    payload = (size - headers) / (size + ip.ETHERNET_BYTES)
+    return Optimum(rate_bps * rtt_us / 8e6 / size, rate_bps * payload / 1e6, rtt_us / 1e3)
 
 
 def of_run(run: Run) -> Points | None:

@@ -11,7 +11,7 @@ from analysis import flow_curves, flow_means
 from analysis.flow_curves import Curves
 from analysis.metrics import Metric
 from analysis.runs import Run
-from topologies import varying
+from topologies import ip, varying
 
 UNITS = {
     "cov_throughput_l4": "1", "mean_network_power_l4": "Mbit/s/s", "mean_utility_pf_l4": "1",
@@ -23,8 +23,6 @@ UNITS = {
     "mean_agg_in_flight_l4": "segments", "mean_agg_sending_rate_l7": "Mbit/s", "mean_agg_throughput_l7": "Mbit/s",
     "mean_agg_utilization_bdp_l4": "1", "mean_jains_fairness_throughput_l4": "1",
     "mean_entropy_fairness_throughput_l4": "bit", "mean_product_fairness_throughput_l4": "1"}
-#: a full packet of layer 3, in which a bandwidth-delay product is counted
-SEGMENT_BYTES = 1500
 
 
 def compute(run: Run) -> list[Metric]:
@@ -59,7 +57,12 @@ def slowest_bps(run: Run, one: Curves, from_us: float, to_us: float) -> float | 
 def bdp_segments(run: Run, one: Curves) -> float | None:
     """Bandwidth-delay product of a flow's slowest bottleneck and its base RTT."""
     rate_bps, rtt_us = slowest_bps(run, one, one.start_us, one.end_us), one.flow.get("base_rtt_us")
-    return rate_bps * rtt_us / 8e6 / SEGMENT_BYTES if rate_bps and rtt_us else None
+    return rate_bps * rtt_us / 8e6 / packet_bytes(run, one) if rate_bps and rtt_us else None
+
+
+def packet_bytes(run: Run, one: Curves) -> int:
+    """A full packet of a flow at layer 3, in which its bandwidth-delay product is counted."""
+    return ip.mtu_bytes(run.network, one.flow.get("hops", ()))
 
 
 def _rates(run: Run, one: Curves) -> list[tuple[str, str, float]]:

@@ -6,11 +6,10 @@ from __future__ import annotations
 from analysis import tcp
 from analysis.metrics import Metric
 from analysis.runs import Run
+from topologies import ip
 
 UNITS = {"throughput_ratio_joined_first": "1"}
 RATIOS = {"throughput_ratio_joined_first"}
-#: payload of a packet of 1500 bytes with time stamps
-_SEGMENT_BYTES = 1448.0
 
 
 def compute(run: Run) -> list[Metric]:
@@ -27,6 +26,7 @@ def compute(run: Run) -> list[Metric]:
         return []
     if not any(acked.values()):
         return []
-    first, joined = (max(acked[flow["flow"]], _SEGMENT_BYTES) for flow in listed)
+    first, joined = (max(acked[flow["flow"]], float(ip.segment_bytes(run.network, flow.get("hops", ()))))
+                     for flow in listed)
     return [Metric("throughput_ratio_joined_first", f"flow_{listed[1]['flow']}_to_flow_{listed[0]['flow']}", "1",
                    joined / first)]

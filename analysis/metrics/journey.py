@@ -15,7 +15,7 @@ from analysis import shapes
 from analysis.metrics import Metric
 from analysis.runs import Run, read_json
 from analysis.series import sojourn_samples, whole_intervals
-from topologies.queues import FRAME_BYTES
+from topologies import ip
 
 UNITS = {"delivery_ratio": "%", "drop_ratio": "%", "end_to_end_delay_mean": "ms", "arrived_rate_l3": "Mbit/s"}
 _LINK = shapes.Object({"sent_packets": shapes.COUNT, "dropped_packets": shapes.COUNT,
@@ -76,8 +76,8 @@ def _delay_ms(run: Run) -> float | None:
     """
     links = {link["name"]: link for link in run.network["links"]}
     bottlenecks = {tuple(name for name in flow["hops"] if links[name]["bottleneck"]) for flow in run.flows}
-    bare = {sum(links[name]["delay_us"] + FRAME_BYTES * 8e6 / links[name]["rate_bps"] for name in flow["hops"])
-            for flow in run.flows}
+    bare = {sum(links[name]["delay_us"] + ip.frame_bytes(run.network, flow["hops"]) * 8e6 / links[name]["rate_bps"]
+                for name in flow["hops"]) for flow in run.flows}
     if len(bottlenecks) != 1 or len(bare) != 1:
         return None
     total_us = bare.pop()

@@ -12,7 +12,6 @@ from topologies import ip, varying
 
 NEEDS = ("kernel", "counters.json", "guest.json", "snmp.json")
 
-_FRAME_BYTES = 1514
 #: of the bytes a link sent: options of SYNs and of acknowledgements that report losses
 _TOLERANCE = 0.01
 #: data that hosts hold which arrived out of order, in windows of a path, when the programs end
@@ -72,7 +71,7 @@ def _judge(link: Json, received: int, again: int, counters: Json, evidence: Evid
     if received > most + slack:
         return Finding("invalid", f"{message}: more than crossed it")
     # what was lost before this link is sent again, too, and crosses it once
-    twice = max(0, again - counters["drained"][name]["dropped_packets"]) * _FRAME_BYTES
+    twice = max(0, again - counters["drained"][name]["dropped_packets"]) * (ip.mtu_of(link) + ip.ETHERNET_BYTES)
     if least > received + twice + slack:
         return Finding("suspect", f"{message}; retransmissions explain at most {twice} of the others")
     return Finding("ok", message)

@@ -2,14 +2,15 @@
 """Devices and routes, as the kernel tells them once the network stands, are those of the scenario.
 
 TCP hands over packets of one segment where hosts are to send them one by one (`gso_max_segs`; features of a device do
-not decide that), every queue, shaper and wire has the parameters that the scenario names, before the traffic and after
-it, connections begin with the window, and where it names one the slow-start threshold, that it names.
+not decide that), devices have the MTU of their link, every queue, shaper and wire has the parameters that the scenario
+names, before the traffic and after it, connections begin with the window, and where it names one the slow-start
+threshold, that it names.
 """
 from collections.abc import Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
-from topologies import read_back, tc, varying
+from topologies import ip, read_back, tc, varying
 
 NEEDS = ("kernel", "checks.json")
 #: by which the probability with which RED marks may differ from the one asked for: what counts as equal elsewhere
@@ -27,7 +28,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     wrong = [*_wrong_queues(devices, network["links"], measured, None),
              *_wrong_queues(_later(devices, late), network["links"], measured,
                             evidence.scenario["timing"]["duration_us"]),
-             *_changed(devices, late, network["links"]), *_wrong_segments(devices, network),
+             *_changed(devices, late, network["links"]), *_wrong_mtus(devices, network["links"]),
+             *_wrong_segments(devices, network),
              *_wrong_windows(windows, network["nodes"]),
              *_wrong_thresholds(measured.get("initial_ssthresh", {}), network["nodes"])]
     yield from (Finding("invalid", message) for message in dict.fromkeys(wrong))
@@ -94,6 +96,16 @@ def _coarse(links: list[dict[str, Any]]) -> Iterator[Finding]:
             yield Finding("suspect", f"{link['name']}: {link['queue']} marks with a probability of at most "
                                      f"{read_back.red_marks(link):.3g}, not {asked:g}: the kernel counts it in steps "
                                      "of (max - min) / 2^32")
+
+
+def _wrong_mtus(devices: dict[str, Any], links: list[dict[str, Any]]) -> Iterator[str]:
+    """Of what sends to a link, and of the device that stands for its wire."""
+    for link in links:
+        for place in (f"{link['from']}/{link['device']}", f"{link['to']}/{tc.wire_device(link['peer_device'])}"):
+            found = devices.get(place, {}).get("mtu")
+            if found != ip.mtu_of(link):
+                yield f"{place} has an MTU of {'unknown size' if found is None else f'{found} B'}, not of " \
+                      f"{ip.mtu_of(link)} B"
 
 
 def _wrong_segments(devices: dict[str, Any], network: dict[str, Any]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from testbed import units
 from testbed.fidelity import Evidence, Finding
-from topologies import airways, standards, varying
+from topologies import airways, ip, standards, varying
 
 NEEDS = ("checks.json",)
 
@@ -15,7 +15,6 @@ _TOLERANCE = {"virtual": 0.001, "simulated": 0.001, "real": 0.02}
 _INVALID = {**_TOLERANCE, "real": 0.05}
 #: what scheduling adds to a round trip on a wall clock, however short that is: (suspect, invalid)
 _LATE_US = {"real": (500, 2000)}
-_FRAME_BYTES = 1514
 #: round trips are noted in whole microseconds or better
 _CLOCK_US = 1
 #: jitter of less than this need not show in the shortest of three round trips
@@ -40,7 +39,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("ok", f"{link['name']}: not measured, since no bottleneck before it is faster: no queue can "
                                 "stand there for long")
         else:
-            yield from _saturated(bottleneck, link, clock)
+            yield from _saturated(bottleneck, link, clock, ip.frame_bytes(network))
     yield from _offloads(offloads, network["links"])
 
 
@@ -124,7 +123,7 @@ def _behind_others(link: dict[str, Any], links: dict[str, dict[str, Any]], netwo
     return len(before) == 1 and "" not in before
 
 
-def _saturated(measured: dict[str, Any], link: dict[str, Any], clock: str) -> Iterator[Finding]:
+def _saturated(measured: dict[str, Any], link: dict[str, Any], clock: str, frame_bytes: int) -> Iterator[Finding]:
     name, tolerance = link["name"], _TOLERANCE[clock]
     if not measured["overloaded"]:
         yield Finding("suspect",
@@ -147,13 +146,15 @@ def _saturated(measured: dict[str, Any], link: dict[str, Any], clock: str) -> It
                                  "its limit was not measured")
         return
     unit = "packets" if link["limit_packets"] is not None else "bytes"
-    yield _buffer(link, unit, measured[f"longest_queue_{unit}"], measured["dropped_packets"], tolerance, timed)
+    yield _buffer(link, unit, measured[f"longest_queue_{unit}"], measured["dropped_packets"], tolerance, timed,
+                  frame_bytes)
 
 
-def _buffer(link: dict[str, Any], unit: str, longest: int, dropped: int, tolerance: float, all_seen: bool) -> Finding:
+def _buffer(link: dict[str, Any], unit: str, longest: int, dropped: int, tolerance: float, all_seen: bool,
+            frame_bytes: int) -> Finding:
     """Whether an overloaded buffer holds what it should, then drops. all_seen: not only looked at now and then, when
-    a packet may have left and the next not have come."""
-    packet = 1 if unit == "packets" else _FRAME_BYTES
+    a packet may have left and the next not have come; frame_bytes: of the test's packets."""
+    packet = 1 if unit == "packets" else frame_bytes
     limit = link[f"limit_{unit}"]
     least = limit // packet * packet * (1 - tolerance) - packet * (not all_seen)
     # an AQM may drop before the buffer is full; a FIFO may not

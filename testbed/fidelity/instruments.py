@@ -11,7 +11,7 @@ import numpy as np
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 from testbed.fidelity._measured import Columns, interval_us, of_links
-from topologies import varying
+from topologies import ip, varying
 
 #: how much later one may be read than the other, in us; in virtual time nothing happens between them
 _LATER_US = {"virtual": 0, "simulated": 0, "real": 250_000}
@@ -78,7 +78,8 @@ def _counters(table: str, samples: Any, at_end: Json, evidence: Evidence) -> Ite
         more_bytes = _most_bytes(link, last["t_us"], later_us)
         leaving = _LEAVING * (later_us > 0 or evidence.clock == "simulated")
         for column, counter in _COUNTERS:
-            most = more_bytes + leaving * 1514 if column == "sent_bytes" else more_bytes / _LEAST_BYTES + leaving
+            most = more_bytes + leaving * (ip.mtu_of(link) + ip.ETHERNET_BYTES) if column == "sent_bytes" \
+                else more_bytes / _LEAST_BYTES + leaving
             if not 0 <= at_end[name][counter] - last[column] <= most:
                 yield (f"{name}: {last[column]:.0f} {column} in the last row of {table}, {at_end[name][counter]} by "
                        "its counters at the end")

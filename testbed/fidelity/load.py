@@ -10,7 +10,6 @@ from topologies import ip, varying
 _TARGET, _CARRIED = 0.05, 0.10
 #: of its rate: what a link carries at least that is offered as much as it can carry, or more
 _OVERLOADED = 0.85
-_FRAME_BYTES = ip.MTU_BYTES + ip.ETHERNET_BYTES
 
 _Component = dict[str, Any]
 
@@ -45,12 +44,12 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             again_bps = _again_bps(evidence, name, workload["flows"], queue)
             samples = queue[queue["link"] == name]
             # of an acknowledgement, with a time stamp, and of a frame with payload
-            header_bytes = _FRAME_BYTES - ip.segment_bytes(evidence.network)
+            header_bytes = ip.frame_bytes(evidence.network) - ip.segment_bytes(evidence.network)
             more_bps = 0.0 if name in targets else _acknowledgements_bps(links[name], links, loaded, queue,
                                                                          header_bytes)
             yield _carried(links[name], loaded, workload["flows"], samples,
                            _waiting_bytes(evidence, name, workload["flows"]), more_bps, again_bps,
-                           ip.segment_bytes(evidence.network))
+                           ip.frame_bytes(evidence.network) / ip.segment_bytes(evidence.network))
 
 
 def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterator[Finding]:
@@ -123,8 +122,9 @@ def _by_chance(deviation: float) -> str:
 
 
 def _carried(link: dict[str, Any], loaded: list[_Component], flows: list[dict[str, Any]], queue: Any,
-             waiting_bytes: float, more_bps: float, again_bps: float, segment_bytes: int) -> Finding:
-    """What a link carried, against all that was offered to it; more_bps, again_bps: what may come beside that."""
+             waiting_bytes: float, more_bps: float, again_bps: float, packet_for_payload: float) -> Finding:
+    """What a link carried, against all that was offered to it; more_bps, again_bps: what may come beside that;
+    packet_for_payload: size of a full packet over that of what is in it."""
     name = link["name"]
     known = {component["name"] for component in loaded}
     here = [flow for flow in flows if name in [*flow["hops"], *flow["hops_back"]]]
@@ -148,7 +148,7 @@ def _carried(link: dict[str, Any], loaded: list[_Component], flows: list[dict[st
     seconds = (inside["t_us"].iloc[-1] - inside["t_us"].iloc[0]) / 1e6
     carried = (inside["sent_bytes"].iloc[-1] - inside["sent_bytes"].iloc[0]) * 8 / seconds
     # what was asked for and had not arrived at the end cannot have been carried
-    waiting = waiting_bytes * _FRAME_BYTES / segment_bytes * 8 / seconds
+    waiting = waiting_bytes * packet_for_payload * 8 / seconds
     rate_bps = varying.mean_rate_bps(link, from_us, to_us)
     unit, by = ("Mbit/s", 1e6) if rate_bps >= 1e6 else ("kbit/s", 1e3)
     most = offered * (1 + _CARRIED) + more_bps
@@ -199,7 +199,7 @@ def _again_bps(evidence: Evidence, name: str, flows: list[dict[str, Any]], queue
     since = queue[(queue["t_us"] >= record["measure_from_us"]) & queue["link"].isin(crossed)]
     drops = since.groupby("link")["drops"].agg(lambda counts: counts.max() - counts.min()).sum()
     seconds = (queue["t_us"].max() - record["measure_from_us"]) / 1e6
-    return float(max(0, again - drops) * _FRAME_BYTES * 8 / max(seconds, 1e-6))
+    return float(max(0, again - drops) * ip.frame_bytes(evidence.network) * 8 / max(seconds, 1e-6))
 
 
 def _waiting_bytes(evidence: Evidence, name: str, flows: list[dict[str, Any]]) -> float:

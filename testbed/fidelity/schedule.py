@@ -12,13 +12,12 @@ import numpy as np
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 from testbed.units import show_rate
-from topologies import varying
+from topologies import ip, varying
 
 #: how late a change may take effect, in us
 _LATE_US = {"virtual": 1, "simulated": 1, "real": 5000}
 #: relative error of the rate
 _TOLERANCE = {"virtual": 0.001, "simulated": 0.001, "real": 0.02}
-_FRAME_BYTES = 1514
 #: frames that may be more or less: one at either end; and two that come at once when an outage ends
 _AT_THE_ENDS, _AFTER_OUTAGE = 2, 2
 #: what shorter stretches of a full queue carry says nothing of a rate
@@ -59,13 +58,13 @@ def _traced(link: Json, evidence: Evidence) -> Finding:
     if due != list(zip(rows["due_us"], rows["packets"])) or late_us > _LATE_US[evidence.clock]:
         return Finding("invalid", f"{name}: {rows['packets'].sum()} opportunities at {len(rows)} instants, up to "
                                   f"{late_us:.0f} us late, not the {sum(count for _, count in due)} of its trace")
-    offered = rows["packets"] * _FRAME_BYTES
+    offered = rows["packets"] * varying.FRAME_BYTES
     used = rows["sent_bytes"].diff().fillna(rows["sent_bytes"])
-    wrong = (used > offered) | (rows["backlog_packets"] > 0) & (used <= offered - _FRAME_BYTES)
+    wrong = (used > offered) | (rows["backlog_packets"] > 0) & (used <= offered - varying.FRAME_BYTES)
     return Finding("invalid" if wrong.any() else "ok",
                    f"{name}: of {rows['packets'].sum()} opportunities of its trace "
                    + (f"{wrong.sum()} instants did not use what they should" if wrong.any() else
-                      f"{used.sum() / _FRAME_BYTES:.0f} were used, and none was left while packets waited"))
+                      f"{used.sum() / varying.FRAME_BYTES:.0f} were used, and none was left while packets waited"))
 
 
 def _on_the_wire(link: Json, evidence: Evidence) -> Iterator[Finding]:
@@ -80,7 +79,7 @@ def _on_the_wire(link: Json, evidence: Evidence) -> Iterator[Finding]:
     # a queue that gets `used` and sends at the rate: what it holds is how far that sum is above its lowest so far
     ahead = np.cumsum(used - link["rate_bps"] * gaps_us / 8e6)
     standing = float((ahead - np.minimum.accumulate(np.minimum(ahead, 0))).max())
-    if standing > _FRAME_BYTES:
+    if standing > varying.FRAME_BYTES:
         enough_bps = np.divide(8e6 * used, gaps_us, out=np.zeros(len(used)), where=gaps_us > 0).max()
         yield Finding("suspect", f"{link['name']}: up to {standing:.0f} bytes of its trace's opportunities waited on "
                                  f"the wire, where nothing counts them, for its rate of {show_rate(link['rate_bps'])}: "
@@ -117,10 +116,10 @@ def _carried(link: Json, samples: Any, clock: str) -> Finding:
     A queue that is not empty at two samples may have been in between, and the link have carried less. It was not if
     there was more in it than the link carries until the next sample.
     """
-    name, worst, checked_us = link["name"], 0.0, 0.0
+    name, worst, checked_us, frame_bytes = link["name"], 0.0, 0.0, ip.mtu_of(link) + ip.ETHERNET_BYTES
     waiting = samples["backlog_bytes"] > 0
     until_next_us = -samples["t_us"].diff(-1)
-    carries = [varying.mean_rate_bps(link, at_us, at_us + wait_us) * wait_us / 8e6 + _FRAME_BYTES if wait_us > 0
+    carries = [varying.mean_rate_bps(link, at_us, at_us + wait_us) * wait_us / 8e6 + frame_bytes if wait_us > 0
                else math.inf for at_us, wait_us in zip(samples["t_us"], until_next_us)]
     enough = samples["backlog_bytes"] >= carries
     again = waiting & waiting.shift(-1, fill_value=False)
@@ -129,10 +128,10 @@ def _carried(link: Json, samples: Any, clock: str) -> Finding:
         from_us, to_us = begin["t_us"], end["t_us"]
         expected = varying.mean_rate_bps(link, from_us, to_us) * (to_us - from_us) / 8e6
         carried = end["sent_bytes"] - begin["sent_bytes"]
-        if expected < _LEAST_FRAMES * _FRAME_BYTES or carried < expected and not sure:
+        if expected < _LEAST_FRAMES * frame_bytes or carried < expected and not sure:
             continue
         checked_us += (to_us - from_us) * sure
-        allowed = _TOLERANCE[clock] * expected + _frames(link, from_us, to_us) * _FRAME_BYTES
+        allowed = _TOLERANCE[clock] * expected + _frames(link, from_us, to_us) * frame_bytes
         worst = max(worst, abs(carried / expected - 1))
         if abs(carried - expected) > allowed:
             return Finding("invalid", f"{name} carried {carried:.0f} bytes from {from_us / 1e6:g} to "

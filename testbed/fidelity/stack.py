@@ -26,9 +26,10 @@ NEVER = {
         "TcpInCsumErrors", "UdpInCsumErrors", "TcpExtPFMemallocDrop", "TcpExtTCPMinTTLDrop",
         "TcpExtIPReversePathFilter", "Ip6InDiscards", "Ip6OutDiscards", "Ip6InHdrErrors", "Ip6InAddrErrors",
         "Ip6OutNoRoutes", "Ip6InNoRoutes", "Ip6InUnknownProtos", "Ip6InTruncatedPkts", "Udp6InCsumErrors"),
-    "packets were cut into fragments": ("IpReasmReqds", "IpFragCreates", "Ip6ReasmReqds", "Ip6FragCreates",
-                                        "Ip6InTooBigErrors"),
+    "packets were cut into fragments": ("IpReasmReqds", "IpFragCreates", "Ip6ReasmReqds", "Ip6FragCreates"),
 }
+#: a router refused them, and told the sender (path MTU discovery); where all links and radios have one MTU, nobody may
+_TOO_LARGE = ("IpFragFails", "Ip6FragFails")
 #: at the end hosts reset all connections at once: what their own queues then have no room for is counted here
 _UNTIL_THE_END = ("IpOutDiscards", "Ip6OutDiscards", "UdpSndbufErrors", "Udp6SndbufErrors")
 #: also counted there: datagrams for which a program is told that its socket's buffer has no room (udp_sendmsg), and
@@ -70,7 +71,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for name, refused in _REFUSED.items():
         totals[name] = max(0, totals.get(name, 0) - totals.get(refused, 0))
     bad = 0
-    for what, names in NEVER.items():
+    network = evidence.network
+    one_mtu = len({ip.mtu_of(link) for link in (*network["links"], *network.get("cells", ()))}) <= 1
+    for what, names in {**NEVER, **({"packets were too large for a link": _TOO_LARGE} if one_mtu else {})}.items():
         met = {name: totals[name] for name in names if totals.get(name)}
         if met:
             bad += 1

@@ -10,6 +10,7 @@ from typing import Any
 from testbed.fidelity import Evidence, Finding
 from testbed.fidelity._free import free_bps
 from testbed.fidelity._measured import replayed
+from topologies import ip
 
 #: times what a data unit takes at its fair share, and retransmission timeouts beside that (1 + 2 s)
 _TIMES, _TIMEOUTS_US = 10, 3_000_000
@@ -17,7 +18,7 @@ _TIMES, _TIMEOUTS_US = 10, 3_000_000
 _SHARE = 0.01
 #: a SYN that is lost is sent again after 1, 2 and 4 s
 _CONNECTING_US = 7_000_000
-_INITIAL_WINDOW_BYTES = 10 * 1448
+_INITIAL_WINDOW = 10         # segments
 _KEY = ["source", "conn"]
 
 Json = dict[str, Any]
@@ -92,7 +93,7 @@ def _slow(connections: Any, flows: dict[int, Json], evidence: Evidence) -> tuple
     of_ways = {(side, source): min((of_links[name] for name in flow[hops] if name in of_links), default=float("inf"))
                for source, flow in flows.items() for side, hops in (("i", "hops"), ("a", "hops_back"))}
     share_bps = np.array([of_ways[side, source] for side, source in zip(units["side"], units["source"])], dtype=float)
-    rounds = 2 + np.log2(1 + units["bytes"] / _INITIAL_WINDOW_BYTES)
+    rounds = 2 + np.log2(1 + units["bytes"] / (_INITIAL_WINDOW * ip.segment_bytes(evidence.network)))
     rtt_us = units["source"].map({source: flow["base_rtt_us"] for source, flow in flows.items()})
     limited = units[share_bps > 0]
     takes_us = (rounds * rtt_us)[share_bps > 0] + limited["bytes"] * 8e6 / share_bps[share_bps > 0]

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from testbed.probes import sojourn
+from topologies import ip
 
 Json = dict[str, Any]
 #: when (ns), which packet, whether it left
 Event = tuple[int, int, bool]
 
-FRAME_BYTES = 1514
 #: others may drop what has entered, or take what they deny
 _KEEP_WHAT_ENTERS = ("pfifo", "bfifo")
 
@@ -49,19 +49,19 @@ def complete(work_dir: pathlib.Path, checks: pathlib.Path, network: Mapping[str,
     """Add to checks.json what links carried and queues held while they were overloaded (outside of the guest)."""
     from testbed.files import write_json
     measured = json.loads(checks.read_text(encoding="utf-8"))
-    links = {link["name"]: link for link in network["links"]}
+    links, frame_bytes = {link["name"]: link for link in network["links"]}, ip.frame_bytes(network)
     for one in measured["bottlenecks"]:
         folder, link = _folder(work_dir, links[one["link"]]), links[one["link"]]
         if not folder.exists():
             continue                            # nothing could overload it
         what = seen([] if one["lost_events"] else _events(folder, link["ifindex"]),
-                    FRAME_BYTES * 8e9 / link["rate_bps"])
+                    frame_bytes * 8e9 / link["rate_bps"])
         # readings may always meet the queue in the same phase
         longest = what.longest if link["queue"] in _KEEP_WHAT_ENTERS else 0
-        one.update(measured_bps=what.packets * FRAME_BYTES * 8e9 / max(what.busy_ns, 1), window_packets=what.packets,
+        one.update(measured_bps=what.packets * frame_bytes * 8e9 / max(what.busy_ns, 1), window_packets=what.packets,
                    busy_us=what.busy_ns / 1000,
                    longest_queue_packets=max(one["longest_queue_packets"], longest),
-                   longest_queue_bytes=max(one["longest_queue_bytes"], longest * FRAME_BYTES))
+                   longest_queue_bytes=max(one["longest_queue_bytes"], longest * frame_bytes))
     write_json(checks, measured)
 
 

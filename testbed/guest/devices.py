@@ -19,7 +19,7 @@ Json = dict[str, Any]
 _RTM_GETLINK, _RTM_GETROUTE, _RTM_GETQDISC, _RTM_GETTCLASS = 18, 26, 38, 42
 # sizes of struct ifinfomsg, rtmsg, tcmsg
 _IFINFOMSG, _RTMSG, _TCMSG = 16, 12, 20
-_IFLA_IFNAME, _IFLA_GSO_MAX_SEGS = 3, 40
+_IFLA_IFNAME, _IFLA_MTU, _IFLA_GSO_MAX_SEGS = 3, 4, 40
 _RTA_GATEWAY, _RTA_METRICS, _RTAX_INITCWND = 5, 8, 11
 _TCA_KIND, _TCA_OPTIONS = 1, 2
 #: whose parameters are those of their classes
@@ -27,7 +27,7 @@ _WITH_CLASSES = ("htb", "hfsc")
 
 
 def read(network: Network) -> Json:
-    """{"devices": {"node/device": {"gso_max_segs", "qdiscs": {handle: "kind options"}}},
+    """{"devices": {"node/device": {"mtu", "gso_max_segs", "qdiscs": {handle: "kind options"}}},
     "initcwnd": {node: [window of each route]}}
 
     qdiscs: and classes, "htb class"; options in hexadecimal digits; those that nobody made are left out. initcwnd: of
@@ -42,9 +42,9 @@ def read(network: Network) -> Json:
         with asking:
             asking.bind((0, 0))
             names = {}
-            for index, name, most in _links(asking):
+            for index, name, mtu, most in _links(asking):
                 names[index] = f"{node}/{name}"
-                devices[names[index]] = {"gso_max_segs": most, "qdiscs": {}}
+                devices[names[index]] = {"mtu": mtu, "gso_max_segs": most, "qdiscs": {}}
             with_classes = []
             for index, handle, kind, options in _qdiscs(asking):
                 devices[names[index]]["qdiscs"][handle] = f"{kind} {options}"
@@ -57,12 +57,13 @@ def read(network: Network) -> Json:
     return {"devices": devices, "initcwnd": windows}
 
 
-def _links(asking: socket.socket) -> Iterator[tuple[int, str, int]]:
-    """(ifindex, name, gso_max_segs)"""
+def _links(asking: socket.socket) -> Iterator[tuple[int, str, int, int]]:
+    """(ifindex, name, MTU, gso_max_segs)"""
     for body in _dump(asking, _RTM_GETLINK, struct.pack("=B15x", socket.AF_UNSPEC)):
         index, = struct.unpack_from("=i", body, 4)
         found = {kind: body[at:at + size] for kind, at, size in attributes(body, _IFINFOMSG, len(body))}
-        yield index, found[_IFLA_IFNAME].rstrip(b"\0").decode(), int.from_bytes(found[_IFLA_GSO_MAX_SEGS], "little")
+        mtu, most = (int.from_bytes(found[kind], "little") for kind in (_IFLA_MTU, _IFLA_GSO_MAX_SEGS))
+        yield index, found[_IFLA_IFNAME].rstrip(b"\0").decode(), mtu, most
 
 
 def _qdiscs(asking: socket.socket, what: int = _RTM_GETQDISC, of_index: int = 0) -> Iterator[tuple[int, str, str, str]]:

@@ -39,7 +39,7 @@ def read(network: Network, before: Json) -> Json:
         "parameters": _flat({name: (values, congestion_controls.read_parameters(name))
                              for name, values in before["congestion_controls"]["parameters"].items()}),
         "initcwnd": (before["initcwnd"], found["initcwnd"]),
-        "gso_max_segs": _each(before["devices"], found["devices"], "gso_max_segs"),
+        **{name: _each(before["devices"], found["devices"], name) for name in ("gso_max_segs", "mtu")},
         "qdiscs": _flat({name: (one["qdiscs"], found["devices"].get(name, {"qdiscs": {}})["qdiscs"])
                          for name, one in before["devices"].items()})}
     nodes: dict[str, tuple[Json, Json]] = {}

@@ -9,10 +9,10 @@ import dataclasses
 import operator
 from typing import Any
 
+from topologies import ip
+
 Json = dict[str, Any]
 
-#: bits of a packet of 1500 bytes on the link
-_FRAME_BITS = 1514 * 8
 #: packets over which the rate is measured: one more or less is a quarter of the tolerance of 0.1 %
 _WINDOW_PACKETS = 4000
 _LEAST_PACKETS = 10
@@ -59,11 +59,22 @@ class Plan:
     drain_s: float
 
 
+def frame_bits(network: Json) -> int:
+    """Of a packet of the test on a link: the largest one that all links carry."""
+    return 8 * ip.frame_bytes(network)
+
+
+def _holds_packets(link: Json, frame: int) -> int:
+    """How many such packets a link's queue holds."""
+    return int(link["capacity_packets"] if link.get("limit_bytes") is None else 8 * link["capacity_bytes"] // frame)
+
+
 def plan(link: Json, network: Json, real_time: bool = False) -> Plan:
     """How to overload a link of the network; real_time: whoever waits for it waits for a wall clock."""
     senders, arriving_bps, rtt_s = _senders(link, network)
-    frame_s = _FRAME_BITS / link["rate_bps"]
-    capacity = link["capacity_packets"]
+    frame = frame_bits(network)
+    frame_s = frame / link["rate_bps"]
+    capacity = _holds_packets(link, frame)
     # the buffer gets what the link does not carry, which is its rate again at most
     surplus = min(1.0, arriving_bps / link["rate_bps"] - 1) if arriving_bps > link["rate_bps"] else 1.0
     arrivals = capacity / surplus
@@ -71,21 +82,21 @@ def plan(link: Json, network: Json, real_time: bool = False) -> Plan:
     reach_s = max((sender.reach_s for sender in senders), default=0.0)
     fill_s = arrivals * frame_s + max(arrivals * frame_s, reach_s) if fills else rtt_s + 10 * frame_s
     window = max(_LEAST_PACKETS, min(_WINDOW_PACKETS, int(_LONGEST_S / frame_s)))
-    window_s = window * _FRAME_BITS / link["rate_bps"]
+    window_s = window * frame / link["rate_bps"]
     interval_s = 0.0
     # a host whose own queue drops what its socket sends would send forever without a moment passing
     local = any(sender.local for sender in senders)
     hosts = {sender.host for sender in senders}
     shallow = any(other["capacity_packets"] < _SOCKET_PACKETS for other in network["links"]
                   if other.get("from") in hosts)
-    if not fills or shallow or local or (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * _FRAME_BITS:
+    if not fills or shallow or local or (fill_s + window_s) * arriving_bps > _MOST_UNPACED_PACKETS * frame:
         interval_s = len(senders) * frame_s / 2         # twice what the link carries
     # the last frame is on its way there, on the link, and behind it
     drain_s = (fill_s if fills else fill_s + window_s) + reach_s + 2 * frame_s + rtt_s \
         + _behind_s(link, network, fill_s + window_s)
     at_once = AT_ONCE if not interval_s or interval_s < _LEAST_INTERVAL_S and not shallow else 1
     if not interval_s:          # what is under way of a system call when they are to stop, and what their sockets hold
-        drain_s += (AT_ONCE + _SOCKET_PACKETS) * sum(_FRAME_BITS / sender.slowest_bps for sender in senders)
+        drain_s += (AT_ONCE + _SOCKET_PACKETS) * sum(frame / sender.slowest_bps for sender in senders)
     return Plan(senders, arriving_bps > link["rate_bps"], fills, interval_s, at_once, fill_s, window_s, drain_s)
 
 
@@ -95,7 +106,8 @@ def _behind_s(link: Json, network: Json, lasting_s: float) -> float:
     behind = {name for path in network["paths"] for hops in (path["hops"], path["hops_back"]) if link["name"] in hops
               for name in hops[hops.index(link["name"]) + 1:]}
     slower = [links[name] for name in sorted(behind) if links[name]["rate_bps"] < link["rate_bps"]]
-    return float(sum(min(other["capacity_packets"] * _FRAME_BITS, lasting_s * link["rate_bps"]) / other["rate_bps"]
+    frame = frame_bits(network)
+    return float(sum(min(_holds_packets(other, frame) * frame, lasting_s * link["rate_bps"]) / other["rate_bps"]
                      for other in slower))
 
 
@@ -133,7 +145,8 @@ def _senders(link: Json, network: Json) -> tuple[list[Sender], float, float]:
             left_bps[name] -= share_bps
         arriving_bps += share_bps
         slowest_bps = min(float(links[name]["rate_bps"]) for name in [*before, link["name"]])
-        reach_s = sum(links[name].get("delay_us", 0) / 1e6 + _FRAME_BITS / links[name]["rate_bps"] for name in before)
+        reach_s = sum(links[name].get("delay_us", 0) / 1e6 + frame_bits(network) / links[name]["rate_bps"]
+                      for name in before)
         senders[path[source]] = Sender(path[source], path[target], path[f"{target}_address"], not before, slowest_bps,
                                        reach_s)
     return list(senders.values()), arriving_bps, max((way[2]["base_rtt_us"] for way in ways), default=0) / 1e6

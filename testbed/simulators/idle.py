@@ -14,7 +14,6 @@ from testbed.guest import overload
 from testbed.guest.checks import covering, echo_bytes
 
 Json = dict[str, Any]
-_FRAME_BITS = 1514 * 8
 #: a simulated sender never waits for room: together they offer this much of what the link carries
 _OFFERED = 2.0
 
@@ -51,7 +50,7 @@ def overloads(network: Json) -> list[Overload]:
     for link in network["links"]:
         if link["bottleneck"]:
             plan = overload.plan(link, network)
-            interval_s = len(plan.senders) * _FRAME_BITS / link["rate_bps"] / _OFFERED
+            interval_s = len(plan.senders) * overload.frame_bits(network) / link["rate_bps"] / _OFFERED
             found.append(Overload(link, plan, round(interval_s * 1e9)))
     return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import varying
+from topologies import ip, varying
 from topologies.end_hosts import HostsSection
 from traffic import components
 
@@ -47,6 +47,8 @@ def of_links(topology: Json, network: Json, absent: Mapping[str, str], queues: C
         for key, what in absent.items():
             if section.get(key):
                 yield FieldError(f"{place}.{fields.plain(key)}", f"engine {engine} has no {what}")
+        if section.get("mtu_bytes", ip.MTU_BYTES) != ip.MTU_BYTES:
+            yield FieldError(f"{place}.mtu", f"engine {engine} has no other MTU than {ip.MTU_BYTES} B")
         queue = section.get("queue")
         kind = queue.get("kind") if isinstance(queue, Mapping) else None
         if kind is not None and kind not in queues:

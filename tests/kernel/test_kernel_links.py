@@ -209,3 +209,13 @@ def test_cake_and_choke_drop_what_is_in_the_queue_and_every_packet_is_accounted_
     measured = {one["link"]: one for one in run.json("raw/checks.json")["bottlenecks"]}
     cake = next(link for link in network["links"] if link["queue"] == "cake")
     assert measured["r1_to_r2"]["longest_queue_packets"] == cake["capacity_packets"] == 82
+
+
+def test_jumbo_frames(run_example):
+    """20 ms of 100 Mbit/s are 28 packets of 9000 bytes, and segments have 8948 bytes."""
+    run = run_example("jumbo")
+    link = next(link for link in run.json("raw/network.json")["links"] if link["name"] == "right_to_left")
+    assert (link["mtu_bytes"], link["limit_packets"], link["capacity_bytes"]) == (9000, 28, 28 * 9014)
+    samples = run.table("tcp_info")
+    assert set(samples.loc[samples["bytes_acked"] > 0, "mss"]) == {8948}
+    assert run.table("queue")["backlog_packets"].max() <= 28

@@ -25,7 +25,7 @@ _NEVER_FULL_PACKETS = 50_000
 
 def packet_field(default: Any = 1000) -> Any:
     """The field `packet` of a section: size of an IP packet."""
-    return fields.size(default=default, least=_LEAST_HEADER_BYTES + HEADER.size, most=ip.MTU_BYTES)
+    return fields.size(default=default, least=_LEAST_HEADER_BYTES + HEADER.size, most=ip.MOST_MTU_BYTES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ def validate(section: RateSection, component: Component, network: Mapping[str, A
     enough_ports(total)
     routes.in_time(component.start_us + (total - 1) * section.stagger_us + section.start_within_us - 1,
                    component.stop_us, "stagger" if section.stagger_us else "start_within")
-    fits(section.packet_bytes, network)
+    fits(section.packet_bytes, network, routes.find(network, section.paths))
 
 
 def uses_ccas(_section: Any) -> bool:
@@ -64,11 +64,15 @@ def uses_ccas(_section: Any) -> bool:
     return False
 
 
-def fits(packet_bytes: int, network: Mapping[str, Any]) -> None:
-    """FieldError if packets of this size have no room for headers, number and instant."""
+def fits(packet_bytes: int, network: Mapping[str, Any], ways: Sequence[routes.Route]) -> None:
+    """FieldError if packets of this size have no room for headers, number and instant, or find none on their ways."""
     least = _LEAST_HEADER_BYTES + ip.more_bytes(network) + HEADER.size
     if packet_bytes < least:
         raise FieldError("packet", f"must be at least {least} bytes over IPv{ip.version(network)}, not {packet_bytes}")
+    for way in ways:
+        if packet_bytes > (most := ip.mtu_bytes(network, (*way.hops, *way.hops_back))):
+            raise FieldError("packet", f"must be at most {most} B, the MTU from {way.sender} to {way.receiver}, not "
+                                       f"{packet_bytes} B")
 
 
 def enough_ports(count: int) -> None:

@@ -11,7 +11,7 @@
     preload: yes                iperf3 only: without it iperf3 is as Debian has it, and slow
     sequence_start: 1000        sockets only: sequence number of the first byte of data
     bytes: 200 kB               sockets only: what each flow sends (default: until the end)
-    segment: 1000 B             sockets only: payload of a full segment (default: what a frame of 1514 bytes holds)
+    segment: 1000 B             sockets only: payload of a full segment (default: what the path's MTU holds)
     window: 20                  sockets only: most segments in flight, by the receiver's window (default: no limit)
 """
 import dataclasses
@@ -44,6 +44,8 @@ _STOPS = 1
 _SOURCE = pathlib.Path(__file__).parent / "iperf3_preload.c"
 #: payload of a frame of 1514 bytes over IPv4
 SEGMENT_BYTES = ip.segment_bytes({})
+#: what the kernel takes for TCP_MAXSEG, without the time stamp
+MOST_SEGMENT_BYTES = 32767 - ip.TIMESTAMP_BYTES
 #: Linux raises smaller limits of a window (SOCK_MIN_RCVBUF / 2)
 _LEAST_WINDOW_BYTES = 2304
 
@@ -60,7 +62,7 @@ class Section:
     preload: bool | None = fields.flag(default=None)
     sequence_start: int | None = fields.count(default=None, most=(1 << 32) - 1)
     bytes_bytes: int | None = fields.size(default=None, least=1)
-    segment_bytes: int | None = fields.size(default=None, least=100, most=SEGMENT_BYTES)
+    segment_bytes: int | None = fields.size(default=None, least=100, most=MOST_SEGMENT_BYTES)
     window: int | None = fields.count(default=None, least=2, most=100_000)
 
     def __post_init__(self) -> None:
@@ -79,14 +81,19 @@ class Section:
 
     def window_bytes(self, network: Mapping[str, Any]) -> int:
         """The receiver's window, 0 without a limit."""
-        return (self.window or 0) * (self.segment_bytes or ip.segment_bytes(network))
+        return (self.window or 0) * (self.segment_bytes or min(self.segments(network)))
+
+    def segments(self, network: Mapping[str, Any]) -> set[int]:
+        """Payload of full segments on the component's paths."""
+        return {ip.segment_bytes(network, (*way.hops, *way.hops_back)) for way in routes.find(network, self.paths)}
 
 
-def check_segment(field: str, segment_bytes: int, network: Mapping[str, Any]) -> None:
-    """FieldError if a frame has no room for so much payload."""
-    if segment_bytes > ip.segment_bytes(network):
-        raise FieldError(field, f"at most {ip.segment_bytes(network)} B of payload fit into a frame of "
-                                f"IPv{ip.version(network)}, not {segment_bytes}")
+def check_segment(field: str, segment_bytes: int, network: Mapping[str, Any], way: routes.Route) -> None:
+    """FieldError if the packets of a path have no room for so much payload."""
+    crossed = (*way.hops, *way.hops_back)
+    if segment_bytes > (most := ip.segment_bytes(network, crossed)):
+        raise FieldError(field, f"at most {most} B of payload fit into a packet of {ip.mtu_bytes(network, crossed)} B "
+                                f"over IPv{ip.version(network)}, not {segment_bytes}")
 
 
 def validate(section: Section, component: Component, network: Mapping[str, Any], timing: Timing) -> None:
@@ -94,7 +101,11 @@ def validate(section: Section, component: Component, network: Mapping[str, Any],
     if total > _MOST[section.tool]:
         raise FieldError("flows", f"{total} flows need more ports than there are")
     if section.segment_bytes is not None:
-        check_segment("segment", section.segment_bytes, network)
+        for way in routes.find(network, section.paths):
+            check_segment("segment", section.segment_bytes, network, way)
+    elif section.window is not None and len(section.segments(network)) > 1:
+        raise FieldError("window", "paths of different MTUs have segments of different sizes: a component for each, or "
+                                   "segment, expected")
     if section.window is not None and section.window_bytes(network) < _LEAST_WINDOW_BYTES:
         raise FieldError("window", f"{section.window} segments are {section.window_bytes(network)} bytes; at least "
                                    f"{_LEAST_WINDOW_BYTES} are possible")

@@ -9,14 +9,17 @@ import numpy as np
 from traffic.tmix.batch import Batch, needs, offsets
 from traffic.tmix.plan import write_plan
 from traffic.tmix.vectors import ACCEPTOR, INITIATOR
+from traffic.tmix.wire import DEFAULT_MSS
 
 
-def compile_plan(batch: Batch, conn_id: Any = None, prefill: Any = None, windows: bool = False) -> dict[str, Any]:
+def compile_plan(batch: Batch, conn_id: Any = None, prefill: Any = None, windows: bool = False,
+                 path_mss: int = DEFAULT_MSS) -> dict[str, Any]:
     """The plan columns of a batch: dict of int64 arrays as `plan.COLUMNS` names them; windows: WINDOW_COLUMNS, too.
 
     batch: connections with start_us in experiment time, in any order.
     conn_id: their numbers in their source (default: their positions).
     prefill: 1 for those that the prefill rule moved (default: none).
+    path_mss: what the path's MTU leaves of a packet; a larger segment size of a connection is none.
     Connections that start together keep the order of their numbers.
     """
     n = len(batch)
@@ -25,7 +28,7 @@ def compile_plan(batch: Batch, conn_id: Any = None, prefill: Any = None, windows
     order = np.lexsort((conn_id, batch.start_us))
     batch = batch.take(order).with_explicit_fins()
     need_bytes, owner = needs(batch), batch.owner
-    mss = np.maximum(batch.mss, 0)
+    mss = np.where((batch.mss > 0) & (batch.mss < path_mss), batch.mss, 0)
     columns = {"start_us": batch.start_us, "conn_id": conn_id[order], "mss_init": mss[:, 0],
                "mss_acc": mss[:, 1], "prefill": prefill[order]}
     for side, name in ((INITIATOR, "init"), (ACCEPTOR, "acc")):
@@ -40,6 +43,6 @@ def compile_plan(batch: Batch, conn_id: Any = None, prefill: Any = None, windows
 
 
 def write_plan_of(path: pathlib.Path, batch: Batch, conn_id: Any = None, prefill: Any = None,
-                  windows: bool = False, **metadata: Any) -> None:
+                  windows: bool = False, path_mss: int = DEFAULT_MSS, **metadata: Any) -> None:
     """Compile a batch and write it as a plan file; see `compile_plan`, `plan.write_plan`."""
-    write_plan(path, compile_plan(batch, conn_id, prefill, windows), **metadata)
+    write_plan(path, compile_plan(batch, conn_id, prefill, windows, path_mss), **metadata)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     Option = tuple[int, int, int]       # level, name, value
 
-ETHERNET_MSS = 1460     # TCP_MAXSEG at or above this changes nothing
+#: the kernel takes no more for TCP_MAXSEG; a plan has none that is not below what the path's MTU leaves (compile.py)
+MOST_MSS = 32768
 # of the window: what waits to be read takes more memory than it has bytes, and the window is to shrink by it only
 _BUFFER_WINDOWS = 2
 _MOST_BUFFER_BYTES = 1 << 30
@@ -65,4 +66,4 @@ class Options:
 
 def _effective(mss: int) -> int:
     """0, none, for what bounds nothing."""
-    return mss if mss < ETHERNET_MSS else 0
+    return mss if mss < MOST_MSS else 0

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from topologies.ip import MTU_BYTES
 from traffic.tmix.load import expected_share_bps
 from traffic.tmix.reader import Limits
 from traffic.tmix.wire import L2, OVERHEADS, Overhead
@@ -72,18 +73,19 @@ class Order:
     shares: int = 1
     windows: bool = False
     ip_version: int = 4
+    mtu_bytes: int = MTU_BYTES
     most_attempts: int = MOST_ATTEMPTS
     limits: Limits = Limits()
 
     @property
     def l2(self) -> Overhead:
         """What a qdisc counts."""
-        return L2.over(self.ip_version)
+        return L2.over(self.ip_version, self.mtu_bytes)
 
     @property
     def counted(self) -> Overhead:
         """What counts for the load."""
-        return OVERHEADS[self.overhead].over(self.ip_version)
+        return OVERHEADS[self.overhead].over(self.ip_version, self.mtu_bytes)
 
 
 @dataclass(frozen=True)

@@ -210,8 +210,19 @@ def _reverse(section: Section, network: routes.Network) -> list[str]:
     return found
 
 
+def _mtu_bytes(found: list[routes.Route], network: routes.Network) -> int:
+    """The largest packet on the paths of sources. FieldError if they differ: the load is counted in packets of one
+    size."""
+    known = {ip.mtu_bytes(network, (*route.hops, *route.hops_back)) for route in found}
+    if len(known) > 1:
+        raise FieldError("paths", f"paths of one MTU expected, not of {' and '.join(map(str, sorted(known)))} B: a "
+                                  "component for each")
+    return known.pop()
+
+
 def validate(section: Section, _component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
     found = _routes(section, network)
+    _mtu_bytes(found, network)
     _weight_of_each(section, found)
     if section.load_on == "each":
         _check_each(section, found)
@@ -312,7 +323,7 @@ def _build(section: Section, component: Component, context: Context, folder: pat
         reverse_load=None if section.reverse_load_percent is None else section.reverse_load_percent / 100,
         on_each=section.load_on == "each",
         load_of_all=None if section.load_of_all_percent is None else section.load_of_all_percent / 100,
-        ip_version=ip.version(context.network),
+        ip_version=ip.version(context.network), mtu_bytes=_mtu_bytes(found, context.network),
         limits=Limits(section.most_size_bytes, section.most_connections, "most_size"), **_rules(section))
     paths = [SourcePath(route.base_rtt_us, route.hops, route.hops_back, sum(
         bottlenecks[name]["capacity_us"] for name in (*route.hops, *route.hops_back) if name in bottlenecks))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from topologies.ip import MTU_BYTES
 from traffic.tmix.batch import Batch
 from traffic.tmix.vectors import ACCEPTOR, INITIATOR
 
@@ -27,10 +28,10 @@ class Overhead:
     syn_bytes: int
     mss: int = DEFAULT_MSS
 
-    def over(self, ip_version: int) -> "Overhead":
-        """The same over a version of IP."""
+    def over(self, ip_version: int, mtu_bytes: int = MTU_BYTES) -> "Overhead":
+        """The same over a version of IP, in packets of at most mtu_bytes."""
         more = _IPV6_BYTES if ip_version == 6 else 0
-        return replace(self, header_bytes=self.header_bytes + more, mss=self.mss - more,
+        return replace(self, header_bytes=self.header_bytes + more, mss=self.mss + mtu_bytes - MTU_BYTES - more,
                        syn_bytes=self.syn_bytes + more if self.syn_bytes else 0)
 
 

@@ -112,8 +112,9 @@ def _write_plans(traffic: Traffic, schedule: Schedule, run: Run, out_dir: pathli
             mine = chosen[shares == share]
             batch = traffic.batch.take(a + mine).with_starts(schedule.start_us[a + mine] + order.begin_us)
             write_plan_of(out_dir / plan_name(source, share, order.shares), batch, mine,
-                          schedule.moved[a + mine], order.windows, source=source, duration_us=order.to_us,
-                          seed=order.seed, scale=schedule.scale * float(schedule.factors[source]))
+                          schedule.moved[a + mine], order.windows, order.l2.mss, source=source,
+                          duration_us=order.to_us, seed=order.seed,
+                          scale=schedule.scale * float(schedule.factors[source]))
             counts[-1].append(len(mine))
     return counts
 

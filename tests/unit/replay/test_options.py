@@ -22,9 +22,9 @@ def maxseg(value):
 
 
 @pytest.mark.parametrize("init, acc, first, late", [
-    (0, 0, [], None), (496, 496, [maxseg(496)], None), (1460, 0, [], None), (9000, 1460, [], None),
+    (0, 0, [], None), (496, 496, [maxseg(496)], None), (32768, 0, [], None), (1460, 1460, [maxseg(1460)], None),
     # what it announces bounds the peer, what it has when the SYN-ACK comes bounds itself; 0: nothing does
-    (496, 0, [], maxseg(496)), (0, 496, [maxseg(496)], maxseg(0)), (1460, 496, [maxseg(496)], maxseg(0)),
+    (496, 0, [], maxseg(496)), (0, 496, [maxseg(496)], maxseg(0)), (32768, 496, [maxseg(496)], maxseg(0)),
     (1000, 500, [maxseg(500)], maxseg(1000)), (88, 1459, [maxseg(1459)], maxseg(88))])
 def test_packet_sizes_are_set_by_the_initiator(init, acc, first, late):
     initiator, acceptor = (options(initiates, [init], [acc]) for initiates in (True, False))

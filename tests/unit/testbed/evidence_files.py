@@ -122,7 +122,7 @@ def _checks(network, wanted):
         "bottlenecks": [saturated("left_to_right"), saturated("right_to_left")],
         "offloads": {f"{link['from']}/{link['device']}": {"tso": False, "gso": False, "gro": False}
                      for link in network["links"]},
-        "devices": {place: {"gso_max_segs": 1 if place[:3] in ("n1/", "n2/") else 65535, "qdiscs": qdiscs}
+        "devices": {place: {"mtu": 1500, "gso_max_segs": 1 if place[:3] in ("n1/", "n2/") else 65535, "qdiscs": qdiscs}
                     for place, qdiscs in kernel_options.devices(network["links"]).items()},
         "initcwnd": {"n1": [10], "n2": [10], "r1": [0], "r2": [0]},
         "timer_period_us": 0, "jiffy_us": 1000, "tainted": 4096,

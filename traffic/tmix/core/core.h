@@ -26,7 +26,7 @@ enum {
 	CCA_WORD = 6,			/* chained.py */
 	CCA_BYTES = 16,
 	MOST_CCAS = 16,
-	ETHERNET_MSS = 1460,		/* options.py */
+	MOST_MSS = 32768,		/* options.py */
 	BUFFER_WINDOWS = 2,
 	MOST_BUFFER_BYTES = 1 << 30,
 	AHEAD = 16,			/* ringloop.py */
@@ -139,7 +139,7 @@ struct loop {
 	int64_t n_closing, closing_room;
 	int (*accepted_size)[1];	/* of each end */
 	uint8_t (*accepted_from)[28];
-	int mss[ETHERNET_MSS];		/* its own number at each place: options are given by address */
+	int mss[MOST_MSS];		/* its own number at each place: options are given by address */
 	int one;
 };
 

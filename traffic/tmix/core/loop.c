@@ -20,7 +20,7 @@ static void set_option(struct loop *loop, int fd, int level, int name, const voi
 
 static int64_t effective_mss(int64_t mss)
 {
-	return mss < ETHERNET_MSS ? mss : 0;
+	return mss < MOST_MSS ? mss : 0;
 }
 
 /* the rest of a chain that connects */
@@ -294,7 +294,7 @@ static struct loop *set_up(struct shared_loop *shared)
 		memset(loop->accepted_from[i], 0, sizeof(loop->accepted_from[i]));
 		loop->accepted_size[i][0] = sizeof(loop->accepted_from[i]);
 	}
-	for (i = 0; i < ETHERNET_MSS; i++)
+	for (i = 0; i < MOST_MSS; i++)
 		loop->mss[i] = i;
 	return loop;
 }

@@ -37,19 +37,30 @@ def check_raw(run_dir: pathlib.Path, record: Json) -> None:
 
     Files older than run.json, which was written last, are taken to be as they were; others are hashed.
     """
+    for problem in _changes(run_dir, record, hash_all=False):
+        raise DamagedRun(problem)
+
+
+def edited_files(run_dir: pathlib.Path, record: Json) -> list[str]:
+    """What of raw/ is not as it was sealed: a line for each file. All are hashed, whatever their times say."""
+    return list(_changes(run_dir, record, hash_all=True))
+
+
+def _changes(run_dir: pathlib.Path, record: Json, hash_all: bool) -> Iterator[str]:
+    """Files of raw/ that are missing, have come, or have another hash."""
     wanted = record.get("raw_files_sha256")
     if not isinstance(wanted, dict) or not wanted or not isinstance(record.get("raw_sha256"), str):
         raise DamagedRun(f"{run_dir / 'run.json'}: raw_files_sha256 and raw_sha256 expected, hashes of raw files")
     try:
-        sealed_ns = (run_dir / "run.json").stat().st_mtime_ns
+        since_ns = 0 if hash_all else (run_dir / "run.json").stat().st_mtime_ns
         there = {path.name: path for path in (run_dir / "raw").iterdir()}
         for name in sorted(wanted.keys() | there.keys()):
             if name not in there:
-                raise DamagedRun(f"{run_dir / 'raw' / name}: file is missing")
-            if name not in wanted:
-                raise DamagedRun(f"{there[name]}: the run did not leave this file; remove it")
-            if there[name].stat().st_mtime_ns >= sealed_ns and _hash(there[name]) != wanted[name]:
-                raise DamagedRun(f"{there[name]}: not what the run left (its hash is not the one in run.json)")
+                yield f"{run_dir / 'raw' / name}: file is missing"
+            elif name not in wanted:
+                yield f"{there[name]}: the run did not leave this file; remove it"
+            elif there[name].stat().st_mtime_ns >= since_ns and _hash(there[name]) != wanted[name]:
+                yield f"{there[name]}: not what the run left (its hash is not the one in run.json)"
     except OSError as problem:
         raise DamagedRun(f"{problem.filename or run_dir}: {problem.strerror or problem}") from None
 

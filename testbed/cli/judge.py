@@ -2,8 +2,9 @@
 """Judge runs again, and measure them again, from their raw data.
 
 Nothing is simulated and no raw data is touched: verdict.json, metrics.csv and derived.json are made anew,
-with the checks and metrics of this version. Exit code 4 if a run did not finish (the others are judged), 1 if one is
-damaged.
+with the checks and metrics of this version. --edited judges what somebody has changed: it names the raw files that are
+not what the run left, says what the checks find in them, and writes nothing. Exit code 4 if a run did not finish (the
+others are judged), 1 if one is damaged.
 """
 from __future__ import annotations
 
@@ -24,6 +25,8 @@ _MOST_TOLD = 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="+",
                         help="runs or experiments, by folder, name or id; `all` for every run there is")
+    parser.add_argument("--edited", action="store_true",
+                        help="judge raw files that were changed, on their content alone; name them, write nothing")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -38,13 +41,19 @@ def main(arguments: argparse.Namespace) -> int:
             unfinished.append(f"{name} ({_why_unfinished(run_dir, record)})")
             continue
         try:
-            verdict = fidelity.judge_run(run_dir)
-            measure_run(run_dir)
+            changes: list[str] = []
+            if arguments.edited:
+                changes, verdict = fidelity.judge_edited(run_dir)
+            else:
+                verdict = fidelity.judge_run(run_dir)
+                measure_run(run_dir)
         except TestbedError as problem:             # a damaged run does not keep the others from being judged
             print_error(str(problem))
             damaged += 1
             continue
         print(f"{run_dir.name}  {verdict['verdict']}")
+        for change in changes:
+            print(f"  edited: {change}")
         for reason in verdict["reasons"]:
             print(f"  {reason['level']}: {reason['message']}")
     if unfinished:

@@ -172,6 +172,15 @@ def judge_run(run_dir: pathlib.Path) -> Json:
     return verdict
 
 
+def judge_edited(run_dir: pathlib.Path) -> tuple[list[str], Json]:
+    """(files of raw/ that are not what the run left, the verdict on what is there now); nothing is written.
+
+    DamagedRun if a record beside raw/ cannot be read.
+    """
+    record, evidence = _evidence(run_dir)
+    return derived.edited_files(run_dir, record), judge(evidence)
+
+
 def read_verdict(run_dir: pathlib.Path, metric_errors: list[dict[str, str]] | None = None) -> Json:
     """The verdict on a run: of verdict.json, or made again if that is not the work of these checks on this data.
 
@@ -205,14 +214,20 @@ def _with_metrics(verdict: Json, errors: list[dict[str, str]]) -> Json:
 
 def _judged(run_dir: pathlib.Path) -> tuple[Json, Json]:
     """(run.json, verdict)"""
-    record, plan, environment = (_read(run_dir / name) for name in ("run.json", "plan.json", "environment.json"))
+    record, evidence = _evidence(run_dir)
     derived.check_raw(run_dir, record)
+    return record, judge(evidence)
+
+
+def _evidence(run_dir: pathlib.Path) -> tuple[Json, Evidence]:
+    """(run.json, what the checks look at)"""
+    record, plan, environment = (_read(run_dir / name) for name in ("run.json", "plan.json", "environment.json"))
     try:
         capabilities = {**_ALL, **(environment.get("capabilities") or {})}
         evidence = Evidence(run_dir, plan["scenario"], str(environment["clock"]), list(plan["variants"]), capabilities)
     except (KeyError, TypeError) as problem:
         raise DamagedRun(f"{run_dir}: plan.json or environment.json lacks {problem}") from None
-    return record, judge(evidence)
+    return record, evidence
 
 
 def _read(path: pathlib.Path) -> Json:

@@ -22,6 +22,8 @@ _LEAST_BYTES, _LEAVING = 60, 2
 _AT_THE_END = {"virtual": 1, "simulated": 0, "real": 0}
 #: of the sum of times: figures of the tables are rounded to 1 ns
 _ROUNDED = 1e-4
+#: of a single time: both tables have three decimals
+_ROUNDED_US = 0.002
 _COUNTERS = (("sent_packets", "sent_packets"), ("sent_bytes", "sent_bytes"), ("drops", "dropped_packets"))
 
 Json = dict[str, Any]
@@ -41,8 +43,10 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if sojourn is not None and tables["queue"] is not None and "sent_packets" in tables["queue"]:
         problems += _sojourns(sojourn, tables["queue"], evidence)
         compared.append("sojourn")
+        problems += _sojourns_in_time(sojourn, tables["queue"], evidence)
     if sojourn is not None and spread is not None:
         problems += _distributions(sojourn, spread, evidence)
+        problems += _spreads(sojourn, spread, evidence)
         compared.append("sojourn_hist")
     elif sojourn is not None and evidence.can("kernel"):
         problems.append("there is no distribution of the time that packets spent in queues (sojourn_hist)")
@@ -99,6 +103,68 @@ def _sojourns(sojourn: Any, queue: Any, evidence: Evidence) -> Iterator[str]:
         more = _most_bytes(link, mine["t_us"][-1], later_us) / _LEAST_BYTES + leaving
         if not -more - _AT_THE_END[evidence.clock] <= timed - sent <= more:
             yield f"{name}: {sent:.0f} packets were sent, of which {timed:.0f} are in sojourn"
+
+
+def _sojourns_in_time(sojourn: Any, queue: Any, evidence: Evidence) -> Iterator[str]:
+    """In virtual time they agree at each instant at which both are known: neither is shifted, or of another run.
+
+    Of a link with a trace many packets leave in one instant, which may be before or after that of the sample.
+    """
+    interval_us = (evidence.scenario.get("probes", {}).get("sojourn") or {}).get("interval_us")
+    if evidence.clock != "virtual" or not interval_us:
+        return
+    traces = {link["name"] for link in evidence.network["links"] if link.get("opportunities")}
+    timed = {name: rows for name, _, rows in _links(sojourn, evidence)}
+    for name, _, mine in _links(queue, evidence):
+        if name not in timed or name in traces:
+            continue
+        ends_us = timed[name]["t_us"] + interval_us
+        until = np.append(0, np.cumsum(timed[name]["packets"]))[np.searchsorted(ends_us, mine["t_us"], "right")]
+        short = (mine["sent_packets"] - until)[mine["t_us"] % interval_us == 0]
+        wrong = (short < 0) | (short > _AT_THE_END["virtual"])
+        if wrong.any():
+            at_us = mine["t_us"][mine["t_us"] % interval_us == 0][int(np.argmax(wrong))]
+            yield (f"{name}: sojourn has another number of packets than queue at {int(wrong.sum())} of {len(short)} "
+                   f"instants, such as {at_us / 1e6:g} s ({short[int(np.argmax(wrong))]:+.0f} in queue)")
+
+
+def _spreads(sojourn: Any, spread: Any, evidence: Evidence) -> Iterator[str]:
+    """The distribution has as many packets on either side of each edge of a bin as the shortest and longest times of
+    the intervals say at least."""
+    from_us, _ = interval_us(evidence)
+    bins_of = {name: bins for name, _, bins in _links(spread, evidence)}
+    for name, _, mine in _links(sojourn, evidence):
+        timed = (mine["packets"] > 0) & ~np.isnan(mine["min_us"]) & ~np.isnan(mine["max_us"])
+        outside = timed & ((mine["mean_us"] < mine["min_us"] - _ROUNDED_US)
+                           | (mine["mean_us"] > mine["max_us"] + _ROUNDED_US))
+        if outside.any():
+            yield (f"{name}: the mean of {int(outside.sum())} intervals of sojourn is not between their shortest and "
+                   f"longest times, such as {mine['mean_us'][int(np.argmax(outside))] / 1000:.3f} ms at "
+                   f"{mine['t_us'][int(np.argmax(outside))] / 1e6:g} s")
+        bins = bins_of.get(name)
+        if bins is None or np.isnan(bins["packets"]).any():
+            continue
+        late = timed & (mine["t_us"] >= from_us)
+        order = np.argsort(bins["high_us"], kind="stable")
+        below = np.cumsum(bins["packets"][order])
+        edges_us = bins["high_us"][order]
+        known = ~np.isnan(edges_us)
+        below, edges_us = below[known], edges_us[known]
+        least = _up_to(mine["max_us"][late], mine["packets"][late], edges_us - _ROUNDED_US)
+        above = mine["packets"][late].sum() - _up_to(mine["min_us"][late], mine["packets"][late], edges_us
+                                                     + _ROUNDED_US)
+        wrong = (below < least) | (np.nansum(bins["packets"]) - below < above)
+        if wrong.any():
+            one = int(np.argmax(wrong))
+            yield (f"{name}: {below[one]:.0f} packets were queued for less than {edges_us[one] / 1000:.3f} ms by "
+                   f"sojourn_hist, by sojourn {least[one]:.0f} at least and "
+                   f"{np.nansum(bins['packets']) - above[one]:.0f} at most")
+
+
+def _up_to(values: Any, weights: Any, edges: Any) -> Any:
+    """The sum of the weights of values that are no larger than each edge."""
+    order = np.argsort(values, kind="stable")
+    return np.concatenate([[0], np.cumsum(weights[order])])[np.searchsorted(values[order], edges, "right")]
 
 
 def _distributions(sojourn: Any, spread: Any, evidence: Evidence) -> Iterator[str]:

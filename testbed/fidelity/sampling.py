@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from testbed import raw_tables
+from testbed import grouping, raw_tables
 from testbed.fidelity import Evidence, Finding
 from testbed.fidelity._measured import inside, interval_us, of_links
 from testbed.fidelity.littles_law import mean_held
@@ -14,6 +14,12 @@ _LATE_US = {"virtual": 1000.0, "real": 5000.0}
 _LATE_SHARE = {"virtual": 0.1, "real": 0.5}
 #: a wall clock's, where that is longer: where readings are far apart, one that is a little late says the same
 _LATE_SHARE_REAL = 0.1
+#: the guest's clock has steps, and its times are rounded to whole us
+_CLOCK_US = 2
+#: what a row is of, beside its instant
+_KEYS = {"queue": ("link",), "edge_queue": ("link",), "sojourn": ("link",),
+         "tcp_info": ("node", "src", "sport", "dst", "dport", "state"), "tcp_info_often": (
+             "node", "src", "sport", "dst", "dport", "state")}
 #: of probes that an engine adds by itself: they come last, and what they count is summed up second by second
 _OWN_LATE_US = {"virtual": 1000.0, "real": 100_000.0}
 #: how far the mean of samples may be from what a queue held before that is told: of it, and in packets
@@ -26,6 +32,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     yield from _queues(evidence)
     yield from _times(evidence)
     yield from _unseen(evidence)
+    yield from _instants(evidence)
 
 
 def _samplers(evidence: Evidence) -> Iterator[Finding]:
@@ -117,6 +124,30 @@ def _unseen(evidence: Evidence) -> Iterator[Finding]:
             yield Finding("ok", f"{name}: samples do not show what its queue held: {np.nanmean(seen):.2f} packets on "
                                 f"average and {np.nanmax(seen):.0f} at most instead of {held:.2f} and "
                                 f"{mine['most_packets'][since].max():.0f}, which metrics have")
+
+
+def _instants(evidence: Evidence) -> Iterator[Finding]:
+    """In virtual time every row is of an instant at which a sample was due, or as late as the probe says, and there is
+    one of each link or socket."""
+    if evidence.clock != "virtual" or not evidence.can("kernel"):
+        return
+    duration_us = evidence.scenario["timing"]["duration_us"]
+    late_us = evidence.json("guest.json")["sampler_lateness_us"]
+    for table, key in _KEYS.items():
+        settings = evidence.scenario.get("probes", {}).get("queue" if table == "edge_queue" else table) or {}
+        rows = evidence.table(table, usecols=["t_us", *key]) if settings.get("interval_us") else None
+        if rows is None or rows.empty:
+            continue                            # of a table that is missing other checks complain
+        t_us = rows["t_us"].to_numpy()
+        late = late_us.get("queue" if table == "edge_queue" else table, 0) + _CLOCK_US
+        wrong = ((t_us + _CLOCK_US) % settings["interval_us"] > late + _CLOCK_US) | (t_us < 0) | (
+            t_us > duration_us + late)
+        if wrong.any():
+            yield Finding("suspect", f"{table}: {int(wrong.sum())} of {len(rows)} rows are of instants at which no "
+                                     f"sample was due, such as {t_us[int(np.argmax(wrong))] / 1e6:g} s")
+        again = len(rows) - grouping.numbered([rows["t_us"], *(rows[name] for name in key)]).max() - 1
+        if again:
+            yield Finding("suspect", f"{table}: {again} of {len(rows)} rows are there twice")
 
 
 def _late_us(evidence: Evidence, interval_us: int) -> float:

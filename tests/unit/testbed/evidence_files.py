@@ -18,6 +18,9 @@ TIMING = {"prefill_us": 5_000_000, "warmup_us": 5_000_000, "test_us": 20_000_000
 HOSTS = {"ecn": 0, "sack": 1, "slow_start_after_idle": 1, "sysctls": {"net.ipv4.tcp_rmem": "4096  87380 6291456"}}
 SECTION = {"kind": "dumbbell", "central": {"rate_bps": 10**8, "delay_us": 2000, "queue": {"limit": 850}},
            "edge": {"rate_bps": 10**8}, "left_delays_us": [0], "right_delays_us": [2000]}
+#: packets that each holds
+QUEUES = (("right_to_left", 850), ("left_to_right", 3))
+EDGES = (("n1_to_r1", 0), ("r1_to_n1", 0), ("n2_to_r2", 1), ("r2_to_n2", 0))
 T_US = range(0, 30_000_001, 1_000_000)
 #: what comes to right_to_left, what it drops of that, and what left_to_right carries
 TO_LEFT, DROPPED, TO_RIGHT = 148_720, 100, 75_000
@@ -106,10 +109,12 @@ def good_files():
         "late.json": {"changed": {}, "read": {"sysctls": 64}, "tainted": 4096, "trouble": []},
         "snmp.json": {"measure_from_us": 10_000_000, "readings": ["measure_from", "at_end", "drained"],
                       "nodes": {"n1": {"TcpExtTCPOrigDataSent": [80, 200, 200], "TcpOutSegs": [2000, 5000, 5000],
-                                       "IpOutRequests": [2000, 5000, 5000]},
+                                       "IpOutRequests": packets_of("n1"), "IpInReceives": packets_to("n1")},
                                 "n2": {"TcpExtTCPOrigDataSent": [3000, 9800, 9800], "TcpOutSegs": [3000, 9800, 9800],
-                                       "TcpRetransSegs": [50, 100, 100]},
-                                "r1": {}, "r2": {}}},
+                                       "TcpRetransSegs": [50, 100, 100],
+                                       "IpOutRequests": packets_of("n2"), "IpInReceives": packets_to("n2")},
+                                **{router: {"IpForwDatagrams": packets_of(router), "IpInReceives": packets_to(router)}
+                                   for router in ("r1", "r2")}}},
         **_tables(),
     }
 
@@ -148,10 +153,26 @@ def queue_rows(link, backlog):
                          "backlog_packets": backlog, "backlog_bytes": backlog * 1514})
 
 
+def packets_of(node):
+    """What a node's stack counts of the packets that it sends, at each reading: what has come to its queues."""
+    rows = [queue_rows(link, backlog).set_index("t_us").loc[10_000_000] for link, backlog in (*QUEUES, *EDGES)
+            if drained()[link]["from"] == node]
+    came = sum(row["sent_packets"] + row["drops"] + row["backlog_packets"] for row in rows)
+    total = sum(one["sent_packets"] + one["dropped_packets"] for one in drained().values() if one["from"] == node)
+    return [int(came), total, total]
+
+
+def packets_to(node):
+    """What it counts of those that it receives."""
+    total = sum(one["wire_delivered_packets"] for one in drained().values() if one["to"] == node)
+    return [total // 3, total, total]
+
+
 def sojourn_rows(link, backlog):
     """What each packet of the same queue went through, second by second."""
     packets = drained()[link]["sent_packets"] // 30
-    return pd.DataFrame({"t_us": T_US[:-1], "link": link, "packets": packets, "mean_us": backlog * 1e6 / packets})
+    return pd.DataFrame({"t_us": T_US[:-1], "link": link, "packets": packets,
+                         **dict.fromkeys(("mean_us", "min_us", "max_us"), backlog * 1e6 / packets)})
 
 
 def spread_rows(link, backlog):
@@ -175,9 +196,17 @@ def _units(scheduled_us):
     return pd.DataFrame(rows, columns=["source", "conn", "side", "index", "bytes", "sent_us", "delivered_us"])
 
 
+def socket_row(t_us, acked, unacked, **changes):
+    """A sample of a socket that has so many bytes acknowledged, and as many full segments in flight."""
+    return {"t_us": t_us, "state": "ESTAB", "cca": "cubic", "ca_state": 0, "cwnd": 10, "ssthresh": 2**31 - 1,
+            "srtt_us": 181_160, "rto_us": 210_000, "min_rtt_us": 8100 if t_us else 2**32 - 1, "mss": 1448,
+            "unacked": unacked, "lost": 0, "retrans": 0, "total_retrans": 0, "bytes_acked": acked,
+            "bytes_received": 0, "bytes_sent": acked - 1 + unacked * 1448, "bytes_retrans": 0,
+            "delivered": 1 - -(acked - 1) // 1448, "pacing_rate_bps": np.nan, "app_limited": 0, "busy_us": t_us // 2,
+            "rwnd_limited_us": t_us // 1000, "sndbuf_limited_us": 0, **changes}
+
+
 def _tables():
-    queues = [("right_to_left", 850), ("left_to_right", 3)]
-    edges = [("n1_to_r1", 0), ("r1_to_n1", 0), ("n2_to_r2", 1), ("r2_to_n2", 0)]
     scheduled_us = [number * 140_000 for number in range(200)]
     return {
         "connections": pd.DataFrame({
@@ -190,15 +219,13 @@ def _tables():
             "acc_bytes_delivered": [ANSWER_BYTES] * 198 + [0, 12], "adus_asked": 2,
             "adus_delivered": [2] * 198 + [0, 1]}),
         "adus": _units(scheduled_us),
-        "queue": pd.concat([queue_rows(*one) for one in queues], ignore_index=True),
-        "sojourn": pd.concat([sojourn_rows(*one) for one in queues], ignore_index=True),
-        "sojourn_hist": pd.concat([spread_rows(*one) for one in queues], ignore_index=True),
-        "edge_queue": pd.concat([queue_rows(*one) for one in edges], ignore_index=True),
+        "queue": pd.concat([queue_rows(*one) for one in QUEUES], ignore_index=True),
+        "sojourn": pd.concat([sojourn_rows(*one) for one in QUEUES], ignore_index=True),
+        "sojourn_hist": pd.concat([spread_rows(*one) for one in QUEUES], ignore_index=True),
+        "edge_queue": pd.concat([queue_rows(*one) for one in EDGES], ignore_index=True),
         "tcp_info": pd.DataFrame([
-            {"t_us": t, "node": node, "src": src, "sport": sport, "dst": dst, "dport": dport, "state": "ESTAB",
-             "cca": "cubic", "rto_us": 210_000, "min_rtt_us": 8100 if t else 2**32 - 1, "mss": 1448,
-             "unacked": 3 * (node == "n2"), "bytes_acked": 500 + t // 10, "total_retrans": 0, "pacing_rate_bps": np.nan,
-             "app_limited": int(node == "n1"), "busy_us": t // 2, "rwnd_limited_us": t // 1000, "sndbuf_limited_us": 0}
+            {**socket_row(t, 500 + t // (10 if node == "n2" else 1000), 3 * (node == "n2")), "node": node, "src": src,
+             "sport": sport, "dst": dst, "dport": dport, "app_limited": int(node == "n1")}
             for t in T_US for node, src, sport, dst, dport in (
                 ("n1", "10.0.2.1", 1223, "10.0.3.1", 5000), ("n2", "10.0.3.1", 5000, "10.0.2.1", 1223))]),
     }

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`testbed judge`: what cannot be judged keeps nothing from being judged, and is told in one line."""
 import json
+import os
 import pathlib
 import sys
 
+import pandas as pd
 import pytest
 
+import evidence_files
 from analysis import metrics
 from testbed import cli, experiment, fidelity
 from testbed.derived import DamagedRun
+from testbed.files import sha256_of
 from testbed.store import Store
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
@@ -79,3 +83,54 @@ def test_a_damaged_run_is_told_by_itself(judge, capsys, unfinished, code):
 
 def test_all_is_well(judge, capsys):
     assert judge() == 0 and capsys.readouterr().err == ""
+
+
+@pytest.fixture
+def good_run(tmp_path):
+    """The folder of a run whose raw data is good, sealed."""
+    files = evidence_files.good_files()
+    evidence = evidence_files.write(tmp_path, files)
+    described = {"plan.json": {"scenario": evidence.scenario, "variants": evidence.variants},
+                 "environment.json": {"clock": evidence.clock},
+                 "run.json": {"schema": 2, "status": "finished", "raw_sha256": "of all", "raw_files_sha256": {
+                     path.name: sha256_of(path) for path in (tmp_path / "raw").iterdir()}}}
+    for name, value in described.items():
+        (tmp_path / name).write_text(json.dumps(value))
+    return tmp_path
+
+
+def edit(run_dir):
+    """Seven more drops at the end, with the old date; a file more, and one less."""
+    raw = run_dir / "raw"
+    queue = pd.read_csv(raw / "queue.csv.gz")
+    queue.loc[queue.index[-1], "drops"] += 7
+    queue.to_csv(raw / "queue.csv.gz", index=False)
+    os.utime(raw / "queue.csv.gz", ns=(0, 0))
+    (raw / "ss.txt.gz").write_bytes(b"")
+    (raw / "adus.csv.gz").unlink()
+
+
+def test_edited_files_are_named_and_judged_on_their_content(good_run, capsys):
+    assert cli.main(["judge", "--edited", str(good_run)]) == 0
+    assert capsys.readouterr().out == f"{good_run.name}  valid\n"
+    edit(good_run)
+    assert cli.main(["judge", "--edited", str(good_run)]) == 0
+    verdict, *lines = capsys.readouterr().out.splitlines()
+    assert verdict == f"{good_run.name}  invalid"
+    assert lines[:3] == [f"  edited: {good_run}/raw/adus.csv.gz: file is missing",
+                         f"  edited: {good_run}/raw/queue.csv.gz: not what the run left (its hash is not the one in "
+                         "run.json)",
+                         f"  edited: {good_run}/raw/ss.txt.gz: the run did not leave this file; remove it"]
+    assert any("drops in the last row of queue" in line for line in lines[3:])
+    assert not any(line.startswith("  edited") for line in lines[3:])
+
+
+def test_an_edited_run_is_only_read(good_run, capsys):
+    edit(good_run)
+    left = {path: path.read_bytes() for path in good_run.rglob("*") if path.is_file()}
+    cli.main(["judge", "--edited", str(good_run)])
+    assert {path: path.read_bytes() for path in good_run.rglob("*") if path.is_file()} == left
+    capsys.readouterr()
+    assert cli.main(["judge", str(good_run)]) == 1
+    shown = capsys.readouterr()
+    assert not shown.out and "adus.csv.gz: file is missing" in shown.err

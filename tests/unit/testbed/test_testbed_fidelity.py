@@ -10,6 +10,7 @@ import pytest
 import bad_air
 import bad_links
 import bad_runs
+import bad_senders
 import evidence_files
 import spoils
 import steady_runs
@@ -23,6 +24,8 @@ def test_every_check_passes_on_good_evidence(findings, files, check):
         bad_air.counted()(files)
     if check == "connected":
         bad_air.in_vain()(files)
+    if check in ("acknowledged", "cwnd", "retransmissions", "round_trips"):
+        bad_senders.sending(files)
     if check == "datagrams":
         spoils.udp()(files)
     if check == "steady":
@@ -358,7 +361,7 @@ def test_the_verdict_is_the_worst_finding(tmp_path, files):
     good = judge()
     assert good["verdict"] == "valid" and good["reasons"] == []
     assert {c["check"] for c in good["checks"]} == set(fidelity.names()) - {
-        "air", "connected", "datagrams", "marks", "schedule", "segments", "steady"}
+        "air", "connected", "cwnd", "datagrams", "marks", "schedule", "segments", "steady"}
     files["guest.json"]["sampler_lateness_us"]["queue"] = 2000
     assert judge()["verdict"] == "suspect"
     files["guest.json"]["probes"]["sojourn"]["lost_events"] = 1

@@ -11,10 +11,12 @@ import bad_air
 import bad_links
 import bad_real_time
 import bad_runs
+import bad_senders
 import evidence_files
 from testbed import PROJECT_DIR, fidelity
 
-CHECKS = [*bad_runs.CHECKS, *bad_real_time.CHECKS, *bad_links.CHECKS, *bad_air.CHECKS]
+CHECKS = [*bad_runs.CHECKS, *bad_real_time.CHECKS, *bad_links.CHECKS, *bad_air.CHECKS,
+          *bad_senders.CHECKS]
 
 
 @pytest.mark.parametrize("bad", CHECKS, ids=lambda bad: f"{bad.check}: {bad.name}")

@@ -166,12 +166,15 @@ def _flow(flow: Json, of: Columns, ways: list[Json], edge_us: tuple[float, float
 
 
 def _on_average(of: Columns, most_us: Any, ways: list[Json]) -> Iterator[tuple[str, str]]:
-    """On average an acknowledgement is no later after its segment than the mean time between two of them."""
+    """On average an acknowledgement is no later after its segment than the mean time between two of them. In srtt that
+    counts for more if all the waiting of a round trip falls on the last of its acknowledgements, before a pause."""
     known, delivered = np.isfinite(most_us), np.ptp(of["delivered"])
     if known.sum() < _LEAST_SAMPLES or not delivered:
         return
     late_us = float((of["srtt_us"] - most_us)[known].mean())
-    allowed_us = _batch(ways) * float(np.ptp(of["t_us"])) / delivered + _CLOCK_US
+    of_a_round_trip = max(1.0, float(of["unacked"].mean()) / _batch(ways))
+    weight = _GAIN / (1 - (1 - _GAIN) ** of_a_round_trip)
+    allowed_us = weight * of_a_round_trip * _batch(ways) * float(np.ptp(of["t_us"])) / delivered + _CLOCK_US
     if late_us > allowed_us:
         yield "suspect", (f"its smoothed round trip, {of['srtt_us'][known].mean() / 1000:.3f} ms on average, is "
                           f"{late_us / 1000:.3f} ms longer than links and queues on its way make it, "

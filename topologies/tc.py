@@ -83,7 +83,7 @@ def gated(link: dict[str, Any]) -> bool:
 
 def cuts(link: dict[str, Any]) -> bool:
     """True if packets of many segments reach the link, which have to be cut before they are queued."""
-    return bool(link["gso"])
+    return bool(link.get("gso"))
 
 
 def queue_parent(link: dict[str, Any]) -> int:

@@ -88,8 +88,8 @@ class RingFlows:
                     end.start()
                     continue
                 if of in begun:
-                    # Both are due, as of a program that is late. Of a connection that is made at once, question and write
-                    # are left for later, and a stop handed over together with them finds neither
+                    # Both are due, as of a program that is late. Of a connection that is made at once, question and
+                    # write are left for later, and a stop handed over together with them finds neither
                     for _ in range(CHAIN):
                         self.ring.go_on()
                     begun.clear()

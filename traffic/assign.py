@@ -2,8 +2,10 @@
 """What is decided for all flows of a run in one place: numbers, congestion controls, ports.
 
 Flows are numbered from 1 in the order of the components. In a component they take turns with its
-variants: those under test, or those that its `cca` names; a flow may name its own. A host is set to the first of the
-variants that have flows there; programs choose a congestion control only where that is not the flow's.
+variants: those under test, or those that its `cca` names; a flow may name its own. Every socket has its flow's congestion
+control before its SYN, since what another one leaves behind stays: pacing, ECN. So a host's default is that of all its
+flows, or of those whose programs cannot choose. Where they differ it is one that leaves nothing behind, and programs
+choose.
 """
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
     from traffic.components import Component, Flow, Kind
 
 Variant = Mapping[str, Any]
+
+#: leaves nothing in a socket: it has no state, no pacing, no function that runs when a connection begins, and takes ECN
+#: as the host has it (net/ipv4/tcp_cong.c, tcp_reno); and every kernel has it
+NEUTRAL_CCA = "reno"
 
 #: ports of flows whose kind asks for none in particular
 FIRST_PORT = 7000
@@ -36,7 +42,7 @@ def variants_of(names: Sequence[str], variants: Sequence[Variant]) -> tuple[Vari
 
 def take_turns(flows: Sequence["Flow"], variants: Sequence[Variant], known: Sequence[Variant]) -> None:
     """Give the TCP flows of a component its variants in turn, but those that name one of the known ones this one."""
-    tcp = [flow for flow in flows if flow.transport == "tcp"]
+    tcp = [flow for flow in flows if flow.transport in ("tcp", "program")]
     turns = itertools.cycle(variants)
     for flow in tcp if variants else ():
         variant = next(turns) if flow.own_variant is None else variants_of([flow.own_variant], known)[0]
@@ -47,8 +53,7 @@ def host_variants(nodes: Iterable[str], flows: Iterable[Mapping[str, Any]], vari
         -> dict[str, list[Variant]]:
     """{node: the variants that have flows there, in the order of `variants`}.
 
-    flows: flow records. Of other nodes it is the first variant under test. The first of a node's is the
-    one whose congestion control is the node's default.
+    flows: flow records. Of other nodes it is the first variant under test.
     """
     first = [v for v in variants if v.get("under_test", True)][:1] or list(variants[:1])
     used: dict[str, set[str]] = {}
@@ -59,11 +64,34 @@ def host_variants(nodes: Iterable[str], flows: Iterable[Mapping[str, Any]], vari
     return {node: [v for v in variants if v["name"] in used[node]] if node in used else first for node in nodes}
 
 
+def host_defaults(nodes: Iterable[str], flows: Sequence[Mapping[str, Any]], variants: Sequence[Variant]) \
+        -> dict[str, str]:
+    """{node: its default congestion control}
+
+    flows: flow records. FieldError where programs that cannot choose need two.
+    """
+    fixed: dict[str, dict[str, str]] = {}           # node -> {congestion control: a component that needs it}
+    for flow in flows:
+        if not flow.get("chooses_cca", True) and flow["cca"]:
+            for node in (flow["sender"], flow["receiver"]):
+                fixed.setdefault(node, {}).setdefault(flow["cca"], flow["component"])
+    found = {}
+    for node, used in host_variants(nodes, flows, variants).items():
+        needed = fixed.get(node, {})
+        if len(needed) > 1:
+            raise fields.FieldError("cca", " and ".join(f"{of} ({cca})" for cca, of in needed.items()) + " have the "
+                                    f"default of their host {node}, as programs that choose no congestion control before "
+                                    "they connect: use paths between different hosts")
+        ccas = list(needed) or list(dict.fromkeys(variant["kernel_cca"] for variant in used))
+        if ccas:
+            found[node] = ccas[0] if len(ccas) == 1 else NEUTRAL_CCA
+    return found
+
+
 def choose_at_hosts(flows: Sequence["Flow"], variants: Sequence[Variant]) -> None:
     """Note at each flow which of its ends must choose its congestion control: the others have it by default."""
     records = [flow.record() for flow in flows]
-    defaults = {node: chosen[0]["kernel_cca"] for node, chosen in host_variants(
-        {record[end] for record in records for end in ("sender", "receiver")}, records, variants).items() if chosen}
+    defaults = host_defaults({record[end] for record in records for end in ("sender", "receiver")}, records, variants)
     for flow in flows:
         flow.sender_cca = flow.cca if flow.cca != defaults.get(flow.sender) else None
         flow.receiver_cca = flow.cca if flow.cca != defaults.get(flow.receiver) else None

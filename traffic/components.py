@@ -81,6 +81,7 @@ class Flow:
     wants_source_port: bool = False     # else the kernel chooses one
     wants_source_range: bool = False    # for a flow of many connections: a source port for each
     own_variant: str | None = None      # the variant that it names itself
+    chooses_cca: bool = True            # its programs can choose a congestion control before they connect
     # decided in traffic/assign.py
     flow: int = 0
     component: str = ""
@@ -98,6 +99,7 @@ class Flow:
         return {"flow": self.flow, "component": self.component, "kind": self.kind, "transport": self.transport,
                 "sender": self.sender, "receiver": self.receiver, "src": self.src, "dst": self.dst,
                 "sport": self.sport, "dport": self.dport, "variant": self.variant, "cca": self.cca,
+                "chooses_cca": self.chooses_cca,
                 "start_us": self.start_us, "stop_us": self.stop_us, "bytes": self.bytes, "rate_bps": self.rate_bps,
                 "connections": self.connections, "source": self.source, "both_ways": self.both_ways,
                 "base_rtt_us": self.base_rtt_us, "hops": list(self.hops),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The congestion control that every connection used: as its socket said when it was connected, and in samples."""
+"""The congestion control that every connection used: as its socket said before its SYN, when it was connected, and in
+samples."""
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +9,10 @@ from testbed.fidelity._programs import ends, tcp_flows
 from testbed.fidelity._sockets import ends_of, trying
 
 NEEDS = ("kernel",)
+#: a socket has what its flow is to have before it is connected, too: what another one leaves behind stays
+_BORN = ("SYN-SENT",)
 _CONNECTED = ("ESTAB", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT", "LAST-ACK", "CLOSING")
+_DEFAULT = "net.ipv4.tcp_congestion_control"
 #: flows or names in one message
 _MOST_NAMED = 5
 
@@ -20,8 +24,32 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if flows:
         samples = evidence.table("tcp_info", usecols=["node", "sport", "dst", "dport", "state", "cca"])
         asking = trying(samples, flows, evidence.network)
+        yield from _births(evidence, flows)
         yield from _connections(evidence, flows, set() if asking is None else set(asking["flow"]))
         yield from _samples(samples, flows)
+
+
+# -- before the SYN ------------------------------------------------------------------------------
+
+def _births(evidence: Evidence, flows: list[Json]) -> Iterator[Finding]:
+    """What a program can choose only once its connection is there is what its host has by default until then, and what
+    that leaves behind stays: pacing, ECN."""
+    found, sysctls = ends(evidence), evidence.json("checks.json").get("sysctls") or {}
+    wrong = told = 0
+    for flow in flows:
+        for end in ("sender", "receiver"):
+            born = found.get((flow["flow"], end), {}).get("born")
+            if not born and not flow.get("chooses_cca", True):
+                default = sysctls.get(flow[end], {}).get(_DEFAULT)
+                born = {default: 1} if default else None
+            others = sorted(name for name in born or () if name != flow["cca"])
+            told += bool(born)
+            if others:
+                wrong += 1
+                yield Finding("invalid", f"flow {flow['flow']}: its {end} was born with {', '.join(others)}, not with "
+                                         f"{flow['cca']}: what that leaves behind (pacing, ECN) stays")
+    if told and not wrong:
+        yield Finding("ok", f"{told} ends of flows had their congestion control before their SYN")
 
 
 # -- every connection ----------------------------------------------------------------------------
@@ -86,11 +114,11 @@ def _such_as(flows: list[int]) -> str:
 def _samples(samples: Any, flows: list[Json]) -> Iterator[Finding]:
     if samples is None:
         return
-    samples = samples[samples["state"].isin(_CONNECTED)]
-    if samples.empty:
+    if not samples["state"].isin(_CONNECTED).any():
         yield Finding("suspect", "no connected flow was sampled: whether they kept their congestion control is not "
                                  "known")
         return
+    samples = samples[samples["state"].isin(_BORN + _CONNECTED)]
     samples = samples.assign(cca=samples["cca"].fillna("unknown"))
     ccas = sorted({flow["cca"] for flow in flows})
     if len(ccas) == 1:                      # whatever socket it is, of a flow or beside one

@@ -7,7 +7,7 @@ from typing import Any
 from testbed.fields import FieldError
 from topologies import varying
 from topologies.namespace import sysctl_path
-from traffic.assign import SOURCE_PORTS, Variant, host_variants
+from traffic.assign import SOURCE_PORTS, Variant, host_defaults, host_variants
 
 #: shares of the memory at which TCP begins to save, and beyond which it gets none
 _TCP_MEMORY = (1 / 2, 5 / 8, 3 / 4)
@@ -109,13 +109,16 @@ def node_sysctls(network: Network, hosts: Mapping[str, Any], variants: Sequence[
     settings, buffer_bytes = {}, socket_buffer_bytes(network)
     shared = _hosts_of_several_components(flows)
     thresholds = {node["name"] for node in network["nodes"] if "initial_ssthresh" in node}
-    for node, used in host_variants([node["name"] for node in network["nodes"]], flows, variants).items():
+    names = [node["name"] for node in network["nodes"]]
+    defaults = host_defaults(names, flows, variants)
+    for node, used in host_variants(names, flows, variants).items():
         first, *others = (_host_sysctls(buffer_bytes, variant, hosts) for variant in used)
         for variant, other in zip(used[1:], others):
             for key in first.keys() | other.keys():
-                if key != _DEFAULT_CCA and first.get(key) != other.get(key):
+                if first.get(key) != other.get(key):
                     raise FieldError("cca", f"{used[0]['name']} and {variant['name']} want different {key}, but have "
                                             f"flows on the same host {node}: use paths between different hosts")
+        first[_DEFAULT_CCA] = defaults[node]
         if node in shared:
             # ports that the kernel chooses must not be those that a Tmix source is about to use
             first["net.ipv4.ip_local_port_range"] = f"{sum(SOURCE_PORTS)} 65535"
@@ -140,7 +143,6 @@ def _hosts_of_several_components(flows: Iterable[Mapping[str, Any]]) -> set[str]
 
 def _host_sysctls(buffer_bytes: int, variant: Variant, hosts: Mapping[str, Any]) -> Settings:
     settings: Settings = {
-        _DEFAULT_CCA: variant["kernel_cca"],
         # one connection must not inherit ssthresh or RTT from an earlier one
         "net.ipv4.tcp_no_metrics_save": 1,
         "net.ipv4.tcp_slow_start_after_idle": int(hosts["slow_start_after_idle"]),

@@ -35,6 +35,12 @@ class End:
         self.flow, self.role = flow, role
         self.tally = Tally()
         self._ccas: dict[str, int] = {}
+        self._born: dict[str, int] = {}
+
+    def note_birth(self, unconnected: socket.socket) -> None:
+        """Note the congestion control of a socket before its SYN, or of the one that listens for it."""
+        name = unconnected.getsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, 16).partition(b"\0")[0].decode()
+        self._born[name] = 1
 
     def note_cca(self, connection: socket.socket) -> None:
         """Note the congestion control that a connected socket uses."""
@@ -47,7 +53,7 @@ class End:
 
     def account(self) -> dict[str, Any]:
         """For the program's account."""
-        return {"flow": self.flow["flow"], "end": _END[self.role], "ccas": self._ccas,
+        return {"flow": self.flow["flow"], "end": _END[self.role], "ccas": self._ccas, "born": self._born,
                 **self.tally.account()}
 
 

@@ -5,10 +5,11 @@
 
 job: {"send": [{flow, address, port, source_port, start_us, stop_us, cca}], "receive": [{flow, address, port}],
       "folder": where their JSON goes, "preload": library or null}
-`cca` is null where the host's default is right.
+`cca` is null where the host's default is right; only a preloaded iperf3 can have another.
 Prints "ready" when all servers listen, reads "start <t0 ns>", ends when the last iperf3 has ended
 with "done {bytes per flow}", or with iperf3's own words if one fails. The account's `ends` say of each flow which
-congestion control iperf3 reports and, at a preloaded receiver, what it found in the payload.
+congestion control iperf3 reports and, where it is preloaded, which one its data connection was born with, and what the
+receiver found in the payload.
 """
 import json
 import os
@@ -34,7 +35,7 @@ def main() -> None:
     children = Children(job["folder"], job["preload"])
     try:
         for flow in job["receive"]:
-            children.start(flow["flow"], "server", server_arguments(flow))
+            children.start(flow["flow"], "server", server_arguments(flow), flow["cca"])
         _wait_until_listening({flow["port"] for flow in job["receive"]}, children)
         _reserve_ports([flow["source_port"] for flow in job["send"]])
         t0_ns = program.wait_for_start()
@@ -42,7 +43,7 @@ def main() -> None:
             start_ns = t0_ns + flow["start_us"] * 1000
             while (left_ns := start_ns - now_ns()) > 0:
                 children.watch(left_ns / 1e9)
-            children.start(flow["flow"], "client", client_arguments(flow))
+            children.start(flow["flow"], "client", client_arguments(flow), flow["cca"])
         while children.running:
             children.watch()
     except ChildFailed as problem:
@@ -68,10 +69,13 @@ class Children:
         # (flow, role) -> the sums in its JSON
         self._ended: dict[tuple[int, str], dict[str, Any]] = {}
 
-    def start(self, flow: int, role: str, arguments: list[str]) -> None:
-        """Start iperf3; its output goes to a file of its own."""
+    def start(self, flow: int, role: str, arguments: list[str], cca: str | None = None) -> None:
+        """Start iperf3; its output goes to a file of its own. cca: that its sockets have from the first, if not the host's
+        default. Its option -C comes too late: it changes a connection that is there, and was begun by another."""
         open_output = (os.POSIX_SPAWN_OPEN, 1, self._path(flow, role), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         environment = {**self._environment, "TESTBED_PAYLOAD": self._path(flow, role) + _PAYLOAD}
+        if cca:
+            environment["TESTBED_CCA"] = cca
         pid = os.posix_spawn(PROGRAM, ["iperf3", "-4", "-J", *arguments], environment, file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), open_output, (os.POSIX_SPAWN_DUP2, 1, 2)])
         self.running[os.pidfd_open(pid)] = pid, flow, role
@@ -121,12 +125,12 @@ class Children:
         found: dict[str, Any] = {"flow": flow, "end": name, "ccas": {output[key]: 1} if key in output else {}}
         try:
             with open(self._path(flow, role) + _PAYLOAD) as f:
-                compared, wrong, first = map(int, f.read().split())
+                compared, wrong, first, *born = f.read().split()
         except FileNotFoundError:               # not preloaded
             return {**found, "checked_bytes": 0, "unchecked_bytes": output.get("sum_received", {}).get("bytes", 0)
                     if role == "server" else 0, "wrong_pieces": 0, "first_wrong": None}
-        return {**found, "checked_bytes": compared, "unchecked_bytes": 0, "wrong_pieces": wrong,
-                "first_wrong": [0, first] if wrong else None}
+        return {**found, "born": dict.fromkeys(born, 1), "checked_bytes": int(compared), "unchecked_bytes": 0,
+                "wrong_pieces": int(wrong), "first_wrong": [0, int(first)] if int(wrong) else None}
 
     def kill(self) -> None:
         """End those that still run."""
@@ -159,7 +163,7 @@ def client_arguments(flow: _Order) -> list[str]:
     """Arguments of the client of a flow. Its time is in whole seconds: it lasts until its stop or up to 1 s longer."""
     seconds = -(-(flow["stop_us"] - flow["start_us"]) // 1_000_000)
     return ["-c", flow["address"], *_family(flow), "-p", str(flow["port"]), "--cport", str(flow["source_port"]),
-            "-t", str(seconds), *(["-C", flow["cca"]] if flow["cca"] else [])]
+            "-t", str(seconds)]
 
 
 def _wait_until_listening(ports: set[int], children: Children) -> None:

@@ -14,10 +14,12 @@
  * - Its server reads packet by packet. It goes on to read inside the kernel, where each packet is read as
  *   soon as it comes, too, until a block is full or 10 ms have passed.
  * - It dies with the program that started it.
+ * - Its sockets have the congestion control of the environment variable TESTBED_CCA from the first, those that
+ *   listen, too, whose connections inherit it. What another one leaves behind would stay: pacing, ECN.
  *
  * What the data connection carries depends on its position, and is compared where it arrives. At the
- * end "bytes compared, pieces that were wrong, position of the first" go to the file that the environment
- * variable TESTBED_PAYLOAD names.
+ * end "bytes compared, pieces that were wrong, position of the first, congestion control that the data connection was born
+ * with" go to the file that the environment variable TESTBED_PAYLOAD names.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -36,7 +38,7 @@
 #include <unistd.h>
 
 enum { BLOCK_BYTES = 128 << 10, MOST_UNUSED = 2, PERIOD = 65521 };
-enum { PAUSE_US = 1000, READ_US = 10000 };
+enum { PAUSE_US = 1000, READ_US = 10000, MOST_FDS = 64, CCA_BYTES = 16 };
 
 static int unused;  /* times that a socket was writable and nothing was written */
 static int in_vain; /* times in a row that select() was not to wait, and found nothing */
@@ -49,6 +51,10 @@ static int (*next_select)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
 static ssize_t (*next_read)(int, void *, size_t);
 static ssize_t (*next_write)(int, const void *, size_t);
 static int (*next_getsockopt)(int, int, int, void *, socklen_t *);
+static int (*next_socket)(int, int, int);
+static int (*next_connect)(int, const struct sockaddr *, socklen_t);
+static int (*next_accept)(int, struct sockaddr *, socklen_t *);
+static char born[MOST_FDS][CCA_BYTES];	/* congestion controls of connections before their SYN, or when they were accepted */
 
 /* Bytes of which no eight come twice within a period (the high ones of an LCG, Knuth's MMIX). */
 static void make_pattern(void)
@@ -71,6 +77,9 @@ __attribute__((constructor)) static void start(void)
 	next_read = dlsym(RTLD_NEXT, "read");
 	next_write = dlsym(RTLD_NEXT, "write");
 	next_getsockopt = dlsym(RTLD_NEXT, "getsockopt");
+	next_socket = dlsym(RTLD_NEXT, "socket");
+	next_connect = dlsym(RTLD_NEXT, "connect");
+	next_accept = dlsym(RTLD_NEXT, "accept");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
@@ -108,7 +117,8 @@ __attribute__((destructor)) static void finish(void)
 
 	if (!file)
 		return;
-	fprintf(file, "%llu %llu %llu\n", compared, wrong, first_wrong);
+	fprintf(file, "%llu %llu %llu %s\n", compared, wrong, first_wrong,
+		data_fd >= 0 && data_fd < MOST_FDS ? born[data_fd] : "");
 	fclose(file);
 }
 
@@ -166,4 +176,43 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
 	if (level == IPPROTO_TCP && name == TCP_CONGESTION)
 		data_fd = fd;
 	return next_getsockopt(fd, level, name, value, length);
+}
+
+int socket(int domain, int type, int protocol)
+{
+	const char *cca = getenv("TESTBED_CCA");
+	int fd = next_socket(domain, type, protocol);
+
+	if (fd >= 0 && cca && (domain == AF_INET || domain == AF_INET6) &&
+	    (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM &&
+	    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cca, strlen(cca))) {
+		fprintf(stderr, "congestion control %s: %m\n", cca);
+		_exit(1);
+	}
+	return fd;
+}
+
+static void note_birth(int fd)
+{
+	socklen_t length = CCA_BYTES - 1;
+
+	if (fd < 0 || fd >= MOST_FDS)
+		return;
+	memset(born[fd], 0, CCA_BYTES);
+	if (next_getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, born[fd], &length))
+		born[fd][0] = 0;
+}
+
+int connect(int fd, const struct sockaddr *address, socklen_t length)
+{
+	note_birth(fd);
+	return next_connect(fd, address, length);
+}
+
+int accept(int fd, struct sockaddr *address, socklen_t *length)
+{
+	int accepted = next_accept(fd, address, length);
+
+	note_birth(accepted);
+	return accepted;
 }

@@ -92,6 +92,7 @@ class Receiver:
 
     def accept(self) -> None:
         """Wait for the connection."""
+        self.end.note_birth(self._listener)
         self._flows.ring.make_room()
         self._submit(self._flows.ring.accept, self._listener.fileno(), 0, 0, kind=ACCEPT)
         # it knows no more than the usual: of these the last byte, or the first read, is something else
@@ -171,6 +172,7 @@ class Sender:
         """Connect."""
         flow = self.end.flow
         self._connection = connection = ends.sender(flow)
+        self.end.note_birth(connection)
         fd, flows, connect = connection.fileno(), self._flows, self.number << KIND_BITS | CONNECT
         address = socket.inet_pton(ip.family(flow["address"]), flow["address"])
         flows.ring.make_room()

@@ -137,7 +137,8 @@ def flows(section: Section, component: Component, context: Context) -> list[Flow
         if section.tool == "iperf3" and stop_us - start_us > _LONGEST_S * 1_000_000:
             raise FieldError("tool", f"iperf3 sends for at most {_LONGEST_S} s; use tool: sockets")
         found.append(Flow(**dataclasses.asdict(route), start_us=start_us, stop_us=stop_us,
-                          bytes=section.bytes_bytes, wants_source_port=section.tool == "iperf3"))
+                          bytes=section.bytes_bytes, wants_source_port=section.tool == "iperf3",
+                          chooses_cca=section.preload is not False))
     return found
 
 

@@ -105,6 +105,7 @@ def _fail(problem: threading.ExceptHookArgs) -> None:
 
 def _receive(listener: socket.socket, end: End, counts: ends.Counts, pattern: Pattern,
              buffer: memoryview) -> None:
+    end.note_birth(listener)
     connection, peer = listener.accept()
     end.check_peer(peer[0])
     end.note_cca(connection)
@@ -146,6 +147,7 @@ def _send(end: End, t0_ns: int, counts: ends.Counts, pattern: Pattern) -> None:
     with ends.sender(flow) as connection:
         if "bursts_us" in flow:
             connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _MOST_UNSENT_BYTES)
+        end.note_birth(connection)
         connection.connect((flow["address"], flow["port"]))
         end.note_cca(connection)
         if "pace" in flow:

@@ -142,7 +142,7 @@ def flows(section: Section, component: Component, context: Context) -> list[Flow
     """One: whatever passes between the two programs."""
     route, = routes.find(context.network, [] if section.path is None else [section.path], "path")
     return [Flow(**dataclasses.asdict(route), start_us=component.start_us, stop_us=component.stop_us,
-                 transport=TRANSPORT, both_ways=True)]
+                 transport=TRANSPORT, both_ways=True, chooses_cca=False)]
 
 
 def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:

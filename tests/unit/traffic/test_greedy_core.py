@@ -57,6 +57,9 @@ class Listener:
     def fileno(self):
         return 7
 
+    def getsockopt(self, *_):
+        return b"cubic"
+
 
 def parts():
     """What flows are made of that receive FLOWS flows; nothing is ever handed over to the kernel."""

@@ -2,10 +2,10 @@
 """What is decided for all flows of a run in one place: numbers, congestion controls, ports.
 
 Flows are numbered from 1 in the order of the components. In a component they take turns with its
-variants: those under test, or those that its `cca` names; a flow may name its own. Every socket has its flow's congestion
-control before its SYN, since what another one leaves behind stays: pacing, ECN. So a host's default is that of all its
-flows, or of those whose programs cannot choose. Where they differ it is one that leaves nothing behind, and programs
-choose.
+variants: those under test, or those that its `cca` names; a flow may name its own. Every socket has its flow's
+congestion control before its SYN, since what another one leaves behind stays: pacing, ECN. So a host's default is that
+of all its flows, or of those whose programs cannot choose. Where they differ it is one that leaves nothing behind, and
+programs choose.
 """
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -80,8 +80,8 @@ def host_defaults(nodes: Iterable[str], flows: Sequence[Mapping[str, Any]], vari
         needed = fixed.get(node, {})
         if len(needed) > 1:
             raise fields.FieldError("cca", " and ".join(f"{of} ({cca})" for cca, of in needed.items()) + " have the "
-                                    f"default of their host {node}, as programs that choose no congestion control before "
-                                    "they connect: use paths between different hosts")
+                                    f"default of their host {node}, as programs that choose no congestion control "
+                                    "before they connect: use paths between different hosts")
         ccas = list(needed) or list(dict.fromkeys(variant["kernel_cca"] for variant in used))
         if ccas:
             found[node] = ccas[0] if len(ccas) == 1 else NEUTRAL_CCA

@@ -70,8 +70,9 @@ class Children:
         self._ended: dict[tuple[int, str], dict[str, Any]] = {}
 
     def start(self, flow: int, role: str, arguments: list[str], cca: str | None = None) -> None:
-        """Start iperf3; its output goes to a file of its own. cca: that its sockets have from the first, if not the host's
-        default. Its option -C comes too late: it changes a connection that is there, and was begun by another."""
+        """Start iperf3; its output goes to a file of its own. cca: that its sockets have from the first, if not the
+        host's default. Its option -C comes too late: it changes a connection that is there, and was begun by another.
+        """
         open_output = (os.POSIX_SPAWN_OPEN, 1, self._path(flow, role), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         environment = {**self._environment, "TESTBED_PAYLOAD": self._path(flow, role) + _PAYLOAD}
         if cca:

@@ -25,7 +25,7 @@ NETWORK = {
 
 def flow(number, sender, receiver, variant, **more):
     return {"flow": number, "component": "greedy", "sender": sender, "receiver": receiver, "variant": variant,
-            "source": None, "start_us": 0, "stop_us": 20_000_000,
+            "cca": variant, "source": None, "start_us": 0, "stop_us": 20_000_000,
             "hops": ["down"], "hops_back": ["up"], "both_ways": False, **more}
 
 
@@ -39,11 +39,12 @@ FLOWS = [flow(1, "n1", "n2", "old"), flow(2, "n3", "n2", "new")]
 
 def test_hosts_are_set_to_what_their_flows_use():
     settings = node_sysctls(NETWORK, HOSTS, [record("old"), record("new")], FLOWS)
-    assert [settings[n]["net.ipv4.tcp_congestion_control"] for n in ("n1", "n2", "n3", "n4")] == ["old", "old", "new",
+    # n2 has both: its default leaves nothing behind, and their programs choose
+    assert [settings[n]["net.ipv4.tcp_congestion_control"] for n in ("n1", "n2", "n3", "n4")] == ["old", "reno", "new",
                                                                                                   "old"]
     # what stands beside is nobody's default unless it is used there
     beside = node_sysctls(NETWORK, HOSTS, [record("old", under_test=False), record("new")], FLOWS)
-    assert [beside[n]["net.ipv4.tcp_congestion_control"] for n in ("n1", "n2", "n3", "n4")] == ["old", "old", "new",
+    assert [beside[n]["net.ipv4.tcp_congestion_control"] for n in ("n1", "n2", "n3", "n4")] == ["old", "reno", "new",
                                                                                                 "new"]
 
 
@@ -102,7 +103,8 @@ def test_a_module_is_told_the_rate_of_its_flows_bottleneck(parts, tmp_path, flow
     assert given["modules"] == [{"name": "tcp_mine", "file": "modules/tcp_mine.ko", "parameters": {"c": rate}}]
     assert (tmp_path / "work/modules/tcp_mine.ko").read_text() == "module"
     assert given["builtin_parameters"] == {} and given["variants"] == variants
-    assert given["sysctls"]["n1"]["net.ipv4.tcp_congestion_control"] == "mine"
+    shared = any(one["variant"] == "other" for one in flows)
+    assert given["sysctls"]["n1"]["net.ipv4.tcp_congestion_control"] == ("reno" if shared else "mine")
 
 
 def test_flows_with_different_bottlenecks_leave_no_rate_to_be_told(parts):

@@ -87,7 +87,8 @@ def test_flows_send_from_the_first_host_to_the_second(prepare, jobs, section, se
     hops = {"n3": ["n3_to_r2", "right_to_left", "r1_to_n1"], "n1": ["n1_to_r1", "left_to_right", "r2_to_n3"]}
     assert workload["flows"] == [{
         "flow": 1, "component": "greedy", "kind": "greedy", "transport": "tcp", "sender": sender, "receiver": receiver,
-        "src": source, "sport": 30000, "dst": address, "dport": 6000, "variant": "cubic", "cca": "cubic", "start_us": 0,
+        "src": source, "sport": 30000, "dst": address, "dport": 6000, "variant": "cubic", "cca": "cubic",
+        "chooses_cca": True, "start_us": 0,
         "stop_us": 10_000_000, "bytes": None, "rate_bps": None, "connections": 1, "source": None, "both_ways": False,
         "base_rtt_us": 4000, "hops": hops[sender], "hops_back": hops[receiver]}]
 

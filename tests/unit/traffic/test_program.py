@@ -65,7 +65,7 @@ def test_jobs(context, jobs, tmp_path):
     workload = traffic.prepare([given, {"kind": "cbr", "rate_bps": 10**6}], [variant("cubic")], context)
     assert list(traffic.inputs([given])) == [str(tmp_path / "mine")]
     flow = workload["flows"][0]
-    assert (flow["transport"], flow["dport"], flow["cca"], flow["both_ways"]) == ("program", 7000, None, True)
+    assert (flow["transport"], flow["dport"], flow["cca"], flow["both_ways"]) == ("program", 7000, "cubic", True)
     assert workload["flows"][1]["dport"] == 7001
     (at, _, receiver), (to, module, sender) = jobs(workload)[:2]
     assert (at, to, module) == ("n1", "n3", "traffic.program.runner")

@@ -16,7 +16,7 @@ from traffic_setup import TIMING, variant
 GREEDY = {"kind": "greedy", "tool": "sockets"}
 TMIX = {"kind": "tmix", "target": "right_to_left", "load_percent": 60}
 CBR = {"kind": "cbr", "rate_bps": 1_000_000}
-RENO, CUBIC = variant("reno"), variant("cubic")
+RENO, CUBIC, BBR = variant("reno"), variant("cubic"), variant("bbr")
 
 
 def keys(records, *names):
@@ -177,11 +177,34 @@ def test_programs_choose_only_what_their_host_does_not_have(context, jobs):
                                [RENO, CUBIC], context)
     found = {(flow["flow"], end): flow["cca"] for _, _, job in jobs(workload) for end in ("send", "receive")
              for flow in job[end]}
+    # where there are two both choose: what a default leaves behind would stay
     assert found == {(1, "send"): None, (1, "receive"): None, (2, "send"): "cubic", (2, "receive"): "cubic",
                      (3, "send"): None, (3, "receive"): None}
+    workload = traffic.prepare([{**GREEDY, "flows": 2}], [CUBIC, BBR], context)
+    found = {(flow["flow"], end): flow["cca"] for _, _, job in jobs(workload) for end in ("send", "receive")
+             for flow in job[end]}
+    assert found == {(1, "send"): "cubic", (1, "receive"): "cubic", (2, "send"): "bbr", (2, "receive"): "bbr"}
+    workload = traffic.prepare([{**GREEDY, "flows": 2}, {**GREEDY, "name": "b", "paths": ["n4->n2"], "cca": "cubic"}],
+                               [RENO, CUBIC], context)
     chosen = assign.host_variants(["n1", "n2", "n3", "n4", "r1"], workload["flows"], [RENO, CUBIC])
     assert {node: [v["name"] for v in used] for node, used in chosen.items()} == {
         "n1": ["reno", "cubic"], "n3": ["reno", "cubic"], "n2": ["cubic"], "n4": ["cubic"], "r1": ["reno"]}
+
+
+PROGRAM = {"kind": "program", "path": "n3->n1", "sender": {"command": ["true"]}}
+UNAIDED = {**GREEDY, "paths": ["n3->n1"], "tool": "iperf3", "preload": False}
+
+
+@pytest.mark.parametrize("plain", [PROGRAM, UNAIDED])
+def test_what_cannot_choose_has_its_hosts_default(context, plain):
+    workload = traffic.prepare([{**plain, "name": "plain", "cca": "bbr"},
+                                {**GREEDY, "name": "b", "cca": ["cubic", "reno"], "flows": 2}],
+                               [RENO, CUBIC, BBR], context)
+    assert assign.host_defaults(["n1", "n3", "n2"], workload["flows"], [RENO, CUBIC, BBR]) == {
+        "n1": "bbr", "n3": "bbr", "n2": "reno"}
+    with pytest.raises(FieldError, match=r"plain \(bbr\) and other \(cubic\) have the default of their host n[13]"):
+        traffic.prepare([{**plain, "name": "plain", "cca": "bbr"}, {**plain, "name": "other", "cca": "cubic"}],
+                        [RENO, CUBIC, BBR], context)
 
 
 def test_initiators_leave_ports_to_others(context, jobs):

@@ -45,7 +45,7 @@ def test_which_of_them_is_tested_makes_no_difference(run_scenario, tool):
 
 
 def together(finished, cca):
-    """How many of a flow's segments left its host right behind another of it: in less than three times what one takes."""
+    """The share of a flow's segments that left right behind another of it: in less than three times what one takes."""
     flow, = (one for one in finished.json("raw/workload.json")["flows"] if one["cca"] == cca)
     found = packets.tcp_packets(finished.folder / "raw/capture-n2-eth0.pcap.gz", Counter())
     times_ns = [one.time_ns for one in found if one.dst[1] == flow["dport"] and one.size > 1000]
@@ -55,8 +55,8 @@ def together(finished, cca):
 
 
 def test_iperf3_and_sockets_send_and_share_alike(run_scenario):
-    """BBR paces, and CUBIC does not. Where BBR, its host's default, had begun CUBIC, none of 10,000 of its segments left
-    right behind another. BBR's share of 10 Mbit/s differs between seeds by 0.4 (standard deviation at this length;
+    """BBR paces, and CUBIC does not. Where BBR, its host's default, had begun CUBIC, none of 10,000 of its segments
+    left right behind another. BBR's share of 10 Mbit/s differs between seeds by 0.4 (standard deviation at this length;
     five seeds of 240 s: 4.63 by iperf3, 4.68 by sockets)."""
     got = {}
     for tool in ("iperf3", "sockets"):

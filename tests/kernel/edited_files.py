@@ -236,3 +236,34 @@ FOUND_BY = {
     in_flight: "acknowledged", never_limited_by_the_window: "windows", drops_hidden_everywhere: "forwarded",
     another_size_of_packets: "queues", retransmissions_earlier: "retransmissions",
 }
+
+
+def delays_later(raw):
+    """Packets of the UDP flow took 15 ms more."""
+    account, = (one for one in raw.json("guest.json")["traffic"].values() if one.get("flows"))
+    for name in account["flows"][0]:
+        if name.startswith("delay_"):
+            account["flows"][0][name] += 15_000
+
+
+def completions_earlier(raw):
+    """Connections that finished took a tenth less."""
+    table = raw.table("connections")
+    table["end_us"] -= ((table["end_us"] - table["start_us"]) * 0.1).round()
+
+
+def completions_earlier_with_their_units(raw):
+    """Data units, too, as if all times were in another unit."""
+    starts = raw.table("connections").set_index(["source", "conn"])["start_us"]
+    table = raw.table("adus")
+    start_us = starts.reindex(pd.MultiIndex.from_frame(table[["source", "conn"]])).to_numpy()
+    for column in ("sent_us", "delivered_us"):
+        table[column] = (start_us + (table[column] - start_us) * 1000 / 1024).round()
+    completions = raw.table("connections")
+    for column in ("connected_us", "end_us"):
+        completions[column] = (completions["start_us"] + (completions[column] - completions["start_us"])
+                               * 1000 / 1024).round()
+
+
+#: the same of a run of connections of Tmix and a UDP flow
+FOUND_IN_MIXED = {delays_later: "one_way", completions_earlier: "times", completions_earlier_with_their_units: "times"}

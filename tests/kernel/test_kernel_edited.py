@@ -3,6 +3,7 @@
 import pytest
 
 import edited_files
+from small_runs import small_scenario
 from testbed import fidelity
 
 SCENARIO = {
@@ -38,3 +39,21 @@ def test_an_edit_is_found(stored, tmp_path, edit):
     assert files and not verdict["errors"]
     assert verdict["verdict"] != "valid"
     assert edited_files.FOUND_BY[edit] in {reason["check"] for reason in verdict["reasons"]}, verdict["reasons"]
+
+
+@pytest.fixture(scope="module")
+def mixed(run_scenario):
+    return run_scenario(small_scenario(traffic=[
+        {"name": "tmix", "kind": "tmix", "target": "right_to_left", "load": "20 %"},
+        {"name": "probes", "kind": "cbr", "paths": ["n4->n1"], "rate": "1 Mbit/s", "packet": "200 B"}]))
+
+
+@pytest.mark.parametrize("edit", edited_files.FOUND_IN_MIXED, ids=lambda edit: edit.__name__)
+def test_an_edit_of_datagrams_and_connections_is_found(mixed, tmp_path, edit):
+    def found_by(folder):
+        return {reason["check"] for reason in fidelity.judge_edited(folder)[1]["reasons"]}
+    raw = edited_files.Raw(mixed.folder, tmp_path / "copy")
+    edit(raw)
+    raw.save()
+    check = edited_files.FOUND_IN_MIXED[edit]
+    assert check in found_by(raw.folder) and check not in found_by(mixed.folder)

@@ -4,7 +4,7 @@ import pandas as pd
 
 import evidence_files
 from bad_runs import Bad
-from spoils import both, cell, drop, empty, greedy, more, put, scaled
+from spoils import both, cell, drop, empty, greedy, more, put, scaled, udp
 
 #: segments that the bottleneck carries in a second, and what is in flight at its round trip of 181.16 ms
 RATE, WINDOW = (evidence_files.TO_LEFT - evidence_files.DROPPED) // 30, 897
@@ -83,6 +83,20 @@ def collapsed(files):
         271_578.5, 271_578.5, 271_578.5)] * (int(mine.sum()) // 2)
 
 
+def delays(**changes):
+    """Two UDP flows whose packets waited as long as the queue says, the second with other delays."""
+    idle_us = 4000 + 3 * 1014 * 8 / 100
+    good = {"received_bytes": 450_000, "delay_min_us": idle_us + 171_578, "delay_p50_us": idle_us + 171_578,
+            "delay_mean_us": idle_us + 171_578.5, "delay_max_us": idle_us + 171_579}
+
+    def spoil(files):
+        udp()(files)
+        first, second = files["guest.json"]["traffic"]["greedy"]["flows"]
+        first.update(good)
+        second.update({**good, **changes})
+    return spoil
+
+
 def node(name, counter, values):
     return put("snmp.json", f"nodes/{name}/{counter}", values)
 
@@ -142,6 +156,11 @@ CHECKS = [
         "right_to_left: the mean of 2 intervals of sojourn is not between .* 171.579 ms at 5 s"),
     Bad("instruments", "a collapsed distribution", collapsed, "invalid",
         "right_to_left: 99080 packets were queued for less than 171.590 ms by sojourn_hist, .* and 49540 at most"),
+    Bad("one_way", "longer on average", delays(delay_mean_us=210_000), "suspect",
+        "flow 9: its packets took 210.000 ms on average, delays, frames and queues make 157.[0-9]* to 177.[0-9]* ms"),
+    Bad("one_way", "shorter on average", delays(delay_mean_us=140_000), "suspect", "took 140.000 ms on average"),
+    Bad("one_way", "longest", delays(delay_max_us=250_000), "suspect",
+        "flow 9: a packet took 250.000 ms, delays, frames and queues make 176.[0-9]* ms at most"),
     Bad("queues", "bytes and packets", scaled("queue", "backlog_bytes", 0.01), "invalid",
         "right_to_left: at 0 s 12869 bytes cannot be 850 packets .31 such samples"),
     Bad("queues", "sent bytes and packets", scaled("queue", "sent_bytes", 1.1), "invalid",

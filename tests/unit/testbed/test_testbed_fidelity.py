@@ -26,6 +26,8 @@ def test_every_check_passes_on_good_evidence(findings, files, check):
         bad_air.in_vain()(files)
     if check in ("acknowledged", "cwnd", "retransmissions", "round_trips"):
         bad_senders.sending(files)
+    if check == "one_way":
+        bad_senders.delays()(files)
     if check == "datagrams":
         spoils.udp()(files)
     if check == "steady":
@@ -361,7 +363,7 @@ def test_the_verdict_is_the_worst_finding(tmp_path, files):
     good = judge()
     assert good["verdict"] == "valid" and good["reasons"] == []
     assert {c["check"] for c in good["checks"]} == set(fidelity.names()) - {
-        "air", "connected", "cwnd", "datagrams", "marks", "schedule", "segments", "steady"}
+        "air", "connected", "cwnd", "datagrams", "marks", "one_way", "schedule", "segments", "steady"}
     files["guest.json"]["sampler_lateness_us"]["queue"] = 2000
     assert judge()["verdict"] == "suspect"
     files["guest.json"]["probes"]["sojourn"]["lost_events"] = 1

@@ -132,7 +132,7 @@ def _queue(link: dict[str, Any], jiffy_us: int, ended_us: int | None) -> Wanted:
     if ended_us is not None and varying.varies(link, "limit"):
         options["limit"] = tc.state_at(link, ended_us)["limit"]
     if kind in ("red", "choke"):
-        return _red(kind, options)
+        return red_parameters(kind, options)
     wanted: Wanted = {"rate": 0} if kind == "cake" else {}
     for name, value in options.items():
         if kind == "dualpi2":
@@ -158,7 +158,7 @@ def _of_dualpi2(name: str, value: Any) -> int | tuple[int, int]:
     return (number - 1, number) if name in ("alpha", "beta") else number
 
 
-def _red(kind: str, options: Mapping[str, Any]) -> Wanted:
+def red_parameters(kind: str, options: Mapping[str, Any]) -> Wanted:
     lowest, highest, avpkt, burst = (options[name] for name in ("min", "max", "avpkt", "burst"))
     weight = queues.red_weight(lowest * (avpkt if kind == "choke" else 1), burst, avpkt)
     wanted: Wanted = {"limit": options["limit"], "min": lowest, "max": highest,

@@ -43,7 +43,9 @@ def shaper(ifindex: int, link: dict[str, Any], timer_period_us: int) -> list[byt
 
 
 def queue(ifindex: int, link: dict[str, Any]) -> list[bytes]:
-    """A queue that tc cannot make."""
+    """A queue that tc cannot make, or not as it is to be."""
+    if link["queue"] == "red" and link["queue_options"].get("adaptive"):
+        return [_adapting(ifindex, link)]
     if link["queue"] not in tc.BY_NETLINK:
         return []
     options = b""
@@ -52,6 +54,19 @@ def queue(ifindex: int, link: dict[str, Any]) -> list[bytes]:
         options += attribute(number, struct.pack(form, unit[value] if isinstance(unit, dict) else round(value * unit)))
     return [_message(_RTM_NEWQDISC, ifindex, 0x100000, tc.queue_parent(link), link["queue"], options,
                      _REQUEST_AND_ACK | _CREATE, _NESTED)]
+
+
+def _adapting(ifindex: int, link: dict[str, Any]) -> bytes:
+    """Lets RED adapt. tc hands its flags over in an attribute of theirs, which the kernel keeps and shows, but it
+    starts the timer that adapts for the flag in struct tc_red_qopt only (net/sched/sch_red.c, __red_change). The table
+    of what idle times do to the average is left empty: a queue below a shaper is never asked while it is empty."""
+    from topologies import read_back
+    wanted = read_back.red_parameters("red", link["queue_options"])
+    parameters = struct.pack("=IIIBBBB", *(wanted[name] for name in ("limit", "min", "max", "weight_log")), 0,
+                             wanted["idle_log"], wanted["flags"])
+    probability = read_back.red_probability(link["queue_options"]["probability"])
+    return _message(_RTM_NEWQDISC, ifindex, 0x100000, tc.queue_parent(link), "red", attribute(1, parameters)
+                    + attribute(2, bytes(256)) + attribute(3, struct.pack("=I", probability)))
 
 
 def rate(ifindex: int, rate_bps: int, timer_period_us: int) -> bytes:

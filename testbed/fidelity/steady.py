@@ -16,7 +16,7 @@ from testbed import thirds
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 from testbed.fidelity._measured import Columns, interval_us, of_links
 from testbed.fidelity._sockets import ends_of
-from topologies import varying
+from topologies import ip, varying
 
 #: what the transient may change of a throughput or a delay, as of the load between thirds of a run; of one flow's
 #: throughput, which has a part of all losses only, twice that
@@ -176,7 +176,8 @@ def _of_links(flows: list[Json], evidence: Evidence, settled_us: float, in_slow_
         if after and abs(change := sent.rate(from_us, to_us) / after - 1) > _LIMIT:
             yield f"the throughput of {name} by {change:+.0%}"
         waited, waits_after = waits.rate(from_us, to_us), waits.rate(settled_us, to_us)
-        if max(waited, waits_after) > _LEAST_PACKETS * 1514 and abs(waited / max(waits_after, 1) - 1) > _LIMIT:
+        if max(waited, waits_after) > _LEAST_PACKETS * ip.frame_bytes(evidence.network) \
+                and abs(waited / max(waits_after, 1) - 1) > _LIMIT:
             yield f"the queueing delay at {name} by {waited / max(waits_after, 1) - 1:+.0%}"
         lost, before = (drops.rate(from_us, until) * (until - from_us) for until in (to_us, settled_us))
         share = (settled_us - from_us) / (to_us - from_us)

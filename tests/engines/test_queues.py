@@ -34,11 +34,12 @@ def test_red_asks_nobody_for_his_size(run_in, engine):
     assert packets == pytest.approx(65.1, abs=1.5)
 
 
-@pytest.mark.parametrize("engine", ["ns3", "ns2"])
+@pytest.mark.parametrize("engine", ["uml", "ns3", "ns2"])
 def test_adaptive_red_keeps_its_thresholds(run_in, engine):
     """It looks for the probability with which the average is 40 to 60 % of the way between them: 27 to 33 kB. At the
     given one it would be 45 kB; ns-3's ARED would take 7.5 kB and three times that for thresholds."""
-    _, packets = overloaded(run_in, engine, {**RED, "probability": 0.02, "adaptive": True})
+    finished, packets = overloaded(run_in, engine, {**RED, "probability": 0.02, "adaptive": True})
+    assert finished.json("verdict.json")["verdict"] == "valid"
     assert 27_000 / 1514 < packets < 33_000 / 1514
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from testbed import fields
 from testbed.guest import late
-from topologies import queues, read_back, tc
+from testbed.probes._netlink import attributes
+from topologies import queues, read_back, tc, tc_messages
 
 #: of RED with probability 1, told by tc as 1.0 (which is 0 to the kernel) and as the largest number below it
 _RED = "18000100{limit}30750000{most}0a0f0c01"
@@ -28,11 +29,23 @@ def test_probabilities_keep_all_their_digits(probability, said):
 
 
 def test_a_probability_that_the_kernel_made_up_is_found():
-    wanted = read_back._red("red", red()["queue_options"])
+    wanted = read_back.red_parameters("red", red()["queue_options"])
     assert wanted["probability"] == 2**32 - 1 and wanted["flags"] == 0
     options = bytes.fromhex("14000100" + "40420f00" + "30750000" + "31f50000" + "04100d00" + "08000300" + "00800080")
     assert read_back.differences("red", options, {"probability": wanted["probability"]}) == [
         "probability 0.5000076294, not 0.9999999998"]
+
+
+def test_red_that_is_to_adapt_has_the_flag_for_which_the_kernel_starts_its_timer():
+    """In struct tc_red_qopt, and not in an attribute of the flags', which would be another way to the same dump."""
+    link = red(probability=0.02, adaptive=True, ecn=True)
+    message, = tc_messages.queue(7, link)
+    outer = {kind: message[at:at + size] for kind, at, size in attributes(message, 36, len(message))}
+    inner = {kind: outer[2][at:at + size] for kind, at, size in attributes(outer[2], 0, len(outer[2]))}
+    assert outer[1] == b"red\0" and set(inner) == {1, 2, 3} and inner[1][15] == 1 | 4
+    wanted = read_back.red_parameters("red", link["queue_options"])
+    assert read_back.differences("red", outer[2], wanted) == []
+    assert tc_messages.queue(7, red(adaptive=False)) == []
 
 
 def test_what_the_kernel_divides_by_the_width():
@@ -42,7 +55,7 @@ def test_what_the_kernel_divides_by_the_width():
 
 
 def test_adaptive_red_may_be_anywhere_that_it_goes():
-    least, most = read_back._red("red", red(probability=0.02, adaptive=True)["queue_options"])["probability"]
+    least, most = read_back.red_parameters("red", red(probability=0.02, adaptive=True)["queue_options"])["probability"]
     assert (round(least / 2**32, 4), round(most / 2**32, 4)) == (0.009, 0.51)
 
 

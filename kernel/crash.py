@@ -6,6 +6,8 @@ import re
 
 _MOST_CALLS = 25
 _TROUBLE = re.compile(r"Kernel panic - not syncing: (.*)|(Oops\b.*|BUG: .*|Unable to handle .*|Segfault with no mm.*)")
+#: what UML's words for a signal of the host mean; it has no stack to show then
+_SIGNALS = {"Kernel mode signal 8": " (SIGFPE: an integer was divided by zero, or the quotient has no room)"}
 
 
 def describe(log: str) -> str | None:
@@ -18,11 +20,10 @@ def describe(log: str) -> str | None:
     if found is None:
         return None
     at, trouble = found
-    told = [trouble.group().strip()]
+    told = [trouble.group().strip() + next((why for words, why in _SIGNALS.items() if words in trouble.group()), "")]
     # UML prints registers before the panic, other kernels after the oops
     around = lines[max(0, at - 20):at] + lines[at + 1:at + 80]
-    place = next((m.group(1) for line in around if (m := re.match(r"RIP: \w+:(\S.*)", line))), None)
-    if place:
+    if place := _place(around):
         told.append(f"in {place}")
     calls, tracing = [], False
     for line in lines[at:]:
@@ -35,6 +36,15 @@ def describe(log: str) -> str | None:
             calls.append(call.group(1))
     told += [f"  {call}" for call in calls[:_MOST_CALLS]]
     return "\n".join(told)
+
+
+def place(log: str) -> str | None:
+    """The function in which a kernel was that had no time to say more."""
+    return _place([re.sub(r"^\[ *\d+\.\d+\] ?", "", line) for line in log.replace("\r", "").splitlines()])
+
+
+def _place(lines: list[str]) -> str | None:
+    return next((m.group(1) for line in lines if (m := re.match(r"RIP: \w+:(\S.*)", line))), None)
 
 
 def program_running(log: str) -> str | None:

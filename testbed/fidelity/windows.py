@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Flows limited by the receive window, the send buffer or their application tell nothing of congestion control."""
+"""Flows limited by the receive window, the send buffer or their application tell nothing of congestion control; nor do
+windows of no segment, and those that no flow could ever fill."""
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,9 @@ _LIMITS = (("rwnd_limited_us", "the receive window"), ("sndbuf_limited_us", "the
 _FIRST_BYTES = 128 << 10
 _LEAST_SAMPLES = 20
 _MOST_NAMED = 5
+_CONNECTED = ("ESTAB", "FIN-WAIT-1", "CLOSE-WAIT", "LAST-ACK", "CLOSING")
+#: what the kernel counts for a segment beside its payload, at least (struct sk_buff, skb_shared_info)
+_OVERHEAD_BYTES = 552
 
 Json = dict[str, Any]
 
@@ -30,9 +34,11 @@ Json = dict[str, Any]
 def check(evidence: Evidence) -> Iterator[Finding]:
     flows = [flow for flow in evidence.flows if flow["transport"] == "tcp"]
     samples = evidence.table("tcp_info", usecols=lambda name: name in {
-        "t_us", *_SOCKET, *_TIMES, "app_limited", "bytes_acked"}) if flows else None
+        "t_us", *_SOCKET, *_TIMES, "app_limited", "bytes_acked", "state", "cwnd", "mss"}) if flows else None
     if samples is None:
         return
+    if evidence.can("kernel"):
+        yield from _beyond_reason(samples, evidence)
     if not evidence.can("kernel") and samples["busy_us"].isna().all():
         yield Finding(NOT_APPLICABLE, "the engine does not tell what limited the flows")
         return
@@ -75,6 +81,28 @@ def _grown(samples: Any, from_us: int) -> Any:
         before = np.fmax.reduceat(np.where(t_us <= from_us, values, 0), begins)
         grown[name] = np.clip(np.fmax.reduceat(values, begins) - np.nan_to_num(before), 0, None)
     return samples[_SOCKET].take(grouping.first_rows(of)).assign(**grown)
+
+
+def _beyond_reason(samples: Any, evidence: Evidence) -> Iterator[Finding]:
+    """Windows of 0, with which nothing is sent but by timeouts, and windows above twice what can be in flight.
+
+    Nothing is in flight that is not in the send buffer, which a program may double (SO_SNDBUF; socket(7)), and which
+    counts a segment with no less than its overhead, or of a packet of many segments with their payload. The kernel lets
+    windows grow while they are filled, in slow start while they are filled by half (tcp_is_cwnd_limited).
+    """
+    checks = evidence.json("checks.json")
+    machine_bytes = int(checks["machine_sysctls"].get("net.core.wmem_max", 0))
+    buffers = {node: max(2 * machine_bytes, int(values.get("net.ipv4.tcp_wmem", "0").split()[-1]))
+               for node, values in checks["sysctls"].items()}
+    connected = samples[samples["state"].isin(_CONNECTED)]
+    most = 2 * connected["node"].map(buffers) / np.minimum(connected["mss"], _OVERHEAD_BYTES).clip(lower=1)
+    for wrong, what in ((connected[connected["cwnd"] == 0], "a congestion window of 0"),
+                        (connected[connected["cwnd"] > most], "a congestion window above what can ever be in flight")):
+        if len(wrong):
+            first = wrong.iloc[0]
+            yield Finding("suspect", f"{len(wrong)} of {len(connected)} samples of connected sockets have {what}, such "
+                                     f"as {first['cwnd']:.0f} segments of {first['src']}:{first['sport']} at "
+                                     f"{first['t_us'] / 1e6:.2f} s")
 
 
 def _lives(samples: Any) -> Any:

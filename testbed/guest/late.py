@@ -28,10 +28,17 @@ def tainted() -> int:
         return int(file.read())
 
 
+def kept_kb() -> int:
+    """Memory that the kernel itself has and cannot give back at once, in kB."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("SUnreclaim:"))
+
+
 def read(network: Network, before: Json) -> Json:
     """What of checks.json is another at the end; before: its contents.
 
-    {"changed": {section: {name: [before, after]}}, "read": {section: how many}, "tainted": mask, "trouble": [lines]}
+    {"changed": {section: {name: [before, after]}}, "read": {section: how many}, "tainted": mask, "kept_kb": memory,
+    "trouble": [lines]}
     """
     found = devices.read(network)
     sections: dict[str, tuple[Json, Json]] = {
@@ -56,7 +63,7 @@ def read(network: Network, before: Json) -> Json:
                         if (changed := {name: [was.get(name), now.get(name)] for name in {**was, **now}
                                         if was.get(name) != now.get(name)})},
             "read": {section: len(now) for section, (_, now) in sections.items()},
-            "tainted": mask, "trouble": _trouble() if mask & _WRONG else []}
+            "kept_kb": kept_kb(), "tainted": mask, "trouble": _trouble() if mask & _WRONG else []}
 
 
 def _flat(of: dict[str, tuple[Json, Json]]) -> tuple[Json, Json]:

@@ -84,7 +84,8 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
             congestion_controls.load_module(os.path.join(work_dir, file), {})
         measured_before = {**checks.measure(network, description, work_dir), "sysctls_wanted": job["sysctls"],
                            "machine_sysctls_wanted": wanted, "machine_sysctls": found, "congestion_controls": controls,
-                           "timer_period_us": job["timer_period_us"], "tainted": late.tainted()}
+                           "timer_period_us": job["timer_period_us"], "tainted": late.tainted(),
+                           "kept_kb": late.kept_kb()}
         output.json("checks.json", measured_before)
         output.phase("programs")
         modules = {name: probes.load(name) for name in job["probes"]}

@@ -35,6 +35,18 @@ def test_a_module_that_changes_its_hosts_settings(run_module):
     assert late["changed"]["sysctls"] == {f"{node} net.ipv4.tcp_sack": ["1", "0"] for node in ("n1", "n4")}
 
 
+def test_a_window_of_nothing(run_module):
+    reasons, _ = run_module("""static void bad_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	tcp_reno_cong_avoid(sk, ack, acked);
+	if (tcp_sk(sk)->snd_cwnd > 20)
+		tcp_sk(sk)->snd_cwnd = tcp_sk(sk)->snd_cwnd * (7 / 10);
+}
+""", "cong_avoid")
+    (_, level, message), = [one for one in reasons if "a congestion window of 0, such as 0 segments" in one[2]]
+    assert level == "suspect" and "samples of connected sockets" in message
+
+
 def test_a_warning_of_the_kernel_is_quoted_with_its_function(run_module):
     reasons, late = run_module("""static void bad_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {

@@ -39,7 +39,9 @@ def check(returncode: int, work_dir: pathlib.Path, log_path: pathlib.Path, memor
     if trouble:
         raise RunFailed("the guest kernel crashed: " + trouble.replace("\n", "\n  "))
     if returncode < 0:
-        raise RunFailed(f"the guest kernel was killed by {signal.Signals(-returncode).name}")
+        place = crash.place(log)
+        raise RunFailed(f"the guest kernel was killed by {signal.Signals(-returncode).name}"
+                        + (f" in {place}; a full stack is one reason" if place else ""))
     last = "\n  ".join(log.splitlines()[-10:])
     raise RunFailed(f"the guest kernel ended with status {returncode} before its job was done"
                     + "".join(f"; {message} ({fix})" for message, fix in host.problems())
@@ -52,7 +54,12 @@ def last_words(log_path: pathlib.Path) -> str:
     if program := crash.program_running(log):
         return f": it is the program {program}, in a loop without a system call"
     trouble = crash.describe(log)
-    return ":\n  " + "\n  ".join(trouble.splitlines()[1:]) if trouble else ""
+    if not trouble:
+        return ""
+    first, *calls = trouble.splitlines()
+    # it is made to panic to say where it is; what went wrong before that it says by itself
+    said = "" if first.startswith("Kernel panic") else f"; before that the kernel said: {first}"
+    return f"{said}:\n  " + "\n  ".join(calls)
 
 
 def _free_bytes(folder: str) -> int:

@@ -68,3 +68,21 @@ def test_folders_that_are_still_full(ended, tmp_path, monkeypatch):
     (tmp_path / "memory").mkdir()
     with pytest.raises(RunFailed, match=f"^No space left on device: {tmp_path}$"):
         ending.check(0, tmp_path, tmp_path / "log.txt", str(tmp_path / "memory"))
+
+
+def test_what_was_wrong_before_a_kernel_was_made_to_stop(tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_text("[   22.2] BUG: scheduling while atomic: swapper/0/0x00000100\n[   22.2] Call Trace:\n"
+                   "[   22.2]  [<6001dff8>] ? x_avoid+0x10/0x25 [tcp_x]\n")
+    assert ending.last_words(log) == (
+        "; before that the kernel said: BUG: scheduling while atomic: swapper/0/0x00000100:\n"
+        "    x_avoid+0x10/0x25 [tcp_x]")
+    log.write_text("[   22.2] Kernel panic - not syncing: Kernel mode fault at addr 0x0\n")
+    assert ending.last_words(log) == ":\n  "
+
+
+def test_a_kernel_that_could_say_no_more(tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_text("[   22.4] RIP: 0033:deep.isra.0+0x45/0x80 [tcp_x]\n")
+    with pytest.raises(RunFailed, match=r"killed by SIGSEGV in deep\.isra\.0\+0x45/0x80 \[tcp_x\]; a full stack"):
+        ending.check(-11, tmp_path, log, str(tmp_path))

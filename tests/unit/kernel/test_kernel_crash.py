@@ -30,6 +30,17 @@ def test_where_and_how_it_got_there():
     ]
 
 
+def test_a_division_by_zero_is_said_in_words():
+    assert crash.describe("[    1.0] Kernel panic - not syncing: Kernel mode signal 8\n") == (
+        "Kernel panic - not syncing: Kernel mode signal 8 (SIGFPE: an integer was divided by zero, or the quotient has "
+        "no room)")
+
+
+def test_where_a_kernel_was_that_says_no_more():
+    assert crash.place("[   22.4] RIP: 0033:deep.isra.0+0x45/0x80 [tcp_x]\r\n") == "deep.isra.0+0x45/0x80 [tcp_x]"
+    assert crash.place("all is well") is None
+
+
 def test_long_traces_are_cut():
     calls = "".join(f"[    1.0]  [<6001dff8>] ? function_{i}+0x58/0x220\n" for i in range(100))
     told = crash.describe(f"[    1.0] BUG: spinlock recursion\n[    1.0] Call Trace:\n{calls}").splitlines()

@@ -207,6 +207,10 @@ CHECKS = [
     Bad("kernel_log", "a sleep where none may be", both(put("late.json", "tainted", 4608), put("late.json", "trouble", [
         "BUG: scheduling while atomic: python3/1/0x101 (x_avoid+0x10/0x20 [tcp_x])", "WARNING: y"])), "invalid",
         r"warned of itself .*x_avoid.* \(and 1 more\)$"),
+    Bad("kernel_log", "a leak", put("late.json", "kept_kb", 90_360), "suspect",
+        "the kernel had 84 MB more memory in use after the traffic than before it, where 16 MB"),
+    Bad("kernel_log", "memory not read", without_key("late.json", "kept_kb"), "suspect",
+        "how much memory the kernel kept is not known"),
     Bad("kernel_log", "an oops", put("late.json", "tainted", 4224), "invalid", "had an oops or BUG during the traffic"),
     Bad("littles_law", "packets unseen", scaled("sojourn", "packets", 0.9), "suspect",
         r"right_to_left: 850.00 packets queued on average, 765.00 by the time .* \(-85.00, 24.29 allowed"),
@@ -390,6 +394,12 @@ CHECKS = [
     Bad("unfinished", "never delivered", never_delivered, "suspect",
         "10 of 200 connections had been waiting for longer at the end than size, round trip and fair share explain"),
     Bad("unfinished", "never connected", never_connected, "suspect", "3 of 200 connections had been waiting"),
+    Bad("windows", "a window of nothing", cell("tcp_info", "cwnd", 0, 5), "suspect",
+        "1 of 62 samples of connected sockets have a congestion window of 0, such as 0 segments of 10.0.3.1"),
+    # send buffers are 4 MiB, twice that for who asks: 2 * 2 * 4194304 / 552
+    Bad("windows", "a window that is negative", cell("tcp_info", "cwnd", 4294943325, 5), "suspect",
+        "above what can ever be in flight, such as 4294943325 segments"),
+    Bad("windows", "a window above all", cell("tcp_info", "cwnd", 30394, 5), "suspect", "such as 30394 segments"),
     Bad("windows", "receive window", share("rwnd_limited_us"), "suspect",
         "1 of 1 flows of tmix were limited by the receive window for more than 5% .* flow 1 for 10.00%"),
     Bad("windows", "send buffer", share("sndbuf_limited_us"), "suspect", "limited by the send buffer .* 10.00%"),

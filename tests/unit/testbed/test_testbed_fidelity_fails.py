@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import bad_air
+import bad_kernels
 import bad_links
 import bad_real_time
 import bad_runs
@@ -16,7 +17,7 @@ import evidence_files
 from testbed import PROJECT_DIR, fidelity
 
 CHECKS = [*bad_runs.CHECKS, *bad_real_time.CHECKS, *bad_links.CHECKS, *bad_air.CHECKS,
-          *bad_senders.CHECKS]
+          *bad_senders.CHECKS, *bad_kernels.CHECKS]
 
 
 @pytest.mark.parametrize("bad", CHECKS, ids=lambda bad: f"{bad.check}: {bad.name}")

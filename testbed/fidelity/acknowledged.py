@@ -46,7 +46,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     syns = {node: values.get(_SYNS, [0])[-1] for node, values in nodes.items()}
     problems = [*_falling(of_end)]
     if not cut(evidence):
-        problems += [*_each(samples, syns), *_full(flows, of_end, syns)]
+        problems += [*_each(samples, syns), *_full(flows, of_end, syns, evidence)]
     if evidence.clock == "virtual":
         problems += _both_ends(flows, of_end)
     problems += _programs(flows, of_end, evidence)
@@ -73,7 +73,8 @@ def _each(samples: Any, syns: dict[str, int]) -> Iterator[str]:
                      lambda row: f"{of['bytes_acked'][row]:.0f} bytes in {of['delivered'][row]:.0f} segments")
 
 
-def _full(flows: list[Json], of_end: dict[tuple[int, str], Columns], syns: dict[str, int]) -> Iterator[str]:
+def _full(flows: list[Json], of_end: dict[tuple[int, str], Columns], syns: dict[str, int],
+          evidence: Evidence) -> Iterator[str]:
     """Flows that send all they can have full segments, but for one now and then that a write did not fill."""
     for flow in filter(greedy, flows):
         of = of_end.get((flow["flow"], "sender"))
@@ -83,7 +84,9 @@ def _full(flows: list[Json], of_end: dict[tuple[int, str], Columns], syns: dict[
         # while the state is Open nothing is acknowledged out of order; what a timeout forgets counts twice
         held = np.where(of["ca_state"] == 0, 0, of["unacked"])
         wrong = delivered > acked * (1 + _PARTIAL) + held + of["total_retrans"] + _FEW
-        if wrong.any():
+        # without SACK every duplicate acknowledgement counts as a delivery, also of what has arrived twice
+        # (tcp_add_reno_sack), and at least one segment more where a part of a window is acknowledged
+        if wrong.any() and _sack(flow, evidence):
             row = int(np.argmax(wrong))
             yield (f"flow {flow['flow']}: {delivered[row]:.0f} segments delivered at {of['t_us'][row] / 1e6:g} s, of "
                    f"which {acked[row]:.1f} are acknowledged and {of['unacked'][row]:.0f} may be")
@@ -93,6 +96,12 @@ def _full(flows: list[Json], of_end: dict[tuple[int, str], Columns], syns: dict[
             row = int(np.argmax(wrong))
             yield (f"flow {flow['flow']}: {of['total_retrans'][row]:.0f} segments were sent again until "
                    f"{of['t_us'][row] / 1e6:g} s, whose bytes make {again[row]:.1f}")
+
+
+def _sack(flow: Json, evidence: Evidence) -> bool:
+    """True if both ends have selective acknowledgements."""
+    settings = evidence.json("checks.json").get("sysctls_wanted", {})
+    return all(str(settings.get(flow[end], {}).get("net.ipv4.tcp_sack", 1)) != "0" for end in ("sender", "receiver"))
 
 
 def _falling(of_end: dict[tuple[int, str], Columns]) -> Iterator[str]:

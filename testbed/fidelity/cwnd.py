@@ -83,12 +83,22 @@ def _states(of: Columns) -> Iterator[tuple[str, str]]:
                           f"{of['total_retrans'][-1]:.0f} segments again")
 
 
+def _waits_for_timeouts(of: Columns) -> Any:
+    """Of the times between samples: nothing comes any more until a timeout, since what is in flight was lost. The state
+    is Open until then, where nobody has told of a gap."""
+    silent, timeouts = np.diff(of["delivered"]) == 0, of["ca_state"][1:] == _LOSS
+    waits = np.zeros(len(silent), bool)
+    for place in range(len(silent) - 2, -1, -1):
+        waits[place] = silent[place] and (timeouts[place + 1] or waits[place + 1])
+    return waits
+
+
 def _little(of: Columns) -> Iterator[tuple[str, str]]:
     """What is in flight = delivered per second x round trip, where nothing was lost."""
     if len(of["t_us"]) < 2:
         return
     still = of["ca_state"] == _OPEN
-    still = still[1:] & still[:-1] & (np.diff(of["total_retrans"]) == 0)
+    still = still[1:] & still[:-1] & (np.diff(of["total_retrans"]) == 0) & ~_waits_for_timeouts(of)
     if still.sum() < _LEAST_SAMPLES or of["unacked"].mean() < _LEAST_WINDOW:
         return
     mean = {name: ((of[name][1:] + of[name][:-1]) / 2)[still] for name in ("srtt_us", "unacked")}

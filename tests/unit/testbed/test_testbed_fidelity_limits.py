@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What checks that compare instruments, times and connections still accept: limits, other clocks, other engines."""
+import numpy as np
 import pandas as pd
 import pytest
 
+import bad_senders
 import evidence_files
 import spoils
 from testbed import thirds
-from testbed.fidelity import windows
+from testbed.fidelity import cwnd, windows
 
 SIMULATOR = {"clock": "simulated", "capabilities": {"kernel": False}}
 
@@ -83,6 +85,27 @@ def test_an_engine_without_data_units(findings, files):
     assert findings("times", files, **SIMULATOR) == [
         ("ok", "the times of 200 connections are possible, and fit each other")]
     assert findings("unfinished", files, **SIMULATOR)[0][0] == "ok"
+
+
+@pytest.mark.parametrize("sack, level", [(1, "invalid"), (0, "ok")])
+def test_without_sack_duplicate_acknowledgements_count_as_deliveries(findings, files, sack, level):
+    bad_senders.sender("delivered", more_by=200)(files)
+    files["checks.json"]["sysctls_wanted"]["n1"]["net.ipv4.tcp_sack"] = sack
+    assert findings("acknowledged", files)[0][0] == level
+
+
+@pytest.mark.parametrize("state, in_flight", [(0, 10.0), (4, None)])
+def test_what_is_lost_and_waits_for_a_timeout_is_not_in_flight(state, in_flight):
+    """Ten segments every 100 ms, and again and again 400 ms in which nothing comes; then the sender's timer says why,
+    or nobody (0), and on average half of what is in flight never arrives."""
+    steps = [10, 10, 10, 10, 0, 0, 0, 0, 10] * 12
+    states = [0, 0, 0, 0, 0, 0, 0, 0, state] * 12
+    of = {name: np.array(values, float) for name, values in {
+        "t_us": 100_000 * np.arange(len(steps)), "ca_state": states, "total_retrans": np.zeros(len(steps)),
+        "srtt_us": np.full(len(steps), 100_000), "unacked": np.full(len(steps), 10),
+        "delivered": np.cumsum(steps)}.items()}
+    found = list(cwnd._little(of))
+    assert [message.split()[0] for _, message in found] == ([] if in_flight is None else [str(in_flight)])
 
 
 def test_an_end_that_has_closed_is_not_missing(findings, files):

@@ -86,6 +86,7 @@ def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas
         for seed in seeds:
             for subject in subjects:
                 variants = _merge(subject, others)
+                _check_hosts(scenario, [*subject.variants, *others])
                 plans.append(Plan(
                     scenario=resolved, labels=labels, subject=subject.name, variants=tuple(variants), seed=seed,
                     engine=engine.name, kernel_key=kernel_key, guest_code=guest_code,
@@ -108,6 +109,15 @@ def possible(plans: Sequence[Plan], points: Sequence[tuple[Point, Scenario]], en
 
 def _reason(problem: FieldError | None, scenario: Scenario) -> str:
     return str(scenario.error(problem.field, str(problem))) if problem else ""
+
+
+def _check_hosts(scenario: Scenario, variants: Sequence[ccas.Variant]) -> None:
+    """ScenarioError if the scenario says of hosts what a variant has otherwise: none of them wins without a word."""
+    given = (scenario.file.tree.get("hosts") if scenario.file else None) or {}
+    for variant in variants:
+        if wrong := ccas.contradiction(variant, scenario.hosts, given):
+            field, message = wrong
+            raise scenario.error(f"hosts.{field}", message)
 
 
 def _fixed_variants(scenarios: Sequence[Scenario], subjects: Sequence[ccas.Subject], engine: EngineBase,

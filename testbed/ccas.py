@@ -24,6 +24,7 @@ from kernel import KernelError
 from testbed import PROJECT_DIR
 from testbed.errors import RunFailed, UsageError
 from testbed.yaml_file import YamlFile
+from topologies import end_hosts
 
 CCA_DIR = PROJECT_DIR / "ccas"
 _SECTIONS = {"title", "source", "kernel_cca", "module", "sysctls", "parameters", "later_kernels"}
@@ -33,6 +34,8 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _LABEL = re.compile(r"(?P<label>[^=/]*)=(?P<what>.*)")
 _PARAMETER = re.compile(r"[a-z0-9_]{1,60}")
 _PARAMETER_VALUE = re.compile(r"[A-Za-z0-9_.,:+-]+|\{bottleneck_(bps|kbps|mbps)\}")
+#: those of the kernel that set TCP_CONG_NEEDS_ECN
+_NEED_ECN = ("dctcp",)
 _PER_BIT_PER_S = {"bps": 1, "kbps": 1000, "mbps": 1_000_000}
 
 
@@ -41,8 +44,8 @@ class Variant:
     """A CCA and the settings that make it what its name says.
 
     module: path of its sources, None if the kernel has it; kernel_cca: what TCP_CONGESTION
-    calls it, None while only its module knows; module_name: as in lsmod, once it is built; labelled: its name was
-    given on the command line.
+    calls it, None while only its module knows; module_name: as in lsmod, once it is built; needs_ecn: it is made
+    for queues that mark; labelled: its name was given on the command line.
     """
     name: str
     kernel_cca: str | None
@@ -55,6 +58,7 @@ class Variant:
     # ((major, minor), title): what it is from that kernel on
     later_title: tuple[tuple[int, ...], str] | None = None
     module_name: str | None = None
+    needs_ecn: bool = False
     labelled: bool = False
 
     @property
@@ -258,7 +262,7 @@ def _ready(variant: Variant, engine: Any, report: Callable[[str], None]) -> Vari
                              f"{', '.join(others)} (or give the sources of a module: ./tcp_mine.c)")
         if refusal := engine.refusal(variant.record()):
             raise RunFailed(f"{refusal}, which {variant.name} needs")
-        return variant
+        return dataclasses.replace(variant, needs_ecn=variant.kernel_cca in _NEED_ECN)
     try:
         module = engine.build_module(variant.module, report)
     except KernelError as problem:
@@ -273,7 +277,34 @@ def _ready(variant: Variant, engine: Any, report: Callable[[str], None]) -> Vari
     if kernel_cca not in module.congestion_controls:
         raise RunFailed(f"{variant.module} registers {', '.join(module.congestion_controls)}, not {kernel_cca}")
     return dataclasses.replace(variant, name=variant.name if variant.named else kernel_cca, kernel_cca=kernel_cca,
-                               module_sha256=module.sha256, module_name=module.name)
+                               module_sha256=module.sha256, module_name=module.name, needs_ecn=_asks_for_ecn(module))
+
+
+def _asks_for_ecn(module: Any) -> bool:
+    """Whether the sources of a module, which lie beside it, have the flag that makes its connections ask for ECN."""
+    return module.file is not None and any(
+        b"TCP_CONG_NEEDS_ECN" in path.read_bytes() for path in sorted(module.file.parent.rglob("*.[ch]"))
+        if not path.name.endswith(".mod.c"))
+
+
+def contradiction(variant: Variant, hosts: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, str] | None:
+    """(field of `hosts`, what is wrong) if a variant's settings are not what a scenario says in so many words.
+
+    hosts: the section with all defaults; given: what the file and options have of it.
+    """
+    said = {f"net.ipv4.tcp_{name}": (name, hosts[name]) for name in end_hosts.FIELDS_OF_SYSCTLS
+            if given.get(name) is not None}
+    said.update((name, (f"sysctls.{name}", value)) for name, value in hosts["sysctls"].items())
+    for sysctl, wanted in variant.sysctls.items():
+        if sysctl in said and _words(said[sysctl][1]) != _words(wanted):
+            field, value = said[sysctl]
+            return field, (f"{_words(value)} contradicts {variant.name}, of which {sysctl} = {_words(wanted)} is a "
+                           "part: leave it out, or name a congestion control without that setting")
+    return None
+
+
+def _words(value: Any) -> str:
+    return " ".join(str(int(value) if isinstance(value, bool) else value).split())
 
 
 def _plain_text(name: str) -> str:

@@ -19,7 +19,7 @@ _MOST_SSTHRESH = 2**31 - 2
 _SECOND_US = 10**6
 _DEFAULT_CCA, _BUFFERS = "net.ipv4.tcp_congestion_control", ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 #: fields that are settings of the kernel of the same name
-_FIELDS_OF_SYSCTLS = ("ecn", "sack", "slow_start_after_idle")
+FIELDS_OF_SYSCTLS = ("ecn", "sack", "slow_start_after_idle")
 
 Json = dict[str, Any]
 
@@ -54,7 +54,7 @@ class HostsSection:
             if name in self.sysctls and not _are_sizes(str(self.sysctls[name])):
                 raise FieldError(f"sysctls.{name}", "three numbers of bytes in order expected: the least, the usual "
                                                     "and the largest size of a buffer")
-        for name in _FIELDS_OF_SYSCTLS:
+        for name in FIELDS_OF_SYSCTLS:
             if f"net.ipv4.tcp_{name}" in self.sysctls:
                 raise FieldError(f"sysctls.net.ipv4.tcp_{name}", f"hosts.{name} says it: two values would contradict "
                                                                  "each other")

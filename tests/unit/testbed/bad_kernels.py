@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs in whose kernels something is not as the scenario says, one thing each, as bad_runs.py has others."""
 from bad_runs import Bad
-from spoils import at, both, put, wide_red, with_threshold, without_key
+from spoils import at, both, greedy, put, wide_red, with_threshold, without_key
+
+DCTCP = {"variants": ("dctcp",)}
 
 CHECKS = [
     Bad("devices", "not read", without_key("checks.json", "devices"), "suspect",
@@ -30,6 +32,8 @@ CHECKS = [
         "n2: a connection to 10.0.1.1 began with a slow-start threshold of 2147483647 segments, not 10"),
     Bad("devices", "threshold not tried", with_threshold({}), "invalid",
         "n2: nobody tried whether connections begin with a slow-start threshold of 10"),
+    Bad("ecn", "no queue marks", greedy(variant="dctcp", cca="dctcp"), "suspect",
+        "dctcp answers marks, and no queue on the way of 1 of its 1 flows can mark, such as flow 1", DCTCP),
     Bad("kernel_log", "not read", without_key("late.json", "tainted"), "suspect", "is not known"),
     Bad("kernel_log", "a warning", both(put("late.json", "tainted", 4608), put("late.json", "trouble", [
         "WARNING: CPU: 0 PID: 0 at include/net/tcp.h:1322 x_avoid+0x57/0x63 [tcp_x]"])), "suspect",

@@ -35,6 +35,7 @@ RIGHT_BYTES = TO_RIGHT * 66 + REQUESTS_BYTES
 def variant(kernel_cca, **sysctls):
     """A variant's record; sysctls without their net.ipv4 prefix."""
     return {"name": kernel_cca, "kernel_cca": kernel_cca, "parameters": {}, "module_sha256": None, "under_test": True,
+            "needs_ecn": kernel_cca == "dctcp",
             "sysctls": {f"net.ipv4.{name}": value for name, value in sysctls.items()}}
 
 

@@ -7,7 +7,7 @@ import types
 import pytest
 
 from kernel import KernelError
-from testbed import PROJECT_DIR, ccas
+from testbed import PROJECT_DIR, campaign, ccas, scenario
 from testbed.engines.base import Capabilities
 from testbed.errors import RunFailed, ScenarioError, UsageError
 
@@ -201,3 +201,38 @@ def test_what_is_there_and_no_file(tmp_path):
     for path in ("/dev/null", str(pipe)):
         with pytest.raises(UsageError, match=f"--cca {path}: neither a regular file nor a folder"):
             ccas.parse(path)
+
+
+# -- what a scenario says of hosts ---------------------------------------------------------
+
+HOSTS = {"ecn": 0, "sack": 1, "slow_start_after_idle": True, "sysctls": {}}
+
+
+@pytest.mark.parametrize("name, hosts, given, field", [
+    ("dctcp", {}, {"ecn": 0}, "ecn"), ("newreno", {}, {"sack": 1}, "sack"), ("dctcp", {"ecn": 2}, {"ecn": 2}, "ecn"),
+    ("dctcp", {"sysctls": {"net.ipv4.tcp_ecn": "2"}}, {}, "sysctls.net.ipv4.tcp_ecn"),
+    ("dctcp", {}, {}, None), ("dctcp", {"ecn": 1}, {"ecn": 1}, None), ("cubic", {}, {"ecn": 0}, None),
+    ("sack", {}, {"sack": 1}, None), ("dctcp", {"sysctls": {"net.ipv4.tcp_ecn": " 1 "}}, {"sysctls": {}}, None)])
+def test_what_a_scenario_says_of_hosts_is_not_overridden_without_a_word(name, hosts, given, field):
+    wrong = ccas.contradiction(ccas.find(name), {**HOSTS, **hosts}, given)
+    assert (wrong and wrong[0]) == field
+    assert wrong is None or f"contradicts {name}, of which net.ipv4.tcp_" in wrong[1]
+
+
+def test_a_contradiction_is_told_with_file_line_and_field(tmp_path):
+    (tmp_path / "small.yaml").write_text((PROJECT_DIR / "scenarios/everything.yaml").read_text().replace(
+        "hosts: {ecn: 1}", "hosts: {ecn: 0}"))
+    loaded = scenario.load(str(tmp_path / "small.yaml"), {}, False, [])
+    with pytest.raises(ScenarioError, match=r"small\.yaml:\d+: hosts\.ecn: 0 contradicts dctcp"):
+        campaign._check_hosts(loaded, [ccas.find("cubic"), ccas.find("dctcp")])
+    campaign._check_hosts(loaded, [ccas.find("cubic")])
+
+
+def test_a_module_that_needs_marks(tmp_path):
+    source = tmp_path / "tcp_mine.c"
+    source.write_text("")
+    engine = Engine()
+    engine.module.file = tmp_path / "tcp_mine.ko"
+    assert not ccas.make_ready(ccas.parse(str(source))[0], engine, print).variants[0].needs_ecn
+    source.write_text(".flags = TCP_CONG_NEEDS_ECN,")
+    assert ccas.make_ready(ccas.parse(str(source))[0], engine, print).variants[0].needs_ecn

@@ -33,7 +33,7 @@ class Engine:
         if '"' not in text:
             raise RunFailed(f"{source} does not build")
         return types.SimpleNamespace(name=source.rpartition("/")[2].removesuffix(".c"), sha256=text,
-                                     congestion_controls=(text.split('"')[1],), warnings="")
+                                     congestion_controls=(text.split('"')[1],), warnings="", file=None)
 
 
 @pytest.fixture

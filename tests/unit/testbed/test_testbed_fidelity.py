@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every fidelity check passes on good evidence, and together they make a verdict.
-
-Bad evidence: test_testbed_fidelity_fails.py.
-"""
+"""Every check passes on good evidence, and together they make a verdict (bad: test_testbed_fidelity_fails.py)."""
 import numpy as np
 import pandas as pd
 import pytest

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from topologies.base import EmulatedTopo
+    from topologies.link import Usual
 
 if sys.version_info < (3, 12) and "_distutils_hack" in sys.modules:
     # Mininet compares versions by distutils, in whose place setuptools would load all of itself: 0.1 s
@@ -55,7 +56,7 @@ def load(name: object) -> "type[EmulatedTopo]":
 def _decode(section: object) -> "tuple[type[EmulatedTopo], Any, int]":
     """The topology that a section names, the typed section, and the version of IP."""
     from testbed import fields
-    from topologies import ip, link
+    from topologies import ip
     if not isinstance(section, dict):
         raise fields.FieldError("", f"a mapping expected, not {fields.show(section)}")
     topology = load(section.get("kind"))
@@ -65,9 +66,15 @@ def _decode(section: object) -> "tuple[type[EmulatedTopo], Any, int]":
         raise fields.FieldError("ip", f"{' or '.join(map(str, topology.IP_VERSIONS))} expected, not "
                                       f"{fields.show(version)}{only}")
     own = {key: value for key, value in section.items() if key not in ("kind", "ip", "mtu", "mtu_bytes")}
-    usual = fields.decode(link.Usual, {key: section[key] for key in ("mtu", "mtu_bytes") if key in section})
-    with usual.for_links():
+    with _usual(section).for_links():
         return topology, fields.decode(topology.Section, own), version
+
+
+def _usual(section: dict[str, Any]) -> "Usual":
+    """What a section says of all its links."""
+    from testbed import fields
+    from topologies import link
+    return fields.decode(link.Usual, {key: section[key] for key in ("mtu", "mtu_bytes") if key in section})
 
 
 def complete(section: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +89,8 @@ def in_time(section: dict[str, Any], end_us: int) -> None:
     """FieldError if a link of a section is to change after the end of the run only, or has a trace that cannot be."""
     from topologies import link, schedule
     schedule.in_time(section, end_us)
-    link.in_time(section, end_us)
+    with _usual(section).for_links():
+        link.in_time(section, end_us)
 
 
 def kernel_options(network: dict[str, Any]) -> list[str]:

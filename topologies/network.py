@@ -122,7 +122,7 @@ class Network:
 
     description: what `topologies.resolve` gave; sysctls: {node: {name: value}} of every node's namespace;
     timer_period_us: 0 where timers are exact (virtual time), else how late the
-    kernel's timers may be: the token buckets are made that deep; shells: whether commands can be typed into nodes.
+    kernel's timers may be: shapers make that good; shells: whether commands can be typed into nodes.
     """
     _radios: Any = None                     # topologies/radios.py, where there are any
 

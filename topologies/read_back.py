@@ -40,9 +40,6 @@ PLACES: dict[str, _Places] = {
     "htb": {"default": ((2,), 8, "I")},
     "htb class": {"rate": (1, 8, "I"), "rate64": (6, 0, "Q"), "ceil": (1, 20, "I"), "ceil64": (7, 0, "Q"),
                   "bucket_ticks": (1, 24, "I"), "ceil_bucket_ticks": (1, 28, "I"), "quantum": (1, 32, "I")},
-    "hfsc": {"default": (None, 0, "H")},
-    "hfsc class": {f"{name}_{part}": (number, at, "I") for name, number in (("rt", 1), ("ls", 2), ("ul", 3))
-                   for part, at in (("m1", 0), ("d", 4), ("m2", 8))},
     "prio": {"bands": (None, 0, "I")},
     "netem": {"limit": (None, 4, "I"), "loss": (None, 8, "I"), "gap": (None, 12, "I"), "duplicate": (None, 16, "I"),
               "delay_ns": (10, 0, "q"), "jitter_ns": (11, 0, "q"), "reorder": (3, 0, "I"), "corrupt": (4, 0, "I"),

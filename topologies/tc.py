@@ -22,7 +22,7 @@ One direction of a link from A to B is
 A link with a `schedule` (topologies/varying.py) can be changed while packets are in it:
 
 * htb keeps its debt when its rate changes: the frame that is being sent goes on at the old rate, the next one
-  has the new. (tbf and hfsc forget it.)
+  has the new.
 * The gate is there if the link has outages. It is shut by a least size of a packet (mpu) that its bucket never
   holds, and prio is there to wake the queue when it opens (topologies/tc_messages.py). It is the cutter, too.
 * A netem of its own delays, so that it can be told another delay; its rate without limit keeps the order.

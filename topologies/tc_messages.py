@@ -25,7 +25,7 @@ _MOST_32_BITS = 2**32 - 1
 #: a shut gate: a bucket of this size, of which every packet takes more than there is in it
 _SHUT_BYTES_PER_S, _SHUT_BUCKET_BYTES, _SHUT_LEAST_BYTES = 1000, 1600, 65535
 
-#: options of dualpi2: attribute, its form, what the value is multiplied by or stands for (TCADUALPI2_*)
+#: options of dualpi2: attribute, its form, what the value is multiplied by or stands for (TCA_DUALPI2_*)
 DUALPI2: dict[str, tuple[int, str, Any]] = {
     "limit": (1, "=I", 1), "target": (3, "=I", 1), "tupdate": (4, "=I", 1), "alpha": (5, "=I", 256),
     "beta": (6, "=I", 256), "step_thresh": (8, "=I", 1), "min_qlen_step": (9, "=I", 1),

@@ -72,7 +72,8 @@ def _judge(flow: Json, counts: Json, hops: list[Json], sojourns: dict[str, Colum
     packets, sent = counts["received_packets"], counts["sent_packets"]
     frame = counts["received_bytes"] / packets + ip.ETHERNET_BYTES
     idle_us = sum(link["delay_us"] + frame * 8e6 / link["rate_bps"] for link in hops)
-    edges_us = _EDGES * flow["base_rtt_us"] + sum(1514 * 8e6 / link["rate_bps"] for link in hops)
+    edges_us = _EDGES * flow["base_rtt_us"] + sum(
+        (ip.mtu_of(link) + ip.ETHERNET_BYTES) * 8e6 / link["rate_bps"] for link in hops)
     longest_us = sum(float(sojourns[link["name"]]["max_us"].max()) for link in hops if link["name"] in sojourns)
     span_us = float(flow["stop_us"] - flow["start_us"])
     least_us = most_us = spread_us = 0.0

@@ -87,7 +87,8 @@ def _edges_us(flows: list[Json], of_end: dict[tuple[int, str], Columns], sojourn
               for flow in flows for of in (of_end.get((flow["flow"], "sender")),) if of is not None and len(of["t_us"])}
     waiting: dict[str, float] = {}
     feeders: dict[str, set[str]] = {}
-    mtu = ip.mtu_bytes(evidence.network) + ip.ETHERNET_BYTES
+    # of the largest packets, though paths with a smaller MTU have none such
+    mtu = max(map(ip.mtu_of, evidence.network["links"]), default=ip.MTU_BYTES) + ip.ETHERNET_BYTES
     for flow in evidence.flows:
         for way, frame in ((flow["hops"], mtu), (flow["hops_back"], mtu if flow["both_ways"] else _ACK_BYTES)):
             for before, name in zip(("", *way), way):

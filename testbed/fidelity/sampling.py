@@ -14,7 +14,7 @@ _LATE_US = {"virtual": 1000.0, "real": 5000.0}
 _LATE_SHARE = {"virtual": 0.1, "real": 0.5}
 #: a wall clock's, where that is longer: where readings are far apart, one that is a little late says the same
 _LATE_SHARE_REAL = 0.1
-#: the guest's clock has steps, and its times are rounded to whole us
+#: times are noted in whole us
 _CLOCK_US = 2
 #: what a row is of, beside its instant
 _KEYS = {"queue": ("link",), "edge_queue": ("link",), "sojourn": ("link",),

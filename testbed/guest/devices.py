@@ -23,7 +23,7 @@ _IFLA_IFNAME, _IFLA_MTU, _IFLA_GSO_MAX_SEGS = 3, 4, 40
 _RTA_GATEWAY, _RTA_METRICS, _RTAX_INITCWND = 5, 8, 11
 _TCA_KIND, _TCA_OPTIONS = 1, 2
 #: whose parameters are those of their classes
-_WITH_CLASSES = ("htb", "hfsc")
+_WITH_CLASSES = ("htb",)
 
 
 def read(network: Network) -> Json:

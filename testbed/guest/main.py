@@ -26,7 +26,7 @@ _PR_SET_TIMERSLACK = 29
 _DRAIN_S = 10
 #: programs end by themselves, those that count what arrives once the longest queues can be empty
 _PATIENCE_S = 600
-#: a few steps of the clock
+#: what is due at the end itself has been done by then
 _AFTER_THE_END_S = 1e-6
 #: a multiple of the tick, whatever its rate
 _PHASE_NS = 100_000_000

@@ -28,7 +28,7 @@ _ENOUGH = 1.5
 _SOCKET_PACKETS = 200
 #: packets of one system call; whoever sends looks whether it is to stop after each
 AT_ONCE = 16
-#: a program that is to send more often sends so many at once: timers take 0.5 us at least
+#: a program that is to send more often sends so many at once, since to wake it up costs more than to send
 _LEAST_INTERVAL_S = 10e-6
 
 

@@ -93,7 +93,7 @@ def test_a_session_on_the_access_link(shell):
     replies = [float(ms) for ms in re.findall(r"time=([\d.]+) ms", answer(child, "n1 ping -c5 -i0.2 n4"))]
     assert len(replies) == 5 and 8 <= min(replies) < 40
     queues = answer(child, "r1 tc -s qdisc")
-    assert "qdisc tbf 1: dev r1-eth0 root" in queues and "limit 850p" in queues
+    assert "qdisc htb 3: dev r1-eth0 root" in queues and "limit 850p" in queues
     assert "net.ipv4.tcp_congestion_control = mine" in answer(child, "n4 sysctl net.ipv4.tcp_congestion_control")
 
     answer(child, "n4 iperf3 -s &")
@@ -262,7 +262,7 @@ def test_mininets_own_command_takes_our_topologies(shell):
     def mn(file, *words):
         return "--exec", f"sh cd /run/project && mn --custom topologies/{file} {' '.join(words)}"
 
-    script = "--exec", "sh printf 'n1 ping -c1 n4\\nn1 tc qdisc\\n' > /tmp/script"
+    script = "--exec", "sh printf 'n1 ping -c1 n4\\nn1 tc class show dev n1-eth0\\n' > /tmp/script"
     then = "--test none --post /tmp/script"
     code, output, errors = shell.run(
         "access-link", *script, *mn("dumbbell.py", "--topo dumbbell --test pingall"),
@@ -273,7 +273,7 @@ def test_mininets_own_command_takes_our_topologies(shell):
     assert (code, errors) == (0, ""), output
     assert "0% dropped (56/56 received)" in output
     replies = [float(ms) for ms in re.findall(r"time=([\d.]+) ms", output)]
-    assert len(replies) == 4 and "qdisc tbf 1: dev n1-eth0 root refcnt 2 rate 10Mbit" in output
+    assert len(replies) == 4 and "class htb 3:1 root leaf 10: prio 0 rate 10Mbit ceil 10Mbit" in output
     # dumbbell, parking lot (n1 to n4 crosses one of its links), H; six links with the delay that mn was asked for
     for reply_ms, base_ms in zip(replies, (8, 40, 60, 6)):
         assert base_ms <= reply_ms < base_ms + 60

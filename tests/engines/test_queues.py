@@ -75,7 +75,7 @@ def test_ns3s_codel_holds_what_the_kernels_does(run_in, kind):
 
 @pytest.mark.parametrize("engine", ["uml", "ns3"])
 def test_pie_comes_to_its_target(run_in, engine):
-    """15 ms are 12.4 packets (a token bucket in front of it adds one, as above)."""
+    """15 ms are 12.4 packets."""
     tree = {"topology.central.queue": {"kind": "pie", "limit": 1000}, "timing.warmup": "5 s", "timing.test": "25 s"}
     finished = run_in(engine, small_scenario(
         traffic={"kind": "cbr", "rate": "12 Mbit/s", "packet": "1500 B", "paths": ["n2->n1"]}, **tree))

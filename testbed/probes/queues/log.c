@@ -96,6 +96,7 @@ static void forget(void)
 	}
 	kvfree(numbers);
 	numbers = NULL;
+	noted = taken = 0;
 }
 
 static void end(void)
@@ -131,7 +132,7 @@ static int begin(const u32 *indices, unsigned int count)
 			goto failed;
 		}
 	}
-	noted = taken = lost = 0;
+	lost = 0;
 	error = tracepoint_probe_register(queue_points.enqueue, on_enqueue, NULL);
 	if (error)
 		goto failed;

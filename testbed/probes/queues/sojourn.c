@@ -308,6 +308,7 @@ static void forget(void)
 	first_bins = NULL;
 	rows = NULL;
 	numbers = NULL;
+	noted = taken = shown = 0;
 	begun = false;
 }
 
@@ -372,7 +373,7 @@ static int begin(const char __user *from, size_t length)
 	kfree(indices);
 	if (!numbers || numbers[0])
 		return error ?: numbers ? -EINVAL : -ENOMEM;
-	noted = taken = shown = lost = 0;
+	lost = 0;
 	error = register_all();
 	counting = begun = !error;
 	return error;

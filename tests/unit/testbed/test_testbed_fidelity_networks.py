@@ -2,8 +2,11 @@
 """Fidelity checks on other networks, on several congestion controls in one run, and on other engines."""
 import pytest
 
+import bad_senders
 import evidence_files
 import spoils
+from testbed.fidelity import round_trips
+from testbed.fidelity._ranges import Sojourns
 
 # -- other networks ---------------------------------------------------------------------
 
@@ -28,23 +31,12 @@ def test_of_frames_that_were_timed_few_show_as_much_as_many(findings, files):
 
 
 @pytest.mark.parametrize("measured_us, level", [
-    (44.8, "ok"), (47.6, "ok"), (47.7, "ok"),       # six links, each late by 0.5 us at most
-    (48.0, "invalid"), (49.6, "invalid"),           # so it is if one of them has 1 us too much each way
-    (43.8, "ok"), (43.5, "invalid")])               # nothing is early
+    (44.8, "ok"), (45.7, "ok"), (43.7, "ok"),
+    (45.8, "invalid"), (46.7, "invalid"),           # as if one of six links has 1 us too much each way
+    (43.6, "invalid")])
 def test_round_trips_in_a_data_center(findings, files, measured_us, level):
     files["checks.json"]["paths"][0].update(base_rtt_us=40, serialisation_us=4.704, measured_rtt_us=measured_us)
     assert findings("idle_network", files)[0][0] == level
-
-
-def test_timers_excuse_no_other_clock(findings, files):
-    """Simulators' times are exact; a round trip over few links has fewer timers."""
-    path = files["checks.json"]["paths"][0]
-    path.update(base_rtt_us=40, serialisation_us=4.704, measured_rtt_us=47.0)
-    assert findings("idle_network", files)[0][0] == "ok"
-    assert findings("idle_network", files, clock="simulated", capabilities={"kernel": False})[0][0] == "invalid"
-    for way in ("hops", "hops_back"):
-        files["network.json"]["paths"][0][way] = files["network.json"]["paths"][0][way][:1]
-    assert any(text.startswith("idle RTT n1-n2: 0.047 ms instead") for _, text in findings("idle_network", files))
 
 
 @pytest.mark.parametrize("limit, longest, dropped, level, looked_at_now_and_then", [
@@ -224,3 +216,23 @@ def test_long_waits_in_a_row_are_no_bursts(findings, files, seconds, level):
     edges.loc[mine, ["backlog_packets", "backlog_bytes"]] = [500, 500 * 1514]
     (found, message), *_ = findings("edges", files)
     assert found == level and ("4 samples in a row" in message) == (level == "suspect")
+
+
+def test_large_frames_beside_a_narrow_link(tmp_path, findings, files):
+    """The smallest MTU of a network says nothing of the frames that other links carry."""
+    evidence = evidence_files.write(tmp_path, files)
+    before_us = round_trips._edges_us([], {}, Sojourns(evidence), evidence)
+    files["network.json"]["mtu_bytes"] = 576
+    next(link for link in files["network.json"]["links"] if link["name"] == "n1_to_r1")["mtu_bytes"] = 576
+    evidence = evidence_files.write(tmp_path, files)
+    assert round_trips._edges_us([], {}, Sojourns(evidence), evidence) == before_us
+    assert max(us for us in before_us.values() if us < 1e9) > 0
+    assert {level for level, _ in findings("queues", files)} == {"ok"}
+
+
+def test_a_datagram_waits_for_a_frame_of_each_link(findings, files):
+    bad_senders.delays(delay_max_us=178_000)(files)
+    assert {level for level, _ in findings("one_way", files)} == {"suspect"}
+    for link in files["network.json"]["links"]:
+        link["mtu_bytes"] = 9000
+    assert {level for level, _ in findings("one_way", files)} == {"ok"}

@@ -115,6 +115,16 @@ def test_a_trace_carries_frames_of_1514_bytes(tmp_path):
         topologies.resolve(dumbbell({**_LINK, "trace": str(tmp_path / "trace")}, mtu_bytes=9000))
 
 
+def test_a_trace_is_looked_at_with_the_mtu_of_its_topology(tmp_path):
+    """A buffer of 600 B holds a packet of 576 B."""
+    (tmp_path / "trace").write_text("1\n")
+    small = {**_LINK, "queue": {"kind": "bfifo", "limit_bytes": 600}, "trace": str(tmp_path / "trace")}
+    topologies.in_time(dumbbell(small, mtu_bytes=576), 10_000)
+    with pytest.raises(FieldError, match="from 1514 to 4294967295 B expected, not 600 B") as problem:
+        topologies.in_time(dumbbell(small), 10_000)
+    assert problem.value.field == "central.queue.limit"
+
+
 def test_what_does_not_fit_into_a_path():
     network = topologies.resolve(dumbbell(mtu_bytes=9000, edge={"rate_bps": 10**9, "mtu_bytes": 5000}))
     ways = routes.find(network, [])

@@ -155,6 +155,9 @@ def find(text: str) -> Variant:
         if not _NAME.fullmatch(label["label"]):
             raise UsageError(f"--cca {text}: a label has lower-case letters, digits, _ and -, at most 40: "
                              f"{label['label']!r} is none")
+        if not label["what"]:
+            raise UsageError(f"--cca {text}: what is called {label['label']}? {text}cubic or {text}./tcp_mine.c "
+                             "expected")
         found = find(label["what"])
         if found.labelled:
             raise UsageError(f"--cca {text}: one label expected")
@@ -214,7 +217,8 @@ def check_names(subjects: Sequence[Subject]) -> None:
     for subject in subjects:
         other = known.setdefault(subject.name, subject)
         if other is not subject:
-            example = f"new={subject.given}" if len(subject.variants) == 1 else "new=./tcp_mine.c"
+            what = subject.given.removeprefix(f"{subject.name}=")       # a label is not put before a label
+            example = f"new={what}" if len(subject.variants) == 1 else "new=./tcp_mine.c"
             raise UsageError(f"--cca: {other.given} and {subject.given} are both called {subject.name}: give one of "
                              f"them a label, such as {example}")
 

@@ -54,8 +54,9 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"{run_dir.name}  {verdict['verdict']}")
         for change in changes:
             print(f"  edited: {change}")
-        for reason in verdict["reasons"]:
-            print(f"  {reason['level']}: {reason['message']}")
+        # several checks may say the same, of a file that none of them can read
+        for reason in dict.fromkeys(f"{reason['level']}: {reason['message']}" for reason in verdict["reasons"]):
+            print(f"  {reason}")
     if unfinished:
         more = f" and {len(unfinished) - _MOST_TOLD} more" if len(unfinished) > _MOST_TOLD else ""
         raise RunFailed(f"not judged, {len(unfinished)} of {len(names)} runs did not finish: "
@@ -75,7 +76,10 @@ def _runs(what: str) -> dict[pathlib.Path, str]:
         return {path: path.name for path in sorted((results_dir() / RUNS).glob("[!.]*")) if path.is_dir()}
     try:
         return {experiment.find_run(what): what}
-    except UsageError:
-        folder = experiment.find(what)
+    except UsageError as no_run:
+        try:
+            folder = experiment.find(what)
+        except UsageError as no_experiment:
+            raise (no_run if pathlib.Path(what).is_dir() else no_experiment) from None
     described = experiment.read(folder)
     return {folder.parent / RUNS / run["id"]: run["name"] for run in [*described["runs"], *described.get("idle", [])]}

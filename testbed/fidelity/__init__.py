@@ -19,6 +19,7 @@ import importlib
 import json
 import pathlib
 import traceback
+import zlib
 from typing import Any
 
 from testbed import derived, ending, raw_tables
@@ -68,12 +69,15 @@ class Evidence:
         return bool(self.capabilities.get(need))
 
     def json(self, name: str) -> Json:
-        """A JSON file of the run's raw folder. Not to be changed: a small one is read once for all checks."""
+        """A JSON file of the run's raw folder. Not to be changed: a small one is read once for all checks.
+
+        DamagedRun if it is missing or cannot be read.
+        """
         if name in self._json:
             return self._json[name]
-        text = (self.run_dir / "raw" / name).read_text(encoding="utf-8")
-        value: Json = json.loads(text)
-        if len(text) <= _KEPT_JSON:
+        path = self.run_dir / "raw" / name
+        value = _read(path, f"raw/{name}")
+        if path.stat().st_size <= _KEPT_JSON:
             self._json[name] = value
         return value
 
@@ -87,11 +91,24 @@ class Evidence:
         """A CSV file of the run's raw folder as a pandas table, or None if the run has none.
 
         options: those of pandas.read_csv. A table is read once for all checks; each gets one of its own.
+        DamagedRun if it cannot be read, or has words where numbers belong.
         """
-        import pandas as pd
         path = self._path(name)
         if not path.exists():
             return None
+        try:
+            frame = self._read_table(path, name, options)
+        except (OSError, EOFError, ValueError, zlib.error) as problem:
+            words = " ".join(str(problem).split())
+            raise DamagedRun(f"raw/{path.name} cannot be read: {words}") from problem
+        kinds = raw_tables.TABLES[name].columns
+        for column in () if frame.empty else frame:
+            if frame[column].dtype == object and kinds.get(column) != raw_tables.TEXT:
+                raise DamagedRun(f"raw/{path.name}: column {column}: numbers expected that fit into 64 bits")
+        return frame
+
+    def _read_table(self, path: pathlib.Path, name: str, options: Json) -> Any:
+        import pandas as pd
         if options.keys() - {"usecols", "low_memory"}:
             return pd.read_csv(path, **options)
         if name not in self._kept:
@@ -148,6 +165,9 @@ def judge(evidence: Evidence) -> Json:
                 if finding.level not in (*LEVELS, NOT_APPLICABLE):
                     raise ValueError(f"level {finding.level!r} is none of {', '.join((*LEVELS, NOT_APPLICABLE))}")
                 checks.append(_entry(name, finding.level, finding.message))
+        except DamagedRun as problem:           # as many checks as need the file say the same
+            checks.append(_entry(name, "suspect", str(problem)))
+            errors.append({"where": f"check {name}", "traceback": traceback.format_exc()})
         except Exception as problem:            # the fault of the check, or of what it was given to read
             ending.if_asked()
             words = " ".join(str(problem).split())
@@ -230,17 +250,19 @@ def _evidence(run_dir: pathlib.Path) -> tuple[Json, Evidence]:
     return record, evidence
 
 
-def _read(path: pathlib.Path) -> Json:
+def _read(path: pathlib.Path, shown: str = "") -> Json:
+    """A JSON object of a file. DamagedRun, which calls the file `shown`, if there is none."""
+    shown = shown or str(path)
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise DamagedRun(f"{path}: file is missing") from None
+        raise DamagedRun(f"{shown}: file is missing") from None
     except OSError as problem:
-        raise DamagedRun(f"{path}: {problem.strerror}") from None
+        raise DamagedRun(f"{shown}: {problem.strerror}") from None
     except (ValueError, RecursionError) as problem:
-        raise DamagedRun(f"{path}: not readable as JSON: {problem}") from None
+        raise DamagedRun(f"{shown}: not readable as JSON: {problem}") from None
     if not isinstance(value, dict):
-        raise DamagedRun(f"{path}: a JSON object is expected")
+        raise DamagedRun(f"{shown}: a JSON object is expected")
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 import pathlib
@@ -11,7 +12,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from case import Case
+from case import Case, packed
 
 Damage = Callable[[pathlib.Path], None]
 Change = Callable[[dict[str, Any]], None]
@@ -42,6 +43,11 @@ def _loop_instead(path: pathlib.Path) -> None:
     path.symlink_to(path.name)
 
 
+def _words_for_numbers(path: pathlib.Path) -> None:
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    path.write_bytes(packed("\n".join([*lines[:3], ",".join("x" * len(lines[3].split(","))), *lines[4:]])))
+
+
 _DAMAGES: dict[str, Damage] = {
     "empty": _write(b""), "truncated": _truncate, "list": _write(b"[]"), "null": _write(b"null"),
     "garbage": _write(bytes(range(256))), "missing": _remove, "folder": _folder_instead,
@@ -63,9 +69,10 @@ def _damaged(command: list[str], name: str, damage: str, code: int | tuple[int, 
         (work / "run").symlink_to(run_dir)
         experiment, = (path.parent for path in (work / "results").glob("*/experiment.json"))
         (work / "experiment").symlink_to(experiment)
-        _DAMAGES[damage](experiment / name if name == "experiment.json" else run_dir / name)
-    return Case(f"results-{command[0]}-{name.replace('/', '-')}-{damage}", command, code, says, prepare=prepare,
-                with_results=True)
+        make = _words_for_numbers if damage == "words" else _DAMAGES[damage]
+        make(experiment / name if name == "experiment.json" else run_dir / name)
+    return Case(f"results-{'-'.join(command[:-1])}-{name.replace('/', '-')}-{damage}", command, code, says,
+                prepare=prepare, with_results=True)
 
 
 def _json(change: Change, name: str) -> Damage:
@@ -153,6 +160,19 @@ CASES = [
       for name, damage in (("plan.json", "truncated"), ("plan.json", "missing"), ("run.json", "null"),
                            ("run.json", "missing"),
                            ("raw/network.json", "garbage"), ("raw/queue.csv.gz", "truncated"))],
+    # changed on purpose: judged on what is there, each unreadable file told by name, once
+    *[_damaged(["judge", "--edited", "run"], name, damage, 0,
+               f"suspect.*edited: .*{name}.*suspect: {name}[ :](?!.*{name})")
+      for name in _RUN_FILES[3:] for damage in ("truncated", "garbage")],
+    *[_damaged(["judge", "--edited", "run"], name, "missing", 0, f"edited: .*{name}: file is missing.*suspect: ")
+      for name in _RUN_FILES[3:]],
+    _damaged(["judge", "--edited", "run"], "raw/queue.csv.gz", "words", 0,
+             "suspect: raw/queue.csv.gz: column t_us: numbers expected"),
+    _damaged(["judge", "--edited", "run"], "raw/queue.csv.gz", "folder", 1, "testbed: .*queue.csv.gz: Is a directory"),
+    _damaged(["judge", "--edited", "run"], "plan.json", "missing", 1, "testbed: .*plan.json: file is missing"),
+    Case("results-judge-edited-no-run", ["judge", "--edited", "."], 2, "^testbed: .: not a run "),
+    Case("results-judge-edited-version-1", ["judge", "--edited", "results/access-link-load60/runs/cubic-seed1"], 2,
+         "testbed: .*older version of the testbed", prepare=_old_results),
     # what can be made again is made again
     *[_damaged(["judge", "run"], name, damage, 0,
                "valid") for name in _SURVIVES for damage in ("truncated", "garbage", "nested", "strings")],

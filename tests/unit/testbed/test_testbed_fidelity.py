@@ -11,7 +11,7 @@ import bad_senders
 import evidence_files
 import spoils
 import steady_runs
-from testbed import fidelity
+from testbed import derived, fidelity
 from testbed.fidelity import _tables, edges
 
 
@@ -378,7 +378,7 @@ def test_a_table_is_read_once_and_each_check_has_its_own(tmp_path, files, monkey
     monkeypatch.setattr(pd, "read_csv", None)
     assert (evidence.table("queue")["drops"] >= 0).all() and evidence.table("opportunities") is None
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="nonsense"):
+    with pytest.raises(derived.DamagedRun, match="raw/queue.csv.gz cannot be read: .*nonsense"):
         evidence.table("queue", usecols=["t_us", "nonsense"])
     monkeypatch.setattr(_tables, "_SHORT", 0)
     monkeypatch.setattr(_tables, "_MOST_ROWS", 0)           # one that is too large is read for each

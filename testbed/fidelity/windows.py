@@ -42,7 +42,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if not evidence.can("kernel") and samples["busy_us"].isna().all():
         yield Finding(NOT_APPLICABLE, "the engine does not tell what limited the flows")
         return
-    last = _grown(samples, interval_us(evidence)[0])
+    from_us, _ = interval_us(evidence)
+    last = _grown(samples, from_us)
     if not last["busy_us"].sum():
         yield Finding("suspect", "no sampled flow was busy: what limited the flows is not known")
         return
@@ -58,6 +59,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         own = last[last["flow"].isin([flow["flow"] for flow in mine])]
         if not own["busy_us"].sum() and component in thinking:
             yield Finding(NOT_APPLICABLE, f"{component}: its clients were thinking whenever they were sampled")
+            continue
+        # seen before that, and with something to end with
+        if len(own) and own["until_us"].max() <= from_us and all(
+                flow["bytes"] is not None or flow["stop_us"] <= from_us for flow in mine):
+            yield Finding(NOT_APPLICABLE, f"{component}: its flows had ended when measuring began")
             continue
         if not own["busy_us"].sum():
             yield Finding("suspect", f"no sampled flow of {component} was busy: what limited its flows is not known")
@@ -75,7 +81,7 @@ def _grown(samples: Any, from_us: int) -> Any:
     begins = np.flatnonzero(np.diff(of[order], prepend=-1))
     t_us = samples["t_us"].to_numpy()[order]
     since_us, until_us = (extreme.reduceat(t_us, begins) for extreme in (np.fmin, np.fmax))
-    grown = {"sampled_us": np.clip(until_us - np.maximum(since_us, from_us), 0, None)}
+    grown = {"sampled_us": np.clip(until_us - np.maximum(since_us, from_us), 0, None), "until_us": until_us}
     for name in (*_TIMES, "bytes_acked"):
         values = samples[name].to_numpy(float)[order]
         before = np.fmax.reduceat(np.where(t_us <= from_us, values, 0), begins)

@@ -287,6 +287,19 @@ def test_hosts_that_are_sampled_more_often_lack_no_samples(findings, files):
         assert judged(["n2" if node == "n1" else "n1"])[0] == "ok"
 
 
+@pytest.mark.parametrize("ends, seen_until_s, level", [
+    ({"bytes": 3_000_000}, 9, "not applicable"), ({"stop_us": 9_000_000}, 9, "not applicable"), ({}, 9, "suspect"),
+    ({"bytes": 3_000_000}, 30, "suspect"), ({"bytes": 3_000_000}, -1, "suspect")])
+def test_a_flow_that_ended_in_the_warm_up_was_limited_by_nothing(findings, files, ends, seen_until_s, level):
+    """Measuring begins at 10 s. Who was never seen, or was seen doing nothing later, is suspect."""
+    files["workload.json"]["flows"].append(evidence_files.flow(2, "n2", "n1", component="short", sport=9, **ends))
+    mine = files["tcp_info"][files["tcp_info"]["node"] == "n2"].assign(sport=9, dport=2)
+    mine = mine.assign(busy_us=mine["busy_us"].clip(upper=4_000_000), rwnd_limited_us=0)
+    files["tcp_info"] = pd.concat([files["tcp_info"], mine[mine["t_us"] <= seen_until_s * 1_000_000]])
+    found = {text.split(":")[0]: level for level, text in findings("windows", files)}
+    assert found.get("short", found.get("no sampled flow of short was busy")) == level
+
+
 @pytest.mark.parametrize("first, second, grown", [
     # us per second of busy time, and of that with a closed window, of a socket until 20 s and of the next one
     ((250_000, 0), (100_000, 50_000), [[1_000_000, 500_000], [2_500_000, 0]]),

@@ -70,8 +70,10 @@ TABLES = {
         _columns("t_us packet_us byte_us most_packets most_bytes", texts="link",
                  order="t_us link packet_us byte_us most_packets most_bytes")),
     "sojourn": Table(
-        "time that packets spent in a queue, of those that left it in the interval that begins at t_us",
-        _columns("t_us packets", "mean_us min_us max_us", "link", order="t_us link packets mean_us min_us max_us")),
+        "time that packets spent in a queue, of those that left it in the interval that begins at t_us; dropped_us: "
+        "the sum of those that were dropped in it after they had entered the queue, where that is known",
+        _columns("t_us packets", "mean_us min_us max_us dropped_us", "link",
+                 order="t_us link packets mean_us min_us max_us dropped_us")),
     "sojourn_hist": Table(
         "distribution of that time over the packets that left after warm-up; an upper edge may be missing",
         _columns("packets", "low_us high_us", "link", order="link low_us high_us packets")),

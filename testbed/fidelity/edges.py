@@ -27,6 +27,9 @@ _ERRORS = 2
 _BURSTS, _LUCK = 0.1, 0.01
 #: of the link's rate; what is slower than the bottlenecks and carries more is one itself, whether packets wait or not
 _UTILISATION = 0.95
+#: of the samples: a host that is as slow as the bottleneck, and busy while packets wait, in more of them, has taken its
+#: place: nothing that is slower than the host's own link can be behind it
+_SATURATED = 0.5
 #: fewer say nothing of a mean
 _LEAST_SAMPLES = 5
 
@@ -63,8 +66,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         as_slow = not slower and any(rate_bps <= bottlenecks.get(other, 0) for way in ways for other in way)
         behind_us = None if not as_slow or links[name]["from"] not in hosts else max(
             (sum(waits_us().get(other, 0.0) for other in way) for way in ways), default=0.0)
+        paces = links[name]["queue"] == "fq" and links[name]["from"] in hosts
         wait_us, utilisation, finding = _link(links[name], rate_bps, samples, _shortest_rtt_us(name, evidence), slower,
-                                              behind_us)
+                                              behind_us, paces)
         longest, busiest = max(longest, wait_us), max(busiest, utilisation)
         if finding:
             bad += 1
@@ -89,34 +93,46 @@ def _bottlenecks_us(evidence: Evidence, rates_bps: dict[str, float]) -> dict[str
 
 
 def _link(link: dict[str, Any], rate_bps: float, samples: Columns, rtt_us: float, slower: bool,
-          behind_us: float | None) -> tuple[float, float, Finding | None]:
+          behind_us: float | None, paces: bool) -> tuple[float, float, Finding | None]:
     """(mean wait in us, utilisation, what is wrong).
 
     slower: than a bottleneck on one of its paths; behind_us: of a host that may hold bursts in a bottleneck's place,
-    how long packets wait in that.
+    how long packets wait in that; paces: packets may wait for their time, too, and not only for the link.
     """
     name = link["name"]
-    packets = np.nanmean(samples["backlog_packets"])
-    wait_us = np.nanmean(samples["backlog_bytes"]) * 8e6 / rate_bps
+    busy = _busy(samples, rate_bps)
+    waits = busy if paces else np.ones_like(busy)
+    packets = np.nanmean(samples["backlog_packets"] * waits)
+    wait_us = np.nanmean(samples["backlog_bytes"] * waits) * 8e6 / rate_bps
     span_us = samples["t_us"][-1] - samples["t_us"][0]
     utilisation = (samples["sent_bytes"][-1] - samples["sent_bytes"][0]) * 8e6 / span_us / rate_bps
     finding = None
     allowed_us, in_a_row = _SHARE_OF_RTT * rtt_us, 0
     if behind_us is not None:
         allowed_us += _SHARE_OF_RTT * behind_us
-        in_a_row = _longest(samples["backlog_bytes"] * 8e6 / rate_bps > allowed_us)
+        in_a_row = _longest(samples["backlog_bytes"] * waits * 8e6 / rate_bps > allowed_us)
         if (len(samples["t_us"]) - in_a_row + 1) * _BURSTS**in_a_row >= _LUCK:
-            allowed_us += _ERRORS * pd.Series(samples["backlog_bytes"]).sem() * 8e6 / rate_bps
+            allowed_us += _ERRORS * pd.Series(samples["backlog_bytes"] * waits).sem() * 8e6 / rate_bps
             in_a_row = 0
-    # a fair queue at a host paces: what waits there has been told to
-    if link["queue"] != "fq" and packets > _PACKETS and wait_us > allowed_us:
+    saturated = np.mean(busy & (samples["backlog_packets"] > 0))
+    if packets > _PACKETS and wait_us > allowed_us:
         finding = Finding("suspect", f"{name} is no bottleneck, but packets wait there for {wait_us / 1000:.2f} ms on "
                                      f"average ({packets:.1f} packets; its shortest round trip has "
                                      f"{rtt_us / 1000:g} ms{f'; {in_a_row} samples in a row' if in_a_row else ''})")
+    elif behind_us is not None and saturated > _SATURATED and packets > _PACKETS and wait_us > behind_us:
+        finding = Finding("suspect", f"{name} is as slow as the bottleneck, and takes its place: it is busy while "
+                                     f"packets wait in {saturated:.1%} of the samples, for {wait_us / 1000:.2f} ms on "
+                                     f"average, and behind it for {behind_us / 1000:.2f} ms")
     elif slower and utilisation > _UTILISATION:
         finding = Finding("suspect", f"{name} is no bottleneck, but slower than one and carries {utilisation:.1%} of "
                                      "its rate")
     return wait_us, utilisation, finding
+
+
+def _busy(samples: Columns, rate_bps: float) -> Any:
+    """Whether the link carried all it can until each sample; until the first one, whether it did so until the next."""
+    used = np.diff(samples["sent_bytes"]) * 8e6 / np.maximum(np.diff(samples["t_us"]), 1) / rate_bps
+    return np.concatenate([used[:1], used]) > _UTILISATION
 
 
 def _longest(long: Any) -> int:

@@ -7,6 +7,7 @@ share nothing. If they agree, neither has missed anything. Where the kernel coun
 """
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,10 @@ _DEVIATIONS = 4
 _LEAST_SAMPLES = 20
 #: queues shorter than this on average say nothing: the packet that is being sent counts on one side only
 _LEAST_PACKETS = 1.0
-#: these drop packets that have waited, whose wait nobody times (fq_codel where it overflows)
-_DROP_WHAT_WAITED = ("choke", "cake", "dualpi2", "fq_codel")
+#: CAKE that drops acknowledgements which others have overtaken: the kernel does not call that a drop (consume_skb)
+_ACKS_FILTERED = "cake with ack_filter"
+#: these drop packets that have waited (fq_codel where it overflows, too), whose wait only the kernel's module times
+_DROP_WHAT_WAITED = ("codel", "choke", "cake", "dualpi2", "fq_codel")
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -35,7 +38,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if queue is None:
         return                                  # of that another check complains
     from_us, to_us = interval_us(evidence)
-    kinds = {link["name"]: link["queue"] for link in evidence.network["links"] if link["bottleneck"]}
+    kinds = {link["name"]: _kind(link) for link in evidence.network["links"] if link["bottleneck"]}
     # both with the samples at the ends
     before, during = (dict(of_links(queue[queue["t_us"].between(*ends_us)], kinds))
                       for ends_us in ((0, from_us), (from_us, to_us)))
@@ -46,7 +49,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         nothing = {column: np.zeros(0) for table in (queue, sojourn) for column in table}
         longer_us = _waited_us(during.get(name, nothing)) - _waited_us(before.get(name, nothing))
         yield _link(name, samples.get(name, nothing), times.get(name, nothing), longer_us, to_us - from_us,
-                    kind in _DROP_WHAT_WAITED, _left_at_once(name, evidence, from_us, to_us), held.get(name))
+                    kind, _left_at_once(name, evidence, from_us, to_us), held.get(name))
+
+
+def _kind(link: dict[str, Any]) -> str:
+    return _ACKS_FILTERED if link.get("queue_options", {}).get("ack_filter", "off") != "off" else str(link["queue"])
 
 
 def mean_held(backlog: Columns, from_us: int, to_us: int) -> float:
@@ -71,7 +78,7 @@ def _left_at_once(name: str, evidence: Evidence, from_us: int, to_us: int) -> fl
 
 
 def _link(name: str, queue: Columns, sojourn: Columns, longer_us: float, span_us: int,
-          drops_what_waited: bool, left_at_once: float, held: float | None) -> Finding:
+          kind: str, left_at_once: float, held: float | None) -> Finding:
     """longer_us: what those have waited who have not left in the end, without what others had before the beginning;
     held: the mean queue where the kernel counted it."""
     backlog, timed = queue["backlog_packets"], len(sojourn["t_us"])
@@ -82,16 +89,20 @@ def _link(name: str, queue: Columns, sojourn: Columns, longer_us: float, span_us
         return Finding("suspect", f"{name}: {len(backlog)} samples of its queue and {timed} of the time in it are "
                                   "too few to compare")
     queued = np.nanmean(backlog) if held is None else held
-    law = (np.nansum(sojourn["packets"] * sojourn["mean_us"]) + longer_us) / span_us
+    # who was dropped had waited, too
+    dropped_us = sojourn.get("dropped_us", np.full(1, np.nan))
+    known = kind != _ACKS_FILTERED and not np.isnan(dropped_us).any()
+    waited_us = np.nansum(sojourn["packets"] * sojourn["mean_us"]) + (dropped_us.sum() if known else 0)
+    law = (waited_us + longer_us) / span_us
     # who is in the queue at the beginning has waited there before, who is in it at the end has not left it: that is
     # counted as if packets left in their order, and where they do not a packet may have waited as long as another
     across = max((backlog[end] * sojourn["mean_us"][end] / span_us for end in (0, -1) if timed), default=0.0)
     allowed = _TOLERANCE * queued + across
     if held is None:
         allowed += _DEVIATIONS * float(np.nanstd(np.diff(backlog), ddof=1)) / math.sqrt(len(backlog))
-    # who is dropped has waited no longer than somebody who was not, at some time
+    # where nobody knows how long, no longer than somebody who was not dropped, at some time
     unseen = (queue["drops"][-1] - queue["drops"][0]) * np.nanmax(sojourn["max_us"]) / span_us \
-        if drops_what_waited and law < queued and timed else 0.0
+        if not known and (kind in _DROP_WHAT_WAITED or kind == _ACKS_FILTERED) and law < queued and timed else 0.0
     allowed += unseen + (left_at_once if law < queued and held is None else 0.0)
     message = f"{name}: {queued:.2f} packets queued on average, {law:.2f} by the time that each was queued"
     if max(queued, law) < _LEAST_PACKETS:

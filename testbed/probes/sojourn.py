@@ -34,8 +34,8 @@ _COUNTS_FILE = "sojourn.counts"
 _READ_BYTES = 1 << 16
 # as in queues/sojourn.c: struct order, _IO('q', 3), struct row
 _ORDER, _END = struct.Struct("=QQQQIIII"), ord("q") << 8 | 3
-_ROW = [("place", "<u8"), ("packets", "<u8"), ("sum", "<u8"), ("min", "<u8"), ("max", "<u8"), ("number", "<u4"),
-        ("of_histogram", "<u4")]
+_ROW = [("place", "<u8"), ("packets", "<u8"), ("sum", "<u8"), ("min", "<u8"), ("max", "<u8"), ("dropped", "<u8"),
+        ("number", "<u4"), ("of_histogram", "<u4")]
 _SAMPLED_US, _INTERVAL_US = 1_000_000, 10_000
 #: entries of the log decoded at once
 _AT_ONCE = 1 << 17
@@ -213,7 +213,8 @@ def write_tables(sojourns: Iterator[tuple[Any, Any, Any]], raw_dir: pathlib.Path
 
 
 def _counted(path: pathlib.Path, context: Json) -> tuple[list[Any], list[Any]]:
-    """For each bottleneck: packets, sum, min and max by number of the interval; packets by bin of the histogram."""
+    """For each bottleneck: packets, sum, min and max by number of the interval, and sum of those that were dropped;
+    packets by bin of the histogram."""
     import numpy as np
     import pandas as pd
     rows = np.fromfile(path, np.dtype(_ROW))
@@ -221,8 +222,8 @@ def _counted(path: pathlib.Path, context: Json) -> tuple[list[Any], list[Any]]:
     series, counts = [], []
     for number in range(len(_bottlenecks(context))):
         mine, bins = sums[sums["number"] == number], spread[spread["number"] == number]
-        series.append(pd.DataFrame({name: mine[name].astype(np.int64) for name in ("packets", "sum", "min", "max")},
-                                   index=mine["place"].astype(np.int64)))
+        series.append(pd.DataFrame({name: mine[name].astype(np.int64) for name in (
+            "packets", "sum", "min", "max", "dropped")}, index=mine["place"].astype(np.int64)))
         packets = np.bincount(bins["place"].astype(np.int64), bins["packets"], len(bin_edges_ns()))
         counts.append(packets.astype(np.int64))
     return series, counts
@@ -247,7 +248,9 @@ def _write(series: list[Any], spread: list[Any], raw_dir: pathlib.Path, context:
         tables.append(pd.DataFrame({
             "t_us": table.index * interval_us, "link": name, "packets": table["packets"],
             "mean_us": (table["sum"] / table["packets"] / 1000.0).round(3),
-            "min_us": table["min"] / 1000.0, "max_us": table["max"] / 1000.0}))
+            "min_us": table["min"] / 1000.0, "max_us": table["max"] / 1000.0,
+            # no event tells of these
+            "dropped_us": table["dropped"] / 1000.0 if "dropped" in table else np.nan}))
         filled = np.flatnonzero(packets)
         histograms.append(pd.DataFrame({"link": name, "low_us": low_us[filled].round(3),
                                         "high_us": high_us[filled].round(3), "packets": packets[filled]}))

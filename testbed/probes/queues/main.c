@@ -14,6 +14,8 @@ static void find_point(struct tracepoint *point, void *data)
 		queue_points.dequeue = point;
 	else if (!strcmp(point->name, "net_dev_queue"))
 		queue_points.queue = point;
+	else if (!strcmp(point->name, "kfree_skb"))
+		queue_points.drop = point;
 }
 
 static int __init queues_init(void)
@@ -21,7 +23,7 @@ static int __init queues_init(void)
 	int error;
 
 	for_each_kernel_tracepoint(find_point, NULL);
-	if (!queue_points.enqueue || !queue_points.dequeue || !queue_points.queue)
+	if (!queue_points.enqueue || !queue_points.dequeue || !queue_points.queue || !queue_points.drop)
 		return -ENOENT;
 	error = queue_log_register();
 	if (error)

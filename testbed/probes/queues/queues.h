@@ -7,9 +7,9 @@
 /* a table by ifindex is no longer than that */
 #define QUEUES_MOST_INDEX	(1 << 20)
 
-/* qdisc:qdisc_enqueue, qdisc:qdisc_dequeue, net:net_dev_queue */
+/* qdisc:qdisc_enqueue, qdisc:qdisc_dequeue, net:net_dev_queue, skb:kfree_skb */
 struct queue_points {
-	struct tracepoint *enqueue, *dequeue, *queue;
+	struct tracepoint *enqueue, *dequeue, *queue, *drop;
 };
 
 extern struct queue_points queue_points;

@@ -3,8 +3,8 @@
  * /dev/queue_sojourn: how long packets spend in the root qdiscs of some devices, summed up as they leave.
  *
  * The same instants as the tracepoints qdisc:qdisc_enqueue and qdisc:qdisc_dequeue tell, without a record of
- * each (docs/speed.md). A packet is known by the address of its skb. One that is dropped from inside a queue
- * never leaves it, and its address comes back with another packet: the last enqueue counts.
+ * each (docs/speed.md). A packet is known by the address of its skb. What those waited that are dropped from inside a
+ * queue (skb:kfree_skb) is summed up by itself.
  *
  * Write a struct order, then the least time of each bin of the histogram (u64, ns, ascending, the first 0), then
  * the ifindex of each device (u32), to begin (once per open). Read() gives a struct row for each interval of a
@@ -27,8 +27,10 @@
 #include <linux/timekeeping.h>
 #include <linux/tracepoint.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 #include <trace/events/net.h>
 #include <trace/events/qdisc.h>
+#include <trace/events/skb.h>
 #include "queues.h"
 
 #define MOST_DEVICES	0x7fff
@@ -54,6 +56,7 @@ struct row {
 	u64 sum;		/* of their times, and the least and the most; 0 in rows of a histogram */
 	u64 least;
 	u64 most;
+	u64 dropped;		/* sum of the times of packets that were dropped after they had entered */
 	u32 number;		/* of the device, in the order in which they were written */
 	u32 of_histogram;
 };
@@ -64,6 +67,7 @@ struct waiting {
 	struct waiting *next;
 	unsigned long packet;
 	u64 since;
+	unsigned int number;	/* of the device */
 };
 
 /* memory for packets that wait, taken as it is needed */
@@ -134,7 +138,7 @@ static struct waiting *take_unused(void)
 	return one;
 }
 
-static void enters(const struct sk_buff *skb)
+static void enters(const struct sk_buff *skb, unsigned int number)
 {
 	struct waiting **at, *one;
 	unsigned long flags;
@@ -149,6 +153,7 @@ static void enters(const struct sk_buff *skb)
 			*at = one;
 		}
 		one->since = ktime_get_mono_fast_ns();
+		one->number = number;
 	} else {
 		lost++;
 	}
@@ -180,10 +185,13 @@ static void end_row(struct counted *device)
 		rows[noted++] = device->row;
 	else
 		lost += device->row.packets;
+	/* where nothing left, what was dropped goes on to the next row */
+	if (device->row.packets)
+		device->row.dropped = 0;
 	device->row.packets = device->row.sum = 0;
 }
 
-static void count(struct counted *device, u64 now, u64 since)
+static void count(struct counted *device, u64 now, u64 since, bool dropped)
 {
 	struct row *row = &device->row;
 	u64 time = now - since, left = now - order.zero;
@@ -195,6 +203,10 @@ static void count(struct counted *device, u64 now, u64 since)
 		row->place = div64_u64(left, order.interval);
 		device->end = (row->place + 1) * order.interval;
 	}
+	if (dropped) {
+		row->dropped += time;
+		return;
+	}
 	row->least = row->packets ? min(row->least, time) : time;
 	row->most = row->packets ? max(row->most, time) : time;
 	row->sum += time;
@@ -203,7 +215,7 @@ static void count(struct counted *device, u64 now, u64 since)
 		device->histogram[bin_of(time)]++;
 }
 
-static void leaves(const struct sk_buff *skb, unsigned int number)
+static void leaves(const struct sk_buff *skb, bool dropped)
 {
 	struct waiting **at, *one;
 	unsigned long flags;
@@ -212,7 +224,7 @@ static void leaves(const struct sk_buff *skb, unsigned int number)
 	at = find((unsigned long)skb);
 	one = *at;
 	if (one) {
-		count(&counts[number], ktime_get_mono_fast_ns(), one->since);
+		count(&counts[one->number], ktime_get_mono_fast_ns(), one->since, dropped);
 		*at = one->next;
 		one->next = unused;
 		unused = one;
@@ -222,53 +234,74 @@ static void leaves(const struct sk_buff *skb, unsigned int number)
 
 static void on_queue(void *data, struct sk_buff *skb)
 {
-	if (number_of(skb->dev))
-		enters(skb);
+	unsigned int number = number_of(skb->dev);
+
+	if (number)
+		enters(skb, number - 1);
 }
 
 static void on_enqueue(void *data, struct Qdisc *qdisc, const struct netdev_queue *txq, struct sk_buff *skb)
 {
-	if (number_of(txq->dev))
-		enters(skb);
+	unsigned int number = number_of(txq->dev);
+
+	if (number)
+		enters(skb, number - 1);
 }
 
 static void on_dequeue(void *data, struct Qdisc *qdisc, const struct netdev_queue *txq, int packets,
 		       struct sk_buff *skb)
 {
-	unsigned int number = number_of(txq->dev);
-
-	if (number && skb)
-		leaves(skb, number - 1);
+	if (skb && number_of(txq->dev))
+		leaves(skb, false);
 }
 
-/* how many of the three tracepoints are to be looked at no more */
+/* any packet, also one that never was in a queue of ours */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+static void on_drop(void *data, struct sk_buff *skb, void *location, enum skb_drop_reason reason, struct sock *sk)
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(5, 17, 0)
+static void on_drop(void *data, struct sk_buff *skb, void *location, enum skb_drop_reason reason)
+#else
+static void on_drop(void *data, struct sk_buff *skb, void *location)
+#endif
+{
+	leaves(skb, true);
+}
+
+static struct probe {
+	struct tracepoint **point;
+	void *called;
+} probes[] = {
+	{ &queue_points.enqueue, on_enqueue },
+	{ &queue_points.dequeue, on_dequeue },
+	{ &queue_points.drop, on_drop },
+	{ &queue_points.queue, on_queue },	/* the last: looked at where a queue may deny */
+};
+
 static void unregister(unsigned int registered)
 {
-	if (registered > 0)
-		tracepoint_probe_unregister(queue_points.enqueue, on_enqueue, NULL);
-	if (registered > 1)
-		tracepoint_probe_unregister(queue_points.dequeue, on_dequeue, NULL);
-	if (registered > 2)
-		tracepoint_probe_unregister(queue_points.queue, on_queue, NULL);
+	while (registered--)
+		tracepoint_probe_unregister(*probes[registered].point, probes[registered].called, NULL);
 	tracepoint_synchronize_unregister();
+}
+
+static unsigned int wanted(void)
+{
+	return ARRAY_SIZE(probes) - !order.may_deny;
 }
 
 static int register_all(void)
 {
-	int error = tracepoint_probe_register(queue_points.enqueue, on_enqueue, NULL);
+	unsigned int i;
+	int error;
 
-	if (error)
-		return error;
-	error = tracepoint_probe_register(queue_points.dequeue, on_dequeue, NULL);
-	if (error) {
-		unregister(1);
-		return error;
+	for (i = 0; i < wanted(); i++) {
+		error = tracepoint_probe_register(*probes[i].point, probes[i].called, NULL);
+		if (error) {
+			unregister(i);
+			return error;
+		}
 	}
-	if (order.may_deny)
-		error = tracepoint_probe_register(queue_points.queue, on_queue, NULL);
-	if (error)
-		unregister(2);
-	return error;
+	return 0;
 }
 
 static void end(void)
@@ -277,7 +310,7 @@ static void end(void)
 
 	if (!counting)
 		return;
-	unregister(order.may_deny ? 3 : 2);
+	unregister(wanted());
 	counting = false;
 	for (i = 0; i < order.devices; i++)
 		end_row(&counts[i]);
@@ -496,6 +529,7 @@ int queue_sojourn_register(void)
 	check_trace_callback_type_qdisc_enqueue(on_enqueue);
 	check_trace_callback_type_qdisc_dequeue(on_dequeue);
 	check_trace_callback_type_net_dev_queue(on_queue);
+	check_trace_callback_type_kfree_skb(on_drop);
 	return misc_register(&queue_sojourn_device);
 }
 

@@ -220,6 +220,20 @@ def hidden_bottleneck(files: Files) -> None:
     edges.loc[edges["link"] == "r1_to_n1", ["backlog_packets", "backlog_bytes"]] = [20, 20 * 1514]
 
 
+def saturated_host(queue: str) -> Callable[[Files], None]:
+    """n2 is as slow as the bottleneck behind it, of which it carries 60 of 61 Mbit/s, and two packets wait there."""
+    def spoil(files: Files) -> None:
+        for link in files["network.json"]["links"]:
+            if link["name"] in ("right_to_left", "n2_to_r2"):
+                link["rate_bps"] = 61_000_000
+            if link["name"] == "n2_to_r2":
+                link["queue"] = queue
+        edges, bottlenecks = files["edge_queue"], files["queue"]
+        edges.loc[edges["link"] == "n2_to_r2", ["backlog_packets", "backlog_bytes"]] = [2, 2 * 1514]
+        bottlenecks.loc[bottlenecks["link"] == "right_to_left", ["backlog_packets", "backlog_bytes"]] = [1, 1514]
+    return spoil
+
+
 def full_edge(files: Files) -> None:
     """An edge of 62.55 Mbit/s that carries 60."""
     next(link for link in files["network.json"]["links"] if link["name"] == "n2_to_r2")["rate_bps"] = 62_550_000

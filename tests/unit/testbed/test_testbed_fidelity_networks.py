@@ -71,6 +71,47 @@ def test_an_aqm_may_drop_before_it_is_full(findings, files):
     assert findings("idle_network", files)[0][0] == "invalid"
 
 
+@pytest.mark.parametrize("link, queue, level", [
+    ("n2_to_r2", "fq", "ok"), ("n2_to_r2", "pfifo", "suspect"), ("r2_to_n2", "fq", "suspect")])
+def test_a_host_with_fq_lets_packets_wait_for_their_time(findings, files, link, queue, level):
+    """120 packets wait there, 14.5 ms, on a link that is idle for 40 % of the time. A router's fq paces nothing."""
+    next(one for one in files["network.json"]["links"] if one["name"] == link)["queue"] = queue
+    edges = files["edge_queue"]
+    edges.loc[edges["link"] == link, ["backlog_packets", "backlog_bytes"]] = [120, 120 * 1514]
+    assert findings("edges", files)[0][0] == level
+
+
+def test_what_waits_in_fq_while_its_link_is_busy_is_a_queue(findings, files):
+    """40 packets, of 60 Mbit/s over 61."""
+    spoils.saturated_host("fq")(files)
+    edges = files["edge_queue"]
+    edges.loc[edges["link"] == "n2_to_r2", ["backlog_packets", "backlog_bytes"]] = [40, 40 * 1514]
+    assert findings("edges", files)[0][1].startswith("n2_to_r2 is no bottleneck, but packets wait there for 7.94 ms")
+
+
+def test_a_queue_behind_a_saturated_host_is_that_of_the_bottleneck(findings, files):
+    spoils.saturated_host("pfifo")(files)
+    queue = files["queue"]
+    queue.loc[queue["link"] == "right_to_left", ["backlog_packets", "backlog_bytes"]] = [50, 50 * 1514]
+    assert findings("edges", files)[0][0] == "ok"
+
+
+@pytest.mark.parametrize("timed, dropped, level", [
+    (0.95, 0.05, "ok"), (0.5, 0.5, "ok"), (0.95, 0.0, "suspect"), (0.95, 0.1, "suspect"), (0.95, None, "ok")])
+@pytest.mark.parametrize("queue", ["codel", "fq_codel", "choke", "pie"])
+def test_where_the_kernel_timed_what_was_dropped_all_is_known(findings, files, queue, timed, dropped, level):
+    """None: it did not, so that as much may be missing as the drops can make (5 % here), if the queue drops such."""
+    for link in files["network.json"]["links"]:
+        link["queue"] = queue
+    sojourn, seconds_us = files["sojourn"], 10**6
+    sojourn["max_us"] = sojourn["mean_us"]
+    if dropped is not None:
+        sojourn["dropped_us"] = sojourn["mean_us"] * sojourn["packets"] * dropped
+    sojourn["mean_us"] *= timed
+    files["queue"]["drops"] += files["queue"]["t_us"] * 250 // seconds_us
+    assert findings("littles_law", files)[0][0] == ("suspect" if dropped is None and queue == "pie" else level)
+
+
 def parking_lot(files):
     """Three routers: 1,000 packets cross both links, 500 more each of them; the second drops 30 of these."""
     def link(name, source, target, into, dropped=0):

@@ -62,7 +62,9 @@ def collect(tmp_path):
 
 
 def rows(table):
-    return [tuple(row) for row in table.itertuples(index=False)]
+    """Without what those waited that were dropped, which no event tells."""
+    assert "dropped_us" not in table or table["dropped_us"].isna().all()
+    return [tuple(row) for row in table.drop(columns="dropped_us", errors="ignore").itertuples(index=False)]
 
 
 def test_one_packet(collect):
@@ -188,7 +190,8 @@ def test_batches_that_split_a_packets_events(tmp_path, monkeypatch):
 def test_no_packet_at_all(collect):
     for pages in ([], [ring.page(T0)], [ring.page(T0, ring.event(1, ring.enqueue(1, 1001)))]):
         series, histogram = collect(pages)
-        assert len(series) == 0 and list(series) == ["t_us", "link", "packets", "mean_us", "min_us", "max_us"]
+        assert len(series) == 0
+        assert list(series) == ["t_us", "link", "packets", "mean_us", "min_us", "max_us", "dropped_us"]
         assert len(histogram) == 0 and list(histogram) == ["link", "low_us", "high_us", "packets"]
 
 
@@ -253,9 +256,9 @@ def counts_of(packets, measure_from_ns, interval_ns=10_000_000):
         if left >= measure_from_ns:
             bins[ifindex - 1001, bisect.bisect_right(sojourn.bin_edges_ns(), time) - 1] += 1
     return b"".join([
-        *(struct.pack("=5Q2I", place, len(times), sum(times), min(times), max(times), number, 0)
+        *(struct.pack("=6Q2I", place, len(times), sum(times), min(times), max(times), 1000 * place, number, 0)
           for (place, number), times in sums.items()),
-        *(struct.pack("=5Q2I", place, packets, 0, 0, 0, number, 1) for (number, place), packets in bins.items())])
+        *(struct.pack("=6Q2I", place, packets, 0, 0, 0, 0, number, 1) for (number, place), packets in bins.items())])
 
 
 @settings(deadline=None, max_examples=50, database=None, suppress_health_check=list(HealthCheck))
@@ -272,8 +275,11 @@ def test_what_the_module_counts_gives_the_same_tables(tmp_path, packets):
     sojourn.write_tables(iter([(batch[:, 0] + T0, batch[:, 1], batch[:, 2])]), tmp_path / "each", context)
     (tmp_path / "sojourn.counts").write_bytes(counts_of(packets, 500_000_000))
     sojourn.collect(tmp_path, tmp_path / "sums", context)
-    for name in ("sojourn.csv.gz", "sojourn_hist.csv.gz"):
-        assert (tmp_path / "sums" / name).read_bytes() == (tmp_path / "each" / name).read_bytes()
+    name = "sojourn_hist.csv.gz"
+    assert (tmp_path / "sums" / name).read_bytes() == (tmp_path / "each" / name).read_bytes()
+    counted, each = (pd.read_csv(tmp_path / folder / "sojourn.csv.gz") for folder in ("sums", "each"))
+    assert (counted["dropped_us"] == counted["t_us"] / 10_000).all() and rows(each) == rows(
+        counted.drop(columns="dropped_us"))
 
 
 def test_the_bins_are_those_of_a_decimal_logarithm():
@@ -286,7 +292,7 @@ def test_the_bins_are_those_of_a_decimal_logarithm():
 def test_what_the_module_counts_is_copied(tmp_path, monkeypatch):
     """The device is a pair of pipes here: what it is told to count, and what it gives."""
     rows = counts_of([(number * 10**7, number, 1001) for number in range(3)], 0)
-    given, ended = [rows[:96], b"", rows[96:], b"", b"", b""], []
+    given, ended = [rows[:112], b"", rows[112:], b"", b"", b""], []
     monkeypatch.setattr(sojourn, "_DEVICE", str(tmp_path))
     monkeypatch.setattr(sojourn, "_PARAMETERS", str(tmp_path))
     (tmp_path / "sojourn_lost").write_text("3\n")

@@ -32,6 +32,12 @@ def cut(evidence: Evidence) -> bool:
     return len({link.get("mtu_bytes") for link in evidence.network["links"]}) > 1
 
 
+def sack(flow: Mapping[str, Any], evidence: Evidence) -> bool:
+    """True if both ends have selective acknowledgements."""
+    settings = evidence.json("checks.json").get("sysctls_wanted", {})
+    return all(str(settings.get(flow[end], {}).get("net.ipv4.tcp_sack", 1)) != "0" for end in ("sender", "receiver"))
+
+
 def established(evidence: Evidence, columns: Sequence[str]) -> Any:
     """Samples of established connections; None if there are none, or nobody knows one of these columns."""
     samples = evidence.table("tcp_info", usecols=[*dict.fromkeys(("t_us", *SOCKET, "state", *columns))])

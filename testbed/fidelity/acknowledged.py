@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from testbed.fidelity import Evidence, Finding
-from testbed.fidelity._flows import by_end, cut, established, greedy, single
+from testbed.fidelity._flows import by_end, cut, established, greedy, sack, single
 from testbed.fidelity._measured import Columns
 from testbed.fidelity._programs import ends
 from topologies import varying
@@ -86,7 +86,7 @@ def _full(flows: list[Json], of_end: dict[tuple[int, str], Columns], syns: dict[
         wrong = delivered > acked * (1 + _PARTIAL) + held + of["total_retrans"] + _FEW
         # without SACK every duplicate acknowledgement counts as a delivery, also of what has arrived twice
         # (tcp_add_reno_sack), and at least one segment more where a part of a window is acknowledged
-        if wrong.any() and _sack(flow, evidence):
+        if wrong.any() and sack(flow, evidence):
             row = int(np.argmax(wrong))
             yield (f"flow {flow['flow']}: {delivered[row]:.0f} segments delivered at {of['t_us'][row] / 1e6:g} s, of "
                    f"which {acked[row]:.1f} are acknowledged and {of['unacked'][row]:.0f} may be")
@@ -96,12 +96,6 @@ def _full(flows: list[Json], of_end: dict[tuple[int, str], Columns], syns: dict[
             row = int(np.argmax(wrong))
             yield (f"flow {flow['flow']}: {of['total_retrans'][row]:.0f} segments were sent again until "
                    f"{of['t_us'][row] / 1e6:g} s, whose bytes make {again[row]:.1f}")
-
-
-def _sack(flow: Json, evidence: Evidence) -> bool:
-    """True if both ends have selective acknowledgements."""
-    settings = evidence.json("checks.json").get("sysctls_wanted", {})
-    return all(str(settings.get(flow[end], {}).get("net.ipv4.tcp_sack", 1)) != "0" for end in ("sender", "receiver"))
 
 
 def _falling(of_end: dict[tuple[int, str], Columns]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from testbed.fidelity import Evidence, Finding
-from testbed.fidelity._flows import by_end, established, greedy, single
+from testbed.fidelity._flows import by_end, established, greedy, sack, single
 from testbed.fidelity._measured import Columns
 from topologies import varying
 
@@ -29,15 +29,16 @@ _RATIOS = (("tcp_pacing_ss_ratio", 200), ("tcp_pacing_ca_ratio", 120))
 #: the rate is that at the last acknowledgement: of the samples, those at which the window has changed since; and of the
 #: rate, what the kernel's division leaves out (srtt has 3 more bits there)
 _CHANGED, _DIVISION = 0.05, 0.01
-#: of a window: what may be missing in flight where a host hands over large packets at once; a segment in any case
-_DEFERRED = 0.1
+#: of a window: what one acknowledgement may have freed, of several that were lost, and the host's device takes its time
+#: to send (TCP small queues); a segment in any case
+_DEFERRED = 0.25
 #: of the samples, as in the check `windows`
 _SHARE = 0.05
 _LEAST_SAMPLES = 20
-#: of the window, in Little's law: srtt is that of the first of two segments that are acknowledged together, and a mean
-#: of the last round trips, which lags behind while the queue grows; one segment; and standard errors of the samples
+#: of the window, in Little's law: srtt is that of the first of two segments that are acknowledged together; one
+#: segment; and standard errors of the samples
 _LAG, _SEGMENTS, _DEVIATIONS = 0.05, 1.0, 4
-_ROUND_TRIPS = 20
+_ROUND_TRIPS, _BEHIND = 20, 16
 #: with less in flight a loss may bring no acknowledgement that tells of it: the sender waits for its timer
 _LEAST_WINDOW = 5
 
@@ -50,6 +51,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if samples is None:
         return                                  # of samples that are missing other checks complain
     modules = {variant["name"] for variant in evidence.variants if variant.get("module_sha256")}
+    queues = {link["name"]: link["queue"] for link in evidence.network["links"]}
     of_end, problems, judged = by_end(samples, flows), 0, 0
     for flow in flows:
         of = of_end.get((flow["flow"], "sender"))
@@ -59,7 +61,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         began = (of["srtt_us"] > 0) & (of["bytes_acked"] > of["mss"])
         of = {name: values[began] for name, values in of.items()}
         judged += len(of["t_us"])
-        found = [*_states(of), *_little(of)]
+        found = [*_states(of)]
+        # what waits in fq counts as sent, and not as part of the round trip; without SACK what is lost is in flight for
+        # longer than the state says
+        if sack(flow, evidence) and queues.get(flow["hops"][0]) != "fq":
+            found += _little(of)
         if flow["cca"] in _OF_WINDOWS and flow["variant"] not in modules:
             found += [*_paced(of, _ratios(flow["sender"], evidence)), *_filled(flow, of, evidence)]
         for level, problem in found:
@@ -106,7 +112,10 @@ def _little(of: Columns) -> Iterator[tuple[str, str]]:
     if span_us.sum() < _ROUND_TRIPS * mean["srtt_us"].mean():
         return                                  # the mean of round trips lags too far behind
     in_flight, law = mean["unacked"] * span_us, delivered * mean["srtt_us"]
-    allowed = _LAG * in_flight.sum() + _SEGMENTS * span_us.sum() \
+    # what is in flight now makes the round trip of one later, and srtt is behind by eight acknowledgements of two
+    # segments: between losses it grows
+    behind = np.diff(of["unacked"])[still] * mean["srtt_us"] * (1 + _BEHIND / np.maximum(mean["unacked"], 1))
+    allowed = _LAG * in_flight.sum() + _SEGMENTS * span_us.sum() + abs(float(behind.sum())) \
         + _DEVIATIONS * float(np.std(law - in_flight, ddof=1)) * math.sqrt(len(law))
     if abs(law.sum() - in_flight.sum()) > allowed:
         each = 1 / span_us.sum()
@@ -121,7 +130,7 @@ def _paced(of: Columns, ratios: tuple[float, float]) -> Iterator[tuple[str, str]
         return
     share = np.where(of["cwnd"] < of["ssthresh"] // 2, *ratios)
     rate_bps = share * of["cwnd"] * of["mss"] * 8e6 / of["srtt_us"]
-    wrong = steady & (np.abs(of["pacing_rate_bps"] / rate_bps - 1) > _DIVISION)
+    wrong = steady & (np.abs(of["pacing_rate_bps"] / rate_bps - 1) > _DIVISION + 1 / of["srtt_us"])
     if wrong.sum() > _CHANGED * steady.sum():
         row = int(np.argmax(wrong))
         yield "invalid", (f"in {int(wrong.sum())} of {int(steady.sum())} samples its pacing rate is not what TCP makes "
@@ -143,8 +152,7 @@ def _filled(flow: Json, of: Columns, evidence: Evidence) -> Iterator[tuple[str, 
     free[:1] = False
     if free.sum() < _LEAST_SAMPLES:
         return
-    large = any(node.get("gso") for node in evidence.network["nodes"] if node["name"] == flow["sender"])
-    missing = free & (of["unacked"] < of["cwnd"] * (1 - _DEFERRED * large) - 1)
+    missing = free & (of["unacked"] < of["cwnd"] * (1 - _DEFERRED) - 1)
     if missing.sum() > _SHARE * free.sum():
         row = int(np.argmax(missing))
         yield "suspect", (f"in {int(missing.sum())} of {int(free.sum())} samples less is in flight than its window, "

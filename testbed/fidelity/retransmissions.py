@@ -39,7 +39,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if samples is None or samples.empty or samples["total_retrans"].isna().all():
         return                                  # of samples that are missing other checks complain
     sockets = _Sockets(samples)
-    problems = [*_states(sockets, record)]
+    problems = [] if cut(evidence) else [*_states(sockets, record)]     # a cut segment is repaired, too
     for reading in _READINGS:
         if reading in record["readings"]:
             problems += _counted(reading, sockets, tcp, record, evidence)
@@ -97,7 +97,9 @@ def _counted(reading: str, sockets: _Sockets, tcp: list[Json], record: Json, evi
         all_there = evidence.clock == "virtual" and here and all(flow["flow"] in lasting for flow in here) \
             and sum(of["t_us"] == at_us) >= len(here)
         full = all_there and not cut(evidence) and all(greedy(flow) for flow in here)
-        if again > stack["TcpRetransSegs"] or all_there and again < stack["TcpRetransSegs"]:
+        # answers to requests are sent again before there is a socket
+        before = record["nodes"].get(host, {}).get("TcpExtTCPSynRetrans", [0] * (place + 1))[place]
+        if again > stack["TcpRetransSegs"] or all_there and again < stack["TcpRetransSegs"] - before:
             yield (f"{host}: {stack['TcpRetransSegs']} segments were sent again by its stack, {again:.0f} by its "
                    f"sockets until {at_us / 1e6:g} s")
         first = stack["TcpExtTCPOrigDataSent"]

@@ -23,10 +23,8 @@ def test_every_check_passes_on_good_evidence(findings, files, check):
         bad_air.in_vain()(files)
     if check in ("acknowledged", "cwnd", "retransmissions", "round_trips"):
         bad_senders.sending(files)
-    if check == "one_way":
-        bad_senders.delays()(files)
-    if check == "datagrams":
-        spoils.udp()(files)
+    if check in ("datagrams", "one_way"):
+        (spoils.udp() if check == "datagrams" else bad_senders.delays())(files)
     if check == "steady":
         steady_runs.flows([steady_runs.sawtooth(3)], [[1.0, *range(3, 30, 3)]])(files)
     if check == "schedule":

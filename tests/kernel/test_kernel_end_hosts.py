@@ -17,7 +17,7 @@ from topologies import end_hosts
 
 #: a frame of 1514 bytes takes this long at 100 Mbit/s
 FRAME_US = 121.12
-#: every look at the clock takes 256 ns of virtual time, the kernel's own included
+#: instants are noted in whole microseconds
 _MOMENT_US = 2
 SECTION = {"kind": "dumbbell", "central": {"rate_bps": 10**9, "delay_us": 2000, "queue": {"limit": 1000}},
            "edge": {"rate_bps": 10**8, "queue": {"limit": 10_000}}, "left_delays_us": [0], "right_delays_us": [5000]}

@@ -38,7 +38,7 @@ def test_one_way_delay_is_that_of_the_links_for_who_meets_nobody(on_off):
     """The UDP flows share no queue: n1->n2 is the other direction, and TCP comes later."""
     bursts, = accounts(on_off)["on-off"]["flows"]
     edge_us, central_us = 1014 * 8 / 1000, 1014 * 8 / 10
-    # a packet leaves within some steps of the clock (256 ns) after its instant
+    # delays are noted in whole microseconds
     assert bursts["delay_min_us"] <= bursts["delay_p99_us"] <= bursts["delay_max_us"] <= bursts["delay_min_us"] + 2
     assert bursts["delay_mean_us"] == pytest.approx(2000 + central_us + 2 * edge_us, abs=2)
     poisson, = accounts(on_off)["poisson"]["flows"]

@@ -18,7 +18,7 @@ channel = importlib.util.module_from_spec(_description)
 _description.loader.exec_module(channel)
 
 QUEUES = {"queue": {"interval": "100 ms"}, "air": {"interval": "100 ms"}, "tcp_info": {"interval": "100 ms"}}
-#: of a clock in steps of 256 ns, for each link or hop over the air
+#: for each link or hop over the air
 TIMER_US = 0.5
 
 

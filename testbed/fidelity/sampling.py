@@ -110,6 +110,12 @@ def _unseen(evidence: Evidence) -> Iterator[Finding]:
     have not.
     """
     backlog = evidence.table("backlog")
+    counted = evidence.can("kernel") and evidence.json("guest.json")["probes"].get("queue", {}).get("counts_backlog")
+    for link in evidence.network["links"] if counted else []:
+        mine = [] if backlog is None else backlog.loc[backlog["link"] == link["name"], "t_us"]
+        if link["bottleneck"] and (not len(mine) or max(mine) < evidence.scenario["timing"]["duration_us"]):
+            yield Finding("suspect", f"{link['name']}: the kernel counted what its queue held until the end, and "
+                                     "raw/backlog.csv.gz does not have it")
     queue = None if backlog is None else evidence.table("queue", usecols=["t_us", "link", "backlog_packets"])
     if backlog is None or queue is None:
         return

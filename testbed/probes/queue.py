@@ -67,7 +67,7 @@ class Sampler:
 
     def close(self) -> Json:
         self._queues.close()
-        return {}
+        return {"counts_backlog": True} if isinstance(self._queues, _queue_meter.Meter) else {}
 
 
 class _Asked:

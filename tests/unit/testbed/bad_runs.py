@@ -240,6 +240,8 @@ CHECKS = [
     Bad("sampling", "no record", put("guest.json", "sampler_lateness_us", {"queue": 0}), "suspect",
         "no record of probe tcp_info"),
     Bad("sampling", "events lost", put("guest.json", "probes/sojourn", {"lost_events": 3}), "invalid", "lost 3 events"),
+    Bad("sampling", "what the kernel counted is gone", put("guest.json", "probes/queue", {"counts_backlog": True}),
+        "suspect", "right_to_left: the kernel counted what its queue held until the end, and raw/backlog.csv.gz"),
     Bad("sampling", "no table", without("tcp_info"), "suspect", "probe tcp_info left no table"),
     Bad("sampling", "no queue", without("queue"), "suspect", "no queue was sampled"),
     Bad("sampling", "a link left out", no_link("queue", "right_to_left"), "suspect",

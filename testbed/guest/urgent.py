@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Before all others that wait for a CPU: whoever measures on a wall clock must not wait for what he measures."""
+"""Before all others that wait for a CPU: whoever measures must not wait for what he measures."""
 import contextlib
 import os
 from collections.abc import Iterator
@@ -9,7 +9,8 @@ from collections.abc import Iterator
 def urgent(wanted: bool) -> Iterator[None]:
     """If wanted, this thread gets a CPU at once (SCHED_FIFO) whenever it wakes; processes and threads it starts do not.
 
-    Needs CAP_SYS_NICE. In virtual time, where computing takes no time, there is nothing to want.
+    Needs CAP_SYS_NICE. In virtual time computing takes no time, but programs that end at the instant of a sample may look
+    at the clock so often that it moves on (kernel/patches/0006).
     """
     if not wanted:
         yield

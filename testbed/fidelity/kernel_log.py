@@ -11,7 +11,7 @@ _WARNED = 1 << 9
 _BROKEN = {1 << 4: "a machine check", 1 << 5: "a bad page", 1 << 7: "an oops or BUG", 1 << 14: "a lockup"}
 #: Memory that a kernel may keep for good or for minutes: what it has ready for more packets, and what waits for
 #: stragglers of each connection that was closed (0.4 kB on the access link, 12,000 connections).
-_KEPT_KB, _KEPT_OF_CONNECTION_KB = 16384, 1
+_KEPT_MB, _KEPT_OF_CONNECTION_MB = 16, 1 / 1024
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -39,14 +39,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _kept(evidence: Evidence) -> Iterator[Finding]:
     """Of a kernel of its own, in which nobody else allocates memory."""
-    before_kb, after_kb = (evidence.json(name).get("kept_kb") for name in ("checks.json", "late.json"))
-    if before_kb is None or after_kb is None:
+    more_mb = evidence.json("late.json").get("kept_more_mb")
+    if more_mb is None:
         yield Finding("suspect", "how much memory the kernel kept is not known")
         return
     connections = sum(counts.get("TcpActiveOpens", [0])[-1] + counts.get("TcpPassiveOpens", [0])[-1]
                       for counts in evidence.json("snmp.json")["nodes"].values())
-    more_kb, allowed_kb = after_kb - before_kb, _KEPT_KB + _KEPT_OF_CONNECTION_KB * connections
-    if more_kb > allowed_kb:
-        yield Finding("suspect", f"the kernel had {more_kb / 1024:.0f} MB more memory in use after the traffic than "
-                                 f"before it, where {allowed_kb / 1024:.0f} MB at most are usual: a congestion control "
+    allowed_mb = _KEPT_MB + _KEPT_OF_CONNECTION_MB * connections
+    if more_mb > allowed_mb:
+        yield Finding("suspect", f"the kernel had at least {more_mb} MB more memory in use after the traffic than "
+                                 f"before it, where {allowed_mb:.0f} MB at most are usual: a congestion control "
                                  "that does not free what it allocates?")

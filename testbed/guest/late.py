@@ -18,6 +18,7 @@ _READ_ALL, _SIZE_BUFFER = 3, 10
 _TROUBLE = re.compile(r"\b(WARNING|BUG|UBSAN|Oops|INFO: (task|rcu\S*)): .*")
 _TIME_STAMP = re.compile(r"^(<\d+>)?\[ *\d+\.\d+\](\[[^\]]*\])? ")
 _MOST_LINES, _FOLLOWING = 5, 40
+_KEPT_STEP_KB = 8192
 #: bits of the mask that say more than which modules there are: W, M, B, D, L
 _WRONG = 1 << 9 | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 14
 
@@ -34,10 +35,16 @@ def kept_kb() -> int:
         return next(int(line.split()[1]) for line in file if line.startswith("SUnreclaim:"))
 
 
-def read(network: Network, before: Json) -> Json:
-    """What of checks.json is another at the end; before: its contents.
+def more_mb(before_kb: int, after_kb: int) -> int:
+    """How much more memory the kernel has, in whole steps: what it has by itself differs by some 100 kB between
+    checkouts and ways to do the same, and runs are to leave the same bytes."""
+    return max(0, after_kb - before_kb) // _KEPT_STEP_KB * (_KEPT_STEP_KB >> 10)
 
-    {"changed": {section: {name: [before, after]}}, "read": {section: how many}, "tainted": mask, "kept_kb": memory,
+
+def read(network: Network, before: Json, kept_before_kb: int) -> Json:
+    """What of checks.json is another at the end; before: its contents, and the memory that the kernel had.
+
+    {"changed": {section: {name: [before, after]}}, "read": {section: how many}, "tainted": mask, "kept_more_mb": memory,
     "trouble": [lines]}
     """
     found = devices.read(network)
@@ -63,7 +70,7 @@ def read(network: Network, before: Json) -> Json:
                         if (changed := {name: [was.get(name), now.get(name)] for name in {**was, **now}
                                         if was.get(name) != now.get(name)})},
             "read": {section: len(now) for section, (_, now) in sections.items()},
-            "kept_kb": kept_kb(), "tainted": mask, "trouble": _trouble() if mask & _WRONG else []}
+            "kept_more_mb": more_mb(kept_before_kb, kept_kb()), "tainted": mask, "trouble": _trouble() if mask & _WRONG else []}
 
 
 def _flat(of: dict[str, tuple[Json, Json]]) -> tuple[Json, Json]:

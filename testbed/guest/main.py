@@ -84,8 +84,8 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
             congestion_controls.load_module(os.path.join(work_dir, file), {})
         measured_before = {**checks.measure(network, description, work_dir), "sysctls_wanted": job["sysctls"],
                            "machine_sysctls_wanted": wanted, "machine_sysctls": found, "congestion_controls": controls,
-                           "timer_period_us": job["timer_period_us"], "tainted": late.tainted(),
-                           "kept_kb": late.kept_kb()}
+                           "timer_period_us": job["timer_period_us"], "tainted": late.tainted()}
+        kept_before_kb = late.kept_kb()
         output.json("checks.json", measured_before)
         output.phase("programs")
         modules = {name: probes.load(name) for name in job["probes"]}
@@ -112,7 +112,7 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
         output.json("counters.json", {"measure_from": counters.difference(measured.measure_from, measured.before),
                                       "at_end": counters.difference(measured.at_end, measured.before),
                                       "drained": counters.difference(drained, measured.before), **of_air})
-        output.json("late.json", late.read(network, measured_before))
+        output.json("late.json", late.read(network, measured_before, kept_before_kb))
         output.json("snmp.json", measured.snmp.record())
         output.json("link_changes.json", measured.changes.rows)
         output.json("opportunities.json", measured.traces.rows)

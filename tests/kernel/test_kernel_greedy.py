@@ -170,6 +170,5 @@ def test_the_same_bytes_in_c_and_in_python(run_scenario, monkeypatch, changes):
         runs.append(run_scenario(small_scenario(**{"topology.central": LOSSY_BOTTLENECK, **changes})))
     assert [run.json("environment.json")["greedy_compiled"] for run in runs] == [True, False]
     one, other = (run.json("run.json")["raw_files_sha256"] for run in runs)
-    # but for the memory that the programs left the kernel with
-    assert {**one, "late.json": ""} == {**other, "late.json": ""}
+    assert one == other
     assert sum(sum(one["received_bytes"].values()) for one in runs[0].json("raw/guest.json")["accounts"]) > 9_000_000

@@ -70,7 +70,8 @@ def read(network: Network, before: Json, kept_before_kb: int) -> Json:
                         if (changed := {name: [was.get(name), now.get(name)] for name in {**was, **now}
                                         if was.get(name) != now.get(name)})},
             "read": {section: len(now) for section, (_, now) in sections.items()},
-            "kept_more_mb": more_mb(kept_before_kb, kept_kb()), "tainted": mask, "trouble": _trouble() if mask & _WRONG else []}
+            "kept_more_mb": more_mb(kept_before_kb, kept_kb()), "tainted": mask,
+            "trouble": _trouble() if mask & _WRONG else []}
 
 
 def _flat(of: dict[str, tuple[Json, Json]]) -> tuple[Json, Json]:

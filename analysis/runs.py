@@ -25,8 +25,10 @@ Array = Any
 _DTYPES = {raw_tables.INTEGER: "int64", raw_tables.NUMBER: "float64", raw_tables.TEXT: "category"}
 _OF_SOCKETS = {"state", "ssthresh", "rttvar_us", "min_rtt_us", "rto_us", "delivered", "delivery_rate_bps",
                "pacing_rate_bps", "app_limited"}
-#: columns that no metric or figure here reads: not read either, since some tables have millions of rows
+#: columns that no metric or figure here reads: not read either, since some tables have millions of rows, and a run
+#: made before the column was may lack it
 UNUSED = {
+    "sojourn": {"dropped_us"},
     "tcp_info": _OF_SOCKETS,
     "tcp_info_often": _OF_SOCKETS,
     "tcp_probe": {"mark", "rcv_wnd", "sock_cookie"},

@@ -4,6 +4,7 @@
 import gzip
 import json
 
+import pandas as pd
 import pytest
 
 import fixture
@@ -107,6 +108,16 @@ def test_columns_left_out_are_read_when_asked_for(run_dir):
     run = Run(run_dir)
     assert "rto_us" not in run.frame("tcp_info") and "rto_us" in run.frame("tcp_info", "rto_us")
     assert read_frame(run_dir / "raw" / "queue.csv.gz", {"t_us": "integer"}).columns.tolist() == ["t_us"]
+
+
+def test_runs_with_and_without_the_time_of_dropped_packets_are_read_alike(run_dir):
+    path = run_dir / "raw" / "sojourn.csv.gz"
+    with_it = pd.read_csv(path).assign(dropped_us=1.5)
+    assert list(with_it) == raw_tables.TABLES["sojourn"].names()
+    fixture.save(path, with_it)
+    frame = Run(run_dir).frame("sojourn")
+    fixture.save(path, with_it.drop(columns="dropped_us"))
+    assert len(frame) and frame.equals(Run(run_dir).frame("sojourn"))
 
 
 @pytest.mark.parametrize("name", ["sojourn", "sojourn_hist", "connections", "adus", "tcp_info"])

@@ -106,7 +106,8 @@ def test_a_socket_may_live_on_after_its_flow_has_stopped(findings, files, less, 
     assert findings("acknowledged", files)[0][0] == level
 
 
-@pytest.mark.parametrize("cca, recoveries, level", [("tahoe", 1, "ok"), ("tahoe", 0, "invalid"), ("cubic", 1, "invalid")])
+@pytest.mark.parametrize("cca, recoveries, level", [
+    ("tahoe", 1, "ok"), ("tahoe", 0, "invalid"), ("cubic", 1, "invalid")])
 def test_tahoe_goes_back_as_after_a_timeout_when_it_leaves_recovery(findings, files, cca, recoveries, level):
     bad_senders.sender("ca_state", more_by=4, rows=slice(7, 9))(files)
     for flow in files["workload.json"]["flows"]:

@@ -140,7 +140,7 @@ def _programs(flows: list[Json], of_end: dict[tuple[int, str], Columns], evidenc
         window = max(0.0, float((sender["bytes_sent"] - sender["bytes_retrans"] - sender["bytes_acked"]).max()))
         end_us = min(flow["stop_us"], evidence.scenario["timing"]["duration_us"])
         rate_bps = min((rates[name] for name in flow["hops"] if name in rates), default=float("inf"))
-        later = window + (end_us - last_us) * rate_bps / 8e6 + _after_the_end(flow["hops"][-1], counters)
+        later = window + max(0.0, end_us - last_us) * rate_bps / 8e6 + _after_the_end(flow["hops"][-1], counters)
         if not max(arrived, acked) - window - _UNREAD_BYTES <= got <= arrived + later:
             yield (f"flow {flow['flow']}: its receiver's program got {got} bytes, its socket {arrived:.0f}, and "
                    f"{acked:.0f} were acknowledged")

@@ -26,6 +26,8 @@ _PARTIAL, _FEW = 0.01, 4
 _ROUND_TRIPS = 3
 #: {state: counters of the times that a host's sockets came into it}
 _ENTERED = {3: ("Recovery", ("TcpExtTCPSackRecovery", "TcpExtTCPRenoRecovery")), 4: ("Loss", ("TcpExtTCPTimeouts",))}
+#: these leave a recovery at once and go back as after a timeout (kernel-modules/tcp_tahoe)
+_GO_BACK = ("tahoe",)
 #: what receivers got twice: old segments, and such as wait for others; as they report it (SACK), and as they count it
 _TWICE = (("TcpExtTCPDSACKOldSent", "TcpExtDelayedACKLost"), ("TcpExtTCPDSACKOfoSent", "TcpExtTCPOFOMerge"))
 
@@ -39,7 +41,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if samples is None or samples.empty or samples["total_retrans"].isna().all():
         return                                  # of samples that are missing other checks complain
     sockets = _Sockets(samples)
-    problems = [] if cut(evidence) else [*_states(sockets, record)]     # a cut segment is repaired, too
+    problems = [] if cut(evidence) else [*_states(sockets, tcp, record)]     # a cut segment is repaired, too
     for reading in _READINGS:
         if reading in record["readings"]:
             problems += _counted(reading, sockets, tcp, record, evidence)
@@ -67,15 +69,17 @@ class _Sockets:
         return places[np.append(number[1:] != number[:-1], True)[:len(places)]]
 
 
-def _states(sockets: _Sockets, record: Json) -> Iterator[str]:
+def _states(sockets: _Sockets, tcp: list[Json], record: Json) -> Iterator[str]:
     """Sockets were not seen to come into a state more often than they came into it."""
     state, node = sockets.of["ca_state"], sockets.of["node"]
+    going_back = {flow[end] for flow in tcp if flow["cca"] in _GO_BACK for end in ("sender", "receiver")}
     fresh = np.concatenate([[True], np.diff(sockets.number) != 0])
     for number, (name, counters) in _ENTERED.items():
         before = np.concatenate([[0], state[:-1]])
         entered = (state == number) & (fresh | (before != number))
         for host, places in grouping.rows_of(node[entered]).items():
-            counted = sum(record["nodes"].get(host, {}).get(counter, [0])[-1] for counter in counters)
+            here = (*counters, *(_ENTERED[3][1] if number == 4 and host in going_back else ()))
+            counted = sum(record["nodes"].get(host, {}).get(counter, [0])[-1] for counter in here)
             if len(places) > counted:
                 yield f"{host}: its sockets were seen to come into {name} {len(places)} times, its stack says {counted}"
 

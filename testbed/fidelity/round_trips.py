@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
-from testbed.fidelity._flows import by_end, established, greedy, single
+from testbed.fidelity._flows import by_end, established, greedy, sack, single
 from testbed.fidelity._measured import Columns, of_links
 from testbed.fidelity._ranges import Sojourns
 from topologies import ip, varying, wires
@@ -192,12 +192,12 @@ def _bounds(flow: Json, of: Columns, ways: list[Json], sojourns: Sojourns, evide
     """(the least, the most, by how much more acknowledgements may wait) of srtt in each sample; the most is infinite
     where nothing says how long some wait may be."""
     t_us, forth = of["t_us"].astype(float), len(flow["hops"])
-    batch = _batch(ways)
-    begin = np.searchsorted(of["delivered"], of["delivered"] - batch * _ROUND_TRIPS, "right") - 1
+    batch, delivered = _batch(ways), of["delivered"] if sack(flow, evidence) else _delivered_in_order(of)
+    begin = np.searchsorted(delivered, delivered - batch * _ROUND_TRIPS, "right") - 1
     known, at = begin >= 0, np.maximum(begin, 0)
     since_us = np.where(known, t_us[at], float(flow["start_us"]))
     again = of["total_retrans"] - np.where(known, of["total_retrans"][at], 0)
-    old = (1 - _GAIN) ** ((of["delivered"] - np.where(known, of["delivered"][at], 0)) / batch)
+    old = (1 - _GAIN) ** ((delivered - np.where(known, delivered[at], 0)) / batch)
     header = ip.ETHERNET_BYTES + ip.header_bytes(evidence.network) + ip.TCP_BYTES
     full = header + ip.TIMESTAMP_BYTES + float(of["mss"].max())
     # the first round trip is that of the request, which is no longer than an acknowledgement
@@ -222,6 +222,14 @@ def _bounds(flow: Json, of: Columns, ways: list[Json], sojourns: Sojourns, evide
     late_us = np.minimum((t_us - since_us) * _GAIN, _MOST_DELAYED_US)
     most_us[~known | (again > 0) | (of["ca_state"] != 0)] = np.inf
     return old * np.minimum(first_us, least_us) + (1 - old) * least_us, most_us, late_us
+
+
+def _delivered_in_order(of: Columns) -> Any:
+    """Segments delivered without those of repairs: without SACK a duplicate acknowledgement counts as a delivery and
+    brings no round trip, and that which ends the repair brings one for very many segments."""
+    repairing = of["ca_state"] != 0
+    quiet = ~repairing[1:] & ~repairing[:-1] & (np.diff(of["total_retrans"]) == 0)
+    return of["delivered"][0] * (not repairing[0]) + np.append(0, np.cumsum(np.diff(of["delivered"]) * quiet))
 
 
 def _shortest(of: Columns, evidence: Evidence) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ needs for a packet). Where that is too little for the usual precision, the numbe
 raw/checks.json says what can be expected of the result.
 """
 import dataclasses
+import math
 import operator
 from typing import Any
 
@@ -93,7 +94,7 @@ def plan(link: Json, network: Json, real_time: bool = False) -> Plan:
         interval_s = len(senders) * frame_s / 2         # twice what the link carries
     # the last frame is on its way there, on the link, and behind it
     drain_s = (fill_s if fills else fill_s + window_s) + reach_s + 2 * frame_s + rtt_s \
-        + _behind_s(link, network, fill_s + window_s)
+        + _behind_s(link, network, fill_s + window_s) + _copies_s(link, network, fill_s + window_s)
     at_once = AT_ONCE if not interval_s or interval_s < _LEAST_INTERVAL_S and not shallow else 1
     if not interval_s:          # what is under way of a system call when they are to stop, and what their sockets hold
         drain_s += (AT_ONCE + _SOCKET_PACKETS) * sum(frame / sender.slowest_bps for sender in senders)
@@ -109,6 +110,23 @@ def _behind_s(link: Json, network: Json, lasting_s: float) -> float:
     frame = frame_bits(network)
     return float(sum(min(_holds_packets(other, frame) * frame, lasting_s * link["rate_bps"]) / other["rate_bps"]
                      for other in slower))
+
+
+def _copies_s(link: Json, network: Json, lasting_s: float) -> float:
+    """How much longer wires that double packets, on its paths, may go on: copies take their time there, behind what
+    the queue let go. What comes after the test meets closed sockets, whose hosts answer with errors that would share
+    the next link."""
+    links = {other["name"]: other for other in network["links"]}
+    crossed = {name for path in network["paths"] for hops in (path["hops"], path["hops_back"]) if link["name"] in hops
+               for name in hops}
+    longer_s = 0.0
+    for name in sorted(crossed):
+        if share := (links.get(name, {}).get("duplicate_percent") or 0) / 100:
+            packets = lasting_s * links[name]["rate_bps"] / frame_bits(network)
+            # at random: more than six standard deviations above the mean have a chance of 1e-9
+            longer_s += min(packets, packets * share + 6 * math.sqrt(packets * share * (1 - share)) + 1) \
+                * frame_bits(network) / links[name]["rate_bps"]
+    return longer_s
 
 
 def _senders(link: Json, network: Json) -> tuple[list[Sender], float, float]:

@@ -127,3 +127,18 @@ def test_the_drain_waits_for_slower_links_behind():
     assert overload._behind_s(fast, network, 60.0) == pytest.approx(100 * 1514 * 8 / 10**6)
     assert overload._behind_s(fast, network, 0.01) == pytest.approx(0.1)
     assert overload._behind_s(slow, network, 60.0) == 0
+
+
+@pytest.mark.parametrize("percent, copies", [(3, 0.03 * 4040 + 6 * (4040 * 0.03 * 0.97) ** 0.5 + 1), (100, 4040)])
+def test_copies_are_behind_the_link_before_the_test_ends(percent, copies):
+    """4000 packets and twice a queue of 20, of which some come twice; other links, and the way back, have none."""
+    def plan_of(name, **wire):
+        link = {"rate_bps": 10**7, "queue": {"limit": 20}}
+        lot = topologies.resolve({
+            "kind": "parking-lot", "links": [link, {"left_to_right": {**link, **wire}, "right_to_left": link}],
+            "access": {"rate_bps": 10**9}, "hosts": [{"router": 1}, {"router": 2}, {"router": 3}],
+            "paths": ["n1-n2", "n2-n3"]})
+        return overload_of(lot, name)
+    for name, more in (("r2_to_r3", copies), ("r3_to_r2", 0), ("r1_to_r2", 0)):
+        longer_s = plan_of(name, duplicate_percent=percent).drain_s - plan_of(name).drain_s
+        assert longer_s == pytest.approx(more * 12112 / 1e7)

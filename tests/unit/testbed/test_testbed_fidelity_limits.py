@@ -8,7 +8,7 @@ import bad_senders
 import evidence_files
 import spoils
 from testbed import thirds
-from testbed.fidelity import cwnd, windows
+from testbed.fidelity import cwnd, round_trips, windows
 
 SIMULATOR = {"clock": "simulated", "capabilities": {"kernel": False}}
 
@@ -92,6 +92,38 @@ def test_without_sack_duplicate_acknowledgements_count_as_deliveries(findings, f
     bad_senders.sender("delivered", more_by=200)(files)
     files["checks.json"]["sysctls_wanted"]["n1"]["net.ipv4.tcp_sack"] = sack
     assert findings("acknowledged", files)[0][0] == level
+
+
+@pytest.mark.parametrize("less, level", [(37, "ok"), (5_000_000, "invalid")])
+def test_a_socket_may_live_on_after_its_flow_has_stopped(findings, files, less, level):
+    """iperf3 takes a moment to end; its program does not count the 37 bytes that it sends before its data."""
+    bad_senders.sending(files)
+    for flow in files["workload.json"]["flows"]:
+        flow["stop_us"] = 24_000_000
+    end = files["guest.json"]["accounts"][1]["ends"][0]
+    arrived = files["tcp_info"].loc[files["tcp_info"]["node"] == "n1", "bytes_received"].iloc[-1]
+    end["checked_bytes"] = int(arrived) - less
+    assert findings("acknowledged", files)[0][0] == level
+
+
+@pytest.mark.parametrize("cca, recoveries, level", [
+    ("tahoe", 1, "ok"), ("tahoe", 0, "invalid"), ("cubic", 1, "invalid")])
+def test_tahoe_goes_back_as_after_a_timeout_when_it_leaves_recovery(findings, files, cca, recoveries, level):
+    bad_senders.sender("ca_state", more_by=4, rows=slice(7, 9))(files)
+    for flow in files["workload.json"]["flows"]:
+        flow["cca"] = cca
+    files["snmp.json"]["nodes"]["n2"].update(TcpExtTCPTimeouts=[0] * 3, TcpExtTCPSackRecovery=[0] * 3,
+                                             TcpExtTCPRenoRecovery=[recoveries] * 3)
+    said = [message for _, message in findings("retransmissions", files) if "to come into Loss" in message]
+    assert bool(said) == (level == "invalid")
+
+
+def test_without_sack_duplicate_acknowledgements_bring_no_round_trips():
+    """Ten segments in each interval; those of a repair are left out, seen in it or only by what was sent again."""
+    of = {name: np.array(values, float) for name, values in {
+        "delivered": 10 * np.arange(1, 9), "ca_state": [0, 0, 3, 3, 0, 0, 0, 0],
+        "total_retrans": [0, 0, 1, 1, 1, 1, 2, 2]}.items()}
+    assert round_trips._delivered_in_order(of).tolist() == [10, 20, 20, 20, 20, 30, 30, 40]
 
 
 @pytest.mark.parametrize("state, in_flight", [(0, 10.0), (4, None)])

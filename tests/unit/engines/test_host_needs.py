@@ -40,7 +40,7 @@ def trials(monkeypatch, tmp_path):
 def test_a_kernel_that_lacks_something_is_one_line(trials, monkeypatch):
     monkeypatch.setattr(needs.modules, "possible", lambda: False)
     said, *_ = trials("Error: Unknown device type.\nCommand failed -:2\n",
-                      "Error: Specified qdisc kind is unknown.\nCommand failed -:2\nCommand failed -:4\n")
+                      "Error: Specified qdisc kind is unknown.\nCommand failed -:3\nCommand failed -:5\n")
     assert said.startswith("this kernel has no CONFIG_IFB, CONFIG_NET_SCH_NETEM, CONFIG_NET_CLS_MATCHALL, "
                            "CONFIG_NET_ACT_MIRRED")
     assert said.endswith(" and loads no modules that could have it") and "\n" not in said

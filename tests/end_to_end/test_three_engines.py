@@ -81,10 +81,10 @@ def test_connections_of_every_size_take_the_kernels_time_in_ns3(compared):
     finished = (tables["uml"]["status"] == "finished") & (tables["ns3"]["status"] == "finished")
     classes = pd.cut(bytes_[finished], [0, 10_000, 100_000, 1_000_000])
     assert classes.value_counts().min() > 100
-    medians = {name: (tables[name]["end_us"] - tables[name]["start_us"])[finished].groupby(
-        classes, observed=True).median() for name in ("uml", "ns3")}
-    assert len(medians["uml"]) == 3
-    assert (medians["ns3"] / medians["uml"]).between(0.97, 1.03).all(), medians
+    took_us = {name: tables[name]["end_us"] - tables[name]["start_us"] for name in ("uml", "ns3")}
+    # each connection against itself: medians of each engine by itself differ by whom the losses hit
+    ratios = (took_us["ns3"] / took_us["uml"])[finished].groupby(classes, observed=True).median()
+    assert len(ratios) == 3 and ratios.between(0.97, 1.03).all(), ratios
 
 
 def test_the_page_compares_all_three(compared):

@@ -44,8 +44,8 @@ def more_mb(before_kb: int, after_kb: int) -> int:
 def read(network: Network, before: Json, kept_before_kb: int) -> Json:
     """What of checks.json is another at the end; before: its contents, and the memory that the kernel had.
 
-    {"changed": {section: {name: [before, after]}}, "read": {section: how many}, "tainted": mask, "kept_more_mb": memory,
-    "trouble": [lines]}
+    {"changed": {section: {name: [before, after]}}, "read": {section: how many}, "tainted": mask,
+    "kept_more_mb": memory, "trouble": [lines]}
     """
     found = devices.read(network)
     sections: dict[str, tuple[Json, Json]] = {

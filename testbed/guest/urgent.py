@@ -9,8 +9,8 @@ from collections.abc import Iterator
 def urgent(wanted: bool) -> Iterator[None]:
     """If wanted, this thread gets a CPU at once (SCHED_FIFO) whenever it wakes; processes and threads it starts do not.
 
-    Needs CAP_SYS_NICE. In virtual time computing takes no time, but programs that end at the instant of a sample may look
-    at the clock so often that it moves on (kernel/patches/0006).
+    Needs CAP_SYS_NICE. In virtual time computing takes no time, but programs that end at the instant of a sample may
+    look at the clock so often that it moves on (kernel/patches/0006).
     """
     if not wanted:
         yield

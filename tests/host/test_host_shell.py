@@ -14,7 +14,7 @@ def test_commands_of_a_script(machine):
     done = machine.findings["script"]
     assert done["code"] == 0, machine.log
     assert min(float(ms) for ms in re.findall(r"time=([\d.]+) ms", done["said"])) >= 20
-    assert "rate 10Mbit" in done["said"] and "limit 40p" in done["said"]
+    assert "qdisc htb 3:" in done["said"] and "limit 40p" in done["said"]
     assert "net.ipv4.tcp_congestion_control = cubic" in done["said"]
 
 

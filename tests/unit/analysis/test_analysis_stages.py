@@ -152,7 +152,7 @@ def only(monkeypatch, *names):
 
 
 def test_a_check_that_raises_is_suspect_and_the_others_count(run_dir, one_file, monkeypatch):
-    one_file(fidelity, "breaks", "def check(evidence):\n    return evidence.json('nothing.json')\n")
+    one_file(fidelity, "breaks", "def check(evidence):\n    return open('/nothing.json')\n")
     one_file(fidelity, "passes",
              "from testbed.fidelity import Finding\ndef check(evidence):\n    yield Finding('ok', 'fine')\n")
     only(monkeypatch, "breaks", "passes")

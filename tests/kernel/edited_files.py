@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pandas as pd
 
 #: of link right_to_left, which the data of both flows cross
@@ -117,7 +118,8 @@ def pacing_threshold_and_state_rewritten(raw):
 
 
 def states_rewritten(raw):
-    raw.table("tcp_info").loc[raw.of_node("n3"), "ca_state"] = [3, 0] * 50
+    rows = raw.of_node("n3")
+    raw.table("tcp_info").loc[rows, "ca_state"] = np.resize([3, 0], int(rows.sum()))
 
 
 def queue_later(raw):

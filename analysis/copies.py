@@ -18,7 +18,7 @@ from collections import OrderedDict
 
 from analysis.packets import FIN, SYN, Packet, options
 
-#: of so many segments copies are found; those behind them in a capture are no longer remembered
+#: how many segments are remembered to recognise copies of them
 _REMEMBERED = 1 << 14
 #: nobody sends a SYN again sooner (RFC 6298: a second)
 _SYN_AGAIN_NS = 100_000_000

@@ -38,7 +38,8 @@ def test_a_program_that_computes_without_end_is_named(run_scenario, monkeypatch)
     monkeypatch.setattr(watch, "STALL_CPU_S", 3)
     monkeypatch.setattr(watch, "LOOK_S", 0.5)
     # whether the guest gets as far as telling of its traffic is up to its scheduler
-    words = r"stands still at \d s \((programs|traffic)\): .*: it is the program python3, in a loop without a system call"
+    words = (r"stands still at \d s \((programs|traffic)\): "
+             r".*: it is the program python3, in a loop without a system call")
     with pytest.raises(AssertionError, match=words):
         run_scenario(small_scenario(**{"timing.test": "1 s", "traffic": {
             "kind": "program", "sender": {"command": ["python3", "-c", "while True: pass"]}}}))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What programs received has crossed every bottleneck on its way, and what crossed it was received or sent twice.
+"""What programs received has crossed every bottleneck on its way, and what crossed it was received, came twice, or
+waits for something that was lost.
 
 The counters of links know nothing of connections, and programs nothing of packets. Holds at every load.
 """
@@ -8,6 +9,7 @@ from typing import Any
 
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
 from testbed.fidelity._programs import ends, tcp_flows
+from testbed.fidelity._stacks import came_twice, total
 from topologies import ip, varying
 
 NEEDS = ("kernel", "counters.json", "guest.json", "snmp.json")
@@ -25,7 +27,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if not flows:
         return
     found, counters = ends(evidence), evidence.json("counters.json")
-    again = _sent_again(evidence)
     for link in evidence.network["links"]:
         if not link["bottleneck"]:
             continue
@@ -38,7 +39,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if unknown:
             yield Finding("suspect", f"{name}: no record of what {unknown} of its flows received")
             continue
-        yield _judge(link, received, again, counters, evidence)
+        yield _judge(link, received, flows, counters, evidence)
 
 
 def _received(name: str, flows: list[Json], found: dict[tuple[int, str], Json]) -> tuple[int, int]:
@@ -53,13 +54,19 @@ def _received(name: str, flows: list[Json], found: dict[tuple[int, str], Json]) 
     return total, unknown
 
 
-def _sent_again(evidence: Evidence) -> int:
-    """Segments that hosts sent again."""
-    nodes = evidence.json("snmp.json")["nodes"]
-    return sum(int(counters["TcpRetransSegs"][-1]) for counters in nodes.values() if "TcpRetransSegs" in counters)
+def _waiting(name: str, flows: list[Json], evidence: Evidence) -> float:
+    """Bytes that hosts had sent over a link and nobody had acknowledged at the end: what has come of them waits for
+    others that were lost. Without samples of the sockets all that ever came out of order may still wait."""
+    hosts = {flow[end] for flow in flows for end, way in (("sender", flow["hops"]), (
+        "receiver", flow["hops_back"] if flow["both_ways"] else ())) if name in way}
+    samples = evidence.table("tcp_info", usecols=["t_us", "node", "unacked", "mss"])
+    if samples is None or samples.empty:
+        return total(evidence.json("snmp.json"), "TcpExtTCPOFOQueue") * ip.segment_bytes(evidence.network)
+    last = samples[(samples["t_us"] == samples["t_us"].max()) & samples["node"].isin(hosts)]
+    return float((last["unacked"] * last["mss"]).sum())
 
 
-def _judge(link: Json, received: int, again: int, counters: Json, evidence: Evidence) -> Finding:
+def _judge(link: Json, received: int, flows: list[Json], counters: Json, evidence: Evidence) -> Finding:
     name = link["name"]
     header = (ip.ETHERNET_BYTES + ip.header_bytes(evidence.network) + ip.TCP_BYTES
               + ip.TIMESTAMP_BYTES * _timestamps(evidence))
@@ -71,9 +78,13 @@ def _judge(link: Json, received: int, again: int, counters: Json, evidence: Evid
     if received > most + slack:
         return Finding("invalid", f"{message}: more than crossed it")
     # what was lost before this link is sent again, too, and crosses it once
-    twice = max(0, again - counters["drained"][name]["dropped_packets"]) * (ip.mtu_of(link) + ip.ETHERNET_BYTES)
-    if least > received + twice + slack:
-        return Finding("suspect", f"{message}; retransmissions explain at most {twice} of the others")
+    record = evidence.json("snmp.json")
+    segments = max(came_twice(record), total(record, "TcpRetransSegs") - counters["drained"][name]["dropped_packets"])
+    twice = segments * (ip.mtu_of(link) + ip.ETHERNET_BYTES)
+    waiting = _waiting(name, flows, evidence)
+    if least > received + twice + waiting + slack:
+        return Finding("suspect", f"{message}; of the others {twice:.0f} may have come twice, and {waiting:.0f} wait "
+                                  "for what was lost")
     return Finding("ok", message)
 
 

@@ -13,6 +13,7 @@ from testbed import grouping
 from testbed.fidelity import Evidence, Finding
 from testbed.fidelity._flows import SOCKET, cut, greedy, single
 from testbed.fidelity._measured import of_links
+from testbed.fidelity._stacks import came_twice, total
 
 NEEDS = ("kernel", "snmp.json", "counters.json")
 
@@ -28,8 +29,6 @@ _ROUND_TRIPS = 3
 _ENTERED = {3: ("Recovery", ("TcpExtTCPSackRecovery", "TcpExtTCPRenoRecovery")), 4: ("Loss", ("TcpExtTCPTimeouts",))}
 #: these leave a recovery at once and go back as after a timeout (kernel-modules/tcp_tahoe)
 _GO_BACK = ("tahoe",)
-#: what receivers got twice: old segments, and such as wait for others; as they report it (SACK), and as they count it
-_TWICE = (("TcpExtTCPDSACKOldSent", "TcpExtDelayedACKLost"), ("TcpExtTCPDSACKOfoSent", "TcpExtTCPOFOMerge"))
 
 Json = dict[str, Any]
 
@@ -49,7 +48,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for problem in problems:
         yield Finding("invalid", problem)
     if not problems:
-        yield Finding("ok", f"sockets, stacks, links and receivers agree on {_sum(record, 'TcpRetransSegs'):.0f} "
+        yield Finding("ok", f"sockets, stacks, links and receivers agree on {total(record, 'TcpRetransSegs'):.0f} "
                             "segments that were sent again")
 
 
@@ -120,13 +119,13 @@ def _lost(reading: str, sockets: _Sockets, tcp: list[Json], record: Json, eviden
         return
     if len(single(evidence)) < len(tcp) or any(flow["stop_us"] < at_us or flow["bytes"] is not None for flow in tcp):
         return
-    again = _sum(record, "TcpRetransSegs", place)
+    again = total(record, "TcpRetransSegs", place)
     if reading == "at_end":
-        twice = sum(max(_sum(record, name, place) for name in names) for names in _TWICE)
+        twice = came_twice(record, place)
         counters = evidence.json("counters.json")["at_end"].values()
         lost = sum(one["dropped_packets"] + one["wire_dropped_packets"] for one in counters)
         under_way = sum(one["queued_packets"] + one["wire_queued_packets"] for one in counters)
-        if again - _sum(record, "TcpExtTCPSynRetrans", place) > lost + twice + under_way:
+        if again - total(record, "TcpExtTCPSynRetrans", place) > lost + twice + under_way:
             yield (f"{again:.0f} segments were sent again, {lost} packets were lost, {twice:.0f} "
                    f"segments came twice and {under_way} packets were under way at the end")
     backwards = {name for flow in evidence.flows for name in flow["hops_back"]}
@@ -142,7 +141,7 @@ def _lost(reading: str, sockets: _Sockets, tcp: list[Json], record: Json, eviden
                   if name not in backwards | others)
     waiting = float(np.nansum(of["unacked"][of["ca_state"] != 0]))
     # what ends a handshake is data to nobody: it is not sent again
-    waiting += _sum(record, "TcpActiveOpens", place)
+    waiting += total(record, "TcpActiveOpens", place)
     if missing > again + waiting:
         yield (f"{missing:.0f} segments had been lost by {before_us / 1e6:g} s, {again:.0f} were sent again until "
                f"{at_us / 1e6:g} s and {waiting:.0f} may still have to be")
@@ -157,7 +156,3 @@ def _dropped_until(evidence: Evidence, at_us: float) -> dict[str, float]:
 
 def _when(reading: str, record: Json, evidence: Evidence) -> int:
     return int(record["measure_from_us"] if reading == "measure_from" else evidence.scenario["timing"]["duration_us"])
-
-
-def _sum(record: Json, name: str, place: int = -1) -> float:
-    return float(sum(values[name][place] for values in record["nodes"].values() if name in values))

@@ -2,9 +2,10 @@
 """Connections that are unfinished are so for a reason: as many as the programs say, and with what they wait for.
 
 How long a data unit may take follows from its size, the round trip and its fair share of the links: what the load
-leaves free of them. Where the links are offered more than they carry there is no such limit.
+leaves free of them. One whose segment was lost several times waits for a timer, too, as its socket says.
+Where the links are offered more than they carry there is no such limit.
 """
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
@@ -14,12 +15,15 @@ from topologies import ip
 
 #: times what a data unit takes at its fair share, and retransmission timeouts beside that (1 + 2 s)
 _TIMES, _TIMEOUTS_US = 10, 3_000_000
+#: timers double: all timeouts of a segment so far, and the present one, took less than that many of the present one
+_BACKED_OFF = 2
 #: of the connections may be slower: those that were unlucky several times
 _SHARE = 0.01
 #: a SYN that is lost is sent again after 1, 2 and 4 s
 _CONNECTING_US = 7_000_000
 _INITIAL_WINDOW = 10         # segments
 _KEY = ["source", "conn"]
+_ENDS = ["initiator", "acceptor", "iport", "aport"]
 
 Json = dict[str, Any]
 
@@ -37,7 +41,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("suspect", problem)
     slow, unlimited = _slow(connections, flows, evidence)
     message = f"{slow} of {len(connections)} connections had been waiting for longer at the end than size, round " \
-              f"trip and fair share explain ({_TIMES} times, and {_TIMEOUTS_US / 1e6:g} s for timeouts)"
+              f"trip and fair share explain ({_TIMES} times, {_TIMEOUTS_US / 1e6:g} s, and what timers take that have " \
+              "doubled)"
     if unlimited:
         message += f"; {unlimited} more cross overloaded links, where nothing limits it"
     if slow > _SHARE * len(connections):
@@ -83,12 +88,14 @@ def _slow(connections: Any, flows: dict[int, Json], evidence: Evidence) -> tuple
     waiting = connections[connections["status"] == "unfinished"]
     connecting = waiting[waiting["connected_us"].isna() & waiting["start_us"].notna()]
     rtt_us = connecting["source"].map({source: flow["base_rtt_us"] for source, flow in flows.items()})
-    late = connecting[end_us - connecting["start_us"] > _CONNECTING_US + _TIMES * rtt_us]
+    timers_us = _timers_us(evidence)
+    late = connecting[end_us - connecting["start_us"] > _CONNECTING_US + _TIMES * rtt_us
+                      + timers_us(connecting, connecting["start_us"].notna())]
     slow = set(late[_KEY].itertuples(index=False, name=None))
     units = evidence.table("adus", usecols=[*_KEY, "side", "bytes", "sent_us", "delivered_us"])
     if units is None:
         return len(slow), 0
-    units = units[units["delivered_us"].isna() & units["sent_us"].notna()].merge(waiting[_KEY], on=_KEY)
+    units = units[units["delivered_us"].isna() & units["sent_us"].notna()].merge(waiting[[*_KEY, *_ENDS]], on=_KEY)
     of_links = free_bps(evidence)
     of_ways = {(side, source): min((of_links[name] for name in flow[hops] if name in of_links), default=float("inf"))
                for source, flow in flows.items() for side, hops in (("i", "hops"), ("a", "hops_back"))}
@@ -97,6 +104,23 @@ def _slow(connections: Any, flows: dict[int, Json], evidence: Evidence) -> tuple
     rtt_us = units["source"].map({source: flow["base_rtt_us"] for source, flow in flows.items()})
     limited = units[share_bps > 0]
     takes_us = (rounds * rtt_us)[share_bps > 0] + limited["bytes"] * 8e6 / share_bps[share_bps > 0]
-    late = limited[end_us - limited["sent_us"] > _TIMES * takes_us + _TIMEOUTS_US]
+    late = limited[end_us - limited["sent_us"] > _TIMES * takes_us + _TIMEOUTS_US
+                   + timers_us(limited, limited["side"] == "i")]
     slow |= set(late[_KEY].itertuples(index=False, name=None))
     return len(slow), len(units[share_bps <= 0][_KEY].drop_duplicates())
+
+
+def _timers_us(evidence: Evidence) -> Callable[[Any, Any], Any]:
+    """timers_us(rows with the ends of connections, which of them the initiator sends): how long they may have waited
+    for timers by the last sample of their sockets; 0 where there is none, or nothing is in flight."""
+    samples = evidence.table("tcp_info", usecols=["t_us", "node", "sport", "dport", "rto_us", "unacked"])
+    timers: dict[tuple[str, float, float], float] = {}
+    if samples is not None:
+        last = samples[(samples["t_us"] == samples["t_us"].max()) & (samples["unacked"] > 0)]
+        timers = last.groupby(["node", "sport", "dport"])["rto_us"].max().dropna().to_dict()
+
+    def timers_us(rows: Any, begins: Any) -> Any:
+        here, there = rows["iport"].where(begins, rows["aport"]), rows["aport"].where(begins, rows["iport"])
+        ends = zip(rows["initiator"].where(begins, rows["acceptor"]), here, there)
+        return [_BACKED_OFF * timers.get(end, 0.0) for end in ends]
+    return timers_us

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Correct runs that look odd, and are not blamed; beside each of them one that is."""
+import pandas as pd
 import pytest
+
+import evidence_files
+import spoils
 
 
 @pytest.mark.parametrize("megabytes, level", [(55, "suspect"), (66, "ok")])
@@ -22,3 +26,22 @@ def test_what_crossed_a_link_and_was_not_received(findings, files, where, megaby
     else:
         files["snmp.json"]["nodes"]["n2"]["TcpRetransSegs"] = [50, segments, segments]
     assert findings("delivered", files)[0][0] == level
+
+
+@pytest.mark.parametrize("spoil, rto_us, slow", [
+    # answers of 12.6 to 13.9 s have 3 s and ten times their round trips
+    (spoils.never_delivered, 1_000_000, 10), (spoils.never_delivered, 8_000_000, 0),
+    # connections that began at 14 s have 7 s and ten round trips of 8 ms
+    (spoils.never_connected, 4_000_000, 3), (spoils.never_connected, 4_500_000, 0)])
+def test_a_timer_that_has_doubled_explains_a_wait(findings, files, spoil, rto_us, slow):
+    spoil(files)
+    files["guest.json"]["accounts"] = []
+    table = files["connections"]
+    connecting = spoil is spoils.never_connected
+    rows = [{**evidence_files.socket_row(30_000_000, 1, 1, rto_us=rto_us), "src": "", "dst": "",
+             **({"node": "n1", "sport": port, "dport": 5000} if connecting
+                else {"node": "n2", "sport": 5000, "dport": port})}
+            for port in table.loc[[100, 101, 102] if connecting else range(90, 100), "iport"]]
+    files["tcp_info"] = pd.concat([files["tcp_info"], pd.DataFrame(rows)], ignore_index=True)
+    text, = [text for _, text in findings("unfinished", files) if "fair share" in text] or ["0 of"]
+    assert text.startswith(f"{slow} of")

@@ -5,12 +5,13 @@ When a connection is alive is known from the programs' own records, of which the
 nothing.
 """
 import collections
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from testbed.fidelity import Evidence, Finding
-from testbed.fidelity._sockets import ends_of, trying
-from topologies import varying, wires
+from testbed.fidelity._sockets import ends_of
+from topologies import airways, varying, wires
 
 NEEDS = ("kernel",)
 
@@ -187,16 +188,16 @@ def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence
     connected = samples[samples["state"].isin(_CONNECTED)]
     of = ends_of(connected, flows)[end == "receiver"]
     duration_us = evidence.scenario["timing"]["duration_us"]
-    asking = trying(samples, flows, evidence.network)
+    begun = _before_connected(samples, flows)
     lossy = {link["name"] for link in evidence.network["links"] if wires.lost_share(link) > _LOSSY}
     # a full queue of a bottleneck is part of a round trip
     longest_us = {link["name"]: varying.most(link, "delay_us") + link["bottleneck"] * link["capacity_us"]
                   for link in evidence.network["links"]}
-    asked_us = _asked_us(samples, flows)
     lacking, unconnected = [], []
     for flow in flows:
-        tried = set() if asking is None else set(asking["due"][asking["flow"] == flow["flow"]])
-        seen = sorted(set(connected["due"][of == flow["flow"]]) | tried)
+        own = set(connected["due"][of == flow["flow"]])
+        first_own = min(own, default=math.inf)
+        seen = sorted(own | {due for due in begun.get(flow["flow"], ()) if due < first_own})
         stop_us = min(flow["stop_us"], duration_us + 1)
         last_due = (stop_us - 1 - _EXACT_US[evidence.clock]) // interval_us
         # of a flow that was never sampled nothing says that it was slow to connect
@@ -206,24 +207,25 @@ def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence
         first_due = (flow["start_us"] + connecting_us) // interval_us + 1
         first = min([first_due, *seen])
         missing = set(range(first, last_due + 1)) - set(seen)
-        if missing and flow["flow"] in asked_us and not (of == flow["flow"]).any():
-            unconnected.append(flow["flow"])
+        # over the air the check `connected` tells of those that try until the end
+        if not own and flow["flow"] in begun and last_due >= first_due and (
+                missing or not airways.senders(evidence.network, flow)):
+            unconnected.append((flow["flow"], max(begun[flow["flow"]]) * interval_us / 1e6))
         elif missing:
             lacking.append((flow["flow"], len(missing)))
     if unconnected:
         yield (f"{len(unconnected)} of {len(flows)} flows were not connected within the run, as far as {table} tells, "
-               f"such as flow {unconnected[0]}, whose sender asked for it until {asked_us[unconnected[0]] / 1e6:g} s")
+               f"such as flow {unconnected[0][0]}, whose sender tried until {unconnected[0][1]:g} s")
     if lacking:
         yield (f"{table} lacks samples of the {end}s of {len(lacking)} of {len(flows)} flows, such as "
                f"{lacking[0][1]} of flow {lacking[0][0]}")
 
 
-def _asked_us(samples: Any, flows: list[Json]) -> dict[int, int]:
-    """{flow: the last sample in which its sender asks to be connected}. Where only one flow goes to a port, whichever
-    port it asks from: iperf3 has a connection to make before that of the flow."""
-    asking = samples[samples["state"] == "SYN-SENT"]
+def _before_connected(samples: Any, flows: list[Json]) -> dict[int, set[int]]:
+    """{flow: when sockets of its sender were sampled that go where it goes}: those that ask to be connected, however
+    often they are lost, and iperf3's control connection, which comes before the flow's own. Where only one flow goes to
+    a port, whichever port they go from."""
     ends = collections.Counter((flow["sender"], flow["dst"], flow["dport"]) for flow in flows)
-    sender, _ = ends_of(asking, [{**flow, "sport": None} if ends[flow["sender"], flow["dst"], flow["dport"]] == 1
-                                 else flow for flow in flows])
-    found: dict[int, int] = asking["t_us"].groupby(sender).max().to_dict()
-    return {flow: t_us for flow, t_us in found.items() if flow}
+    sender, _ = ends_of(samples, [{**flow, "sport": None} if ends[flow["sender"], flow["dst"], flow["dport"]] == 1
+                                  else flow for flow in flows])
+    return {int(flow): set(due) for flow, due in samples["due"].groupby(sender) if flow}

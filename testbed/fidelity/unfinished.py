@@ -41,8 +41,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("suspect", problem)
     slow, unlimited = _slow(connections, flows, evidence)
     message = f"{slow} of {len(connections)} connections had been waiting for longer at the end than size, round " \
-              f"trip and fair share explain ({_TIMES} times, {_TIMEOUTS_US / 1e6:g} s, and what timers take that have " \
-              "doubled)"
+              f"trip and fair share explain ({_TIMES} times, {_TIMEOUTS_US / 1e6:g} s, and timers that doubled)"
     if unlimited:
         message += f"; {unlimited} more cross overloaded links, where nothing limits it"
     if slow > _SHARE * len(connections):

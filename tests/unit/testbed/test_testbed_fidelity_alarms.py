@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+import bad_air
 import evidence_files
 import spoils
 
@@ -45,3 +46,21 @@ def test_a_timer_that_has_doubled_explains_a_wait(findings, files, spoil, rto_us
     files["tcp_info"] = pd.concat([files["tcp_info"], pd.DataFrame(rows)], ignore_index=True)
     text, = [text for _, text in findings("unfinished", files) if "fair share" in text] or ["0 of"]
     assert text.startswith(f"{slow} of")
+
+
+def test_a_flow_may_ask_for_long_before_it_is_connected(findings, files):
+    """Of 30 s it asks for 20: each sample is there."""
+    bad_air.in_vain(on_air=False)(files)
+    files["tcp_info"].loc[files["tcp_info"]["t_us"] >= 20_000_000, "state"] = "ESTAB"
+    assert findings("sockets", files) == [
+        ("ok", "tcp_info has 31 samples: all 0 of ends of connections that were alive when they were due, and 1 flows "
+               "from their beginning to their end")]
+
+
+def test_the_control_connection_of_iperf3_is_none_of_its_flow(findings, files):
+    """It is there all the time; the flow's own never comes."""
+    bad_air.in_vain(on_air=False)(files)
+    files["tcp_info"] = files["tcp_info"].assign(state="ESTAB", sport=40_000)
+    assert findings("sockets", files) == [
+        ("suspect", "1 of 1 flows were not connected within the run, as far as tcp_info tells, such as flow 1, whose "
+                    "sender tried until 30 s")]

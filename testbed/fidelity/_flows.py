@@ -13,6 +13,9 @@ from testbed.fidelity._measured import Columns
 from testbed.fidelity._sockets import ends_of
 
 Json = dict[str, Any]
+#: the kernel's congestion controls that only set windows (no cong_control of their own): TCP computes the pacing rate
+OF_WINDOWS = frozenset("reno cubic bic cdg dctcp highspeed htcp hybla illinois lp nv scalable vegas veno westwood yeah"
+                       .split())
 SOCKET = ("node", "src", "sport", "dst", "dport")
 
 

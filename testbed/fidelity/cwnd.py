@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from testbed.fidelity import Evidence, Finding
-from testbed.fidelity._flows import by_end, established, greedy, sack, single
+from testbed.fidelity._flows import OF_WINDOWS, by_end, established, greedy, sack, single
 from testbed.fidelity._measured import Columns
 from topologies import varying
 
@@ -20,9 +20,6 @@ NEEDS = ("kernel",)
 
 _COLUMNS = ("ca_state", "cwnd", "ssthresh", "srtt_us", "mss", "unacked", "lost", "total_retrans", "bytes_acked",
             "delivered", "app_limited", "pacing_rate_bps", "rwnd_limited_us", "sndbuf_limited_us")
-#: the kernel's congestion controls that only set windows (no cong_control of their own): TCP computes the pacing rate
-_OF_WINDOWS = frozenset("reno cubic bic cdg dctcp highspeed htcp hybla illinois lp nv scalable vegas veno westwood yeah"
-                        .split())
 _OPEN, _RECOVERY, _LOSS = 0, 3, 4
 #: percent of a window per round trip, below half the threshold and above it: net.ipv4.<name>, and its default
 _RATIOS = (("tcp_pacing_ss_ratio", 200), ("tcp_pacing_ca_ratio", 120))
@@ -66,7 +63,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         # longer than the state says
         if sack(flow, evidence) and queues.get(flow["hops"][0]) != "fq":
             found += _little(of)
-        if flow["cca"] in _OF_WINDOWS and flow["variant"] not in modules:
+        if flow["cca"] in OF_WINDOWS and flow["variant"] not in modules:
             found += [*_paced(of, _ratios(flow["sender"], evidence)), *_filled(flow, of, evidence)]
         for level, problem in found:
             problems += 1

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from testbed import grouping
 from testbed.fidelity import NOT_APPLICABLE, Evidence, Finding
+from testbed.fidelity._flows import OF_WINDOWS
 from testbed.fidelity._measured import inside, interval_us
 from testbed.fidelity._sockets import ends_of
 
@@ -24,6 +26,9 @@ _LIMITS = (("rwnd_limited_us", "the receive window"), ("sndbuf_limited_us", "the
 _FIRST_BYTES = 128 << 10
 _LEAST_SAMPLES = 20
 _MOST_NAMED = 5
+#: BBR, and perhaps modules, let the pipe run empty for so long every ten seconds, with a round trip before it and after
+#: it (bbr_probe_rtt_mode_ms, bbr_min_rtt_win_sec), and say that there is nothing to send until the next one has passed
+_PROBE_EVERY_US, _PROBE_US, _PROBE_ROUND_TRIPS = 10_000_000, 200_000, 3
 _CONNECTED = ("ESTAB", "FIN-WAIT-1", "CLOSE-WAIT", "LAST-ACK", "CLOSING")
 #: what the kernel counts for a segment beside its payload, at least (struct sk_buff, skb_shared_info)
 _OVERHEAD_BYTES = 552
@@ -34,7 +39,8 @@ Json = dict[str, Any]
 def check(evidence: Evidence) -> Iterator[Finding]:
     flows = [flow for flow in evidence.flows if flow["transport"] == "tcp"]
     samples = evidence.table("tcp_info", usecols=lambda name: name in {
-        "t_us", *_SOCKET, *_TIMES, "app_limited", "bytes_acked", "state", "cwnd", "mss"}) if flows else None
+        "t_us", *_SOCKET, *_TIMES, "app_limited", "bytes_acked", "delivered", "unacked", "srtt_us",
+        "state", "cwnd", "mss"}) if flows else None
     if samples is None:
         return
     if evidence.can("kernel"):
@@ -162,17 +168,27 @@ def _long_connections(component: str, last: Any, windows_given: bool) -> Iterato
 
 
 def _applications(component: str, flows: list[Json], samples: Any, evidence: Evidence) -> Iterator[Finding]:
-    """Flows that are there to send all they can, all the time, must never have had nothing to send."""
+    """Flows that are there to send all they can, all the time, must never have had nothing to send.
+
+    `app_limited` is of the last packet that was delivered: while others are in flight and none of them is delivered,
+    samples only repeat it. BBR says so of what it sends while it probes for the shortest round trip.
+    """
     greedy = [flow for flow in flows if flow["bytes"] is None and flow["rate_bps"] is None and flow["source"] is None
               and flow["kind"] != "on-off"]
     if not greedy or "app_limited" not in samples:
         return
     sender, _ = ends_of(samples, greedy)
-    mine = inside(samples.assign(flow=sender)[sender > 0], evidence)
+    mine = samples.assign(flow=sender)[sender > 0]
+    repeated = (mine.groupby(_SOCKET)["delivered"].diff() == 0) & (mine["unacked"] > 0)
+    mine = inside(mine.assign(app_limited=mine["app_limited"].where(~repeated, 0)), evidence)
     stop_us = mine["flow"].map({flow["flow"]: flow["stop_us"] for flow in greedy})
-    mine = mine[(mine["bytes_acked"] >= _FIRST_BYTES) & (mine["t_us"] < stop_us)].groupby("flow")["app_limited"]
-    shares = mine.mean()[mine.size() >= _LEAST_SAMPLES]
-    over = shares[shares > _SHARE].sort_values(ascending=False)
+    of_flow = mine[(mine["bytes_acked"] >= _FIRST_BYTES) & (mine["t_us"] < stop_us)].groupby("flow")
+    shares = of_flow["app_limited"].mean()[of_flow.size() >= _LEAST_SAMPLES]
+    probing = pd.Series({flow["flow"]: flow["cca"] not in OF_WINDOWS for flow in greedy})
+    span_us = of_flow["t_us"].agg(np.ptp)
+    probes_us = np.ceil(span_us / _PROBE_EVERY_US) * (_PROBE_US + _PROBE_ROUND_TRIPS * of_flow["srtt_us"].max())
+    most = _SHARE + (probes_us / span_us * probing).reindex(shares.index).fillna(0)
+    over = shares[shares > most].sort_values(ascending=False)
     if len(over):
         yield Finding("suspect", f"{len(over)} of {len(greedy)} flows of {component} had nothing to send in more than "
                                  f"{_SHARE:.0%} of their samples: {_named(over, 'in')}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import traffic
-from testbed import ccas, experiment, index
+from testbed import ccas, experiment, index, usual_jitter
 from testbed.engines.base import EngineBase
 from testbed.errors import RunFailed, UsageError
 from testbed.executors.base import ExecutorBase, Listener
@@ -66,6 +66,16 @@ def lacking_probes(points: Sequence[tuple[Point, Scenario]], engine: EngineBase)
     return [] if there is None else sorted({name for _, one in points for name in one.probes} - set(there))
 
 
+def fitting(scenario: Scenario, engine: EngineBase) -> Scenario:
+    """A scenario without what is there by default only, if the engine has nothing for it."""
+    return scenario if engine.JITTER else usual_jitter.without(scenario)
+
+
+def lacks_usual_jitter(points: Sequence[tuple[Point, Scenario]], engine: EngineBase) -> bool:
+    """Whether some of the scenarios would have jitter by default, which the engine has not."""
+    return any(fitting(one, engine) is not one for _, one in points)
+
+
 def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas.Subject], seeds: Sequence[int],
                engine: EngineBase, report: Report) -> list[Plan]:
     """All runs of points x seeds x subjects, those of one seed after the other."""
@@ -76,7 +86,7 @@ def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas
     fixed = _fixed_variants([scenario for _, scenario in points], subjects, engine, report)
     inputs = _Inputs()
     plans = []
-    for point, scenario in points:
+    for point, scenario in ((point, fitting(one, engine)) for point, one in points):
         resolved, labels = scenario.resolved(), {**scenario.labels(), "point": point}
         radios = bool(resolved["network"].get("cells"))
         guest_code = codes[radios] if radios in codes else codes.setdefault(

@@ -9,9 +9,10 @@
       250: {engine: {hz: 250}}                  options of the engine
     unless: traces                              not where a component that it changes has this field
 
-In values, {packet_time} stands for the transmission time of a full frame at the slowest bottleneck. A value that
-changes nothing in a scenario, because it is what the scenario has already, is left out; so is what concerns a kind of
-traffic that the scenario does not have, and what the scenario refuses.
+In values, {packet_time} stands for the time of a full frame on the slowest link that data of TCP flows which send all
+they can cross, or without such flows on the slowest link of any path. A value that changes nothing in a scenario,
+because it is what the scenario has already, is left out; so is what concerns a kind of traffic that the scenario does
+not have, and what the scenario refuses.
 """
 import dataclasses
 import pathlib
@@ -19,11 +20,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from testbed import PROJECT_DIR, fields, scenario
+from testbed import PROJECT_DIR, fields, scenario, usual_jitter
 from testbed.errors import ScenarioError, UsageError
 from testbed.scenario import Scenario
 from testbed.yaml_file import YamlFile
-from topologies import ip, varying
+from topologies import end_hosts
 from traffic.components import kind, names as kinds_of_traffic
 
 FOLDER = PROJECT_DIR / "knobs"
@@ -164,8 +165,9 @@ class Base:
             f"{key}={self._filled(text)}" for key, text in settings.items())], self._probes)
 
     def _filled(self, text: str) -> str:
-        rates = [varying.nominal_bps(link) for link in self.scenario.network["links"] if link["bottleneck"]]
-        packet_us = round(ip.frame_bytes(self.scenario.network) * 8e6 / min(rates)) if rates else 0
+        network = self.scenario.network
+        packet_us = usual_jitter.packet_time_us(self.scenario.traffic, network) or end_hosts.packet_time_us(
+            network, [hops for path in network["paths"] for hops in (path["hops"], path["hops_back"])])
         return text.replace("{packet_time}", f"{packet_us} us")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import topologies
-from testbed import PROJECT_DIR, axes, expectations, fields, probes, sections
+from testbed import PROJECT_DIR, axes, expectations, fields, probes, sections, usual_jitter
 from testbed.errors import ScenarioError, UsageError
 from testbed.parameters import Parameters
 from testbed.sections import LONGEST_NAME, NAME_PATTERN, section
@@ -82,6 +82,7 @@ class Scenario:
     expect: tuple[expectations.Expectation, ...] = ()       # of the results, not of a run
     kernel_options: tuple[str, ...] = ()    # what its kernel has to have; the kernel's key tells runs apart by them
     asked_options: tuple[str, ...] = ()     # those of them that the file asks for, whatever the network needs
+    usual_jitter: bool = False              # whether its hosts have jitter that nobody asked for
 
     def resolved(self) -> Json:
         """All that decides a run, JSON-able."""
@@ -376,16 +377,17 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
     if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > LONGEST_NAME:
         raise source.error("name", f"at most {LONGEST_NAME} lower-case letters, digits, _ and - expected")
     timing: TimingSection = section(source, "timing", lambda: fields.decode(TimingSection, tree["timing"]))
-    hosts: end_hosts.HostsSection = section(source, "hosts", lambda: fields.decode(end_hosts.HostsSection,
-                                                                                   tree.get("hosts")))
+    asked_hosts: end_hosts.HostsSection = section(source, "hosts", lambda: fields.decode(end_hosts.HostsSection,
+                                                                                         tree.get("hosts")))
     defaults: DefaultsSection = section(source, "defaults",
                                         lambda: fields.decode(DefaultsSection, tree.get("defaults")))
     topology = section(source, "topology", lambda: topologies.complete(tree["topology"]))
     section(source, "topology", lambda: topologies.in_time(tree["topology"], timing.duration_us))
     resolved = section(source, "topology", lambda: topologies.resolve(tree["topology"], timing.duration_us))
-    network = section(source, "hosts", lambda: end_hosts.apply(hosts, resolved))
+    network = section(source, "hosts", lambda: end_hosts.apply(asked_hosts, resolved))
     components = sections.components(source, tree["traffic"], timing.duration_us)
     sections.sensible(source, components, network, timing.record())
+    hosts, network = usual_jitter.apply(asked_hosts, components, resolved)
     asked = sections.asked_options(source, tree.get("kernel"))
     return Scenario(
         name=name, title=sections.text(source, tree, "title") or name, source=sections.text(source, tree, "source"),
@@ -394,5 +396,5 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
         parameters=parameters, default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices,
         listed=isinstance(tree["traffic"], list), file=source, cca_places=sections.cca_places(source, components),
         expect=section(source, "expect", lambda: expectations.decode(source.tree.get("expect"))),
-        asked_options=asked,
+        asked_options=asked, usual_jitter=hosts != asked_hosts and hosts.jitter_us != 0,
         kernel_options=tuple(sorted({*asked, *topologies.kernel_options(network)})))

@@ -5,12 +5,12 @@ Each field is one property of real hosts that virtual time or the emulation leav
 a matter of the kernel's settings alone (`ecn`, `sack`, ...) is in testbed/guest/tuning.py.
 """
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from testbed import fields
 from testbed.fields import FieldError
-from topologies import ip, queues
+from topologies import ip, queues, varying
 
 #: a first receive window of 65535 bytes holds no more full segments
 _MOST_INITCWND = 44
@@ -37,8 +37,9 @@ class HostsSection:
     #: link: as the topology says of the host's link
     qdisc: str = fields.word(choices=("link", "fq"), default="link")
     offloads: str = fields.word(choices=("none", "gso+gro"), default="none")
-    #: the least and the most that a packet waits before it leaves a host differ by this much
-    jitter_us: int = fields.time(default=0, most=_SECOND_US)
+    #: the least and the most that a packet waits before it leaves a host differ by this much; by default it depends on
+    #: the traffic (testbed/scenario.py)
+    jitter_us: int | None = fields.time(default=None, most=_SECOND_US)
     #: from a packet's arrival to the interrupt that announces it and all that come meanwhile
     coalescing_us: int = fields.time(default=0, most=1000)
     packet_cost_us: int = fields.time(default=0, most=10_000)
@@ -91,11 +92,26 @@ def apply(hosts: HostsSection, network: Mapping[str, Any]) -> Json:
         links.append({
             **link, **(_fair_queue(link) if sends and hosts.qdisc == "fq" else {}),
             "gso": sends and hosts.offloads == "gso+gro",
-            "jitter_us": hosts.jitter_us if sends else 0,
+            "jitter_us": hosts.jitter_us or 0 if sends else 0,
             "coalescing_us": hosts.coalescing_us if receives else 0,
             "packet_cost_us": hosts.packet_cost_us if receives else 0,
             "gro": receives and hosts.offloads == "gso+gro"})
     return {**network, "nodes": nodes, "links": links}
+
+
+def without_jitter(network: Mapping[str, Any]) -> Json:
+    """The same network with hosts that have none."""
+    return {**network, "links": [{**link, "jitter_us": 0} for link in network["links"]]}
+
+
+def packet_time_us(network: Mapping[str, Any], ways: Iterable[Collection[str]]) -> int:
+    """The time of a full frame on the slowest link of these ways (names of link directions); 0 where they have none.
+
+    As much jitter keeps flows from locking into phases (docs/hosts.md); no more than jitter can be.
+    """
+    rates_bps = {link["name"]: varying.nominal_bps(link) for link in network["links"]}
+    times_us = [ip.frame_bytes(network, way) * 8e6 / min(rates_bps[name] for name in way) for way in ways if way]
+    return min(round(max(times_us, default=0)), _SECOND_US)
 
 
 def _threshold(thresholds: Mapping[str, int], host: str) -> Json:

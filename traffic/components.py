@@ -12,9 +12,10 @@ A kind is a module `traffic/<kind>.py` or `traffic/<kind>/scenario.py` with
     collect(component, workload, context, raw_dir)      turns what the programs wrote into raw files
                                             and returns an account (dict) for the fidelity checks
 
-and, if need be, FIRST_PORT and FIRST_SOURCE_PORT of its flows, inputs(section) -> {path: sha256} of the
-user's files that it reads, ccas(given) -> names of the variants that single flows of it ask for, and
-uses_ccas(section) -> whether a congestion control of the component makes a difference to any of its flows.
+and, if need be, FIRST_PORT and FIRST_SOURCE_PORT of its flows, bulk_routes(section, network) -> routes of its
+TCP flows that send all they can, inputs(section) -> {path: sha256} of the user's files that it reads,
+ccas(given) -> names of the variants that single flows of it ask for, and uses_ccas(section) -> whether a
+congestion control of the component makes a difference to any of its flows.
 `SIMULATED = True`: all its programs are such that testbed/simulators/workload.py knows what they do.
 """
 import dataclasses
@@ -27,7 +28,7 @@ from typing import Any, Protocol, cast
 
 from testbed import fields
 from testbed.files import write_json
-from traffic import assign
+from traffic import assign, routes
 
 _FOLDER = pathlib.Path(__file__).parent
 _SUPPORT = {"assign", "clock", "compiled", "components", "draws", "payload", "routes", "sockets", "uring"}
@@ -281,6 +282,16 @@ def validate(components: Sequence[Mapping[str, Any]], network: Mapping[str, Any]
 
 def _always(_section: Any) -> bool:
     return True
+
+
+def bulk_routes(components: Sequence[Mapping[str, Any]], network: Mapping[str, Any]) -> list[routes.Route]:
+    """The routes of TCP flows that send all they can, of traffic that makes sense for the network."""
+    found: list[routes.Route] = []
+    for given in components:
+        of_kind = getattr(kind(given["kind"]), "bulk_routes", None)
+        if of_kind:
+            found += of_kind(_decode(given), network)
+    return found
 
 
 def component_ccas(components: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -24,7 +24,7 @@ from traffic.datagrams import orders
 from traffic.datagrams.orders import FIRST_PORT, collect
 from traffic.greedy.orders import socket_programs
 
-__all__ = ["FIRST_PORT", "Section", "ccas", "collect", "flows", "prepare", "validate"]
+__all__ = ["FIRST_PORT", "Section", "bulk_routes", "ccas", "collect", "flows", "prepare", "validate"]
 
 #: simulators can send it, too (testbed/simulators/workload.py)
 SIMULATED = True
@@ -75,6 +75,10 @@ def ccas(given: Mapping[str, Any]) -> list[str]:
 def uses_ccas(section: Section) -> bool:
     """Whether a congestion control of the component makes a difference to its flows."""
     return any(one.transport == "tcp" and one.cca is None for one in section.flows)
+
+
+def bulk_routes(section: Section, network: Mapping[str, Any]) -> list[routes.Route]:
+    return [route for one in section.flows if one.transport == "tcp" for route in _routes(one, network)]
 
 
 def validate(section: Section, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:

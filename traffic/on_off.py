@@ -30,7 +30,7 @@ from traffic.datagrams import orders
 from traffic.datagrams.orders import FIRST_PORT, collect
 from traffic.greedy.orders import socket_programs
 
-__all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "uses_ccas", "validate"]
+__all__ = ["FIRST_PORT", "Section", "bulk_routes", "collect", "flows", "prepare", "uses_ccas", "validate"]
 
 #: simulators can send it, too (testbed/simulators/workload.py)
 SIMULATED = True
@@ -75,6 +75,10 @@ class Section:
 def uses_ccas(section: Section) -> bool:
     """Whether a congestion control makes a difference to its flows."""
     return section.transport == "tcp"
+
+
+def bulk_routes(section: Section, network: Mapping[str, Any]) -> list[routes.Route]:
+    return routes.find(network, section.paths) if section.transport == "tcp" else []
 
 
 def validate(section: Section, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:

@@ -104,6 +104,9 @@ class Asked:
         for name in campaign.lacking_probes(points, engine):
             print(f"engine {engine.name} has no probe {name}, which the scenario asks for: its runs are without",
                   file=sys.stderr)
+        if campaign.lacks_usual_jitter(points, engine):
+            print(f"engine {engine.name} has no jitter of hosts, which this traffic has by default: its runs are "
+                  "without", file=sys.stderr)
         return probes, points
 
     def _parts(self, levels: Sequence[Level], points: Sequence[tuple[campaign.Point, scenario.Scenario]],
@@ -138,6 +141,7 @@ class Asked:
         axes = {key: list(dict.fromkeys(point[key] for point, _ in points)) for key in points[0][0]}
         # the scenario without what a sweep varies
         base = scenario.load(*self._selected(probes)) if axes else points[0][1]
+        base = campaign.fitting(base, levels[0].engine)
         labels = base.labels()
         labels["parameters"] = {key: value for key, value in labels["parameters"].items() if key not in axes}
         arguments, engine = self.arguments, levels[0].engine

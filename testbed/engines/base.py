@@ -58,6 +58,8 @@ class EngineBase(abc.ABC):
     OPTIONS: tuple[str, ...] = ()
     #: whether its networks may have radios
     RADIOS = False
+    #: whether hosts may have jitter
+    JITTER = True
     capabilities = Capabilities(clock="real", parallel=False)
 
     def __init__(self, options: dict[str, Any]) -> None:

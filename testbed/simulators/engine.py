@@ -40,6 +40,7 @@ class Module(NamedTuple):
 class SimulatorEngine(EngineBase):
     """Orders to a driver, and raw files from what it left."""
 
+    JITTER = False
     #: of a scenario's section `hosts`, what can be set
     HOSTS: ClassVar[tuple[str, ...]] = ("ecn", "sack", "slow_start_after_idle", "initcwnd", "sysctls")
     #: of links, what it has nothing for: {key of their section: how a user calls it}

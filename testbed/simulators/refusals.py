@@ -32,7 +32,7 @@ def of_traffic(scenario_components: Sequence[Json], engine: str) -> Iterator[Fie
 
 def of_hosts(hosts: Json, possible: Collection[str], engine: str) -> Iterator[FieldError]:
     """Fields of the section `hosts` that are not as everywhere and cannot be set."""
-    usual = fields.encode(HostsSection())
+    usual = fields.encode(HostsSection(jitter_us=0))
     for name, value in hosts.items():
         if name not in possible and value != usual.get(name):
             yield FieldError(f"hosts.{fields.plain(name)}", f"engine {engine} cannot set it; it has: "

@@ -22,7 +22,8 @@ DUMBBELL = {
 def small_scenario(**changes):
     """A greedy flow over 10 Mbit/s and 20 ms for five seconds; `changes` override dotted fields."""
     tree = {"name": "small", "topology": copy.deepcopy(DUMBBELL),
-            "traffic": {"kind": "greedy", "tool": "sockets", "paths": ["n2->n1"]},
+            "traffic": {"kind": "greedy", "tool": "sockets", "paths": ["n2->n1"], "start_within": "0 s"},
+            "hosts": {"jitter": "0 us"},
             "timing": {"prefill": "0 s", "warmup": "1 s", "test": "4 s"},
             "probes": {"queue": {"interval": "10 ms"}, "sojourn": {}, "tcp_info": {"interval": "100 ms"}}}
     for key, value in changes.items():

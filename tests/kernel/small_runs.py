@@ -31,7 +31,10 @@ H_SHAPE = {
 
 
 def small_scenario(**changes):
-    """A scenario of a few seconds with one greedy flow; `changes` override dotted fields."""
+    """A scenario of a few seconds with one greedy flow; `changes` override dotted fields.
+
+    Nothing is random unless `changes` say so: numbers are exact.
+    """
     tree = {
         "name": "small", "topology": copy.deepcopy(DUMBBELL),
         "traffic": {"kind": "greedy", "paths": ["n4->n1"]},
@@ -45,4 +48,7 @@ def small_scenario(**changes):
         for section in sections:
             at = at[section]
         at[last] = value
-    return tree
+    traffic = tree["traffic"] if isinstance(tree["traffic"], list) else [tree["traffic"]]
+    exact = [{"start_within": "0 s", **one} if one.get("kind") == "greedy" else one for one in traffic]
+    return {**tree, "traffic": exact if isinstance(tree["traffic"], list) else exact[0],
+            "hosts": {"jitter": "0 us", **(tree.get("hosts") or {})}}

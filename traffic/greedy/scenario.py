@@ -6,7 +6,8 @@
     flows: 1                    flows on each of them
     tool: iperf3                or sockets: lighter, for hundreds of flows
     stagger: 0 s                between the starts of one flow and the next
-    start_within: 0 s           plus a random time below this one for each flow, from the run's seed
+    start_within: 1 s           plus a random time below this one for each flow, from the run's seed (default: the base
+                                RTT of its path)
     stop_within: 0 s            every stop is later by a random time below this one
     preload: yes                iperf3 only: without it iperf3 is as Debian has it, and slow
     sequence_start: 1000        sockets only: sequence number of the first byte of data
@@ -57,7 +58,7 @@ class Section:
     flows: int = fields.count(default=1, least=1, most=10_000)
     tool: str = fields.word(choices=("iperf3", "sockets"), default="iperf3")
     stagger_us: int = fields.time(default=0)
-    start_within_us: int = fields.time(default=0)
+    start_within_us: int | None = fields.time(default=None)
     stop_within_us: int = fields.time(default=0)
     preload: bool | None = fields.flag(default=None)
     sequence_start: int | None = fields.count(default=None, most=(1 << 32) - 1)
@@ -111,7 +112,7 @@ def validate(section: Section, component: Component, network: Mapping[str, Any],
                                    f"{_LEAST_WINDOW_BYTES} are possible")
     if section.tool == "iperf3" and any(node.get("wakeup_cost_us") for node in network["nodes"]):
         raise FieldError("tool", "iperf3 knows no cost of wake-ups (hosts.wakeup_cost); use tool: sockets")
-    routes.in_time(component.start_us + (total - 1) * section.stagger_us + section.start_within_us - 1,
+    routes.in_time(component.start_us + (total - 1) * section.stagger_us + (section.start_within_us or 0) - 1,
                    component.stop_us, "stagger" if section.stagger_us else "start_within")
     latest_us = component.stop_us + section.stop_within_us
     if latest_us > duration_us(timing):
@@ -119,11 +120,25 @@ def validate(section: Section, component: Component, network: Mapping[str, Any],
                                         f"{duration_us(timing) / 1e6:g} s")
 
 
+def bulk_routes(section: Section, network: Mapping[str, Any]) -> list[routes.Route]:
+    return routes.find(network, section.paths)
+
+
+def _start_within_us(section: Section, component: Component, route: routes.Route, place: int) -> int:
+    """Below what a flow's random delay of the start is: by default a round trip, but never so long that it misses its
+    stop."""
+    if section.start_within_us is not None:
+        return max(section.start_within_us, 1)
+    left_us = component.stop_us - component.start_us - place * section.stagger_us
+    return max(min(route.base_rtt_us, left_us), 1)
+
+
 def flows(section: Section, component: Component, context: Context) -> list[Flow]:
     """Path by path, each flow with its start."""
     chosen = routes.find(context.network, section.paths)
-    offsets_us = np.random.default_rng(component.seed).integers(
-        0, max(section.start_within_us, 1), size=section.flows * len(chosen)).tolist()
+    within_us = [_start_within_us(section, component, chosen[place // section.flows], place)
+                 for place in range(section.flows * len(chosen))]
+    offsets_us = np.random.default_rng(component.seed).integers(0, within_us).tolist()
     # draws of their own, so that starts are the same with and without them
     stops_us = (component.stop_us + np.random.default_rng([component.seed, _STOPS]).integers(
         0, max(section.stop_within_us, 1), size=len(offsets_us))).tolist()

@@ -39,7 +39,8 @@ def refusal(folder, engine, central="delay: 1 ms", traffic="{kind: greedy}", tex
     path = folder / "small.yaml"
     path.write_text(text.replace("CENTRAL", central).replace("TRAFFIC", traffic) + more)
     loaded = scenario.load(str(path), settings=list(settings))
-    problem = next(engines.load(engine)._refusals(loaded.resolved()), None)
+    simulator = engines.load(engine)
+    problem = next(simulator._refusals(campaign.fitting(loaded, simulator).resolved()), None)
     return campaign._reason(problem, loaded).replace(f"{folder}/", "")
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from testbed import campaign, cli, engines
+from testbed import campaign, cli, engines, usual_jitter
 from testbed.cli import _comparison
 from testbed.engines.base import Capabilities, Problem
 from testbed.errors import RunFailed
@@ -44,6 +44,7 @@ class Kernel(Fake):
 
 
 class Simulator(Fake):
+    JITTER = False
     capabilities = Capabilities(clock="simulated", kernel=False, modules=False, probes=("queue",))
 
 
@@ -110,11 +111,14 @@ def test_what_an_engine_lacks_is_told_and_left_out(run, monkeypatch, capsys):
     assert run.plans == [("uml", ["reno-seed1", "cubic-seed1"]), ("ns3", ["reno-seed1"]), ("ns2", ["reno-seed1"])]
     assert run.compared == ["small-kernel6.1", "small-ns3", "small-ns2"]
     said = capsys.readouterr().err
-    for words in ("engine ns3 has no probe tcp_probe", "small.yaml:4: traffic.kind: cubic goes one way here",
+    for words in ("engine ns3 has no probe tcp_probe", "engine ns3 has no jitter of hosts, which this traffic has by "
+                  "default: its runs are without", "small.yaml:4: traffic.kind: cubic goes one way here",
                   "engine ns2 has no congestion control 'cubic'; it has: reno"):
         assert words in said
     assert listed(run, "small-kernel6.1")["command"][-4:] == ["--kernel", "6.1", "--probe", "tcp_probe"]
     assert listed(run, "small-ns3")["command"][-2:] == ["--engine", "ns3"]
+    assert [usual_jitter.NOTE in listed(run, name)["description"] for name in ("small-kernel6.1", "small-ns3")] == [
+        False, True]
 
 
 @pytest.mark.parametrize("words, message", [

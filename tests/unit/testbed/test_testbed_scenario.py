@@ -83,7 +83,9 @@ def test_every_field(load):
                               "paths": ["n3->n1"], "flows": 1}]
     assert small.timing.record() == {
         "prefill_us": 10**6, "warmup_us": 2 * 10**6, "test_us": 3 * 10**6, "duration_us": 6 * 10**6}
-    assert small.hosts == {**PLAIN_HOSTS, "ecn": 1, "sysctls": {"net.ipv4.tcp_rmem": "4096 131072 6291456"}}
+    # a full packet at 20 Mbit/s takes 605.6 us
+    assert small.hosts == {**PLAIN_HOSTS, "jitter_us": 606, "ecn": 1,
+                           "sysctls": {"net.ipv4.tcp_rmem": "4096 131072 6291456"}}
     assert small.probes == {"queue": {"interval_us": 10_000, "edge_interval_us": 1_000_000},
                             "tcp_info": {"interval_us": 1_000_000, "buffers": False}}
     assert (small.default_ccas, small.default_seeds, small.parameters) == (["reno", "cubic"], 3, {"size": "small"})
@@ -93,7 +95,7 @@ def test_what_may_be_left_out(load):
     tree = yaml.safe_load(TEXT)
     bare = load(yaml.safe_dump({k: tree[k] for k in ("name", "topology", "traffic")} | {"timing": {"test": "1 s"}}))
     assert bare.title == "small" and bare.parameters == {} and bare.probes == {}
-    assert bare.hosts == PLAIN_HOSTS
+    assert bare.hosts == {**PLAIN_HOSTS, "jitter_us": 606}
     assert (bare.default_ccas, bare.default_seeds) == (["cubic"], 1)
     assert bare.timing.duration_us == 1_000_000
     assert load(TEXT.replace("probes:\n  queue: {interval: 10 ms}\n  tcp_info:\n", "probes:\n")).probes == {}

@@ -10,7 +10,7 @@ from testbed.fields import FieldError
 from traffic.greedy import scenario
 from traffic_setup import TIMING, variant
 
-IPERF3 = {"kind": "greedy"}
+IPERF3 = {"kind": "greedy", "start_within_us": 0}
 SOCKETS = {**IPERF3, "tool": "sockets"}
 CUBIC = variant("cubic")
 
@@ -167,7 +167,20 @@ def test_random_starts_follow_from_the_seed(prepare, context):
     assert [b - a for a, b in zip(once, starts(prepare, start_within_us=5_000_000, start_us=9))] == [9] * 200
     context.seed = 4
     assert starts(prepare, start_within_us=5_000_000) != once
-    assert starts(prepare) == [0] * 200
+    assert starts(prepare, start_within_us=0) == [0] * 200
+
+
+def test_by_default_flows_start_within_a_round_trip_of_their_path(prepare, context):
+    def usual(**changes):
+        return starts(prepare, start_within_us=None, paths=["n3->n1", "n4->n2"], **changes)
+    once = usual()
+    for found, rtt_us in ((once[:200], 4000), (once[200:], 28_000)):
+        assert all(0 <= start_us < rtt_us for start_us in found) and max(found) > 0.95 * rtt_us
+    assert usual() == once and usual(stagger_us=7) == [start_us + 7 * place for place, start_us in enumerate(once)]
+    # nobody misses a stop
+    assert set(usual(stop_us=5)) == set(range(5))
+    context.seed = 4
+    assert usual() != once
 
 
 def test_flows_begin_before_the_end_and_iperf3_has_a_limit(prepare, context):

@@ -13,7 +13,7 @@ from testbed.fields import FieldError
 from traffic import assign, components
 from traffic_setup import TIMING, variant
 
-GREEDY = {"kind": "greedy", "tool": "sockets"}
+GREEDY = {"kind": "greedy", "tool": "sockets", "start_within_us": 0}
 TMIX = {"kind": "tmix", "target": "right_to_left", "load_percent": 60}
 CBR = {"kind": "cbr", "rate_bps": 1_000_000}
 RENO, CUBIC, BBR = variant("reno"), variant("cubic"), variant("bbr")

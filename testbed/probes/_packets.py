@@ -57,6 +57,11 @@ def outgoing_marked(snap_bytes: int) -> list[Instruction]:
             (_RETURN, 0, 0, snap_bytes), (_RETURN, 0, 0, 0)]
 
 
+def slot_bytes(snap_bytes: int) -> int:
+    """What a packet takes in a ring of which so much is kept."""
+    return 1 << (snap_bytes + _FRAME_OVERHEAD_BYTES - 1).bit_length()
+
+
 class Ring:
     """Copies of what leaves a device, with the kernel's time stamps. Open it in the namespace of the device.
 
@@ -67,7 +72,8 @@ class Ring:
     def __init__(self, device: str, wanted: Sequence[Instruction], snap_bytes: int, frames: int, path: str,
                  ip_only: bool = False) -> None:
         import ctypes
-        self._size = 1 << (snap_bytes + _FRAME_OVERHEAD_BYTES - 1).bit_length()
+        self._size = slot_bytes(snap_bytes)
+        block = max(_BLOCK_BYTES, self._size)
         self._bytes = frames * self._size
         self._at = 0
         self._file = open(path, "wb")
@@ -79,7 +85,7 @@ class Ring:
                                 struct.pack("@HP", len(wanted), ctypes.addressof(kept)))
         self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V2)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, struct.pack(
-            "=4I", _BLOCK_BYTES, self._bytes // _BLOCK_BYTES, self._size, frames))
+            "=4I", block, self._bytes // block, self._size, frames))
         self._ring = mmap.mmap(self._socket.fileno(), self._bytes, mmap.MAP_SHARED)
         self._socket.bind((device, _ETH_P_ALL))
 

@@ -11,13 +11,13 @@ import pathlib
 from typing import Any
 
 from testbed import fields, pcap_files
-from testbed.probes._packets import Ring, RingSampler, noted_ns, outgoing, records
+from testbed.probes._packets import Ring, RingSampler, noted_ns, outgoing, records, slot_bytes
 from topologies import ip
 
 Json = dict[str, Any]
 
-#: packets of a device between two looks
-_FRAMES = 1 << 14
+#: packets of a device between two looks at most, and memory for them: of whole jumbo frames there are fewer
+_FRAMES, _ROOM_BYTES = 1 << 14, 1 << 25
 _CLOCKS = "capture.ahead"
 
 
@@ -27,7 +27,7 @@ class Options:
     the files."""
     nodes: tuple[str, ...] = fields.listing(fields.word(pattern="[A-Za-z0-9_-]+", example="n1"), default=(),
                                             single=True, distinct=True)
-    snap_bytes: int = fields.size(default=96, least=54, most=1514)
+    snap_bytes: int = fields.size(default=96, least=54, most=ip.MOST_MTU_BYTES + ip.ETHERNET_BYTES)
     interval_us: int = fields.time(default=10_000, least=1000)
     format: str = fields.word(choices=pcap_files.FORMATS, default=pcap_files.FORMATS[0])
 
@@ -40,10 +40,11 @@ class Sampler(RingSampler):
         self.interval_us = settings.get("interval_us", 10_000)
         super().__init__(f"{work_dir}/{_CLOCKS}")
         wanted, snap = _nodes(settings, description), settings.get("snap_bytes", 96)
+        frames = min(_FRAMES, _ROOM_BYTES // slot_bytes(snap))
         for link in description["links"]:
             if link["from"] in wanted:
                 with network.in_namespace(link["from"]):
-                    self.rings += [Ring(device, outgoing(snap), snap, _FRAMES, f"{work_dir}/capture-{device}")
+                    self.rings += [Ring(device, outgoing(snap), snap, frames, f"{work_dir}/capture-{device}")
                                    for device in (link["device"], wire_device(link["device"]))]
 
 
@@ -57,6 +58,9 @@ def validate(options: Options, network: Json) -> None:
     if options.snap_bytes < headers:
         raise fields.FieldError("snap", f"at least {headers} B expected, which Ethernet, IPv{ip.version(network)} and "
                                         "TCP take")
+    largest = ip.ETHERNET_BYTES + max(map(ip.mtu_of, network["links"]), default=ip.MTU_BYTES)
+    if options.snap_bytes > largest:
+        raise fields.FieldError("snap", f"at most {largest} B expected, the largest frame of the network's links")
 
 
 def _nodes(settings: Json, description: Json) -> set[str]:

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs over links of another MTU: jumbo frames, small packets, and a narrow link in the middle of the path."""
+import io
+
+import dpkt
 import pytest
 
-from testbed import engines
+from testbed import engines, pcap_files
 
 CENTRAL = {"rate": "10 Mbit/s", "delay": "5 ms", "queue": {"kind": "pfifo", "limit": 40}}
 
 
-def run_over(run_scenario, **topology):
+def run_over(run_scenario, probes=None, **topology):
     return run_scenario({
         "name": "mtu", "timing": {"prefill": "0 s", "warmup": "1 s", "test": "3 s"},
         "topology": {"kind": "dumbbell", "central": CENTRAL, "edge": {"rate": "100 Mbit/s"}, "left_delays": ["0 ms"],
                      "right_delays": ["1 ms"], **topology},
         "traffic": [{"name": "flow", "kind": "greedy", "tool": "sockets", "paths": ["n2->n1"]},
                     {"name": "udp", "kind": "cbr", "rate": "1 Mbit/s", "packet": "500 B", "paths": ["n2->n1"]}],
-        "probes": {"queue": {"interval": "10 ms"}, "tcp_info": {"interval": "100 ms"}, "tcp_probe": {}}})
+        "probes": {"queue": {"interval": "10 ms"}, "tcp_info": {"interval": "100 ms"}, "tcp_probe": {},
+                   **(probes or {})}})
 
 
 def sizes(run):
@@ -30,8 +34,10 @@ def sizes(run):
 @pytest.mark.parametrize("mtu", [9000, 576])
 def test_every_segment_is_as_large_as_the_mtu_allows(run_scenario, mtu):
     """Of IPv4: 52 bytes less, for the headers of IP and TCP and the time stamp."""
-    run = run_over(run_scenario, mtu=f"{mtu} B")
+    run = run_over(run_scenario, {"pcap": {"nodes": ["n2"], "snap": f"{mtu + 14} B"}}, mtu=f"{mtu} B")
     assert run.json("verdict.json")["verdict"] == "valid", run.json("verdict.json")["reasons"]
+    packets = dpkt.pcap.Reader(io.BytesIO(pcap_files.as_pcap(run.folder / "raw/capture-n2-eth0.pcap.gz")))
+    assert max(len(data) for _, data in packets) == mtu + 14 and run.json("raw/guest.json")["probes"]["pcap"] == {"lost_packets": 0}
     mss, steps = sizes(run)
     assert mss == {mtu - 52} and len(steps) > 100 and not (steps % (mtu - 52)).any()
     measured, = (one for one in run.json("raw/checks.json")["bottlenecks"] if one["link"] == "right_to_left")

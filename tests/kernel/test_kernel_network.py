@@ -116,8 +116,8 @@ def test_sojourn_of_a_full_queue_is_its_transmission_time(full_queue_run):
 def test_a_probe_measures_the_same_without_its_module(full_queue_run, run_scenario, engine, monkeypatch):
     """Packets traced, and queues asked for over netlink, instead of noted by the module.
 
-    Two programs that sleep until the same instant wake within a step of the clock (256 ns), which moves packets that
-    are due just then by as much. So rows differ by a packet that came in between, and times by a few steps.
+    Of what is due at the same instant the scheduler says what comes first. So rows differ by a packet that came in
+    between, and times by a little.
     """
     assert [file.name for file in engine.probe_modules(["sojourn", "queue"])] == ["queues.ko"]
     monkeypatch.setattr(engine, "probe_modules", lambda names: [])

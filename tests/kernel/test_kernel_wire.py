@@ -16,7 +16,7 @@ from testbed import raw_tables
 
 #: frames of 60 B and 1514 B among them; `packet` is the size of the IP packet
 _PACKETS_BYTES = (46, 186, 562, 1500)
-#: the guest's clock counts nanoseconds, and so do htb and netem, which round down
+#: the guest's clock counts nanoseconds, and so does htb, which rounds down
 _ROUNDING_NS = 20
 
 
@@ -52,14 +52,14 @@ def address_of(run, host):
     return next(node["addresses"][0] for node in run.json("raw/network.json")["nodes"] if node["name"] == host)
 
 
-def probed(rate, bits_per_s, queue, load=1.3, packets=_PACKETS_BYTES, seconds=None):
+def probed(rate, bits_per_s, queue, load=1.3, packets=_PACKETS_BYTES, seconds=None, delay="10 ms"):
     """Poisson processes of packets of several sizes over a link, which together are `load` times its rate."""
     seconds = seconds or min(20.0, 1500 * sum(packets) / len(packets) * 8 / bits_per_s)
     return {**small_scenario(probes={
         "queue": {"interval": "1 ms" if seconds < 2 else "10 ms"}, "sojourn": {"interval": "10 ms"},
         "pcap": {"nodes": ["r1", "r2"], "interval": "1 ms"}}),
         "timing": {"prefill": "0 s", "warmup": "0 s", "test": f"{seconds * 1e6:.0f} us"},
-        "topology": {"kind": "dumbbell", "central": {"rate": rate, "delay": "10 ms", "queue": queue},
+        "topology": {"kind": "dumbbell", "central": {"rate": rate, "delay": delay, "queue": queue},
                      "edge": {"rate": "10 Gbit/s", "queue": {"limit": 10000}},
                      "left_delays": ["0 ms"], "right_delays": ["0 ms"]},
         "traffic": [{"name": f"of{size}", "kind": "poisson", "packet": f"{size} B", "paths": ["n2->n1"],
@@ -78,6 +78,13 @@ def test_one_packet_is_in_transmission_whatever_its_size(run_scenario, rate, bit
     run = run_scenario(probed(rate, bits_per_s, queue))
     found = hidden_ns(run, "right_to_left", address_of(run, "n2"))
     assert len(found) > 400 and max(map(abs, found)) <= _ROUNDING_NS
+
+
+def test_netem_counts_delays_in_units_of_64_ns(run_scenario):
+    """3337 us are 52,140.6 of them: every packet is 40 ns early."""
+    run = run_scenario(probed("100 Mbit/s", 1e8, {"kind": "pfifo", "limit": 100}, delay="3337 us"))
+    found = hidden_ns(run, "right_to_left", address_of(run, "n2"))
+    assert len(found) > 400 and max(abs(one + 40) for one in found) <= _ROUNDING_NS
 
 
 def test_a_buffer_of_small_packets_holds_its_limit(run_scenario):

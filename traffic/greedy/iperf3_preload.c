@@ -5,8 +5,8 @@
  *
  * - Between connecting and starting, and again at the end, iperf3 waits for a
  *   byte on its control connection, but its select() also asks whether the data
- *   socket is writable, which it is. A call costs 256 ns of virtual time, a round
- *   trip of 25 ms thus 100,000 calls. Whoever is told "writable" and does not
+ *   socket is writable, which it is. Virtual time does not pass meanwhile, until a
+ *   guest takes the calls for a loop (docs/reproducibility.md). Whoever is told "writable" and does not
  *   write is no longer asked to, until something can be read.
  * - If that takes longer than its first report, because the byte was lost, the report is due and
  *   made only once the test runs: until then select() is told to wait for 0 s, again and

@@ -99,10 +99,16 @@ def test_what_one_kernel_cannot_have(files, text, message):
 @pytest.mark.parametrize("text, message", [
     ("New=reno", "'New' is none"), ("=reno", "'' is none"), ("a=b=reno", "one label expected"),
     ("x y=reno", "'x y' is none"), ("new=", "new=cubic or new=./tcp_mine.c expected"), ("new=none.c", "no such file"),
-    (f"{'n' * 41}=reno", "at most 40")])
+    (f"{'n' * 41}=reno", "at most 40"),
+    ("cubic=reno", "'cubic' is the name of another congestion control, and no label for reno$"),
+    ("sack=two/tcp_same.c", "'sack' is the name of another")])
 def test_labels_that_are_none(files, text, message):
     with pytest.raises(UsageError, match=message):
         ccas.parse(text)
+
+
+def test_a_label_may_be_what_its_entry_is_called_anyway(files):
+    assert names("reno=./reno.yaml,cubic=two/tcp_cubic.c") == ["reno", "cubic"]
 
 
 def test_a_path_may_have_an_equals_sign(files):

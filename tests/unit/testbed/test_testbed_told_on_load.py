@@ -52,6 +52,7 @@ def test_as_it_is(tmp_path):
     ("delay: 10 ms", "delay: 10 ms, jitter: 8 ms", r":4: .*jitter: a mapping with some of spread, reordering expected"),
     ("delay: 10 ms", "delay: 10 ms, schedule: [1 s]", r":4: .*schedule: a list, and in it a mapping with some of at, "),
     ("probes: {", "probes: {pcap: {nodes: n9}, ", r":10: probes\.pcap\.nodes: no node n9; there are: r1, r2, n1, "),
+    ("probes: {", "probes: {pcap: {snap: 1515 B}, ", r":10: probes\.pcap\.snap: at most 1514 B expected, the largest "),
     ("timing:", "kernel: {options: [ipv5]}\ntiming:", r":9: kernel\.options: one of bpf, .* expected, not 'ipv5'"),
     ("kind: dumbbell", "kind: dumbbell\n  ip: 7", r":4: topology\.ip: 4 or 6 expected, not 7"),
     ("kind: dumbbell", "kind: low-rate\n  nodes: 4\n  ip: 4", r":5: topology\.ip: 6 expected, not 4: low-rate has"),

@@ -106,6 +106,7 @@ struct flow {
 	struct step steps[MOST_STEPS + 1];
 	int n_steps, fd, state;
 	int window[2];			/* values of SO_RCVBUF and TCP_WINDOW_CLAMP */
+	int mss[2];			/* values of TCP_MAXSEG: until the SYN, and after it */
 	bool closes, is_closed, asks, eof_is_last;
 };
 
@@ -139,7 +140,6 @@ struct loop {
 	int64_t n_closing, closing_room;
 	int (*accepted_size)[1];	/* of each end */
 	uint8_t (*accepted_from)[28];
-	int mss[MOST_MSS];		/* its own number at each place: options are given by address */
 	int one;
 };
 

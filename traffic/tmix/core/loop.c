@@ -29,12 +29,13 @@ static void connect_flow(struct loop *loop, struct shared_end *end, int64_t inde
 	struct flow *flow = new_flow(loop, end, index, fd);
 	struct ring *ring = &loop->ring;
 	uint64_t number = flow->number | CONNECT;
-	int64_t own = effective_mss(end->mss_own[index]), peer = effective_mss(end->mss_peer[index]);
 
 	end->start_us[index] = us_of(instant);
 	flow->due = instant;
-	if (peer)
-		set_option(loop, fd, IPPROTO_TCP, TCP_MAXSEG, &loop->mss[peer], sizeof(int), LINK | QUIET, number);
+	flow->mss[0] = effective_mss(end->mss_peer[index]);
+	flow->mss[1] = effective_mss(end->mss_own[index]);
+	if (flow->mss[0])
+		set_option(loop, fd, IPPROTO_TCP, TCP_MAXSEG, &flow->mss[0], sizeof(int), LINK | QUIET, number);
 	if (flow->window[1]) {
 		set_option(loop, fd, SOL_SOCKET, SO_RCVBUF, &flow->window[0], sizeof(int), LINK | QUIET, number);
 		set_option(loop, fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &flow->window[1], sizeof(int), LINK | QUIET, number);
@@ -46,10 +47,10 @@ static void connect_flow(struct loop *loop, struct shared_end *end, int64_t inde
 	ring_endpoint(ring, OP_BIND, fd, end->local_ip, end->ip_size, end->first_port + index % end->ports, LINK | QUIET,
 		      number);
 	chained_connect(flow);
-	if (own != peer) {
+	if (flow->mss[1] != flow->mss[0]) {
 		ring_make_room(ring, LONGEST_CHAIN);
 		ring_at(ring, loop->shared->t0_ns + instant + AFTER_SYN_NS, LINK | QUIET, IGNORED);
-		set_option(loop, fd, IPPROTO_TCP, TCP_MAXSEG, &loop->mss[own], sizeof(int), QUIET, IGNORED);
+		set_option(loop, fd, IPPROTO_TCP, TCP_MAXSEG, &flow->mss[1], sizeof(int), QUIET, IGNORED);
 	}
 }
 
@@ -294,8 +295,6 @@ static struct loop *set_up(struct shared_loop *shared)
 		memset(loop->accepted_from[i], 0, sizeof(loop->accepted_from[i]));
 		loop->accepted_size[i][0] = sizeof(loop->accepted_from[i]);
 	}
-	for (i = 0; i < MOST_MSS; i++)
-		loop->mss[i] = i;
 	return loop;
 }
 

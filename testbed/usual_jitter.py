@@ -15,6 +15,8 @@ from topologies import end_hosts
 if TYPE_CHECKING:
     from testbed.scenario import Scenario
 
+#: what switches it off
+OFF = "hosts.jitter=0 us"
 NOTE = "Without the usual jitter of hosts, which this engine has not."
 
 

@@ -9,7 +9,7 @@ import shlex
 import sys
 from collections.abc import Collection, Sequence
 
-from testbed import campaign, ccas, engines, executors, experiment, idle, scenario
+from testbed import campaign, ccas, engines, executors, experiment, idle, scenario, usual_jitter
 from testbed.cli import _precision, _runs, _shared
 from testbed.cli._kernels import Level
 from testbed.engines.base import EngineBase
@@ -49,6 +49,19 @@ class Asked:
     def _selected(self, probes: list[str]) \
             -> tuple[str, dict[str, str | None], bool, list[str], list[str]]:
         return self.arguments.scenario, self._choices, self.arguments.quick, self.arguments.settings, probes
+
+    def fit(self, levels: Sequence[Level]) -> str:
+        """Give engines that are compared the same hosts: if one of them has no jitter, none has it by default.
+
+        What was done about it, in words; '' if nothing.
+        """
+        without = [level.engine.name for level in levels if not level.engine.JITTER]
+        if not without or len(without) == len(levels) or not all(one.usual_jitter for _, one in self.points):
+            return ""
+        self.arguments.settings = [*self.arguments.settings, usual_jitter.OFF]
+        self.points = self._expand(self.arguments.probe)
+        return (f"engine {', '.join(without)}: no jitter of hosts, which this traffic has by default; all engines run "
+                f"with --set '{usual_jitter.OFF}'")
 
     def carry_out(self, levels: Sequence[Level], among_others: bool) -> Done:
         """All runs of an engine, with its kernel or with several, and what is beyond them: --slowdown, --precision.

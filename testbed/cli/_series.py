@@ -58,7 +58,9 @@ def plans(words: Sequence[str], build: bool = True) -> list[Plan]:
     arguments = parsed(words)
     asked = Asked(arguments)
     found: list[Plan] = []
-    for level in _kernels.levels(arguments):
+    levels = _kernels.levels(arguments)
+    asked.fit(levels)
+    for level in levels:
         points = level.points(asked.points)
         if not build and not _runs.is_ready(level.engine, [one for _, one in points]):
             raise NotReady(level.engine.state())

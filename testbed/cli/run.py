@@ -17,6 +17,7 @@ command after an interruption goes on where it was.
 from __future__ import annotations
 
 import argparse
+import sys
 
 from testbed.cli import _comparison, _expectations, _kernels, _precision, _runs
 from testbed.cli._experiment import Asked, Done
@@ -51,6 +52,8 @@ def main(arguments: argparse.Namespace) -> int:
     asked = Asked(arguments)
     Store(results_dir()).require_writable()         # before a kernel is built
     levels = _kernels.levels(arguments)
+    if done := asked.fit(levels):
+        print(done, file=sys.stderr)
     if len(levels) > 1 and not levels[0].kernel:
         return _in_several(asked, levels)
     return conclude(arguments, asked.carry_out(levels, among_others=False))

@@ -44,7 +44,6 @@ class Kernel(Fake):
 
 
 class Simulator(Fake):
-    JITTER = False
     capabilities = Capabilities(clock="simulated", kernel=False, modules=False, probes=("queue",))
 
 
@@ -67,6 +66,7 @@ def run(monkeypatch, tmp_path):
         return engine
 
     def carry_out(plans, *_):
+        call.jitter_us[plans[0].engine] = plans[0].scenario["hosts"]["jitter_us"]
         call.plans.append((plans[0].engine, [f"{plan.subject}-seed{plan.seed}" for plan in plans]))
         return call.failures.get(plans[0].engine, {})
 
@@ -76,6 +76,7 @@ def run(monkeypatch, tmp_path):
     def compare(folders, *_):
         call.compared = [folder.name for folder in folders]
     call.plans, call.failures, call.compared, call.kinds, call.results = [], {}, None, kinds, tmp_path / "results"
+    call.jitter_us = {}
     monkeypatch.setattr(engines, "load", load)
     monkeypatch.setattr(campaign, "carry_out", carry_out)
     monkeypatch.setattr(_comparison, "make", compare)
@@ -111,14 +112,37 @@ def test_what_an_engine_lacks_is_told_and_left_out(run, monkeypatch, capsys):
     assert run.plans == [("uml", ["reno-seed1", "cubic-seed1"]), ("ns3", ["reno-seed1"]), ("ns2", ["reno-seed1"])]
     assert run.compared == ["small-kernel6.1", "small-ns3", "small-ns2"]
     said = capsys.readouterr().err
-    for words in ("engine ns3 has no probe tcp_probe", "engine ns3 has no jitter of hosts, which this traffic has by "
-                  "default: its runs are without", "small.yaml:4: traffic.kind: cubic goes one way here",
+    for words in ("engine ns3 has no probe tcp_probe", "small.yaml:4: traffic.kind: cubic goes one way here",
                   "engine ns2 has no congestion control 'cubic'; it has: reno"):
         assert words in said
     assert listed(run, "small-kernel6.1")["command"][-4:] == ["--kernel", "6.1", "--probe", "tcp_probe"]
     assert listed(run, "small-ns3")["command"][-2:] == ["--engine", "ns3"]
-    assert [usual_jitter.NOTE in listed(run, name)["description"] for name in ("small-kernel6.1", "small-ns3")] == [
-        False, True]
+
+
+def test_a_simulator_goes_without_the_usual_jitter_of_hosts(run, capsys):
+    run.kinds["ns3"].JITTER = False
+    assert run("--engine", "ns3", "--cca", "reno") == run("--engine", "uml", "--cca", "reno") == 0
+    said = "engine ns3 has no jitter of hosts, which this traffic has by default: its runs are without"
+    assert capsys.readouterr().err.count(said) == 1
+    assert [run.jitter_us[engine] for engine in ("ns3", "uml")] == [0, 1211]
+    assert [usual_jitter.NOTE in listed(run, name)["description"] for name in ("small-ns3", "small")] == [True, False]
+
+
+def test_engines_that_are_compared_have_the_same_jitter(run, monkeypatch, capsys):
+    """Of what nobody asked for none has what one of them has not; two that have it keep it."""
+    with_reports(run, monkeypatch)
+    run.kinds["ns3"].JITTER = False
+    assert run("--engine", "uml,ns3", "--cca", "reno") == 0
+    said = capsys.readouterr().err
+    assert "engine ns3: no jitter of hosts" in said and "all engines run with --set 'hosts.jitter=0 us'" in said
+    assert run.jitter_us == {"uml": 0, "ns3": 0}
+    command = listed(run, run.compared[0])["command"]
+    assert command[-2:] == ["--set", "hosts.jitter=0 us"] and usual_jitter.NOTE not in listed(run, run.compared[0])[
+        "description"]
+    assert run("--engine", "uml,ns2", "--cca", "reno") == 0 and run.jitter_us == {"uml": 1211, "ns3": 0, "ns2": 1211}
+    assert run("--engine", "uml,ns3", "--cca", "reno", "--set", "hosts.jitter=5 us") == 0
+    assert run.jitter_us == {"uml": 5, "ns3": 5, "ns2": 1211}
+    assert "all engines run" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words, message", [

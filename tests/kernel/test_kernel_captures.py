@@ -17,7 +17,7 @@ from testbed import PROJECT_DIR, cli, pcap_files
 
 @pytest.fixture(scope="module")
 def captured(run_scenario):
-    return run_scenario(documented.scenario("captures.md"))
+    return run_scenario(documented.exact("captures.md"))
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def sent(captured):
 
 
 def test_captures_change_no_other_table(captured, run_scenario):
-    without = run_scenario(re.sub(r", pcap: \{.*?\}", "", documented.scenario("captures.md")))
+    without = run_scenario(re.sub(r", pcap: \{.*?\}", "", documented.exact("captures.md")))
     hashes, others = (run.json("run.json")["raw_files_sha256"] for run in (captured, without))
     assert {name for name in hashes if name not in others} == {
         "capture-n1-eth0.pcapng.gz", "capture-n2-eth0.pcapng.gz"}
@@ -71,7 +71,7 @@ def test_captures_and_tcp_probe_agree_on_every_sequence_number(captured, sent):
 
 def test_tcptrace_agrees_with_iperf3(run_scenario):
     """Throughput within 2 %; what waits in the queue when iperf3 stops is 0.3 % of it."""
-    tree = yaml.safe_load(documented.scenario("captures.md"))
+    tree = yaml.safe_load(documented.exact("captures.md"))
     run = run_scenario({**tree, "traffic": {"kind": "greedy"}, "probes": {"queue": {}, "pcap": {"nodes": ["n2"]}},
                         "timing": {"warmup": "1 s", "test": "9 s"}})
     said = json.loads((run.folder / "raw/iperf3-flow1.json").read_text())["end"]["sum_received"]

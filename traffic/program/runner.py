@@ -3,14 +3,15 @@
 
     python3 -m traffic.program.runner JOB.json
 
-job: {"what": how messages call it, "command", "environment", "setup": [commands], "files": {name: {"text"}, {"bytes"}
-or {"copy_of": path}}, "keep": [names], "ready": null, "tcp", "udp" or "file:NAME", "port", "at_stop", "exit": [...],
-"start_us", "stop_us", "patience_us", "output": prefix of what is kept}
+job: {"what": how messages call it, "command", "optional": [options], "environment", "setup": [commands],
+"files": {name: {"text"}, {"bytes"} or {"copy_of": path}}, "keep": [names], "ready": null, "tcp", "udp" or "file:NAME",
+"port", "at_stop", "exit": [...], "start_us", "stop_us", "patience_us", "output": prefix of what is kept}
 It is no shell that reads commands. A program has a folder of its own, the rights of nobody, and ends when we do.
 """
 import ctypes
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -103,16 +104,34 @@ class _Program:
             self._process.wait()
             if self._process.returncode:
                 raise self._failed(f"setup {command[0]} {_ended(self._process.returncode)}")
+        if self._job["optional"]:
+            self._job["command"][1:1] = self._known_options()
 
-    def start(self, command: list[str] | None = None) -> None:
-        """Start it, or a command before it."""
+    def _known_options(self) -> list[str]:
+        """The optional options that this version of the program names in its --help."""
+        with tempfile.TemporaryFile() as answer:
+            self.start([self._job["command"][0], "--help"], [answer, answer])
+            assert self._process
+            try:
+                self._process.wait(_READY_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                raise Failed(f"{self._job['what']}: --help, asked because of `optional`, did not end within "
+                             f"{_READY_WITHIN_S} s") from None
+            answer.seek(0)
+            text = answer.read().decode("utf-8", "replace")
+        return [word for word in self._job["optional"]
+                if re.search(rf"(?<![\w-]){re.escape(word.partition('=')[0])}(?![\w-])", text)]
+
+    def start(self, command: list[str] | None = None, outputs: list[Any] | None = None) -> None:
+        """Start it, or a command before it, whose outputs may be others."""
+        out, err = outputs or self._outputs
         words = [self._text(word) for word in command or self._job["command"]]
         if words[0] in self._job["files"]:
             words[0] = os.path.join(self._folder, words[0])
         rights: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
         try:
             self._process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=self._outputs[0], stderr=self._outputs[1], cwd=self._folder,
+                words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self._folder,
                 env=self._environment, start_new_session=True, preexec_fn=_end_with_us, **rights)
         except OSError as problem:
             raise Failed(f"{self._job['what']}: {words[0]}: {problem.strerror}") from None

@@ -11,7 +11,8 @@
     patience: 10 s                          how long after its stop a program may take to end
 
 Of each end also: environment {NAME: text}, files {name: {text: ...}, {bytes: 20 MB} or {copy_of: path of the user's}},
-setup (commands before it), keep (files that it leaves), ends (by-itself or at-stop), exit (statuses that are right).
+setup (commands before it), optional (options that it gets if its --help names them), keep (files that it leaves), ends
+(by-itself or at-stop), exit (statuses that are right).
 """
 import dataclasses
 import json
@@ -60,6 +61,8 @@ class FileSection:
 class EndSection:
     """The program of one end."""
     command: tuple[str, ...] = fields.listing(_ARGUMENT, least=1, most=200)
+    optional: tuple[str, ...] = fields.listing(fields.word(pattern="--?[A-Za-z0-9][^ ]*", example="--no-gso"),
+                                               default=(), single=True, most=20)
     environment: dict[str, str] = fields.mapping(_ARGUMENT, keys="[A-Za-z_][A-Za-z0-9_]*", example="NAME", default={})
     files: dict[str, FileSection] = fields.mapping(fields.section(FileSection), keys=_FILE, example="x.conf",
                                                    default={}, most=100)
@@ -114,7 +117,7 @@ def validate(section: Section, component: Component, network: Mapping[str, Any],
     routes.find(network, [] if section.path is None else [section.path], "path")
     names = [*_values(None, component, "sender"), _AT_RUN_TIME]
     for role, end in section.ends():
-        texts = {"command": end.command, "environment": end.environment.values(),
+        texts = {"command": end.command, "optional": end.optional, "environment": end.environment.values(),
                  "setup": [word for command in end.setup for word in command]}
         for field, words in texts.items():
             for word in words:
@@ -164,7 +167,8 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
                 files[name] = ({"bytes": file.bytes_bytes} if file.text is None else
                                {"text": _filled(file.text, values, _PLACEHOLDER)})
         job = {"what": f"{component.name}: {end.command[0]} ({role}, on {node})",
-               "command": [_filled(word, values) for word in end.command], "files": files,
+               "command": [_filled(word, values) for word in end.command],
+               "optional": [_filled(word, values) for word in end.optional], "files": files,
                "environment": {name: _filled(text, values) for name, text in end.environment.items()},
                "setup": [[_filled(word, values) for word in command] for command in end.setup], "keep": list(end.keep),
                "ready": end.ready, "port": flow.dport, "at_stop": end.at_stop, "exit": list(end.exit),

@@ -277,3 +277,15 @@ def test_a_datagram_waits_for_a_frame_of_each_link(findings, files):
     for link in files["network.json"]["links"]:
         link["mtu_bytes"] = 9000
     assert {level for level, _ in findings("one_way", files)} == {"ok"}
+
+
+@pytest.mark.parametrize("handed_over, level", [(0, "invalid"), (1, "invalid"), (2, "ok")])
+@pytest.mark.parametrize("programs", [True, False])
+def test_a_datagram_of_a_program_may_be_many_packets(findings, files, handed_over, level, programs):
+    """200 packets more at the links of n2, which programs handed over 128 at a time."""
+    stacks = files["snmp.json"]["nodes"]["n2"]
+    stacks["IpOutRequests"] = [count - 200 for count in stacks["IpOutRequests"]]
+    stacks["UdpOutDatagrams"] = [handed_over] * 3
+    flow, = files["workload.json"]["flows"]
+    flow["transport"] = "program" if programs else "tcp"
+    assert findings("forwarded", files)[0][0] == (level if programs else "invalid")

@@ -27,6 +27,7 @@ def section(**sender):
     ("sender.command", section(command=[True]), "text expected"),
     ("sender.command", section(command=["a", "{prot}"]), "no placeholder {prot}; there are: {address}, {peer_address}"),
     ("sender.setup", section(setup=[["a", "{x}"]]), "no placeholder {x}"),
+    ("sender.optional", section(optional=["word"]), "a value such as '--no-gso' expected"),
     ("sender.environment", section(environment={"A": "{x}"}), "no placeholder {x}"),
     ("sender.environment.A B", section(environment={"A B": "x"}), "names such as 'NAME' expected"),
     ("sender.files.../x", section(files={"../x": {"text": ""}}), "names such as 'x.conf' expected"),
@@ -80,9 +81,9 @@ def test_jobs(context, jobs, tmp_path):
 
 def run(folder, **changes):
     """(exit status, account or complaint) of the runner of a program."""
-    job = {"what": "c: it (sender, on n1)", "environment": {}, "setup": [], "files": {}, "keep": [], "ready": None,
-           "port": 1, "at_stop": False, "exit": [0], "start_us": 0, "stop_us": 100_000, "patience_us": 100_000,
-           "output": str(folder / "kept"), **changes}
+    job = {"what": "c: it (sender, on n1)", "optional": [], "environment": {}, "setup": [], "files": {}, "keep": [],
+           "ready": None, "port": 1, "at_stop": False, "exit": [0], "start_us": 0, "stop_us": 100_000,
+           "patience_us": 100_000, "output": str(folder / "kept"), **changes}
     (folder / "job.json").write_text(json.dumps(job))
     done = subprocess.Popen([sys.executable, "-S", "-m", "traffic.program.runner", str(folder / "job.json")], text=True,
                             cwd=PROJECT_DIR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -101,6 +102,17 @@ def test_a_program_has_files_environment_and_a_folder_of_its_own(tmp_path):
     assert (text, size, environment, before) == (f"in {folder}", "70000", folder, "before")
     assert (tmp_path / "kept-k").read_text() == "x\n" and (tmp_path / "kept.err").read_text() == ""
     assert account["program"]["exit"] == 0
+
+
+def test_options_are_given_to_versions_that_name_them_in_their_help(tmp_path):
+    script = ('#!/bin/sh\n[ "$1" = --help ] && echo "--max-gso-dgrams=<N>, --no-pmtud" >&2 && exit 1\n'
+              'echo "$@"\n')
+    status, account = run(tmp_path, command=["tool", "last"], files={"tool": {"text": script}}, stop_us=20_000_000,
+                          setup=[["chmod", "+x", "tool"]],
+                          optional=["--max-gso-dgrams=1", "--no-pmtu", "--max-gso", "--no-pmtud", "-g"])
+    assert status == 0, account
+    assert (tmp_path / "kept.out").read_text() == "--max-gso-dgrams=1 --no-pmtud last\n"
+    assert (tmp_path / "kept.err").read_text() == ""
 
 
 @pytest.mark.parametrize("words, changes", [

@@ -8,6 +8,7 @@ The script is left beside its data, so that anyone can change it and run
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -28,7 +29,8 @@ PNG_FONT_SCALE = 1.5  # a cairo point is 4/3 of a pixel, an SVG one is a pixel
 PDF_PX_PER_INCH = 1000 / 7.5    # of a figure as wide as most are: the text of an A4 page and a bit
 PDF_SCALE = 72 / PDF_PX_PER_INCH
 FORMATS = ("svg", "png", "pdf")
-_WRITTEN = re.compile(rb"(/(?:Creation|Mod)Date \(D:)\d{14}")
+#: a PDF says when it was made, in newer versions in a compressed part
+_ENVIRONMENT = {"LD_PRELOAD": "/usr/$LIB/faketime/libfaketime.so.1", "FAKETIME": "2000-01-01 00:00:00", "TZ": "UTC"}
 #: the first group of an SVG has nothing in it, and the colour of what the same gnuplot drew before
 _FIRST_GROUP = re.compile(rb'(<g fill="none" color="[^"]*" stroke=")[^"]*("[^>]*>\s*</g>)')
 #: what gnuplot says when it is through with a script: 0 behind it if there was no error
@@ -94,11 +96,9 @@ def draw(folder: Path, name: str, data: pd.DataFrame, body: list[str],
         pdf_font_scale=0.9 * PDF_SCALE,
         body="\n".join("    " + line for line in lines)), encoding="utf-8")
     status, words = _run(folder, script.name)
-    svg, png, pdf = made = [folder / f"{name}.{ending}" for ending in FORMATS]
+    made = [svg, *_] = [folder / f"{name}.{ending}" for ending in FORMATS]
     if status or not all(path.exists() and path.stat().st_size for path in made):
         raise AnalysisError(f"{script}: gnuplot failed (exit status {status}):\n{words.strip()}")
-    # when it was drawn is no part of a figure; of the same length, so that places in the file stay right
-    pdf.write_bytes(_WRITTEN.sub(rb"\g<1>20000101000000", pdf.read_bytes()))
     svg.write_bytes(_FIRST_GROUP.sub(rb"\g<1>currentColor\2", svg.read_bytes(), count=1))
 
 
@@ -121,7 +121,8 @@ class _Process:
     def __init__(self, folder: Path) -> None:
         try:
             self._gnuplot = subprocess.Popen(["gnuplot"], cwd=folder, text=True, errors="replace",
-                                             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                                             env={**os.environ, **_ENVIRONMENT}, stdin=subprocess.PIPE,
+                                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         except FileNotFoundError:
             raise MissingProgram("gnuplot is not installed (Debian package gnuplot-nox)") from None
 

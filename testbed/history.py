@@ -83,10 +83,12 @@ class History:
         return self.commit(done.stdout.decode().strip())
 
     def commit(self, name: str) -> Commit:
-        said = self._git("log", "-1", "--no-show-signature", "--format=%H%x00%aI%x00%s", name).decode(
-            "utf-8", "replace")
+        # %aI ends in Z or +00:00, by git's version
+        said = self._git("log", "-1", "--no-show-signature", "--date=format:%Y-%m-%dT%H:%M:%S%z",
+                         "--format=%H%x00%ad%x00%s", name).decode("utf-8", "replace")
         found, date, subject = said.rstrip("\n").split("\0", 2)
-        return Commit(found, date, "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in subject))
+        return Commit(found, f"{date[:-2]}:{date[-2:]}",
+                      "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in subject))
 
     def is_ancestor(self, one: Commit, other: Commit) -> bool:
         done = self._run("merge-base", "--is-ancestor", one.hash, other.hash)

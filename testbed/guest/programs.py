@@ -16,6 +16,8 @@ _Process = subprocess.Popen[bytes]
 #: Programs that can be one are one for each so many threads: what their receivers read into is there at once, 0.5 MB
 #: for each (traffic/greedy/ends.py).
 _MOST_THREADS = 128
+#: random numbers that the kernel draws when a Python starts, besides `draws`: mimalloc, which 3.13 has, takes one
+_DRAWS_OF_PYTHON = 1 if sys.version_info >= (3, 13) else 0
 #: how long a program may take to end what it has started
 _PATIENCE_S = 5
 
@@ -36,7 +38,7 @@ def _stand_in(program: _Program) -> Any:
     lock = _thread.allocate_lock()
     lock.acquire()
     _thread.start_new_thread(lock.acquire, ())
-    for _ in range(program.get("draws", 0)):
+    for _ in range(program.get("draws", 0) + _DRAWS_OF_PYTHON):
         os.getrandom(8)
     return lock
 

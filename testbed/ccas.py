@@ -162,8 +162,8 @@ def find(text: str) -> Variant:
         if found.labelled:
             raise UsageError(f"--cca {text}: one label expected")
         if label["label"] in names() and label["label"] != found.name:
-            raise UsageError(f"--cca {text}: {label['label']!r} is the name of another congestion control, and no label "
-                             f"for {label['what']}")
+            raise UsageError(f"--cca {text}: {label['label']!r} is the name of another congestion control, and no "
+                             f"label for {label['what']}")
         return dataclasses.replace(found, name=label["label"], labelled=True)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():

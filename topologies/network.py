@@ -191,17 +191,16 @@ class Network:
 
     def _finish_links(self, node: str) -> None:
         """What tc cannot be told; in a node's namespace. RuntimeError with what the kernel refuses."""
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as telling:
-            ask_for_words(telling)
-            for out, back in self.ends_at(node):
-                index, of_wire = socket.if_nametoindex(out["device"]), socket.if_nametoindex(wire_device(out["device"]))
-                for message in (*tc_messages.shaper(index, out, self.timer_period_us), *tc_messages.queue(index, out),
-                                *tc_messages.setup(of_wire, back)):
-                    telling.send(message)
-                    try:
-                        raise_error(telling.recv(1 << 16))
-                    except OSError as problem:
-                        raise RuntimeError(f"qdiscs at {out['device']}: {problem.strerror}") from None
+        for out, back in self.ends_at(node):
+            index, of_wire = socket.if_nametoindex(out["device"]), socket.if_nametoindex(wire_device(out["device"]))
+            _tell(out, [*tc_messages.shaper(index, out, self.timer_period_us), *tc_messages.queue(index, out),
+                        *tc_messages.setup(of_wire, back)])
+
+    def make_queue_anew(self, link: Json) -> None:
+        """In place of a queue that has seen packets, one that knows nothing of them."""
+        with self.in_namespace(link["from"]):
+            batch("tc", tc.anew(link))
+            _tell(link, tc_messages.queue(socket.if_nametoindex(link["device"]), link))
 
     def ends_at(self, node: str) -> Iterator[tuple[Json, Json]]:
         """(link out, link in) of each of a node's interfaces."""
@@ -286,6 +285,18 @@ class Network:
             if self._radios:
                 for device in self._radios.devices(name):
                     self.offloads[f"{name}/{device}"] = set_offloads(device, may_lack=True)
+
+
+def _tell(link: Json, messages: Iterable[bytes]) -> None:
+    """Tell the kernel about the qdiscs of a link. RuntimeError with what it refuses."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as telling:
+        ask_for_words(telling)
+        for message in messages:
+            telling.send(message)
+            try:
+                raise_error(telling.recv(1 << 16))
+            except OSError as problem:
+                raise RuntimeError(f"qdiscs at {link['device']}: {problem.strerror}") from None
 
 
 def _forwards(node: Json) -> bool:

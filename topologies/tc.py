@@ -132,6 +132,13 @@ def _queue_lines(link: dict[str, Any], parent: str) -> list[str]:
     return [f"qdisc add dev {link['device']} parent {parent} handle 10: {' '.join(queue_words(link))}"]
 
 
+def anew(link: dict[str, Any]) -> list[str]:
+    """tc batch lines that take a queue away and make it again, in place of one that has seen packets. What only netlink
+    can make is still to come."""
+    major, minor = divmod(queue_parent(link), 1 << 16)
+    return [f"qdisc del dev {link['device']} parent {major}:{minor}", *_queue_lines(link, f"{major}:{minor}")]
+
+
 def egress(link: dict[str, Any], timer_period_us: int) -> list[str]:
     """tc batch lines for the sending side."""
     device, rate = link["device"], f"{link['rate_bps']}bit"

@@ -38,6 +38,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if not bottleneck["overloaded"] and _behind_others(link, links, network):
             yield Finding("ok", f"{link['name']}: not measured, since no bottleneck before it is faster: no queue can "
                                 "stand there for long")
+        elif bottleneck.get("lost_events"):
+            yield Finding("suspect", f"{link['name']}: {bottleneck['lost_events']} events of its test were lost, its "
+                                     "rate and buffer were not measured")
         else:
             yield from _saturated(bottleneck, link, clock, ip.frame_bytes(network))
     yield from _offloads(offloads, network["links"])

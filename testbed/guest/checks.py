@@ -36,11 +36,19 @@ _MOST_PATHS = 100
 
 
 def measure(network: Network, description: Json, work_dir: str) -> Json:
-    """All measurements, as `raw/checks.json` holds them. Bottlenecks are measured one after the other."""
+    """All measurements, as `raw/checks.json` holds them. Bottlenecks are measured one after the other.
+
+    Whatever an AQM has learnt of the packets of the test is forgotten before anything else is read.
+    """
+    paths = [_round_trip(network, path, description) for path in covering(description["paths"])]
+    bottlenecks = [link for link in description["links"] if link["bottleneck"]]
+    saturated = [_saturate(network, link, description, work_dir) for link in bottlenecks]
+    for link in bottlenecks:
+        if link["queue"] not in departures.FIFOS:
+            network.make_queue_anew(link)
     return {
-        "paths": [_round_trip(network, path, description) for path in covering(description["paths"])],
-        "bottlenecks": [_saturate(network, link, description, work_dir)
-                        for link in description["links"] if link["bottleneck"]],
+        "paths": paths,
+        "bottlenecks": saturated,
         "offloads": network.offloads,
         "sysctls": network.observed_sysctls,
         "jiffy_us": round(1e6 * time.clock_getres(_CLOCK_MONOTONIC_COARSE)),

@@ -28,3 +28,16 @@ def test_acknowledgements_overload_an_uplink_with_an_aqm(run_scenario, queue):
     assert left + dropped == pytest.approx(held, rel=0.05)
     told = [check for check in run.json("verdict.json")["checks"] if check["check"] in ("littles_law", "instruments")]
     assert {check["level"] for check in told} == {"ok"}, told
+
+
+def test_an_aqm_has_forgotten_the_test_before_the_traffic(run_scenario):
+    """This RED takes an hour to forget an average queue. Half of the link's rate makes no queue: nothing is dropped."""
+    run = run_scenario(small_scenario(**{
+        "topology.central": {"rate": "10 Mbit/s", "delay": "1 ms", "queue": {
+            "kind": "red", "limit": "60 kB", "min": "5 kB", "max": "15 kB", "burst": 50,
+            "bandwidth": "1 kbit/s", "probability": 1.0}},
+        "traffic": {"kind": "cbr", "rate": "5 Mbit/s", "paths": ["n4->n1"]}}))
+    checks = run.json("raw/checks.json")
+    assert all(one["dropped_packets"] > 0 for one in checks["bottlenecks"])
+    assert {one["dropped_packets"] for one in run.json("raw/counters.json")["drained"].values()} == {0}
+    assert run.json("verdict.json")["verdict"] == "valid", run.json("verdict.json")["reasons"]

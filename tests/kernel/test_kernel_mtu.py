@@ -37,7 +37,8 @@ def test_every_segment_is_as_large_as_the_mtu_allows(run_scenario, mtu):
     run = run_over(run_scenario, {"pcap": {"nodes": ["n2"], "snap": f"{mtu + 14} B"}}, mtu=f"{mtu} B")
     assert run.json("verdict.json")["verdict"] == "valid", run.json("verdict.json")["reasons"]
     packets = dpkt.pcap.Reader(io.BytesIO(pcap_files.as_pcap(run.folder / "raw/capture-n2-eth0.pcap.gz")))
-    assert max(len(data) for _, data in packets) == mtu + 14 and run.json("raw/guest.json")["probes"]["pcap"] == {"lost_packets": 0}
+    assert max(len(data) for _, data in packets) == mtu + 14
+    assert run.json("raw/guest.json")["probes"]["pcap"] == {"lost_packets": 0}
     mss, steps = sizes(run)
     assert mss == {mtu - 52} and len(steps) > 100 and not (steps % (mtu - 52)).any()
     measured, = (one for one in run.json("raw/checks.json")["bottlenecks"] if one["link"] == "right_to_left")

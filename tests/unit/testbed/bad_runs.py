@@ -141,6 +141,8 @@ CHECKS = [
         "cannot overload"),
     Bad("idle_network", "not filled", put("checks.json", "bottlenecks/0/filled", False), "suspect",
         r"its buffer of 0.1 s \(850 packets\) is too large"),
+    Bad("idle_network", "events lost", put("checks.json", "bottlenecks/0/lost_events", 7), "suspect",
+        "^left_to_right: 7 events of its test were lost, its rate and buffer were not measured$"),
     Bad("idle_network", "offloads", offloads, "invalid", "offloads are on: r1/r1-eth0 gso"),
     Bad("idle_network", "offloads unknown", put("checks.json", "offloads", {}), "suspect", "no offloads were measured"),
     Bad("idle_network", "no paths", put("checks.json", "paths", []), "suspect", "no paths were measured"),

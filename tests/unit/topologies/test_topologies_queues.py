@@ -196,6 +196,7 @@ def test_dualpi2_is_made_by_netlink():
         kind="dualpi2", limit=500, target_us=15_000, alpha=0.16, step_thresh_us=1000, coupling_factor=2,
         overload="drop", drop_at="enqueue", classify="any_ect", classic_protection=10).describe(10**8)}
     assert tc._queue_lines(link, "1:1") == [] != tc._queue_lines({**link, "queue": "pfifo"}, "1:1")
+    assert tc.anew(link) == ["qdisc del dev r1-eth1 parent 3:1"]
     message, = tc_messages.queue(7, link)
     length, what, flags = struct.unpack_from("=IHH", message)
     assert (length, what, flags) == (len(message), 36, 0x1 | 0x4 | 0x200 | 0x400)
@@ -214,3 +215,10 @@ def raw_attributes(data, at):
         size, kind = struct.unpack_from("=HH", data, at)
         yield kind, at + 4, size - 4
         at += (size + 3) & ~3
+
+
+@pytest.mark.parametrize("trace, parent", [({}, "3:1"), ({"opportunities": [1000]}, "2:1")])
+def test_a_queue_that_is_made_anew(trace, parent):
+    link = {"device": "r1-eth1", "rate_bps": 10**7, **queue(kind="pie", limit=100).describe(10**7), **trace}
+    assert tc.anew(link) == [f"qdisc del dev r1-eth1 parent {parent}",
+                             f"qdisc add dev r1-eth1 parent {parent} handle 10: {' '.join(tc.queue_words(link))}"]

@@ -25,7 +25,7 @@ help:
 	@echo "make suite           the Common TCP Evaluation Suite in full, unattended (QUICK=1 CCA=mine,cubic SEEDS=5 JOBS=2), and a scorecard"
 	@echo "make test            set up, build the guest kernel, run all tests"
 	@echo "make test-wireless   runs over the air; builds the guest kernel with radios, without which make test skips them"
-	@echo "make test-kernels    the same questions to kernel 6.1 and to the newest that Debian has (TESTBED_KERNELS=...)"
+	@echo "make test-kernels    the same questions to kernel 6.1 and to the newest that Debian has (TESTBED_KERNELS=...); stock against fast"
 	@echo "make test-suite      the scenarios of the suite in the short version, each with four congestion controls (ten minutes)"
 	@echo "make test-engines    the same connections in the kernel, in ns-3 and in ns-2 (minutes)"
 	@echo "make test-cluster    64 runs on workers of a Dask cluster that are killed: the same bytes, each run once (minutes)"

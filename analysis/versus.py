@@ -173,9 +173,11 @@ def _place(experiment: Experiment, row: Row) -> tuple[str, tuple[tuple[str, str]
 
 def _facts(run: Run) -> dict[tuple[str, str], str]:
     """{(kind, name): value} of what a run was made from, without its seed."""
+    options = run.environment.get("kernel_options")
     found: dict[tuple[str, str], Any] = {
         ("engine", "engine"): run.engine, ("engine", "clock"): run.environment.get("clock"),
         ("kernel", "release"): run.kernel, ("kernel", "source"): run.environment.get("kernel_source"),
+        ("kernel", "options"): ", ".join(map(str, options)) if isinstance(options, list) else options,
         ("kernel", "identity"): run.plan.get("kernel_key"),
         ("code", "testbed"): run.environment.get("code_version"),
         ("code", "inside the guest"): str(run.plan.get("guest_code") or "")[:12]}

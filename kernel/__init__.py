@@ -8,7 +8,7 @@
     build_module_for(...)  the same against any kernel, such as the running one (kernel/headers.py)
 
 Kernels have 1000 jiffies per second and what uml.config says, unless `ensure` and `find` are told otherwise (`hz`,
-`options`: names of fragments/).
+`options`: names of option_names()).
 
 `spec` is None (Debian's linux-source-6.12), a version that some current Debian release has a
 linux-source package of, `newest` (resolve() says which that is today), or the path of a kernel

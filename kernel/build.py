@@ -113,14 +113,14 @@ def ensure(spec: str | None = None, report: Report = print, hz: int = USUAL_HZ,
         built = _load(target, name)            # somebody else may have built it meanwhile
         if built:
             return built
-        source_dir = _source_dir(spec, identity)
+        source_dir = _source_dir(spec, identity, options)
         if not source_dir.is_dir():
             source_dir.parent.mkdir(parents=True, exist_ok=True)
             fresh = source_dir.with_name(source_dir.name + ".unpatched")
             shutil.rmtree(fresh, ignore_errors=True)
             try:
                 sources.fetch(spec, fresh, report)
-                patching.put_all(fresh, report)
+                patching.put_all(fresh, report, options)
                 os.replace(fresh, source_dir)
             finally:
                 shutil.rmtree(fresh, ignore_errors=True)
@@ -171,7 +171,7 @@ def build_dir_of(identity: str, version: tuple[int, ...] | None, hz: int = USUAL
     compilers = [subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=False).stdout] \
         if shutil.which("gcc") else [*_compilers_of(kernels.glob(f"{glob.escape(identity)}-*/.config")), ""]
     of_hz = [f"CONFIG_HZ={hz}"] if hz != USUAL_HZ else []
-    before = [identity, configuration.CONFIG.read_text(), patching.digest(version)]
+    before = [identity, configuration.CONFIG.read_text(), patching.digest(version, options)]
     after = [*of_hz, *configuration.fragments(options)]
     keys = [hashlib.sha256("\0".join([*before, compiler, *after]).encode()).hexdigest() for compiler in compilers]
     folders = [kernels / f"{identity}-{key[:12]}" for key in keys]
@@ -191,9 +191,9 @@ def _compilers_of(configs: Iterable[pathlib.Path]) -> list[str]:
     return [f"{number // 10_000}.{number // 100 % 100}.{number % 100}\n" for number in sorted(found, reverse=True)]
 
 
-def _source_dir(spec: str | None, identity: str) -> pathlib.Path:
+def _source_dir(spec: str | None, identity: str, options: Sequence[str]) -> pathlib.Path:
     """A patched tree is known by its source and patches."""
-    return sources.cache_dir() / "sources" / f"{identity}-{patching.digest(sources.version_of(spec))[:8]}"
+    return sources.cache_dir() / "sources" / f"{identity}-{patching.digest(sources.version_of(spec), options)[:8]}"
 
 
 def facts_of(build_dir: pathlib.Path) -> dict[str, Any] | None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a guest kernel is configured with: uml.config, and the options that somebody asked for by name.
 
+One option, patching.STOCK, adds nothing to the configuration.
+
     uml.config                 all kernels
     fragments/NAME.config      kernels with the option NAME
     fragments/A+B.config       kernels with both options A and B
@@ -11,6 +13,7 @@ import pathlib
 import re
 from collections.abc import Callable, Iterable
 
+from kernel import patching
 from kernel.source import KernelError
 
 _HERE = pathlib.Path(__file__).parent
@@ -22,7 +25,7 @@ _MAY_DIFFER = {"CONFIG_HZ=1000", "CONFIG_DEFAULT_RENO=y", "CONFIG_PROC_SYSCTL=y"
 
 def option_names() -> list[str]:
     """Names of all options that a kernel can be built with."""
-    return sorted(path.stem for path in FRAGMENTS.glob("*.config") if "+" not in path.stem)
+    return sorted([patching.STOCK, *(path.stem for path in FRAGMENTS.glob("*.config") if "+" not in path.stem)])
 
 
 def ordered(options: Iterable[str]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@
     patches/[speed/]from-6.13/NAME.patch  and for kernels from 6.13 on
 
 One that was made for a kernel's version is tried before the one in the folder above. One without
-changes says why kernels of these versions do not need it.
+changes says why kernels of these versions do not need it. Kernels with the option `stock` get none of speed/.
 """
 from __future__ import annotations
 
@@ -15,31 +15,38 @@ import hashlib
 import pathlib
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from kernel.source import KernelError, tree_version
 
 FOLDER = pathlib.Path(__file__).parent / "patches"
+_SPEED = "speed"
+#: the kernel option that leaves the patches of speed/ out
+STOCK = "stock"
 
 
-def digest(version: tuple[int, ...] | None) -> str:
-    """Digest of the patches that a kernel of this version may get (None: it is not known yet), so that
-    patches for other versions do not make anybody build again."""
+def digest(version: tuple[int, ...] | None, options: Collection[str] = ()) -> str:
+    """Digest of the patches that a kernel of this version with these options may get (None: the version is not known
+    yet), so that patches for other kernels do not make anybody build again."""
     state = hashlib.sha256()
     for patch in sorted(FOLDER.rglob("*.patch")):
-        if _concerns(patch.parent.name, version):
+        left_out = STOCK in options and _SPEED in patch.relative_to(FOLDER).parts
+        if _concerns(patch.parent.name, version) and not left_out:
             state.update(patch.read_bytes())
     return state.hexdigest()
 
 
-def put_all(tree: pathlib.Path, report: Callable[[str], None]) -> None:
-    """Patch the kernel in `tree`. KernelError if it cannot be done."""
+def put_all(tree: pathlib.Path, report: Callable[[str], None], options: Collection[str] = ()) -> None:
+    """Patch the kernel in `tree`, which is to have these options. KernelError if it cannot be done."""
     version = tree_version(tree)
     for choices in _choices(FOLDER, version):
         refused = _put_one(choices, tree)
         if refused:
             raise KernelError(f"{choices[0].name} does not apply to this kernel:\n{refused}")
-    for choices in _choices(FOLDER / "speed", version):
+    if STOCK in options:
+        report(f"option {STOCK}: built without kernel/patches/{_SPEED}, runs will be slower")
+        return
+    for choices in _choices(FOLDER / _SPEED, version):
         if _put_one(choices, tree):
             report(f"{choices[0].name} does not apply to this kernel: built without it, runs will be slower")
 

@@ -51,7 +51,7 @@ def build(commit: str, check_out: Callable[[pathlib.Path], None], folder: pathli
         version = tree_version(tree)
         if version is None:
             raise KernelError(f"{commit[:12]}: no kernel tree")
-        patching.put_all(tree, report)
+        patching.put_all(tree, report, options)
         builds.build_once(tree, work, report, hz, options)
         target = builds.build_dir_of(f"commit-{commit[:16]}", version, hz, options)
         partial = target.with_name(f"{target.name}.part")

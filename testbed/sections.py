@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class KernelSection:
-    """options: what the kernel is to have beyond the usual, by the names of kernel/fragments/."""
+    """options: how the kernel differs from the usual one, by the names of kernel.option_names()."""
     options: tuple[str, ...] = fields.listing(fields.word(choices=tuple(kernel.option_names())), default=(),
                                               distinct=True, single=True)
 

@@ -18,8 +18,8 @@ def add_kernel_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hz", type=_hz, metavar="N", help="timer ticks per second of the guest kernel: 100, 250, 300 "
                         "or 1000 (default)")
     parser.add_argument("--kernel-option", metavar="NAME", type=_kernel_option, action="append", default=[],
-                        dest="kernel_options", help="build the guest kernel with one more option: a file of "
-                        "kernel/fragments/ (docs/kernels.md); may be repeated")
+                        dest="kernel_options", help="build the guest kernel with one more option, "
+                        "stock for one without the speed patches (docs/kernels.md); may be repeated")
 
 
 def _kernel_option(text: str) -> str:

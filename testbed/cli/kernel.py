@@ -5,7 +5,7 @@
   testbed kernel --kernel ~/linux      a tree of your own, with your patches
   testbed kernel --kernel newest       the newest that Debian has
   testbed kernel --hz 250              one with another number of timer ticks per second
-  testbed kernel --kernel-option tun   one with TUN devices, too: what kernel/fragments/ has
+  testbed kernel --kernel-option tun   one with TUN devices, too (all options: docs/kernels.md)
   testbed kernel --prune               remove what nobody uses any more
   testbed kernel --module PATH         build an out-of-tree module (a .c file or a folder) against it
 """

@@ -66,7 +66,7 @@ class EngineBase(abc.ABC):
         self.options = options
 
     def require(self, kernel_options: Sequence[str]) -> None:
-        """Have a kernel with these options (names of kernel/fragments/), besides those that were asked for.
+        """Have a kernel with these options (names of kernel.option_names()), besides those that were asked for.
 
         Called before anything else, for each scenario. FieldError of kernel.options if that cannot be.
         """

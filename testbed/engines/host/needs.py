@@ -70,7 +70,7 @@ def kernel_lacks() -> list[Problem]:
 
 
 def lacking(kernel_options: Sequence[str]) -> list[str]:
-    """Which of these options of kernel/fragments/ this kernel does not have, as far as it says what it has."""
+    """Which of these options (kernel.option_names()) this kernel does not have, as far as it says what it has."""
     readers: tuple[tuple[str, Any], ...] = ((_CONFIG, gzip.open), (f"/boot/config-{os.uname().release}", open))
     for path, opened in readers:
         try:

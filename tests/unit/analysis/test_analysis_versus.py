@@ -63,7 +63,7 @@ def test_nothing_differs_but_the_results(both):
 
 def test_what_differs_is_said(both):
     _, new = both
-    edit(new, "environment.json", lambda facts: facts.update(kernel_release="6.1.0"))
+    edit(new, "environment.json", lambda facts: facts.update(kernel_release="6.1.0", kernel_options=["ipv6", "stock"]))
 
     def change(plan):
         plan["scenario"]["hosts"]["ecn"] = 1
@@ -72,9 +72,9 @@ def test_what_differs_is_said(both):
         plan["inputs"] = {"/traces/a.txt": "12" * 32}
     edit(new, "plan.json", change)
     facts = versus(*both).facts()
-    assert facts[:3] == [Fact("kernel", "release", "6.12.30", "6.1.0"),
+    assert facts[:4] == [Fact("kernel", "release", "6.12.30", "6.1.0"), Fact("kernel", "options", "–", "ipv6, stock"),
                          Fact("code", "inside the guest", "ab" * 6, "cd" * 6), Fact("scenario", "hosts.ecn", "0", "1")]
-    assert set(facts[3:]) == {Fact("congestion control", "reno: sysctls.net.ipv4.tcp_sack", "–", "0"),
+    assert set(facts[4:]) == {Fact("congestion control", "reno: sysctls.net.ipv4.tcp_sack", "–", "0"),
                               Fact("congestion control", "cubic: sysctls.net.ipv4.tcp_sack", "–", "0"),
                               Fact("traces", "/traces/a.txt", "–", "12" * 6)}
 

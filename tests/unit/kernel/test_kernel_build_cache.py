@@ -226,6 +226,21 @@ def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, t
     assert len(built) == 2 and built[1][0] == source_dir and built[1][1] != build_dir
 
 
+def test_a_stock_kernel_is_built_from_a_source_of_its_own(here, tree, monkeypatch):
+    built = []
+    (here / "patches" / "speed" / "0001-fast.patch").write_text(
+        "--- /dev/null\n+++ b/net/fast.c\n@@ -0,0 +1 @@\n+int fast;\n")
+    monkeypatch.setattr(build, "build_once", lambda source_dir, *_: built.append(source_dir))
+    monkeypatch.setattr(source, "missing_tools", lambda: [])
+    monkeypatch.setattr(source, "_make", lambda tree, target: None)
+    for options in ((), ("stock",)):
+        with pytest.raises(KernelError, match="what was built has gone"):
+            build.ensure(str(tree), lambda text: None, options=options)
+    fast, stock = built
+    assert (fast / "net" / "fast.c").exists() and not (stock / "net" / "fast.c").exists()
+    assert (stock / "net" / "tcp.c").read_text() == PATCHED
+
+
 def test_a_refused_patch_leaves_no_source_behind(here, tree, tmp_path, monkeypatch):
     (tree / "net" / "tcp.c").write_text("something else\n")
     monkeypatch.setattr(source, "missing_tools", lambda: [])

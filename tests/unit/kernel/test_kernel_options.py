@@ -29,10 +29,10 @@ def here(tmp_path, monkeypatch):
 
 
 def test_options_are_files(here):
-    assert configuration.option_names() == ["ipv6", "mptcp", "tun"]
+    assert configuration.option_names() == ["ipv6", "mptcp", "stock", "tun"]
     assert configuration.ordered(["tun", "ipv6", "tun"]) == ("ipv6", "tun")
     for name in ("ipv4", "ipv6+mptcp", "../uml", ""):
-        with pytest.raises(KernelError, match="^no kernel option '.*'; there are: ipv6, mptcp, tun$"):
+        with pytest.raises(KernelError, match="^no kernel option '.*'; there are: ipv6, mptcp, stock, tun$"):
             configuration.ordered(["tun", name])
 
 
@@ -53,6 +53,16 @@ def test_each_combination_is_a_kernel_of_its_own(here):
     assert build.build_dir_of("tree-1", None) == keys[0]
     assert build.build_dir_of("tree-1", None, 1000, ["tun"]) == keys[2]
     assert build.build_dir_of("tree-1", None, 1000, ["ipv6"]) not in keys
+
+
+def test_a_stock_kernel_has_the_same_configuration_and_other_patches(here):
+    assert configuration.text(["stock"]) == configuration.text() and configuration.lacking("", ["stock"]) == []
+    keys = [build.build_dir_of("tree-1", None, 1000, options) for options in ((), ("stock",), ("ipv6", "stock"))]
+    assert keys[0] == keys[1], "there is no patch to be left out"
+    (here / "patches/speed").mkdir()
+    (here / "patches/speed/0001-fast.patch").write_text("fast\n")
+    assert build.build_dir_of("tree-1", None) not in keys
+    assert [build.build_dir_of("tree-1", None, options=found) for found in (("stock",), ("ipv6", "stock"))] == keys[1:]
 
 
 def test_a_kernel_without_an_option_that_was_asked_for_is_refused(here, tmp_path):
@@ -96,7 +106,7 @@ def test_a_build_says_its_options_and_is_pruned_by_them(here, tmp_path):
 
 def test_the_options_that_there_are_say_what_they_are():
     names = configuration.option_names()
-    assert {"bpf", "ipv6", "mptcp", "netfilter", "tun", "tunnels"} <= set(names)
+    assert {"bpf", "ipv6", "mptcp", "netfilter", "stock", "tun", "tunnels"} <= set(names)
     for path in configuration.FRAGMENTS.iterdir():
         assert path.suffix == ".config" and set(path.stem.split("+")) <= set(names), path.name
         first, *lines = path.read_text().splitlines()

@@ -66,6 +66,23 @@ def test_a_patch_for_speed_is_left_out_where_it_does_not_fit(patches, tree):
     assert said == ["0001-misfit.patch does not apply to this kernel: built without it, runs will be slower"]
 
 
+def test_a_stock_kernel_gets_no_patch_for_speed(patches, tree):
+    (patches / "speed" / "0001-fast.patch").write_text("--- /dev/null\n+++ b/net/fast.c\n@@ -0,0 +1 @@\n+int fast;\n")
+    said = []
+    patching.put_all(tree, said.append, ("ipv6", "stock"))
+    assert (tree / "net" / "tcp.c").read_text() == PATCHED and not (tree / "net" / "fast.c").exists()
+    assert said == ["option stock: built without kernel/patches/speed, runs will be slower"]
+
+
+@pytest.mark.parametrize("name", ["speed/0002-fast.patch", "speed/until-6.2/0002-fast.patch"])
+def test_a_patch_for_speed_does_not_make_anybody_build_a_stock_kernel_again(patches, name):
+    before = patching.digest((6, 1)), patching.digest((6, 1), ["stock"])
+    (patches / name).parent.mkdir(exist_ok=True)
+    (patches / name).write_text(PATCH)
+    after = patching.digest((6, 1)), patching.digest((6, 1), ["stock"])
+    assert before[0] == before[1] == after[1] != after[0]
+
+
 def test_a_kernel_gets_the_patch_that_was_made_for_its_version(patches, tree):
     """Both fit, but only one compiles there."""
     for folder, value in (("until-6.2", 2), ("from-6.13", 13)):

@@ -58,10 +58,10 @@ def made(tmp_path, monkeypatch):
         work = tmp_path / "work"
         history = History(tree, tmp_path / "work")
 
-        def build(self, revision):
+        def build(self, revision, options=()):
             one = self.history.resolve("--good", revision)
             return revisions.build(one.hash, lambda where: self.history.check_out(one, where), self.work,
-                                   lambda text: None)
+                                   lambda text: None, options=options)
     Made.tree = tree
     return Made()
 
@@ -83,6 +83,14 @@ def test_what_was_built_is_found_by_its_commit_and_by_its_key(made):
     assert revisions.find(hash_of, (6, 12)).key == first.key == build.ensure(f"build:{first.key}").key
     assert revisions.find(hash_of, (6, 12), hz=250) is None
     assert build.find(f"build:{first.key}").source == f"commit {hash_of[:16]}"
+
+
+def test_a_stock_kernel_of_a_revision(made):
+    (patching.FOLDER / "speed/0001-fast.patch").write_text("--- /dev/null\n+++ b/fast\n@@ -0,0 +1 @@\n+fast\n")
+    made.build("main~1")
+    assert (made.work / "tree/fast").exists()
+    made.build("main~1", ["stock"])
+    assert not (made.work / "tree/fast").exists() and made.compiled[1][0] == PATCHED
 
 
 def test_modules_are_built_only_while_the_work_tree_is_at_the_commit(made):

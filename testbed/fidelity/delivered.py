@@ -61,7 +61,7 @@ def _waiting(name: str, flows: list[Json], evidence: Evidence) -> float:
         "receiver", flow["hops_back"] if flow["both_ways"] else ())) if name in way}
     samples = evidence.table("tcp_info", usecols=["t_us", "node", "unacked", "mss"])
     if samples is None or samples.empty:
-        return total(evidence.json("snmp.json"), "TcpExtTCPOFOQueue") * ip.segment_bytes(evidence.network)
+        return total(evidence.json("snmp.json"), "TcpExtTCPOFOQueue") * max(map(ip.mtu_of, evidence.network["links"]))
     last = samples[(samples["t_us"] == samples["t_us"].max()) & samples["node"].isin(hosts)]
     return float((last["unacked"] * last["mss"]).sum())
 

@@ -41,15 +41,16 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     offered = dict.fromkeys(name for component in loaded for name, bps in component["offered_bps"].items() if bps)
     for name in dict.fromkeys([*offered, *targets]):
         if links[name]["bottleneck"]:
-            again_bps = _again_bps(evidence, name, workload["flows"], queue)
             samples = queue[queue["link"] == name]
-            # of an acknowledgement, with a time stamp, and of a frame with payload
+            # of a full frame, and of an acknowledgement, with a time stamp
+            frame = _frame_bytes(evidence, name, workload["flows"])
             header_bytes = ip.frame_bytes(evidence.network) - ip.segment_bytes(evidence.network)
+            again_bps = _again_bps(evidence, name, workload["flows"], queue, frame)
             more_bps = 0.0 if name in targets else _acknowledgements_bps(links[name], links, loaded, queue,
                                                                          header_bytes)
             yield _carried(links[name], loaded, workload["flows"], samples,
                            _waiting_bytes(evidence, name, workload["flows"]), more_bps, again_bps,
-                           ip.frame_bytes(evidence.network) / ip.segment_bytes(evidence.network))
+                           frame / (frame - header_bytes))
 
 
 def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterator[Finding]:
@@ -176,7 +177,13 @@ def _acknowledgements_bps(link: dict[str, Any], links: dict[str, Any], loaded: l
     return float(packets / 2 * acknowledgement_bytes * 8e6 / max(to_us - from_us, 1))
 
 
-def _again_bps(evidence: Evidence, name: str, flows: list[dict[str, Any]], queue: Any) -> float:
+def _frame_bytes(evidence: Evidence, name: str, flows: list[dict[str, Any]]) -> int:
+    """The largest frame that flows send over a link: as large as all links on their ways carry."""
+    return max((ip.frame_bytes(evidence.network, (*flow["hops"], *flow["hops_back"])) for flow in flows
+                if name in (*flow["hops"], *flow["hops_back"])), default=ip.frame_bytes(evidence.network))
+
+
+def _again_bps(evidence: Evidence, name: str, flows: list[dict[str, Any]], queue: Any, frame_bytes: int) -> float:
     """What TCP sent again over a link at most, though nothing was lost in that direction: it comes beside the load.
 
     Where a full buffer takes longer than a timeout of 1 s to send, or acknowledgements are lost, that is a good part.
@@ -199,7 +206,7 @@ def _again_bps(evidence: Evidence, name: str, flows: list[dict[str, Any]], queue
     since = queue[(queue["t_us"] >= record["measure_from_us"]) & queue["link"].isin(crossed)]
     drops = since.groupby("link")["drops"].agg(lambda counts: counts.max() - counts.min()).sum()
     seconds = (queue["t_us"].max() - record["measure_from_us"]) / 1e6
-    return float(max(0, again - drops) * ip.frame_bytes(evidence.network) * 8 / max(seconds, 1e-6))
+    return float(max(0, again - drops) * frame_bytes * 8 / max(seconds, 1e-6))
 
 
 def _waiting_bytes(evidence: Evidence, name: str, flows: list[dict[str, Any]]) -> float:

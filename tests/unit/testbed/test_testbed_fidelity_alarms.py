@@ -85,3 +85,15 @@ def test_bbr_probes_for_the_shortest_round_trip(findings, files, cca, limited, l
     files["tcp_info"].loc[files["tcp_info"]["t_us"].between(12_000_000, (11 + limited) * 1_000_000), "app_limited"] = 1
     said = [level for level, text in findings("windows", files) if "to send in" in text]
     assert said == [level]
+
+
+@pytest.mark.parametrize("elsewhere", [1500, 576])
+def test_what_was_sent_again_is_as_large_as_its_way_allows(findings, files, elsewhere):
+    """4,000 frames of 1514 B in 20 s, whatever the largest packet of a link is that nobody's way crosses."""
+    network = files["network.json"]
+    network["links"].append({**network["links"][0], "name": "elsewhere", "bottleneck": False, "mtu_bytes": elsewhere})
+    network["mtu_bytes"] = elsewhere
+    left = files["queue"]["link"] == "left_to_right"
+    files["queue"].loc[left, "sent_bytes"] = files["queue"]["sent_bytes"] * 130 // 90
+    files["snmp.json"]["nodes"]["n1"]["TcpRetransSegs"] = [10, 4010, 4010]
+    assert any(level == "ok" and "sent again in vain at most 2.42" in text for level, text in findings("load", files))

@@ -69,8 +69,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if of is None or any(name not in links for name in names):
             continue                            # over the air nobody knows
         edge_us = sum(most_us.get(name, 0.0) for name in names), sum(mean_us.get(name, 0.0) for name in names)
+        copying = [name for name in names if links[name].get("duplicate_percent")]
         for level, problem in _flow(flow, of, [links[name] for name in names], edge_us, sojourns, evidence):
             problems.append(problem)
+            if copying and level == "suspect":
+                problem += f"; copies of a link that is always busy wait on its wire: {', '.join(copying)}"
             yield Finding("invalid" if level == "invalid" else "suspect", f"flow {flow['flow']}: {problem}")
         judged += len(of["t_us"])
     if not judged:

@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 import bad_air
+import bad_senders
 import evidence_files
 import spoils
 
@@ -97,3 +98,11 @@ def test_what_was_sent_again_is_as_large_as_its_way_allows(findings, files, else
     files["queue"].loc[left, "sent_bytes"] = files["queue"]["sent_bytes"] * 130 // 90
     files["snmp.json"]["nodes"]["n1"]["TcpRetransSegs"] = [10, 4010, 4010]
     assert any(level == "ok" and "sent again in vain at most 2.42" in text for level, text in findings("load", files))
+
+
+def test_copies_that_wait_on_a_wire_are_named(findings, files):
+    bad_senders.sender("srtt_us", 3)(files)
+    link = next(link for link in files["network.json"]["links"] if link["name"] == "right_to_left")
+    link["duplicate_percent"] = 5.0
+    level, text = findings("round_trips", files)[0]
+    assert level == "suspect" and text.endswith("; copies of a link that is always busy wait on its wire: right_to_left")

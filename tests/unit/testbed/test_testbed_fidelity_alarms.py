@@ -105,4 +105,5 @@ def test_copies_that_wait_on_a_wire_are_named(findings, files):
     link = next(link for link in files["network.json"]["links"] if link["name"] == "right_to_left")
     link["duplicate_percent"] = 5.0
     level, text = findings("round_trips", files)[0]
-    assert level == "suspect" and text.endswith("; copies of a link that is always busy wait on its wire: right_to_left")
+    assert level == "suspect"
+    assert text.endswith("; copies of a link that is always busy wait on its wire: right_to_left")

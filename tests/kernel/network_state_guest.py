@@ -40,10 +40,17 @@ def _state():
     devices = [device for _, device in socket.if_nameindex()]
     return {"ip": _lists(_shown("ip", [], ["link show", "addr show", "neigh show", "route show table all"])),
             "ip -6": _lists(_shown("ip", ["-6"], ["route show table all"])),
-            # in lines: it has no JSON for some classes and filters; the seed of a netem is drawn, and newer tc tell it
-            "tc": re.sub(r'seed("?:?) \d+', r"seed\1 0", _shown("tc", [], [
+            # in lines: it has no JSON for some classes and filters
+            "tc": _comparable(_shown("tc", [], [
                 "qdisc show", *(f"{what} show dev {device}{where}" for device in devices for what, where in (
                     ("class", ""), ("filter", " root"), ("filter", " ingress")))])).splitlines()}
+
+
+def _comparable(text):
+    """Of netem: newer tc shows the seed, which is drawn, and sets delays to the nanosecond; messages and older tc count
+    in 64 ns."""
+    text = re.sub(r'seed("?:?) \d+', r"seed\1 0", text)
+    return re.sub(r'"delay": ([\d.e-]+)', lambda found: f'"delay": {int(float(found[1]) * 1e9 / 64 + 1e-6)}', text)
 
 
 def main(path, how):

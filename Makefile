@@ -9,13 +9,14 @@ QUICK ?=
 JOBS  ?=
 KERNEL ?=
 FUZZ  ?= 30
+RELEASE ?= trixie
 ENGINES ?= uml,ns3,ns2
 
 COMMON_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(JOBS),--jobs '$(JOBS)') \
 	$(if $(KERNEL),--kernel '$(KERNEL)')
 RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--quick)
 
-.PHONY: help setup programs kernel compare studies suite test test-wireless test-suite test-kernels test-engines test-cluster test-vagrant unit fuzz bench clean scenario-%
+.PHONY: help setup programs kernel compare studies suite test test-wireless test-suite test-kernels test-engines test-cluster test-vagrant test-debian test-debian12 test-debian13 unit fuzz bench clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
@@ -30,6 +31,7 @@ help:
 	@echo "make test-engines    the same connections in the kernel, in ns-3 and in ns-2 (minutes)"
 	@echo "make test-cluster    64 runs on workers of a Dask cluster that are killed: the same bytes, each run once (minutes)"
 	@echo "make test-vagrant    a virtual machine by Vagrant and libvirt, and ./run_all.sh --smoke in it (long without KVM)"
+	@echo "make test-debian13   make test from a clone of the last commit in a minimal Debian 13 (also test-debian12), as root"
 	@echo "make unit            the tests that need no guest kernel"
 	@echo "make fuzz            tests of properties with thirty times the examples (FUZZ=100 for a hundred)"
 	@echo "make bench           speed and scale: ratios to real time, CPU per packet"
@@ -89,6 +91,13 @@ test-cluster: kernel
 test-vagrant:
 	./setup.sh run test vagrant
 	tests/vagrant/private_libvirt.sh /usr/bin/python3 -m pytest tests/vagrant
+
+test-debian12: RELEASE = bookworm
+test-debian13: RELEASE = trixie
+test-debian12 test-debian13: test-debian
+
+test-debian:
+	tests/in_debian.sh '$(RELEASE)'
 
 unit:
 	./setup.sh

@@ -144,5 +144,5 @@ def test_a_failed_installation_is_a_failure(machine):
 def test_every_package_has_a_known_purpose():
     lines = [line.split("#")[0].split() for line in (PROJECT_DIR / "packages.txt").read_text().splitlines()]
     assert {words[0] for words in lines if words} == {
-        "run", "kernel", "test", "vm", "vagrant", "programs", "cluster"}
+        "run", "kernel", "test", "vm", "vagrant", "programs", "cluster", "debian"}
     assert all(len(words) in (0, 2) for words in lines)

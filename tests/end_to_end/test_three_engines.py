@@ -75,7 +75,8 @@ def test_throughput_is_the_kernels(compared, engine, cca):
 
 
 def test_connections_of_every_size_take_the_kernels_time_in_ns3(compared):
-    """Nine connections are larger than 1 MB: their median says nothing."""
+    """Nine connections are larger than 1 MB: their median says nothing. The medians' standard errors are at most 0.4 %:
+    six of them fit into the limit beside the 0.6 % that were seen, which chance leaves once in 500 million times."""
     tables = compared.connections("reno")
     bytes_ = tables["uml"][["init_bytes_asked", "acc_bytes_asked"]].sum(axis=1)
     finished = (tables["uml"]["status"] == "finished") & (tables["ns3"]["status"] == "finished")

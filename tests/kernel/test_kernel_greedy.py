@@ -172,3 +172,22 @@ def test_the_same_bytes_in_c_and_in_python(run_scenario, monkeypatch, changes):
     one, other = (run.json("run.json")["raw_files_sha256"] for run in runs)
     assert one == other
     assert sum(sum(one["received_bytes"].values()) for one in runs[0].json("raw/guest.json")["accounts"]) > 9_000_000
+
+
+def test_seeds_are_different_runs_unless_nothing_is_random(run_scenario):
+    """By default flows start at random, and hosts have jitter; without both, seeds are one run."""
+    common = {"traffic.tool": "sockets"}
+    usual, exact = ([run_scenario(small_scenario(**common, **changes), seed=seed) for seed in (1, 2)] for changes in (
+        {"traffic.start_within": None, "hosts": {"jitter": None}}, {}))
+    flows = [run.json("raw/workload.json")["flows"][0] for run in usual]
+    assert 0 < flows[0]["start_us"] != flows[1]["start_us"] > 0
+    assert all(flow["start_us"] < flow["base_rtt_us"] for flow in flows)
+    for run, jitter_us in ((usual[0], 121), (exact[0], 0)):     # 1514 bytes at 100 Mbit/s
+        assert {link["name"]: link["jitter_us"] for link in run.json("raw/network.json")["links"]
+                if link["name"] in ("n4_to_r2", "n1_to_r1", "right_to_left")} == {
+            "n4_to_r2": jitter_us, "n1_to_r1": jitter_us, "right_to_left": 0}
+    assert {run.json("verdict.json")["verdict"] for run in (*usual, *exact)} == {"valid"}
+    hashes = [run.json("run.json")["raw_files_sha256"] for run in (*usual, *exact)]
+    different = [{name for name in one if one[name] != other[name]} for one, other in (hashes[:2], hashes[2:])]
+    assert different[0] >= {"queue.csv.gz", "sojourn.csv.gz", "tcp_info.csv.gz"} and not different[1] & {
+        "queue.csv.gz", "sojourn.csv.gz"}

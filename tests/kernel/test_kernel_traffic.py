@@ -20,7 +20,7 @@ def assert_valid(run):
 
 @pytest.fixture(scope="module")
 def on_off(run_scenario):
-    return run_scenario(documented.scenario("on-off.md"))
+    return run_scenario(documented.exact("on-off.md"))
 
 
 def test_every_packet_of_poisson_and_on_off_flows_is_counted(on_off):

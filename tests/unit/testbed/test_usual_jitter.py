@@ -28,6 +28,9 @@ def load(tmp_path):
 
 #: 10 Mbit/s towards the left hosts, 1 Mbit/s towards the right ones
 ASYMMETRIC = "topology.central={left_to_right: {rate: 1 Mbit/s}, right_to_left: {rate: 10 Mbit/s}}"
+SHORT_FRAMES_ELSEWHERE = (
+    "topology={kind: parking-lot, links: [{rate: 10 Mbit/s}, {rate: 10 Mbit/s, mtu: 1000 B}], access: {rate: 1 Gbit/s}, "
+    "hosts: [{router: 1}, {router: 2}, {router: 3}], paths: [n1-n2, n2-n3]}")
 
 
 @pytest.mark.parametrize("settings, jitter_us", [
@@ -36,7 +39,8 @@ ASYMMETRIC = "topology.central={left_to_right: {rate: 1 Mbit/s}, right_to_left: 
     # the rate before the first change; the frames of the path; no more than jitter can be
     (["topology.central.schedule=[{at: 1 s, rate: 1 Mbit/s}]"], 606), (["topology.mtu=9000 B"], 3606),
     (["topology.edge.mtu=1000 B"], 406), (["topology.central.rate=1 kbit/s"], 1_000_000),
-    (["topology.edge.rate=1 Mbit/s"], 12112),
+    (["topology.edge.rate=1 Mbit/s"], 12112), ([SHORT_FRAMES_ELSEWHERE, "traffic.paths=[n2->n1]"], 1211),
+    ([SHORT_FRAMES_ELSEWHERE, "traffic.paths=[n3->n2]"], 811),
     # TCP that sends all it can, of other kinds; and what sends what its application writes, or draws its own times
     (["traffic={kind: flows, flows: [{}]}"], 606),
     (["traffic={kind: flows, flows: [{transport: udp, rate: 9 kbit/s}]}"], 0),

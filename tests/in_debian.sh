@@ -19,8 +19,10 @@ if [ "$(id -u)" != 0 ] || ! command -v mmdebstrap >/dev/null; then
     exit 3
 fi
 export TESTBED_CHECKOUT="$PWD" TESTBED_TARGETS="${*:-test}" TMPDIR="${TMPDIR:-/var/tmp}"
-exec unshare --mount --propagation private mmdebstrap --quiet --mode=root --variant=minbase --format=null --include=git,make \
+exec unshare --mount --propagation private \
+    mmdebstrap --quiet --mode=root --variant=minbase --format=null --include=git,make \
     --customize-hook='git clone --quiet "$TESTBED_CHECKOUT" "$1/root/testbed"' \
+    --customize-hook='mount -o remount,rw "$1/proc" && mount -o remount,rw "$1/sys"' \
     --customize-hook='chroot "$1" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM="${TERM:-dumb}" \
         make -C /root/testbed $TESTBED_TARGETS' \
     "$release" /dev/null ${TESTBED_MIRROR:+"$TESTBED_MIRROR"}

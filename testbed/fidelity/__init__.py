@@ -18,8 +18,10 @@ import functools
 import importlib
 import json
 import pathlib
+import re
 import traceback
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 from testbed import derived, ending, raw_tables
@@ -36,6 +38,9 @@ _ALL = {"kernel": True, "modules": True, "parallel": True, "probes": None}
 #: of a JSON file that is kept for all checks; those of thousands of hosts have more
 _KEPT_JSON = 1_000_000
 
+#: in what pandas says of columns that were asked for
+_NOT_FOUND, _WORD = re.compile(r"columns expected but not found: \[(?P<columns>.*)\]"), re.compile(r"\w+")
+
 Json = dict[str, Any]
 
 
@@ -44,6 +49,28 @@ class Finding:
     """What one check found; `level` is ok, suspect, invalid or not applicable."""
     level: str
     message: str
+
+
+class _Record(dict[str, Any]):
+    """An object of a JSON file, which says what it lacks."""
+
+    def __init__(self, content: Json, file: str) -> None:
+        super().__init__(content)
+        self._file = file
+
+    def __missing__(self, key: str) -> Any:
+        raise DamagedRun(f"{self._file}: key {key!r} is missing")
+
+
+def _keys(value: Any) -> set[str]:
+    """All keys of what is in a JSON file."""
+    if isinstance(value, list):
+        return set().union(*map(_keys, value))
+    return {*value}.union(*map(_keys, value.values())) if isinstance(value, dict) else set()
+
+
+def _lacks(table: str, columns: str) -> str:
+    return f"raw/{table}.csv.gz: column {columns} is missing"
 
 
 @dataclasses.dataclass
@@ -61,6 +88,7 @@ class Evidence:
     _kept: dict[str, "_tables.KeptTable | None"] = dataclasses.field(default_factory=dict, init=False, repr=False,
                                                                      compare=False)
     _json: dict[str, Json] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+    _columns: dict[str, set[str]] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     def can(self, need: str) -> bool:
         """True if the engine has a capability, or leaves a raw file. What a kernel left is read in any case."""
@@ -76,7 +104,7 @@ class Evidence:
         if name in self._json:
             return self._json[name]
         path = self.run_dir / "raw" / name
-        value = _read(path, f"raw/{name}")
+        value = _read(path, f"raw/{name}", lambda pairs: _Record(pairs, f"raw/{name}"))
         if path.stat().st_size <= _KEPT_JSON:
             self._json[name] = value
         return value
@@ -100,8 +128,11 @@ class Evidence:
             frame = self._read_table(path, name, options)
         except (OSError, EOFError, ValueError, zlib.error) as problem:
             words = " ".join(str(problem).split())
+            if missing := _NOT_FOUND.search(words):
+                raise DamagedRun(_lacks(name, missing["columns"].replace("'", ""))) from problem
             raise DamagedRun(f"raw/{path.name} cannot be read: {words}") from problem
         kinds = raw_tables.TABLES[name].columns
+        self._columns[name] = set(frame)
         for column in () if frame.empty else frame:
             if frame[column].dtype == object and kinds.get(column) != raw_tables.TEXT:
                 raise DamagedRun(f"raw/{path.name}: column {column}: numbers expected that fit into 64 bits")
@@ -121,6 +152,15 @@ class Evidence:
         if wanted is not None and not callable(wanted) and len(chosen) < len(set(wanted)):
             return pd.read_csv(path, **options)             # it says what is missing
         return kept.table(chosen)
+
+    def lacking(self, problem: KeyError) -> str:
+        """Which file has not what was looked for: a table without one of its columns, or JSON in which the same key is
+        at another place. Nothing if none of them can be meant."""
+        words = _WORD.findall(str(problem)) or [""]
+        found = [_lacks(name, column) for name, there in self._columns.items()
+                 for column in raw_tables.TABLES[name].columns if column not in there and column in words]
+        files = sorted(f"raw/{name}" for name, value in self._json.items() if words[0] in _keys(value))
+        return "; ".join(found) or (f"{' or '.join(files)}: key {words[0]!r} is missing" if files else "")
 
     def _path(self, table: str) -> pathlib.Path:
         if table not in raw_tables.TABLES:
@@ -167,6 +207,10 @@ def judge(evidence: Evidence) -> Json:
                 checks.append(_entry(name, finding.level, finding.message))
         except DamagedRun as problem:           # as many checks as need the file say the same
             checks.append(_entry(name, "suspect", str(problem)))
+            errors.append({"where": f"check {name}", "traceback": traceback.format_exc()})
+        except KeyError as problem:
+            message = evidence.lacking(problem) or f"the check itself failed: KeyError: {problem}"
+            checks.append(_entry(name, "suspect", message))
             errors.append({"where": f"check {name}", "traceback": traceback.format_exc()})
         except Exception as problem:            # the fault of the check, or of what it was given to read
             ending.if_asked()
@@ -250,11 +294,14 @@ def _evidence(run_dir: pathlib.Path) -> tuple[Json, Evidence]:
     return record, evidence
 
 
-def _read(path: pathlib.Path, shown: str = "") -> Json:
-    """A JSON object of a file. DamagedRun, which calls the file `shown`, if there is none."""
+def _read(path: pathlib.Path, shown: str = "", record: Callable[[Json], Json] | None = None) -> Json:
+    """A JSON object of a file. DamagedRun, which calls the file `shown`, if there is none.
+
+    record: makes of each object in it what is returned.
+    """
     shown = shown or str(path)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"), object_hook=record)
     except FileNotFoundError:
         raise DamagedRun(f"{shown}: file is missing") from None
     except OSError as problem:

@@ -2,34 +2,21 @@
 """What stands behind the names given to --cca."""
 import json
 import os
-import types
 
 import pytest
 
 from kernel import KernelError
+from module_engine import ModuleEngine, module
 from testbed import PROJECT_DIR, campaign, ccas, scenario
-from testbed.engines.base import Capabilities
 from testbed.errors import RunFailed, ScenarioError, UsageError
 
 
-class Engine:
-    """An engine with one congestion control, which builds any module at once."""
-
-    name, capabilities = "fake", Capabilities(clock="virtual")
+class Engine(ModuleEngine):
+    """Builds any module at once."""
 
     def __init__(self, registers=("mine",), warnings=""):
-        self.module = types.SimpleNamespace(name="tcp_mine", file=None, sha256="abc", congestion_controls=registers,
-                                            warnings=warnings)
+        self.module = module("tcp_mine", "abc", registers, warnings)
         self.built = []
-
-    def kernel_release(self):
-        return "6.12.117-testbed"
-
-    def refusal(self, variant):
-        return ""
-
-    def congestion_controls(self):
-        return ("reno", "cubic")
 
     def build_module(self, source, report):
         self.built.append(source)

@@ -5,35 +5,23 @@ import types
 import pytest
 
 from kernel import trial
+from module_engine import ModuleEngine, module
 from testbed import campaign, ccas
 from testbed.cli import suite
-from testbed.engines.base import Capabilities
 from testbed.errors import RunFailed, UsageError
 
 SOURCE = '.name = "{}"\n'
 
 
-class Engine:
+class Engine(ModuleEngine):
     """Builds modules at once: each registers what its source says in quotes."""
-
-    name, capabilities = "fake", Capabilities(clock="virtual")
-
-    def kernel_release(self):
-        return "6.12.117-testbed"
-
-    def refusal(self, variant):
-        return ""
-
-    def congestion_controls(self):
-        return ("reno", "cubic")
 
     def build_module(self, source, report):
         with open(source, encoding="utf-8") as file:
             text = file.read()
         if '"' not in text:
             raise RunFailed(f"{source} does not build")
-        return types.SimpleNamespace(name=source.rpartition("/")[2].removesuffix(".c"), sha256=text,
-                                     congestion_controls=(text.split('"')[1],), warnings="", file=None)
+        return module(source.rpartition("/")[2].removesuffix(".c"), text, (text.split('"')[1],))
 
 
 @pytest.fixture

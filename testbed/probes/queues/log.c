@@ -18,9 +18,7 @@
 #include <linux/device.h>
 #include <linux/fs.h>
 #include <linux/gfp.h>
-#include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -49,10 +47,9 @@ static unsigned long lost;
 static DEFINE_SPINLOCK(lock);		/* the three above */
 module_param(lost, ulong, 0444);
 
-static DEFINE_MUTEX(control);		/* who reads, begins or ends */
+static struct queues_device queue_log_device;
 static u16 *numbers;			/* by ifindex: number of the device + 1, or 0 */
 static unsigned int largest;		/* ifindex */
-static bool opened;
 
 static void note(const struct netdev_queue *txq, struct sk_buff *skb, unsigned int left)
 {
@@ -156,10 +153,10 @@ static ssize_t queue_log_write(struct file *file, const char __user *from, size_
 	indices = memdup_user(from, length);
 	if (IS_ERR(indices))
 		return PTR_ERR(indices);
-	mutex_lock(&control);
+	mutex_lock(&queue_log_device.control);
 	if (!numbers)
 		error = begin(indices, length / sizeof(u32));
-	mutex_unlock(&control);
+	mutex_unlock(&queue_log_device.control);
 	kfree(indices);
 	return error ?: length;
 }
@@ -170,14 +167,14 @@ static ssize_t queue_log_read(struct file *file, char __user *to, size_t length,
 
 	if (!count)
 		return -EINVAL;
-	mutex_lock(&control);
+	mutex_lock(&queue_log_device.control);
 	spin_lock_irq(&lock);
 	there = noted;
 	at = taken;
 	spin_unlock_irq(&lock);
 	count = min3(count, there - at, PIECE_ENTRIES - at % PIECE_ENTRIES);
 	if (count && copy_to_user(to, &pieces[at / PIECE_ENTRIES][at % PIECE_ENTRIES], count * sizeof(struct entry))) {
-		mutex_unlock(&control);
+		mutex_unlock(&queue_log_device.control);
 		return -EFAULT;
 	}
 	spin_lock_irq(&lock);
@@ -185,45 +182,27 @@ static ssize_t queue_log_read(struct file *file, char __user *to, size_t length,
 	if (taken == noted)		/* begin again with memory that was touched already */
 		noted = taken = 0;
 	spin_unlock_irq(&lock);
-	mutex_unlock(&control);
+	mutex_unlock(&queue_log_device.control);
 	return count * sizeof(struct entry);
-}
-
-static int queue_log_open(struct inode *inode, struct file *file)
-{
-	int error = -EBUSY;
-
-	mutex_lock(&control);
-	if (!opened) {
-		opened = true;
-		error = 0;
-	}
-	mutex_unlock(&control);
-	return error;
-}
-
-static int queue_log_release(struct inode *inode, struct file *file)
-{
-	mutex_lock(&control);
-	end();
-	opened = false;
-	mutex_unlock(&control);
-	return 0;
 }
 
 static const struct file_operations queue_log_fops = {
 	.owner		= THIS_MODULE,
-	.open		= queue_log_open,
+	.open		= queues_open,
 	.write		= queue_log_write,
 	.read		= queue_log_read,
-	.release	= queue_log_release,
+	.release	= queues_release,
 };
 
-static struct miscdevice queue_log_device = {
-	.minor	= MISC_DYNAMIC_MINOR,
-	.name	= "queue_log",
-	.fops	= &queue_log_fops,
-	.mode	= 0600,
+static struct queues_device queue_log_device = {
+	.misc = {
+		.minor	= MISC_DYNAMIC_MINOR,
+		.name	= "queue_log",
+		.fops	= &queue_log_fops,
+		.mode	= 0600,
+	},
+	.control = __MUTEX_INITIALIZER(queue_log_device.control),
+	.forget	 = end,
 };
 
 int queue_log_register(void)
@@ -231,10 +210,10 @@ int queue_log_register(void)
 	/* the tracepoints are found by their names: here the compiler sees that these are their types */
 	check_trace_callback_type_qdisc_enqueue(on_enqueue);
 	check_trace_callback_type_qdisc_dequeue(on_dequeue);
-	return misc_register(&queue_log_device);
+	return misc_register(&queue_log_device.misc);
 }
 
 void queue_log_unregister(void)
 {
-	misc_deregister(&queue_log_device);
+	misc_deregister(&queue_log_device.misc);
 }

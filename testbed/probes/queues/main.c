@@ -1,10 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The module: the tracepoints that its devices look at. */
+/* The module: the tracepoints that its devices look at, and how these are opened and closed. */
+#include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/string.h>
 #include "queues.h"
 
 struct queue_points queue_points;
+
+static struct queues_device *device_of(struct file *file)
+{
+	return container_of((struct miscdevice *)file->private_data, struct queues_device, misc);
+}
+
+int queues_open(struct inode *inode, struct file *file)
+{
+	struct queues_device *device = device_of(file);
+	int error = -EBUSY;
+
+	mutex_lock(&device->control);
+	if (!device->opened) {
+		device->opened = true;
+		error = 0;
+	}
+	mutex_unlock(&device->control);
+	return error;
+}
+
+int queues_release(struct inode *inode, struct file *file)
+{
+	struct queues_device *device = device_of(file);
+
+	mutex_lock(&device->control);
+	device->forget();
+	device->opened = false;
+	mutex_unlock(&device->control);
+	return 0;
+}
 
 static void find_point(struct tracepoint *point, void *data)
 {

@@ -2,6 +2,8 @@
 #ifndef QUEUES_H
 #define QUEUES_H
 
+#include <linux/miscdevice.h>
+#include <linux/mutex.h>
 #include <linux/tracepoint.h>
 
 /* a table by ifindex is no longer than that */
@@ -13,6 +15,17 @@ struct queue_points {
 };
 
 extern struct queue_points queue_points;
+
+/* a device that one program has open at a time */
+struct queues_device {
+	struct miscdevice misc;
+	struct mutex control;	/* who reads, begins or ends */
+	bool opened;
+	void (*forget)(void);	/* when it is closed */
+};
+
+int queues_open(struct inode *inode, struct file *file);
+int queues_release(struct inode *inode, struct file *file);
 
 /* /dev/queue_log */
 int queue_log_register(void);

@@ -17,10 +17,8 @@
 #include <linux/gfp.h>
 #include <linux/hash.h>
 #include <linux/ioctl.h>
-#include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
@@ -94,10 +92,10 @@ static unsigned long lost;
 static DEFINE_SPINLOCK(lock);		/* all of these while packets are counted */
 module_param_named(sojourn_lost, lost, ulong, 0444);
 
-static DEFINE_MUTEX(control);		/* who reads, begins or ends */
+static struct queues_device queue_sojourn_device;
 static u16 *numbers;			/* by ifindex: number of the device + 1, or 0 */
 static unsigned int largest;		/* ifindex */
-static bool opened, counting, begun;
+static bool counting, begun;
 
 static u16 number_of(const struct net_device *dev)
 {
@@ -416,13 +414,13 @@ static ssize_t queue_sojourn_write(struct file *file, const char __user *from, s
 {
 	int error = -EBUSY;
 
-	mutex_lock(&control);
+	mutex_lock(&queue_sojourn_device.control);
 	if (!begun) {
 		error = begin(from, length);
 		if (error)
 			forget();
 	}
-	mutex_unlock(&control);
+	mutex_unlock(&queue_sojourn_device.control);
 	return error ?: length;
 }
 
@@ -454,7 +452,7 @@ static ssize_t queue_sojourn_read(struct file *file, char __user *to, size_t len
 
 	if (!asked)
 		return -EINVAL;
-	mutex_lock(&control);
+	mutex_lock(&queue_sojourn_device.control);
 	spin_lock_irq(&lock);
 	at = taken;
 	count = min(asked, noted - at);
@@ -471,7 +469,7 @@ static ssize_t queue_sojourn_read(struct file *file, char __user *to, size_t len
 			goto out;
 	result = count * sizeof(row);
 out:
-	mutex_unlock(&control);
+	mutex_unlock(&queue_sojourn_device.control);
 	return result;
 }
 
@@ -479,48 +477,30 @@ static long queue_sojourn_ioctl(struct file *file, unsigned int command, unsigne
 {
 	if (command != QUEUE_SOJOURN_END)
 		return -ENOTTY;
-	mutex_lock(&control);
+	mutex_lock(&queue_sojourn_device.control);
 	end();
-	mutex_unlock(&control);
-	return 0;
-}
-
-static int queue_sojourn_open(struct inode *inode, struct file *file)
-{
-	int error = -EBUSY;
-
-	mutex_lock(&control);
-	if (!opened) {
-		opened = true;
-		error = 0;
-	}
-	mutex_unlock(&control);
-	return error;
-}
-
-static int queue_sojourn_release(struct inode *inode, struct file *file)
-{
-	mutex_lock(&control);
-	forget();
-	opened = false;
-	mutex_unlock(&control);
+	mutex_unlock(&queue_sojourn_device.control);
 	return 0;
 }
 
 static const struct file_operations queue_sojourn_fops = {
 	.owner		= THIS_MODULE,
-	.open		= queue_sojourn_open,
+	.open		= queues_open,
 	.write		= queue_sojourn_write,
 	.read		= queue_sojourn_read,
 	.unlocked_ioctl	= queue_sojourn_ioctl,
-	.release	= queue_sojourn_release,
+	.release	= queues_release,
 };
 
-static struct miscdevice queue_sojourn_device = {
-	.minor	= MISC_DYNAMIC_MINOR,
-	.name	= "queue_sojourn",
-	.fops	= &queue_sojourn_fops,
-	.mode	= 0600,
+static struct queues_device queue_sojourn_device = {
+	.misc = {
+		.minor	= MISC_DYNAMIC_MINOR,
+		.name	= "queue_sojourn",
+		.fops	= &queue_sojourn_fops,
+		.mode	= 0600,
+	},
+	.control = __MUTEX_INITIALIZER(queue_sojourn_device.control),
+	.forget	 = forget,
 };
 
 int queue_sojourn_register(void)
@@ -530,10 +510,10 @@ int queue_sojourn_register(void)
 	check_trace_callback_type_qdisc_dequeue(on_dequeue);
 	check_trace_callback_type_net_dev_queue(on_queue);
 	check_trace_callback_type_kfree_skb(on_drop);
-	return misc_register(&queue_sojourn_device);
+	return misc_register(&queue_sojourn_device.misc);
 }
 
 void queue_sojourn_unregister(void)
 {
-	misc_deregister(&queue_sojourn_device);
+	misc_deregister(&queue_sojourn_device.misc);
 }

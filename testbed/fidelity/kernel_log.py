@@ -39,13 +39,18 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _kept(evidence: Evidence) -> Iterator[Finding]:
     """Of a kernel of its own, in which nobody else allocates memory."""
-    more_mb = evidence.json("late.json").get("kept_more_mb")
+    late = evidence.json("late.json")
+    more_mb = late.get("kept_more_mb")
     if more_mb is None:
         yield Finding("suspect", "how much memory the kernel kept is not known")
         return
     connections = sum(counts.get("TcpActiveOpens", [0])[-1] + counts.get("TcpPassiveOpens", [0])[-1]
                       for counts in evidence.json("snmp.json")["nodes"].values())
     allowed_mb = _KEPT_MB + _KEPT_OF_CONNECTION_MB * connections
+    for name, kept_bytes in late.get("kept_of_connections", {}).items():
+        if kept_bytes > 0:
+            yield Finding("suspect", f"{name}: the kernel keeps {kept_bytes} B of each connection that is over: it "
+                                     "does not free what it allocates")
     if more_mb > allowed_mb:
         yield Finding("suspect", f"the kernel had at least {more_mb} MB more memory in use after the traffic than "
                                  f"before it, where {allowed_mb:.0f} MB at most are usual: a congestion control "

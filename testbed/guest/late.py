@@ -3,9 +3,10 @@
 import ctypes
 import os
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from testbed.guest import congestion_controls, devices
+from testbed.guest import congestion_controls, devices, leaks
 from topologies.namespace import get_offloads, read_sysctl
 from topologies.network import Network
 
@@ -41,11 +42,12 @@ def more_mb(before_kb: int, after_kb: int) -> int:
     return max(0, after_kb - before_kb) // _KEPT_STEP_KB * (_KEPT_STEP_KB >> 10)
 
 
-def read(network: Network, before: Json, kept_before_kb: int) -> Json:
-    """What of checks.json is another at the end; before: its contents, and the memory that the kernel had.
+def read(network: Network, before: Json, kept_before_kb: int, modules: Sequence[str] = ()) -> Json:
+    """What of checks.json is another at the end; before: its contents, and the memory that the kernel had; modules:
+    congestion controls that are not the kernel's own.
 
     {"changed": {section: {name: [before, after]}}, "read": {section: how many}, "tainted": mask,
-    "kept_more_mb": memory, "trouble": [lines]}
+    "kept_more_mb": memory, "trouble": [lines], "kept_of_connections": {module: bytes of each}}
     """
     found = devices.read(network)
     sections: dict[str, tuple[Json, Json]] = {
@@ -71,7 +73,13 @@ def read(network: Network, before: Json, kept_before_kb: int) -> Json:
                                         if was.get(name) != now.get(name)})},
             "read": {section: len(now) for section, (_, now) in sections.items()},
             "kept_more_mb": more_mb(kept_before_kb, kept_kb()), "tainted": mask,
-            "trouble": _trouble() if mask & _WRONG else []}
+            "trouble": _trouble() if mask & _WRONG else [],
+            **({"kept_of_connections": _kept_of_connections(network, modules)} if modules else {})}
+
+
+def _kept_of_connections(network: Network, modules: Sequence[str]) -> Json:
+    with network.in_namespace(next(iter(network.sysctls))):
+        return {name: leaks.kept_bytes(name, kept_kb) for name in modules}
 
 
 def _flat(of: dict[str, tuple[Json, Json]]) -> tuple[Json, Json]:

@@ -112,13 +112,19 @@ def _run(job: dict[str, Any], work_dir: str, machine: MachineSettings) -> None:
         output.json("counters.json", {"measure_from": counters.difference(measured.measure_from, measured.before),
                                       "at_end": counters.difference(measured.at_end, measured.before),
                                       "drained": counters.difference(drained, measured.before), **of_air})
-        output.json("late.json", late.read(network, measured_before, kept_before_kb))
+        output.json("late.json", late.read(network, measured_before, kept_before_kb, _of_modules(job)))
         output.json("snmp.json", measured.snmp.record())
         output.json("link_changes.json", measured.changes.rows)
         output.json("opportunities.json", measured.traces.rows)
         output.json("guest.json", {
             "t0_ns": measured.t0_ns, "kernel": os.uname().release, "python": sys.version.split()[0],
             "sampler_lateness_us": measured.lateness_us, "probes": notes, "accounts": measured.accounts})
+
+
+def _of_modules(job: dict[str, Any]) -> list[str]:
+    """Names of the congestion controls that are not the kernel's own. On a machine others allocate memory, too."""
+    return [] if job["timer_period_us"] else sorted(
+        {variant["kernel_cca"] for variant in job["variants"] if variant.get("module_sha256")})
 
 
 def _processes(job: dict[str, Any]) -> list[list[dict[str, Any]]]:

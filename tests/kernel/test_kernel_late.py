@@ -58,3 +58,20 @@ def test_a_warning_of_the_kernel_is_quoted_with_its_function(run_module):
     assert level == "suspect" and "during the traffic: WARNING: " in message
     assert "bad_cong_avoid+0x" in message and "[tcp_mine]" in message
     assert late["tainted"] & 512 and late["changed"] == {}
+
+
+@pytest.mark.parametrize("given_back, kept_bytes", [("", 8192), ("\tkfree(lost);\n", 0)])
+def test_a_module_that_keeps_memory_of_each_connection(run_module, given_back, kept_bytes):
+    """4 kB at each of two ends: too little to be seen in a run of one flow."""
+    reasons, late = run_module(f"""#include <linux/slab.h>
+static void bad_init(struct sock *sk)
+{{
+	void *lost = kmalloc(4096, GFP_ATOMIC);
+
+	OPTIMIZER_HIDE_VAR(lost);
+{given_back}}}
+""", "init")
+    assert late["kept_more_mb"] == 0 and list(late["kept_of_connections"].values()) == [kept_bytes]
+    said = [text for check, level, text in reasons if check == "kernel_log"]
+    assert [text.partition(": ")[2] for text in said] == bool(kept_bytes) * [
+        "the kernel keeps 8192 B of each connection that is over: it does not free what it allocates"]

@@ -46,6 +46,8 @@ CHECKS = [
         r"warned of itself .*x_avoid.* \(and 1 more\)$"),
     Bad("kernel_log", "a leak", put("late.json", "kept_more_mb", 80), "suspect",
         "the kernel had at least 80 MB more memory in use after the traffic than before it, where 16 MB"),
+    Bad("kernel_log", "a leak of each connection", put("late.json", "kept_of_connections", {"leak": 8192}), "suspect",
+        "^leak: the kernel keeps 8192 B of each connection that is over"),
     Bad("kernel_log", "memory not read", without_key("late.json", "kept_more_mb"), "suspect",
         "how much memory the kernel kept is not known"),
     Bad("kernel_log", "an oops", put("late.json", "tainted", 4224), "invalid", "had an oops or BUG during the traffic"),

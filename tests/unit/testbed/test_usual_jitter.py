@@ -29,8 +29,8 @@ def load(tmp_path):
 #: 10 Mbit/s towards the left hosts, 1 Mbit/s towards the right ones
 ASYMMETRIC = "topology.central={left_to_right: {rate: 1 Mbit/s}, right_to_left: {rate: 10 Mbit/s}}"
 SHORT_FRAMES_ELSEWHERE = (
-    "topology={kind: parking-lot, links: [{rate: 10 Mbit/s}, {rate: 10 Mbit/s, mtu: 1000 B}], access: {rate: 1 Gbit/s}, "
-    "hosts: [{router: 1}, {router: 2}, {router: 3}], paths: [n1-n2, n2-n3]}")
+    "topology={kind: parking-lot, links: [{rate: 10 Mbit/s}, {rate: 10 Mbit/s, mtu: 1000 B}], "
+    "access: {rate: 1 Gbit/s}, hosts: [{router: 1}, {router: 2}, {router: 3}], paths: [n1-n2, n2-n3]}")
 
 
 @pytest.mark.parametrize("settings, jitter_us", [

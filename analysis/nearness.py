@@ -3,7 +3,8 @@
 
 Of each seed the middle between the two references is taken (of a ratio, the geometric one), and what is judged is
 compared with that, paired: where it is above or below the middle by more than chance explains, it is nearer to the
-reference on that side.
+reference on that side. A search asks no more than the test: two seeds are enough, and seeds that are one run tell what
+there is to tell.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ def apart(good: Mapping[comparing.Key, float], bad: Mapping[comparing.Key, float
     """Whether the references differ at all, and by more than the margin: side is then "bad", else ''."""
     keys = _common(good, bad)
     first, second = [good[key] for key in keys], [bad[key] for key in keys]
-    found = stats.compare_paired(first, second, ratio, margin)
-    decision, = stats.decide([found])
-    return Nearness(BAD if decision.different and not decision.equal else "", found, _needed(first, second, ratio))
+    found = stats.compare_paired(first, second, ratio, margin, spread_needed=False)
+    equal = found.p_equal is not None and found.p_equal <= 1 - stats.CONFIDENCE
+    return Nearness(BAD if found.distinguishable and not equal else "", found, _needed(first, second, ratio))
 
 
 def way(good: Mapping[comparing.Key, float], bad: Mapping[comparing.Key, float],
@@ -56,7 +57,7 @@ def judge(good: Mapping[comparing.Key, float], bad: Mapping[comparing.Key, float
     keys = _common(good, bad, values)
     middle = [math.sqrt(good[key] * bad[key]) if ratio else (good[key] + bad[key]) / 2 for key in keys]
     mine = [values[key] for key in keys]
-    found = stats.compare_paired(middle, mine, ratio)
+    found = stats.compare_paired(middle, mine, ratio, spread_needed=False)
     side = ""
     if found.distinguishable:
         above = found.difference > (1 if ratio else 0)

@@ -46,7 +46,8 @@ class Reached(NamedTuple):
         if not self.n:
             needs = "no run of it is usable"
         elif self.needed is None:
-            needs = "no number of seeds is enough for a mean of 0, or a percentile that was not reached"
+            needs = ("no number of seeds is enough for a mean of 0, a percentile that was not reached, or seeds that "
+                     "are one run")
         else:
             needs = "enough" if self.enough() else f"about {self.needed} are needed"
         scope = "" if self.scope == "all" else f" of {style.direction(self.scope)}"
@@ -76,7 +77,9 @@ def judge(experiment: Experiment, target: float, wanted: Sequence[str] = (), ids
             elif sample:
                 summary = stats.summarise(sample, results.is_ratio(metric))
                 needed: int | None = LEAST_SEEDS        # one run says nothing about spread
-                if summary.sd is not None:
+                if row in results.repeats:
+                    needed = None
+                elif summary.sd is not None:
                     needed = stats.seeds_needed(summary, target)
                 elif math.isinf(summary.mean):
                     needed = None

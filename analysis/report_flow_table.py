@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from analysis import flow_means, stats, style
+from analysis import flow_means, report_tables, stats, style
 from analysis.experiment import Row
 from analysis.tables import Results
 
@@ -107,12 +107,6 @@ def _line(results: Results, places: Sequence[tuple[Row, str]], metric: str, word
     for one in means:
         if one is None:
             values.append(None)
-        elif one.half_width is None:
-            values.append(Value(_number(one.mean), "", best * one.mean == winner))
         else:
-            values.append(Value(*style.plus_minus(one.mean, one.half_width), best * one.mean == winner))
+            values.append(Value(*report_tables.interval(one), best * one.mean == winner))
     return [(words, "" if unit == "1" else str(unit), values)]
-
-
-def _number(value: float) -> str:
-    return style.number(value) if value else "0"

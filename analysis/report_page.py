@@ -28,6 +28,7 @@ def context(results: Results, comparisons: Comparisons, tables: Tables, margin: 
         "title": title(experiment, run),
         "sentence": _sentence(experiment, run),
         "verdicts": verdicts(experiment),
+        "repeats": report_tables.repeats(results),
         "expectations": expectations.judge(results),
         "result_tables": report_tables.shown(results, comparisons, [
             *tables.links, *tables.connections, *tables.slowdown, *tables.flows, *tables.fairness]),

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from analysis import slowdown, stats, style
+from analysis import groups, one_run, slowdown, stats, style
 from analysis.columns import Column, Columns
+from analysis.comparing import PairingKey
 from analysis.comparisons import Compared, Comparisons
 from analysis.experiment import Experiment, Row
 from analysis.tables import Results
@@ -18,6 +19,7 @@ COUNTS = {"flow_completion_time": "flows_completed", "adu_response_time": "adus_
           slowdown.NAME: slowdown.COUNT}
 ROWS_PER_TABLE = 6  # subjects (and points) side by side that fit the page
 MOST_LINKED = 10    # seeds of a row that have a link each
+MOST_GROUPS = 6     # samples of a table whose groups are told
 SUBJECT = "congestion control"
 _MARKS = {(True, False): "different", (True, True): "slightly", (False, True): "equal", (False, False): "unknown"}
 
@@ -83,6 +85,39 @@ class Table(NamedTuple):
     rows: list[TableRow]
     axes: list[str]
     differences: list[Difference]
+    notes: list[str] = []
+
+
+def repeats(results: Results) -> list[str]:
+    """A sentence for each row some of whose seeds are one run."""
+    seeds = {run.name: run.seed for run in results.experiment.runs}
+    return [f"{row.label}: seeds {seed_list([seeds[name] for name in names])} are one run: all their metrics are the "
+            f"same. They count as one. To vary them, {one_run.REMEDY}"
+            for row, found in results.repeats.items() for names in found]
+
+
+def notes(results: Results, columns: Sequence[Column], compared: Iterable[Compared]) -> list[str]:
+    """What a table has to say besides: that there are too few seeds, and which seeds fall into groups.
+
+    All samples of a table are tested for groups together (Holm).
+    """
+    few = sorted({one.comparison.silence for one in compared if one.comparison.silence.startswith("n = ")})
+    samples = [(row, column, sample) for row in results.experiment.rows for column in columns
+               if (sample := results.keyed(row, column.metric, column.scope))]
+    adjusted = stats.holm([groups.p_value(list(sample.values())) for _, _, sample in samples])
+    found = [_groups(results, row, column, sample) for (row, column, sample), p in zip(samples, adjusted)
+             if p is not None and p <= 1 - stats.CONFIDENCE]
+    more = [f"{len(found) - MOST_GROUPS} more samples fall into groups"] if len(found) > MOST_GROUPS else []
+    return [*few, *found[:MOST_GROUPS], *more]
+
+
+def _groups(results: Results, row: Row, column: Column, sample: Mapping[PairingKey, float]) -> str:
+    def side(keys: list[PairingKey]) -> str:
+        mean = sum(sample[key] for key in keys) / len(keys)
+        return f"{seed_list([key.seed for key in keys])} about {style.number(mean)}"
+    sides = map(side, groups.split(sample))
+    return (f"{row.label}, {column.label}: seeds fall into groups, {' and '.join(sides)} "
+            f"{unit_words(results, column)}".rstrip() + "; the mean is that of neither")
 
 
 def shown(results: Results, comparisons: Comparisons, tables: Sequence[Columns]) -> list[Table]:
@@ -108,7 +143,8 @@ def _table(results: Results, comparisons: Comparisons, columns: Columns) -> Tabl
             for point, (row, seeds) in zip(spans([row.point for row, _ in counted]), counted)]
     heads = [(head(results, column), unit_words(results, column)) for column in columns.columns]
     return Table(columns.title, SUBJECT, heads, rows, [axis.short for axis in experiment.axes],
-                 differences(results, comparisons, columns, linked=True))
+                 differences(results, comparisons, columns, linked=True),
+                 notes(results, columns.columns, comparisons.family(columns.title)))
 
 
 def run_links(experiment: Experiment, row: Row, seeds: Sequence[int]) -> Links:
@@ -172,7 +208,7 @@ def cell(results: Results, row: Row, column: Column, compared: Compared | None) 
     if missed:
         some = "" if missed == len(sample) else f" in {missed} of {len(sample)}"
         return Cell(f"not reached{some}", "", "", "more were unfinished at the end of the run than this leaves")
-    mean, spread = _interval(stats.summarise(sample, results.is_ratio(column.metric)))
+    mean, spread = interval(stats.summarise(sample, results.is_ratio(column.metric)))
     if compared is None or compared.decision.p is None:
         return Cell(mean, spread, "", "")
     words = f"{compared.decision.words} (against {compared.reference})"
@@ -184,8 +220,8 @@ def mark(decision: stats.Decision) -> str:
     return "" if decision.p is None else _MARKS[decision.different, decision.equal]
 
 
-def _interval(found: stats.Summary) -> tuple[str, str]:
-    """(mean, its 95 % interval): ± half the width, of a ratio both ends."""
+def interval(found: stats.Summary) -> tuple[str, str]:
+    """(mean, its 95 % interval): ± half the width, or both ends where the halves differ; '' where there is none."""
     if found.low is None or found.high is None:
         return style.number(found.mean), ""
     if found.half_width is None:

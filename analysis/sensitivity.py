@@ -28,8 +28,8 @@ OF_ALL = (("flow_completion_time_p50", "completion, median"), ("flow_completion_
 OF_FLOWS = (("throughput_ratio_short_long", "throughput ratio, short : long"),
             ("jains_index", "Jain's fairness index"))
 
-SURVIVES, FLIPS, LOST, EQUAL, APPEARS, STILL_NONE, UNKNOWN = (
-    "survives", "flips", "not distinguishable", "equal now", "different now", "nothing either", "no interval")
+SURVIVES, FLIPS, LOST, EQUAL, APPEARS, STILL_NONE, NO_VERDICT = (
+    "survives", "flips", "not distinguishable", "equal now", "different now", "nothing either", "no verdict")
 NOT_JUDGED = "not judged"
 
 
@@ -181,7 +181,7 @@ class Sensitivity:
 def _outcome(base: Statement, turned: Statement) -> str:
     """What becomes of a conclusion."""
     if base.decision.p is None or turned.decision.p is None:
-        return UNKNOWN
+        return NO_VERDICT
     was, now = base.decision, turned.decision
     if was.different:
         if now.different:

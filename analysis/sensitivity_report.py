@@ -14,13 +14,13 @@ import pandas as pd
 
 from analysis import gnuplot, report_tables, stats, style
 from analysis.pages import put_in_place, scratch, templates
-from analysis.sensitivity import (APPEARS, AS_IT_IS, EQUAL, FLIPS, LOST, NOT_JUDGED, STILL_NONE, SURVIVES, UNKNOWN,
+from analysis.sensitivity import (APPEARS, AS_IT_IS, EQUAL, FLIPS, LOST, NO_VERDICT, NOT_JUDGED, STILL_NONE, SURVIVES,
                                   Quantity, Sensitivity, Statement, told)
 
 FIGURE = "sensitivity"
 #: classes of report.css, by outcome
 _MARKS = {SURVIVES: "equal", STILL_NONE: "unknown", LOST: "slightly", EQUAL: "slightly", FLIPS: "different",
-          APPEARS: "different", UNKNOWN: "unknown", "": "unknown"}
+          APPEARS: "different", NO_VERDICT: "unknown", "": "unknown"}
 _MOST_PANELS = 5
 _ROW_PX, _TOP_PX, _BOTTOM_PX = 26, 40, 62
 
@@ -71,6 +71,7 @@ def frame(found: Sensitivity) -> pd.DataFrame:
 
 def lines(found: Sensitivity) -> Iterator[str]:
     """For a terminal: what the scenario as it is says, what becomes of it, a line for each that does not survive."""
+    yield from report_tables.repeats(found.results)
     for subject in found.subjects[1:]:
         base = [one for one in found.base if one.subject == subject]
         yield f"{subject} against {found.reference}, as it is:"
@@ -98,7 +99,7 @@ def summary(found: Sensitivity) -> str:
     said = [one for one in found.base if told(one.decision)]
     outcomes = [{knob: found.outcome(knob, one.subject, one.quantity) for knob in found.knobs} for one in said]
     robust = sum(set(of.values()) == {SURVIVES} for of in outcomes)
-    unknown = [knob for knob in found.knobs if any(of[knob] in (UNKNOWN, NOT_JUDGED) for of in outcomes)]
+    unknown = [knob for knob in found.knobs if any(of[knob] in (NO_VERDICT, NOT_JUDGED) for of in outcomes)]
     tried = "the variation" if len(found.knobs) == 1 else f"all {len(found.knobs)} variations"
     return (f"{len(said)} of {len(found.base)} comparisons come to a conclusion as it is; {robust} of them "
             f"survive {tried}" + (f"; not all could be judged with {', '.join(unknown)}" if unknown else ""))
@@ -127,6 +128,7 @@ def _page(found: Sensitivity, titles: Mapping[str, str], left_out: Sequence[tupl
     seeds = sorted({run.seed for run in found.experiment.usable_runs})
     return str(templates().get_template("sensitivity.html.j2").render(
         experiment=found.experiment, reference=found.reference, tables=tables, summary=summary(found),
+        repeats=report_tables.repeats(found.results),
         left_out=left_out, command=command, quick=quick, figure=base64.b64encode(svg).decode(), name=FIGURE,
         seeds=report_tables.seed_list(seeds), margin=f"{100 * found.margin:g}",
         confidence=f"{100 * stats.CONFIDENCE:g}"))

@@ -19,19 +19,26 @@ from typing import Any
 
 import numpy as np
 
-CONFIDENCE = 0.95
+from analysis.estimates import CONFIDENCE as CONFIDENCE, ROUNDING, Estimate, is_wide, t_quantile as t_quantile
+
 #: what counts as equal, as a share of the reference mean, unless the user says otherwise
 MARGIN = 0.05
+#: values a side below which nothing is said of a comparison
+LEAST = 5
+#: values a side below which nothing is called equal: of fewer, none may show what happens to one seed in five, with a
+#: probability of more than 5 % (0.8 ** 14 = 0.044)
+LEAST_EQUAL = 14
 PAIRED, WELCH, NO_TEST = "paired", "Welch", ""
-# metrics.csv keeps ten digits: a smaller difference or spread is rounding
-_ROUNDING = 1e-9
+#: values that differ by less than this share are one value: seeds that vary nothing leave no more
+ONE_VALUE = 1e-6
 
 
 @dataclass(frozen=True)
 class Summary:
     """A sample: n, mean, standard deviation, 95 % confidence interval of the mean.
 
-    sd, low and high are None when n < 2: one run says nothing about spread. Of a ratio, mean is the geometric mean,
+    sd, low and high are None when n < 2: one run says nothing about spread. Where all values are the same, sd is 0, and
+    low and high are None: seeds that vary nothing say nothing about it either. Of a ratio, mean is the geometric mean,
     low and high its interval, and sd is that of the natural logarithms.
     """
 
@@ -44,17 +51,20 @@ class Summary:
 
     @property
     def half_width(self) -> float | None:
-        """Half the width of the interval; of a ratio None, its interval is not symmetric."""
-        return None if self.high is None or self.ratio else self.high - self.mean
+        """Half the width of the interval; None where it is not symmetric, as of ratios and of skewed samples."""
+        if self.low is None or self.high is None or self.ratio:
+            return None
+        above, below = self.high - self.mean, self.mean - self.low
+        return above if math.isclose(above, below, rel_tol=1e-6) else None
 
     @property
     def relative_half_width(self) -> float | None:
-        """Half the width as a share of the mean; of a ratio, the factor up to the upper end, less 1."""
-        if self.high is None:
+        """The wider half of the interval as a share of the mean; of a ratio, the factor up to the upper end, less 1."""
+        if self.low is None or self.high is None:
             return None
         if self.ratio:
             return self.high / self.mean - 1
-        width = self.high - self.mean
+        width = max(self.high - self.mean, self.mean - self.low)
         return width / abs(self.mean) if self.mean else (math.inf if width else 0.0)
 
 
@@ -62,7 +72,9 @@ class Summary:
 class Comparison:
     """A sample against a reference sample, in the unit of both; of a ratio, difference, low and high are factors.
 
-    method: "paired", "Welch", or "" where there is no interval, and then low, high and both p are None.
+    method: "paired", "Welch", or "" where one side has one value.
+    low, high, p, p_equal: None where one side has one value, or values have no spread.
+    silence: why nothing may be said, '' if something may.
     n_reference, n: values of each side that were used (equal when paired). reference, mean: means of these.
     difference: mean - reference (ratio: mean / reference), with its 95 % interval.
     p: of the hypothesis that there is no difference (two-sided).
@@ -84,6 +96,7 @@ class Comparison:
     p_equal: float | None
     margin: float
     resolution: float = 0.0
+    silence: str = ""
 
     @property
     def widest(self) -> float:
@@ -123,16 +136,10 @@ class Decision:
         return self.p_equal is not None and self.p_equal <= 1 - CONFIDENCE
 
 
-def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
-    """Two-sided quantile of Student's t."""
-    # measuring a run needs no t, and scipy takes its time to load
-    from scipy.special import stdtrit
-    return float(stdtrit(degrees, 0.5 + confidence / 2))
-
-
 def summarise(values: Sequence[float], ratio: bool = False) -> Summary:
     """Mean and Student's t interval of a sample; of ratios, the geometric mean and the interval of that.
 
+    Where values spread widely, the side of the longer tail is longer (analysis/estimates.py).
     Where a value is infinite (a percentile that was not reached), so is the mean, and there is no interval.
     ValueError when the sample is empty, or a ratio is not above zero.
     """
@@ -143,9 +150,17 @@ def summarise(values: Sequence[float], ratio: bool = False) -> Summary:
     mean = float(sample.mean())
     if n < 2 or math.isinf(mean):
         return Summary(n, _back(mean, ratio), None, None, None, ratio)
+    if one_value(values):
+        return Summary(n, _back(mean, ratio), 0.0, None, None, ratio)
     sd = float(sample.std(ddof=1))
-    half = t_quantile(n - 1) * sd / math.sqrt(n)
-    return Summary(n, _back(mean, ratio), sd, _back(mean - half, ratio), _back(mean + half, ratio), ratio)
+    found = Estimate.of_mean(mean, [sample], [1], n - 1, not ratio and is_wide(sample))
+    return Summary(n, _back(mean, ratio), sd, _back(found.low, ratio), _back(found.high, ratio), ratio)
+
+
+def one_value(values: Sequence[float]) -> bool:
+    """Whether all values are the same, but for what rounding leaves."""
+    sample = np.asarray(values, dtype=float)
+    return bool(np.ptp(sample) <= ONE_VALUE * np.abs(sample).max())
 
 
 def seeds_needed(found: Summary, target: float) -> int | None:
@@ -174,34 +189,36 @@ def _fewest(sd: float, widest: float, confidence: float = CONFIDENCE) -> int:
 
 def seeds_to_decide(found: Comparison, undecided: int = 1) -> int | None:
     """The smallest n, above that of now, at which a comparison would be decided if difference and spread stay as they
-    are: its interval is no wider than the difference, or than what that leaves of the margin.
+    are: its interval is no wider than the difference, or than what that leaves of the margin. Of fewer than LEAST seeds
+    nothing is said, and of fewer than LEAST_EQUAL no equality.
 
     undecided: how many comparisons of the family are not decided; each is taken for the first of them, of which Holm
     asks most. None without an interval, and where there is neither a difference nor a margin (both means 0).
     """
-    if found.high is None:
+    if found.low is None or found.high is None:
         return None
-    difference, high = (math.log(found.difference), math.log(found.high)) if found.ratio else \
-        (found.difference, found.high)
-    widest, n = max(abs(difference), found.widest - abs(difference)), min(found.n_reference, found.n)
-    if widest <= 0:
-        return None
+    low, difference, high = (math.log(one) if found.ratio else one for one in (found.low, found.difference, found.high))
+    n = min(found.n_reference, found.n)
     # Welch's degrees are fewer at most, and the spread smaller then
     degrees = n - 1 if found.method == PAIRED else found.n_reference + found.n - 2
-    sd = (high - difference) / t_quantile(degrees) * math.sqrt(n)
-    return max(n + 1, _fewest(sd, widest, 1 - (1 - CONFIDENCE) / undecided))
+    sd = max(high - difference, difference - low) / t_quantile(degrees) * math.sqrt(n)
+    confidence = 1 - (1 - CONFIDENCE) / undecided
+    ways = [max(least, _fewest(sd, widest, confidence)) for least, widest in
+            ((LEAST, abs(difference)), (LEAST_EQUAL, found.widest - abs(difference))) if widest > 0]
+    return max(n + 1, min(ways)) if ways else None
 
 
 def compare_paired(reference: Sequence[float], values: Sequence[float], ratio: bool = False,
-                   margin: float = MARGIN, resolution: float = 0.0) -> Comparison:
+                   margin: float = MARGIN, resolution: float = 0.0, spread_needed: bool = True) -> Comparison:
     """Compare values that belong together one by one, such as those of the same seed.
 
+    spread_needed: whether values without spread say nothing; else they say for sure what they say.
     ValueError when there are none, not as many of both, or a ratio is not above zero.
     """
     both = _Samples.of(reference, values, ratio)
     if len(both.first) != len(both.second):
         raise ValueError(f"pairs need as many values on both sides, not {len(both.first)} and {len(both.second)}")
-    return _comparison(PAIRED, both, _Samples.paired, margin, resolution)
+    return _comparison(PAIRED, both, _Samples.paired, margin, resolution, spread_needed)
 
 
 def compare_unpaired(reference: Sequence[float], values: Sequence[float], ratio: bool = False,
@@ -229,72 +246,75 @@ def decide(family: Sequence[Comparison]) -> list[Decision]:
     """What may be said of each comparison of a family (one table, say): Holm over all of them.
 
     Differences and equivalences are two families of statements; in each, the chance that any statement of
-    the table is wrong is at most 5 %.
+    the table is wrong is at most 5 %. Of a comparison with a `silence` nothing is said, and it does not count; of one
+    with fewer than LEAST_EQUAL values a side, no equality.
     """
-    different, equal = holm([one.p for one in family]), holm([one.p_equal for one in family])
+    different = holm([None if one.silence else one.p for one in family])
+    equal = holm([None if one.silence or min(one.n_reference, one.n) < LEAST_EQUAL else one.p_equal for one in family])
     return [Decision(p, p_equal, _words(one, p, p_equal)) for one, p, p_equal in zip(family, different, equal)]
 
 
 def _words(one: Comparison, p: float | None, p_equal: float | None) -> str:
-    if p is None or p_equal is None:
-        return "no interval (needs two seeds or more)"
-    different, equal = p <= 1 - CONFIDENCE, p_equal <= 1 - CONFIDENCE
+    if p is None:
+        return one.silence
+    different, equal = p <= 1 - CONFIDENCE, p_equal is not None and p_equal <= 1 - CONFIDENCE
     if different:
         return f"different, by less than {one.within}" if equal else "different"
     return f"equal within {one.within}" if equal else "not distinguishable"
 
 
 @dataclass(frozen=True)
-class _Estimate:
-    """A difference of means: value, standard error, degrees of freedom."""
-
-    value: float
-    error: float
-    degrees: float
-
-    def not_below_zero(self) -> float:
-        """p of the hypothesis that the true difference is 0 or more."""
-        if self.error == 0:
-            return 0.0 if self.value < 0 else 1.0
-        from scipy.special import stdtr
-        return float(stdtr(self.degrees, self.value / self.error))
-
-    def not_above_zero(self) -> float:
-        """p of the hypothesis that it is 0 or less."""
-        return _Estimate(-self.value, self.error, self.degrees).not_below_zero()
-
-
-@dataclass(frozen=True)
 class _Samples:
-    """Reference and values on the scale they are averaged on; `size`: what rounding is relative to."""
+    """Reference and values on the scale they are averaged on; `size`: what rounding is relative to.
+
+    wide: whether one of them spreads widely.
+    """
 
     first: Any
     second: Any
     ratio: bool
     size: float
+    wide: bool
 
     @classmethod
     def of(cls, reference: Sequence[float], values: Sequence[float], ratio: bool) -> _Samples:
         first, second = _scaled(reference, ratio), _scaled(values, ratio)
         if not len(first) or not len(second):
             raise ValueError("a comparison needs at least one value on both sides")
-        return cls(first, second, ratio, 1.0 if ratio else float(max(np.abs(first).max(), np.abs(second).max())))
+        return cls(first, second, ratio, 1.0 if ratio else float(max(np.abs(first).max(), np.abs(second).max())),
+                   not ratio and (is_wide(first) or is_wide(second)))
 
     def difference(self) -> float:
         value = float(self.second.mean() - self.first.mean())
-        return 0.0 if abs(value) <= _ROUNDING * self.size else value
+        return 0.0 if abs(value) <= ROUNDING * self.size else value
 
-    def paired(self) -> _Estimate:
+    def paired(self) -> Estimate:
         rest = self.second - self.first
-        return _Estimate(self.difference(), self._sd(rest) / math.sqrt(len(rest)), len(rest) - 1)
+        return Estimate.of_mean(self.difference(), [rest], [1], len(rest) - 1, self.wide and is_wide(rest))
 
-    def welch(self) -> _Estimate:
-        parts = [self._sd(sample) ** 2 / len(sample) for sample in (self.first, self.second)]
+    def welch(self) -> Estimate:
+        samples = self.second, self.first
+        parts = [float(sample.var(ddof=1)) / len(sample) for sample in samples]
         variance = sum(parts)
         # of shares, not of squares of variances: these can be too small to be numbers
-        degrees = 1 / sum((part / variance) ** 2 / (len(sample) - 1) for part, sample
-                          in zip(parts, (self.first, self.second))) if variance else math.inf
-        return _Estimate(self.difference(), math.sqrt(variance), degrees)
+        degrees = 1 / sum((part / variance) ** 2 / (len(sample) - 1)
+                          for part, sample in zip(parts, samples)) if variance else math.inf
+        return Estimate.of_mean(self.difference(), samples, [1, -1], degrees, self.wide)
+
+    def silence(self, method: str) -> str:
+        """Why the values say nothing of a difference, however many they are; '' if they do."""
+        if not self.ratio and not self.first.any() and not self.second.any():
+            return "none in any run"
+        if min(len(self.first), len(self.second)) < 2:
+            return ""
+        if method == PAIRED and np.ptp(self.first - self.second) <= ONE_VALUE * self.size:
+            return "no spread between seeds" if self.difference() else "the same in both of each pair"
+        # none at all on one side is a finding, as of drops; other values without spread are seeds that vary nothing
+        return "no spread between seeds" if any(map(self._steady, (self.first, self.second))) else ""
+
+    def _steady(self, side: Any) -> bool:
+        """Whether a side has one value, and that is not "none"."""
+        return bool(np.ptp(side) <= ONE_VALUE) if self.ratio else bool(side.any()) and one_value(side)
 
     def at_the_margin(self, margin: float, resolution: float) -> tuple[_Samples, _Samples]:
         """The reference moved to the lower and to the upper end of what counts as equal to it.
@@ -310,30 +330,33 @@ class _Samples:
         share = math.copysign(margin, self.first.mean())
         return replace(self, first=self.first * (1 - share)), replace(self, first=self.first * (1 + share))
 
-    def _sd(self, sample: Any) -> float:
-        sd = float(sample.std(ddof=1))
-        return 0.0 if sd <= _ROUNDING * self.size else sd
 
-
-def _comparison(method: str, both: _Samples, estimate: Callable[[_Samples], _Estimate], margin: float,
-                resolution: float) -> Comparison:
+def _comparison(method: str, both: _Samples, estimate: Callable[[_Samples], Estimate], margin: float,
+                resolution: float, spread_needed: bool = True) -> Comparison:
     if not 0 < margin < 1:
         raise ValueError(f"a margin between 0 and 1 expected, not {margin:g}")
     n_reference, n, ratio = len(both.first), len(both.second), both.ratio
     means = _back(float(both.first.mean()), ratio), _back(float(both.second.mean()), ratio)
-    if min(n_reference, n) < 2:
-        return Comparison(NO_TEST, ratio, n_reference, n, *means, _back(both.difference(), ratio),
-                          None, None, None, None, margin, resolution)
+    silence = both.silence(method) if spread_needed else ""
+    if silence or min(n_reference, n) < 2:
+        return Comparison(method if min(n_reference, n) > 1 else NO_TEST, ratio, n_reference, n, *means,
+                          _back(both.difference(), ratio), None, None, None, None, margin, resolution,
+                          silence or _too_few(n_reference, n))
     found = estimate(both)
-    half = t_quantile(found.degrees) * found.error
     p = min(1.0, 2 * min(found.not_below_zero(), found.not_above_zero()))
     lower, upper = both.at_the_margin(margin, resolution)
     # without spread and without difference they are equal, also where 5 % of the reference is 0
-    p_equal = 0.0 if found.error == 0 == found.value else max(estimate(upper).not_below_zero(),
+    p_equal = 0.0 if found.above == 0 == found.value else max(estimate(upper).not_below_zero(),
                                                               estimate(lower).not_above_zero())
     return Comparison(method, ratio, n_reference, n, *means, _back(found.value, ratio),
-                      _back(found.value - half, ratio), _back(found.value + half, ratio), p, p_equal, margin,
-                      resolution)
+                      _back(found.low, ratio), _back(found.high, ratio), p, p_equal, margin,
+                      resolution, _too_few(n_reference, n))
+
+
+def _too_few(n_reference: int, n: int) -> str:
+    """The silence of samples that are too small, '' if they are large enough."""
+    fewest = min(n_reference, n)
+    return f"n = {fewest}: no verdict below {LEAST} seeds" if fewest < LEAST else ""
 
 
 def _scaled(values: Sequence[float], ratio: bool) -> Any:

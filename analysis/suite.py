@@ -25,8 +25,8 @@ from analysis.runs import AnalysisError
 from analysis.shapes import FLAG, TEXT, Each, Maybe, Number, Object
 from analysis.tables import Results
 
-BETTER, EQUAL, WORSE, DIFFERENT, UNKNOWN, NO_INTERVAL, NO_VALUE = WORDS = (
-    "better", "equal", "worse", "different", "not distinguishable", "no interval", "no value")
+BETTER, EQUAL, WORSE, DIFFERENT, UNKNOWN, NO_VERDICT, NO_VALUE = WORDS = (
+    "better", "equal", "worse", "different", "not distinguishable", "no verdict", "no value")
 #: scales of statements
 DISTANCE, RECIPROCAL = "distance from 1", "1/time"
 #: of a statement without a value: both sides have some, of which all are infinite
@@ -187,7 +187,7 @@ class Part:
                                            for one in (reference, row) if one)
         comparison = comparing.compare(first, second, ratio, self.margin, resolution)
         seeds = sorted(key.seed for key in second if comparison.method != stats.PAIRED or key in first)
-        return Statement(output, row, NO_INTERVAL, Compared(
+        return Statement(output, row, NO_VERDICT, Compared(
             self.title, row, self.baseline, output.metric, output.scope, seeds, comparison,
             stats.decide([comparison])[0]), scale)
 
@@ -287,7 +287,7 @@ def _about(count: int) -> str:
 def word(output: Output, comparison: stats.Comparison, decision: stats.Decision) -> str:
     """What the scorecard says. A difference that is less than the margin for sure counts as equal."""
     if decision.p is None:
-        return NO_INTERVAL
+        return NO_VERDICT
     if decision.equal:
         return EQUAL
     if not decision.different:

@@ -21,7 +21,7 @@ from analysis.pages import put_in_place, scratch, templates
 from analysis.report_tables import Difference, Table, TableRow
 from analysis.runs import AnalysisError
 from analysis.shapes import read_json
-from analysis.suite import (BETTER, DIFFERENT, EQUAL, NO_INTERVAL, NO_VALUE, NOBODY, RECIPROCAL, SHAPE, UNKNOWN, WORDS,
+from analysis.suite import (BETTER, DIFFERENT, EQUAL, NO_VALUE, NO_VERDICT, NOBODY, RECIPROCAL, SHAPE, UNKNOWN, WORDS,
                             WORSE, Output, Part, Statement, Suite, as_run)
 from analysis.tables import COMPARISON_COLUMNS
 from testbed import units
@@ -30,9 +30,9 @@ from testbed.fields import unit_of
 _FILES = {"index.html", "suite.json", "tables"}
 #: classes of report.css
 MARKS = {BETTER: "better", EQUAL: "equal", WORSE: "worse", DIFFERENT: "different", UNKNOWN: "unknown",
-         NO_INTERVAL: "unknown", NO_VALUE: "unknown"}
+         NO_VERDICT: "unknown", NO_VALUE: "unknown"}
 #: what stands in the scorecard, of one point among few, and of one output
-_SIGNS = {BETTER: "\u25b2", EQUAL: "=", WORSE: "\u25bc", DIFFERENT: "\u2260", UNKNOWN: "?", NO_INTERVAL: NO_INTERVAL,
+_SIGNS = {BETTER: "\u25b2", EQUAL: "=", WORSE: "\u25bc", DIFFERENT: "\u2260", UNKNOWN: "?", NO_VERDICT: NO_VERDICT,
           NO_VALUE: NO_VALUE}
 _SHORT = {**_SIGNS, **{word: f"{_SIGNS[word]} {word}" for word in (BETTER, EQUAL, WORSE, DIFFERENT)}}
 _WISHES = {"higher": "higher", "lower": "lower", "one": "nearer to 1", "none": "\u2013"}
@@ -108,7 +108,8 @@ def _page(suite: Suite) -> str:
         counts=[(subject, suite.counts(subject)) for subject in suite.subjects], verdicts=_all_verdicts(suite),
         who=[(subject, _who(suite, subject)) for subject in (suite.baseline, *suite.subjects)],
         seeds=suite.seeds_to_decide(), csv=_CSV, command=shlex.join(_described(suite)["command"]),
-        margin=f"{100 * suite.margin:g}", confidence=f"{100 * stats.CONFIDENCE:g}"))
+        margin=f"{100 * suite.margin:g}", confidence=f"{100 * stats.CONFIDENCE:g}",
+        least=stats.LEAST))
 
 
 def _who(suite: Suite, subject: str) -> str:
@@ -142,6 +143,7 @@ def _part(part: Part) -> dict[str, Any]:
             "points": _points(experiment) if experiment else "",
             "sentence": _sentence(experiment) if experiment else "",
             "verdicts": report_page.verdicts(experiment) if experiment else None,
+            "repeats": report_tables.repeats(part.results) if part.results else [],
             "table": _table(part), "many": bool(experiment and len(experiment.rows) > _MOST_ROWS),
             "orders": [axis.values for axis in experiment.axes] if experiment else [],
             "most_seeds": max((len(experiment.usable(row)) for row in experiment.rows), default=0) if experiment else 0,
@@ -205,8 +207,11 @@ def _numbers(one: Statement) -> str:
         return one.scale or "one side has no value; or one never got there, and the other was there at once"
     found = one.compared.comparison
     value, interval = report_tables.with_interval(found)
-    return ("not reached in some runs; of 1/time, " * (one.scale == RECIPROCAL) + value
-            + (f" ({interval})" if interval else "") + f", n = {found.n}, p = "
+    shown = ("not reached in some runs; of 1/time, " * (one.scale == RECIPROCAL) + value
+             + (f" ({interval})" if interval else ""))
+    if found.silence:
+        return f"{shown}; {found.silence}"
+    return (f"{shown}, n = {found.n}, p = "
             f"{report_tables.p_value(one.compared.decision.p)}, p of not equal = "
             f"{report_tables.p_value(one.compared.decision.p_equal)} (Holm)")
 
@@ -225,14 +230,15 @@ def _table(part: Part) -> Table | None:
             _cell(part, row, output, column) for output, column in zip(part.outputs, columns)],
             row.subject == part.baseline))
     return Table("Outputs", report_tables.SUBJECT, heads, rows, [axis.short for axis in experiment.axes],
-                 list(_differences(part, heads)))
+                 list(_differences(part, heads)),
+                 report_tables.notes(results, columns, (one.compared for one in part.statements if one.compared)))
 
 
 def _cell(part: Part, row: Row, output: Output, column: Column) -> report_tables.Cell | None:
     assert part.results is not None
     found = report_tables.cell(part.results, row, column, None)
     said = part.of(row, output)
-    if found is None or said is None or said.word in (NO_VALUE, NO_INTERVAL):
+    if found is None or said is None or said.word in (NO_VALUE, NO_VERDICT):
         return found
     return found._replace(mark=MARKS[said.word], words=f"{said.word} (against {part.baseline}): {_numbers(said)}")
 
@@ -249,7 +255,8 @@ def _differences(part: Part, heads: list[tuple[str, str]]) -> Iterator[Differenc
         unit = f"1/{unit}" if one.scale == RECIPROCAL else unit
         assert one.compared is not None
         yield report_tables.difference(one.compared, what, unit, point, [])._replace(
-            mark=MARKS[one.word], words=one.word + (f" within {one.compared.comparison.within}" * (one.word == EQUAL)))
+            mark=MARKS[one.word], words=one.compared.comparison.silence or one.word
+            + (f" within {one.compared.comparison.within}" * (one.word == EQUAL)))
 
 
 def _as_run(part: Part, parameter: dict[str, str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import camps, comparing, metrics, slowdown, stats
+from analysis import camps, comparing, metrics, one_run, slowdown, stats
 from analysis.experiment import Experiment, Row
 from analysis.runs import AnalysisError, State
 
@@ -37,7 +37,8 @@ class Results:
     """The metrics of all runs of an experiment, and the tables made of them.
 
     Only usable runs (finished and not invalid) enter means and comparisons.
-    `problems` has an error text for every run that did not give metrics.
+    `problems` has an error text for every run that did not give metrics. `repeats`: of each row, the names of runs that
+    are one run though their seeds differ; only the first of them enters.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -62,6 +63,12 @@ class Results:
         self.values = (pd.concat(frames, ignore_index=True) if frames
                        else pd.DataFrame(columns=columns))
         used = self.values[self.values["usable"].astype(bool)]
+        rows = {row.label: row for row in experiment.rows}
+        self.repeats: dict[Row, list[list[str]]] = {
+            rows[str(label)]: repeated for label, group in used.groupby("label", sort=False)
+            if (repeated := [one for one in one_run.groups(group) if len(one) > 1])}
+        self._repeated = {name for repeated in self.repeats.values() for _, *rest in repeated for name in rest}
+        used = used[~used["run"].isin(self._repeated)]
         self._samples: dict[tuple[str, str, str], dict[comparing.PairingKey, float]] = {
             key: dict(zip(group["run"].map(keys), group["value"])) for key, group
             in used.groupby(["label", "metric", "scope"], sort=False)}
@@ -125,7 +132,7 @@ class Results:
                    **dict(zip(self.axes(), self.experiment.row_of(run).point)),
                    "subject": run.subject, "seed": run.seed, "status": run.state.kind,
                    "verdict": self.experiment.verdict(run) if finished else "",
-                   "used_in_means": run in self.experiment.usable_runs,
+                   "used_in_means": run in self.experiment.usable_runs and run.name not in self._repeated,
                    "error": self.problems.get(run.name, ""),
                    "virtual_s": run.status.get("virtual_s") if finished else None,
                    "wall_s": run.status.get("wall_s") if finished else None}

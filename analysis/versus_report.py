@@ -137,7 +137,7 @@ def _page(group: Group, found: Findings, building: Path, tables: Sequence[str], 
         sections=[{"versus": one, "label": group.labels[one.other.path], "sentence": sentence(one),
                    "facts": one.facts(), "alone": one.alone(), "tables": list(_tables(one, _results(one))),
                    "folded": list(_tables(one, [*one.tables.load, *one.tables.sizes]))} for one in group.versus],
-        found=found, kinds=per_connection.KINDS, sizes=per_connection.SIZES, number=number,
+        repeats=repeats(group), found=found, kinds=per_connection.KINDS, sizes=per_connection.SIZES, number=number,
         beside=shown(beside), wide=shown(wide), csv=[(name, _CSV[name]) for name in tables],
         axes=[axis.short for axis in group.reference.axes], confidence=f"{100 * stats.CONFIDENCE:g}",
         margin=f"{100 * group.margin:g}", command=command))
@@ -159,6 +159,12 @@ def _results(versus: Versus) -> list[Columns]:
     """What is shown at once; times by size, and load, on demand."""
     tables = versus.tables
     return [*tables.links, *tables.connections, *tables.slowdown, *tables.flows, *tables.fairness]
+
+
+def repeats(group: Group) -> list[str]:
+    """What is said of seeds that are one run, of each experiment."""
+    results = [group.versus[0].results[0], *(one.results[1] for one in group.versus)]
+    return [f"{one.experiment.path.name}, {said}" for one in results for said in report_tables.repeats(one)]
 
 
 def sentence(versus: Versus) -> str:
@@ -187,6 +193,7 @@ def _same(versus: Versus) -> str:
 
 def lines(group: Group, found: Findings) -> Iterator[str]:
     """The same for a terminal: what differs, then a line for each comparison that the tables of results have."""
+    yield from repeats(group)
     for versus in group.versus:
         yield sentence(versus)
         facts = versus.facts()

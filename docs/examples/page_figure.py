@@ -116,8 +116,8 @@ def _means(values: "dict[str, pd.Series[float]]") -> dict[str, float]:
         known = column.dropna()
         if len(known) and np.isfinite(known).all():
             summary = stats.summarise(list(known))
-            half = summary.half_width or 0.0
-            found |= {f"mean{i}": summary.mean, f"low{i}": summary.mean - half, f"high{i}": summary.mean + half}
+            ends = (summary.mean if end is None else end for end in (summary.low, summary.high))
+            found |= dict(zip((f"mean{i}", f"low{i}", f"high{i}"), (summary.mean, *ends)))
     return found
 
 

@@ -123,9 +123,9 @@ def _mean(values: "pd.Series[float]", ratio: bool) -> str:
     if values.empty or not np.isfinite(values).all():
         return "not reached in every run" if len(values) else ""
     found = stats.summarise(list(values), ratio)
-    if ratio and found.low is not None and found.high is not None:
-        return f"{found.mean:.4g} ({found.low:.4g} to {found.high:.4g})"
-    return f"{found.mean:.4g}" + ("" if found.half_width is None else f" ± {found.half_width:.2g}")
+    if found.half_width is not None:
+        return f"{found.mean:.4g} ± {found.half_width:.2g}"
+    return f"{found.mean:.4g}" + ("" if found.low is None else f" ({found.low:.4g} to {found.high:.4g})")
 
 
 def _difference(found: stats.Comparison) -> str:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is promised of the intervals and tests, counted over thousands of drawn experiments.
 
-Draws are seeded: the counts are the same every time. With 4,000 draws a share of 95 % is known to 0.7 %.
+Draws are seeded: the counts are the same every time, and no test here fails by chance. With 4,000 draws a share of 95 %
+is known to 0.7 %.
 """
 
 import numpy as np
 import pytest
 
-from analysis import precision, stats
+from analysis import groups, precision, stats
 
 DRAWS = 4_000
 SEEDS = 5
@@ -24,9 +25,9 @@ def share(flags):
     return sum(flags) / DRAWS
 
 
-def experiments(rng, difference, own, seeds=SEEDS):
+def experiments(rng, difference, own, seeds=SEEDS, level=DELAY):
     """Draws of (reference, other): both see the same seeds, and have a spread `own` each besides."""
-    traffic = rng.normal(DELAY, BETWEEN_SEEDS, (DRAWS, seeds))
+    traffic = rng.normal(level, BETWEEN_SEEDS, (DRAWS, seeds))
     return zip(traffic + rng.normal(0, own, (DRAWS, seeds)),
                traffic + difference + rng.normal(0, own, (DRAWS, seeds)))
 
@@ -90,7 +91,7 @@ def test_what_differs_by_the_margin_is_called_equal_in_one_case_of_twenty(rng, s
     first, noise = traffic + rng.normal(0, own, (draws, seeds)), rng.normal(0, own, (draws, seeds))
     for second in (traffic + (factor - 1) + noise, factor * traffic + noise):
         equal = [stats.compare_paired(*pair).p_equal <= 0.05 for pair in zip(first, second)]
-        assert sum(equal) / draws == pytest.approx(0.05, abs=0.015)
+        assert 0.03 < sum(equal) / draws < 0.065
 
 
 @pytest.mark.parametrize("seeds, spread", [(5, 0.025), (10, 0.045)])
@@ -102,14 +103,14 @@ def test_unpaired_means_that_differ_by_the_margin(rng, seeds, spread):
 
 
 def test_what_is_equal_is_called_equal_when_the_spread_is_small(rng):
-    found = [stats.compare_paired(*pair) for pair in experiments(rng, 0, 0.1)]
+    found = [stats.compare_paired(*pair) for pair in experiments(rng, 0, 0.1, stats.LEAST_EQUAL)]
     assert share(one.p_equal <= 0.05 for one in found) > 0.99
 
 
 def test_one_table_of_many_comparisons_is_wrong_in_one_case_of_twenty(rng):
     """40 comparisons without any difference: one by one, most tables would have a wrong statement."""
     tables = 500
-    draws = rng.normal(0, 1, (tables, 40, 2, SEEDS))
+    draws = rng.normal(100, 1, (tables, 40, 2, SEEDS))
     families = [[stats.compare_paired(*pair) for pair in table] for table in draws]
     wrong = sum(any(one.different for one in stats.decide(family)) for family in families) / tables
     assert wrong == pytest.approx(0.05, abs=0.03)
@@ -138,5 +139,88 @@ def test_the_seeds_that_a_scorecard_asks_for_decide_about_as_often_as_not(rng, d
     """Half the width of an interval that is as wide as the difference leaves 0 out in about every other sample."""
     seeds = stats._fewest(spread, difference)
     pairs = rng.normal(difference, spread, (DRAWS, seeds))
-    decided = share(stats.compare_paired(np.zeros(seeds), sample).p <= 0.05 for sample in pairs)
+    reference = 100 + 0.001 * np.arange(seeds)
+    decided = share(stats.compare_paired(reference, reference + sample).p <= 0.05 for sample in pairs)
     assert 0.45 < decided < 0.65
+
+
+SHAPES = {"normal": (lambda rng, size: rng.normal(1, 0.1, size), 1.0),
+          "wide normal": (lambda rng, size: rng.normal(1, 0.25, size), 1.0),
+          "exponential": (lambda rng, size: rng.exponential(1, size), 1.0),
+          "lognormal": (lambda rng, size: rng.lognormal(0, 1, size), float(np.exp(0.5))),
+          "two modes": (lambda rng, size: np.where(rng.random(size) < 0.2, 3.0, 1.0) + rng.normal(0, 0.05, size), 1.4)}
+
+
+def drawn(name, seeds, draws=4_000):
+    draw, mean = SHAPES[name]
+    return draw(np.random.default_rng(seeds), (draws, seeds)), mean
+
+
+@pytest.mark.parametrize("shape, seeds, holds, width", [
+    ("normal", 5, 0.95, 1.0), ("normal", 10, 0.95, 1.0), ("wide normal", 5, 0.95, 1.0),
+    ("exponential", 5, 0.94, 1.8), ("exponential", 10, 0.97, 1.9),
+    ("lognormal", 5, 0.91, 1.95), ("lognormal", 10, 0.955, 2.15),
+    # a mode that no seed shows is in no interval: 0.8 ** 5 = 0.33 of the experiments, 0.8 ** 10 = 0.11
+    ("two modes", 5, 0.67, 1.5), ("two modes", 10, 0.89, 2.4)])
+def test_intervals_hold_the_mean_whatever_the_shape(shape, seeds, holds, width):
+    """width: the median one, as a multiple of Student's."""
+    samples, mean = drawn(shape, seeds)
+    found = [stats.summarise(sample) for sample in samples]
+    share = sum(one.low <= mean <= one.high for one in found) / len(found)
+    assert share == pytest.approx(holds, abs=0.015) and (share > 0.9 or shape == "two modes")
+    student = 2 * stats.t_quantile(seeds - 1) * samples.std(axis=1, ddof=1) / seeds ** 0.5
+    assert np.median([(one.high - one.low) / of for one, of in zip(found, student)]) == pytest.approx(width, abs=0.12)
+
+
+@pytest.mark.parametrize("shape, seeds, draws", [
+    *((shape, seeds, 300) for shape in ("normal", "exponential", "lognormal") for seeds in (5, 10, 14)),
+    ("two modes", 5, 300), ("two modes", 10, 300), ("two modes", 14, 1_500)])
+def test_means_that_are_40_percent_apart_are_not_called_equal(shape, seeds, draws):
+    """Two modes against one, whose means are 1.4 and 1; of the other shapes, one against 1.4 times as much.
+
+    Below 14 seeds never. With 14, two modes are in some of those experiments in which no seed shows the other, 4.4 %.
+    """
+    second, _ = drawn(shape, seeds, draws)
+    rng = np.random.default_rng(99)
+    first = rng.normal(1, 0.05, second.shape) if shape == "two modes" else SHAPES[shape][0](rng, second.shape) / 1.4
+    for compare in (stats.compare_paired, stats.compare_unpaired):
+        wrong = sum(stats.decide([compare(*pair)])[0].equal for pair in zip(first, second)) / len(second)
+        assert wrong < 0.05 and (0.01 < wrong) == (shape == "two modes" and seeds >= stats.LEAST_EQUAL)
+
+
+@pytest.mark.parametrize("seeds, spread, equal", [(13, 0.01, 0), (14, 0.02, 1), (14, 0.05, 0.94),
+                                                  (14, 0.07, 0.63), (30, 0.07, 0.97)])
+def test_how_often_what_is_equal_is_called_so(seeds, spread, equal):
+    """Pairs whose differences have a standard deviation of `spread`, as a share of the mean."""
+    rng = np.random.default_rng(5)
+    first = rng.normal(1, 0.1, (500, seeds))
+    second = first + rng.normal(0, spread, first.shape)
+    found = sum(stats.decide([stats.compare_paired(*pair)])[0].equal for pair in zip(first, second)) / len(first)
+    assert found == pytest.approx(equal, abs=0.04)
+
+
+@pytest.mark.parametrize("shape, seeds", [("normal", 5), ("exponential", 5), ("lognormal", 5), ("two modes", 10)])
+def test_how_often_what_does_not_differ_is_called_different(shape, seeds):
+    draw, _ = SHAPES[shape]
+    rng = np.random.default_rng(seeds)
+    pairs = zip(draw(rng, (1_000, seeds)), draw(rng, (1_000, seeds)))
+    assert sum(stats.decide([stats.compare_paired(*pair)])[0].different for pair in pairs) / 1_000 <= 0.055
+
+
+def test_one_mode_against_two_of_the_same_mean():
+    """Where no seed shows the rare mode, the typical seed differs, and the word is about that: 0.8 ** 5 = 0.33."""
+    second, mean = drawn("two modes", 5, 1_000)
+    first = np.random.default_rng(1).normal(mean, 0.05, second.shape)
+    found = sum(stats.decide([stats.compare_paired(*pair)])[0].different for pair in zip(first, second)) / 1_000
+    assert found == pytest.approx(0.33, abs=0.03)
+
+
+@pytest.mark.parametrize("shape, seeds, found", [
+    ("normal", 5, 0.045), ("normal", 10, 0.042), ("normal", 14, 0.035), ("exponential", 5, 0.02),
+    ("exponential", 10, 0.026), ("lognormal", 5, 0.03), ("lognormal", 10, 0.03),
+    # nearly all experiments in which a seed shows the other mode: 0.67 and 0.89
+    ("two modes", 5, 0.69), ("two modes", 10, 0.90), ("two modes", 14, 0.957)])
+def test_how_often_seeds_are_said_to_fall_into_groups(shape, seeds, found):
+    samples, _ = drawn(shape, seeds, 2_000)
+    told = sum((groups.p_value(sample) or 1.0) <= 0.05 for sample in samples) / len(samples)
+    assert told == pytest.approx(found, abs=0.02) and (told < 0.05 or shape == "two modes")

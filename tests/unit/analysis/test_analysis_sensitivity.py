@@ -29,7 +29,13 @@ def folder(tmp_path_factory):
                                     points=[{"knob": label} for label in LABELS])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(autouse=True)
+def sown(monkeypatch):
+    """As many seeds as words need, with a little spread."""
+    fixture.sow(monkeypatch, share=1e-4)
+
+
+@pytest.fixture
 def found(folder):
     return Sensitivity(Experiment(folder))
 
@@ -41,7 +47,7 @@ def delays(found):
 def test_differences_at_every_point(found):
     assert found.knobs == LABELS[1:] and found.reference == "reno"
     assert {label: one.comparison.difference for label, one in delays(found).items()} == pytest.approx(
-        {"as-it-is": 5, "jitter": -5, "fq": 2, "hz-250": 0})
+        {"as-it-is": 5, "jitter": -5, "fq": 2, "hz-250": 0}, abs=0.01)
 
 
 def test_what_becomes_of_them(found):
@@ -53,7 +59,7 @@ def test_changes_are_of_the_differences_of_the_same_seeds(found):
     """5 ms as it is; without spread, what changes at all changes for sure."""
     by_knob = delays(found)
     assert {label: by_knob[label].change.difference for label in LABELS[1:]} == pytest.approx(
-        {"jitter": -10, "fq": -3, "hz-250": -5})
+        {"jitter": -10, "fq": -3, "hz-250": -5}, abs=0.01)
     assert all(by_knob[label].changed and by_knob[label].change.method == "paired" for label in LABELS[1:])
     assert by_knob["as-it-is"].change is None and not by_knob["as-it-is"].changed
 
@@ -70,7 +76,8 @@ def test_the_reference_is_the_one_that_was_asked_for(folder):
     found = Sensitivity(Experiment(folder, only=ids), named=("queueing_delay_mean",), order=("cubic", "reno"))
     assert found.subjects == ["cubic", "reno"] and found.knobs == ["jitter", "hz-250"]
     down = next(one for one in found.base if one.quantity.scope == DOWN)
-    assert (down.subject, down.comparison.n) == ("reno", 1) and down.comparison.difference == pytest.approx(-5)
+    assert (down.subject, down.comparison.n) == ("reno", 14)
+    assert down.comparison.difference == pytest.approx(-5, abs=0.01)
 
 
 def test_named_metrics_instead(folder):
@@ -137,21 +144,22 @@ def test_another_experiment_is_refused(tmp_path):
         Sensitivity(Experiment(other))
 
 
-def test_one_seed_says_nothing(tmp_path):
+def test_one_seed_says_nothing(tmp_path, monkeypatch):
+    fixture.sow(monkeypatch, 1)
     points = [{"knob": "as-it-is"}, {"knob": "jitter"}]
     path = fixture.write_experiment(tmp_path / "x", seeds=(1,), shapes={"reno": shape(1), "cubic": shape(2)},
                                     points=points)
     found = Sensitivity(Experiment(path))
-    assert {one.outcome for one in found.statements if one.knob == "jitter"} == {"no interval"}
+    assert {one.outcome for one in found.statements if one.knob == "jitter"} == {"no verdict"}
     assert "0 of 5 comparisons come to a conclusion" in "\n".join(sensitivity_report.lines(found))
 
 
 def decided(difference, half, margin=0.05):
     """A statement about 100 and 100 + difference, with an interval of that half width."""
-    spread = half / stats.t_quantile(1) / 2**-0.5
-    values = [100 + difference - spread / 2**0.5, 100 + difference + spread / 2**0.5]
-    comparison = stats.compare_paired([100, 100], values, margin=margin)
-    assert comparison.high - comparison.difference == pytest.approx(half)
+    spread = half / stats.t_quantile(13) * (13 / 14) ** 0.5 * 14 ** 0.5
+    values = [100 + difference - spread, 100 + difference + spread] * 7
+    comparison = stats.compare_paired([100, 100.001] * 7, values, margin=margin)
+    assert comparison.high - comparison.difference == pytest.approx(half, abs=0.01)
     decision, = stats.decide([comparison])
     return sensitivity.Statement(sensitivity.Quantity("m", "all", "m", "1"), "b", "k", comparison, decision, "")
 
@@ -169,7 +177,7 @@ def test_outcomes(base, turned, outcome):
 
 
 def test_factors_have_their_own_neutral_value():
-    ratio = [stats.compare_paired([1.0, 1.01], values, ratio=True) for values in ([2.0, 2.0], [0.5, 0.5])]
+    ratio = [stats.compare_paired([1.0, 1.01] * 3, values * 3, ratio=True) for values in ([2, 2.1], [0.5, 0.52])]
     one, other = (MORE._replace(comparison=comparison, decision=stats.decide([comparison])[0]) for comparison in ratio)
     assert sensitivity._outcome(one, other) == "flips" and sensitivity._outcome(one, one) == "survives"
 
@@ -186,12 +194,12 @@ def test_page_table_and_figure(found):
     table = pd.read_csv(page.parent / "tables" / "sensitivity.csv", keep_default_na=False)
     assert len(table) == len(found.statements) == 4 * 5
     row = table[(table["knob"] == "fq") & (table["metric"] == "queueing_delay_mean")].iloc[0]
-    assert (row["outcome"], row["reference"], row["subject"], row["n"]) == ("survives", "reno", "cubic", 2)
-    assert float(row["difference"]) == pytest.approx(2) and float(row["change"]) == pytest.approx(-3)
+    assert (row["outcome"], row["reference"], row["subject"], row["n"]) == ("survives", "reno", "cubic", 14)
+    assert [float(row[name]) for name in ("difference", "change")] == pytest.approx([2, -3], abs=0.01)
 
 
 def test_lines_for_a_terminal(found):
     said = list(sensitivity_report.lines(found))
-    assert any(line.startswith("  queueing delay, mean") and "+5" in line and "different" in line for line in said)
+    assert any(line.startswith("  queueing delay, mean") and "+5.0" in line and "different" in line for line in said)
     assert any(line.startswith("  jitter ") and "flips *" in line for line in said)
     assert "5 of 5 comparisons come to a conclusion as it is; 4 of them survive all 3 variations" == said[-1]

@@ -29,7 +29,7 @@ class Line(NamedTuple):
     """What became of a subject at a point: a row of the table of a pair of kernels.
 
     pairs: runs of the same seed and traffic with both kernels; same: how many of them have the same raw data;
-    compared, different: how many comparisons of the report's tables there are, and how many say "different".
+    compared, different: how many comparisons of the report's tables have a verdict, and how many say "different".
     """
 
     subject: str
@@ -47,8 +47,9 @@ class Line(NamedTuple):
         runs = "1 run" if self.pairs == 1 else f"{self.pairs} runs"
         if self.same == self.pairs:
             return f"{unchanged.WORDS} ({runs}, raw data the same to the byte)"
-        if self.pairs == 1:
-            return "other data; one run with each says nothing of how much"
+        if not self.compared:
+            return (f"other data; no comparison has a verdict ({runs} with each"
+                    + (f", {self.same} of them the same to the byte" if self.same else "") + ")")
         return (f"{self.different} of {self.compared} comparisons different ({runs} with each"
                 + (f", {self.same} of them the same to the byte" if self.same else "") + ")")
 
@@ -112,8 +113,8 @@ def _pair(results: Results, tables: Sequence[Columns], margin: float, place: int
     said = [one for table in tables for one in comparisons.family(table.title)]
     lines = [Line(row.subject, (*row.point[:place], *row.point[place + 1:]),
                   report_tables.seed_list([run.seed for run, _ in found[row]]), counts[row][1], counts[row][0],
-                  sum(one.row == row for one in said),
-                  sum(one.row == row and one.decision.words.startswith("different") for one in said)) for row in rows]
+                  sum(one.row == row and one.decision.p is not None for one in said),
+                  sum(one.row == row and one.decision.different for one in said)) for row in rows]
     return Pair(reference, other, lines, differences, comparisons)
 
 

@@ -21,7 +21,7 @@ def listed(number, port, rtt_us, variant="reno"):
 
 @pytest.fixture
 def experiment(tmp_path):
-    """Two congestion controls, two seeds, two listed flows of 20 and 200 ms."""
+    """Two congestion controls, two seeds that are one run, two listed flows of 20 and 200 ms."""
     return fixture.write_experiment(tmp_path / "demo", ccas=["reno", "libra"], seeds=[1, 2], tmix=False,
                                     flows=[listed(1, 10_000, 20_000), listed(2, 10_001, 200_000)])
 
@@ -45,7 +45,7 @@ def test_each_flow_and_their_ratio(experiment):
     table, = tables(experiment)
     assert table.columns == [("flow 1, 20 ms", "Mbit/s"), ("flow 2, 200 ms", "Mbit/s"),
                              ("ratio 20 ms : 200 ms, geometric mean", "")]
-    assert [(row.name, row.n) for row in table.rows] == [("reno", "2"), ("libra", "2")]
+    assert [(row.name, row.n) for row in table.rows] == [("reno", "1"), ("libra", "1")]
     assert [float(cell.mean) for cell in table.rows[0].cells] == pytest.approx([1, 1, 1], rel=1e-3)
     html = build_report(experiment).path.read_text()
     assert "Throughput of long flows" in html and "ratio 20 ms : 200 ms" in html

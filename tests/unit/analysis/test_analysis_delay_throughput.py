@@ -11,7 +11,7 @@ from fixture import Shape
 KEY = "topology.central.queue.limit"
 #: queueing delays of two buffers, us
 SHAPES = {("reno", "83"): Shape(sojourn_us=(5_000, 100), packets=(40, 10)),
-          ("reno", "833"): Shape(sojourn_us=(40_000, 100), packets=(50, 10))}
+          ("reno", "833"): Shape(sojourn_us=(40_000, 100), packets=(50, 10)), "cubic": Shape(noise=0.01)}
 
 
 def drawn(tmp_path, points, seeds=(1, 2)):

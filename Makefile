@@ -20,7 +20,7 @@ RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--q
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
-	@echo "                     CCA=reno,cubic LOAD=85 SEEDS=3 QUICK=1 JOBS=2 KERNEL=path-or-version"
+	@echo "                     CCA=reno,cubic LOAD=85 SEEDS=5 QUICK=1 JOBS=2 KERNEL=path-or-version"
 	@echo "make compare         the access link and long flows in the kernel and in simulators (ENGINES=uml,ns3,ns2), compared"
 	@echo "make studies         the published studies in full, unattended (QUICK=1 SEEDS=5 JOBS=2); again goes on where it was"
 	@echo "make suite           the Common TCP Evaluation Suite in full, unattended (QUICK=1 CCA=mine,cubic SEEDS=5 JOBS=2), and a scorecard"

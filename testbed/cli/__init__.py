@@ -23,7 +23,7 @@ First steps:
   testbed doctor                                  what is missing on this machine
   testbed list                                    scenarios, congestion controls, engines
   testbed run access-link --quick --cca reno,cubic
-  testbed run access-link --cca cubic,bbr --load 85 --seeds 3
+  testbed run access-link --cca cubic,bbr --load 85 --seeds 5
   testbed report access-link-load60-quick         make its report again
   testbed verify results/access-link-load60-quick/runs/cubic-seed1
 

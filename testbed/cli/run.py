@@ -2,11 +2,11 @@
 """Run a scenario for one or several congestion controls and make the report.
 
   testbed run access-link                          every default: 6 congestion controls, 60 % load
-  testbed run access-link --cca cubic,bbr --load 85 --seeds 3
+  testbed run access-link --cca cubic,bbr --load 85 --seeds 5
   testbed run access-link --quick                  about a minute of virtual time
   testbed run access-link --cca cubic,./tcp_mine.c  your own module: built, loaded, proven active
   testbed run access-link --set topology.central.queue.kind=codel --set topology.central.queue.limit=1000
-  testbed run access-link --quick --sweep topology.central.queue.limit=85,170,850 --seeds 3
+  testbed run access-link --quick --sweep topology.central.queue.limit=85,170,850 --seeds 5
   testbed run access-link --cca cubic,reno --precision 5%   as many seeds as it takes
   testbed run access-link --quick --cca cubic,reno --seeds 5 --engine host,ns3   in several engines, compared
   testbed run access-link --quick --cca cubic --seeds 5 --kernel 6.1,6.12,newest     kernels as another axis, compared

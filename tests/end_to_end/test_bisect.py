@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""docs/bisect.md: its example finds the commit, in the guest. Its hosts have no jitter: three seeds tell the ends apart."""
+"""docs/bisect.md: its example finds the commit, in the guest. Its hosts have no jitter, and three seeds are enough."""
 import csv
 import re
 import shlex

@@ -30,10 +30,12 @@ import tempfile
 import time
 from typing import Any
 
-from testbed import campaign, ccas, engines, run, scenario
+from testbed import engines
 from testbed.cli._shared import reporter
-from testbed.engines.base import EngineBase
-from testbed.store import Store
+from testbed.runs import campaign, run
+from testbed.runs.engine import EngineBase
+from testbed.runs.store import Store
+from testbed.scenario import ccas, scenario
 
 #: greedy flows at a time: what a packet costs must not depend on it much
 _FLOWS = (10, 100, 500, 1000)

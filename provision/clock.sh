@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# Inside the virtual machine, as root: note what its clock counts, which testbed/awake.py wants to know.
+# Inside the virtual machine, as root: note what its clock counts, which testbed/core/no_idle.py wants to know.
 # Usage: clock.sh host|instructions
 set -eu
 note=/etc/tcp-testbed-vm

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from analysis.metrics import load_metrics
-from analysis.runs import Run
-from testbed import conditions, index, metric_names
-from testbed.errors import TestbedError, UsageError
-from testbed.store import RUNS, results_dir
+from analysis.read.runs import Run
+from testbed.core import metric_names
+from testbed.core.errors import TestbedError, UsageError
+from testbed.runs import conditions, index
+from testbed.runs.store import RUNS, results_dir
 
 #: columns of every table; those of choices, axes and metrics follow
 COLUMNS = ("scenario", "cca", "seed", "engine", "kernel", "status", "verdict", "id", "experiment")
@@ -34,7 +35,7 @@ class Wanted(NamedTuple):
 
 def query(text: str = "", *metrics: str, results: pathlib.Path | str | None = None,
           report: Report | None = None) -> pd.DataFrame:
-    """A row for each run that meets the conditions (testbed/conditions.py), by scenario, CCA, point, ... and seed.
+    """A row for each run that meets the conditions (testbed/runs/conditions.py), by scenario, CCA, point, ... and seed.
 
     metrics: names of docs/metrics.md, or enough words of one (throughput, p95_delay); of one scope (throughput:all), or
     of `all` if the run has that, else of the first one in the run, which is its main bottleneck. Each has a column with

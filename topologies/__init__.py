@@ -2,10 +2,10 @@
 """Topologies, one file each, found by listing this folder.
 
 A topology file `my_net.py` holds one subclass of `EmulatedTopo` with its section (a dataclass of
-testbed/fields.py); scenarios name it `my-net`. Nothing here knows what traffic will cross the network.
+testbed/core/fields.py); scenarios name it `my-net`. Nothing here knows what traffic will cross the network.
 
 `resolve` makes of a scenario's section the network as a dictionary: what raw/network.json holds, what
-traffic and analysis read, and what the guest builds with `topologies.network`, without asking again.
+traffic and analysis read, and what the guest builds with `topologies.linux.network`, without asking again.
 Beside its own fields every section may have `ip: 6`; what has another version only says so (`IP_VERSIONS`). And it may
 have `mtu`, that of all links which have none of their own.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from topologies.base import EmulatedTopo
-    from topologies.link import Usual
+    from topologies.links.link import Usual
 
 if sys.version_info < (3, 12) and "_distutils_hack" in sys.modules:
     # Mininet compares versions by distutils, in whose place setuptools would load all of itself: 0.1 s
@@ -41,7 +41,7 @@ def load(name: object) -> "type[EmulatedTopo]":
     """The `EmulatedTopo` subclass called `name`; FieldError if there is none."""
     import importlib
 
-    from testbed import fields
+    from testbed.core import fields
     from topologies import base
     if not isinstance(name, str) or name not in names():
         raise fields.FieldError("kind", f"no topology {fields.show(name)}; there are: {', '.join(names())}"
@@ -55,8 +55,7 @@ def load(name: object) -> "type[EmulatedTopo]":
 
 def _decode(section: object) -> "tuple[type[EmulatedTopo], Any, int]":
     """The topology that a section names, the typed section, and the version of IP."""
-    from testbed import fields
-    from topologies import ip
+    from testbed.core import fields, ip
     if not isinstance(section, dict):
         raise fields.FieldError("", f"a mapping expected, not {fields.show(section)}")
     topology = load(section.get("kind"))
@@ -72,14 +71,14 @@ def _decode(section: object) -> "tuple[type[EmulatedTopo], Any, int]":
 
 def _usual(section: dict[str, Any]) -> "Usual":
     """What a section says of all its links."""
-    from testbed import fields
-    from topologies import link
+    from testbed.core import fields
+    from topologies.links import link
     return fields.decode(link.Usual, {key: section[key] for key in ("mtu", "mtu_bytes") if key in section})
 
 
 def complete(section: dict[str, Any]) -> dict[str, Any]:
     """A scenario's topology section with all defaults filled in; FieldError (with .field) if it makes no sense."""
-    from testbed import fields
+    from testbed.core import fields
     topology, decoded, version = _decode(section)
     return {"kind": section["kind"], **({"ip": version} if version != topology.IP_VERSIONS[0] else {}),
             **fields.encode(decoded)}
@@ -87,7 +86,7 @@ def complete(section: dict[str, Any]) -> dict[str, Any]:
 
 def in_time(section: dict[str, Any], end_us: int) -> None:
     """FieldError if a link of a section is to change after the end of the run only, or has a trace that cannot be."""
-    from topologies import link, schedule
+    from topologies.links import link, schedule
     schedule.in_time(section, end_us)
     with _usual(section).for_links():
         link.in_time(section, end_us)
@@ -103,7 +102,7 @@ def kernel_options(network: dict[str, Any]) -> list[str]:
 def resolve(section: dict[str, Any], until_us: int | None = None) -> dict[str, Any]:
     """The network that a scenario's topology section describes, for runs that end at until_us; FieldError (with .field)
     if there is none."""
-    from testbed import fields
+    from testbed.core import fields
     topology, decoded, version = _decode(section)
     network = topology(decoded, version, until_us).describe()
     if not network["links"] and {"mtu", "mtu_bytes"} & section.keys():

@@ -14,10 +14,10 @@ import sys
 if "__file__" not in globals():         # read by Mininet's `mn --custom`, which finds no module of ours by itself
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
-from testbed import fields
-from topologies import mn, queues
-from topologies.base import EmulatedTopo
-from topologies.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from testbed.core import fields
+from topologies import queues
+from topologies.base import EmulatedTopo, mininet_command
+from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +52,6 @@ class Chain(EmulatedTopo):
 
 
 _BETWEEN = Link(rate_bps=10**8, delay_us=10_000, queue=queues.Pfifo(kind="pfifo", limit=100))
-topos, LINKS = mn.offer("chain", Chain, ChainSection(
+topos, LINKS = mininet_command.offer("chain", Chain, ChainSection(
     links=(BothWays(left_to_right=_BETWEEN, right_to_left=_BETWEEN),) * 3,
     edge=Access(rate_bps=10**9, queue=queues.Pfifo(kind="pfifo", limit=10_000))))

@@ -16,10 +16,10 @@ import sys
 if "__file__" not in globals():         # read by Mininet's `mn --custom`, which finds no module of ours by itself
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
-from testbed import fields
-from topologies import mn, queues
-from topologies.base import EmulatedTopo
-from topologies.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from testbed.core import fields
+from topologies import queues
+from topologies.base import EmulatedTopo, mininet_command
+from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Dumbbell(EmulatedTopo):
 
 _CENTRAL = Link(rate_bps=10**8, delay_us=2000, queue=queues.Pfifo(kind="pfifo", limit=850))
 # the suite's access link
-topos, LINKS = mn.offer("dumbbell", Dumbbell, DumbbellSection(
+topos, LINKS = mininet_command.offer("dumbbell", Dumbbell, DumbbellSection(
     central=BothWays(left_to_right=_CENTRAL, right_to_left=_CENTRAL),
     edge=Access(rate_bps=10**8, queue=queues.Pfifo(kind="pfifo", limit=10_000)),
     left_delays_us=(0, 12_000, 25_000), right_delays_us=(2000, 37_000, 75_000)))

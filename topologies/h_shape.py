@@ -17,10 +17,10 @@ import sys
 if "__file__" not in globals():         # read by Mininet's `mn --custom`, which finds no module of ours by itself
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
-from testbed import fields
-from topologies import mn, queues
-from topologies.base import EmulatedTopo
-from topologies.link import Access, BothWays, Link, both_ways
+from testbed.core import fields
+from topologies import queues
+from topologies.base import EmulatedTopo, mininet_command
+from topologies.links.link import Access, BothWays, Link, both_ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +50,6 @@ class HShape(EmulatedTopo):
 
 
 _EVERY = Link(rate_bps=10**7, delay_us=10_000, queue=queues.Pfifo(kind="pfifo", limit=20))
-topos, LINKS = mn.offer("h-shape", HShape, HShapeSection(
+topos, LINKS = mininet_command.offer("h-shape", HShape, HShapeSection(
     central=BothWays(left_to_right=_EVERY, right_to_left=_EVERY), edge=_EVERY,
     cross=Access(rate_bps=10**9, queue=queues.Pfifo(kind="pfifo", limit=1000))))

@@ -13,10 +13,10 @@ import sys
 if "__file__" not in globals():         # read by Mininet's `mn --custom`, which finds no module of ours by itself
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
-from testbed import fields
-from topologies import mn, queues
-from topologies.base import EmulatedTopo
-from topologies.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from testbed.core import fields
+from topologies import queues
+from topologies.base import EmulatedTopo, mininet_command
+from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Hybrid(EmulatedTopo):
 
 _CENTRAL = Link(rate_bps=10**8, delay_us=10_000, queue=queues.Pfifo(kind="pfifo", limit=1000))
 _LAST = Link(rate_bps=1_500_000, delay_us=20_000, queue=queues.Pfifo(kind="pfifo", limit=50))
-topos, LINKS = mn.offer("hybrid", Hybrid, HybridSection(
+topos, LINKS = mininet_command.offer("hybrid", Hybrid, HybridSection(
     central=BothWays(left_to_right=_CENTRAL, right_to_left=_CENTRAL),
     last=BothWays(left_to_right=_LAST, right_to_left=_LAST),
     edge=Access(rate_bps=10**9, queue=queues.Pfifo(kind="pfifo", limit=10_000)), left_delays_us=(0,), right=2))

@@ -6,10 +6,10 @@ others, which put packets together and take them apart again (route-over, RFC 66
 """
 import dataclasses
 
-from testbed import fields
-from testbed.fields import FieldError
-from topologies.cells import WirelessTopo, grid
-from topologies.radio import MOST_DISTANCE_MM, MOST_STATIONS, LowRateRadioSection
+from testbed.core import fields
+from testbed.core.fields import FieldError
+from topologies.base.wireless import WirelessTopo, grid
+from topologies.wireless.radio import MOST_DISTANCE_MM, MOST_STATIONS, LowRateRadioSection
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,14 +6,14 @@
         n7   n8   n9
 
 The first half of the stations is paired with the second half: n1 with n6 of ten. Routes are those with the fewest hops
-(topologies/cells.py), and no protocol looks for them.
+(topologies/base/wireless.py), and no protocol looks for them.
 """
 import dataclasses
 
-from testbed import fields
-from testbed.fields import FieldError
-from topologies.cells import WirelessTopo, grid
-from topologies.radio import MOST_DISTANCE_MM, MOST_STATIONS, RadioSection
+from testbed.core import fields
+from testbed.core.fields import FieldError
+from topologies.base.wireless import WirelessTopo, grid
+from topologies.wireless.radio import MOST_DISTANCE_MM, MOST_STATIONS, RadioSection
 
 
 @dataclasses.dataclass(frozen=True)

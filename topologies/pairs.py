@@ -14,10 +14,10 @@ import sys
 if "__file__" not in globals():         # read by Mininet's `mn --custom`, which finds no module of ours by itself
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
-from testbed import fields
-from topologies import mn, queues
-from topologies.base import EmulatedTopo
-from topologies.link import Access, BothWays, Link, both_ways
+from testbed.core import fields
+from topologies import queues
+from topologies.base import EmulatedTopo, mininet_command
+from topologies.links.link import Access, BothWays, Link, both_ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +50,6 @@ class Pairs(EmulatedTopo):
 
 
 _CENTRAL = Link(rate_bps=10**8, delay_us=10_000, queue=queues.Pfifo(kind="pfifo", limit=1000))
-topos, LINKS = mn.offer("pairs", Pairs, PairsSection(
+topos, LINKS = mininet_command.offer("pairs", Pairs, PairsSection(
     central=BothWays(left_to_right=_CENTRAL, right_to_left=_CENTRAL),
     edge=Access(rate_bps=10**9, queue=queues.Pfifo(kind="pfifo", limit=10_000)), nodes=6))

@@ -17,11 +17,11 @@ import sys
 if "__file__" not in globals():         # read by Mininet's `mn --custom`, which finds no module of ours by itself
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
-from testbed import fields
-from testbed.fields import FieldError
-from topologies import mn, queues
-from topologies.base import EmulatedTopo
-from topologies.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from testbed.core import fields
+from testbed.core.fields import FieldError
+from topologies import queues
+from topologies.base import EmulatedTopo, mininet_command
+from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ParkingLot(EmulatedTopo):
 
 _BETWEEN = Link(rate_bps=10**8, delay_us=10_000, queue=queues.Pfifo(kind="pfifo", limit_us=50_000))
 # the suite's multiple bottlenecks: all round trips take 60 ms
-topos, LINKS = mn.offer("parking-lot", ParkingLot, ParkingLotSection(
+topos, LINKS = mininet_command.offer("parking-lot", ParkingLot, ParkingLotSection(
     links=(BothWays(left_to_right=_BETWEEN, right_to_left=_BETWEEN),) * 3,
     access=Access(rate_bps=10**9, queue=queues.Pfifo(kind="pfifo", limit=10_000)),
     hosts=tuple(Host(router=router, delay_us=10_000 * (host not in (1, 8)))

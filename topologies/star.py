@@ -14,10 +14,10 @@ import sys
 if "__file__" not in globals():         # read by Mininet's `mn --custom`, which finds no module of ours by itself
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
-from testbed import fields
-from topologies import mn, queues
-from topologies.base import EmulatedTopo
-from topologies.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from testbed.core import fields
+from topologies import queues
+from topologies.base import EmulatedTopo, mininet_command
+from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +45,6 @@ class Star(EmulatedTopo):
 
 
 _RECEIVER = Link(rate_bps=10**9, delay_us=10, queue=queues.Pfifo(kind="pfifo", limit=100))
-topos, LINKS = mn.offer("star", Star, StarSection(
+topos, LINKS = mininet_command.offer("star", Star, StarSection(
     receiver=BothWays(left_to_right=_RECEIVER, right_to_left=_RECEIVER),
     edge=Access(rate_bps=10**10, queue=queues.Pfifo(kind="pfifo", limit=10_000)), delays_us=(10,) * 8))

@@ -13,9 +13,9 @@ import sys
 if "__file__" not in globals():         # read by Mininet's `mn --custom`, which finds no module of ours by itself
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
-from topologies import mn, queues
-from topologies.base import EmulatedTopo
-from topologies.link import BothWays, Link, both_ways
+from topologies import queues
+from topologies.base import EmulatedTopo, mininet_command
+from topologies.links.link import BothWays, Link, both_ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,5 +38,5 @@ class TwoHosts(EmulatedTopo):
 
 
 _EITHER = Link(rate_bps=10**7, queue=queues.Pfifo(kind="pfifo", limit=1000))
-topos, LINKS = mn.offer("two-hosts", TwoHosts, TwoHostsSection(
+topos, LINKS = mininet_command.offer("two-hosts", TwoHosts, TwoHostsSection(
     left=BothWays(left_to_right=_EITHER, right_to_left=_EITHER)))

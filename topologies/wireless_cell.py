@@ -10,11 +10,11 @@ place of `right_delays` the stations are the hosts themselves. All are in an IBS
 """
 import dataclasses
 
-from testbed import fields
-from testbed.fields import FieldError
-from topologies.cells import WirelessTopo, grid
-from topologies.link import MOST_DELAY_US, Access, BothWays, both_ways
-from topologies.radio import MOST_DISTANCE_MM, MOST_STATIONS, RadioSection
+from testbed.core import fields
+from testbed.core.fields import FieldError
+from topologies.base.wireless import WirelessTopo, grid
+from topologies.links.link import MOST_DELAY_US, Access, BothWays, both_ways
+from topologies.wireless.radio import MOST_DISTANCE_MM, MOST_STATIONS, RadioSection
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 """What the hosts of a network send: components, each of a kind, each emitting flows.
 
 A kind of traffic is one module, `traffic/<kind>.py` or `traffic/<kind>/scenario.py`, found by
-listing (traffic/components.py says what is in it). Its programs run in the nodes' namespaces as
+listing (traffic/workload/components.py says what is in it). Its programs run in the nodes' namespaces as
 `python3 -m module argument...`: each prints "ready", reads "start <t0 in ns of CLOCK_MONOTONIC>" from
 its standard input, and ends by itself at the end of the experiment with "done {account}".
 
@@ -11,8 +11,8 @@ when it is asked for.
 """
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from traffic.components import (Component, Context, Flow, Kind, Prepared, Program, bulk_routes, collect,
-                                    component_ccas, inputs, kind, names, prepare, validate)
+    from traffic.workload.components import (Component, Context, Flow, Kind, Prepared, Program, bulk_routes, collect,
+                                             component_ccas, inputs, kind, names, prepare, validate)
 
 __all__ = ["Component", "Context", "Flow", "Kind", "Prepared", "Program", "bulk_routes", "collect", "component_ccas",
            "inputs", "kind", "names", "prepare", "validate"]
@@ -22,4 +22,4 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
-    return getattr(importlib.import_module("traffic.components"), name)
+    return getattr(importlib.import_module("traffic.workload.components"), name)

@@ -13,15 +13,15 @@
 import dataclasses
 from typing import Any
 
-from testbed import fields
-from traffic.components import Component, Context, Flow, Prepared
+from testbed.core import fields
 from traffic.datagrams import orders
 from traffic.datagrams.departures import UNIFORM
 from traffic.datagrams.orders import FIRST_PORT, RateSection, collect, flows, uses_ccas, validate
+from traffic.workload.components import Component, Context, Flow, Prepared
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "uses_ccas", "validate"]
 
-#: simulators can send it, too (testbed/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/simulators/workload.py)
 SIMULATED = True
 
 

@@ -15,18 +15,18 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from testbed import fields
-from testbed.fields import FieldError
-from testbed.units import show
-from traffic import routes
-from traffic.components import NAME_PATTERN, Component, Context, Flow, Prepared, Timing
+from testbed.core import fields
+from testbed.core.fields import FieldError
+from testbed.core.units import show
 from traffic.datagrams import orders
 from traffic.datagrams.orders import FIRST_PORT, collect
 from traffic.greedy.orders import socket_programs
+from traffic.workload import routes
+from traffic.workload.components import NAME_PATTERN, Component, Context, Flow, Prepared, Timing
 
 __all__ = ["FIRST_PORT", "Section", "bulk_routes", "ccas", "collect", "flows", "prepare", "validate"]
 
-#: simulators can send it, too (testbed/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/simulators/workload.py)
 SIMULATED = True
 _USUAL_PACKET_BYTES = 1000
 

@@ -21,18 +21,17 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from testbed import fields
-from testbed.fields import FieldError
-from topologies import ip
-from traffic import routes
-from traffic.components import Component, Context, Flow, Prepared, Timing
+from testbed.core import fields, ip
+from testbed.core.fields import FieldError
 from traffic.datagrams import orders
 from traffic.datagrams.orders import FIRST_PORT, collect
 from traffic.greedy.orders import socket_programs
+from traffic.workload import routes
+from traffic.workload.components import Component, Context, Flow, Prepared, Timing
 
 __all__ = ["FIRST_PORT", "Section", "bulk_routes", "collect", "flows", "prepare", "uses_ccas", "validate"]
 
-#: simulators can send it, too (testbed/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/simulators/workload.py)
 SIMULATED = True
 #: of a component: each is a pair of numbers in an order
 _MOST_BURSTS = 1_000_000

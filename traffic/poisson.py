@@ -9,14 +9,14 @@
     start_within: 0 s           every start is later by a random time below this one, from the run's seed
     stagger: 0 s                between the starts of one flow and the next
 """
-from traffic.components import Component, Context, Flow, Prepared
 from traffic.datagrams import orders
 from traffic.datagrams.departures import EXPONENTIAL
 from traffic.datagrams.orders import FIRST_PORT, RateSection as Section, collect, flows, uses_ccas, validate
+from traffic.workload.components import Component, Context, Flow, Prepared
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "uses_ccas", "validate"]
 
-#: simulators can send it, too (testbed/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/simulators/workload.py)
 SIMULATED = True
 
 

@@ -21,17 +21,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from testbed import fields
-from testbed.fields import FieldError
-from traffic import draws, routes
-from traffic.components import Component, Context, Flow, Prepared, Timing
+from testbed.core import fields
+from testbed.core.fields import FieldError
+from traffic.replay.plan import write_plan
 from traffic.tmix import scenario as tmix
-from traffic.tmix.plan import write_plan
 from traffic.tmix.scenario import collect
+from traffic.workload import draws, routes
+from traffic.workload.components import Component, Context, Flow, Prepared, Timing
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "validate"]
 
-#: simulators can send it, too (testbed/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/simulators/workload.py)
 SIMULATED = True
 FIRST_PORT = tmix.FIRST_PORT
 #: of a component: each is two rows of a plan and two of adus.csv.gz
@@ -103,7 +103,7 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
 
 
 def _write(path: Path, section: Section, component: Component, flow: Flow, context: Context) -> None:
-    """The plan of a path (traffic/tmix/plan.py, which has the columns)."""
+    """The plan of a path (traffic/replay/plan.py, which has the columns)."""
     columns: dict[str, Any] = {name: array("q") for name in (
         "start_us", "conn_id", "mss_init", "mss_acc", "prefill", "init_need", "init_wait_us", "init_bytes", "acc_need",
         "acc_wait_us", "acc_bytes")}

@@ -13,7 +13,7 @@ compared with.
     most: 2000                                  connections, drawn from those that start in its test
 
 Connections keep their sizes, waits and paths. Each starts when the one before should long be over; whether it was is
-for those to see who use the times (analysis/slowdown.py).
+for those to see who use the times (analysis/flows/slowdown.py).
 """
 import dataclasses
 import random
@@ -21,16 +21,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from testbed import fields
-from testbed.fields import FieldError
-from topologies import ip, varying
-from traffic.components import NAME_PATTERN, Component, Context, Flow, Prepared, Timing, component_seed
+from testbed.core import fields, ip
+from testbed.core.fields import FieldError
+from topologies.links import varying
 from traffic.tmix import scenario as tmix
 from traffic.tmix.scenario import collect
+from traffic.workload.components import NAME_PATTERN, Component, Context, Flow, Prepared, Timing, component_seed
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "inputs", "prepare", "validate"]
 
-#: simulators can send it, too (testbed/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/simulators/workload.py)
 SIMULATED = True
 FIRST_PORT = tmix.FIRST_PORT
 

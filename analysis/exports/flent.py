@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis import series, tcp
-from analysis.runs import AnalysisError, Array, Run
+from analysis.read import series, tcp
+from analysis.read.runs import AnalysisError, Array, Run
 
 WHAT = "flent's data file (.flent.gz): throughput, delay, windows and queues over time"
 VERSION = 4

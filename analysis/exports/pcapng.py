@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The captures of a run (probe pcap) in one pcapng file: an interface for each device, packets in order of time.
 
-testbed/pcap_files.py, which wrote them, runs inside the guest: what is only needed here is here, so that it changes no
+testbed/core/pcap_files.py, which wrote them, runs inside the guest: what is only needed here is here, so that it changes no
 run's id. Format: draft-ietf-opsawg-pcapng-02, sections 4.1 to 4.3.
 """
 
@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from analysis import captures
-from analysis.runs import AnalysisError, Run
-from testbed import pcap_files
+from analysis.packets import captures
+from analysis.read.runs import AnalysisError, Run
+from testbed.core import pcap_files
 
 WHAT = "all captures of a run (probe pcap) in one file, for wireshark: an interface for each device, nanoseconds"
 _ETHERNET, _SECOND_NS = 1, 1_000_000_000

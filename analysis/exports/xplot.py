@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis import captures, tcptrace
-from analysis.runs import AnalysisError, Run
+from analysis.packets import captures, tcptrace
+from analysis.read.runs import AnalysisError, Run
 
 WHAT = "time sequence, throughput and round-trip times of each capture's connections, by tcptrace, for xplot"
 #: of a capture, those of the ways with most data

@@ -2,7 +2,7 @@
 """Figures of an experiment.  Every file in this folder is found by listing it.
 
 A figure file has `ORDER` (its place in the report) and
-`draw(experiment, folder) -> list[Figure]`, which draws with analysis.gnuplot
+`draw(experiment, folder) -> list[Figure]`, which draws with analysis.drawing.gnuplot
 and returns nothing when the runs lack what it shows.
 """
 
@@ -14,9 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from analysis import gnuplot
-from analysis.experiment import Experiment
-from analysis.runs import AnalysisError
+from analysis.drawing import gnuplot
+from analysis.read.experiment import Experiment
+from analysis.read.runs import AnalysisError
 
 
 class Figure(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis import by_size, style
-from analysis.experiment import Experiment
+from analysis.drawing import by_size, style
 from analysis.figures import Figure
-from analysis.runs import Run
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Run
 
 ORDER = 50
 

@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import air, gnuplot, legend, quarters, stats, style, tcp
-from analysis.experiment import Experiment, Row
+from analysis import stats
+from analysis.drawing import gnuplot, legend, style
 from analysis.figures import Figure
-from analysis.runs import Array, Run
+from analysis.flows import air, quarters
+from analysis.read import tcp
+from analysis.read.experiment import Experiment, Row
+from analysis.read.runs import Array, Run
 
 ORDER = 59
 MOST_PANELS = 4         # side by side

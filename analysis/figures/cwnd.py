@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, recovery, style, tcp, windows, zooms
-from analysis.experiment import Experiment, Row
+from analysis.drawing import gnuplot, style
 from analysis.figures import Figure
-from analysis.runs import Run
+from analysis.flows import recovery, windows
+from analysis.read import tcp, zooms
+from analysis.read.experiment import Experiment, Row
+from analysis.read.runs import Run
 
 ORDER = 6
 MOST_FLOWS = 4      # in a panel

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, legend, style
-from analysis.experiment import Axis, Experiment, Row
+from analysis.drawing import gnuplot, legend, style
 from analysis.figures import Figure
 from analysis.figures.sweep import Quantity, values_of
+from analysis.read.experiment import Axis, Experiment, Row
 
 ORDER = 2       # of a sweep over buffers this is the point
 MOST_ROWS = 3   # of panels, where other things vary, too

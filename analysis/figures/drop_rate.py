@@ -8,11 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import gnuplot, stats, style
-from analysis.experiment import Experiment
+from analysis import stats
+from analysis.drawing import gnuplot, style
 from analysis.figures import Figure
 from analysis.metrics import load_metrics
-from analysis.runs import Run
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Run
 
 ORDER = 38
 

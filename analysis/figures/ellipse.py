@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, labels, legend, series, style
-from analysis.experiment import Experiment
+from analysis.drawing import gnuplot, labels, legend, style
 from analysis.figures import Figure
-from analysis.runs import Array, Run
+from analysis.read import series
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Array, Run
 
 ORDER = 10
 CORNERS = 360

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis import by_size
-from analysis.experiment import Experiment
+from analysis.drawing import by_size
 from analysis.figures import Figure
+from analysis.read.experiment import Experiment
 
 ORDER = 40
 

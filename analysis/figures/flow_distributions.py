@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import flow_curves, flow_means, gnuplot
-from analysis.experiment import Experiment
+from analysis.drawing import gnuplot
 from analysis.figures import Figure
-from analysis.runs import Array, Run
+from analysis.flows import flow_curves, flow_means
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Array, Run
 
 ORDER = 62
 STEPS = 400         # points of a curve

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, legend, stats, style
-from analysis.completion import completion
-from analysis.experiment import Experiment, Row
+from analysis import stats
+from analysis.drawing import gnuplot, legend, style
 from analysis.figures import Figure
-from analysis.runs import Array, Run
-from analysis.survival import Survival, kaplan_meier
+from analysis.flows.completion import completion
+from analysis.read.experiment import Experiment, Row
+from analysis.read.runs import Array, Run
+from analysis.stats.survival import Survival, kaplan_meier
 
 ORDER = 41
 POINTS = 160

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, series, style, tcp
-from analysis.experiment import Experiment
+from analysis.drawing import gnuplot, style
 from analysis.figures import Figure
-from analysis.runs import Run
+from analysis.read import series, tcp
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Run
 
 ORDER = 60
 MOST_DRAWN = 12  # flows in a panel

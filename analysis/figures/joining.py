@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.experiment import Experiment
 from analysis.figures import Figure
 from analysis.figures.sweep import Quantity, panels
 from analysis.metrics import load_metrics
+from analysis.read.experiment import Experiment
 
 ORDER = 2   # before the other figures of sweeps
 _RATIO = "throughput_ratio_joined_first"

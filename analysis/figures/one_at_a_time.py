@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import gnuplot, legend, named_axis, style
-from analysis.experiment import Axis, Experiment
+from analysis.drawing import gnuplot, legend, named_axis, style
 from analysis.figures import Figure
 from analysis.figures.sweep import Quantity, values_of
+from analysis.read.experiment import Axis, Experiment
 
 ORDER = 4
 WIDTH, ROW_PX, TOP_PX, BOTTOM_PX, GAP_PX, LEFT_PX, BETWEEN_PX = 1000, 190, 70, 56, 34, 64, 62

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis import flow_curves, flow_means, gnuplot, style
-from analysis.experiment import Experiment
+from analysis.drawing import gnuplot, style
 from analysis.figures import Figure
+from analysis.flows import flow_curves, flow_means
 from analysis.metrics.flow_layers import packet_bytes, slowest_bps
-from analysis.runs import Array, Run
-from topologies import ip
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Array, Run
+from testbed.core import ip
 
 ORDER = 61
 MOST_PANELS = 4     # side by side

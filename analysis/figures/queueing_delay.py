@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis import series, timeseries
-from analysis.experiment import Experiment
+from analysis.drawing import timeseries
 from analysis.figures import Figure
+from analysis.read import series
+from analysis.read.experiment import Experiment
 
 ORDER = 30
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import gnuplot, style
-from analysis.experiment import Experiment
+from analysis.drawing import gnuplot, style
 from analysis.figures import Figure
-from analysis.recovery import LOSS, RECOVERY, Flow, first_to_lose
+from analysis.flows.recovery import LOSS, RECOVERY, Flow, first_to_lose
+from analysis.read.experiment import Experiment
 
 ORDER = 5  # first: only there where its probe was asked for
 MOST_RTTS = 40      # drawn after the first retransmission

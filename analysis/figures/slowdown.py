@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis import by_size, slowdown
-from analysis.experiment import Experiment
+from analysis.drawing import by_size
 from analysis.figures import Figure
+from analysis.flows import slowdown
+from analysis.read.experiment import Experiment
 
 ORDER = 42
 

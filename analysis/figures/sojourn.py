@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, legend, style
-from analysis.experiment import Experiment
+from analysis.drawing import gnuplot, legend, style
 from analysis.figures import Figure
-from analysis.runs import Array
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Array
 
 ORDER = 35
 POINTS = 500  # of a curve

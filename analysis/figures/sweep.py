@@ -13,10 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, legend, named_axis, stats, style, tcp
-from analysis.experiment import Axis, Experiment, Row
+from analysis import stats
+from analysis.drawing import gnuplot, legend, named_axis, style
 from analysis.figures import Figure
 from analysis.metrics import load_metrics
+from analysis.read import tcp
+from analysis.read.experiment import Axis, Experiment, Row
 
 ORDER = 3  # before what shows single points
 MOST_PANELS = 4  # side by side

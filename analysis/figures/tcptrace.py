@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from analysis import captures, gnuplot, tcp, tcptrace, xplot, zooms
-from analysis.experiment import Experiment
+from analysis.drawing import gnuplot
 from analysis.figures import Figure
-from analysis.runs import Run
+from analysis.packets import captures, tcptrace, xplot
+from analysis.read import tcp, zooms
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Run
 
 ORDER = 7
 PANEL_PX, TOP_PX, BOTTOM_PX, GAP_PX = 200, 76, 52, 68

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis import series, timeseries
-from analysis.experiment import Experiment
+from analysis.drawing import timeseries
 from analysis.figures import Figure
-from analysis.runs import Array, Run
-from topologies import varying
+from analysis.read import series
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Array, Run
+from topologies.links import varying
 
 ORDER = 20
 

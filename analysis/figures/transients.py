@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, legend, series, style, transients
-from analysis.experiment import Experiment
+from analysis.drawing import gnuplot, legend, style
 from analysis.figures import Figure
-from analysis.runs import Array, Run
-from analysis.transients import Step
+from analysis.flows import transients
+from analysis.flows.transients import Step
+from analysis.read import series
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Array, Run
 
 ORDER = 5
 MOST_PANELS = 4     # side by side

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis import sizes
+from analysis.flows import sizes
+from analysis.flows.sizes import Transfers
 from analysis.metrics import Metric
-from analysis.runs import Run
-from analysis.sizes import Transfers
+from analysis.read.runs import Run
 
 UNITS = {
     "adus_delivered": "1", "adu_response_time_mean": "ms", "adu_response_time_p25": "ms", "adu_response_time_p50":

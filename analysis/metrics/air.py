@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis import shapes
 from analysis.metrics import Metric
-from analysis.runs import AnalysisError, Run, read_json
+from analysis.read import shapes
+from analysis.read.runs import AnalysisError, Run, read_json
 
 UNITS = {"air_busy": "%", "airtime": "%", "attempts_per_frame": "1", "retry_share": "%", "garbled_share": "%",
          "frame_loss": "%", "frames_given_up": "%", "frames_without_access": "%", "air_queue_mean": "packets",

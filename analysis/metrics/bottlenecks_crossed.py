@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.completion import completion
+from analysis.flows.completion import completion
 from analysis.metrics import Metric
-from analysis.runs import Run
-from analysis.survival import kaplan_meier
+from analysis.read.runs import Run
+from analysis.stats.survival import kaplan_meier
 
 UNITS = {"flows_completed": "1", "flow_completion_time_mean": "s", "flow_completion_time_p50": "s",
          "flow_completion_time_p95": "s"}

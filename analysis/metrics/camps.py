@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from analysis import camps
+from analysis.flows import camps
 from analysis.metrics import Metric
-from analysis.runs import Run
+from analysis.read.runs import Run
 
 UNITS = {"transfers_finished": "%", "transfer_time_mean": "s"}
 
@@ -13,7 +13,7 @@ UNITS = {"transfers_finished": "%", "transfer_time_mean": "s"}
 def compute(run: Run) -> list[Metric]:
     """Of connections that are due in the measurement interval and finished; and how many of them did.
 
-    Which of them finished differs from run to run: the ratios of two runs (analysis/camps.py) are of those that did in
+    Which of them finished differs from run to run: the ratios of two runs (analysis/flows/camps.py) are of those that did in
     both.
     """
     found = []

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from analysis import shapes
 from analysis.metrics import Metric
-from analysis.runs import Run, read_json
+from analysis.read import shapes
+from analysis.read.runs import Run, read_json
 
 UNITS = {"flows_connected": "1", "flows_connected_share": "%"}
 _GUEST = shapes.Object({"accounts?": shapes.Each(shapes.Object({"ends?": shapes.Each(shapes.Object(

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics import Metric
-from analysis.runs import Run
+from analysis.read.runs import Run
 
 UNITS = {
     "connections_started": "1", "connections_unfinished": "1", "unfinished_bytes": "MB", "unfinished_bytes_share":

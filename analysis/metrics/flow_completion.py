@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from analysis import sizes
-from analysis.completion import completion, lifetime
+from analysis.flows import sizes
+from analysis.flows.completion import completion, lifetime
 from analysis.metrics import Metric
-from analysis.runs import Run
-from analysis.survival import kaplan_meier
+from analysis.read.runs import Run
+from analysis.stats.survival import kaplan_meier
 
 UNITS = {
     "flows_completed": "1", "flow_completion_time_mean": "s", "flow_completion_time_p25": "s",

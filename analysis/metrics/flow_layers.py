@@ -7,11 +7,12 @@ import math
 
 import numpy as np
 
-from analysis import flow_curves, flow_means
-from analysis.flow_curves import Curves
+from analysis.flows import flow_curves, flow_means
+from analysis.flows.flow_curves import Curves
 from analysis.metrics import Metric
-from analysis.runs import Run
-from topologies import ip, varying
+from analysis.read.runs import Run
+from testbed.core import ip
+from topologies.links import varying
 
 UNITS = {
     "cov_throughput_l4": "1", "mean_network_power_l4": "Mbit/s/s", "mean_utility_pf_l4": "1",

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis import shapes, tcp
 from analysis.metrics import Metric
 from analysis.metrics.udp import account
-from analysis.runs import Run, read_json
+from analysis.read import shapes, tcp
+from analysis.read.runs import Run, read_json
 
 UNITS = {"flow_loss": "%"}
 _LINK = shapes.Object({"sent_packets": shapes.COUNT, "dropped_packets": shapes.COUNT,

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis import tcp
 from analysis.metrics import Metric
-from analysis.runs import Array, Run
+from analysis.read import tcp
+from analysis.read.runs import Array, Run
 
 UNITS = {
     "mean_throughput_l4": "Mbit/s", "mean_delivery_rate_l4": "Mbit/s", "mean_sending_rate_l4": "Mbit/s",

@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis import tcp
 from analysis.metrics import Metric
-from analysis.runs import Array, Run
+from analysis.read import tcp
+from analysis.read.runs import Array, Run
 
 UNITS = {"goodput": "Mbit/s"}
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from analysis import tcp
 from analysis.metrics import Metric
-from analysis.runs import Run
-from topologies import ip
+from analysis.read import tcp
+from analysis.read.runs import Run
+from testbed.core import ip
 
 UNITS = {"throughput_ratio_joined_first": "1"}
 RATIOS = {"throughput_ratio_joined_first"}

@@ -11,11 +11,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import shapes
 from analysis.metrics import Metric
-from analysis.runs import Run, read_json
-from analysis.series import sojourn_samples, whole_intervals
-from topologies import ip
+from analysis.read import shapes
+from analysis.read.runs import Run, read_json
+from analysis.read.series import sojourn_samples, whole_intervals
+from testbed.core import ip
 
 UNITS = {"delivery_ratio": "%", "drop_ratio": "%", "end_to_end_delay_mean": "ms", "arrived_rate_l3": "Mbit/s"}
 _LINK = shapes.Object({"sent_packets": shapes.COUNT, "dropped_packets": shapes.COUNT,

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis import flow_curves, series
+from analysis.flows import flow_curves
 from analysis.metrics import Metric
-from analysis.runs import Run
-from topologies import varying
+from analysis.read import series
+from analysis.read.runs import Run
+from topologies.links import varying
 
 UNITS = {
     "mean_qdisc_delay_l2": "ms", "mean_qdisc_length_l2": "packets", "mean_sending_rate_l1": "Mbit/s",

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from analysis import series
 from analysis.metrics import Metric
-from analysis.runs import Array, Run
-from testbed import thirds as steadiness
-from topologies import varying
+from analysis.read import series
+from analysis.read.runs import Array, Run
+from testbed.core import steadiness
+from topologies.links import varying
 
 UNITS = {
     "offered_load": "Mbit/s", "offered_load_share": "%", "carried_over_offered": "%",

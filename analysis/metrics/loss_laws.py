@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
-from analysis import tcp
 from analysis.metrics import Metric, flow_loss
-from analysis.runs import Run
+from analysis.read import tcp
+from analysis.read.runs import Run
 
 UNITS = {"throughput_over_mathis": "1", "throughput_over_pftk": "1"}
 RATIOS = {"throughput_over_mathis", "throughput_over_pftk"}

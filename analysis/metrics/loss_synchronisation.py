@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis import loss_episodes, tcp
+from analysis.flows import loss_episodes
 from analysis.metrics import Metric
-from analysis.runs import Run
+from analysis.read import tcp
+from analysis.read.runs import Run
 
 UNITS = {
     "loss_episodes": "1/min", "drops_per_loss_episode": "packets", "loss_episodes_shared": "%",

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from analysis import series, tcp
 from analysis.metrics import Metric
-from analysis.runs import Array, Run
-from topologies import marking
+from analysis.read import series, tcp
+from analysis.read.runs import Array, Run
+from topologies.queues import marking
 
 UNITS = {"ce_marked": "packets", "ce_mark_rate": "%"}
 

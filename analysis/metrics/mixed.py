@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.completion import completion
+from analysis.flows.completion import completion
 from analysis.metrics import Metric
 from analysis.metrics.goodput import bytes_inside
-from analysis.runs import Run
-from analysis.survival import kaplan_meier
+from analysis.read.runs import Run
+from analysis.stats.survival import kaplan_meier
 
 UNITS = {
     "goodput": "Mbit/s", "flow_completion_time_mean": "s", "flow_completion_time_p50": "s", "flows_completed": "1"}

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis import flow_means, quarters, tcp
+from analysis.flows import flow_means, quarters
 from analysis.metrics import Metric
-from analysis.runs import Run
+from analysis.read import tcp
+from analysis.read.runs import Run
 
 UNITS = {"throughput_cov_250ms": "1", "drop_rate_max_250ms": "%"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis import series
 from analysis.metrics import Metric
-from analysis.runs import Run
+from analysis.read import series
+from analysis.read.runs import Run
 
 UNITS = {"queue_length_mean": "packets", "queue_length_max": "packets", "queue_length_sd": "packets"}
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis import series
 from analysis.metrics import Metric
-from analysis.runs import AnalysisError, Run
+from analysis.read import series
+from analysis.read.runs import AnalysisError, Run
 
 UNITS = {
     "queueing_delay_mean": "ms", "queueing_delay_backlog_mean": "ms", "queueing_delay_sd": "ms",

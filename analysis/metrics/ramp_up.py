@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from analysis import tcp
 from analysis.metrics import Metric
-from analysis.runs import Run
-from topologies import varying
+from analysis.read import tcp
+from analysis.read.runs import Run
+from topologies.links import varying
 
 UNITS = {"ramp_up_time": "s"}
 CENSORED = {"ramp_up_time"}

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from analysis import tcp
+from analysis.flows.recovery import RECOVERY, Flow, chosen_segments, first_to_lose
 from analysis.metrics import Metric
-from analysis.recovery import RECOVERY, Flow, chosen_segments, first_to_lose
-from analysis.runs import Run
-from topologies import ip
+from analysis.read import tcp
+from analysis.read.runs import Run
+from testbed.core import ip
 
 UNITS = {
     "timeouts": "1", "segments_sent_again": "1", "segments_acknowledged": "1", "fast_recoveries": "1",

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis import tcp
 from analysis.metrics import Metric
-from analysis.runs import Run
+from analysis.read import tcp
+from analysis.read.runs import Run
 
 UNITS = {"jains_index_whole": "1"}
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from analysis.metrics import Metric
-from analysis.runs import Run, read_json
-from analysis.shapes import COUNT, TEXT, Each, Object, Values
+from analysis.read.runs import Run, read_json
+from analysis.read.shapes import COUNT, TEXT, Each, Object, Values
 
 UNITS = {
     "retransmission_rate": "%", "handshake_retransmissions": "1", "timeouts": "1", "spurious_timeouts": "1",

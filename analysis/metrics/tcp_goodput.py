@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis import tcp
 from analysis.metrics import Metric
 from analysis.metrics.goodput import bytes_inside
-from analysis.runs import Array, Run
+from analysis.read import tcp
+from analysis.read.runs import Array, Run
 
 UNITS = {"tcp_goodput": "Mbit/s"}
 

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from analysis import tcp
 from analysis.metrics import Metric
-from analysis.runs import Run
+from analysis.read import tcp
+from analysis.read.runs import Run
 
 UNITS = {
     "retransmission_share": "%", "rwnd_limited_share": "%", "sndbuf_limited_share": "%", "cwnd_mean": "segments",

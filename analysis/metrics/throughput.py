@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis import series
 from analysis.metrics import Metric
-from analysis.runs import Run
-from topologies import varying
+from analysis.read import series
+from analysis.read.runs import Run
+from topologies.links import varying
 
 UNITS = {"throughput_mean": "Mbit/s", "utilisation": "%", "throughput_sd": "Mbit/s"}
 

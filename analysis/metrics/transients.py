@@ -7,11 +7,12 @@ import math
 
 import pandas as pd
 
-from analysis import tcp, transients
+from analysis.flows import transients
+from analysis.flows.transients import Step
 from analysis.metrics import Metric
 from analysis.metrics.udp import account
-from analysis.runs import Run
-from analysis.transients import Step
+from analysis.read import tcp
+from analysis.read.runs import Run
 
 SHARES_PERCENT = (60, 80, 90)
 UNITS = {"time_to_bdp_window_60": "s", "time_to_bdp_window_80": "s", "time_to_bdp_window_90": "s",

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis import shapes
 from analysis.metrics import Metric
-from analysis.runs import Run, read_json
+from analysis.read import shapes
+from analysis.read.runs import Run, read_json
 
 UNITS = {
     "udp_received_rate": "Mbit/s", "udp_loss": "%", "udp_one_way_delay_mean": "ms", "udp_one_way_delay_p50": "ms",

@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import gnuplot, stats, style
-from analysis.shapes import AnalysisError
+from analysis import stats
+from analysis.drawing import gnuplot, style
+from analysis.read.shapes import AnalysisError
 from page_tables import read_runs
 
 _PANELS = 6

@@ -4,7 +4,7 @@
 # It says how far it is on standard output (`t MICROSECONDS`). It leaves checks.json, counters.json, flows.json, CSV
 # files, and the columns of both ends of every Tmix source, as the ns-3 driver does.
 #
-# Tmix is replayed here, op by op as in traffic/tmix/connection.py, over ns-2's two-way TCP (FullTcp), whose
+# Tmix is replayed here, op by op as in traffic/replay/connection.py, over ns-2's two-way TCP (FullTcp), whose
 # connections are reset and used again: making an agent takes milliseconds.
 
 set folder [file dirname [info script]]

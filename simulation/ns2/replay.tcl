@@ -370,7 +370,7 @@ proc end_sources {} {
     }
 }
 
-# The columns of traffic/tmix/records.py, those of the initiator and those of the acceptor.
+# The columns of traffic/replay/records.py, those of the initiator and those of the acceptor.
 proc write_records {source} {
     global column source_order record status got sent delivered
     set n [llength $column($source,start_us)]

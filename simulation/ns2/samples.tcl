@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# What is measured while traffic runs: CSV files with the columns of testbed/raw_tables.py that ns-2 knows.
+# What is measured while traffic runs: CSV files with the columns of testbed/core/raw_tables.py that ns-2 knows.
 
 proc begin_samples {orders} {
     global links link_of sample_file duration_us

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The queues of a scenario (topologies/queues.py) as queue discs of ns-3.
+// The queues of a scenario (topologies/queues/__init__.py) as queue discs of ns-3.
 #pragma once
 
 #include "orders.h"

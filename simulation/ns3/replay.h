@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Tmix: both ends of every connection of a plan, as traffic/tmix/connection.py replays them in the kernel.
+// Tmix: both ends of every connection of a plan, as traffic/replay/connection.py replays them in the kernel.
 //
 // An op (need, wait, bytes): wait until `need` bytes in total have come from the peer, then `wait` from the later of
 // the end of the previous op's writing and that instant (the first op: from the establishment), then write `bytes`,
-// or send FIN if 0. What both ends did is left in the columns of traffic/tmix/records.py.
+// or send FIN if 0. What both ends did is left in the columns of traffic/replay/records.py.
 #pragma once
 
 #include "endpoint.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is measured while traffic runs: the columns of testbed/raw_tables.py, with their names in the first line.
+// What is measured while traffic runs: the columns of testbed/core/raw_tables.py, with their names in the first line.
 #pragma once
 
 #include "network.h"

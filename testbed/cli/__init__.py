@@ -14,9 +14,10 @@ import sys
 import types
 from collections.abc import Sequence
 
-from testbed import __version__, imports
+from testbed import __version__
 from testbed.cli import _process
-from testbed.errors import UsageError
+from testbed.core import imports
+from testbed.core.errors import UsageError
 
 _EPILOG = """\
 First steps:

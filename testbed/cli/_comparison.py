@@ -9,20 +9,20 @@ import shlex
 from collections.abc import Sequence
 
 from testbed.cli._shared import MARGIN
-from testbed.store import results_dir
+from testbed.runs.store import results_dir
 
 _LONGEST_NAME = 200
 
 
 def make(folders: Sequence[pathlib.Path], margin: float = MARGIN, output: pathlib.Path | None = None) -> None:
     """Write the page and print what it says. AnalysisError if no other experiment has anything in common."""
-    from analysis import versus_report
-    from analysis.experiment import Experiment
-    from analysis.versus import Group
+    from analysis.compare.experiments import Group
+    from analysis.pages import comparison_report
+    from analysis.read.experiment import Experiment
     group = Group([Experiment(folder) for folder in folders], margin)
-    path, found = versus_report.write(group, output or results_dir() / _name([folder.name for folder in folders]),
+    path, found = comparison_report.write(group, output or results_dir() / _name([folder.name for folder in folders]),
                                       _command(folders, margin, output))
-    for line in versus_report.lines(group, found):
+    for line in comparison_report.lines(group, found):
         print(line)
     print(path)
 

@@ -9,8 +9,8 @@ import os
 import pathlib
 from collections.abc import Sequence
 
-from testbed.errors import ExpectationFailed, TestbedError, UsageError
-from testbed.progress import print_error
+from testbed.core.errors import ExpectationFailed, TestbedError, UsageError
+from testbed.core.progress import print_error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,10 +49,11 @@ def judge(arguments: argparse.Namespace, folders: Sequence[pathlib.Path]) -> Jud
     of what else is wrong."""
     if arguments.junit is None and not any(_expects(folder) for folder in folders):
         return Judged("", "")           # pandas and all that judges take as long to load as a short run takes to judge
-    from analysis import expectations, junit
-    from analysis.experiment import Experiment
-    from analysis.runs import AnalysisError
-    from analysis.tables import Results
+    from analysis.exports import junit
+    from analysis.read import expectations
+    from analysis.read.experiment import Experiment
+    from analysis.read.runs import AnalysisError
+    from analysis.read.tables import Results
     judged = []
     wrong = {expectations.NOT_MET: 0, expectations.UNKNOWN: 0}
     for folder in folders:

@@ -9,14 +9,16 @@ import shlex
 import sys
 from collections.abc import Collection, Sequence
 
-from testbed import campaign, ccas, engines, executors, experiment, idle, scenario, usual_jitter
+from testbed import engines, executors
 from testbed.cli import _precision, _runs, _shared
 from testbed.cli._kernels import Level
-from testbed.engines.base import EngineBase
-from testbed.errors import RunFailed, UsageError
-from testbed.plan import Plan
-from testbed.progress import print_error
-from testbed.store import Store, results_dir
+from testbed.core.errors import RunFailed, UsageError
+from testbed.core.progress import print_error
+from testbed.runs import campaign, experiment
+from testbed.runs.engine import EngineBase
+from testbed.runs.plan import Plan
+from testbed.runs.store import Store, results_dir
+from testbed.scenario import alone, ccas, scenario, usual_jitter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,7 +179,7 @@ class _Part:
                  lenient: bool) -> None:
         self.level, self.points, self._report = level, level.points(points), _shared.reporter()
         ready = _runs.prepare(level.engine, asked.subjects, [one for _, one in points], lenient)
-        self._alone = [(point, idle.scenario_of(loaded)) for point, loaded in self.points] \
+        self._alone = [(point, alone.scenario_of(loaded)) for point, loaded in self.points] \
             if asked.arguments.slowdown else []
         self._known: dict[tuple[int, ...], list[Plan]] = {}
         self.subjects, self.broken = ready.subjects, ready.broken

@@ -6,8 +6,8 @@ import argparse
 import os
 from collections import Counter
 
-from testbed import units
-from testbed.errors import UsageError
+from testbed.core import units
+from testbed.core.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,8 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def carry_out(arguments: argparse.Namespace) -> None:
     """Write the vectors. UsageError for a file that is no capture, or of which no connection is left."""
-    from analysis import conversations, packets
-    from analysis.runs import AnalysisError
+    from analysis import packets
+    from analysis.packets import conversations
+    from analysis.read.runs import AnalysisError
     from traffic.tmix.writer import write_vectors
     if os.path.exists(arguments.file) and os.path.exists(arguments.output) \
             and os.path.samefile(arguments.file, arguments.output):

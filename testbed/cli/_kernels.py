@@ -9,12 +9,13 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from testbed import campaign, engines
+from testbed import engines
 from testbed.cli import _shared
-from testbed.engines.base import EngineBase
-from testbed.errors import UsageError
-from testbed.experiment import KERNEL_AXIS
-from testbed.scenario import Scenario
+from testbed.core.errors import UsageError
+from testbed.runs import campaign
+from testbed.runs.engine import EngineBase
+from testbed.runs.experiment import KERNEL_AXIS
+from testbed.scenario.scenario import Scenario
 
 _OPTION = "kernel"
 

@@ -7,12 +7,13 @@ import pathlib
 import tempfile
 from typing import Any
 
-from testbed import campaign, executors, experiment, pack, plan as plans
+from testbed import executors
 from testbed.cli import _repetition, _shared
-from testbed.engines.base import EngineBase
-from testbed.errors import NotReproducible, UsageError
-from testbed.progress import print_error
-from testbed.store import RUNS, Store, read_record
+from testbed.core.errors import NotReproducible, UsageError
+from testbed.core.progress import print_error
+from testbed.runs import campaign, experiment, pack, plan as plans
+from testbed.runs.engine import EngineBase
+from testbed.runs.store import RUNS, Store, read_record
 
 _MOST_FILES_TOLD = 5
 

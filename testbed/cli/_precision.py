@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 from testbed.cli import _shared
-from testbed.errors import UsageError
-from testbed.plan import Plan
+from testbed.core.errors import UsageError
+from testbed.runs.plan import Plan
 
 MOST_SEEDS = 30
 _MOST_TOLD = 6
@@ -61,8 +61,8 @@ def refine(folder: pathlib.Path, arguments: argparse.Namespace, plans: Sequence[
     plans: what was carried out; more(seeds): carries out these seeds as well, and returns {run: error} of those that
     failed, as this does.
     """
-    from analysis import precision
-    from analysis.experiment import Experiment
+    from analysis.read.experiment import Experiment
+    from analysis.stats import precision
     most, target = arguments.most_seeds or MOST_SEEDS, f"{100 * arguments.precision:g} %"
     while True:
         known = {plan.seed for plan in plans}

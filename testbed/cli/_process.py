@@ -12,17 +12,17 @@ import traceback
 import types
 from collections.abc import Callable, Iterator
 
-from testbed import ending
-from testbed.errors import EnvironmentProblem, TestbedError
-from testbed.progress import print_error
+from testbed.core import ending
+from testbed.core.errors import EnvironmentProblem, TestbedError
+from testbed.core.progress import print_error
 
 #: a bug in the testbed (EX_SOFTWARE of sysexits.h)
 BUG = 70
 _ENDED_BY: dict[int, str] = {
     signal.SIGHUP: "the terminal went away", signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
 #: errors of packages that must not know the testbed: (module, class, exit code)
-_FOREIGN = (("kernel", "NoSuchKernel", 2), ("kernel", "KernelError", 3), ("analysis.runs", "AnalysisError", 2),
-            ("traffic", "ParameterError", 2), ("testbed.fields", "FieldError", 2))
+_FOREIGN = (("kernel", "NoSuchKernel", 2), ("kernel", "KernelError", 3), ("analysis.read.runs", "AnalysisError", 2),
+            ("traffic", "ParameterError", 2), ("testbed.core.fields", "FieldError", 2))
 
 
 class _Signalled(KeyboardInterrupt):
@@ -103,8 +103,8 @@ def _explain(problem: Exception) -> tuple[int, str]:
         if kind and isinstance(problem, kind):
             return code, str(problem)
     if isinstance(problem, OSError):            # a full disk, a folder without permission
-        from testbed import kept
-        if unusable := kept.unusable(problem):
+        from testbed.core import cache_dirs
+        if unusable := cache_dirs.unusable(problem):
             return EnvironmentProblem.exit_code, unusable
         return 1, f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror or str(problem)
     if isinstance(problem, MemoryError):
@@ -135,7 +135,7 @@ def _signals() -> Iterator[None]:
         raise ending.noted(_Signalled(number))
 
     def say(unraisable: "sys.UnraisableHookArgs") -> None:
-        # where Python itself called back it goes on; what the signal asked for is not forgotten (testbed/ending.py)
+        # where Python itself called back it goes on; what the signal asked for is not forgotten (testbed/core/ending.py)
         if not isinstance(unraisable.exc_value, _Signalled):
             hook(unraisable)
 

@@ -8,10 +8,11 @@ import json
 import pathlib
 from typing import Any
 
-from testbed import engines, plan
+from testbed import engines
 from testbed.cli import _shared
-from testbed.engines.base import EngineBase
-from testbed.errors import TestbedError, UsageError
+from testbed.core.errors import TestbedError, UsageError
+from testbed.runs import plan
+from testbed.runs.engine import EngineBase
 
 
 def engine_for(arguments: argparse.Namespace, name: str, before: dict[str, Any], what: str) -> EngineBase:

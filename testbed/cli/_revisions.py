@@ -14,17 +14,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import kernel
-from analysis import comparing, metrics, stats, unchanged
-from analysis.runs import Run
+from analysis import metrics, stats
+from analysis.compare import run_lists, unchanged
+from analysis.read.runs import Run
 from kernel import revisions
-from testbed import api, campaign, ccas, engines, executors, experiment, scenario
+from testbed import api, engines, executors
 from testbed.cli import _runs, _shared
-from testbed.engines.base import EngineBase
-from testbed.errors import EnvironmentProblem, RunFailed, UsageError
-from testbed.history import Commit, History
-from testbed.plan import Plan
-from testbed.run import read_verdict
-from testbed.store import Store, results_dir
+from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.runs import campaign, experiment
+from testbed.runs.engine import EngineBase
+from testbed.runs.git_history import Commit, History
+from testbed.runs.plan import Plan
+from testbed.runs.run import read_verdict
+from testbed.runs.store import Store, results_dir
+from testbed.scenario import ccas, scenario
 
 AXIS = "commit"
 
@@ -32,8 +35,8 @@ AXIS = "commit"
 class Measured(NamedTuple):
     """The metric of a revision: values by pairing key, and the runs by the same."""
     commit: Commit
-    values: Mapping[comparing.PairingKey, float]
-    runs: Mapping[comparing.PairingKey, Run]
+    values: Mapping[run_lists.PairingKey, float]
+    runs: Mapping[run_lists.PairingKey, Run]
 
     @property
     def mean(self) -> float:
@@ -201,8 +204,8 @@ class Bench:
         self.folder = experiment.add(self._store.results, described, plans)
 
     def _read(self, commit: Commit, plans: list[Plan]) -> Measured:
-        values: dict[comparing.PairingKey, float] = {}
-        runs: dict[comparing.PairingKey, Run] = {}
+        values: dict[run_lists.PairingKey, float] = {}
+        runs: dict[run_lists.PairingKey, Run] = {}
         for plan in plans:
             run = Run(self._store.run_dir(plan.id))
             name = f"seed {plan.seed}"
@@ -216,6 +219,6 @@ class Bench:
             row = api.value_of(self._wanted, table)
             if row is None:
                 raise Unusable(f"{name}: the run has no {self.metric}")
-            key = comparing.pairing_key(run)
+            key = run_lists.pairing_key(run)
             values[key], runs[key] = float(row["value"]), run
         return Measured(commit, values, runs)

@@ -7,14 +7,16 @@ import pathlib
 import sqlite3
 from collections.abc import Sequence
 
-from testbed import campaign, ccas, engines, executors, index
+from testbed import engines, executors
 from testbed.cli import _shared
-from testbed.engines.base import EngineBase
-from testbed.errors import EnvironmentProblem, RunFailed, UsageError
-from testbed.fields import FieldError
-from testbed.progress import print_error
-from testbed.scenario import Scenario
-from testbed.store import Store
+from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.core.fields import FieldError
+from testbed.core.progress import print_error
+from testbed.runs import campaign, index
+from testbed.runs.engine import EngineBase
+from testbed.runs.store import Store
+from testbed.scenario import ccas
+from testbed.scenario.scenario import Scenario
 
 _MOST_SEEDS = 1000
 #: failures told one by one; the rest is counted

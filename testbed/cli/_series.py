@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from testbed import campaign
 from testbed.cli import _kernels, _process, _runs, _shared, run
 from testbed.cli._experiment import Asked
-from testbed.errors import ExpectationFailed, RunFailed, TestbedError
-from testbed.plan import Plan
-from testbed.store import Store, results_dir
-from testbed.units import show_duration
+from testbed.core.errors import ExpectationFailed, RunFailed, TestbedError
+from testbed.core.units import show_duration
+from testbed.runs import campaign
+from testbed.runs.plan import Plan
+from testbed.runs.store import Store, results_dir
 
 
 class Left(NamedTuple):

@@ -5,7 +5,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from testbed import engines, units
+from testbed import engines
+from testbed.core import units
 
 #: what counts as equal, as a share of the reference mean: as analysis.stats has it, which takes long to load
 MARGIN = 0.05

@@ -16,10 +16,11 @@ import argparse
 import shlex
 import sys
 
-from testbed import engines, scenario
+from testbed import engines
 from testbed.cli import _runs, _series, _shared
-from testbed.store import Store, results_dir
-from testbed.units import show_duration
+from testbed.core.units import show_duration
+from testbed.runs.store import Store, results_dir
+from testbed.scenario import scenario
 
 #: of a run on an engine on whose clock nothing is skipped
 LONGEST_REAL_S = 900
@@ -65,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
         code, message = _series.carry_out(words)
         if code:
             failed[name], codes[name] = message, code
-    from analysis.overview import build_overview
+    from analysis.pages.overview import build_overview
     store.create()
     print(f"all reports: {build_overview(store.results, failed)}")
     if failed:

@@ -7,7 +7,7 @@ import pathlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from analysis.captures import Sequence
+    from analysis.packets.captures import Sequence
 
 HELP = "the packets that a run's probe pcap captured: TCP by sequence numbers, tcptrace"
 #: of a capture, those of the ways with most data are drawn
@@ -22,9 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from analysis import captures, tcptrace
-    from testbed import experiment
-    from testbed.errors import UsageError
+    from analysis.packets import captures, tcptrace
+    from testbed.core.errors import UsageError
+    from testbed.runs import experiment
     run = experiment.find_run(arguments.run)
     found = captures.files(run)
     if not found:
@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _draw(path: pathlib.Path, ways: dict[tuple[str, str], Sequence], folder: pathlib.Path) -> None:
     """Files FOLDER/<capture>-<place>-<graph>.xpl, .csv, .gp, .svg and .png, the way with most data first."""
-    from analysis import tcptrace, xplot
+    from analysis.packets import tcptrace, xplot
     sending = sorted((way for way, one in ways.items() if one.new_bytes), key=lambda way: -ways[way].new_bytes)
     for place, (src, dst) in enumerate(sending[:_MOST_DRAWN], start=1):
         stem = f"{path.name.partition('.')[0]}-{place}-"

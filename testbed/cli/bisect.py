@@ -18,15 +18,18 @@ import io
 import pathlib
 from collections.abc import Sequence
 
-from analysis import nearness, unchanged
-from testbed import api, bisection, engines, scenario
-from testbed.bisection import SKIPPED, UNDECIDED, Found, Step
+from analysis.compare import unchanged
+from analysis.stats import nearness
+from testbed import api, engines
 from testbed.cli import _runs, _shared
 from testbed.cli._revisions import Bench, KernelSource, Measured, ModuleSource, Source, Unusable, work_folder
-from testbed.errors import RunFailed, TestbedError, UsageError
-from testbed.files import write_text
-from testbed.history import Commit, History
-from testbed.store import Store, results_dir
+from testbed.core.errors import RunFailed, TestbedError, UsageError
+from testbed.core.files import write_text
+from testbed.runs import bisection
+from testbed.runs.bisection import SKIPPED, UNDECIDED, Found, Step
+from testbed.runs.git_history import Commit, History
+from testbed.runs.store import Store, results_dir
+from testbed.scenario import scenario
 
 HELP = "find the commit of a git tree that changed a metric"
 LEAST_SEEDS = 3

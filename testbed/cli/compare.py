@@ -15,9 +15,9 @@ from __future__ import annotations
 import argparse
 import pathlib
 
-from testbed import experiment
 from testbed.cli import _comparison, _shared
-from testbed.errors import UsageError
+from testbed.core.errors import UsageError
+from testbed.runs import experiment
 
 HELP = "compare experiments: kernels, engines, settings"
 

@@ -9,9 +9,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
-from testbed import PROJECT_DIR, engines, store
-from testbed.errors import TestbedError, UsageError
-from testbed.files import existing, why_unwritable
+from testbed import PROJECT_DIR, engines
+from testbed.core.errors import TestbedError, UsageError
+from testbed.core.files import existing, why_unwritable
+from testbed.runs import store
 
 HELP = "what is missing on this machine, and what fixes it"
 _ROOM_MB = 2000

@@ -16,13 +16,13 @@ import pathlib
 import tempfile
 from typing import TYPE_CHECKING
 
-from testbed import experiment
-from testbed.errors import TestbedError, UsageError
-from testbed.files import why_unwritable
-from testbed.progress import print_error
+from testbed.core.errors import TestbedError, UsageError
+from testbed.core.files import why_unwritable
+from testbed.core.progress import print_error
+from testbed.runs import experiment
 
 if TYPE_CHECKING:
-    from analysis.runs import Run
+    from analysis.read.runs import Run
 
 HELP = "runs in the formats of other programs: flent, pcapng, xplot"
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from analysis import exports
-    from analysis.runs import AnalysisError
+    from analysis.read.runs import AnalysisError
     if not all(map(str.strip, arguments.format.split(","))):
         raise UsageError(f"--format {arguments.format}: formats separated by commas expected, of: "
                          f"{', '.join(exports.names())}")
@@ -95,8 +95,8 @@ def _known(name: str, names: list[str]) -> str:
 
 def _runs(name: str) -> tuple[list[tuple[str, Run]], list[str]]:
     """([(how its files begin, run)], what is wrong with others): of an experiment, those that finished."""
-    from analysis.experiment import Experiment
-    from analysis.runs import Run
+    from analysis.read.experiment import Experiment
+    from analysis.read.runs import Run
     try:
         folder = experiment.find(name)
     except UsageError as no_experiment:

@@ -12,10 +12,10 @@ import argparse
 import pathlib
 from typing import Any
 
-from testbed import experiment
-from testbed.errors import RunFailed, TestbedError, UsageError
-from testbed.progress import print_error
-from testbed.store import RUNS, read_record, results_dir
+from testbed.core.errors import RunFailed, TestbedError, UsageError
+from testbed.core.progress import print_error
+from testbed.runs import experiment
+from testbed.runs.store import RUNS, read_record, results_dir
 
 HELP = "make verdict and metrics of runs again"
 #: unfinished runs, by name
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from analysis.metrics import measure_run
-    from testbed import fidelity
+    from testbed import checks
     unfinished: list[str] = []
     damaged = 0
     names = {path: name for what in arguments.what for path, name in _runs(what).items()}
@@ -43,9 +43,9 @@ def main(arguments: argparse.Namespace) -> int:
         try:
             changes: list[str] = []
             if arguments.edited:
-                changes, verdict = fidelity.judge_edited(run_dir)
+                changes, verdict = checks.judge_edited(run_dir)
             else:
-                verdict = fidelity.judge_run(run_dir)
+                verdict = checks.judge_run(run_dir)
                 measure_run(run_dir)
         except TestbedError as problem:             # a damaged run does not keep the others from being judged
             print_error(str(problem))

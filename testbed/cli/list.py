@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from testbed.cli import _shared, _tables
-from testbed.errors import UsageError
+from testbed.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from testbed.ccas import Variant
-    from testbed.engines.base import EngineBase
+    from testbed.runs.engine import EngineBase
+    from testbed.scenario.ccas import Variant
 
 HELP = "list scenarios, congestion controls, engines ..."
 _KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "knobs", "suites", "runs")
@@ -52,7 +52,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _scenarios() -> _Listing:
-    from testbed import scenario
+    from testbed.scenario import scenario
     rows = []
     for name in scenario.names():
         loaded = scenario.load(name)
@@ -65,7 +65,8 @@ def _scenarios() -> _Listing:
 
 def _ccas(arguments: argparse.Namespace) -> _Listing:
     """Named variants, and what the kernel has without a file of ours."""
-    from testbed import ccas, engines
+    from testbed import engines
+    from testbed.scenario import ccas
     engine = engines.load(arguments.engine, _shared.engine_options(arguments))
     there = engine.find()
     variants = [ccas.load(ccas.CCA_DIR / f"{name}.yaml") for name in ccas.names()]
@@ -139,21 +140,21 @@ def _probes() -> _Listing:
 
 
 def _knobs() -> _Listing:
-    from testbed import knobs
+    from testbed.scenario import knobs
     rows = [(knob.name, knob.title, ", ".join(value.name for value in knob.values))
             for knob in map(knobs.load, knobs.names())]
     return "Knobs", ("name", "what", "values"), rows
 
 
 def _suites() -> _Listing:
-    from testbed import suites
+    from testbed.scenario import suites
     rows = [(suite.name, suite.title, suite.baseline, ", ".join(part.name for part in suite.parts))
             for suite in map(suites.load, suites.names())]
     return "Suites", ("name", "title", "baseline", "parts"), rows
 
 
 def _runs() -> _Listing:
-    from testbed import index, store
+    from testbed.runs import index, store
     folder = store.results_dir()
     columns = ("experiment", "name", "id", "status", "verdict", "virtual_s", "wall_s")
     rows = [tuple(row[column] for column in columns) for row in index.rows(folder, columns)]

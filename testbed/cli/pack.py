@@ -14,8 +14,8 @@ import os
 import pathlib
 import tempfile
 
-from testbed import experiment, pack
-from testbed.errors import UsageError
+from testbed.core.errors import UsageError
+from testbed.runs import experiment, pack
 
 HELP = "pack an experiment for others to verify"
 

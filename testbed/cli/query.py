@@ -16,8 +16,8 @@ import json
 from typing import Any
 
 from testbed.cli import _tables
-from testbed.errors import UsageError
-from testbed.progress import print_error
+from testbed.core.errors import UsageError
+from testbed.core.progress import print_error
 
 HELP = "look up runs and their metrics"
 _SCOPE = "_scope"

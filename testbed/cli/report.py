@@ -13,11 +13,12 @@ from __future__ import annotations
 import argparse
 import pathlib
 
-from testbed import experiment, units
 from testbed.cli import _shared
-from testbed.errors import RunFailed, UsageError
-from testbed.progress import print_error
-from testbed.store import results_dir
+from testbed.core import units
+from testbed.core.errors import RunFailed, UsageError
+from testbed.core.progress import print_error
+from testbed.runs import experiment
+from testbed.runs.store import results_dir
 
 HELP = "make the report of an experiment or of a suite"
 
@@ -47,8 +48,8 @@ def main(arguments: argparse.Namespace) -> int:
     for folder in (pathlib.Path(arguments.experiment), results_dir() / arguments.experiment):
         if (folder / "suite.json").is_file():
             return _of_suite(folder.resolve(), arguments)
-    from analysis.report import build_report
-    from analysis.zooms import Span
+    from analysis.pages.report import build_report
+    from analysis.read.zooms import Span
     report = build_report(experiment.find(arguments.experiment),
                           _shared.MARGIN if arguments.margin is None else arguments.margin,
                           Span(*arguments.zoom) if arguments.zoom else None)
@@ -62,7 +63,7 @@ def _of_suite(folder: pathlib.Path, arguments: argparse.Namespace) -> int:
     """The page of a suite; its parts have reports of their own."""
     if arguments.zoom:
         raise UsageError("--zoom: not for a suite: the reports of its parts have the figures")
-    from analysis import suite_report
+    from analysis.pages import suite_report
     suite = suite_report.read(folder, arguments.margin)
     if not any(part.experiment for part in suite.parts):
         raise RunFailed("; ".join(f"{part.name}: {part.problem or part.description['not_run']}" for part in suite.parts)

@@ -15,11 +15,11 @@ import argparse
 import pathlib
 from typing import Any
 
-from testbed import experiment
 from testbed.cli.runs import disk_use
-from testbed.errors import RunFailed, UsageError
-from testbed.progress import print_error
-from testbed.store import Store, results_dir
+from testbed.core.errors import RunFailed, UsageError
+from testbed.core.progress import print_error
+from testbed.runs import experiment
+from testbed.runs.store import Store, results_dir
 
 HELP = "remove runs or experiments"
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from testbed import conditions, index
+    from testbed.runs import conditions, index
     store = Store(results_dir())
     runs = {run["id"]: run for run in index.runs(store.results, print_error)}
     texts = [what for what in arguments.what if set("=<>") & set(what) and not pathlib.Path(what).exists()]

@@ -22,9 +22,9 @@ import sys
 from testbed.cli import _comparison, _expectations, _kernels, _precision, _runs
 from testbed.cli._experiment import Asked, Done
 from testbed.cli._kernels import Level
-from testbed.errors import RunFailed, TestbedError, UsageError
-from testbed.progress import print_error
-from testbed.store import Store, results_dir
+from testbed.core.errors import RunFailed, TestbedError, UsageError
+from testbed.core.progress import print_error
+from testbed.runs.store import Store, results_dir
 
 HELP = "run a scenario and make its report"
 
@@ -111,7 +111,7 @@ def _report(arguments: argparse.Namespace, done: Done) -> dict[str, str]:
     """Make the report, if it is wanted; returns what is wrong with runs that are not known to have failed."""
     if arguments.no_report:
         return {}
-    from analysis.report import build_report
+    from analysis.pages.report import build_report
     report = build_report(done.folder)
     for line in report.kernels:
         print(line)

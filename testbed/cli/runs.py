@@ -18,9 +18,9 @@ import sqlite3
 from typing import Any
 
 from testbed.cli import _tables
-from testbed.errors import TestbedError, UsageError
-from testbed.progress import print_error
-from testbed.store import Store, results_dir
+from testbed.core.errors import TestbedError, UsageError
+from testbed.core.progress import print_error
+from testbed.runs.store import Store, results_dir
 
 HELP = "list runs with their disk space, pin runs"
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from testbed import conditions, index
+    from testbed.runs import conditions, index
     results = results_dir()
     store = Store(results)
     if (arguments.pin is not None or arguments.unpin) and not arguments.conditions:

@@ -20,13 +20,15 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from testbed import campaign, ccas, engines, executors, experiment, knobs, scenario
+from testbed import engines, executors
 from testbed.cli import _runs, _shared
-from testbed.engines.base import EngineBase
-from testbed.errors import RunFailed, UsageError
-from testbed.fields import FieldError
-from testbed.plan import Plan
-from testbed.store import Store, results_dir
+from testbed.core.errors import RunFailed, UsageError
+from testbed.core.fields import FieldError
+from testbed.runs import campaign, experiment
+from testbed.runs.engine import EngineBase
+from testbed.runs.plan import Plan
+from testbed.runs.store import Store, results_dir
+from testbed.scenario import ccas, knobs, scenario
 
 HELP = "say which conclusions survive other settings of hosts, traffic and kernel"
 SEEDS = 5
@@ -164,9 +166,9 @@ def _other(arguments: argparse.Namespace, one: knobs.Variation) -> tuple[EngineB
 def _report(folder: pathlib.Path, arguments: argparse.Namespace, titles: dict[str, str],
             left_out: Sequence[knobs.LeftOut], plans: Sequence[Plan]) -> bool:
     """Page and lines about these runs, whatever else the experiment lists. Whether anything was judged."""
-    from analysis import sensitivity_report
-    from analysis.experiment import Experiment
-    from analysis.sensitivity import Sensitivity
+    from analysis.compare.sensitivity import Sensitivity
+    from analysis.pages import sensitivity_report
+    from analysis.read.experiment import Experiment
     found = Sensitivity(Experiment(folder, only={plan.id for plan in plans}), arguments.margin, tuple(arguments.metric),
                         order=tuple(dict.fromkeys(plan.subject for plan in plans)))
     path = sensitivity_report.write(found, titles, [(one.label, one.reason) for one in left_out],

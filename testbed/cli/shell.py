@@ -17,12 +17,13 @@ import os
 import re
 from typing import Any
 
-from testbed import ccas, engines, scenario
+from testbed import engines
 from testbed.cli import _runs, _shared
-from testbed.engines.base import EngineBase
-from testbed.errors import RunFailed, UsageError
-from testbed.scenario import Scenario
-from topologies import varying
+from testbed.core.errors import RunFailed, UsageError
+from testbed.runs.engine import EngineBase
+from testbed.scenario import ccas, scenario
+from testbed.scenario.scenario import Scenario
+from topologies.links import varying
 
 HELP = "Mininet's command line on a scenario's network"
 

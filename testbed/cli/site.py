@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 import pathlib
 
-from testbed.errors import UsageError
-from testbed.store import results_dir
+from testbed.core.errors import UsageError
+from testbed.runs.store import results_dir
 
 HELP = "make one page of all experiments, to search"
 
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from analysis.overview import build_overview
+    from analysis.pages.overview import build_overview
     results = results_dir()
     if not results.is_dir():
         raise UsageError(f"{results}: no results folder; `testbed run` makes one, TESTBED_RESULTS names another")

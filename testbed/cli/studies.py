@@ -17,8 +17,8 @@ from typing import NamedTuple
 from testbed import engines
 from testbed.cli import _series, _shared
 from testbed.cli._series import Left
-from testbed.errors import UsageError
-from testbed.store import Store, results_dir
+from testbed.core.errors import UsageError
+from testbed.runs.store import Store, results_dir
 
 HELP = "repeat the published studies in full, one after the other"
 
@@ -73,7 +73,7 @@ def main(arguments: argparse.Namespace) -> int:
         code, message = _series.carry_out(words)
         if code:
             failed[study.scenario], codes[study.scenario] = message, code
-    from analysis.overview import build_overview
+    from analysis.pages.overview import build_overview
     print(f"all reports: {build_overview(results_dir(), failed)}")
     if failed:
         raise _series.failure("studies", len(chosen), codes)

@@ -20,13 +20,14 @@ import shlex
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from testbed import ccas, fields, suites
 from testbed.cli import _kernels, _process, _runs, _series, _shared, run
 from testbed.cli._experiment import Asked, Done
-from testbed.errors import RunFailed, UsageError
-from testbed.plan import Plan
-from testbed.progress import print_error
-from testbed.store import Store, results_dir
+from testbed.core import fields
+from testbed.core.errors import RunFailed, UsageError
+from testbed.core.progress import print_error
+from testbed.runs.plan import Plan
+from testbed.runs.store import Store, results_dir
+from testbed.scenario import ccas, suites
 
 HELP = "run a suite of scenarios, and judge congestion controls against its baseline"
 #: wall seconds of a run before its traffic begins
@@ -197,8 +198,9 @@ def _list(chosen: Sequence[suites.Part], steps: Sequence[_Step], jobs: int | Non
 
 def _report(suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[_Step], done: dict[str, Done],
             problems: dict[str, str], subjects: list[str], arguments: argparse.Namespace) -> None:
-    from analysis import suite as judged, suite_report
-    from analysis.overview import build_overview
+    from analysis.compare import suite as judged
+    from analysis.pages import suite_report
+    from analysis.pages.overview import build_overview
     store = Store(results_dir())
     store.create()
     plans = {step.part.name: step.plans for step in steps}

@@ -17,9 +17,9 @@ import stat
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from testbed import units
 from testbed.cli import _from_pcap
-from testbed.errors import TestbedError, UsageError
+from testbed.core import units
+from testbed.core.errors import TestbedError, UsageError
 
 if TYPE_CHECKING:
     from traffic.tmix.batch import Batch
@@ -123,8 +123,8 @@ def _carry_out(arguments: argparse.Namespace) -> None:
 
 def _parameters(settings: list[str]) -> "SynthParameters":
     """The synthesiser's parameters with what --set says. UsageError if they make no sense."""
-    from testbed.fields import FieldError
-    from testbed.yaml_file import parse_setting
+    from testbed.core.fields import FieldError
+    from testbed.core.yaml_file import parse_setting
     from traffic.tmix.synth import decode
     given: dict[str, Any] = {}
     for setting in settings:
@@ -145,7 +145,7 @@ def _parameters(settings: list[str]) -> "SynthParameters":
 
 def _plot(arguments: argparse.Namespace, limits: "Limits") -> pathlib.Path:
     """Make the page; its path."""
-    from analysis import vectors
+    from analysis.pages import vectors
     try:
         rate = units.parse(arguments.rate)
     except ValueError as problem:

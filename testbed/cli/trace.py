@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 import pathlib
 
-from testbed import scenario
 from testbed.cli import _runs
-from testbed.errors import UsageError
-from testbed.files import write_output
-from topologies import mahimahi, varying
+from testbed.core.errors import UsageError
+from testbed.core.files import write_output
+from testbed.scenario import scenario
+from topologies.links import mahimahi, varying
 
 HELP = "what a link offers over a run, as a trace in mahimahi's format"
 

@@ -16,11 +16,12 @@ import shutil
 import tempfile
 from typing import Any
 
-from testbed import campaign, executors, experiment, pack, plan
+from testbed import executors
 from testbed.cli import _packs, _repetition, _shared
-from testbed.errors import NotReproducible, UsageError
-from testbed.files import hash_raw
-from testbed.store import Store, read_record
+from testbed.core.errors import NotReproducible, UsageError
+from testbed.core.files import hash_raw
+from testbed.runs import campaign, experiment, pack, plan
+from testbed.runs.store import Store, read_record
 
 HELP = "repeat a run, or those of a pack, and compare hashes"
 

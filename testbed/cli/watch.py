@@ -16,11 +16,11 @@ import signal
 import time
 from typing import Any
 
-from testbed import ending
-from testbed.errors import UsageError
-from testbed.looking import Look, Watcher
-from testbed.store import results_dir
-from testbed.units import show_duration
+from testbed.core import ending
+from testbed.core.errors import UsageError
+from testbed.core.units import show_duration
+from testbed.runs.live import Look, Watcher
+from testbed.runs.store import results_dir
 
 HELP = "what runs at present, and how far it is"
 _PORT = 8787
@@ -62,9 +62,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _serve(watcher: Watcher, arguments: argparse.Namespace) -> None:
-    from testbed import look_server
-    with look_server.server(watcher, arguments.serve, arguments.every) as server:
-        print(f"http://{look_server.ADDRESS}:{server.server_port} (Ctrl-C ends it)", flush=True)
+    from testbed.runs import live_server
+    with live_server.server(watcher, arguments.serve, arguments.every) as server:
+        print(f"http://{live_server.ADDRESS}:{server.server_port} (Ctrl-C ends it)", flush=True)
         server.serve_forever()
 
 

@@ -14,9 +14,10 @@ import importlib.util
 import os
 import sys
 
-from testbed import PROJECT_DIR, environment
+from testbed import PROJECT_DIR
 from testbed.cli import _shared
-from testbed.errors import EnvironmentProblem
+from testbed.core import environment
+from testbed.core.errors import EnvironmentProblem
 
 HELP = "carry out runs of a Dask cluster"
 

@@ -9,8 +9,8 @@ import importlib
 import pathlib
 from typing import Any
 
-from testbed.engines.base import EngineBase
-from testbed.errors import UsageError
+from testbed.core.errors import UsageError
+from testbed.runs.engine import EngineBase
 
 #: the one that needs nothing of the machine
 DEFAULT = "uml"

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from testbed.engines.base import EngineBase
-from testbed.fields import FieldError
-from testbed.plan import Plan
+from testbed.core.fields import FieldError
+from testbed.runs.engine import EngineBase
+from testbed.runs.plan import Plan
 
 #: {feature: (what a scenario asks for, the first version of Linux that has it)}
 FEATURES = {"accecn": ("Accurate ECN (ecn: 3)", (6, 18)), "dualpi2": ("a queue of kind dualpi2", (6, 17))}

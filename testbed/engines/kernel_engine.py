@@ -16,15 +16,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import traffic
-from testbed import PROJECT_DIR, bundle, orders, probes, raw_tables, terminal
-from testbed.engines.base import OnProgress, traffic_context, write_workload
+from testbed import PROJECT_DIR, probes
+from testbed.core import raw_tables, terminal
+from testbed.core.errors import UsageError
+from testbed.core.files import write_json
+from testbed.core.raw_files import write_table
 from testbed.engines.features import LinuxEngine
-from testbed.errors import UsageError
-from testbed.files import write_json
 from testbed.guest import departures
-from testbed.plan import Plan
-from testbed.raw_files import write_table
-from topologies import marking
+from testbed.runs import code_bundle, job_ccas
+from testbed.runs.engine import OnProgress, traffic_context, write_workload
+from testbed.runs.plan import Plan
+from topologies.queues import marking
 
 Json = dict[str, Any]
 #: guest files that go to raw/ as they are
@@ -36,19 +38,19 @@ class KernelEngine(LinuxEngine):
 
     #: how late timers may fire, for the depth of token buckets (0 where they are exact)
     timer_period_us = 4000
-    #: whether CPUs have to be kept from idling (testbed/awake.py)
+    #: whether CPUs have to be kept from idling (testbed/core/no_idle.py)
     never_idle = False
     #: probes that all its runs have, whatever the scenario says: {name: settings}
     OWN_PROBES: dict[str, dict[str, Any]] = {}
     #: probes whose instruments the checks before a run use, too (testbed/guest/departures.py)
     CHECKS_USE = ("sojourn",)
     #: files outside of the guest that decide what its runs are told
-    DECISIVE: tuple[str, ...] = ("testbed/engines/kernel_engine.py", "testbed/orders.py", "testbed/ccas.py",
+    DECISIVE: tuple[str, ...] = ("testbed/engines/kernel_engine.py", "testbed/runs/job_ccas.py", "testbed/scenario/ccas.py",
                                  "kernel/launch.py")
 
     def code_sha256(self) -> str:
         outside = [hashlib.sha256((PROJECT_DIR / name).read_bytes()).hexdigest() for name in self.DECISIVE]
-        return hashlib.sha256("\n".join([bundle.digest(), *outside]).encode()).hexdigest()
+        return hashlib.sha256("\n".join([code_bundle.digest(), *outside]).encode()).hexdigest()
 
     @abc.abstractmethod
     def boot(self, work_dir: pathlib.Path, log_path: pathlib.Path, cpu: int, on_progress: OnProgress) -> None:
@@ -66,7 +68,7 @@ class KernelEngine(LinuxEngine):
 
     def _radios(self, network: Mapping[str, Any], work_dir: pathlib.Path) -> Json:
         """What the guest is told of them, where there are any."""
-        found = {name: orders.put_module(file, work_dir) for name, file in self.radio_modules(network).items()}
+        found = {name: job_ccas.put_module(file, work_dir) for name, file in self.radio_modules(network).items()}
         return {"air_modules": found} if found else {}
 
     def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
@@ -78,10 +80,10 @@ class KernelEngine(LinuxEngine):
             "seed": plan.seed, "duration_us": plan.timing["duration_us"],
             "measure_from_us": plan.timing["prefill_us"] + plan.timing["warmup_us"],
             "timer_period_us": self.timer_period_us, "never_idle": self.never_idle,
-            "probe_modules": [orders.put_module(file, workload_dir)
+            "probe_modules": [job_ccas.put_module(file, workload_dir)
                               for file in self.probe_modules([*wanted, *self.CHECKS_USE])],
             **self._radios(scenario["network"], workload_dir),
-            **orders.job_parts(self, plan.variants, scenario["network"], scenario["hosts"], workload, workload_dir)})
+            **job_ccas.job_parts(self, plan.variants, scenario["network"], scenario["hosts"], workload, workload_dir)})
         on_progress("start", 0)
         self.boot(workload_dir, folder / "log.txt", cpu, on_progress)
         on_progress("collect", 0)
@@ -100,7 +102,7 @@ class KernelEngine(LinuxEngine):
             write_json(work_dir / "job.json", {
                 "network": scenario["network"], "session": session, "timer_period_us": self.session_timer_period_us,
                 **self._radios(scenario["network"], work_dir),
-                **orders.job_parts(self, variants, scenario["network"], scenario["hosts"], nothing, work_dir)})
+                **job_ccas.job_parts(self, variants, scenario["network"], scenario["hosts"], nothing, work_dir)})
             try:
                 self.converse(work_dir, work_dir / "log.txt", terminal.reading(session))
             except terminal.Ended:
@@ -121,7 +123,7 @@ class KernelEngine(LinuxEngine):
     def converse(self, work_dir: pathlib.Path, log_path: pathlib.Path, reading: str) -> None:
         """Let a kernel carry out the session of work_dir/job.json, connected with our standard files.
 
-        reading: as testbed/terminal.py takes it. RunFailed unless it left a status that all went well.
+        reading: as testbed/core/terminal.py takes it. RunFailed unless it left a status that all went well.
         """
 
 

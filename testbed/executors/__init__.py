@@ -10,8 +10,8 @@ import importlib
 import pathlib
 from collections.abc import Callable
 
-from testbed.errors import UsageError
-from testbed.executors.base import ExecutorBase
+from testbed.core.errors import UsageError
+from testbed.runs.executor import ExecutorBase
 
 DEFAULT = "local"
 _SUPPORT = {"__init__", "base"}

@@ -8,10 +8,10 @@ import shutil
 import signal
 import traceback
 
-from testbed import ending
-from testbed.engines.base import EngineBase, OnProgress
-from testbed.run import Job, Outcome, execute
-from testbed.store import Store
+from testbed.core import ending
+from testbed.runs.engine import EngineBase, OnProgress
+from testbed.runs.run import Job, Outcome, execute
+from testbed.runs.store import Store
 
 _PR_SET_PDEATHSIG = 1
 

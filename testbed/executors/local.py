@@ -11,12 +11,12 @@ from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
-from testbed import ending
-from testbed.engines.base import EngineBase
+from testbed.core import ending
 from testbed.executors import _cpus, _processes
-from testbed.executors.base import ExecutorBase, Listener
-from testbed.run import Job, Outcome, warm_up
-from testbed.store import Store
+from testbed.runs.engine import EngineBase
+from testbed.runs.executor import ExecutorBase, Listener
+from testbed.runs.run import Job, Outcome, warm_up
+from testbed.runs.store import Store
 
 
 class _Worker(NamedTuple):

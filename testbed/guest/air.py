@@ -7,7 +7,8 @@ from typing import Any
 
 from testbed.guest.congestion_controls import load_module
 from testbed.probes._netlink import Qdisc
-from topologies import air_accounts, standards
+from topologies import standards
+from topologies.wireless import air_accounts
 
 Json = dict[str, Any]
 
@@ -86,8 +87,8 @@ def _waits(row: dict[str, int]) -> bool:
 
 def _drops_of_mac80211(device: str) -> tuple[int, int]:
     """(packets that CoDel has dropped, how often a queue was too long) of an interface of the current namespace."""
-    from topologies.genetlink import Family, u32
-    from topologies.rtnetlink import attributes
+    from topologies.linux.genetlink import Family, u32
+    from topologies.linux.rtnetlink import attributes
     of_device = {_IFINDEX: u32(socket.if_nametoindex(device))}
     with Family("nl80211") as family:
         # frames to those of whom nothing is known have a queue of the interface's own, others one per station

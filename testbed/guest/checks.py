@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Measurements of the idle network, before any traffic: is it what the scenario says?
 
-Only measuring is done here; judging is left to testbed/fidelity.
+Only measuring is done here; judging is left to testbed/checks.
 """
 import os
 import socket
@@ -10,12 +10,13 @@ import threading
 import time
 from typing import Any, NamedTuple
 
+from testbed.core import ip
 from testbed.guest import departures, devices, overload
 from testbed.guest.blast import blast
 from testbed.guest.urgent import urgent
 from testbed.probes._netlink import Qdisc
-from topologies import ip, wires
-from topologies.network import Network
+from topologies.links import wires
+from topologies.linux.network import Network
 
 Json = dict[str, Any]
 
@@ -95,7 +96,7 @@ def _round_trip(network: Network, path: Json, description: Json) -> Json:
     of_air: Json = {}
     echoes = _ECHOES_REAL if network.timer_period_us else _ECHOES
     if path.get("air"):
-        from topologies import airways
+        from topologies.wireless import airways
         cells = {cell["name"]: cell for cell in description["cells"]}
         way = airways.round_trip(cells, path, echo_bytes(description) - ip.ETHERNET_BYTES)
         echoes = max(echoes, airways.round_trips_for_a_clean_one(cells, path))
@@ -218,7 +219,7 @@ def _behind_air(link: Json, description: Json) -> bool:
     """Whether all that reaches a link comes over the air."""
     if not description.get("cells"):
         return False
-    from topologies import airways
+    from topologies.wireless import airways
     links = {other["name"]: other for other in description["links"]}
     cells = {cell["name"] for cell in description["cells"]}
     both = [airways.way(path, links, back) for path in description["paths"] for back in (False, True)]

@@ -4,8 +4,10 @@ import socket
 from typing import Any
 
 from testbed.probes._netlink import INGRESS, ROOT, Qdisc
-from topologies import marking, tc, wires
-from topologies.network import Network, wire_device
+from topologies.links import wires
+from topologies.linux import tc
+from topologies.linux.network import Network, wire_device
+from topologies.queues import marking
 
 Json = dict[str, Any]
 #: 2:1, where the netem that delays is, if that is apart
@@ -92,7 +94,7 @@ def _marks(link: Json, ifindex: int) -> int:
 
 
 def _early(ifindex: int) -> int:
-    """Packets that the netem below the root has let go before others (topologies/tc.py)."""
+    """Packets that the netem below the root has let go before others (topologies/linux/tc.py)."""
     qdisc = Qdisc(ifindex, _BELOW_ROOT)
     try:
         return qdisc.requeues()

@@ -12,8 +12,8 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from testbed.core import ip
 from testbed.probes import sojourn
-from topologies import ip
 
 Json = dict[str, Any]
 #: when (ns), which packet, whether it left
@@ -47,7 +47,7 @@ class Log:
 
 def complete(work_dir: pathlib.Path, checks: pathlib.Path, network: Mapping[str, Any]) -> None:
     """Add to checks.json what links carried and queues held while they were overloaded (outside of the guest)."""
-    from testbed.files import write_json
+    from testbed.core.files import write_json
     measured = json.loads(checks.read_text(encoding="utf-8"))
     links, frame_bytes = {link["name"]: link for link in network["links"]}, ip.frame_bytes(network)
     for one in measured["bottlenecks"]:

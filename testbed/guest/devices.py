@@ -2,17 +2,17 @@
 """What the kernel says of devices and routes once the network stands: read back, not remembered.
 
 rtnetlink(7): three dumps per node and one per device with classes, decoded by hand for the reason
-testbed/probes/_netlink.py gives. Options of qdiscs stay as the kernel gives them: topologies/read_back.py reads them.
+testbed/probes/_netlink.py gives. Options of qdiscs stay as the kernel gives them: topologies/linux/read_back.py reads them.
 """
 import socket
 import struct
 from collections.abc import Iterator
 from typing import Any
 
+from testbed.core import ip
 from testbed.probes._netlink import NETLINK_ROUTE, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, attributes
-from topologies import ip
-from topologies.network import Network
-from topologies.rtnetlink import HEADER, raise_error
+from topologies.linux.network import Network
+from topologies.linux.rtnetlink import HEADER, raise_error
 
 Json = dict[str, Any]
 

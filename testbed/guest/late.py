@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from testbed.guest import congestion_controls, devices, leaks
-from topologies.namespace import get_offloads, read_sysctl
-from topologies.network import Network
+from topologies.linux.namespace import get_offloads, read_sysctl
+from topologies.linux.network import Network
 
 Json = dict[str, Any]
 

@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from testbed.probes._netlink import INGRESS, Qdisc
-from topologies import tc, tc_messages, varying, wires
-from topologies.network import Network, wire_device
-from topologies.rtnetlink import raise_error
-from traffic.clock import now_ns
+from topologies.links import varying, wires
+from topologies.linux import tc, tc_messages
+from topologies.linux.network import Network, wire_device
+from topologies.linux.rtnetlink import raise_error
+from traffic.io.clock import now_ns
 
 Json = dict[str, Any]
 _NEVER_US = 10**15
@@ -120,7 +121,7 @@ class _Changing:
 
 
 class Waker:
-    """Has the root qdisc of a device of the current namespace look at its queue again (topologies/tc.py)."""
+    """Has the root qdisc of a device of the current namespace look at its queue again (topologies/linux/tc.py)."""
 
     def __init__(self, device: str) -> None:
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)

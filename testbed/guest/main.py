@@ -8,7 +8,7 @@ import time
 from typing import Any, NamedTuple
 
 from testbed import probes
-from testbed.awake import awake
+from testbed.core.no_idle import awake
 from testbed.guest import checks, congestion_controls, counters, late, sampler, tuning
 from testbed.guest.link_changes import LinkChanges
 from testbed.guest.programs import Programs, processes
@@ -16,10 +16,10 @@ from testbed.guest.settings import MachineSettings
 from testbed.guest.snmp import Snmp
 from testbed.guest.traced_links import TracedLinks
 from testbed.guest.urgent import urgent
-from topologies.network import Network
-from traffic.clock import now_ns
+from topologies.linux.network import Network
+from traffic.io.clock import now_ns
 
-#: for the image of process 1 (testbed/image_of.py): probes that most runs have
+#: for the image of process 1 (testbed/runs/import_image.py): probes that most runs have
 ALSO = ("testbed.probes.queue", "testbed.probes.sojourn", "testbed.probes.tcp_info")
 _PR_SET_TIMERSLACK = 29
 #: how long the network may take to run empty after the last program ended

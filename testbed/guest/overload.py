@@ -10,7 +10,7 @@ import math
 import operator
 from typing import Any
 
-from topologies import ip
+from testbed.core import ip
 
 Json = dict[str, Any]
 
@@ -138,7 +138,8 @@ def _senders(link: Json, network: Json) -> tuple[list[Sender], float, float]:
     air = network.get("cells", ())
     wired = links
     if air:
-        from topologies import airways, standards
+        from topologies import standards
+        from topologies.wireless import airways
         radios = {cell["name"]: {"rate_bps": int(standards.of(cell).most_bps()), "bottleneck": True} for cell in air}
         links = {**links, **radios}
     ways = []

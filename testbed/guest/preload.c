@@ -2,7 +2,7 @@
 /* Preloaded into Python: memory comes whole while it starts, and the clock is read from memory.
  *
  * A page fault of a guest's process costs the host 45 us, and the start of a Python program has 1,700 of them. Memory that
- * is locked is there at once, for a tenth of that. traffic/_memory.py ends it before traffic begins.
+ * is locked is there at once, for a tenth of that. traffic/io/process_memory.py ends it before traffic begins.
  *
  * Python 3.11 asks for the time whenever it takes a lock, which the start of a program does 500 times: a third of all
  * system calls of a short run. Virtual time stands still until the program sleeps, so that /dev/virtual_clock

@@ -5,15 +5,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from traffic.clock import now_ns
+from traffic.io.clock import now_ns
 
 
 def run(samplers: Sequence[Any], t0_ns: int, duration_us: int, every_second: Callable[[int], None],
         before_last: Callable[[], object]) -> dict[int, int]:
     """Sample from t0 to t0 + duration at absolute deadlines: a late sample delays no other.
 
-    samplers: objects with interval_us and sample(t_us), perhaps nap (testbed/probes/__init__.py); every_second(t_us)
-    is called once a second of experiment time, before_last() once before the samples that are due at the end.
+    samplers: objects with interval_us and sample(t_us), perhaps sample_until (testbed/probes/__init__.py);
+    every_second(t_us) is called once a second of experiment time, before_last() once
+    before the samples that are due at the end.
     Returns {sampler index: largest lateness in us}.
     """
     heap = [(0, number) for number in range(len(samplers))]
@@ -27,8 +28,8 @@ def run(samplers: Sequence[Any], t0_ns: int, duration_us: int, every_second: Cal
             return lateness_us
         # nobody else is to be called before that
         until_us = min([duration_us, *(due for due, _ in heap[1:3])])
-        if due_us < until_us and number >= 0 and (nap := getattr(samplers[number], "nap", None)):
-            due_us, late_us = nap(t0_ns, due_us, until_us)
+        if due_us < until_us and number >= 0 and (sample_until := getattr(samplers[number], "sample_until", None)):
+            due_us, late_us = sample_until(t0_ns, due_us, until_us)
             lateness_us[number] = max(lateness_us[number], late_us)
             heapq.heapreplace(heap, (due_us, number))
             continue

@@ -2,7 +2,7 @@
 """Settings of the whole kernel, which outlive a run's nodes: noted before they are changed, put back at the end."""
 import sys
 
-from topologies.namespace import sysctl_path, write_sysctl
+from topologies.linux.namespace import sysctl_path, write_sysctl
 
 
 class MachineSettings:

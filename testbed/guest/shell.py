@@ -12,11 +12,11 @@ from typing import Any
 from mininet.cli import CLI
 from mininet.log import error
 
+from testbed.core import ip
 from testbed.guest import congestion_controls, tuning
 from testbed.guest.link_changes import LinkChanges
 from testbed.guest.settings import MachineSettings
-from topologies import ip
-from topologies.network import Network
+from topologies.linux.network import Network
 
 
 def run(job: dict[str, Any], work_dir: str, ready: Callable[[], object]) -> bool:

@@ -2,7 +2,7 @@
 """start.py IMAGE MODULE ARGUMENT... does what `python3 -m MODULE ARGUMENT...` does, with what it imports from one file.
 
 A file that is looked for, opened, read and closed is a dozen system calls of a guest, and a program imports seventy.
-The image (testbed/image_of.py) has the byte code of all; what is not in it is found as usual.
+The image (testbed/runs/import_image.py) has the byte code of all; what is not in it is found as usual.
 """
 import marshal
 import sys

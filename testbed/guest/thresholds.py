@@ -11,9 +11,9 @@ import struct
 import time
 from typing import Any
 
-from topologies import ip
-from topologies.namespace import write_sysctl
-from topologies.network import Network
+from testbed.core import ip
+from topologies.linux.namespace import write_sysctl
+from topologies.linux.network import Network
 
 Json = dict[str, Any]
 

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Links that a trace in mahimahi's format drives: at each of its instants so many full frames may leave, and no others.
 
-A gate before the queue is shut (topologies/tc.py). At an instant its bucket gets what the opportunities are worth, the
+A gate before the queue is shut (topologies/linux/tc.py). At an instant its bucket gets what the opportunities are worth, the
 queue is woken, and the gate is shut again: what was not used is gone.
 """
 import bisect
 from typing import Any
 
 from testbed.guest.link_changes import AtTimes, Tc, Waker
-from topologies import tc, tc_messages, varying
-from topologies.network import Network
-from traffic.clock import now_ns
+from topologies.links import varying
+from topologies.linux import tc, tc_messages
+from topologies.linux.network import Network
+from traffic.io.clock import now_ns
 
 Json = dict[str, Any]
 #: above all limits

@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from testbed.fields import FieldError
-from topologies import varying
-from topologies.namespace import sysctl_path
-from traffic.assign import SOURCE_PORTS, Variant, host_defaults, host_variants
+from testbed.core.fields import FieldError
+from topologies.links import varying
+from topologies.linux.namespace import sysctl_path
+from traffic.workload.assign import SOURCE_PORTS, Variant, host_defaults, host_variants
 
 #: shares of the memory at which TCP begins to save, and beyond which it gets none
 _TCP_MEMORY = (1 / 2, 5 / 8, 3 / 4)
@@ -34,7 +34,7 @@ def socket_buffer_bytes(network: Network) -> int:
     """Largest socket buffer: 4 x (bandwidth-delay product + buffers) of the widest path, at least 4 MB.
 
     Anything smaller would make flows limited by their windows rather than by their
-    congestion control; those that still are get flagged by the fidelity checks.
+    congestion control; those that still are get flagged by the checks.
     """
     bottlenecks = {link["name"]: link for link in network["links"] if link["bottleneck"]}
     rate_bps = max((varying.most(link, "rate_bps") for link in bottlenecks.values()), default=0)
@@ -103,7 +103,7 @@ def node_sysctls(network: Network, hosts: Mapping[str, Any], variants: Sequence[
                  flows: Sequence[Mapping[str, Any]]) -> dict[str, Settings]:
     """{node: {sysctl: value}}: the settings of every node's namespace.
 
-    hosts: the scenario's section of that name; variants: records of testbed/ccas.py; flows: flow records.
+    hosts: the scenario's section of that name; variants: records of testbed/scenario/ccas.py; flows: flow records.
     FieldError if flows that want different settings share a host.
     """
     settings, buffer_bytes = {}, socket_buffer_bytes(network)

@@ -3,7 +3,7 @@
 
 A probe file has two halves that never run in the same process, and says what can be set:
 
-* `Options` is a dataclass of testbed/fields.py: what a scenario may say of the probe.
+* `Options` is a dataclass of testbed/core/fields.py: what a scenario may say of the probe.
 * `Sampler(settings, network, description, work_dir)` runs inside the kernel under test,
   with the standard library only. It opens what it needs (`open()`), is called at absolute
   deadlines every `interval_us` (`sample(t_us)`), and writes binary files to `work_dir`,
@@ -21,8 +21,8 @@ same in another way.
 
 A Sampler may have `starts(t0_ns, measure_from_us, duration_us)`: it is called once it is known when traffic will begin.
 
-A Sampler may have `nap(t0_ns, due_us, until_us)`: with one system call it takes the samples that are due from due_us on
-and before until_us. It returns when the next one is due and how late the latest was, in us.
+A Sampler may have `sample_until(t0_ns, due_us, until_us)`: with one system call it takes the samples that are due
+from due_us on and before until_us. It returns when the next one is due and how late the latest was, in us.
 
 `STARTS_PROCESSES = True`: it is called before the others of an instant (see ss.py).
 

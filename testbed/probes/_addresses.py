@@ -4,7 +4,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from topologies import ip
+from testbed.core import ip
 
 
 def addresses(raw: Any) -> Any:

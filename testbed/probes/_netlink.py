@@ -8,7 +8,7 @@ import socket
 import struct
 from collections.abc import Callable, Iterator
 
-from topologies.rtnetlink import HEADER, raise_error
+from topologies.linux.rtnetlink import HEADER, raise_error
 
 NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
 NLMSG_ERROR, NLMSG_DONE = 2, 3

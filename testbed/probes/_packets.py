@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from testbed import fields
+from testbed.core import fields
 
 #: an instruction of classic BPF: code, jumps if true and if false, operand
 Instruction = tuple[int, int, int, int]

@@ -10,7 +10,7 @@ from typing import Any
 Json = dict[str, Any]
 
 DEVICE, FILE = "/dev/queue_meter", "queue_meter.bin"
-# as in queues/meter.c: struct queue, struct nap, _IOW('q', 1, u64), _IOWR('q', 2, struct nap), EVERY
+# as in queues/meter.c: struct queue, struct sample_until, _IOW('q', 1, u64), _IOWR('q', 2, struct sample_until), EVERY
 _QUEUE, _NAP = struct.Struct("=IIQ"), struct.Struct("=QQQQQ")
 _NOTE, _TAKE_A_NAP = 1 << 30 | 8 << 16 | ord("q") << 8 | 1, 3 << 30 | _NAP.size << 16 | ord("q") << 8 | 2
 _EVERY = 2**64 - 1
@@ -56,7 +56,7 @@ class Meter:
         """Note what the queues say now that are due."""
         self._note(t_us * 1000)
 
-    def nap(self, t0_ns: int, interval_us: int, due_us: int, until_us: int) -> tuple[int, int]:
+    def sample_until(self, t0_ns: int, interval_us: int, due_us: int, until_us: int) -> tuple[int, int]:
         """Take the readings that are due before until_us; (when the next one is, how late the latest was), in us."""
         asked = bytearray(_NAP.pack(t0_ns, due_us * 1000, interval_us * 1000, until_us * 1000, 0))
         while True:

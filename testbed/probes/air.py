@@ -14,9 +14,10 @@ from array import array
 from collections.abc import Mapping
 from typing import Any
 
-from testbed import fields
+from testbed.core import fields
 from testbed.probes._netlink import Qdisc
-from topologies import air_accounts, standards
+from topologies import standards
+from topologies.wireless import air_accounts
 
 Json = dict[str, Any]
 #: (of each station the counters of COUNTED and what waits, ns in which anybody was on the air)
@@ -105,7 +106,7 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     import numpy as np
     import pandas as pd
 
-    from testbed.raw_files import write_table
+    from testbed.core.raw_files import write_table
     columns = ["t_us", "cell", "node", *COUNTED, "queued", _BUSY]
     rows = np.fromfile(work_dir / "air.bin", dtype="<i8").reshape(-1, len(columns))
     table = pd.DataFrame(rows, columns=columns)

@@ -3,7 +3,7 @@
 
     ce_marks: {interval: 100 ms}        what packets are summed up over
 
-Every run has it whose queues may mark (topologies/marking.py). A queue's own counter says how many packets it marked,
+Every run has it whose queues may mark (topologies/queues/marking.py). A queue's own counter says how many packets it marked,
 but not whose; here the kernel copies the headers of every packet that leaves with CE.
 """
 import collections
@@ -14,7 +14,7 @@ from typing import Any
 
 from testbed.probes._owners import Owners
 from testbed.probes._packets import FRAMES, Ring, RingSampler, SumOptions, noted_ns, outgoing_marked, records
-from topologies import marking
+from topologies.queues import marking
 
 Json = dict[str, Any]
 
@@ -46,8 +46,8 @@ def _links(network: Mapping[str, Any]) -> list[Json]:
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
     import pandas as pd
 
-    from testbed import raw_tables
-    from testbed.raw_files import write_table
+    from testbed.core import raw_tables
+    from testbed.core.raw_files import write_table
     t0_ns = context["t0_ns"] + noted_ns(work_dir / _CLOCKS)
     interval_us = context["settings"].get("interval_us", 100_000)
     owners = Owners(context["flows"])

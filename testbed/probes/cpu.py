@@ -10,7 +10,7 @@ import pathlib
 from array import array
 from typing import Any
 
-from testbed import awake, fields
+from testbed.core import fields, no_idle
 
 Json = dict[str, Any]
 
@@ -44,7 +44,7 @@ class Sampler:
     def sample(self, t_us: int) -> None:
         """Note what the CPUs have done since the first sample."""
         rows = array("q")
-        for cpu, values in _read(awake.pids()).items():
+        for cpu, values in _read(no_idle.pids()).items():
             before = self._start.setdefault(cpu, values)
             rows.extend([t_us, cpu, *(value if value == _UNKNOWN else value - start
                                       for value, start in zip(values, before))])
@@ -113,8 +113,8 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     import numpy as np
     import pandas as pd
 
-    from testbed import raw_tables
-    from testbed.raw_files import write_table
+    from testbed.core import raw_tables
+    from testbed.core.raw_files import write_table
     columns = raw_tables.TABLES["cpu"].names()
     rows = np.fromfile(work_dir / "cpu.bin", dtype="<i8").reshape(-1, len(columns))
     table = pd.DataFrame(rows, columns=columns)

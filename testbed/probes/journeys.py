@@ -44,7 +44,7 @@ class Sampler(RingSampler):
 
 def _devices(description: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
     """(host, device, whether only what leaves it is looked at) of all hosts' devices."""
-    from topologies.network import wire_device
+    from topologies.linux.network import wire_device
     hosts = {node["name"] for node in description["nodes"] if node["role"] == "host"}
     for link in description["links"]:
         if link["from"] in hosts:
@@ -88,7 +88,7 @@ def _time_stamp(options: bytes) -> bytes:
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
     import pandas as pd
 
-    from testbed.raw_files import write_table
+    from testbed.core.raw_files import write_table
     interval_us = context["settings"].get("interval_us", 100_000)
     rows = [{"t_us": sent_ns // 1000 // interval_us * interval_us, "flow": flow, "backward": backward, "bytes": size,
              "delay_us": None if delay_ns is None else delay_ns / 1000}

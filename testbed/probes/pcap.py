@@ -10,9 +10,8 @@ import dataclasses
 import pathlib
 from typing import Any
 
-from testbed import fields, pcap_files
+from testbed.core import fields, ip, pcap_files
 from testbed.probes._packets import Ring, RingSampler, noted_ns, outgoing, records, slot_bytes
-from topologies import ip
 
 Json = dict[str, Any]
 
@@ -36,7 +35,7 @@ class Sampler(RingSampler):
     """Two rings for each device of the nodes: what leaves it, and what its wire brings."""
 
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
-        from topologies.network import wire_device
+        from topologies.linux.network import wire_device
         self.interval_us = settings.get("interval_us", 10_000)
         super().__init__(f"{work_dir}/{_CLOCKS}")
         wanted, snap = _nodes(settings, description), settings.get("snap_bytes", 96)
@@ -70,8 +69,8 @@ def _nodes(settings: Json, description: Json) -> set[str]:
 
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
     """One file for each device, of both its ways, in experiment time; packets from before traffic are left out."""
-    from testbed.raw_files import packed
-    from topologies.network import wire_device
+    from testbed.core.raw_files import packed
+    from topologies.linux.network import wire_device
     t0_ns = context["t0_ns"] + noted_ns(work_dir / _CLOCKS)
     snap, kind = context["settings"].get("snap_bytes", 96), context["settings"].get("format", "pcap")
     for link in context["network"]["links"]:

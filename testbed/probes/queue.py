@@ -14,12 +14,12 @@ from array import array
 from collections.abc import Callable
 from typing import Any
 
-from testbed import fields
+from testbed.core import fields
 from testbed.probes import _queue_meter
 from testbed.probes._netlink import Qdisc
 
 Json = dict[str, Any]
-Nap = Callable[[int, int, int], tuple[int, int]]
+SampleUntil = Callable[[int, int, int], tuple[int, int]]
 
 #: what engines with modules load before the probe is opened, if it can be built for their kernel
 MODULE = "queues"
@@ -37,7 +37,8 @@ class Options:
 
 
 class Sampler:
-    """Reads the root qdisc of every link. `nap` is None without the module, and for queues that it does not read."""
+    """Reads the root qdisc of every link. `sample_until` is None where the module is not there or reads none of
+    the queues."""
 
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         self.interval_us = settings.get("interval_us", 10_000)
@@ -48,9 +49,10 @@ class Sampler:
         if _queue_meter.there():
             intervals_us = [*((link, 0) for link in bottlenecks), *((link, edge_interval_us) for link in edges)]
             self._queues = meter = _queue_meter.Meter(network, intervals_us, work_dir)
-            self.nap: Nap | None = lambda t0_ns, due_us, until_us: meter.nap(t0_ns, self.interval_us, due_us, until_us)
+            self.sample_until: SampleUntil | None = (
+                lambda t0_ns, due_us, until_us: meter.sample_until(t0_ns, self.interval_us, due_us, until_us))
         else:
-            self._queues, self.nap = self._ask(), None
+            self._queues, self.sample_until = self._ask(), None
 
     def open(self) -> None:
         try:
@@ -59,7 +61,7 @@ class Sampler:
             if not isinstance(self._queues, _queue_meter.Meter):
                 raise
             self._queues.give_up()
-            self._queues, self.nap = self._ask(), None
+            self._queues, self.sample_until = self._ask(), None
             self._queues.open()
 
     def sample(self, t_us: int) -> None:
@@ -139,8 +141,8 @@ def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> Non
     import numpy as np
     import pandas as pd
 
-    from testbed import raw_tables
-    from testbed.raw_files import write_table
+    from testbed.core import raw_tables
+    from testbed.core.raw_files import write_table
     links = [_links(context["network"], bottleneck) for bottleneck in (True, False)]
     metered = work_dir / _queue_meter.FILE
     both = _queue_meter.rows(metered, [len(some) for some in links], context["t0_ns"]) if metered.exists() else [

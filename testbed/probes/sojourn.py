@@ -21,7 +21,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from testbed import fields
+from testbed.core import fields
 from testbed.probes._ring import TraceInstance, TraceSampler, column, decode, forget_cached, read_format
 
 Json = dict[str, Any]
@@ -238,7 +238,7 @@ def _write(series: list[Any], spread: list[Any], raw_dir: pathlib.Path, context:
     import numpy as np
     import pandas as pd
 
-    from testbed.raw_files import write_table
+    from testbed.core.raw_files import write_table
     interval_us = context["settings"].get("interval_us", _INTERVAL_US)
     low_us = np.concatenate([[0.0], 10 ** (np.arange(0, 9001) / 1000.0)])
     high_us = np.append(low_us[1:], np.nan)

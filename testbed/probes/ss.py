@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from typing import Any
 
-from testbed import fields
+from testbed.core import fields
 
 Json = dict[str, Any]
 
@@ -53,6 +53,6 @@ class Sampler:
 
 
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
-    from testbed.raw_files import packed
+    from testbed.core.raw_files import packed
     with open(work_dir / "ss.txt", "rb") as text, packed(raw_dir / "ss.txt.gz") as file:
         shutil.copyfileobj(text, file)

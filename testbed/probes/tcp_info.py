@@ -13,12 +13,11 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from testbed import fields
+from testbed.core import fields, ip
 from testbed.probes._addresses import addresses
 from testbed.probes._netlink import TcpSockets, attributes
 from testbed.probes._ring import forget_cached
-from topologies import ip
-from topologies.rtnetlink import HEADER
+from topologies.linux.rtnetlink import HEADER
 
 Json = dict[str, Any]
 
@@ -107,8 +106,8 @@ def write_tables(dump: pathlib.Path, raw_dir: pathlib.Path, names: Sequence[str]
     that were sampled, in the sampler's order."""
     import numpy as np
 
-    from testbed import raw_tables
-    from testbed.raw_files import table_file
+    from testbed.core import raw_tables
+    from testbed.core.raw_files import table_file
     with contextlib.ExitStack() as files:
         append = {name: files.enter_context(table_file(raw_dir, name)) for name in names}
         for begin, end in _pieces(dump):
@@ -137,7 +136,7 @@ def _table(data: Any, hosts: Sequence[str], ip_version: int) -> Any:
     """All columns of all sockets of some dumps."""
     import pandas as pd
 
-    from testbed import raw_tables
+    from testbed.core import raw_tables
     parts = [_decode(data, layout, offsets, times_us, nodes, hosts, ip_version)
              for layout, offsets, times_us, nodes in _groups(data)]
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(

@@ -11,7 +11,7 @@ import dataclasses
 import pathlib
 from typing import Any
 
-from testbed import fields
+from testbed.core import fields
 from testbed.probes import tcp_info
 
 Json = dict[str, Any]

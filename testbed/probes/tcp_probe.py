@@ -10,9 +10,9 @@ import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from testbed.core import ip
 from testbed.probes._addresses import endpoints
 from testbed.probes._ring import Field, TraceInstance, TraceSampler, column, decode, read_format
-from topologies import ip
 
 Json = dict[str, Any]
 #: (bytes, offsets of the events, fields, version of IP) -> columns
@@ -39,7 +39,7 @@ class Sampler(TraceSampler):
 
 
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:
-    from testbed.raw_files import write_table
+    from testbed.core.raw_files import write_table
     write_table(_tables(work_dir, context, _RECEIVED, _received), raw_dir, "tcp_probe")
     write_table(_tables(work_dir, context, _SENT_AGAIN, _sent_again), raw_dir, "retransmissions")
 

@@ -111,8 +111,8 @@ def _evil(files):
     (_evil, "a name that leads outside")])
 def test_a_pack_that_was_changed(packed, tmp_path, change, words):
     pack = repacked(packed[0], tmp_path / "changed.pack.tar.xz", change)
-    from testbed import pack as packs
-    from testbed.errors import UsageError
+    from testbed.core.errors import UsageError
+    from testbed.runs import pack as packs
     with pytest.raises(UsageError, match=words) as refused:
         packs.unpack(pack, tmp_path / "to")
     assert "\n" not in str(refused.value) and not (tmp_path / "evil").exists()
@@ -128,8 +128,8 @@ def test_what_is_no_pack(packed, tmp_path, data):
 
 
 def test_a_truncated_pack(packed, tmp_path):
-    from testbed import pack as packs
-    from testbed.errors import UsageError
+    from testbed.core.errors import UsageError
+    from testbed.runs import pack as packs
     whole = packed[0].read_bytes()
     (tmp_path / "cut.tar.xz").write_bytes(whole[:len(whole) // 2])
     with pytest.raises(UsageError, match="cut.tar.xz: damaged, or not a pack: "):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.experiment import Experiment
+from analysis.read.experiment import Experiment
 from command_line import CommandLine
 
 ENGINES = ("uml", "ns3", "ns2")

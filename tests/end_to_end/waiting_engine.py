@@ -6,9 +6,9 @@ import os
 import pathlib
 import time
 
-from testbed.engines.base import OnProgress
 from testbed.engines.toy import Engine as Toy
-from testbed.plan import Plan
+from testbed.runs.engine import OnProgress
+from testbed.runs.plan import Plan
 
 
 class Engine(Toy):

@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from testbed import campaign, ccas, engines, run, scenario
-from testbed.store import Store
+from testbed import engines
+from testbed.runs import campaign, run
+from testbed.runs.store import Store
+from testbed.scenario import ccas, scenario
 
 DUMBBELL = {
     "kind": "dumbbell",

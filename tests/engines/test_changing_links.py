@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from testbed import fidelity
-from testbed.raw_files import write_table
-from topologies import varying
+from testbed import checks
+from testbed.core.raw_files import write_table
+from topologies.links import varying
 
 _DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 FRAME_BYTES = 1514
@@ -135,7 +135,7 @@ def test_a_record_that_is_wrong_is_noticed(changed, tmp_path, engine, column, va
     rows.loc[0, column] = value
     write_table(rows, tmp_path / "run" / "raw", "link_changes")
     plan, environment = (finished.json(name) for name in ("plan.json", "environment.json"))
-    verdict = fidelity.judge(fidelity.Evidence(tmp_path / "run", plan["scenario"], environment["clock"],
+    verdict = checks.judge(checks.Evidence(tmp_path / "run", plan["scenario"], environment["clock"],
                                                plan["variants"], environment["capabilities"]))
     assert verdict["verdict"] == message and "schedule" in {one["check"] for one in verdict["reasons"]}
 

@@ -7,9 +7,10 @@ import shutil
 import pytest
 
 from conftest import carry_out, small_scenario
-from testbed import ccas, engines, scenario
+from testbed import engines
+from testbed.core.errors import RunFailed, UsageError
 from testbed.engines import ns2
-from testbed.errors import RunFailed, UsageError
+from testbed.scenario import ccas, scenario
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,11 @@ import stat
 import pytest
 
 from conftest import FinishedRun, carry_out, small_scenario
-from testbed import engines, fidelity, scenario
-from testbed.derived import DamagedRun
+from testbed import checks, engines
+from testbed.core.derived import DamagedRun
+from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.engines.ns3 import build, ccas, installation
-from testbed.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.scenario import scenario
 
 PARKING_LOT = {
     "kind": "parking-lot",
@@ -147,10 +148,10 @@ def spoiled(finished, folder, name, change):
     change(content)
     (copy / "raw" / name).write_text(json.dumps(content))
     with pytest.raises(DamagedRun):             # nobody can do this to a sealed run unnoticed
-        fidelity.judge_run(copy)
+        checks.judge_run(copy)
     plan, environment = (json.loads((copy / file).read_text()) for file in ("plan.json", "environment.json"))
-    return fidelity.judge(fidelity.Evidence(copy, plan["scenario"], environment["clock"], plan["variants"],
-                                            environment["capabilities"]))
+    return checks.judge(checks.Evidence(copy, plan["scenario"], environment["clock"], plan["variants"],
+                                        environment["capabilities"]))
 
 
 @pytest.mark.parametrize("name, change, check", [
@@ -269,6 +270,6 @@ def test_what_it_does_not_have(tmp_path, tree, message):
     ("cdg", "engine ns3 has no congestion control 'cdg'; it has: bbr, "),
     ("tahoe", "engine ns3 loads no modules; of those that come with the testbed it has libra")])
 def test_congestion_controls_that_it_does_not_have(name, message):
-    from testbed import ccas as subjects
+    from testbed.scenario import ccas as subjects
     with pytest.raises((UsageError, RunFailed), match=re.escape(message)):
         subjects.make_ready(*subjects.parse(name), engines.load("ns3"), print)

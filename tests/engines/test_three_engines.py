@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from analysis import windows
-from analysis.runs import Run
+from analysis.flows import windows
+from analysis.read.runs import Run
 from conftest import small_scenario
 
 KEYS = ["source", "conn"]

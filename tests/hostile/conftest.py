@@ -18,8 +18,9 @@ def pytest_configure() -> None:
     runner.adopt_orphans()
     # what most commands import, once: cases run in copies of this process
     import kernel  # noqa: F401
-    from testbed import campaign, cli, engines, fidelity  # noqa: F401
+    from testbed import checks, cli, engines  # noqa: F401
     from testbed.cli import judge, list, report, run, tmix, verify  # noqa: F401
+    from testbed.runs import campaign  # noqa: F401
     from traffic.tmix import tools  # noqa: F401
     cli._parser("run")
 

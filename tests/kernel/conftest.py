@@ -9,8 +9,10 @@ import pytest
 import yaml
 
 from small_runs import small_scenario
-from testbed import campaign, ccas, engines, run, scenario
-from testbed.store import Store
+from testbed import engines
+from testbed.runs import campaign, run
+from testbed.runs.store import Store
+from testbed.scenario import ccas, scenario
 
 
 class FinishedRun:

@@ -13,7 +13,7 @@ _FLOW = {"flow": 3, "address": "127.0.0.1", "cca": "reno"}
 def _flows(port, receives=False, **more):
     """[exit status, its account, its last words besides, states of sockets to its port in between] of the program
     of one flow, for half a second of virtual time."""
-    from traffic.clock import now_ns
+    from traffic.io.clock import now_ns
     flow = {**_FLOW, "port": port, "start_us": 0, "stop_us": 500_000, **more}
     job = {"send": [flow], "receive": [flow] if receives else [], "duration_us": 500_000, "ring": True}
     fd = os.memfd_create("job", 0)                          # the file system is the host's and cannot be written
@@ -41,7 +41,7 @@ def _states_of_sockets_to(port):
 
 def main():
     from traffic.greedy.ring import make_ring
-    from traffic.uring import may_ask
+    from traffic.io.uring import may_ask
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     with socket.socket() as unconnected:
         chained = may_ask(make_ring(1), unconnected.fileno(), 1)

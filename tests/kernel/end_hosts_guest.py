@@ -85,7 +85,7 @@ def transfer(network, size):
 def main(path):
     with open(path) as f:
         network = json.load(f)
-    from topologies.network import Network
+    from topologies.linux.network import Network
     with Network(network, {node["name"]: {} for node in network["nodes"]}) as built:
         time.sleep(0.1)
         one_way(built, [1514], 0)               # the kernel's clock is coarse until its first timers have fired

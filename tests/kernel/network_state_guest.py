@@ -54,15 +54,15 @@ def _comparable(text):
 
 
 def main(path, how):
-    from topologies import direct, network
-    told, tell = [], direct.tell
+    from topologies.linux import netlink_batch, network
+    told, tell = [], netlink_batch.tell
 
     def telling(program, lines, orders):
         told.extend(lines)
         tell(program, lines, orders)
-    direct.tell = telling
+    netlink_batch.tell = telling
     if how == "programs":
-        direct.orders = lambda program, lines: None
+        netlink_batch.orders = lambda program, lines: None
     with open(path) as file:
         descriptions = json.load(file)
     found = {}

@@ -7,7 +7,7 @@ import sys
 
 def main(path):
     from testbed.guest import devices
-    from topologies import network
+    from topologies.linux import network
     with open(path) as file:
         description = json.load(file)
     with network.Network(description, {node["name"]: {} for node in description["nodes"]}) as built:

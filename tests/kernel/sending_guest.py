@@ -17,8 +17,8 @@ def _free_kb():
 
 def _sent(registered):
     """[whether it was registered, kB that what waits in sockets takes, whether what arrived is right]"""
-    from traffic.payload import Pattern, phase
-    from traffic.uring import Ring
+    from traffic.io.payload import Pattern, phase
+    from traffic.io.uring import Ring
     ring, pattern = Ring(4 * _FLOWS), Pattern()
     can = registered and ring.send_from(pattern.address, pattern.size)
     listener = socket.create_server(("127.0.0.1", 0), backlog=_FLOWS)

@@ -11,8 +11,10 @@ import pytest
 import yaml
 
 import documented
-from analysis import captures, conversations, packets, tcptrace, xplot
-from testbed import PROJECT_DIR, cli, pcap_files
+from analysis import packets
+from analysis.packets import captures, conversations, tcptrace, xplot
+from testbed import PROJECT_DIR, cli
+from testbed.core import pcap_files
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from small_runs import small_scenario
-from testbed.fidelity import littles_law
+from testbed.checks import littles_law
 
 
 @pytest.mark.parametrize("queue", [

@@ -4,7 +4,7 @@ import pytest
 
 import edited_files
 from small_runs import small_scenario
-from testbed import fidelity
+from testbed import checks
 
 SCENARIO = {
     "name": "edits",
@@ -25,7 +25,7 @@ def stored(run_scenario):
 
 
 def test_unedited_it_is_valid(stored):
-    files, verdict = fidelity.judge_edited(stored.folder)
+    files, verdict = checks.judge_edited(stored.folder)
     assert not files and not verdict["errors"]
     assert verdict["verdict"] == "valid", verdict["reasons"]
 
@@ -35,7 +35,7 @@ def test_an_edit_is_found(stored, tmp_path, edit):
     raw = edited_files.Raw(stored.folder, tmp_path / "copy")
     edit(raw)
     raw.save()
-    files, verdict = fidelity.judge_edited(raw.folder)
+    files, verdict = checks.judge_edited(raw.folder)
     assert files and not verdict["errors"]
     assert verdict["verdict"] != "valid"
     assert edited_files.FOUND_BY[edit] in {reason["check"] for reason in verdict["reasons"]}, verdict["reasons"]
@@ -51,7 +51,7 @@ def mixed(run_scenario):
 @pytest.mark.parametrize("edit", edited_files.FOUND_IN_MIXED, ids=lambda edit: edit.__name__)
 def test_an_edit_of_datagrams_and_connections_is_found(mixed, tmp_path, edit):
     def found_by(folder):
-        return {reason["check"] for reason in fidelity.judge_edited(folder)[1]["reasons"]}
+        return {reason["check"] for reason in checks.judge_edited(folder)[1]["reasons"]}
     raw = edited_files.Raw(mixed.folder, tmp_path / "copy")
     edit(raw)
     raw.save()

@@ -12,8 +12,8 @@ import guest_script
 import kernel
 import topologies
 from small_runs import small_scenario
-from testbed import fields
-from topologies import end_hosts
+from testbed.core import fields
+from topologies.links import end_hosts
 
 #: a frame of 1514 bytes takes this long at 100 Mbit/s
 FRAME_US = 121.12

@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from analysis import conversations, packets
+from analysis import packets
+from analysis.packets import conversations
 from small_runs import small_scenario
 from testbed import engines
 from traffic.tmix.reader import read_vectors

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from analysis import captures
+from analysis.packets import captures
 from documented import scenario
 from small_runs import small_scenario
-from testbed import engines, fidelity
+from testbed import checks, engines
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def flow_of(run, component):
 
 
 def test_it_is_valid_in_a_kernel_that_has_ipv6(six):
-    verdict = fidelity.read_verdict(six.folder)
+    verdict = checks.read_verdict(six.folder)
     assert verdict["verdict"] == "valid", verdict["reasons"]
     assert six.json("environment.json")["kernel_options"] == ["ipv6"]
     assert six.json("raw/network.json")["ip_version"] == 6
@@ -78,7 +78,7 @@ def test_routers_report_no_groups(run_with):
                      "central": {"rate": "100 Mbit/s", "delay": "10 ms", "queue": {"limit": 500}},
                      "right_delays": ["0 ms", "0 ms"]},
         "traffic": {"kind": "cbr", "rate": "1 Mbit/s"}}))
-    verdict = fidelity.read_verdict(run.folder)
+    verdict = checks.read_verdict(run.folder)
     assert verdict["verdict"] == "valid", verdict["reasons"]
     for node, counters in run.json("raw/snmp.json")["nodes"].items():
         assert {name: values for name, values in counters.items() if "Mcast" in name} == {}, node

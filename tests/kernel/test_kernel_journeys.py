@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.metrics import compute_metrics
-from analysis.runs import Run
+from analysis.read.runs import Run
 from small_runs import small_scenario
 
 FRAME_BYTES = 1514

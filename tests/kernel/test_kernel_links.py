@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from topologies import varying
+from topologies.links import varying
 
 _DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 _PAGE = (_DOCS / "links.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ it. Times are exact to what the kernel itself takes in virtual time, a few micro
 import pytest
 import yaml
 
-from testbed.scenario import SCENARIO_DIR
+from testbed.scenario.scenario import SCENARIO_DIR
 
 MSS = 1448
 NOT_SET = 2**31 - 1

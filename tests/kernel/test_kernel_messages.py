@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What topologies/direct.py tells the kernel leaves it as ip and tc would have, in every namespace of a network."""
+"""What topologies/linux/netlink_batch.py tells the kernel leaves it as ip and tc would have, in every namespace of a network."""
 import copy
 import json
 
@@ -9,8 +9,8 @@ import guest_script
 import kernel
 import network_state_guest
 import topologies
-from testbed import fields
-from topologies import end_hosts
+from testbed.core import fields
+from topologies.links import end_hosts
 
 EDGE = {"rate_bps": 10**9, "queue": {"limit": 10_000}}
 CENTRAL = {"rate_bps": 10**8, "delay_us": 2000, "queue": {"limit": 850}}

@@ -5,7 +5,8 @@ import io
 import dpkt
 import pytest
 
-from testbed import engines, pcap_files
+from testbed import engines
+from testbed.core import pcap_files
 
 CENTRAL = {"rate": "10 Mbit/s", "delay": "5 ms", "queue": {"kind": "pfifo", "limit": 40}}
 

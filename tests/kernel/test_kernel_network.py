@@ -6,7 +6,7 @@ import math
 import pytest
 
 from small_runs import H_SHAPE, PARKING_LOT, small_scenario
-from testbed import raw_tables
+from testbed.core import raw_tables
 
 #: ICMP echo of 56 bytes: Ethernet + IP + ICMP headers
 _ECHO_BITS = 98 * 8

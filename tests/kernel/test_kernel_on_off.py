@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.metrics import compute_metrics
-from analysis.runs import Run
+from analysis.read.runs import Run
 from testbed import PROJECT_DIR
 
 K, DOWN, SECONDS = 6, "right_to_left", 11

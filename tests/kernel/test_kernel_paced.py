@@ -4,7 +4,7 @@ import pytest
 
 import documented
 from analysis.metrics import compute_metrics
-from analysis.runs import Run
+from analysis.read.runs import Run
 from small_runs import small_scenario
 
 

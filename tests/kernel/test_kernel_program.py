@@ -7,7 +7,7 @@ import pytest
 import documented
 from small_runs import small_scenario
 from testbed.engines.uml import watch
-from traffic.payload import sequence
+from traffic.io.payload import sequence
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import yaml
 import guest_script
 import kernel
 import read_back_guest
-from testbed import scenario
-from topologies import read_back, tc
+from testbed.scenario import scenario
+from topologies.linux import read_back, tc
 
 #: one direction each: what has a unit of its own has values that are no multiples of it
 _LINKS = """

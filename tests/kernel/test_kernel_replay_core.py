@@ -5,7 +5,7 @@ import random
 import pytest
 
 from small_runs import small_scenario
-from testbed import bundle
+from testbed.runs import code_bundle
 from traffic.tmix.vectors import CONC, SEQ, Adu, Vector, check
 from traffic.tmix.writer import ALTERNATE, write_vectors
 
@@ -49,10 +49,10 @@ def test_the_same_bytes_in_c_and_in_python(run_scenario, tmp_path, monkeypatch, 
     rough_vectors(tmp_path)
     tree = small_scenario(**{"topology.central": LINK, "traffic": {
         "kind": "tmix", "target": "right_to_left", "load": "40 %", "scale": 1, "traces": str(tmp_path)}, **changes})
-    runs, code = [], bundle._contents()
-    for compiled, those in (("yes", {**code, "traffic/tmix/ringloop.py": NOBODY}), ("no", code)):
+    runs, code = [], code_bundle._contents()
+    for compiled, those in (("yes", {**code, "traffic/replay/ringloop.py": NOBODY}), ("no", code)):
         monkeypatch.setenv("TESTBED_COMPILED", compiled)
-        monkeypatch.setattr(bundle, "_contents", lambda those=those: those)
+        monkeypatch.setattr(code_bundle, "_contents", lambda those=those: those)
         runs.append(run_scenario(tree))
     assert [run.json("environment.json")["replay_compiled"] for run in runs] == [True, False]
     one, other = (run.json("run.json")["raw_files_sha256"] for run in runs)

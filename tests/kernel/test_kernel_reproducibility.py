@@ -65,8 +65,8 @@ def checkouts(engine, tmp_path_factory):
     folder = tmp_path_factory.mktemp("elsewhere")
     copy = folder / "a" / "checkout" / "with-a-path-that-is-rather-long"
     shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns(".git", "results", "__pycache__"))
-    code = (copy / "testbed/libraries.py").read_text()
-    (copy / "testbed/libraries.py").write_text(code.replace("for name in wanted():", "for name in ():"))
+    code = (copy / "testbed/core/c_libraries.py").read_text()
+    (copy / "testbed/core/c_libraries.py").write_text(code.replace("for name in wanted():", "for name in ():"))
     built = kernel.find(engine.options.get("kernel"))
     (folder / "cache" / "kernels").mkdir(parents=True)
     (folder / "cache" / "kernels" / built.build_dir.name).symlink_to(built.build_dir)

@@ -2,9 +2,9 @@
 """Connections of a run, alone on the idle network: the same ones, one after the other, and what load costs them."""
 import pytest
 
-from analysis import slowdown
-from analysis.completion import last_byte_us
-from analysis.runs import Run
+from analysis.flows import slowdown
+from analysis.flows.completion import last_byte_us
+from analysis.read.runs import Run
 from small_runs import small_scenario
 
 OF = {"target": "right_to_left", "load": "60 %"}

@@ -6,7 +6,7 @@ import re
 import pytest
 import yaml
 
-from testbed.scenario import SCENARIO_DIR
+from testbed.scenario.scenario import SCENARIO_DIR
 
 
 @pytest.fixture(scope="module")

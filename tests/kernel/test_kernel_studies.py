@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from analysis.metrics import compute_metrics
-from analysis.runs import Run
+from analysis.read.runs import Run
 from testbed import PROJECT_DIR
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from small_runs import small_scenario
 from test_kernel_wire import address_of, records
-from topologies import varying
+from topologies.links import varying
 
 FRAME_BYTES = 1514
 

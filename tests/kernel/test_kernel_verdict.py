@@ -5,19 +5,20 @@ import shutil
 import pytest
 
 from small_runs import small_scenario
-from testbed import bundle, fidelity
+from testbed import checks
 from testbed.engines import uml
+from testbed.runs import code_bundle
 
 
 def reasons(run, check):
     """[(level, message)] of what a check has against a run."""
-    verdict = fidelity.judge_run(run.folder)
+    verdict = checks.judge_run(run.folder)
     assert not verdict["errors"]
     return [(reason["level"], reason["message"]) for reason in verdict["reasons"] if reason["check"] == check]
 
 
 def levels(run):
-    return {check["check"]: check["level"] for check in fidelity.judge_run(run.folder)["checks"]}
+    return {check["check"]: check["level"] for check in checks.judge_run(run.folder)["checks"]}
 
 
 def test_an_interface_that_takes_the_bottlenecks_place(run_scenario):
@@ -40,13 +41,13 @@ def test_a_hidden_bottleneck(run_scenario):
 def test_a_payload_that_was_tampered_with(run_scenario, tmp_path, monkeypatch):
     """A sender that leaves a byte out after each write."""
     code = tmp_path / "code"
-    shutil.copytree(bundle.ensure(), code)
+    shutil.copytree(code_bundle.ensure(), code)
     program = code / "traffic/greedy/threads.py"
     right = "place = pattern.after(place, sent)"
     assert right in program.read_text()
     program.write_text(program.read_text().replace(right, right.replace("sent)", "sent + 1)")))
     shutil.rmtree(program.parent / "__pycache__")
-    shutil.rmtree(code / bundle.IMAGES)             # which have the byte code of before
+    shutil.rmtree(code / code_bundle.IMAGES)             # which have the byte code of before
     monkeypatch.setattr(uml.bundle, "ensure", lambda *_: code)
     traffic = {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1"]}
     run = run_scenario(small_scenario(traffic=traffic))
@@ -54,7 +55,7 @@ def test_a_payload_that_was_tampered_with(run_scenario, tmp_path, monkeypatch):
     assert level == "invalid" and message.startswith("flow 1: ")
     assert "that its receiver got are not what was sent, the first in connection 0 after " in message
     # nothing else is the matter
-    assert fidelity.judge_run(run.folder)["verdict"] == "invalid"
+    assert checks.judge_run(run.folder)["verdict"] == "invalid"
     assert {level for check, level in levels(run).items() if check != "payload"} <= {"ok", "not applicable"}
 
 

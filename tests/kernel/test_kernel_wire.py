@@ -12,7 +12,7 @@ import struct
 import pytest
 
 from small_runs import small_scenario
-from testbed import raw_tables
+from testbed.core import raw_tables
 
 #: frames of 60 B and 1514 B among them; `packet` is the size of the IP packet
 _PACKETS_BYTES = (46, 186, 562, 1500)

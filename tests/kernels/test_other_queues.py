@@ -6,7 +6,7 @@ import types
 import pytest
 
 from test_kernel_links import example
-from testbed import scenario
+from testbed.scenario import scenario
 
 
 @pytest.fixture(scope="module")

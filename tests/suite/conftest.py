@@ -13,10 +13,12 @@ from typing import NamedTuple
 import pandas as pd
 import pytest
 
-from testbed import campaign, ccas, engines, run, scenario
-from testbed.engines.base import EngineBase
-from testbed.fidelity import read_verdict
-from testbed.store import Store
+from testbed import engines
+from testbed.checks import read_verdict
+from testbed.runs import campaign, run
+from testbed.runs.engine import EngineBase
+from testbed.runs.store import Store
+from testbed.scenario import ccas, scenario
 
 
 class Valid(NamedTuple):

@@ -5,9 +5,9 @@ Minutes; not part of `make test`.
 """
 import pytest
 
-from analysis import camps
-from analysis.runs import Run
-from testbed.fidelity import read_verdict
+from analysis.flows import camps
+from analysis.read.runs import Run
+from testbed.checks import read_verdict
 
 DOWN = ("r2_to_r1", "r3_to_r2", "r4_to_r3")
 CCAS = ("sack", "cubic", "vegas", "bbr")

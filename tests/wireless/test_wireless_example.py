@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from analysis.metrics import compute_metrics
-from analysis.runs import Run
+from analysis.read.runs import Run
 from testbed.probes.air import COUNTED
 from topologies import standards
 

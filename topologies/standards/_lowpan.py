@@ -4,8 +4,8 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from topologies.genetlink import Family, u8, u16, u32
-from topologies.network import batch
+from topologies.linux.genetlink import Family, u8, u16, u32
+from topologies.linux.network import batch
 
 # include/net/nl802154.h
 _SET_PAN, _SET_ACKREQ, _SET_NETNS = 10, 19, 20

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from topologies.genetlink import FLAG, Family, u32
+from topologies.linux.genetlink import FLAG, Family, u32
 
 # include/uapi/linux/nl80211.h; channel 6, the only one that kernel-modules/air_wlan has
 _NEW_INTERFACE, _JOIN_IBSS, _SET_NETNS = 7, 43, 49

@@ -8,7 +8,7 @@ import os
 from errno import ECONNREFUSED
 
 from traffic.datagrams.batch import HEADER, libc
-from traffic.uring import LINK, QUIET, Ring
+from traffic.io.uring import LINK, QUIET, Ring
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from testbed import fields
-from testbed.fields import FieldError
-from topologies import ip, standards
-from traffic import routes
-from traffic.components import Component, Context, Flow, Program, Timing
+from testbed.core import fields, ip
+from testbed.core.fields import FieldError
+from topologies import standards
 from traffic.datagrams.batch import HEADER
+from traffic.workload import routes
+from traffic.workload.components import Component, Context, Flow, Program, Timing
 
 FIRST_PORT = 7000
 #: of IPv4 and UDP

@@ -22,12 +22,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
-from topologies import ip
+from testbed.core import ip
 from traffic import program
 from traffic.datagrams import convoy
 from traffic.datagrams.batch import HEADER, MOST_AT_ONCE, Batch, note_arrivals
 from traffic.datagrams.departures import departures_ns
-from traffic.sockets import raise_descriptor_limit
+from traffic.io.sockets import raise_descriptor_limit
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

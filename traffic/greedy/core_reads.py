@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Drives flows as `ring` does, with what receivers do for each read in C (reads.c).
 
-The library is made where a compiler is (testbed/libraries.py); `RingFlows` does the same without it.
+The library is made where a compiler is (testbed/core/c_libraries.py); `RingFlows` does the same without it.
 """
 from __future__ import annotations
 
 import ctypes
 
-from traffic.compiled import SharedRing, beside, load, words
 from traffic.greedy.ring import RingFlows
 from traffic.greedy.ring_ends import Receiver, SharedReceiver, usual
-from traffic.payload import phase
+from traffic.io.compiled import SharedRing, beside, load, words
+from traffic.io.payload import phase
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from typing import Any
 
     from traffic.greedy.ends import End
-    from traffic.uring import Ring
+    from traffic.io.uring import Ring
 
 #: the library beside this file
 LIBRARY = "reads.so"

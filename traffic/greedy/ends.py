@@ -6,9 +6,9 @@ import mmap
 import socket
 import struct
 
-from topologies import ip
-from traffic.clock import now_ns
-from traffic.payload import PERIOD, Pattern, Tally, differs, phase
+from testbed.core import ip
+from traffic.io.clock import now_ns
+from traffic.io.payload import PERIOD, Pattern, Tally, differs, phase
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from functools import partial
 
 from traffic import program
 from traffic.greedy import ends
-from traffic.payload import Pattern
-from traffic.sockets import raise_descriptor_limit
+from traffic.io.payload import Pattern
+from traffic.io.sockets import raise_descriptor_limit
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: what is imported when it is known which of them drives the flows
-ALSO = ("topologies.namespace", "traffic.greedy.core_reads", "traffic.greedy.ring", "traffic.greedy.ring_ends",
+ALSO = ("topologies.linux.namespace", "traffic.greedy.core_reads", "traffic.greedy.ring", "traffic.greedy.ring_ends",
         "traffic.greedy.threads")
 
 
@@ -75,7 +75,7 @@ def _listen(host: program.Host, flow: ends.Order) -> socket.socket:
 
 
 def _ring(job: dict[str, Any]) -> Any:
-    """A traffic.uring.Ring, where the job wants one and the kernel has it; else None."""
+    """A traffic.io.uring.Ring, where the job wants one and the kernel has it; else None."""
     if not job["ring"]:
         return None
     from traffic.greedy.ring import make_ring

@@ -19,9 +19,9 @@ import sys
 from collections.abc import Collection
 from typing import Any
 
-from topologies import ip
+from testbed.core import ip
 from traffic import program
-from traffic.clock import now_ns
+from traffic.io.clock import now_ns
 
 _Order = dict[str, Any]
 

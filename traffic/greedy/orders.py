@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from traffic import routes
-from traffic.components import Component, Context, Flow, Program
 from traffic.greedy.ends import buffers_mb
+from traffic.workload import routes
+from traffic.workload.components import Component, Context, Flow, Program
 
 Job = dict[str, list[dict[str, Any]]]
 #: ends of flows that have a thread each: for them a ring saves next to nothing

@@ -10,9 +10,9 @@
 #include "../ring.h"
 
 enum {
-	PERIOD = 65521,			/* of the payload, traffic/payload.py */
+	PERIOD = 65521,			/* of the payload, traffic/io/payload.py */
 	IGNORED = 1, ACCEPT = 2, READ = 3, KIND_BITS = 3, KIND_MASK = 7,	/* ring_ends.py */
-	TCP_CA_NAME_MAX = 16,		/* traffic/sockets.py */
+	TCP_CA_NAME_MAX = 16,		/* traffic/io/sockets.py */
 };
 
 /* ring_ends.SharedReceiver, which says what the fields are */

@@ -12,11 +12,11 @@ import socket
 import time
 from heapq import heapify, heappop
 
-from traffic.clock import now_ns
 from traffic.greedy import ends
 from traffic.greedy.ring_ends import CHAIN, IGNORED, KIND_BITS, TIMER, Answers, Receiver, Sender, SharedReceiver
-from traffic.payload import Pattern
-from traffic.uring import Ring, may_ask
+from traffic.io.clock import now_ns
+from traffic.io.payload import Pattern
+from traffic.io.uring import Ring, may_ask
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

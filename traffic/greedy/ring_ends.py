@@ -12,12 +12,12 @@ import mmap
 import os
 import socket
 
-from topologies import ip
-from traffic import sockets
-from traffic.compiled import words
+from testbed.core import ip
 from traffic.greedy import ends
-from traffic.payload import LONGEST_BYTES, phase
-from traffic.uring import LINK, QUIET
+from traffic.io import sockets
+from traffic.io.compiled import words
+from traffic.io.payload import LONGEST_BYTES, phase
+from traffic.io.uring import LINK, QUIET
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

@@ -25,16 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from testbed import fields
-from testbed.fields import FieldError
-from topologies import ip
-from traffic import routes
-from traffic.components import Component, Context, Flow, Prepared, Timing, duration_us
+from testbed.core import fields, ip
+from testbed.core.fields import FieldError
 from traffic.greedy.iperf3 import PROGRAM, output_name
 from traffic.greedy.orders import program, socket_programs, tcp_jobs
+from traffic.workload import routes
+from traffic.workload.components import Component, Context, Flow, Prepared, Timing, duration_us
 
 FIRST_PORT, FIRST_SOURCE_PORT = 6000, 30000
-#: simulators can send it, too (testbed/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/simulators/workload.py)
 SIMULATED = True
 _MOST = {"iperf3": FIRST_SOURCE_PORT - FIRST_PORT, "sockets": 65536 - FIRST_PORT}
 #: what iperf3 takes for -t

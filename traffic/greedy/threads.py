@@ -14,9 +14,9 @@ import sys
 import threading
 
 from traffic import program
-from traffic.clock import now_ns, sleep_ns
 from traffic.greedy import ends
-from traffic.payload import LONGEST_BYTES, Pattern, phase
+from traffic.io.clock import now_ns, sleep_ns
+from traffic.io.payload import LONGEST_BYTES, Pattern, phase
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import signal
 import sys
 import time
 
-from traffic import _memory as memory
-from traffic.clock import now_ns
+from traffic.io import process_memory as memory
+from traffic.io.clock import now_ns
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Host:
     def enter(self) -> None:
         """From here on the calling thread is in its namespace: sockets that it makes stay there."""
         if self._descriptor is not None:
-            from topologies.namespace import enter
+            from topologies.linux.namespace import enter
             enter(self._descriptor)
 
     def name(self, what: str) -> str:

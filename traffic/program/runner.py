@@ -19,8 +19,9 @@ import sys
 import tempfile
 from typing import Any
 
-from traffic import payload, program
-from traffic.clock import now_ns
+from traffic import program
+from traffic.io import payload
+from traffic.io.clock import now_ns
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8"}

@@ -23,13 +23,12 @@ import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from testbed import fields
-from testbed.fields import FieldError
-from testbed.files import sha256_of
-from topologies import ip
-from traffic import routes
-from traffic.components import Component, Context, Flow, Prepared, Program, Timing
+from testbed.core import fields, ip
+from testbed.core.fields import FieldError
+from testbed.core.files import sha256_of
 from traffic.program.runner import PATH, output_names
+from traffic.workload import routes
+from traffic.workload.components import Component, Context, Flow, Prepared, Program, Timing
 
 #: transport of its flows: what a program sends, and how, is its own business
 TRANSPORT = "program"

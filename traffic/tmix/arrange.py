@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from testbed import thirds as steadiness
+from testbed.core import steadiness
 from traffic.tmix import batch as batches
 from traffic.tmix.chance import Starts, load_chance, thirds_chance
 from traffic.tmix.each import fit_each
@@ -64,7 +64,7 @@ class Schedule:
     offered_bps: Any
     counted_bps: Any            # the same with the overhead by which the load is counted
     thirds_bps: Any
-    thirds_difference: float    # of the targets together, as testbed/thirds.py defines it
+    thirds_difference: float    # of the targets together, as testbed/core/steadiness.py defines it
     thirds_chance: float        # its standard deviation by chance alone
     load_error: float           # counted / target - 1
     worst_error: float          # the same, where each target has the load: of the one furthest from it

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from traffic.replay.plan import write_plan
 from traffic.tmix.batch import Batch, needs, offsets
-from traffic.tmix.plan import write_plan
 from traffic.tmix.vectors import ACCEPTOR, INITIATOR
 from traffic.tmix.wire import DEFAULT_MSS
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from topologies.ip import MTU_BYTES
+from testbed.core.ip import MTU_BYTES
 from traffic.tmix.load import expected_share_bps
 from traffic.tmix.reader import Limits
 from traffic.tmix.wire import L2, OVERHEADS, Overhead

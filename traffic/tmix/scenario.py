@@ -42,14 +42,14 @@ import shutil
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from testbed import fields
-from testbed.fields import FieldError
-from topologies import ip, varying
-from traffic import routes
-from traffic.components import Component, Context, Flow, Prepared, Program, Timing
+from testbed.core import fields, ip
+from testbed.core.fields import FieldError
+from topologies.links import varying
 from traffic.tmix.synth import SynthParameters, decode
+from traffic.workload import routes
+from traffic.workload.components import Component, Context, Flow, Prepared, Program, Timing
 
-#: simulators can send it, too (testbed/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/simulators/workload.py)
 SIMULATED = True
 FIRST_PORT = 5000
 _MOST_SOURCES = 10_000
@@ -273,7 +273,7 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
         (context.work_dir / name).write_text(json.dumps({
             "node": node, "endpoints": endpoints[node], "duration_us": context.duration_us,
             "out_dir": context.guest_dir, "wakeup_cost_us": routes.wakeup_cost_us(context.network, node)}))
-        programs.append(Program(node, "traffic.tmix.replay", [f"{context.guest_dir}/{name}"]))
+        programs.append(Program(node, "traffic.replay.program", [f"{context.guest_dir}/{name}"]))
     return Prepared(programs, {"mix": section.mix, **{k: v for k, v in description.items() if k != "plans"}})
 
 
@@ -363,7 +363,7 @@ def _link(source: pathlib.Path, target: pathlib.Path) -> None:
 def collect(component: Mapping[str, Any], workload: Mapping[str, Any], context: Context, raw_dir: pathlib.Path) \
         -> dict[str, Any]:
     """Replay records -> connections.csv.gz, adus.csv.gz of all replayed components; returns the account of this one."""
-    from traffic.tmix.collect import Replayed, account_of, write_tables
+    from traffic.replay.collect import Replayed, account_of, write_tables
     from traffic.tmix.workload import plan_name
     parts: dict[str, list[Replayed]] = {}
     for one in workload["components"]:

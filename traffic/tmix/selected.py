@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from traffic.tmix.plan import Plan, read_plan, write_plan
+from traffic.replay.plan import Plan, read_plan, write_plan
 
 _SEGMENT_BYTES = 1448
 _LEAST_WINDOW = 2           # segments; RFC 2581

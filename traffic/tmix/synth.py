@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from testbed import fields
+from testbed.core import fields
 from traffic.tmix.batch import Batch, offsets
 from traffic.tmix.presets import DEFAULT, PRESETS
 from traffic.tmix.vectors import ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_MSS, MAX_TIME_US, MIN_MSS, SEQ

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from topologies.ip import MTU_BYTES
+from testbed.core.ip import MTU_BYTES
 from traffic.tmix.batch import Batch
 from traffic.tmix.vectors import ACCEPTOR, INITIATOR
 

@@ -20,17 +20,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import kernel
-from testbed import PROJECT_DIR, bundle, libraries, terminal
-from testbed.awake import awake, wanted
-from testbed.engines.base import Capabilities, OnProgress, Problem, Report
+from testbed import PROJECT_DIR
+from testbed.core import c_libraries, terminal
+from testbed.core.errors import RunFailed
+from testbed.core.fields import FieldError
+from testbed.core.no_idle import awake, wanted
 from testbed.engines.host import modules, needs, timers
 from testbed.engines.host.journal import PATIENCE_S, Busy, Journal
 from testbed.engines.kernel_engine import KernelEngine, read_progress, read_status
-from testbed.errors import RunFailed
-from testbed.fields import FieldError
 from testbed.guest.session import READY
 from testbed.guest.tuning import machine_sysctls
-from topologies.namespace import sysctl_path
+from testbed.runs import code_bundle
+from testbed.runs.engine import Capabilities, OnProgress, Problem, Report
+from topologies.linux.namespace import sysctl_path
 
 _HERE = pathlib.Path(__file__).parent
 _LAUNCH = PROJECT_DIR / "kernel" / "launch.py"
@@ -105,12 +107,12 @@ class Engine(KernelEngine):
         return f"ready, {self.kernel_release()}"
 
     def environment(self) -> dict[str, Any]:
-        late, code = self.timer_lateness_us, bundle.ensure()
+        late, code = self.timer_lateness_us, code_bundle.ensure()
         return {"kernel_release": self.kernel_release(), "kernel_spec": None, "kernel_key": self.kernel_key(),
                 "kernel_version": os.uname().version, "cpus_used": len(self._cpus),
                 "clock_counts_instructions": self.never_idle, "timer_period_us": self.timer_period_us,
-                "replay_compiled": (code / libraries.TMIX_CORE).exists(),
-                "greedy_compiled": (code / libraries.GREEDY_READS).exists(),
+                "replay_compiled": (code / c_libraries.TMIX_CORE).exists(),
+                "greedy_compiled": (code / c_libraries.GREEDY_READS).exists(),
                 "timer_lateness_us": {"median": late[len(late) // 2], "most": late[-1], "timers": len(late)}}
 
     def congestion_controls(self) -> Sequence[str]:
@@ -188,7 +190,7 @@ class Engine(KernelEngine):
             waiting: Callable[[], None]) -> None:
         """Carry out work_dir/job.json and put everything of the kernel back. RunFailed if it went wrong."""
         job = json.loads((work_dir / "job.json").read_text(encoding="utf-8"))
-        code = bundle.ensure()
+        code = code_bundle.ensure()
         os.sched_setaffinity(0, self._cpus)
         with self._journal.exclusive(waiting):
             self._journal.begin(_settings(job), list(job.get("probes", ())))
@@ -199,7 +201,7 @@ class Engine(KernelEngine):
                         modules.load_congestion_control(variant["kernel_cca"])
                 # its first process, and what that starts, are gone when it has ended
                 carry_out([sys.executable, "-I", "-S", str(_LAUNCH), "--", "/usr/bin/unshare", "--mount", "--pid",
-                           "--fork", "--kill-child=TERM", "--", bundle.PYTHON, "-I", "-S", str(_HERE / "enter.py"),
+                           "--fork", "--kill-child=TERM", "--", code_bundle.PYTHON, "-I", "-S", str(_HERE / "enter.py"),
                            str(work_dir), str(code)])
             finally:
                 self._put_back()

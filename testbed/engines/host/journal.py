@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from testbed.core.errors import EnvironmentProblem
+from testbed.core.files import write_json
 from testbed.engines.host import modules
-from testbed.errors import EnvironmentProblem
-from testbed.files import write_json
 
 FOLDER = pathlib.Path("/run/tcp-testbed")
 TRACE_INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")

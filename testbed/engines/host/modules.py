@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 
-from testbed.errors import EnvironmentProblem
+from testbed.core.errors import EnvironmentProblem
 
 #: what the kernel loads by itself when a run asks for an interface, a qdisc, a filter, a dump of sockets or a CCA
 _BY_RUNS = re.compile(r"veth|ifb|(sch|cls|act|tcp)_\w+|(inet|tcp|udp|packet|raw)_diag")

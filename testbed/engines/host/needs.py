@@ -13,9 +13,9 @@ from typing import Any
 
 from kernel import configuration
 from testbed import engines
-from testbed.engines.base import Problem
 from testbed.engines.host import modules
-from topologies.namespace import netns_of
+from testbed.runs.engine import Problem
+from topologies.linux.namespace import netns_of
 
 #: capabilities(7): bit -> name
 CAPABILITIES = {12: "CAP_NET_ADMIN", 13: "CAP_NET_RAW", 16: "CAP_SYS_MODULE", 21: "CAP_SYS_ADMIN"}

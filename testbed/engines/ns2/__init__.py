@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from testbed import PROJECT_DIR
-from testbed.engines.base import Capabilities, Problem, Report
-from testbed.errors import EnvironmentProblem
-from testbed.files import sha256_of
-from testbed.plan import Plan
-from testbed.simulators import changing, driver_orders as orders
-from testbed.simulators.engine import SimulatorEngine
-from testbed.simulators.workload import Work
+from testbed.core.errors import EnvironmentProblem
+from testbed.core.files import sha256_of
+from testbed.engines.simulators import changing, driver_orders as orders
+from testbed.engines.simulators.engine import SimulatorEngine
+from testbed.engines.simulators.workload import Work
+from testbed.runs.engine import Capabilities, Problem, Report
+from testbed.runs.plan import Plan
 
 Json = dict[str, Any]
 _SCRIPTS = PROJECT_DIR / "simulation" / "ns2"

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from testbed import PROJECT_DIR
-from testbed.engines.base import Capabilities, Problem, Report
 from testbed.engines.ns3 import build, ccas, driver_orders, installation
 from testbed.engines.ns3.installation import Installation
-from testbed.plan import Plan
+from testbed.engines.simulators.engine import SimulatorEngine
+from testbed.engines.simulators.workload import Work
 from testbed.probes import sojourn
-from testbed.simulators.engine import SimulatorEngine
-from testbed.simulators.workload import Work
+from testbed.runs.engine import Capabilities, Problem, Report
+from testbed.runs.plan import Plan
 
 Json = dict[str, Any]
 _BATCH = 3 * (1 << 20)

@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from kernel.source import cache_dir
 from testbed import PROJECT_DIR
-from testbed.engines.base import Problem
+from testbed.core.errors import EnvironmentProblem
 from testbed.engines.ns3 import installation
 from testbed.engines.ns3.installation import Installation
-from testbed.errors import EnvironmentProblem
+from testbed.runs.engine import Problem
 
 SOURCES = PROJECT_DIR / "simulation" / "ns3"
 _LIBRA = PROJECT_DIR / "kernel-modules" / "tcp_libra" / "libra_math.h"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from testbed.errors import UsageError
+from testbed.core.errors import UsageError
 
 
 class Attribute(NamedTuple):

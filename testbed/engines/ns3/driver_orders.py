@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.engines.ns3 import ccas
-from testbed.plan import Plan
-from testbed.simulators import changing, driver_orders as orders
-from testbed.simulators.workload import Work
+from testbed.engines.simulators import changing, driver_orders as orders
+from testbed.engines.simulators.workload import Work
+from testbed.runs.plan import Plan
 
 Json = dict[str, Any]
 #: ns-3's generator takes a seed of 32 bits and a number of its stream
@@ -16,7 +16,7 @@ _SEEDS = 2**31
 
 
 def text(plan: Plan, work: Work, parts: Json, version: tuple[int, int]) -> str:
-    """All orders of a run. parts: what testbed.orders.job_parts says of kernel settings and parameters.
+    """All orders of a run. parts: what testbed.runs.job_ccas.job_parts says of kernel settings and parameters.
 
     RunFailed, UsageError if something cannot be done in ns-3.
     """

@@ -8,7 +8,7 @@ import hashlib
 import pathlib
 import re
 
-from testbed.errors import EnvironmentProblem, UsageError
+from testbed.core.errors import EnvironmentProblem, UsageError
 
 #: Debian's
 SYSTEM = pathlib.Path("/usr")

@@ -15,14 +15,16 @@ from typing import Any
 
 import kernel
 from kernel import guest, host, modinfo, trial
-from testbed import PROJECT_DIR, bundle, environment, libraries, probes, terminal
-from testbed.engines.base import Capabilities, OnProgress, Problem, Report
+from testbed import PROJECT_DIR, probes
+from testbed.core import c_libraries, environment, terminal
+from testbed.core.errors import EnvironmentProblem
+from testbed.core.files import write_json
 from testbed.engines.kernel_engine import KernelEngine
 from testbed.engines.uml import ending, init, inventory, memory, watch
-from testbed.errors import EnvironmentProblem
-from testbed.files import write_json
 from testbed.guest.session import READY
-from testbed.plan import Plan
+from testbed.runs import code_bundle
+from testbed.runs.engine import Capabilities, OnProgress, Problem, Report
+from testbed.runs.plan import Plan
 from topologies import standards
 
 _INIT = "testbed/engines/uml/init.py"
@@ -79,7 +81,7 @@ class Engine(KernelEngine):
         spec, hz, options = self._asked
         memory.large_pages()            # a choice that is none is said before anything is built
         self._found = kernel.ensure(spec, report, hz, options)
-        bundle.ensure(report)
+        code_bundle.ensure(report)
         if "wireless" in self._found.options:
             for name in standards.modules():
                 kernel.build_module_for(self._found, _MODULES / name, report, lambda file: trial.load(
@@ -102,15 +104,15 @@ class Engine(KernelEngine):
 
     def environment(self) -> dict[str, Any]:
         confined = host.facts()["landlock"] > 0
-        self._code = bundle.ensure()
+        self._code = code_bundle.ensure()
         return {"kernel_spec": self.options.get("kernel"), "kernel_hz": self._kernel.hz,
                 "kernel_options": list(self._kernel.options), "kernel_release": self._kernel.release,
                 "kernel_source": self._kernel.source, "kernel_key": self._kernel.key,
                 "kernel_config_sha256": self._kernel.config_sha256, "guest_memory_mb": memory.LEAST_MB,
                 "confined": {"writes": confined, "reads": confined and self._confine}, "host_facts": host.facts(),
-                "replay_compiled": (self._code / libraries.TMIX_CORE).exists(),
-                "greedy_compiled": (self._code / libraries.GREEDY_READS).exists(),
-                "preload": (self._code / libraries.PRELOAD).exists(),
+                "replay_compiled": (self._code / c_libraries.TMIX_CORE).exists(),
+                "greedy_compiled": (self._code / c_libraries.GREEDY_READS).exists(),
+                "preload": (self._code / c_libraries.PRELOAD).exists(),
                 "probe_modules": {source.name: (module := self._module_of(source)) and module.sha256
                                   for source in probes.module_sources(probes.names())},
                 "files_sha256": inventory.hashes(self._kernel.program)}
@@ -220,9 +222,9 @@ class Engine(KernelEngine):
         if "seccomp" in self._kernel.features:
             # 13 to 27 % less CPU time per packet where kernel and host can, the same bytes (docs/kernels.md)
             words.append("seccomp=auto")
-        code = self._code or bundle.ensure()
-        if (code / libraries.PRELOAD).exists():
-            words.append(f"LD_PRELOAD={guest.FOLDER}/{libraries.PRELOAD}")     # part of the environment of process 1
+        code = self._code or code_bundle.ensure()
+        if (code / c_libraries.PRELOAD).exists():
+            words.append(f"LD_PRELOAD={guest.FOLDER}/{c_libraries.PRELOAD}")     # part of the environment of process 1
         if not (large_pages and memory.large_pages()):
             words.append("large_pages=no")                  # kernel/patches/speed/0016
         return guest.command(self._kernel.program, code, [_INIT], work_dir, tmpfs,

@@ -27,7 +27,7 @@ TERMINAL = "/dev/tty1"
 #: file in the work folder: rows and columns of it
 SIZE = "terminal-size"
 _LOOK_EVERY_S = 0.2
-#: where the code's folder has what makes programs start faster (testbed/bundle.py)
+#: where the code's folder has what makes programs start faster (testbed/runs/code_bundle.py)
 _PRELOAD = f"{PROJECT_DIR}/testbed/guest/preload.so"
 #: byte code of what is imported from here on (testbed/guest/start.py); without it modules are found one by one
 _IMAGE = f"{PROJECT_DIR}/images/testbed.guest.main"

@@ -16,8 +16,8 @@ import sys
 from typing import Any
 
 from kernel.source import cache_dir
-from testbed.bundle import PYTHON
-from testbed.files import write_text
+from testbed.core.files import write_text
+from testbed.runs.code_bundle import PYTHON
 
 _PROGRAMS = {"python": PYTHON, "ip": "/usr/sbin/ip", "tc": "/usr/sbin/tc", "ss": "/usr/bin/ss", "bash": "/usr/bin/bash",
              "mnexec": "/usr/bin/mnexec", "iperf3": "/usr/bin/iperf3"}

@@ -10,10 +10,10 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from testbed.errors import UsageError
+from testbed.core.errors import UsageError
 from testbed.guest.programs import processes
 from testbed.guest.tuning import memory_without_pressure_mb, socket_buffer_bytes
-from topologies import varying
+from topologies.links import varying
 
 #: the size of nearly all guests: TCP sees how large it is, so that another would be another experiment
 LEAST_MB = 1024
@@ -24,7 +24,7 @@ _FEW_PROGRAMS, _PROGRAM_MB = 20, 12
 #: what each thread takes of a program that serves several nodes: what it reads into (at most 512 kB), and stacks
 _THREAD_MB = 0.6
 #: Of the files of connections (plans) both ends hold a copy (2.0), and preallocated records (0.4 for each end):
-#: traffic/tmix/plan.py, records.py
+#: traffic/replay/plan.py, records.py
 _HELD = 3
 #: Of what an overloaded link cannot carry, senders have a part in their buffers: 0.65 to 0.7 bytes of the guest's
 #: memory for each byte (access link at 110 %, reno and cubic, after 300 and 1050 s; not measured on other links)

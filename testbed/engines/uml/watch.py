@@ -11,10 +11,10 @@ import subprocess
 import time
 import weakref
 
-from testbed.engines.base import OnProgress
+from testbed.core.errors import RunFailed
 from testbed.engines.kernel_engine import read_progress
 from testbed.engines.uml.arrivals import Arrivals
-from testbed.errors import RunFailed
+from testbed.runs.engine import OnProgress
 
 #: CPU seconds that a guest may compute without its clock moving by a nanosecond: a loop that looks at the
 #: clock or waits for anything moves it

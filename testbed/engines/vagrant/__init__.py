@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from testbed import PROJECT_DIR, engines
-from testbed.engines.base import Capabilities, EngineBase, OnProgress, Problem, Report
+from testbed.core.errors import EnvironmentProblem, RunFailed
 from testbed.engines.features import LinuxEngine
 from testbed.engines.vagrant.inside import RUN
 from testbed.engines.vagrant.machine import INSIDE, Machine
-from testbed.errors import EnvironmentProblem, RunFailed
-from testbed.plan import Plan
+from testbed.runs.engine import Capabilities, EngineBase, OnProgress, Problem, Report
+from testbed.runs.plan import Plan
 
 _HERE = pathlib.Path(__file__).parent
 

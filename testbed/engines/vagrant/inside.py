@@ -30,8 +30,8 @@ _Send = Callable[[dict[str, Any]], None]
 
 def main() -> None:
     """Carry out the one request that comes."""
-    from testbed import archive
-    from testbed.errors import TestbedError
+    from testbed.core import archive
+    from testbed.core.errors import TestbedError
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)                                   # what anything else prints is no part of the conversation
     ears = os.fdopen(os.dup(0), "rb", buffering=0)
@@ -60,9 +60,10 @@ def main() -> None:
 
 
 def _describe(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict[str, Any]:
-    from testbed import engines, environment
-    from testbed.errors import UsageError
-    from testbed.fields import FieldError
+    from testbed import engines
+    from testbed.core import environment
+    from testbed.core.errors import UsageError
+    from testbed.core.fields import FieldError
     for left in _ROOT.iterdir():                    # of a machine that was switched off in the middle
         if left.stat().st_mtime < time.time() - _OLD_S:
             shutil.rmtree(left, ignore_errors=True)
@@ -84,7 +85,7 @@ def _describe(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict
 def _build(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict[str, Any]:
     from kernel import KernelError
     from testbed import engines
-    from testbed.errors import RunFailed
+    from testbed.core.errors import RunFailed
     source = request["source"] if os.path.isabs(request["source"]) else str(place / request["source"])
     try:
         module = engines.load("host").build_module(source, lambda text: send({"report": text}))
@@ -95,7 +96,8 @@ def _build(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict[st
 
 
 def _run(request: dict[str, Any], place: pathlib.Path, send: _Send) -> dict[str, Any]:
-    from testbed import engines, plan
+    from testbed import engines
+    from testbed.runs import plan
     reply = place / "reply"
     reply.mkdir()
     engines.load("host").run(plan.read(place / "sent"), place / "sent" / "work", reply, 0,
@@ -108,7 +110,7 @@ _DO: dict[str, Callable[[dict[str, Any], pathlib.Path, _Send], dict[str, Any]]] 
 
 
 def _reply(out: IO[bytes], answer: dict[str, Any], folder: pathlib.Path) -> None:
-    from testbed import archive
+    from testbed.core import archive
     with tempfile.TemporaryFile(dir=_ROOT) as file:
         if folder.is_dir():
             archive.pack(folder, file)

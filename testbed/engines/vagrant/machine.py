@@ -12,9 +12,10 @@ import subprocess
 import tempfile
 from typing import IO, Any
 
-from testbed import PROJECT_DIR, archive, engines
-from testbed.engines.base import OnProgress, Problem, Report
-from testbed.errors import EnvironmentProblem, RunFailed
+from testbed import PROJECT_DIR, engines
+from testbed.core import archive
+from testbed.core.errors import EnvironmentProblem, RunFailed
+from testbed.runs.engine import OnProgress, Problem, Report
 
 #: where Vagrantfile puts the project
 INSIDE = "/vagrant"

@@ -22,15 +22,15 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from testbed import ending
-from testbed.engines.base import EngineBase
-from testbed.environment import available_memory_mb
-from testbed.errors import EnvironmentProblem, RunFailed, UsageError
-from testbed.executors.base import ExecutorBase, Listener
-from testbed.executors.cluster.baggage import Baggage
+from testbed.core import ending
+from testbed.core.environment import available_memory_mb
+from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.executors.cluster.delivery import CPU, MEMORY_MB, RUN_MEMORY_MB, Courier, Gone, workers_of
-from testbed.run import Job, Outcome
-from testbed.store import Store
+from testbed.executors.cluster.payload_files import Baggage
+from testbed.runs.engine import EngineBase
+from testbed.runs.executor import ExecutorBase, Listener
+from testbed.runs.run import Job, Outcome
+from testbed.runs.store import Store
 
 _CONNECT_S = 10
 #: jobs under way for each CPU of the cluster: the next one is there when a worker is free

@@ -10,15 +10,15 @@ import threading
 import uuid
 from typing import Any
 
-from testbed import archive
-from testbed.engines.base import EngineBase
-from testbed.errors import TestbedError
+from testbed.core import archive
+from testbed.core.errors import TestbedError
 from testbed.executors.cluster import worker as there
-from testbed.executors.cluster.baggage import Baggage
+from testbed.executors.cluster.payload_files import Baggage
 from testbed.executors.cluster.transfer import PIECE_BYTES, Damaged, pieces, receive
-from testbed.plan import digest
-from testbed.run import Job, Outcome, read_verdict
-from testbed.store import Store
+from testbed.runs.engine import EngineBase
+from testbed.runs.plan import digest
+from testbed.runs.run import Job, Outcome, read_verdict
+from testbed.runs.store import Store
 
 #: how often a job is tried on workers that are lost while they deliver it, or that deliver rubbish
 _TRIES = 5
@@ -159,7 +159,7 @@ class Courier:
                 receive(packed, answer["size"], answer["sha256"], piece_at)
                 with open(packed, "rb") as stream:
                     archive.unpack(stream, pathlib.Path(name) / "run")
-                # as if written last: whatever is touched later is hashed again (testbed/derived.py)
+                # as if written last: whatever is touched later is hashed again (testbed/core/derived.py)
                 (pathlib.Path(name) / "run" / "run.json").touch()
                 self._store.adopt(pathlib.Path(name) / "run", run_id)
             self._submit(there.forget, (run_id,), f"forget-{uuid.uuid4().hex}", workers=[worker])

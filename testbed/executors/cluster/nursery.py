@@ -110,7 +110,7 @@ def _warm_up(engine: str) -> None:
     """Once for all runs."""
     from testbed import engines
     from testbed.executors.cluster import single
-    from testbed.run import warm_up
+    from testbed.runs.run import warm_up
     try:
         single.import_all()
         warm_up()

@@ -21,16 +21,17 @@ Json = dict[str, Any]
 
 def import_all() -> None:
     """What `main` imports; once, for a process from which many are forked."""
-    from testbed import engines, plan, store  # noqa: F401
+    from testbed import engines  # noqa: F401
     from testbed.executors import _processes  # noqa: F401
-    from testbed.executors.cluster import baggage  # noqa: F401
+    from testbed.executors.cluster import payload_files  # noqa: F401
+    from testbed.runs import plan, store  # noqa: F401
 
 
 def main(connection: socket.socket) -> None:
     """Carry out the order that comes from there. What else is said goes to standard error."""
     from testbed.executors import _processes
-    from testbed.run import Job
-    from testbed.store import Store
+    from testbed.runs.run import Job
+    from testbed.runs.store import Store
     _processes.die_with_parent()
     with connection.makefile("r", encoding="utf-8") as orders:
         order = json.loads(orders.readline())
@@ -59,9 +60,10 @@ def main(connection: socket.socket) -> None:
 
 def _ready(order: Json) -> tuple[str, Any, Any]:
     """(why this worker cannot, engine, plan)"""
-    from testbed import engines, plan as plans
-    from testbed.executors.cluster import baggage
+    from testbed import engines
+    from testbed.executors.cluster import payload_files
     from testbed.executors.cluster.transfer import sha256_of
+    from testbed.runs import plan as plans
     plan = plans.read(pathlib.Path(order["order_dir"]))
     for path, sha256 in plan.inputs.items():
         if not pathlib.Path(path).is_file():
@@ -72,4 +74,4 @@ def _ready(order: Json) -> tuple[str, Any, Any]:
     if problems := engine.problems():
         return "; ".join(f"{problem.message} ({problem.fix})" for problem in problems), engine, plan
     engine.prepare(lambda text: print(text, file=sys.stderr))
-    return baggage.differences(order["facts"], baggage.shared_facts(engine)), engine, plan
+    return payload_files.differences(order["facts"], payload_files.shared_facts(engine)), engine, plan

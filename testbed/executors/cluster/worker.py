@@ -19,12 +19,12 @@ import time
 from typing import Any
 
 from kernel.source import cache_dir
-from testbed import archive
+from testbed.core import archive
+from testbed.core.files import write_json
 from testbed.executors import _cpus
 from testbed.executors.cluster.nursery import Nursery
 from testbed.executors.cluster.transfer import PIECE_BYTES, Blobs, sha256_of
-from testbed.files import write_json
-from testbed.store import RUNS, Store
+from testbed.runs.store import RUNS, Store
 
 Json = dict[str, Any]
 _PROGRESS_EVERY_S = 1.0

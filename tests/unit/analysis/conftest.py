@@ -8,7 +8,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[3]), str(Path(__file__).par
 
 import fixture  # noqa: E402  (found through the path above)
 from analysis.metrics import compute_metrics  # noqa: E402
-from analysis.runs import Run  # noqa: E402
+from analysis.read.runs import Run  # noqa: E402
 
 
 @pytest.fixture

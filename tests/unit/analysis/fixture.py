@@ -15,9 +15,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import comparing, tables
-from testbed import derived, fidelity
-from testbed.files import hash_raw
+from analysis.compare import run_lists
+from analysis.read import tables
+from testbed import checks
+from testbed.core import derived
+from testbed.core.files import hash_raw
 
 PACKET_BYTES = 1500
 LINKS = ("right_to_left", "left_to_right")
@@ -83,7 +85,7 @@ def seal(path: Path, **changes) -> None:
     content = {"verdict": verdict, "reasons": reasons, "errors": [], "checks": [
         {"check": "base_rtt", "level": "ok", "message": "all 9 paths within 0.1 %"},
         {"check": "conservation", "level": "ok", "message": "every packet accounted for"}, *reasons]}
-    derived.keep(path, "verdict.json", json.dumps(content), fidelity._code(), total)
+    derived.keep(path, "verdict.json", json.dumps(content), checks._code(), total)
 
 
 def write_failed_run(path: Path, error: str, seed: int = 1, subject: str = "cubic", point: dict | None = None) -> Path:
@@ -321,5 +323,5 @@ def sow(monkeypatch, seeds: int = 14, share: float = 1e-3) -> None:
             noise = 1 + share * np.random.default_rng(place).uniform(-1, 1, seeds)
             traffic = next(iter(sample)).traffic
             mean = sum(sample.values()) / len(sample)
-            self._samples[key] = {comparing.PairingKey(seed + 1, traffic): mean * noise[seed] for seed in range(seeds)}
+            self._samples[key] = {run_lists.PairingKey(seed + 1, traffic): mean * noise[seed] for seed in range(seeds)}
     monkeypatch.setattr(tables.Results, "__init__", sown)

@@ -7,11 +7,12 @@ import pytest
 
 import air_runs
 import fixture
-from analysis import quarters, report
-from analysis.experiment import Experiment
 from analysis.figures import bands, one_at_a_time
+from analysis.flows import quarters
 from analysis.metrics import air, compute_metrics, connected as metric_connected, journey
-from analysis.runs import AnalysisError, Run
+from analysis.pages import report
+from analysis.read.experiment import Experiment
+from analysis.read.runs import AnalysisError, Run
 
 
 def metrics(of, path):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.metrics import arrived
-from analysis.runs import Interval
+from analysis.read.runs import Interval
 
 
 def a_run(*flows, samples=True):

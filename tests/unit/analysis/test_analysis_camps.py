@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import camps, columns
-from analysis.comparisons import Comparisons
-from analysis.experiment import Experiment
-from analysis.report import build_report
-from analysis.report_tables import shown
-from analysis.tables import Results
+from analysis.compare.rows import Comparisons
+from analysis.flows import camps
+from analysis.pages import columns
+from analysis.pages.report import build_report
+from analysis.pages.report_tables import shown
+from analysis.read.experiment import Experiment
+from analysis.read.tables import Results
 
 #: of the eight connections of a camp, in seconds; sizes are 1000, 2000, ... bytes
 BASE = [1, 1, 2, 2, 3, 3, 4, 8]

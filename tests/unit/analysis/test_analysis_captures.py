@@ -5,11 +5,11 @@ import struct
 
 import pytest
 
-from analysis import tcptrace
-from analysis.captures import Segment, Sequence, segments, sequences
 from analysis.figures import tcptrace as figure
-from analysis.runs import AnalysisError
-from testbed import pcap_files
+from analysis.packets import tcptrace
+from analysis.packets.captures import Segment, Sequence, segments, sequences
+from analysis.read.runs import AnalysisError
+from testbed.core import pcap_files
 
 
 def added(*given):

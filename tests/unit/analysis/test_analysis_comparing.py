@@ -4,10 +4,11 @@
 import pytest
 
 import fixture
-from analysis import comparing, metrics
-from analysis.comparing import Measurements, by_seed, compare, compare_runs, differences, pairing_key
+from analysis import metrics
+from analysis.compare import run_lists
+from analysis.compare.run_lists import Measurements, by_seed, compare, compare_runs, differences, pairing_key
 from analysis.metrics import Metric
-from analysis.runs import AnalysisError, Run
+from analysis.read.runs import AnalysisError, Run
 
 DOWN = ("throughput_mean", "right_to_left")
 
@@ -41,7 +42,7 @@ def test_greedy_flows_pair_by_their_starts(tmp_path):
 
 def test_common_keys_are_paired_others_are_independent():
     before, after = {1: 10.0, 2: 20.0, 3: 30.0}, {2: 21.0, 3: 31.1, 4: 90.0}
-    assert compare(before, after) == comparing.stats.compare_paired([20, 30], [21, 31.1])
+    assert compare(before, after) == run_lists.stats.compare_paired([20, 30], [21, 31.1])
     found = compare(before, {7: 21.0, 3: 31.1})
     assert (found.method, found.n_reference, found.n) == ("Welch", 3, 2)
 
@@ -75,7 +76,7 @@ def test_differences_of_the_common_keys():
 
 
 def test_seeds_of_different_traffic():
-    key = comparing.PairingKey
+    key = run_lists.PairingKey
     assert by_seed({key(1, "a"): 5.0, key(2, "b"): 6.0}) == {1: 5, 2: 6}
     with pytest.raises(AnalysisError, match="two runs of one seed"):
         by_seed({key(1, "a"): 5.0, key(1, "b"): 6.0})

@@ -8,7 +8,8 @@ is known to 0.7 %.
 import numpy as np
 import pytest
 
-from analysis import groups, precision, stats
+from analysis import groups, stats
+from analysis.stats import precision
 
 DRAWS = 4_000
 SEEDS = 5

@@ -9,15 +9,15 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import recovery
-from analysis.experiment import Experiment
 from analysis.figures import cwnd, tcptrace
-from analysis.report import build_report
-from analysis.runs import AnalysisError
-from analysis.zooms import Span
+from analysis.flows import recovery
+from analysis.pages.report import build_report
+from analysis.read.experiment import Experiment
+from analysis.read.runs import AnalysisError
+from analysis.read.zooms import Span
 from test_analysis_xplot import transfer
-from testbed import pcap_files
 from testbed.cli import report as report_command
+from testbed.core import pcap_files
 
 SRC, DST = "10.0.4.2:10000", "10.0.1.2:20000"
 

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import fixture
-from analysis import gnuplot, shapes
-from analysis.experiment import Experiment
-from analysis.report import build_report
-from analysis.runs import Run
-from analysis.tables import Results
-from testbed import fidelity
-from testbed.errors import TestbedError
+from analysis.drawing import gnuplot
+from analysis.pages.report import build_report
+from analysis.read import shapes
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Run
+from analysis.read.tables import Results
+from testbed import checks
+from testbed.core.errors import TestbedError
 
 SHAPE = fixture.Shape(test_s=3, tcp_info_rows=100, connections_per_s=10, interval_us=50_000, packets=(80, 10))
 #: made again from the others
@@ -60,7 +61,7 @@ def no_gnuplot(monkeypatch):
         return 0, ""
     monkeypatch.setattr(gnuplot, "_run", pretend)
     # the evidence is too thin for real checks
-    monkeypatch.setattr(fidelity, "names", list)
+    monkeypatch.setattr(checks, "names", list)
 
 
 def spoil(path, damage):

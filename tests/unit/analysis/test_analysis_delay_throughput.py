@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis.experiment import Experiment
 from analysis.figures import delay_throughput
+from analysis.read.experiment import Experiment
 from fixture import Shape
 
 KEY = "topology.central.queue.limit"

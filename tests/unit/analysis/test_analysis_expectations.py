@@ -8,14 +8,15 @@ from xml.etree import ElementTree
 import pytest
 
 import fixture
-from analysis import expectations, metrics
-from analysis.experiment import Experiment
-from analysis.report import build_report
-from analysis.runs import AnalysisError
-from analysis.tables import Results
+from analysis import metrics
+from analysis.pages.report import build_report
+from analysis.read import expectations
+from analysis.read.experiment import Experiment
+from analysis.read.runs import AnalysisError
+from analysis.read.tables import Results
 from testbed.cli import _expectations
-from testbed.errors import ExpectationFailed, TestbedError, UsageError
-from testbed.expectations import parse
+from testbed.core.errors import ExpectationFailed, TestbedError, UsageError
+from testbed.core.expectations import parse
 
 #: of fixture.Shape, whose links carry 60 and 12 Mbit/s
 EXPECTED = ["throughput_mean:right_to_left == 60", "throughput_mean > 61", "utilisation:nowhere > 0.5",
@@ -84,7 +85,7 @@ def test_without_expectations_nothing_is_wrong(tmp_path, capsys):
 def test_without_expectations_nothing_is_loaded_to_judge_them(tmp_path, monkeypatch):
     path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1])
     with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "analysis.expectations", None)       # to import it would fail
+        patch.setitem(sys.modules, "analysis.read.expectations", None)       # to import it would fail
         assert _expectations.judge(argparse.Namespace(junit=None), [path]) == _expectations.Judged("", "")
     (path / "experiment.json").write_text("[")
     with pytest.raises(TestbedError, match="experiment.json"):

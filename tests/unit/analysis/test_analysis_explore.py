@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import explore, gnuplot
-from analysis.experiment import Experiment, Row
-from analysis.report import build_report
-from analysis.runs import Run
+from analysis.drawing import gnuplot
+from analysis.pages import explore
+from analysis.pages.report import build_report
+from analysis.read.experiment import Experiment, Row
+from analysis.read.runs import Run
 
 END_US = 60_000_000
 

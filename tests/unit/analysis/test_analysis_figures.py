@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import gnuplot, labels, style
-from analysis.experiment import Experiment
+from analysis.drawing import gnuplot, labels, style
 from analysis.figures import draw_all
 from analysis.figures.ellipse import Ellipses, covariance_ellipse
 from analysis.figures.sojourn import ccdf, thinned
 from analysis.metrics import load_metrics
-from analysis.runs import AnalysisError
+from analysis.read.experiment import Experiment
+from analysis.read.runs import AnalysisError
 
 NOISY = fixture.Shape(noise=0.2)
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis.experiment import Experiment
 from analysis.figures import draw_all
-from analysis.report import build_report
+from analysis.pages.report import build_report
+from analysis.read.experiment import Experiment
 
 DOWN, BIN = "right_to_left", "bin_20_ms"
 FAST = fixture.Shape(tcp_info_rows=12_000)          # a sample every 20 ms

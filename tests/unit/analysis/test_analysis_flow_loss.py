@@ -9,7 +9,7 @@ import pytest
 
 import fixture
 from analysis.metrics import flow_loss
-from analysis.runs import Run
+from analysis.read.runs import Run
 
 TCP = fixture.flow(1, 10_000, "reno", hops=["n4_to_r2", "right_to_left"])
 UDP = {**fixture.flow(2, None, "", transport="udp", sender="n5", hops=["n5_to_r2", "right_to_left"]),

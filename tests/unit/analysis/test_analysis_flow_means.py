@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from analysis import flow_means
+from analysis.flows import flow_means
 
 MS = 1000
 

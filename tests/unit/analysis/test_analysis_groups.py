@@ -7,7 +7,7 @@ import pytest
 
 import fixture
 from analysis import groups
-from analysis.report import build_report
+from analysis.pages.report import build_report
 
 
 def test_a_gap_by_hand():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis import hurst
+from analysis.stats import hurst
 
 
 def noise(h, n, rng):

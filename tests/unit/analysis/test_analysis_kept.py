@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import series, tcp
-from analysis.runs import Run
+from analysis.read import series, tcp
+from analysis.read.runs import Run
 
 DOWN = "right_to_left"
 

@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import figures, unchanged
-from analysis.experiment import Experiment
-from analysis.report import build_report
-from analysis.runs import Run
-from testbed.files import write_json
+from analysis import figures
+from analysis.compare import unchanged
+from analysis.pages.report import build_report
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Run
+from testbed.core.files import write_json
 
 
 def shape(mbps):

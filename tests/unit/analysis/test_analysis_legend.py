@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from analysis import legend
+from analysis.drawing import legend
 
 PAIRS = ["reno-classic", "newreno+reno-classic", "vegas", "newreno+vegas"]
 

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import series
 from analysis.metrics.queueing_delay import histogram_percentiles
-from analysis.runs import Run
+from analysis.read import series
+from analysis.read.runs import Run
 
 DOWN, UP = "right_to_left", "left_to_right"
 

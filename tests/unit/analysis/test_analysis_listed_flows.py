@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis.experiment import Experiment
 from analysis.figures import draw_all
 from analysis.metrics import flows
+from analysis.read.experiment import Experiment
 
 DOWN, UP = "right_to_left", "left_to_right"
 

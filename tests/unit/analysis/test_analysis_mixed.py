@@ -6,10 +6,10 @@ import json
 import pytest
 
 import fixture
-from analysis import columns, report_network
-from analysis.experiment import Experiment
-from analysis.runs import Run
-from analysis.tables import Results
+from analysis.pages import columns, report_network
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Run
+from analysis.read.tables import Results
 
 DOWN, UP = "right_to_left", "left_to_right"
 

@@ -4,10 +4,10 @@
 import pytest
 
 import fixture
-from analysis import precision
-from analysis.experiment import Experiment
-from analysis.precision import Reached, judge, next_count
-from analysis.runs import AnalysisError
+from analysis.read.experiment import Experiment
+from analysis.read.runs import AnalysisError
+from analysis.stats import precision
+from analysis.stats.precision import Reached, judge, next_count
 
 DOWN = "right_to_left"
 NOISY = fixture.Shape(noise=0.2, test_s=4)

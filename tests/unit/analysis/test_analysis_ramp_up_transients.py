@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import tcp, transients
-from analysis.experiment import Experiment
 from analysis.figures import draw_all
+from analysis.flows import transients
 from analysis.metrics import compute_metrics, ramp_up, resolutions
-from analysis.report import build_report
-from analysis.runs import Run
+from analysis.pages.report import build_report
+from analysis.read import tcp
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Run
 
 DOWN = "right_to_left"
 #: of the fixture's link of 100 Mbit/s and a flow of 100 ms: (100 - cross) Mbit/s x 100 ms / (8 x 1514 B)

@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import columns, recovery
-from analysis.experiment import Experiment
 from analysis.figures import recovery as figure_file
+from analysis.flows import recovery
 from analysis.metrics import recovery as metrics_file
-from analysis.runs import Run
-from analysis.tables import Results
+from analysis.pages import columns
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Run
+from analysis.read.tables import Results
 
 MSS = 1448
 SRC, DST = "10.0.4.2:10000", "10.0.1.2:20000"

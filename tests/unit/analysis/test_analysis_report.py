@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis.experiment import Row
-from analysis.report import build_report
-from analysis.report_tables import run_links
-from analysis.runs import AnalysisError
+from analysis.pages.report import build_report
+from analysis.pages.report_tables import run_links
+from analysis.read.experiment import Row
+from analysis.read.runs import AnalysisError
 
 NOISY = fixture.Shape(noise=0.2)
 

@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import columns, report_controls, report_tables
-from analysis.comparisons import Comparisons
-from analysis.experiment import Experiment
+from analysis.compare.rows import Comparisons
 from analysis.figures import draw_all
-from analysis.report import build_report
-from analysis.tables import Results
+from analysis.pages import columns, report_controls, report_tables
+from analysis.pages.report import build_report
+from analysis.read.experiment import Experiment
+from analysis.read.tables import Results
 
 
 def listed(number, port, rtt_us, variant="reno"):

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis.experiment import Experiment
-from analysis.runs import AnalysisError, Run, read_frame
-from testbed import raw_tables
+from analysis.read.experiment import Experiment
+from analysis.read.runs import AnalysisError, Run, read_frame
+from testbed.core import raw_tables
 
 
 def edit(path, function):

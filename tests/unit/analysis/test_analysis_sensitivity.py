@@ -4,10 +4,12 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import sensitivity, sensitivity_report, stats
-from analysis.experiment import Experiment
-from analysis.runs import AnalysisError
-from analysis.sensitivity import Sensitivity
+from analysis import stats
+from analysis.compare import sensitivity
+from analysis.compare.sensitivity import Sensitivity
+from analysis.pages import sensitivity_report
+from analysis.read.experiment import Experiment
+from analysis.read.runs import AnalysisError
 
 DOWN = "right_to_left"
 LABELS = ["as-it-is", "jitter", "fq", "hz-250"]

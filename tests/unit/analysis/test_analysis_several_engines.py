@@ -8,12 +8,14 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import per_connection, style, versus_sweep, windows
-from analysis.experiment import Experiment
-from analysis.report import build_report
-from analysis.runs import AnalysisError, Run
-from analysis.versus import Group
-from analysis.versus_report import find, lines, where
+from analysis.compare import sweeps
+from analysis.compare.experiments import Group
+from analysis.drawing import style
+from analysis.flows import per_connection, windows
+from analysis.pages.comparison_report import find, lines, where
+from analysis.pages.report import build_report
+from analysis.read.experiment import Experiment
+from analysis.read.runs import AnalysisError, Run
 from testbed import cli
 
 SHORT = fixture.Shape(test_s=8)
@@ -211,7 +213,7 @@ def test_a_sweep_is_drawn_with_all_engines_in_one_figure(tmp_path, monkeypatch):
     folders = [write(tmp_path, f"swept-{engine}", engine, tmix=False, flows=[fixture.flow(1, 10_000, "reno")],
                      points=points) for engine in ("ns2", "uml")]
     group = group_of(folders)
-    figures = list(versus_sweep.draw(group, tmp_path / "figures", style.looks(list(group.labels.values()))))
+    figures = list(sweeps.draw(group, tmp_path / "figures", style.looks(list(group.labels.values()))))
     assert [figure.title for figure in figures] == ["Long flows, against rate"]
     table = pd.read_csv(tmp_path / "figures" / "sweep.csv")
     assert table["mean_throughput_l4flow_1 cubic uml x"].tolist() == [1, 5, 9]

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import slowdown
-from analysis.experiment import Experiment
-from analysis.report import build_report
-from analysis.runs import AnalysisError, Run
+from analysis.flows import slowdown
+from analysis.pages.report import build_report
+from analysis.read.experiment import Experiment
+from analysis.read.runs import AnalysisError, Run
 
 PAUSE_US = 20_000_000
 

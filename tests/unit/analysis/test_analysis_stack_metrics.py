@@ -5,8 +5,8 @@ import json
 import pytest
 
 import fixture
-from analysis.runs import Run
-from testbed.files import write_json
+from analysis.read.runs import Run
+from testbed.core.files import write_json
 
 DOWN, UP = "right_to_left", "left_to_right"
 

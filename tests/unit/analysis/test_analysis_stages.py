@@ -9,12 +9,13 @@ import pytest
 
 import fixture
 from analysis import figures, metrics
-from analysis.experiment import Experiment
 from analysis.metrics import load_metrics, measure_run
-from analysis.report import build_report
-from analysis.runs import AnalysisError, Run
-from testbed import derived, fidelity
-from testbed.files import hash_raw
+from analysis.pages.report import build_report
+from analysis.read.experiment import Experiment
+from analysis.read.runs import AnalysisError, Run
+from testbed import checks
+from testbed.core import derived
+from testbed.core.files import hash_raw
 
 #: names of the files that tests add
 ADDED = {"of_a_test", "broken", "breaks", "passes", "needy"}
@@ -72,9 +73,9 @@ def test_what_is_missing_or_damaged_is_made_again(run_dir, spoil):
 
 def test_a_verdict_edited_by_hand_is_not_believed(run_dir):
     """The fixture's evidence is too thin for real checks: judged again, it is not valid."""
-    assert fidelity.read_verdict(run_dir)["verdict"] == "valid"
+    assert checks.read_verdict(run_dir)["verdict"] == "valid"
     (run_dir / "verdict.json").write_text((run_dir / "verdict.json").read_text() + " ")
-    verdict = fidelity.read_verdict(run_dir)
+    verdict = checks.read_verdict(run_dir)
     assert verdict["verdict"] != "valid" and json.loads((run_dir / "verdict.json").read_text())["verdict"] != "valid"
 
 
@@ -109,7 +110,7 @@ def test_a_metric_that_raises_keeps_the_run_and_the_rest(tmp_path, one_file):
     error, = note(run.path)["metrics.csv"]["errors"]
     assert error["where"] == "metric broken" and error["message"] == "IndexError: list index out of range"
     assert "return [][3]" in error["traceback"]
-    verdict = fidelity.read_verdict(run.path)
+    verdict = checks.read_verdict(run.path)
     assert verdict["verdict"] == "suspect" and verdict["errors"] == [error]
     html = build_report(path).path.read_text()
     assert "metric broken: IndexError: list index out of range" in html and "return [][3]" in html
@@ -130,45 +131,45 @@ def test_broken_files_cost_nothing_else(run_dir, one_file, code):
 
 
 def test_a_check_is_one_file(run_dir, one_file, monkeypatch):
-    listed = fidelity.names
-    monkeypatch.setattr(fidelity, "names", lambda: [name for name in listed() if name in ADDED])
-    added = one_file(fidelity, "of_a_test", """\
-        from testbed.fidelity import Finding
+    listed = checks.names
+    monkeypatch.setattr(checks, "names", lambda: [name for name in listed() if name in ADDED])
+    added = one_file(checks, "of_a_test", """\
+        from testbed.checks import Finding
         def check(evidence):
             links = evidence.network["links"]
             yield Finding("ok", f"{len(evidence.flows)} flows on {len(links)} links of {evidence.clock}")
             yield Finding("invalid", "made up")
         """)
-    verdict = fidelity.judge_run(run_dir)
+    verdict = checks.judge_run(run_dir)
     assert [(c["level"], c["message"]) for c in verdict["checks"] if c["check"] == "of_a_test"] == [
         ("ok", "9 flows on 2 links of virtual"), ("invalid", "made up")]
-    assert verdict["verdict"] == "invalid" and fidelity.read_verdict(run_dir) == verdict
+    assert verdict["verdict"] == "invalid" and checks.read_verdict(run_dir) == verdict
     added.unlink()
-    assert fidelity.read_verdict(run_dir)["verdict"] == "suspect"
+    assert checks.read_verdict(run_dir)["verdict"] == "suspect"
 
 
 def only(monkeypatch, *names):
-    monkeypatch.setattr(fidelity, "names", lambda: list(names))
+    monkeypatch.setattr(checks, "names", lambda: list(names))
 
 
 def test_a_check_that_raises_is_suspect_and_the_others_count(run_dir, one_file, monkeypatch):
-    one_file(fidelity, "breaks", "def check(evidence):\n    return open('/nothing.json')\n")
-    one_file(fidelity, "passes",
-             "from testbed.fidelity import Finding\ndef check(evidence):\n    yield Finding('ok', 'fine')\n")
+    one_file(checks, "breaks", "def check(evidence):\n    return open('/nothing.json')\n")
+    one_file(checks, "passes",
+             "from testbed.checks import Finding\ndef check(evidence):\n    yield Finding('ok', 'fine')\n")
     only(monkeypatch, "breaks", "passes")
-    verdict = fidelity.judge_run(run_dir)
+    verdict = checks.judge_run(run_dir)
     assert verdict["verdict"] == "suspect"
     error, = verdict["errors"]
     assert error["where"] == "check breaks" and "FileNotFoundError" in error["traceback"]
     assert {c["check"]: c["level"] for c in verdict["checks"]} == {"breaks": "suspect", "passes": "ok"}
     only(monkeypatch, "passes")
-    assert fidelity.judge_run(run_dir)["verdict"] == "valid"
+    assert checks.judge_run(run_dir)["verdict"] == "valid"
 
 
 @pytest.mark.parametrize("kernel, level, verdict", [(True, "invalid", "invalid"), (False, "not applicable", "suspect")])
 def test_checks_need_what_an_engine_has(run_dir, one_file, monkeypatch, kernel, level, verdict):
-    one_file(fidelity, "needy", """\
-        from testbed.fidelity import Finding
+    one_file(checks, "needy", """\
+        from testbed.checks import Finding
         NEEDS = ("kernel",)
         def check(evidence):
             yield Finding("invalid", "wrong")
@@ -176,7 +177,7 @@ def test_checks_need_what_an_engine_has(run_dir, one_file, monkeypatch, kernel, 
     only(monkeypatch, "needy")
     environment = run_dir / "environment.json"
     fixture.write_json(environment, {**json.loads(environment.read_text()), "capabilities": {"kernel": kernel}})
-    found = fidelity.judge_run(run_dir)
+    found = checks.judge_run(run_dir)
     assert found["checks"][0]["level"] == level and found["verdict"] == verdict
     assert bool(found["reasons"]) == kernel
 
@@ -184,7 +185,7 @@ def test_checks_need_what_an_engine_has(run_dir, one_file, monkeypatch, kernel, 
 def test_a_figure_is_one_file_and_one_that_raises_costs_nothing_else(tmp_path, one_file):
     one_file(figures, "of_a_test", """\
         import pandas as pd
-        from analysis import gnuplot
+        from analysis.drawing import gnuplot
         from analysis.figures import Figure
         ORDER = 1
         def draw(experiment, folder):
@@ -200,7 +201,7 @@ def test_a_figure_is_one_file_and_one_that_raises_costs_nothing_else(tmp_path, o
 
 def test_damaged_runs_are_neither_judged_nor_measured(run_dir):
     (run_dir / "raw" / "queue.csv.gz").write_bytes(b"")
-    for stage in (measure_run, fidelity.judge_run):
+    for stage in (measure_run, checks.judge_run):
         with pytest.raises((AnalysisError, derived.DamagedRun), match="queue.csv.gz: not what the run left"):
             stage(run_dir)
 
@@ -221,7 +222,7 @@ def test_a_read_only_folder_is_reported_all_the_same(tmp_path, monkeypatch):
 
 def test_a_report_that_cannot_be_written_is_one_line(tmp_path, monkeypatch):
     path = fixture.write_experiment(tmp_path / "e", ["reno"], [1])
-    import analysis.report
+    import analysis.pages.report
 
     def refuse(*_arguments, **_more):
         raise PermissionError(13, "Permission denied")
@@ -236,7 +237,7 @@ def test_code_hash_covers_what_is_imported(tmp_path):
     (tmp_path / "one.py").write_text("import json  # other\n")
     assert derived.code_sha256([tmp_path]) != alone
     names = {str(path) for path in derived._code(derived.PROJECT_DIR / "analysis/metrics/goodput.py", 0, 0)[1]}
-    assert str(derived.PROJECT_DIR / "analysis/tcp.py") in names
+    assert str(derived.PROJECT_DIR / "analysis/read/tcp.py") in names
     assert str(derived.PROJECT_DIR / "analysis/metrics/__init__.py") in names
 
 

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import quarters
-from analysis.experiment import Experiment
 from analysis.figures import bands, one_at_a_time, sweep
+from analysis.flows import quarters
 from analysis.metrics import journey, loss_laws, quarters as short_bins, shares
-from analysis.runs import Run
+from analysis.read.experiment import Experiment
+from analysis.read.runs import Run
 
 DOWN = "right_to_left"
 SHAPE = fixture.Shape(test_s=4, tcp_info_rows=2400)     # samples every 50 ms

@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import metrics, one_run, stats, suite_report
-from analysis.runs import AnalysisError
-from analysis.suite import Output, Suite, word
+from analysis import metrics, one_run, stats
+from analysis.compare.suite import Output, Suite, word
+from analysis.pages import suite_report
+from analysis.read.runs import AnalysisError
 from testbed import cli
 
 DOWN = "right_to_left"

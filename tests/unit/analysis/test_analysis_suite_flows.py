@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import columns
-from analysis.experiment import Experiment
 from analysis.figures import joining
-from analysis.tables import Results
+from analysis.pages import columns
+from analysis.read.experiment import Experiment
+from analysis.read.tables import Results
 
 RATIO = "throughput_ratio_joined_first"
 

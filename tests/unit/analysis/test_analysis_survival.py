@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from analysis.survival import NOT_REACHED, kaplan_meier, mixture
+from analysis.stats.survival import NOT_REACHED, kaplan_meier, mixture
 
 #: remission of leukaemia under 6-MP, weeks (Freireich et al., Blood 21, 1963); + was still in remission
 WEEKS = "6 6 6 6+ 7 9+ 10 10+ 11+ 13 16 17+ 19+ 20+ 22 23 25+ 32+ 32+ 34+ 35+".split()

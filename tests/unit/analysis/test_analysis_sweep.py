@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import columns, tcp
-from analysis.experiment import Experiment
 from analysis.figures import draw_all, sweep
-from analysis.report import build_report
-from analysis.report_tables import spans
-from analysis.tables import Results
+from analysis.pages import columns
+from analysis.pages.report import build_report
+from analysis.pages.report_tables import spans
+from analysis.read import tcp
+from analysis.read.experiment import Experiment
+from analysis.read.tables import Results
 
 DOWN = "right_to_left"
 LIMIT, KIND = "topology.central.queue.limit", "topology.central.queue.kind"
@@ -106,7 +107,7 @@ def test_two_axes_and_long_flows(tmp_path):
     (["short", "long"], "", None), (["10 ms", "1 MB"], "", None), (["10", "10 ms"], "", None), (["nan", "1"], "", None),
     (["inf", "1"], "", None), (["1" + "0" * 400 + " s", "1 s"], "", None)])
 def test_axes_of_numbers(values, unit, numbers):
-    from analysis.experiment import _axis
+    from analysis.read.experiment import _axis
     axis = _axis("key", "key", values)
     assert (axis.numbers, axis.unit) == (pytest.approx(numbers) if numbers else None, unit)
 

@@ -5,11 +5,12 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import columns, style
-from analysis.comparisons import Comparisons
-from analysis.experiment import Experiment
-from analysis.report import build_report
-from analysis.tables import Results, column_name, flatten
+from analysis.compare.rows import Comparisons
+from analysis.drawing import style
+from analysis.pages import columns
+from analysis.pages.report import build_report
+from analysis.read.experiment import Experiment
+from analysis.read.tables import Results, column_name, flatten
 
 DOWN = "right_to_left"
 FASTER = fixture.Shape(packets=(55, 10))

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 import fixture
-from analysis import sizes, tcp
+from analysis.flows import sizes
 from analysis.metrics import measure_run
+from analysis.read import tcp
 
 DOWN, UP = "right_to_left", "left_to_right"
 

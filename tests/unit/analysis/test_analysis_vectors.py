@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import vectors
-from analysis.runs import AnalysisError
+from analysis.pages import vectors
+from analysis.read.runs import AnalysisError
 from traffic.tmix.batch import from_vectors
 from traffic.tmix.load import pieces
 from traffic.tmix.vectors import SEQ, Adu, Vector

@@ -8,10 +8,10 @@ import pytest
 
 import fixture
 from analysis import one_run
-from analysis.experiment import Experiment
-from analysis.runs import AnalysisError
-from analysis.versus import Fact, Group, Versus
-from analysis.versus_report import find, lines, sentence
+from analysis.compare.experiments import Fact, Group, Versus
+from analysis.pages.comparison_report import find, lines, sentence
+from analysis.read.experiment import Experiment
+from analysis.read.runs import AnalysisError
 from testbed import cli
 
 SHORT = fixture.Shape(test_s=4)

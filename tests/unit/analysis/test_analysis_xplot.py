@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import captures, tcptrace, xplot, zooms
-from analysis.runs import AnalysisError
-from testbed import pcap_files
-from testbed.pcap_files import Packet
+from analysis.packets import captures, tcptrace, xplot
+from analysis.read import zooms
+from analysis.read.runs import AnalysisError
+from testbed.core import pcap_files
+from testbed.core.pcap_files import Packet
 
 A, B = ("10.0.0.1", 1000), ("10.0.0.2", 2000)
 SYN, ACK = 2, 16

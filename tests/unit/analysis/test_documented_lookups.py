@@ -13,7 +13,7 @@ import pytest
 
 import fixture
 from testbed import PROJECT_DIR, cli
-from testbed.files import write_json
+from testbed.core.files import write_json
 
 LIMIT = "topology.central.queue.limit"
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from analysis import nearness
+from analysis.stats import nearness
 
 GOOD = {1: 10.0, 2: 14.0, 3: 9.0, 4: 12.0}
 BAD = {key: value + 6 for key, value in GOOD.items()}

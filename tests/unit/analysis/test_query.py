@@ -13,8 +13,8 @@ import pytest
 
 import fixture
 from testbed import api, cli
-from testbed.errors import UsageError
-from testbed.files import write_json
+from testbed.core.errors import UsageError
+from testbed.core.files import write_json
 
 PROJECT = pathlib.Path(__file__).resolve().parents[3]
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from testbed import raw_files, raw_tables
-from testbed.raw_files import write_table
+from testbed.core import raw_files, raw_tables
+from testbed.core.raw_files import write_table
 
 
 def table(name):
@@ -42,7 +42,7 @@ def test_rows_are_written_as_pandas_writes_them(values, monkeypatch):
 
 @pytest.mark.parametrize("change", [lambda t: t.drop(columns="drops"), lambda t: t.assign(marks=1)])
 def test_other_columns_are_refused_and_leave_no_file(tmp_path, change):
-    with pytest.raises(ValueError, match="queue: columns (drops|marks) are not as in testbed/raw_tables.py"):
+    with pytest.raises(ValueError, match="queue: columns (drops|marks) are not as in testbed/core/raw_tables.py"):
         write_table(change(table("queue")), tmp_path, "queue")
     assert not (tmp_path / "queue.csv.gz").exists()
 

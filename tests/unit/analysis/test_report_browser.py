@@ -9,8 +9,8 @@ import pytest
 
 import fixture
 from analysis import figures
-from analysis.overview import build_overview
-from analysis.report import build_report
+from analysis.pages.overview import build_overview
+from analysis.pages.report import build_report
 from browser import Browser
 from testbed import cli
 

@@ -8,9 +8,9 @@ import os
 import pathlib
 from typing import Any
 
-from testbed.engines.base import Capabilities, EngineBase
-from testbed.files import write_json
-from testbed.plan import Plan
+from testbed.core.files import write_json
+from testbed.runs.engine import Capabilities, EngineBase
+from testbed.runs.plan import Plan
 
 SCENARIO: dict[str, Any] = {
     "topology": {"kind": "pipe"},

@@ -9,12 +9,12 @@ import pytest
 
 from simple_plans import QuickEngine, plan
 from testbed import executors
-from testbed.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.core.files import hash_raw
 from testbed.executors import cluster
-from testbed.executors.cluster import baggage, delivery, transfer
-from testbed.files import hash_raw
-from testbed.run import Job
-from testbed.store import Store
+from testbed.executors.cluster import delivery, payload_files, transfer
+from testbed.runs.run import Job
+from testbed.runs.store import Store
 
 ID = "0123456789abcdef"
 
@@ -203,12 +203,12 @@ def test_a_run_that_no_worker_has_the_memory_for(courier, monkeypatch):
 def test_what_workers_must_share():
     here = {"code": "c", "radios": {"air_wlan": "r"}, "kernel": "k",
             "packages": {"iproute2": "6.1", "python3": "3.11"}, "files": {"ip": "1"}}
-    assert baggage.differences(here, dict(here)) == ""
+    assert payload_files.differences(here, dict(here)) == ""
     there = {"code": "d", "radios": {"air_wlan": "r"}, "kernel": "l",
              "packages": {"iproute2": "6.15"}, "files": {"ip": "2"}}
-    assert baggage.differences(here, there) == (
+    assert payload_files.differences(here, there) == (
         "the testbed's code is another: update its checkout; its engine is l, not k; iproute2 6.15, not 6.1; "
         "python3 is missing, not 3.11")
-    assert baggage.differences(here, {**here, "files": {"ip": "2"}}) == "ip is another"
-    assert baggage.differences(here, {**here, "radios": {"air_wlan": "s"}}) == (
+    assert payload_files.differences(here, {**here, "files": {"ip": "2"}}) == "ip is another"
+    assert payload_files.differences(here, {**here, "radios": {"air_wlan": "s"}}) == (
         "the testbed's code is another: update its checkout")

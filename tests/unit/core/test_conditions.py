@@ -2,8 +2,8 @@
 """Which runs a text of conditions stands for."""
 import pytest
 
-from testbed import conditions
-from testbed.errors import UsageError
+from testbed.core.errors import UsageError
+from testbed.runs import conditions
 
 
 def run(identity, **facts):

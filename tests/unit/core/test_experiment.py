@@ -8,9 +8,9 @@ import sqlite3
 import pytest
 
 from simple_plans import VARIANT, plan
-from testbed import experiment, index
-from testbed.errors import UsageError
-from testbed.files import write_json
+from testbed.core.errors import UsageError
+from testbed.core.files import write_json
+from testbed.runs import experiment, index
 
 
 def described(base=None, axes=None, name="demo", **changes):

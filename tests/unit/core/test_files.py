@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from testbed import files
+from testbed.core import files
 
 
 @pytest.mark.parametrize("make, kind, words", [

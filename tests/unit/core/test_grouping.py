@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from testbed import grouping
+from testbed.core import grouping
 
 TABLES = {
     "texts and numbers": {"a": ["x", "y", "x", "x"], "b": [2, 1, 2, 1]},

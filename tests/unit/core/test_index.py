@@ -7,8 +7,8 @@ import sqlite3
 
 import pytest
 
-from testbed import index
-from testbed.store import Store
+from testbed.runs import index
+from testbed.runs.store import Store
 
 ID = "0123456789abcdef"
 

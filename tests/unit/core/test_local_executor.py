@@ -8,13 +8,13 @@ import types
 
 import pytest
 
-import testbed.run
+import testbed.runs.run
 from simple_plans import QuickEngine, plan
-from testbed import campaign, experiment, index
 from testbed.cli import _process
-from testbed.errors import RunFailed
+from testbed.core.errors import RunFailed
 from testbed.executors import _cpus, local
-from testbed.store import Store, read_record
+from testbed.runs import campaign, experiment, index
+from testbed.runs.store import Store, read_record
 
 
 @pytest.fixture
@@ -22,10 +22,10 @@ def carry_out(tmp_path, monkeypatch, capsys):
     """carry_out(outcomes, plans, ...) -> (failures, names of the runs that were made, lines shown)."""
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.setattr(
-        testbed.run, "_prepare", lambda _plan, _engine, work_dir, *_: (work_dir / "workload.json").write_text("{}")
+        testbed.runs.run, "_prepare", lambda _plan, _engine, work_dir, *_: (work_dir / "workload.json").write_text("{}")
     )
-    monkeypatch.setattr(testbed.run, "judge_and_measure", lambda run_dir: "valid")
-    monkeypatch.setattr(testbed.run, "read_verdict", lambda run_dir: "valid")
+    monkeypatch.setattr(testbed.runs.run, "judge_and_measure", lambda run_dir: "valid")
+    monkeypatch.setattr(testbed.runs.run, "read_verdict", lambda run_dir: "valid")
     store, calls = Store(tmp_path / "results"), tmp_path / "calls"
 
     def run(outcomes, plans, jobs=2, **options):
@@ -60,12 +60,12 @@ def test_a_guest_that_is_too_large_is_told_and_nothing_is_done(carry_out, tmp_pa
     store.create()
 
     def run(most_memory_mb):
-        job = testbed.run.Job(plan(), most_memory_mb=most_memory_mb)
+        job = testbed.runs.run.Job(plan(), most_memory_mb=most_memory_mb)
         os.sched_setaffinity(0, {min(before)})
-        return testbed.run.execute(job, engine, store, tmp_path, min(before), lambda *_: None)
+        return testbed.runs.run.execute(job, engine, store, tmp_path, min(before), lambda *_: None)
     before = os.sched_getaffinity(0)
     try:
-        assert run(1999) == testbed.run.Outcome(plan().id, needs_mb=2000) and list(store.runs.iterdir()) == []
+        assert run(1999) == testbed.runs.run.Outcome(plan().id, needs_mb=2000) and list(store.runs.iterdir()) == []
         assert run(2000).needs_mb == 0 and store.finished(plan().id)
     finally:
         os.sched_setaffinity(0, before)
@@ -185,7 +185,7 @@ def test_traffic_that_cannot_be_made_fails_its_own_runs_only(carry_out, monkeypa
             raise RunFailed("no such trace")
         (work_dir / "workload.json").write_text("{}")
 
-    monkeypatch.setattr(testbed.run, "_prepare", refuse_seed_2)
+    monkeypatch.setattr(testbed.runs.run, "_prepare", refuse_seed_2)
     failures, made, _ = carry_out({}, plans_of("reno", seeds=(1, 2, 3)))
     assert failures == {"reno-seed2": "no such trace"} and made == ["reno-seed1", "reno-seed3"]
 
@@ -200,7 +200,7 @@ def test_a_full_disk_while_a_run_is_sealed(carry_out, monkeypatch):
 
 
 def test_a_defect_in_what_comes_after_keeps_the_run(carry_out, monkeypatch):
-    monkeypatch.setattr(testbed.run, "judge_and_measure", lambda _: [][0])
+    monkeypatch.setattr(testbed.runs.run, "judge_and_measure", lambda _: [][0])
     failures, _, _ = carry_out({}, plans_of("reno"))
     assert "IndexError" in failures["reno-seed1"] and carry_out.store.finished(plan().id)
     assert carry_out({}, plans_of("reno"))[1] == []  # the simulation is not repeated

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from simple_plans import SCENARIO, VARIANT, plan
-from testbed import plan as plans
-from testbed.errors import UsageError
+from testbed.core.errors import UsageError
+from testbed.runs import plan as plans
 
 
 @pytest.mark.parametrize(

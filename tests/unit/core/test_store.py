@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from testbed import store as stores
-from testbed.errors import EnvironmentProblem, TestbedError
+from testbed.core.errors import EnvironmentProblem, TestbedError
+from testbed.runs import store as stores
 
 ID = "0123456789abcdef"
 FINISHED = {"schema": 2, "id": ID, "status": "finished"}
@@ -133,7 +133,7 @@ def test_damaged_records_are_no_records(store, text):
 def test_hashes_are_of_data_not_of_its_compression(tmp_path):
     import gzip
 
-    from testbed.files import hash_raw
+    from testbed.core.files import hash_raw
 
     sums = []
     for level in (1, 9):

@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
+from testbed.core.errors import EnvironmentProblem
 from testbed.engines.host import journal, modules
 from testbed.engines.host.journal import Busy, Journal
-from testbed.errors import EnvironmentProblem
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from testbed import cli, engines
+from testbed.core.errors import UsageError
 from testbed.engines.ns3 import build, installation
-from testbed.errors import UsageError
 
 MODULES = ("core", "network", "internet", "traffic-control")
 

@@ -9,15 +9,17 @@ import subprocess
 import pytest
 
 import toy_engine
-from testbed import PROJECT_DIR, campaign, ccas, engines
-from testbed.errors import RunFailed, UsageError
+from testbed import PROJECT_DIR, engines
+from testbed.core.errors import RunFailed, UsageError
+from testbed.runs import campaign
+from testbed.scenario import ccas
 
 HEADER = "# SPDX-License-Identifier: GPL-2.0-only\n"
 TOPOLOGY = '''"""Two Ys: two hosts at either end of one link."""
 import dataclasses
 
 from topologies.base import EmulatedTopo
-from topologies.link import BothWays, both_ways
+from topologies.links.link import BothWays, both_ways
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,9 +46,9 @@ class YShape(EmulatedTopo):
 TRAFFIC = '''"""Flows that send for a while, then rest."""
 import dataclasses
 
-from testbed import fields
-from traffic import routes
-from traffic.components import Flow, Prepared
+from testbed.core import fields
+from traffic.workload import routes
+from traffic.workload.components import Flow, Prepared
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +83,7 @@ import dataclasses
 class Options:
     """There is nothing to set."""
 '''
-CHECK = '''from testbed.fidelity import Finding
+CHECK = '''from testbed.checks import Finding
 
 
 def check(evidence):
@@ -103,8 +105,8 @@ def draw(experiment, folder):
     return [Figure("bursts", "Bursts", "How many.")]
 '''
 EXECUTOR = '''"""One run after the other, in this process."""
-from testbed.executors.base import ExecutorBase
-from testbed.run import execute
+from testbed.runs.executor import ExecutorBase
+from testbed.runs.run import execute
 
 
 class Executor(ExecutorBase):
@@ -127,7 +129,7 @@ defaults: {ccas: [reno], seeds: 1}
 '''
 ADDED = {"testbed/engines/toy.py": (pathlib.Path(__file__).parent / "toy_engine.py").read_text(),
          "topologies/y_shape.py": HEADER + TOPOLOGY, "traffic/now_and_then.py": HEADER + TRAFFIC,
-         "testbed/probes/nothing.py": HEADER + PROBE, "testbed/fidelity/bursts.py": HEADER + CHECK,
+         "testbed/probes/nothing.py": HEADER + PROBE, "testbed/checks/bursts.py": HEADER + CHECK,
          "analysis/metrics/bursts.py": HEADER + METRIC, "analysis/figures/bursts.py": HEADER + FIGURE,
          "testbed/executors/here.py": HEADER + EXECUTOR, "scenarios/h.yaml": SCENARIO}
 CODE = ("analysis", "bin", "ccas", "kernel", "kernel-modules", "scenarios", "testbed", "topologies", "traffic")

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from testbed.core.errors import RunFailed
 from testbed.engines.uml import ending
-from testbed.errors import RunFailed
 
 # as a kernel said it when the tmpfs of its memory was filled by somebody else
 BUS_ERROR = """[    5.037000] queues: loading out-of-tree module taints kernel.

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed import scenario
+from testbed.core.errors import EnvironmentProblem, UsageError
 from testbed.engines import uml
 from testbed.engines.kernel_engine import KernelEngine
 from testbed.engines.uml import memory
-from testbed.errors import EnvironmentProblem, UsageError
+from testbed.scenario import scenario
 
 MB = 1 << 20
 

@@ -8,7 +8,7 @@ import kernel
 import topologies
 from kernel import trial
 from testbed import engines, probes
-from testbed.errors import EnvironmentProblem, UsageError
+from testbed.core.errors import EnvironmentProblem, UsageError
 
 
 @pytest.fixture

@@ -11,9 +11,10 @@ import time
 
 import pytest
 
-from testbed import PROJECT_DIR, archive, cli, engines
+from testbed import PROJECT_DIR, cli, engines
+from testbed.core import archive
+from testbed.core.errors import RunFailed
 from testbed.engines.vagrant import machine
-from testbed.errors import RunFailed
 
 HERE = pathlib.Path(__file__).parent
 #: notes what it is asked for; `up` makes a machine

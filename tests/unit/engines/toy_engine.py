@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from testbed import raw_files, raw_tables
-from testbed.engines.base import Capabilities, EngineBase, OnProgress, Problem, Report, write_workload
-from testbed.files import write_json
-from testbed.plan import Plan
+from testbed.core import raw_files, raw_tables
+from testbed.core.files import write_json
+from testbed.runs.engine import Capabilities, EngineBase, OnProgress, Problem, Report, write_workload
+from testbed.runs.plan import Plan
 
 
 class Engine(EngineBase):

@@ -16,10 +16,10 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[3]), str(pathlib.Pa
 
 import toy_engine  # noqa: E402
 from testbed import engines  # noqa: E402
-from testbed.engines.base import Capabilities, OnProgress, Problem, Report  # noqa: E402
+from testbed.core.errors import RunFailed  # noqa: E402
 from testbed.engines.vagrant import inside  # noqa: E402
-from testbed.errors import RunFailed  # noqa: E402
-from testbed.plan import Plan  # noqa: E402
+from testbed.runs.engine import Capabilities, OnProgress, Problem, Report  # noqa: E402
+from testbed.runs.plan import Plan  # noqa: E402
 
 
 class Engine(toy_engine.Engine):

@@ -12,9 +12,10 @@ import sys
 import pytest
 
 import testbed
-from testbed import bundle, kept, libraries
+from testbed.core import c_libraries, cache_dirs
+from testbed.core.errors import EnvironmentProblem
 from testbed.engines.uml import init, inventory
-from testbed.errors import EnvironmentProblem
+from testbed.runs import code_bundle
 
 
 @pytest.fixture
@@ -24,15 +25,15 @@ def checkout(tmp_path, monkeypatch):
 
     def use(folder):
         if not folder.exists():
-            for name in bundle._contents():
+            for name in code_bundle._contents():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(testbed.PROJECT_DIR / name, folder / name)
-        monkeypatch.setattr(bundle, "PROJECT_DIR", folder)
-        bundle._contents.cache_clear()
+        monkeypatch.setattr(code_bundle, "PROJECT_DIR", folder)
+        code_bundle._contents.cache_clear()
         return folder
 
     yield use
-    bundle._contents.cache_clear()
+    code_bundle._contents.cache_clear()
 
 
 def state(folder):
@@ -50,10 +51,10 @@ def state(folder):
 
 def test_the_same_from_any_checkout_whatever_the_umask(checkout, tmp_path, monkeypatch):
     checkout(tmp_path / "a")
-    first, digest = bundle.ensure(), bundle.digest()
+    first, digest = code_bundle.ensure(), code_bundle.digest()
     content = state(first)
     assert first.parent == tmp_path / "cache" / "bundles" and len([n for n in content if n.endswith(".pyc")]) > 20
-    assert first == bundle.ensure() and sorted(p.name for p in first.parent.iterdir()) == [
+    assert first == code_bundle.ensure() and sorted(p.name for p in first.parent.iterdir()) == [
         first.name,
         f"{first.name}.json",
     ]
@@ -61,36 +62,36 @@ def test_the_same_from_any_checkout_whatever_the_umask(checkout, tmp_path, monke
     before = os.umask(0o077)
     try:
         checkout(tmp_path / "a" / "much" / "longer" / "path")
-        assert bundle.ensure() == first and bundle.digest() == digest and state(first) == content
+        assert code_bundle.ensure() == first and code_bundle.digest() == digest and state(first) == content
     finally:
         os.umask(before)
 
 
 def test_what_runs_inside_is_in_it_and_nothing_else(checkout, tmp_path):
-    names = set(bundle._contents())
+    names = set(code_bundle._contents())
     assert {
         "testbed/guest/main.py",
         "testbed/engines/uml/init.py",
         "testbed/__init__.py",
-        "traffic/clock.py",
-        "topologies/network.py",
+        "traffic/io/clock.py",
+        "topologies/linux/network.py",
         "testbed/probes/queue.py",
     } <= names
     assert not [name for name in names if name.startswith(("analysis", "testbed/cli", "tests", "kernel"))]
     # what a new file imports comes with it
     folder = checkout(tmp_path / "a")
-    digest = bundle.digest()
+    digest = code_bundle.digest()
     (folder / "testbed" / "extra.py").write_text("from . import more\n")
     (folder / "testbed" / "more.py").write_text("")
     (folder / "testbed" / "unused.py").write_text("")
     checkout(folder)
-    assert bundle.digest() == digest
+    assert code_bundle.digest() == digest
     (folder / "testbed" / "probes" / "new.py").write_text("def f():\n    from testbed import extra\n")
     checkout(folder)
-    assert bundle.digest() != digest
+    assert code_bundle.digest() != digest
     assert {"testbed/extra.py", "testbed/more.py"} <= set(
-        bundle._contents()
-    ) and "testbed/unused.py" not in bundle._contents()
+        code_bundle._contents()
+    ) and "testbed/unused.py" not in code_bundle._contents()
 
 
 @pytest.mark.parametrize(
@@ -107,53 +108,53 @@ def test_what_runs_inside_is_in_it_and_nothing_else(checkout, tmp_path):
 )
 def test_a_damaged_one_is_made_again(checkout, tmp_path, damage):
     checkout(tmp_path / "a")
-    folder = bundle.ensure()
+    folder = code_bundle.ensure()
     content = state(folder)
     damage(folder)
-    assert bundle.ensure() == folder and state(folder) == content
+    assert code_bundle.ensure() == folder and state(folder) == content
     assert len(list(folder.parent.iterdir())) == 2
 
 
 def test_what_makes_programs_start_faster_is_there_where_it_can_be_compiled(checkout, tmp_path, monkeypatch):
     checkout(tmp_path / "a")
-    library = bundle.ensure() / libraries.PRELOAD
+    library = code_bundle.ensure() / c_libraries.PRELOAD
     # in a program with it, memory is locked until it says that it is ready, and programs that it starts are without
-    script = """import os, traffic._memory
+    script = """import os, traffic.io.process_memory
 def locked():
     return [line.split()[1] for line in open('/proc/self/status') if line.startswith('VmLck')]
 print('LD_PRELOAD' in os.environ, int(locked()[0]) > 0 or os.geteuid() > 0)
-traffic._memory.as_usual()
+traffic.io.process_memory.as_usual()
 print(locked())"""
     said = subprocess.run([sys.executable, "-c", script], env={"LD_PRELOAD": str(library), "PYTHONPATH": str(
         testbed.PROJECT_DIR)}, capture_output=True, text=True, check=True)
     assert said.stdout == "False True\n['0']\n" and not said.stderr
-    assert init._PRELOAD == f"{bundle.MOUNTED_AT}/{libraries.PRELOAD}"
+    assert init._PRELOAD == f"{code_bundle.MOUNTED_AT}/{c_libraries.PRELOAD}"
     shutil.rmtree(tmp_path / "cache")
     with monkeypatch.context() as without:
-        without.setattr(libraries.subprocess, "run", no_compiler(subprocess.run))
-        plain = bundle.ensure()
-        assert not (plain / libraries.PRELOAD).exists() and bundle.ensure() == plain
-    assert (bundle.ensure() / libraries.PRELOAD).exists()     # what was missing was installed since
+        without.setattr(c_libraries.subprocess, "run", no_compiler(subprocess.run))
+        plain = code_bundle.ensure()
+        assert not (plain / c_libraries.PRELOAD).exists() and code_bundle.ensure() == plain
+    assert (code_bundle.ensure() / c_libraries.PRELOAD).exists()     # what was missing was installed since
 
 
 @pytest.mark.parametrize("problem", [FileNotFoundError(errno.ENOENT, "gcc"), subprocess.CalledProcessError(1, "gcc")])
 def test_a_compiler_that_fails_once_is_asked_again(checkout, tmp_path, monkeypatch, problem):
     checkout(tmp_path / "a")
     with monkeypatch.context() as without:
-        without.setattr(libraries.subprocess, "run", no_compiler(subprocess.run, problem))
+        without.setattr(c_libraries.subprocess, "run", no_compiler(subprocess.run, problem))
         said = []
-        assert bundle.ensure(said.append).name.endswith("-without-preload-without-core-without-reads")
+        assert code_bundle.ensure(said.append).name.endswith("-without-preload-without-core-without-reads")
         assert [line.partition(" ")[0] for line in said] == ["preload.so", "core.so", "reads.so"]
-    assert bundle.ensure() == bundle.folder_of(bundle.digest())
+    assert code_bundle.ensure() == code_bundle.folder_of(code_bundle.digest())
 
 
 def test_what_a_compiler_refuses_is_said_with_its_words(checkout, tmp_path):
     folder = checkout(tmp_path / "a")
-    (folder / "traffic/tmix/core/loop.c").write_text("int tmix_run(void) { return missing; }\n")
+    (folder / "traffic/replay/core/loop.c").write_text("int tmix_run(void) { return missing; }\n")
     checkout(folder)
     said = []
-    code = bundle.ensure(said.append)
-    assert code.name.endswith("-without-core") and (code / libraries.PRELOAD).exists()
+    code = code_bundle.ensure(said.append)
+    assert code.name.endswith("-without-core") and (code / c_libraries.PRELOAD).exists()
     why = said[0].removeprefix("core.so is not made, which makes runs slower and changes nothing else: ")
     assert len(said) == 1 and why != said[0]
     assert "loop.c:1:" in said[0] and "missing" in said[0]
@@ -161,14 +162,14 @@ def test_what_a_compiler_refuses_is_said_with_its_words(checkout, tmp_path):
 
 def test_traffic_can_go_without_compiled_code(checkout, tmp_path, monkeypatch):
     checkout(tmp_path / "a")
-    with_it = bundle.ensure()
+    with_it = code_bundle.ensure()
     monkeypatch.setenv("TESTBED_COMPILED", "no")
     said = []
-    without = bundle.ensure(said.append)
+    without = code_bundle.ensure(said.append)
     assert without.name == f"{with_it.name}-uncompiled" and not said
     files = [{str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
              for folder in (with_it, without)]
-    assert files[0] - files[1] == {libraries.TMIX_CORE, libraries.GREEDY_READS} and files[1] <= files[0]
+    assert files[0] - files[1] == {c_libraries.TMIX_CORE, c_libraries.GREEDY_READS} and files[1] <= files[0]
 
 
 def no_compiler(run, problem=None):
@@ -182,35 +183,35 @@ def no_compiler(run, problem=None):
 @pytest.mark.parametrize("error", [PermissionError(errno.EACCES, "not yours"), OSError(errno.EROFS, "read-only")])
 def test_a_cache_that_can_only_be_read_is_used(checkout, tmp_path, monkeypatch, error):
     checkout(tmp_path / "a")
-    folder = bundle.ensure()
+    folder = code_bundle.ensure()
     monkeypatch.setattr(os, "utime", refusing(error))
-    assert kept.whole(folder) and bundle.ensure() == folder
+    assert cache_dirs.whole(folder) and code_bundle.ensure() == folder
 
 
 def test_a_folder_that_was_found_whole_is_read_again_only_when_a_file_changed(checkout, tmp_path, monkeypatch):
     checkout(tmp_path / "a")
-    folder = bundle.ensure()
-    assert kept.whole(folder)
+    folder = code_bundle.ensure()
+    assert cache_dirs.whole(folder)
     with monkeypatch.context() as patched:
         patched.setattr(pathlib.Path, "read_bytes", refusing(PermissionError(errno.EACCES, "not yours")))
-        assert kept.whole(folder)
+        assert cache_dirs.whole(folder)
     file = folder / "traffic" / "clock.py"
     before = file.stat()
     file.write_bytes(file.read_bytes()[::-1])
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert not kept.whole(folder)
+    assert not cache_dirs.whole(folder)
 
 
 def test_a_cache_that_cannot_be_read_is_not_used(checkout, tmp_path, monkeypatch):
     checkout(tmp_path / "a")
     before = os.umask(0o077)
     try:
-        folder = bundle.ensure()
+        folder = code_bundle.ensure()
     finally:
         os.umask(before)
     assert stat.S_IMODE(folder.with_name(folder.name + ".json").stat().st_mode) == 0o644     # others may read it
     monkeypatch.setattr(pathlib.Path, "read_text", refusing(PermissionError(errno.EACCES, "not yours")))
-    assert not kept.whole(folder)
+    assert not cache_dirs.whole(folder)
 
 
 def refusing(error):
@@ -225,7 +226,7 @@ def test_a_cache_that_cannot_be_written(checkout, tmp_path, monkeypatch):
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "file"))
     with pytest.raises(EnvironmentProblem, match="^the cache folder .*file cannot be used: .*file is not a folder; set "
                                                  "TESTBED_CACHE to a folder of yours$"):
-        bundle.ensure()
+        code_bundle.ensure()
 
 
 @pytest.mark.parametrize("problem, why", [
@@ -238,17 +239,17 @@ def test_a_cache_that_cannot_be_written(checkout, tmp_path, monkeypatch):
     (PermissionError(errno.EACCES, "Permission denied", "/nobody/results"), "")])
 def test_errors_that_are_the_caches(monkeypatch, problem, why):
     monkeypatch.setenv("TESTBED_CACHE", "/nobody/cache")
-    monkeypatch.setattr(kept, "why_unwritable", lambda _: "")
-    assert kept.unusable(problem).startswith(f"the cache folder /nobody/cache cannot be used: {why}" if why else "")
-    assert bool(kept.unusable(problem)) == bool(why)
+    monkeypatch.setattr(cache_dirs, "why_unwritable", lambda _: "")
+    assert cache_dirs.unusable(problem).startswith(f"the cache folder /nobody/cache cannot be used: {why}" if why else "")
+    assert bool(cache_dirs.unusable(problem)) == bool(why)
 
 
 @pytest.mark.parametrize("full, why", [(True, "No space left on device"), (False, "")])
 def test_a_full_disk_whose_error_names_no_file(monkeypatch, tmp_path, full, why):
     """It is the cache's if nothing can be written there; else that of the results, say."""
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path))
-    monkeypatch.setattr(kept, "full", lambda folder: full)
-    said = kept.unusable(OSError(errno.ENOSPC, why))
+    monkeypatch.setattr(cache_dirs, "full", lambda folder: full)
+    said = cache_dirs.unusable(OSError(errno.ENOSPC, why))
     assert why in said and bool(said) == full
 
 
@@ -257,7 +258,7 @@ def test_code_that_does_not_compile(checkout, tmp_path):
     (folder / "traffic" / "broken.py").write_text("def :\n")
     checkout(folder)
     with pytest.raises(EnvironmentProblem, match="does not compile.*broken.py"):
-        bundle.ensure()
+        code_bundle.ensure()
     assert not list((tmp_path / "cache" / "bundles").iterdir())
 
 
@@ -266,15 +267,15 @@ def test_byte_code_for_which_there_is_no_space(checkout, tmp_path, monkeypatch):
     folder = checkout(tmp_path / "a")
     (folder / "traffic" / "broken.py").write_text("def :\n")
     checkout(folder)
-    monkeypatch.setattr(kept, "full", lambda folder: True)
+    monkeypatch.setattr(cache_dirs, "full", lambda folder: True)
     with pytest.raises(EnvironmentProblem, match="^the cache folder .* cannot be used: .*: No space left on device; "
                                                  "set TESTBED_CACHE to a folder of yours$"):
-        bundle.ensure()
+        code_bundle.ensure()
     assert not list((tmp_path / "cache" / "bundles").iterdir())
 
 
 def test_both_sides_agree_where_it_is_mounted():
-    assert init.PROJECT_DIR == bundle.MOUNTED_AT
+    assert init.PROJECT_DIR == code_bundle.MOUNTED_AT
 
 
 def test_hashes_are_found_and_remembered(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from kernel import build, configuration, patching, pruning, source
 from kernel.source import KernelError
 from testbed import engines
-from testbed.fields import FieldError
+from testbed.core.fields import FieldError
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from kernel import build, configuration, patching, revisions
 from kernel.source import KernelError
-from testbed.history import History
+from testbed.runs.git_history import History
 from toy_patch import ORIGINAL, PATCH, PATCHED
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "testbed"))

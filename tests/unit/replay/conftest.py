@@ -6,8 +6,9 @@ import sys
 import pytest
 
 from plans import Replay
-from testbed import bundle, libraries
-from traffic.uring import Ring
+from testbed.core import c_libraries
+from testbed.runs import code_bundle
+from traffic.io.uring import Ring
 
 # the guest's /dev/virtual_clock for this machine: a file that has the time of some microseconds ago
 _CLOCK = """
@@ -47,11 +48,11 @@ def clock(tmp_path):
 def core_command(tmp_path_factory):
     """How a replay is started that has the library, and nothing of what it stands in for."""
     code = tmp_path_factory.mktemp("code") / "code"
-    shutil.copytree(bundle.ensure(), code)
-    assert (code / libraries.TMIX_CORE).exists(), "a compiler is there, so it compiles"
+    shutil.copytree(code_bundle.ensure(), code)
+    assert (code / c_libraries.TMIX_CORE).exists(), "a compiler is there, so it compiles"
     for name in ("ringloop", "flow", "chained", "chain", "eventloop", "connection"):
         (code / f"traffic/tmix/{name}.py").unlink()
-    return [bundle.PYTHON, "-I", "-S", str(code / "traffic/tmix/replay.py")]
+    return [code_bundle.PYTHON, "-I", "-S", str(code / "traffic/replay/program.py")]
 
 
 @pytest.fixture(params=_ways())

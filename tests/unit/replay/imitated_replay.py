@@ -6,8 +6,8 @@ import traceback
 from imitated_ring import CCA, ImitatedRing
 from imitated_tcp import Listener, Socket, World
 from plans import PORT, make_plan
-from traffic.tmix import endpoint, ringloop
-from traffic.tmix.records import ACCEPTOR, INITIATOR
+from traffic.replay import endpoint, ringloop
+from traffic.replay.records import ACCEPTOR, INITIATOR
 
 ADDRESS = "127.0.0.1"
 

@@ -10,8 +10,8 @@ import errno
 import struct
 
 from imitated_tcp import Socket
-from traffic.tmix.flow import CONNECT, KIND_BITS, KIND_MASK, SHUTDOWN
-from traffic.uring import LINK, LONGEST_CHAIN, QUIET
+from traffic.io.uring import LINK, LONGEST_CHAIN, QUIET
+from traffic.replay.flow import CONNECT, KIND_BITS, KIND_MASK, SHUTDOWN
 
 CCA = b"cubic"
 
@@ -32,7 +32,7 @@ class Operation:
 
 
 class ImitatedRing:
-    """What `traffic.uring.Ring` is for the replay of a Host."""
+    """What `traffic.io.uring.Ring` is for the replay of a Host."""
 
     def __init__(self, host, entries):
         self.host, self.world, self._entries = host, host.world, entries

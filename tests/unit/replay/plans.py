@@ -9,12 +9,12 @@ import time
 from array import array
 from pathlib import Path
 
-from traffic.tmix.collect import Replayed, account_of, read_records, write_tables
-from traffic.tmix.plan import COLUMNS, write_plan
-from traffic.tmix.records import ACCEPTOR, INITIATOR, records_name
+from traffic.replay.collect import Replayed, account_of, read_records, write_tables
+from traffic.replay.plan import COLUMNS, write_plan
+from traffic.replay.records import ACCEPTOR, INITIATOR, records_name
 
 ROOT = Path(__file__).resolve().parents[3]
-COMMAND = [sys.executable, "-I", "-S", str(ROOT / "traffic/tmix/replay.py")]
+COMMAND = [sys.executable, "-I", "-S", str(ROOT / "traffic/replay/program.py")]
 HEADSTART_NS = 30_000_000
 PORT = 61500        # not one of the initiators'
 

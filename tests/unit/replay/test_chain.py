@@ -4,8 +4,8 @@ import types
 
 import pytest
 
-from traffic.sockets import SEND_BUFFER_BYTES as MOST
-from traffic.tmix.chain import CONNECTED, END, MOST_STEPS, NOWHERE, Place, steps_from
+from traffic.io.sockets import SEND_BUFFER_BYTES as MOST
+from traffic.replay.chain import CONNECTED, END, MOST_STEPS, NOWHERE, Place, steps_from
 
 
 def chain(own, peer, begins=True, sent=0):

@@ -9,8 +9,8 @@ import pytest
 
 from imitated_replay import replay
 from imitated_ring import ImitatedRing
-from traffic.tmix.chained import ChainedFlow
-from traffic.tmix.records import ACCEPTOR, FINISHED, INITIATOR, NEVER, UNFINISHED
+from traffic.replay.chained import ChainedFlow
+from traffic.replay.records import ACCEPTOR, FINISHED, INITIATOR, NEVER, UNFINISHED
 from traffic.tmix.vectors import CONC, SEQ, Adu, Vector, check, programs
 
 SIZES = (1, 7, 300, 1448, 2048, 2049, 5000, 60_000)

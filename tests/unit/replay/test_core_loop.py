@@ -10,12 +10,12 @@ import pytest
 
 from c_declarations import fields, numbers, read
 from plans import PORT, make_plan
-from traffic import compiled, payload, sockets, uring
-from traffic.tmix import buffers, chain, chained, core_loop, flow, notes, options, records, ringloop
-from traffic.tmix.core_loop import LIBRARY, CoreLoop
-from traffic.tmix.endpoint import End
-from traffic.tmix.records import NOT_STARTED, UNFINISHED
-from traffic.tmix.ringloop import RingLoop
+from traffic.io import compiled, payload, sockets, uring
+from traffic.replay import buffers, chain, chained, core_loop, flow, notes, options, records, ringloop
+from traffic.replay.core_loop import LIBRARY, CoreLoop
+from traffic.replay.endpoint import End
+from traffic.replay.records import NOT_STARTED, UNFINISHED
+from traffic.replay.ringloop import RingLoop
 
 HEADERS = read("tmix/core/core.h", "ring.h")
 # numbers that have other names in Python, or none

@@ -4,10 +4,10 @@ from array import array
 
 import pytest
 
-from traffic.sockets import IPPROTO_TCP, SO_RCVBUF, SOL_SOCKET, TCP_MAXSEG, TCP_WINDOW_CLAMP
-from traffic.tmix import connection
-from traffic.tmix.options import Options
-from traffic.tmix.plan import Plan
+from traffic.io.sockets import IPPROTO_TCP, SO_RCVBUF, SOL_SOCKET, TCP_MAXSEG, TCP_WINDOW_CLAMP
+from traffic.replay import connection
+from traffic.replay.options import Options
+from traffic.replay.plan import Plan
 
 
 def options(initiates, mss_init=(), mss_acc=(), windows=((), ())):

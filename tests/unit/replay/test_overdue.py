@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from traffic.tmix.overdue import LIMIT_US, overdue
-from traffic.tmix.records import NEVER
+from traffic.replay.overdue import LIMIT_US, overdue
+from traffic.replay.records import NEVER
 
 #: two connections: a request of 100 bytes and, 30 ms after an answer of 500, another one; a single unit after 20 ms
 FIRST, PEER_FIRST = np.array([0, 2, 3]), np.array([0, 2, 2])

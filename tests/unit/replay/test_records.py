@@ -7,9 +7,9 @@ from array import array
 import pytest
 
 from plans import collect, make_plan
-from traffic.tmix.collect import CollectError, read_records
-from traffic.tmix.endpoint import End, JobError
-from traffic.tmix.records import ACCEPTOR, FINISHED, INITIATOR, NEVER, UNFINISHED, RecordsError, records_name
+from traffic.replay.collect import CollectError, read_records
+from traffic.replay.endpoint import End, JobError
+from traffic.replay.records import ACCEPTOR, FINISHED, INITIATOR, NEVER, UNFINISHED, RecordsError, records_name
 
 CONNECTIONS = [(100, [(0, 0, 300), (500, 0, 40), (500, 9, 0)], [(300, 5, 500)], 536),
                (200, [(0, 0, 10)], [(0, 0, 20), (10, 0, 0)], 1460),

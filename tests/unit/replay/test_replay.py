@@ -10,7 +10,7 @@ import time
 import pytest
 
 from plans import COMMAND, make_plan
-from traffic.tmix.records import FINISHED, INITIATOR, NEVER, NOT_STARTED, UNFINISHED
+from traffic.replay.records import FINISHED, INITIATOR, NEVER, NOT_STARTED, UNFINISHED
 
 MB = 1_000_000
 

@@ -2,9 +2,9 @@
 """What the ends of a replay find in what they get, and which congestion control their sockets use."""
 import pytest
 
-from traffic.sockets import SEND_BUFFER_BYTES
-from traffic.tmix.buffers import KEPT_BYTES
-from traffic.tmix.records import ACCEPTOR, INITIATOR
+from traffic.io.sockets import SEND_BUFFER_BYTES
+from traffic.replay.buffers import KEPT_BYTES
+from traffic.replay.records import ACCEPTOR, INITIATOR
 
 #: sizes around those of buffers and of the pattern, in both directions
 CONNECTIONS = [(1000 * number, [(0, 0, size), (2 * size, 0, 0)], [(size, 0, 2 * size)])

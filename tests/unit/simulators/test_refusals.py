@@ -4,7 +4,9 @@ import re
 
 import pytest
 
-from testbed import campaign, engines, scenario, usual_jitter
+from testbed import engines
+from testbed.runs import campaign
+from testbed.scenario import scenario, usual_jitter
 
 SCENARIO = """name: small
 topology:

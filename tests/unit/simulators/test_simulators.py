@@ -8,10 +8,11 @@ import sys
 import pandas as pd
 import pytest
 
-from testbed import engines, raw_tables
+from testbed import engines
+from testbed.core import raw_tables
+from testbed.core.errors import RunFailed, UsageError
 from testbed.engines.ns3 import ccas
-from testbed.errors import RunFailed, UsageError
-from testbed.simulators import changing, driver_orders, idle, process, tables, workload
+from testbed.engines.simulators import changing, driver_orders, idle, process, tables, workload
 
 
 def test_parameters_become_attributes():
@@ -95,7 +96,7 @@ def test_columns_that_a_simulator_does_not_know_stay_empty(tmp_path):
     assert list(written.columns) == raw_tables.TABLES["tcp_info"].names()
     assert written["cwnd"].tolist() == [10] and written["rttvar_us"].isna().all()
     (tmp_path / "queue.csv").write_text("t_us,length\n0,1\n")
-    with pytest.raises(RunFailed, match="queue.csv: columns length are not in testbed/raw_tables.py"):
+    with pytest.raises(RunFailed, match="queue.csv: columns length are not in testbed/core/raw_tables.py"):
         tables.from_csv(tmp_path, tmp_path, ["queue"])
 
 

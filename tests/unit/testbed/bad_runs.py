@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs that are bad in one way each, for every way in which a check of the verdict can say so.
 
-A check file is listed in CHECKS below with at least one such run; test_testbed_fidelity_fails.py asserts that, and
+A check file is listed in CHECKS below with at least one such run; test_checks_fails.py asserts that, and
 that each `Finding` in its code that is not ok is found in one of them.
 """
 import dataclasses

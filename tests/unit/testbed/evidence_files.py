@@ -8,9 +8,9 @@ import pandas as pd
 
 import kernel_options
 import topologies
-from testbed import fidelity
+from testbed import checks
 from testbed.guest.tuning import node_sysctls
-from topologies import end_hosts
+from topologies.links import end_hosts
 
 PROBES = {"queue": {"interval_us": 1_000_000, "edge_interval_us": 1_000_000}, "sojourn": {"interval_us": 1_000_000},
           "tcp_info": {"interval_us": 1_000_000}}
@@ -243,7 +243,7 @@ def write(folder, files, clock="virtual", variants=("cubic",), timing=None, prob
             content.to_csv(raw / f"{name}.csv.gz", index=False)
         else:
             (raw / name).write_text(content if isinstance(content, str) else json.dumps(content))
-    return fidelity.Evidence(folder, {"hosts": HOSTS, "probes": probes or PROBES, "timing": timing or TIMING}, clock,
+    return checks.Evidence(folder, {"hosts": HOSTS, "probes": probes or PROBES, "timing": timing or TIMING}, clock,
                              [variant(name) for name in variants], **more)
 
 
@@ -257,7 +257,7 @@ def set_at(tree, path, value):
 
 def findings(folder, check, files, **evidence):
     """[(level, message)] of a check, the worst first."""
-    module = importlib.import_module(f"testbed.fidelity.{check}")
+    module = importlib.import_module(f"testbed.checks.{check}")
     results = [(finding.level, finding.message) for finding in module.check(write(folder, files, **evidence))]
-    return sorted(results, key=lambda finding: (finding[0] == fidelity.NOT_APPLICABLE,
-                                                -(*fidelity.LEVELS, fidelity.NOT_APPLICABLE).index(finding[0])))
+    return sorted(results, key=lambda finding: (finding[0] == checks.NOT_APPLICABLE,
+                                                -(*checks.LEVELS, checks.NOT_APPLICABLE).index(finding[0])))

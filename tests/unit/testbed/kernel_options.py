@@ -2,8 +2,8 @@
 """Options of qdiscs and classes as a kernel would hand them out, for evidence."""
 import struct
 
-from topologies import read_back, tc
-from topologies.rtnetlink import attribute
+from topologies.linux import read_back, tc
+from topologies.linux.rtnetlink import attribute
 
 
 def encoded(kind, wanted):

@@ -2,7 +2,7 @@
 """An engine that runs nothing, for tests of what --cca names."""
 import types
 
-from testbed.engines.base import Capabilities
+from testbed.runs.engine import Capabilities
 
 
 def module(name, sha256, registers, warnings=""):

@@ -7,8 +7,10 @@ import tempfile
 
 import pytest
 
-from testbed import cli, errors, scenario
+from testbed import cli
 from testbed.cli import run
+from testbed.core import errors
+from testbed.scenario import scenario
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "analysis"))
 import fixture  # noqa: E402 isort:skip

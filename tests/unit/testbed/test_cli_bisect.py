@@ -11,7 +11,7 @@ from test_history import commit, git
 from testbed import api, cli, engines
 from testbed.cli import _revisions, _runs
 from testbed.cli._revisions import Unusable
-from testbed.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
 from simple_plans import SMALL, QuickEngine  # noqa: E402 isort:skip

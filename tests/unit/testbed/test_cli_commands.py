@@ -12,7 +12,7 @@ import pytest
 import kernel
 from testbed import cli, engines
 from testbed.cli import _shared
-from testbed.engines.base import Problem
+from testbed.runs.engine import Problem
 
 _VECTORS = pathlib.Path(__file__).resolve().parents[2] / "data/tmix/original.txt"
 _KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "knobs", "suites", "runs")

@@ -6,11 +6,13 @@ import sys
 
 import pytest
 
-from testbed import campaign, cli, engines, usual_jitter
+from testbed import cli, engines
 from testbed.cli import _comparison
-from testbed.engines.base import Capabilities, Problem
-from testbed.errors import RunFailed
-from testbed.fields import FieldError
+from testbed.core.errors import RunFailed
+from testbed.core.fields import FieldError
+from testbed.runs import campaign
+from testbed.runs.engine import Capabilities, Problem
+from testbed.scenario import usual_jitter
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
 from simple_plans import SMALL, QuickEngine  # noqa: E402 isort:skip

@@ -10,10 +10,11 @@ import pytest
 
 import evidence_files
 from analysis import metrics
-from testbed import cli, experiment, fidelity
-from testbed.derived import DamagedRun
-from testbed.files import sha256_of
-from testbed.store import Store
+from testbed import checks, cli
+from testbed.core.derived import DamagedRun
+from testbed.core.files import sha256_of
+from testbed.runs import experiment
+from testbed.runs.store import Store
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
 from simple_plans import plan  # noqa: E402 isort:skip
@@ -47,7 +48,7 @@ def judge(tmp_path, monkeypatch):
         if run_dir.name in call.damaged:
             raise DamagedRun(f"{run_dir}/raw/a: file is missing")
         return {"verdict": "valid", "reasons": []}
-    monkeypatch.setattr(fidelity, "judge_run", judge_run)
+    monkeypatch.setattr(checks, "judge_run", judge_run)
     monkeypatch.setattr(metrics, "measure_run", lambda run_dir: None)
     for seed in SEEDS:
         record(seed)

@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
-from testbed import campaign, cli, engines
+from testbed import cli, engines
 from testbed.cli import _kernels
-from testbed.errors import RunFailed
+from testbed.core.errors import RunFailed
+from testbed.runs import campaign
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
 from simple_plans import SMALL, QuickEngine  # noqa: E402 isort:skip

@@ -4,11 +4,11 @@ import argparse
 
 import pytest
 
-from analysis import precision
-from analysis.experiment import Experiment, Row
-from analysis.precision import Reached
+from analysis.read.experiment import Experiment, Row
+from analysis.stats import precision
+from analysis.stats.precision import Reached
 from testbed.cli import _precision
-from testbed.errors import UsageError
+from testbed.core.errors import UsageError
 
 CUBIC = Row("cubic", (), "cubic")
 

@@ -13,7 +13,7 @@ import pytest
 
 from testbed import cli
 from testbed.cli import _process
-from testbed.errors import UsageError
+from testbed.core.errors import UsageError
 
 _PROGRAM = pathlib.Path(__file__).resolve().parents[3] / "bin/testbed"
 

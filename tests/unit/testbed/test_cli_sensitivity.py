@@ -10,8 +10,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "core"))
 
 from analysis import stats  # noqa: E402
 from simple_plans import QuickEngine  # noqa: E402  (found through the path above)
-from testbed import campaign, cli, engines  # noqa: E402
+from testbed import cli, engines  # noqa: E402
 from testbed.cli import _shared, sensitivity  # noqa: E402
+from testbed.runs import campaign  # noqa: E402
 
 SCENARIO = """\
 name: small

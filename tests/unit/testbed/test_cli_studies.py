@@ -2,8 +2,10 @@
 """`testbed studies`: which commands, in which order, and how much time is left."""
 import pytest
 
-from testbed import cli, errors, scenario
+from testbed import cli
 from testbed.cli import run, studies
+from testbed.core import errors
+from testbed.scenario import scenario
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +76,7 @@ def test_a_study_that_does_not_exist(capsys):
 
 def test_what_is_missing_takes_as_long_as_what_is_there(monkeypatch, capsys):
     """Of h-shape-3 with one seed in ns-2, four plans: one is there after the first look."""
-    from testbed.store import Store
+    from testbed.runs.store import Store
     there: set = set()
     monkeypatch.setattr(Store, "finished", lambda self, run_id: {"wall_s": 4.0} if run_id in there else None)
     study = studies.Study("h-shape-3", {"ns2": 10.0})

@@ -4,9 +4,11 @@ import json
 
 import pytest
 
-from testbed import ccas, cli, errors
-from testbed.campaign import Ready
+from testbed import cli
 from testbed.cli import _experiment, _runs, run
+from testbed.core import errors
+from testbed.runs.campaign import Ready
+from testbed.scenario import ccas
 
 SUITE = """\
 title: Pair

@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from testbed import bisection
-from testbed.errors import UsageError
-from testbed.history import History
+from testbed.core.errors import UsageError
+from testbed.runs import bisection
+from testbed.runs.git_history import History
 
 
 def git(folder, *words):

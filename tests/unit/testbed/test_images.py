@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from testbed import bundle
 from testbed.guest.programs import _python
+from testbed.runs import code_bundle
 
 _PROGRAM = '''
 import json
@@ -26,12 +26,12 @@ def code(tmp_path):
     folder = tmp_path / "code"
     (folder / "traffic").mkdir(parents=True)
     (folder / "testbed/guest").mkdir(parents=True)
-    start = pathlib.Path(bundle.PROJECT_DIR, "testbed/guest/start.py")
+    start = pathlib.Path(code_bundle.PROJECT_DIR, "testbed/guest/start.py")
     (folder / "testbed/guest/start.py").write_bytes(start.read_bytes())
     (folder / "traffic/__init__.py").write_text("")
     (folder / "traffic/helper.py").write_text("WHERE = __file__\n")
     (folder / "traffic/program.py").write_text(_PROGRAM)
-    bundle._make_images(folder)
+    code_bundle._make_images(folder)
     return folder
 
 
@@ -65,9 +65,9 @@ def test_it_is_started_from_its_image_and_as_usual_without(code):
 
 def test_process_1_of_a_guest_has_an_image_without_what_debian_may_change():
     pytest.importorskip("mininet")
-    version, modules = marshal.loads((bundle.ensure() / bundle.IMAGES / bundle.PROCESS_1).read_bytes())
+    version, modules = marshal.loads((code_bundle.ensure() / code_bundle.IMAGES / code_bundle.PROCESS_1).read_bytes())
     assert version == sys.version
-    assert {"testbed.guest.main", "topologies.network", "testbed.probes.tcp_info", "subprocess", "json"} <= set(modules)
+    assert {"testbed.guest.main", "topologies.linux.network", "testbed.probes.tcp_info", "subprocess", "json"} <= set(modules)
     assert not any(name.partition(".")[0] in ("mininet", "pexpect", "ptyprocess") for name in modules)
 
 
@@ -82,7 +82,7 @@ def test_what_is_not_in_an_image_is_found_as_usual(code):
     (code / "later.py").write_text("")
     (code / "images/traffic.program").unlink()
     (code / "images").rmdir()
-    bundle._make_images(code)
+    code_bundle._make_images(code)
     version, modules = marshal.loads((code / "images/traffic.program").read_bytes())
     del modules["later"], modules["json"]
     (code / "images/traffic.program").write_bytes(marshal.dumps((version, modules)))
@@ -99,7 +99,7 @@ def test_modules_of_a_package_in_the_image_are_found_beside_it_wherever_that_is(
     (code / "traffic/program.py").write_text("import traffic.sub\nALSO = ('traffic.sub.named',)\n" + program)
     (code / "images/traffic.program").unlink()
     (code / "images").rmdir()
-    bundle._make_images(code)
+    code_bundle._make_images(code)
     _, modules = marshal.loads((code / "images/traffic.program").read_bytes())
     assert "traffic.sub.named" in modules and "traffic.sub" in modules and "traffic.sub.lazy" not in modules
     elsewhere = code.rename(tmp_path / "elsewhere")
@@ -110,5 +110,5 @@ def test_it_is_the_same_each_time(code, tmp_path):
     first = (code / "images/traffic.program").read_bytes()
     (code / "images/traffic.program").unlink()
     (code / "images").rmdir()
-    bundle._make_images(code)
+    code_bundle._make_images(code)
     assert (code / "images/traffic.program").read_bytes() == first

@@ -2,7 +2,7 @@
 """What the scenarios of published studies resolve to."""
 import pytest
 
-from testbed import scenario
+from testbed.scenario import scenario
 
 
 def points(name, **options):

@@ -6,8 +6,9 @@ import shlex
 import pytest
 import yaml
 
-from testbed import PROJECT_DIR, scenario
-from testbed.errors import ScenarioError, UsageError
+from testbed import PROJECT_DIR
+from testbed.core.errors import ScenarioError, UsageError
+from testbed.scenario import scenario
 
 DOCS = PROJECT_DIR / "docs"
 PAGE = (DOCS / "suite.md").read_text()

@@ -5,7 +5,9 @@ import re
 import pytest
 import yaml
 
-from testbed import PROJECT_DIR, errors, scenario, suites
+from testbed import PROJECT_DIR
+from testbed.core import errors
+from testbed.scenario import scenario, suites
 
 GOOD = """\
 title: Two parts

@@ -8,10 +8,12 @@ import pytest
 import evidence_files
 import topologies
 from bad_air import COUNTS, LOW_RATE, MESH, counted, datagrams_on_air, in_vain, wires_and_radio
-from testbed import derived, fidelity
-from testbed.fidelity import _sockets, idle_network
+from testbed import checks
+from testbed.checks import _sockets, idle_network
+from testbed.core import derived
 from testbed.guest import air
-from topologies import air_accounts, standards
+from topologies import standards
+from topologies.wireless import air_accounts
 
 
 def findings(tmp_path, **how):
@@ -144,5 +146,5 @@ def test_a_verdict_is_made_again_when_a_standard_of_radios_changes(monkeypatch):
     covered, closure = set(), derived._closure
     monkeypatch.setattr(derived, "_hashes", {})         # of what this process has imported for all runs, if it has
     monkeypatch.setattr(derived, "_closure", lambda places: [found := closure(places), covered.update(found)][0])
-    fidelity._code()
+    checks._code()
     assert set(pathlib.Path(standards.__path__[0]).glob("*.py")) <= covered

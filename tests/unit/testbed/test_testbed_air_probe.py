@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from testbed import fields
+from testbed.core import fields
 from testbed.probes import air
-from topologies import air_accounts
+from topologies.wireless import air_accounts
 
 NAMES = "frames attempts retries acknowledged given_up no_access received garbled chance delivered duplicates lost " \
         "airtime_ns queued"

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from testbed.awake import awake, pids, wanted
+from testbed.core.no_idle import awake, pids, wanted
 from testbed.guest.urgent import urgent
 
 

@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from testbed import axes, scenario
-from testbed.errors import ScenarioError, UsageError
+from testbed.core.errors import ScenarioError, UsageError
+from testbed.scenario import axes, scenario
 
 TEXT = """\
 name: small

@@ -7,8 +7,10 @@ import pytest
 
 from kernel import KernelError
 from module_engine import ModuleEngine, module
-from testbed import PROJECT_DIR, campaign, ccas, scenario
-from testbed.errors import RunFailed, ScenarioError, UsageError
+from testbed import PROJECT_DIR
+from testbed.core.errors import RunFailed, ScenarioError, UsageError
+from testbed.runs import campaign
+from testbed.scenario import ccas, scenario
 
 
 class Engine(ModuleEngine):

@@ -9,10 +9,13 @@ import sys
 import pytest
 
 import kernel
-from testbed import campaign, cli, engines, errors, experiment, scenario
+from testbed import cli, engines
 from testbed.cli import _experiment, _runs, _shared, run
-from testbed.engines.base import Problem
-from testbed.files import hash_raw
+from testbed.core import errors
+from testbed.core.files import hash_raw
+from testbed.runs import campaign, experiment
+from testbed.runs.engine import Problem
+from testbed.scenario import scenario
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
 from simple_plans import QuickEngine, plan as make_plan  # noqa: E402 isort:skip

@@ -4,7 +4,7 @@ import types
 
 import pandas as pd
 
-from testbed import raw_tables
+from testbed.core import raw_tables
 from testbed.probes import cpu
 
 STAT = """cpu  30 0 40 100 0 5 6 7 0 0

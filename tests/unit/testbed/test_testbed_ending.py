@@ -8,7 +8,8 @@ import pytest
 
 import evidence_files
 from analysis import metrics
-from testbed import ending, fidelity
+from testbed import checks
+from testbed.core import ending
 from testbed.executors import _processes
 
 
@@ -37,17 +38,17 @@ def worker():
 
 
 def test_a_check_that_is_interrupted(worker, monkeypatch, tmp_path):
-    monkeypatch.setattr("testbed.fidelity.windows.check", swallows_what_comes)
+    monkeypatch.setattr("testbed.checks.windows.check", swallows_what_comes)
     with pytest.raises(SystemExit) as ended:
-        fidelity.judge(evidence_files.write(tmp_path, evidence_files.good_files()))
+        checks.judge(evidence_files.write(tmp_path, evidence_files.good_files()))
     assert ended.value.code == 143
 
 
 def test_a_check_that_fails_by_itself(monkeypatch, tmp_path):
     def fails(_evidence):
         raise TypeError("an integer is required")
-    monkeypatch.setattr("testbed.fidelity.windows.check", fails)
-    verdict = fidelity.judge(evidence_files.write(tmp_path, evidence_files.good_files()))
+    monkeypatch.setattr("testbed.checks.windows.check", fails)
+    verdict = checks.judge(evidence_files.write(tmp_path, evidence_files.good_files()))
     assert [(one["level"], one["message"]) for one in verdict["checks"] if one["check"] == "windows"] == [
         ("suspect", "the check itself failed: TypeError: an integer is required")]
 

@@ -5,9 +5,11 @@ import re
 import pytest
 
 from analysis import metrics
-from testbed import PROJECT_DIR, expectations, metric_names, scenario
-from testbed.errors import ScenarioError
-from testbed.fields import FieldError
+from testbed import PROJECT_DIR
+from testbed.core import expectations, metric_names
+from testbed.core.errors import ScenarioError
+from testbed.core.fields import FieldError
+from testbed.scenario import scenario
 
 PAGE = (PROJECT_DIR / "docs/expectations.md").read_text()
 

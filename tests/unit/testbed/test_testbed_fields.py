@@ -6,8 +6,8 @@ import json
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from testbed import fields
-from testbed.fields import FieldError
+from testbed.core import fields
+from testbed.core.fields import FieldError
 
 HUGE = 10**5000
 

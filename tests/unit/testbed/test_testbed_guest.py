@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 
 import topologies
 from testbed.guest import blast, checks, counters, overload, sampler, tuning
-from topologies import namespace
-from topologies.namespace import write_sysctl
+from topologies.linux import namespace
+from topologies.linux.namespace import write_sysctl
 
 T0_NS = 10**12
 
@@ -109,7 +109,7 @@ class Napper(Probe):
         super().__init__(clock, interval_us)
         self.naps, self.at_once = [], at_once
 
-    def nap(self, t0_ns, due_us, until_us):
+    def sample_until(self, t0_ns, due_us, until_us):
         self.naps.append((due_us, until_us))
         for _ in range(self.at_once):
             if due_us >= until_us:

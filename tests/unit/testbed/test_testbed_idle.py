@@ -3,8 +3,8 @@
 import pytest
 
 import traffic
-from testbed import idle, scenario
-from testbed.errors import UsageError
+from testbed.core.errors import UsageError
+from testbed.scenario import alone as idle, scenario
 
 SMALL = """\
 name: small
@@ -44,7 +44,7 @@ def test_the_scenario_is_one_that_could_have_been_written(load, text):
 
 
 def test_its_connections_are_those_of_the_run(load, tmp_path):
-    from traffic.tmix.plan import read_plan
+    from traffic.replay.plan import read_plan
     loaded = load("{kind: tmix, name: background, target: right_to_left, load: 60 %, start: 1 s}")
     variants = [{"name": "reno", "kernel_cca": "reno", "under_test": True, "sysctls": {}, "parameters": {},
                  "module_sha256": None}]

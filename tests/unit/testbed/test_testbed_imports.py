@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from testbed import PROJECT_DIR, imports
+from testbed import PROJECT_DIR
+from testbed.core import imports
 
 
 @pytest.fixture(autouse=True)
@@ -123,7 +124,7 @@ def test_files_of(tmp_path):
 
 def test_what_judges_and_measures_loads_no_scipy():
     """It takes 60 ms, and nothing that is measured of one run needs it."""
-    code = "import sys; from testbed import run; run.warm_up(); " \
+    code = "import sys; from testbed.runs import run; run.warm_up(); " \
            "print('pandas' in sys.modules, [name for name in sys.modules if name.startswith('scipy')])"
     found = subprocess.run([sys.executable, "-c", code], cwd=PROJECT_DIR, capture_output=True, text=True, check=True)
     assert found.stdout == "True []\n"

@@ -2,8 +2,8 @@
 """Knobs: what their files mean, and what they make of a scenario."""
 import pytest
 
-from testbed import knobs
-from testbed.errors import ScenarioError, UsageError
+from testbed.core.errors import ScenarioError, UsageError
+from testbed.scenario import knobs
 
 LINK = "{rate: 10 Mbit/s, delay: 10 ms, queue: {limit: 50}}"
 TEXT = f"""\

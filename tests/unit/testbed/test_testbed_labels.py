@@ -6,9 +6,10 @@ import pytest
 
 from kernel import trial
 from module_engine import ModuleEngine, module
-from testbed import campaign, ccas
 from testbed.cli import suite
-from testbed.errors import RunFailed, UsageError
+from testbed.core.errors import RunFailed, UsageError
+from testbed.runs import campaign
+from testbed.scenario import ccas
 
 SOURCE = '.name = "{}"\n'
 

@@ -4,9 +4,10 @@ import shutil
 
 import pytest
 
-from testbed import bundle, libraries
-from testbed.errors import UsageError
-from traffic.tmix import core_loop
+from testbed.core import c_libraries
+from testbed.core.errors import UsageError
+from testbed.runs import code_bundle
+from traffic.replay import core_loop
 
 ABOUT = " is not made, which makes runs slower and changes nothing else: "
 LYING = "what gcc made cannot be loaded: "
@@ -22,7 +23,7 @@ def compiler(tmp_path, monkeypatch):
         (tmp_path / "gcc").chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
         said = []
-        return libraries.make(bundle._contents(), said), said
+        return c_libraries.make(code_bundle._contents(), said), said
     return say
 
 
@@ -48,12 +49,12 @@ def test_a_library_without_what_is_called_in_it(compiler):
 def test_no_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     said = []
-    assert libraries.make(bundle._contents(), said) == {}
+    assert c_libraries.make(code_bundle._contents(), said) == {}
     assert said == [f"{name}{ABOUT}there is no gcc in PATH" for name in NAMES]
 
 
 def test_a_compiler_that_does_not_end(compiler, monkeypatch):
-    monkeypatch.setattr(libraries, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(c_libraries, "_PATIENCE_S", 0.2)
     made, said = compiler("exec sleep 60")
     assert made == {} and said == [f"{name}{ABOUT}gcc: no end after 0.2 s" for name in NAMES]
 
@@ -61,15 +62,15 @@ def test_a_compiler_that_does_not_end(compiler, monkeypatch):
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 def test_the_usual_one(monkeypatch):
     said = []
-    assert set(libraries.make(bundle._contents(), said)) == {
-        libraries.PRELOAD, libraries.TMIX_CORE, libraries.GREEDY_READS} and not said
+    assert set(c_libraries.make(code_bundle._contents(), said)) == {
+        c_libraries.PRELOAD, c_libraries.TMIX_CORE, c_libraries.GREEDY_READS} and not said
 
 
 @pytest.mark.parametrize("value", ["0", "NO", "false"])
 def test_an_odd_choice(monkeypatch, value):
     monkeypatch.setenv("TESTBED_COMPILED", value)
     with pytest.raises(UsageError, match=f"^TESTBED_COMPILED={value}: yes or no$"):
-        libraries.wanted()
+        c_libraries.wanted()
 
 
 def test_a_library_that_does_not_load_inside_is_no_reason_for_epoll(tmp_path):

@@ -12,8 +12,9 @@ import threading
 
 import pytest
 
-from testbed import PROJECT_DIR, cli, look_server, looking, store
-from testbed.errors import EnvironmentProblem
+from testbed import PROJECT_DIR, cli
+from testbed.core.errors import EnvironmentProblem
+from testbed.runs import live, live_server, store
 
 ID, OTHER, DEAD = "a" * 16, "b" * 16, "c" * 16
 LINKS = [{"name": "right_to_left", "bottleneck": True, "rate_bps": 10_000_000},
@@ -60,13 +61,13 @@ def contents(folder):
 
 def test_a_look(results):
     before = contents(results)
-    look = looking.Watcher(results).look()
+    look = live.Watcher(results).look()
     one, = look.running
     assert (one.name, one.scenario, one.engine, one.phase) == ("cubic-seed1", "demo", "uml", "traffic")
     assert (one.virtual_s, one.duration_s) == (5, 20) and 0 < one.speed <= 0.5 and one.left_s >= 30
-    assert one.links == (looking.Link("right_to_left", 10, 10, 10, 10, 12, 3),
-                         looking.Link("left_to_right", 1, 1, 10, 10, 12, 3))
-    assert look.experiments == (looking.Sweep("demo", 1, 3, 1, 60.0),)
+    assert one.links == (live.Link("right_to_left", 10, 10, 10, 10, 12, 3),
+                         live.Link("left_to_right", 1, 1, 10, 10, 12, 3))
+    assert look.experiments == (live.Sweep("demo", 1, 3, 1, 60.0),)
     assert contents(results) == before
 
 
@@ -76,7 +77,7 @@ def test_a_look(results):
 def test_files_that_are_being_written_or_were_edited(results, name, content):
     partial, = results.glob("runs/.partial-*")
     (partial / "work" / name).write_text(content)
-    looking.Watcher(results).look()
+    live.Watcher(results).look()
 
 
 @pytest.mark.parametrize("path, content, experiments", [
@@ -84,7 +85,7 @@ def test_files_that_are_being_written_or_were_edited(results, name, content):
     (f"runs/{OTHER}/run.json", json.dumps({"schema": store.SCHEMA, "wall_s": "long"}), 1)])
 def test_what_was_edited_beside_it(results, path, content, experiments):
     (results / path).write_text(content)
-    assert len(looking.Watcher(results).look().experiments) == experiments
+    assert len(live.Watcher(results).look().experiments) == experiments
 
 
 def test_nothing_there(tmp_path, monkeypatch, capsys):
@@ -115,7 +116,7 @@ def test_a_table_for_a_terminal(results, capsys):
     from rich.console import Console
 
     from testbed.cli import watch
-    Console(width=120).print(watch._tables(looking.Watcher(results).look()))
+    Console(width=120).print(watch._tables(live.Watcher(results).look()))
     said = capsys.readouterr().out
     for words in ("1 run under way", "cubic-seed1", "5 of 20 s", "right_to_left", "10.00", "1 of 3"):
         assert words in said, words
@@ -131,7 +132,7 @@ def test_what_is_refused(results, capsys, words, said):
 
 @pytest.fixture
 def served(results):
-    with look_server.server(looking.Watcher(results), 0, 1.0) as server:
+    with live_server.server(live.Watcher(results), 0, 1.0) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server
@@ -165,13 +166,13 @@ def test_other_names_and_paths_are_refused(served):
     assert asked(served, host=f"127.0.0.1:{port}")[0] == 200
     assert asked(served, "/../runs")[0] == 404 and asked(served, method="POST")[0] == 501
     with pytest.raises(EnvironmentProblem, match="in use"):
-        look_server.server(looking.Watcher(pathlib.Path("/")), port, 1.0)
+        live_server.server(live.Watcher(pathlib.Path("/")), port, 1.0)
 
 
 def test_what_goes_wrong_with_a_request_is_a_line_or_nothing(served, monkeypatch, capsys):
     def look(self):
         raise PermissionError(13, "Permission denied", "/results/runs")
-    monkeypatch.setattr(looking.Watcher, "look", look)
+    monkeypatch.setattr(live.Watcher, "look", look)
     assert asked(served, "/look.json")[:2] == (500, "/results/runs: Permission denied\n")
     for problem, said in ((BrokenPipeError(32, "Broken pipe"), ""), (ValueError("odd"), (
             "testbed: a request failed: ValueError: odd\n"))):

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from no_network import NoNetwork
 from tcp_info_dumps import INFO_BYTES, attribute, record, socket_message, tcp_info_struct
-from testbed import probes, raw_tables
+from testbed import probes
+from testbed.core import raw_tables
 from testbed.probes import _netlink, queue, tcp_info
 
 NETWORK = {

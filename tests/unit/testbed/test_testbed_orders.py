@@ -4,10 +4,10 @@ import types
 
 import pytest
 
-from testbed import orders
-from testbed.errors import UsageError
-from testbed.fields import FieldError
+from testbed.core.errors import UsageError
+from testbed.core.fields import FieldError
 from testbed.guest.tuning import node_sysctls, socket_buffer_bytes
+from testbed.runs import job_ccas
 
 HOSTS = {"ecn": 0, "sack": 1, "slow_start_after_idle": 1, "sysctls": {}}
 
@@ -84,7 +84,7 @@ def parts(tmp_path):
     work.mkdir()
 
     def of(variants, flows, components=({"name": "greedy"},)):
-        return orders.job_parts(engine, variants, NETWORK, HOSTS, {"flows": flows, "components": components}, work)
+        return job_ccas.job_parts(engine, variants, NETWORK, HOSTS, {"flows": flows, "components": components}, work)
     return of
 
 

@@ -2,7 +2,7 @@
 """Progress as it is shown."""
 import pytest
 
-from testbed import progress
+from testbed.core import progress
 
 
 class Clock:

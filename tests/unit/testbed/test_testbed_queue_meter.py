@@ -72,7 +72,7 @@ def test_queues_that_a_module_reads_become_the_same_tables(tmp_path, monkeypatch
     sampler.open()
     assert meter.queues == [(1002, 1, 0), (1003, 1, 0), (1001, 0, 10_000_000)]
     sampler.sample(0)
-    assert sampler.nap(T0_NS, 5000, 15_000) == (15_000, 1)
+    assert sampler.sample_until(T0_NS, 5000, 15_000) == (15_000, 1)
     sampler.sample(15_000)
     sampler.close()
     queue.collect(tmp_path, tmp_path, {"network": {"links": LINKS}, "t0_ns": T0_NS})
@@ -94,7 +94,7 @@ def test_more_readings_than_are_read_at_once(tmp_path, monkeypatch):
     Meter(monkeypatch)
     sampler = queue.Sampler({"interval_us": 100}, NoNetwork(), {"links": LINKS[1:2]}, tmp_path)
     sampler.open()
-    assert sampler.nap(T0_NS, 0, 1_000_000) == (1_000_000, 1)
+    assert sampler.sample_until(T0_NS, 0, 1_000_000) == (1_000_000, 1)
     sampler.close()
     rows, none = _queue_meter.rows(tmp_path / _queue_meter.FILE, [1, 0], T0_NS)
     assert rows[:, 0].tolist() == list(range(0, 1_000_000, 100)) and len(none) == 0
@@ -120,9 +120,9 @@ def test_queues_that_the_module_does_not_read_are_asked_for(tmp_path, monkeypatc
     monkeypatch.setattr(_queue_meter.fcntl, "ioctl", refuse)
     monkeypatch.setattr(queue, "Qdisc", Qdisc)
     sampler = queue.Sampler({}, NoNetwork(), {"links": LINKS}, tmp_path)
-    assert sampler.nap
+    assert sampler.sample_until
     sampler.open()
-    assert meter.queues and asked == [1002, 1003, 1001] and sampler.nap is None
+    assert meter.queues and asked == [1002, 1003, 1001] and sampler.sample_until is None
     sampler.sample(0)
     sampler.close()
     queue.collect(tmp_path, tmp_path, {"network": {"links": LINKS}, "t0_ns": T0_NS})
@@ -143,7 +143,7 @@ def test_a_nap_that_a_signal_ends_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(_queue_meter.fcntl, "ioctl", ioctl)
     sampler = queue.Sampler({"interval_us": 5000}, NoNetwork(), {"links": LINKS[1:2]}, tmp_path)
     sampler.open()
-    assert sampler.nap(T0_NS, 0, 20_000) == (20_000, 1) and interrupted
+    assert sampler.sample_until(T0_NS, 0, 20_000) == (20_000, 1) and interrupted
     sampler.close()
     rows, _ = _queue_meter.rows(tmp_path / _queue_meter.FILE, [1, 0], T0_NS)
     assert rows[:, 0].tolist() == [0, 5000, 10_000, 15_000]

@@ -8,9 +8,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import topologies
-from testbed import fields, scenario
-from testbed.errors import ScenarioError, UsageError
-from topologies import end_hosts
+from testbed.core import fields
+from testbed.core.errors import ScenarioError, UsageError
+from testbed.scenario import scenario
+from topologies.links import end_hosts
 
 TEXT = """\
 name: small

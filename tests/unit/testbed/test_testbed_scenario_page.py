@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from testbed import PROJECT_DIR, scenario
-from testbed.errors import ScenarioError
+from testbed import PROJECT_DIR
+from testbed.core.errors import ScenarioError
+from testbed.scenario import scenario
 
 PAGE = (PROJECT_DIR / "docs/scenarios.md").read_text()
 

@@ -2,8 +2,8 @@
 """Sections of a scenario file, and where their errors are said to be."""
 import pytest
 
-from testbed import scenario
-from testbed.errors import ScenarioError
+from testbed.core.errors import ScenarioError
+from testbed.scenario import scenario
 
 _TEXT = """\
 name: small

@@ -2,8 +2,8 @@
 """Whose fault it is where fields of a scenario do not go together: the file's, or an option's."""
 import pytest
 
-from testbed import scenario
-from testbed.errors import ScenarioError
+from testbed.core.errors import ScenarioError
+from testbed.scenario import scenario
 
 TEXT = """\
 name: small

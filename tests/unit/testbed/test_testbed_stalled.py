@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from testbed.fidelity import stalled
+from testbed.checks import stalled
 
 SOCKET = ["node", "src", "sport", "dst", "dport"]
 ENDS = {"a": ("n1", "10.0.0.1", 5000, "10.0.0.2", 80), "b": ("n1", "10.0.0.1", 5001, "10.0.0.2", 80)}

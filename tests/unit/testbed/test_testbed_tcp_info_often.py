@@ -5,7 +5,7 @@ import pytest
 
 from no_network import NoNetwork
 from tcp_info_dumps import attribute, socket_message, tcp_info_struct
-from testbed import fields, raw_tables
+from testbed.core import fields, raw_tables
 from testbed.probes import tcp_info, tcp_info_often
 
 NETWORK = {"nodes": [{"name": "n1", "role": "host"}, {"name": "r1", "role": "router"}, {"name": "n2", "role": "host"},

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from testbed import terminal
-from testbed.errors import RunFailed, UsageError
+from testbed.core import terminal
+from testbed.core.errors import RunFailed, UsageError
 
 
 def test_lines_are_whole_and_have_no_commands_for_the_terminal():
@@ -83,7 +83,7 @@ def test_the_folder_goes_with_the_block(tmp_path):
 
 
 def test_the_folder_goes_with_a_killed_process(tmp_path):
-    program = ("import os, signal, sys; from testbed import terminal\n"
+    program = ("import os, signal, sys; from testbed.core import terminal\n"
                "with terminal.session_folder(sys.argv[1], 'work-'): os.kill(os.getpid(), signal.SIGKILL)")
     reading, writing = os.pipe()
     subprocess.run([sys.executable, "-c", program, tmp_path], pass_fds=[writing], check=False)
@@ -93,7 +93,7 @@ def test_the_folder_goes_with_a_killed_process(tmp_path):
 
 
 def test_a_signal_while_the_folder_is_made_waits_until_it_is_known(tmp_path):
-    program = ("import os, signal, sys; from testbed import terminal\n"
+    program = ("import os, signal, sys; from testbed.core import terminal\n"
                "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
                "make = terminal.tempfile.mkdtemp\n"
                "def interrupted(**where):\n"

@@ -4,8 +4,11 @@ import errno
 
 import pytest
 
-from testbed import campaign, engines, files, scenario
-from testbed.errors import ScenarioError, UsageError
+from testbed import engines
+from testbed.core import files
+from testbed.core.errors import ScenarioError, UsageError
+from testbed.runs import campaign
+from testbed.scenario import scenario
 
 TEXT = """\
 name: small

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from testbed import units
+from testbed.core import units
 
 
 @pytest.mark.parametrize("text, value", [

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from testbed import yaml_nodes
-from testbed.errors import ScenarioError, UsageError
-from testbed.yaml_file import YamlFile, element_names, parse_setting
+from testbed.core import yaml_nodes
+from testbed.core.errors import ScenarioError, UsageError
+from testbed.core.yaml_file import YamlFile, element_names, parse_setting
 
 SECTIONS = {"a", "b", "list", "hosts"}
 

@@ -2,8 +2,12 @@
 """Jitter that hosts have by default, because of the traffic."""
 import pytest
 
-from testbed import campaign, engines, fields, scenario, usual_jitter
-from topologies import end_hosts, resolve
+from testbed import engines
+from testbed.core import fields
+from testbed.runs import campaign
+from testbed.scenario import scenario, usual_jitter
+from topologies import resolve
+from topologies.links import end_hosts
 
 TEXT = """\
 name: small

@@ -6,8 +6,9 @@ import types
 import pytest
 import yaml
 
-from testbed import PROJECT_DIR, engines, scenario
-from testbed.errors import ScenarioError
+from testbed import PROJECT_DIR, engines
+from testbed.core.errors import ScenarioError
+from testbed.scenario import scenario
 from topologies import standards
 
 DOCS = PROJECT_DIR / "docs"

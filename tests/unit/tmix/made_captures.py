@@ -4,7 +4,8 @@ import ipaddress
 import struct
 from collections import Counter
 
-from analysis import conversations, packets
+from analysis import packets
+from analysis.packets import conversations
 
 SYN, FIN, RST, ACK = 2, 1, 4, 16
 _ISN = (0xFFFFFF00, 7)          # the initiator's wraps after 255 bytes

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from testbed import thirds
+from testbed.core import steadiness
 from traffic.tmix.batch import from_vectors
 from traffic.tmix.chance import Starts, load_chance, thirds_chance
 from traffic.tmix.load import Pieces, offered_bps, thirds_bps
@@ -20,9 +20,9 @@ def transfers(sizes_bytes):
 
 
 def test_difference_is_relative_to_the_second_third():
-    assert thirds.difference([5, 90, 99]) == pytest.approx(0.10) == thirds.difference([5, 90, 81])
-    assert thirds.difference([1, 0, 1]) == float("inf")
-    assert thirds.accepted(0.0) == thirds.accepted(0.01) == 0.05 and thirds.accepted(0.02) == pytest.approx(0.08)
+    assert steadiness.difference([5, 90, 99]) == pytest.approx(0.10) == steadiness.difference([5, 90, 81])
+    assert steadiness.difference([1, 0, 1]) == float("inf")
+    assert steadiness.accepted(0.0) == steadiness.accepted(0.01) == 0.05 and steadiness.accepted(0.02) == pytest.approx(0.08)
 
 
 def test_by_hand():
@@ -44,16 +44,16 @@ def test_a_single_large_transfer_is_chance():
     sizes = np.ones(600)
     sizes[450] = 10_000
     wire, starts = transfers(sizes), Starts(np.arange(600) * 10, np.zeros(600, int), 50)
-    found = thirds.difference(TARGET @ thirds_bps(wire, starts.start_us, 0, 6000))
-    assert found > 49 and found <= thirds.accepted(thirds_chance(wire, starts, 0, 6000, TARGET))
+    found = steadiness.difference(TARGET @ thirds_bps(wire, starts.start_us, 0, 6000))
+    assert found > 49 and found <= steadiness.accepted(thirds_chance(wire, starts, 0, 6000, TARGET))
 
 
 def test_a_load_that_rises_is_no_chance():
     start_us = np.sort(np.sqrt(np.random.default_rng(1).random(5000)) * 1e6).astype(int)
     wire, starts = transfers(np.full(5000, 100.0)), Starts(start_us, np.zeros(5000, int), 10_000)
-    found = thirds.difference(TARGET @ thirds_bps(wire, start_us, 0, 1_000_000))
+    found = steadiness.difference(TARGET @ thirds_bps(wire, start_us, 0, 1_000_000))
     assert found == pytest.approx(2 / 3, abs=0.1)
-    assert found > 2 * thirds.accepted(thirds_chance(wire, starts, 0, 1_000_000, TARGET))
+    assert found > 2 * steadiness.accepted(thirds_chance(wire, starts, 0, 1_000_000, TARGET))
 
 
 def test_it_is_the_scatter_of_many_loads():
@@ -72,7 +72,7 @@ def test_it_is_the_scatter_of_many_loads():
         errors.append((offered / mean_bps - 1) / load_chance(wire, starts, 0, 900_000, TARGET))
     assert np.std(differences) == pytest.approx(1, abs=0.12)
     assert np.std(errors) == pytest.approx(1, abs=0.12)
-    assert np.mean(np.abs(differences) > thirds.SIGMAS) < 0.003
+    assert np.mean(np.abs(differences) > steadiness.SIGMAS) < 0.003
 
 
 def test_with_the_pieces_of_real_connections():

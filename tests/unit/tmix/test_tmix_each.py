@@ -3,8 +3,8 @@
 
 import pytest
 
+from traffic.replay.plan import read_plan
 from traffic.tmix.order import Order, Run, SourcePath, WorkloadError
-from traffic.tmix.plan import read_plan
 from traffic.tmix.sources import Synthesised
 from traffic.tmix.workload import build_workload
 

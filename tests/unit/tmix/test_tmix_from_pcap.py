@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from analysis import packets
-from analysis.runs import AnalysisError
+from analysis.read.runs import AnalysisError
 from made_captures import ACK, FIN, RST, ethernet, opening, pcap, pcapng, read, segment, six
 from testbed import cli
 from traffic.tmix.reader import read_vectors

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tmix_strategies import vectors
+from traffic.replay.collect import read_records
+from traffic.replay.plan import COLUMNS, PlanError, read_plan, write_plan
+from traffic.replay.records import COLUMNS as RECORD_COLUMNS, MAGIC, Records, RecordsError
 from traffic.tmix.batch import from_vectors
-from traffic.tmix.collect import read_records
 from traffic.tmix.compile import compile_plan
-from traffic.tmix.plan import COLUMNS, PlanError, read_plan, write_plan
 from traffic.tmix.reader import VectorError, read_vectors
-from traffic.tmix.records import COLUMNS as RECORD_COLUMNS, MAGIC, Records, RecordsError
 from traffic.tmix.vectors import check, programs
 from traffic.tmix.writer import ALTERNATE, ORIGINAL, format_vector, write_vectors
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from testbed import fields
+from testbed.core import fields
 from traffic.tmix.batch import from_vectors
 from traffic.tmix.marginals import connection_bytes, marginals, top_share
 from traffic.tmix.presets import PRESETS

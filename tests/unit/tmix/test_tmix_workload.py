@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from testbed import thirds
+from testbed.core import steadiness
+from traffic.replay.plan import read_plan
 from traffic.tmix import tools
 from traffic.tmix.batch import from_vectors
 from traffic.tmix.order import Order, SourcePath, WorkloadError
-from traffic.tmix.plan import read_plan
 from traffic.tmix.reader import Limits, VectorError, read_vectors
 from traffic.tmix.reverse import resized
 from traffic.tmix.sources import Synthesised, trace_files
@@ -42,7 +42,7 @@ def test_quick_workload_meets_its_target(tmp_path, load, seed):
         made["offered_bps"]["right_to_left"] / (load * 100e6) - 1, abs=1e-6)
     assert made["measured_us"] == [20_000_000, 60_000_000] and made["bin_us"] == 5_000_000
     assert 0 < made["prefill_window_us"] <= 10_000_000
-    assert made["thirds_difference"] <= thirds.accepted(made["thirds_chance"]) and made["load_chance"] == 0
+    assert made["thirds_difference"] <= steadiness.accepted(made["thirds_chance"]) and made["load_chance"] == 0
     assert made["balance"] == "off" and made["shuffle_attempts"] == 1
     assert json.loads(json.dumps(made)) == made
     plans = [read_plan(tmp_path / f"source{source}.plan") for source in range(9)]
@@ -64,7 +64,7 @@ def test_thirds_are_balanced_on_request(tmp_path):
             differences[balance, seed] = made["thirds_difference"]
             assert made["balance"] == balance and (balance == "thirds" or made["shuffle_attempts"] == 1)
             assert made["thirds_difference"] == pytest.approx(
-                thirds.difference(made["thirds_bps"]["right_to_left"]), abs=1e-6)
+                steadiness.difference(made["thirds_bps"]["right_to_left"]), abs=1e-6)
     assert max(differences["thirds", seed] for seed in range(1, 5)) <= 0.05
     assert max(differences["off", seed] for seed in range(1, 5)) > 0.05
 
@@ -74,7 +74,7 @@ def test_a_mean_scale_leaves_the_load_to_chance(tmp_path):
     assert len({one["scale"] for one in made}) == 1 and made[0]["scale"] == pytest.approx(1, abs=0.1)
     errors, chances = ([one[f"load_{name}"] for one in made] for name in ("error", "chance"))
     assert np.std(errors) == pytest.approx(np.mean(chances), rel=0.5)
-    assert max(abs(error) / chance for error, chance in zip(errors, chances)) < thirds.SIGMAS
+    assert max(abs(error) / chance for error, chance in zip(errors, chances)) < steadiness.SIGMAS
 
 
 @pytest.mark.parametrize("overhead, share", [("ip", 1 + 14 / 1500), ("wire", 1 - 24 / 1538), ("suite", None)])

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from topologies import direct
-from topologies.rtnetlink import HEADER, attribute, raise_error
+from topologies.linux import netlink_batch
+from topologies.linux.rtnetlink import HEADER, attribute, raise_error
 
 _NUMBERS = {"n1-eth0": 2, "w1": 3}
 #: program, line, kind of message, flags beside request and acknowledgement, what follows the header
@@ -37,13 +37,13 @@ def _plain(message):
 
 @pytest.mark.parametrize("program, line, kind, flags, sent", _SENT)
 def test_a_line_is_the_message_that_the_program_sends(program, line, kind, flags, sent):
-    (made_kind, made_flags, body), = direct.orders(program, [line])
+    (made_kind, made_flags, body), = netlink_batch.orders(program, [line])
     assert (made_kind, made_flags) == (kind, flags)
     assert _plain(body(_NUMBERS.__getitem__)) == _plain(bytes.fromhex(sent))
 
 
 def test_a_bucket_is_that_of_the_program_but_for_a_table_that_only_other_link_layers_need():
-    (_, _, body), = direct.orders("tc", ["qdisc add dev n1-eth0 root handle 1: tbf rate 10000000bit burst 1600 "
+    (_, _, body), = netlink_batch.orders("tc", ["qdisc add dev n1-eth0 root handle 1: tbf rate 10000000bit burst 1600 "
                                          "limit 2147483647"])
     made = body(_NUMBERS.__getitem__)
     # TCA_TBF_PARMS: bytes per second, limit, bucket in units of 64 ns; TCA_TBF_BURST
@@ -55,7 +55,7 @@ def test_a_shaper_is_that_of_the_program_but_for_tables_that_only_other_link_lay
     lines = ["qdisc add dev n1-eth0 root handle 3: htb default 1",
              "class add dev n1-eth0 parent 3: classid 3:1 htb rate 10000000bit ceil 10000000bit burst 1600 cburst 1600 "
              "quantum 1514"]
-    (kind, _, qdisc), (class_kind, _, one) = direct.orders("tc", lines)
+    (kind, _, qdisc), (class_kind, _, one) = netlink_batch.orders("tc", lines)
     assert (kind, class_kind) == (36, 40)
     # TCA_HTB_INIT: version 3, rate2quantum 10, default class 1
     assert qdisc(_NUMBERS.__getitem__).endswith(bytes.fromhex("03000000" "0a000000" "01000000" "00000000" "00000000"))
@@ -76,11 +76,11 @@ def test_a_shaper_is_that_of_the_program_but_for_tables_that_only_other_link_lay
     ("bridge", "fdb replace 00:00:00:00:00:05 dev n1-eth0 master static")])
 def test_what_is_not_known_is_left_to_the_program(program, line):
     known = {"ip": "link set lo up", "tc": "qdisc add dev n1-eth0 handle ffff: ingress"}.get(program, line)
-    assert direct.orders(program, [known, line]) is None
+    assert netlink_batch.orders(program, [known, line]) is None
 
 
 def test_ipv6_has_addresses_of_its_own_family():
-    (_, _, body), (_, _, route) = direct.orders("ip", [
+    (_, _, body), (_, _, route) = netlink_batch.orders("ip", [
         "addr add fd00:0:0:1::1/64 dev n1-eth0 nodad", "route add default via fd00:0:0:1::2 dev n1-eth0"])
     made = body(_NUMBERS.__getitem__)
     assert made[:3] == bytes([socket.AF_INET6, 64, 2])          # IFA_F_NODAD
@@ -95,17 +95,17 @@ def test_sockets_are_opened_where_the_program_would_open_them():
              "neigh replace 10.0.1.2 lladdr 00:00:00:00:00:05 nud permanent dev n1-eth0", "link set n1-eth1 up",
              "link add w2 type ifb", "link set w2 up", "link set w2 gso_max_segs 1",
              "route add default via 10.0.1.2 dev n1-eth0"]
-    assert list(direct.sockets_before("ip", lines)) == [1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 1]
-    assert set(direct.sockets_before("tc", ["qdisc add dev n1-eth0 handle ffff: ingress"])) == {0}
+    assert list(netlink_batch.sockets_before("ip", lines)) == [1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 1]
+    assert set(netlink_batch.sockets_before("tc", ["qdisc add dev n1-eth0 handle ffff: ingress"])) == {0}
 
 
 def test_the_kernel_s_refusal_names_the_line():
     lines = ["link set no-such-device up"]
     with pytest.raises(RuntimeError, match="^ip link set no-such-device up: netlink: .+"):
-        direct.tell("ip", lines, direct.orders("ip", lines))
+        netlink_batch.tell("ip", lines, netlink_batch.orders("ip", lines))
     lines = ["addr add 10.0.1.1/24 dev no-such-device"]
     with pytest.raises(RuntimeError, match="^ip addr add 10.0.1.1/24 dev no-such-device: there is no device no-such-d"):
-        direct.tell("ip", lines, direct.orders("ip", lines))
+        netlink_batch.tell("ip", lines, netlink_batch.orders("ip", lines))
 
 
 def refusal(number, code=errno.EINVAL, words="", capped=False, body=b"12345678901"):
@@ -161,8 +161,8 @@ def test_of_many_lines_the_refused_one_is_named_with_the_words_of_the_kernel(mon
     lines = ["qdisc add dev lo handle ffff: ingress", "qdisc add dev lo root handle 1: pfifo limit 5",
              "qdisc add dev lo parent 1:1 handle 10: pfifo limit 50"]
     made = Refusing(1, "Exclusivity flag on, cannot modify")
-    monkeypatch.setattr(direct, "_socket", lambda: made)
+    monkeypatch.setattr(netlink_batch, "_socket", lambda: made)
     with pytest.raises(RuntimeError) as problem:
-        direct.tell("tc", lines, direct.orders("tc", lines))
+        netlink_batch.tell("tc", lines, netlink_batch.orders("tc", lines))
     assert str(problem.value) == f"tc {lines[1]}: netlink: Invalid argument: Exclusivity flag on, cannot modify"
     assert made.options == [(270, 11, 1)]           # SOL_NETLINK, NETLINK_EXT_ACK

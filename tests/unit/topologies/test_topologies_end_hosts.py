@@ -5,8 +5,9 @@ import copy
 import pytest
 
 import topologies
-from testbed import fields
-from topologies import end_hosts, network as guest_network, tc
+from testbed.core import fields
+from topologies.links import end_hosts
+from topologies.linux import network as guest_network, tc
 
 EDGE = {"rate_bps": 10**8, "queue": {"limit": 10_000}}
 SECTION = {"kind": "dumbbell", "central": {"rate_bps": 10**7, "delay_us": 2000}, "edge": EDGE, "left_delays_us": [0],

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import topologies
-from testbed import fields
-from testbed.fields import FieldError
+from testbed.core import fields
+from testbed.core.fields import FieldError
 from topologies.base import BOTTLENECK_IFINDEX, EmulatedTopo, TopologyError
 from topologies.dumbbell import Dumbbell
-from topologies.link import Link
+from topologies.links.link import Link
 
 SECTION = {"kind": "dumbbell",
            "central": {"rate_bps": 10**8, "delay_us": 2000, "queue": {"kind": "pfifo", "limit": 850}},
@@ -174,9 +174,9 @@ def test_topologies_are_found_by_listing():
 
 STAR = '''
 import dataclasses
-from testbed import fields
+from testbed.core import fields
 from topologies.base import EmulatedTopo
-from topologies.link import Link
+from topologies.links.link import Link
 
 @dataclasses.dataclass(frozen=True)
 class StarSection:

@@ -4,11 +4,12 @@ import struct
 
 import pytest
 
-from testbed import fields
-from testbed.fields import FieldError
-from topologies import tc, tc_messages, varying, wires
+from testbed.core import fields
+from testbed.core.fields import FieldError
 from topologies.base import EmulatedTopo
-from topologies.link import Link
+from topologies.links import varying, wires
+from topologies.links.link import Link
+from topologies.linux import tc, tc_messages
 
 
 class Pair(EmulatedTopo):

@@ -7,10 +7,11 @@ import sys
 import pytest
 
 import topologies
-from testbed.fields import FieldError
-from topologies import ip, losses
-from topologies.cells import WirelessTopo
-from topologies.network import interface
+from testbed.core import ip
+from testbed.core.fields import FieldError
+from topologies.base.wireless import WirelessTopo
+from topologies.links import losses
+from topologies.linux.network import interface
 
 _LINK = {"rate_bps": 10**7, "delay_us": 5000}
 _ACCESS = {"rate_bps": 10**8}

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import topologies
-from testbed import fields
-from testbed.fidelity import conservation
-from testbed.fields import FieldError
-from topologies import losses, tc
+from testbed.checks import conservation
+from testbed.core import fields
+from testbed.core.fields import FieldError
 from topologies.base import PLAIN_ENDS
-from topologies.link import Link
+from topologies.links import losses
+from topologies.links.link import Link
+from topologies.linux import tc
 
 CENTRAL = {"rate_bps": 10**7, "delay_us": 2000}
 DUMBBELL = {"kind": "dumbbell", "edge": {"rate_bps": 10**8}, "left_delays_us": [0], "right_delays_us": [0]}

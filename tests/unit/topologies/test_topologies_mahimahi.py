@@ -6,11 +6,13 @@ import struct
 
 import pytest
 
-from testbed import cli, fields
-from testbed.fields import FieldError
-from topologies import mahimahi, tc, tc_messages, varying
+from testbed import cli
+from testbed.core import fields
+from testbed.core.fields import FieldError
 from topologies.base import EmulatedTopo
-from topologies.link import Link
+from topologies.links import mahimahi, varying
+from topologies.links.link import Link
+from topologies.linux import tc, tc_messages
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[3] / "docs/examples/bursts.trace"
 

@@ -3,8 +3,7 @@
 import pytest
 
 import topologies
-from topologies import mn
-from topologies.base import TopologyError
+from topologies.base import TopologyError, mininet_command
 
 TEN = {"rate_bps": 10**7, "delay_us": 10_000}
 H = {"kind": "h-shape", "central": TEN, "edge": {**TEN, "queue": {"limit": 20}}, "cross": {"rate_bps": 10**9}}
@@ -44,9 +43,9 @@ def test_topology_files_offer_themselves_to_mn(file, name, hosts, links, monkeyp
     for node in topo.hosts():
         what = topo.nodeInfo(node)
         if topo.role(node) == "switch":
-            assert what["cls"] is mn.BridgeNode and what["ip"] is None
+            assert what["cls"] is mininet_command.BridgeNode and what["ip"] is None
             continue
-        assert what["ip"] == f"{topo.address_of(node)}/24" and what["cls"] is mn.RoutedNode
+        assert what["ip"] == f"{topo.address_of(node)}/24" and what["cls"] is mininet_command.RoutedNode
         # the only router there is is on every network
         assert bool(what["routes"]) == ((name, node) != ("star", "r1"))
         assert what["forwards"] == (topo.role(node) == "router")
@@ -59,4 +58,4 @@ def test_topology_files_offer_themselves_to_mn(file, name, hosts, links, monkeyp
 
 def test_our_links_need_our_topologies():
     with pytest.raises(TopologyError, match="--link emulated: only for topologies of the testbed"):
-        mn.EmulatedInterface("h1-eth0")
+        mininet_command.EmulatedInterface("h1-eth0")

@@ -5,14 +5,16 @@ import re
 import pytest
 
 import topologies
-from testbed.fields import FieldError
+from testbed.core import ip
+from testbed.core.fields import FieldError
+from testbed.engines.simulators import refusals
 from testbed.guest import overload
-from testbed.simulators import refusals
-from topologies import end_hosts, ip, tc
-from topologies.network import Network
-from traffic import routes
+from topologies.links import end_hosts
+from topologies.linux import tc
+from topologies.linux.network import Network
 from traffic.datagrams import orders
 from traffic.greedy.scenario import Section
+from traffic.workload import routes
 
 _LINK = {"rate_bps": 10**8, "delay_us": 5000, "queue": {"limit_us": 50_000}}
 

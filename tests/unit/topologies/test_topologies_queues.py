@@ -7,9 +7,10 @@ import struct
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from testbed import fields
-from testbed.fields import FieldError
-from topologies import queues, tc, tc_messages
+from testbed.core import fields
+from testbed.core.fields import FieldError
+from topologies import queues
+from topologies.linux import tc, tc_messages
 from topologies.queues import QUEUES, bytes_for_time, packets_for_time
 
 

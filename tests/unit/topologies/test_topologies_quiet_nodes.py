@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from topologies import namespace
-from topologies.network import _QuietNode
+from topologies.linux import namespace
+from topologies.linux.network import _QuietNode
 
 
 def namespace_of(tid):
@@ -85,5 +85,5 @@ def test_a_thread_that_needs_the_processor_to_end_gets_it(monkeypatch):
     left, slept = iter([True] * 5), []
     monkeypatch.setattr(namespace.os.path, "exists", lambda _path: next(left, False))
     monkeypatch.setattr(namespace.time, "sleep", slept.append)
-    namespace.in_place_of_a_program(lambda: None)
+    namespace.consume_task_rng(lambda: None)
     assert slept == [1e-6] * 3

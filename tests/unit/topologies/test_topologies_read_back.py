@@ -4,10 +4,11 @@ import dataclasses
 
 import pytest
 
-from testbed import fields
+from testbed.core import fields
 from testbed.guest import late
 from testbed.probes._netlink import attributes
-from topologies import queues, read_back, tc, tc_messages
+from topologies import queues
+from topologies.linux import read_back, tc, tc_messages
 
 #: of RED with probability 1, told by tc as 1.0 (which is 0 to the kernel) and as the largest number below it
 _RED = "18000100{limit}30750000{most}0a0f0c01"

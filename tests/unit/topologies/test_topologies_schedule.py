@@ -5,10 +5,11 @@ import struct
 import pytest
 from hypothesis import given, strategies as st
 
-from testbed import fields
-from testbed.fields import FieldError
-from topologies import read_back, schedule, tc, tc_messages, varying
-from topologies.link import Link
+from testbed.core import fields
+from testbed.core.fields import FieldError
+from topologies.links import schedule, varying
+from topologies.links.link import Link
+from topologies.linux import read_back, tc, tc_messages
 
 
 def link(*entries, **section):

@@ -3,10 +3,10 @@
 import pytest
 
 import topologies
-from testbed.fields import FieldError
-from topologies import mn, network
-from topologies.base import EmulatedTopo, TopologyError
-from topologies.link import Link
+from testbed.core.fields import FieldError
+from topologies.base import EmulatedTopo, TopologyError, mininet_command
+from topologies.links.link import Link
+from topologies.linux import network
 
 FAST = Link(rate_bps=10**7, delay_us=1000)
 TEN = {"rate_bps": 10**7, "delay_us": 10_000}
@@ -136,5 +136,5 @@ def test_mininet_gets_a_bridge(monkeypatch, office):
     assert "link set s3-eth1 type bridge_slave learning off flood off mcast_flood off" in made
     assert known == ["fdb replace 02:00:00:00:05:01 dev s3-eth0 master static"]
     what = office.nodeInfo("s3")
-    assert what["cls"] is mn.BridgeNode and what["ip"] is None and len(what["forwarding"]) == 3
+    assert what["cls"] is mininet_command.BridgeNode and what["ip"] is None and len(what["forwarding"]) == 3
     assert [one[0] for one in office.nodeInfo("d")["neighbours"]] == ["10.0.6.1", "10.0.6.3"]

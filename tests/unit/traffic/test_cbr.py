@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 
 import traffic
-from testbed.fields import FieldError
+from testbed.core.fields import FieldError
 from traffic import cbr
 from traffic_setup import TIMING, variant
 

@@ -88,7 +88,7 @@ def test_packets_are_sent_at_their_time_and_counted(tmp_path):
 #: runs the program, and tells which namespaces its only thread enters
 SEVERAL_HOSTS = """
 import os
-from topologies import namespace
+from topologies.linux import namespace
 from traffic.datagrams import program
 namespace.enter = lambda descriptor: os.write(2, f"{descriptor} ".encode())
 program.main()

@@ -3,7 +3,7 @@
 import pytest
 
 import traffic
-from testbed.fields import FieldError
+from testbed.core.fields import FieldError
 from traffic_setup import TIMING, variant
 
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from c_declarations import fields, numbers, read
-from testbed import bundle, libraries
-from traffic import compiled, payload, sockets, uring
+from testbed.core import c_libraries
+from testbed.runs import code_bundle
 from traffic.greedy import core_reads, ends, ring, ring_ends
+from traffic.io import compiled, payload, sockets, uring
 
 SOURCE = read("greedy/reads.c")
 FLOWS = 5
@@ -21,7 +22,7 @@ VALUES = {"KIND_MASK": (1 << ring_ends.KIND_BITS) - 1}
 @pytest.fixture(scope="module")
 def library():
     """The library's path."""
-    made = bundle.ensure() / libraries.GREEDY_READS
+    made = code_bundle.ensure() / c_libraries.GREEDY_READS
     assert made.exists(), "a compiler is there, so it compiles"
     return str(made)
 

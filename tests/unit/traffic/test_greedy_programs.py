@@ -12,8 +12,8 @@ import time
 import pytest
 
 from testbed import PROJECT_DIR
-from traffic import payload
 from traffic.greedy import ends, flows, iperf3
+from traffic.io import payload
 
 FLOW = {"flow": 2, "address": "10.0.2.1", "port": 6001, "source_port": 30001, "start_us": 300_000, "cca": None}
 
@@ -149,7 +149,7 @@ def free_port():
 #: the sockets program, whose threads say which namespaces they enter instead of doing it: not everybody may
 SEVERAL_HOSTS = """
 import os, threading
-from topologies import namespace
+from topologies.linux import namespace
 from traffic.greedy import flows
 def enter(descriptor):
     if descriptor == 99:

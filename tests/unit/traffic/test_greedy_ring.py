@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from traffic import payload, uring
 from traffic.greedy import ends, ring, ring_ends
+from traffic.io import payload, uring
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import traffic
-from testbed.fields import FieldError
+from testbed.core.fields import FieldError
 from traffic.greedy import scenario
 from traffic_setup import TIMING, variant
 

@@ -3,7 +3,7 @@
 import pytest
 
 import traffic
-from testbed.fields import FieldError
+from testbed.core.fields import FieldError
 from traffic_setup import TIMING, variant
 
 ON_OFF = {"kind": "on-off", "on_us": 1_000_000, "off_us": 500_000, "rate_bps": 2_000_000}

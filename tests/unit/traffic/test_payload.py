@@ -5,8 +5,8 @@ import ctypes
 import pytest
 from hypothesis import given, strategies as st
 
-from traffic import payload
-from traffic.tmix.buffers import KEPT_BYTES, Buffers
+from traffic.io import payload
+from traffic.replay.buffers import KEPT_BYTES, Buffers
 
 
 @pytest.fixture(scope="module")

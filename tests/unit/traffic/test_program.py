@@ -9,7 +9,7 @@ import pytest
 
 import traffic
 from testbed import PROJECT_DIR
-from testbed.fields import FieldError
+from testbed.core.fields import FieldError
 from traffic_setup import TIMING, variant
 
 SLEEP = {"command": ["sleep", "1"]}

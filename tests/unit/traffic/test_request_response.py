@@ -6,9 +6,10 @@ import random
 import pytest
 
 import traffic
-from testbed.fields import FieldError
-from traffic import draws, request_response
-from traffic.tmix.plan import read_plan
+from testbed.core.fields import FieldError
+from traffic import request_response
+from traffic.replay.plan import read_plan
+from traffic.workload import draws
 from traffic_setup import TIMING, variant
 
 ASK = {"kind": "request-response", "response_bytes": 20_000, "think_us": 500_000}
@@ -37,7 +38,7 @@ def test_refused_sections(context, network, monkeypatch, field, changes, words):
 
 def plan_of(context, workload):
     (node, module), *_ = {(one["node"], one["module"]) for one in workload["programs"] if one["node"] == "n1"}
-    assert module == "traffic.tmix.replay"
+    assert module == "traffic.replay.program"
     return read_plan(context.work_dir / "request-response-source0.plan")
 
 

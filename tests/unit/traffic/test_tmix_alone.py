@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import traffic
-from testbed.fields import FieldError
-from traffic.tmix.plan import read_plan
+from testbed.core.fields import FieldError
+from traffic.replay.plan import read_plan
 from traffic.tmix.selected import PAUSE_US, longest_us
 from traffic_setup import TIMING, variant
 

@@ -6,9 +6,9 @@ import pytest
 
 import topologies
 import traffic
-from testbed import fields
-from testbed.fields import FieldError
-from traffic.tmix.plan import read_plan
+from testbed.core import fields
+from testbed.core.fields import FieldError
+from traffic.replay.plan import read_plan
 from traffic.tmix.scenario import Section, _rules
 from traffic_setup import CENTRAL, EDGE, TIMING, variant
 
@@ -102,7 +102,7 @@ def test_refused_sections(network, field, changes, words):
 def test_a_replay_per_host_with_both_ends_of_every_path(context, jobs):
     workload = traffic.prepare([TMIX], [CUBIC], context)
     found = jobs(workload)
-    assert [(node, module) for node, module, _ in found] == [(n, "traffic.tmix.replay") for n in ("n3", "n4", "n1",
+    assert [(node, module) for node, module, _ in found] == [(n, "traffic.replay.program") for n in ("n3", "n4", "n1",
                                                                                                   "n2")]
     ends = {(end["source"], end["role"]): (node, end) for node, _, job in found for end in job["endpoints"]}
     for number, path in enumerate(context.network["paths"]):

@@ -9,8 +9,8 @@ import pytest
 
 import traffic
 from testbed import PROJECT_DIR
-from testbed.fields import FieldError
-from traffic import assign, components
+from testbed.core.fields import FieldError
+from traffic.workload import assign, components
 from traffic_setup import TIMING, variant
 
 GREEDY = {"kind": "greedy", "tool": "sockets", "start_within_us": 0}
@@ -48,9 +48,9 @@ def new_kind(tmp_path, monkeypatch):
     (folder / "on_demand_test.py").write_text('''
 """Traffic that a test invented."""
 import dataclasses
-from testbed import fields
-from traffic import routes
-from traffic.components import Flow, Prepared, Program
+from testbed.core import fields
+from traffic.workload import routes
+from traffic.workload.components import Flow, Prepared, Program
 
 FIRST_PORT = 9000
 
@@ -220,8 +220,8 @@ def test_initiators_leave_ports_to_others(context, jobs):
 
 def test_programs_import_no_more_than_they_need():
     """What makes traffic is not what sends it: importing costs time in a guest."""
-    script = ("import sys, traffic.tmix.replay, traffic.greedy.flows\n"
-              "print([m for m in ('numpy', 'dataclasses', 'traffic.components') if m in sys.modules])")
+    script = ("import sys, traffic.replay.program, traffic.greedy.flows\n"
+              "print([m for m in ('numpy', 'dataclasses', 'traffic.workload.components') if m in sys.modules])")
     done = subprocess.run([sys.executable, "-S", "-c", script], cwd=PROJECT_DIR, capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
     with pytest.raises(AttributeError):

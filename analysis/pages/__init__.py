@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Folders with a page in them: templates, and how a new page takes the place of an old one."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from analysis.read.runs import AnalysisError
+from testbed.core import files
+
+#: a larger picture is put into a page as its PNG
+MOST_SVG_BYTES = 400_000
+_DIGEST = hashlib.sha256().digest_size
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def templates() -> jinja2.Environment:
+    """The templates of pages; everything that is put into them is escaped."""
+    return jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
+                              lstrip_blocks=True, undefined=jinja2.StrictUndefined, bytecode_cache=_compiled())
+
+
+class _Kept(jinja2.BytecodeCache):      # type: ignore[misc]
+    """Compiled templates, which jinja2 knows by the hash of their text; where they cannot be kept they are not.
+
+    Before each file's content is its SHA-256: unmarshalling a damaged one may raise anything, or run another program.
+    """
+
+    def __init__(self, folder: Path, made_by: str) -> None:
+        self._folder, self._made_by = folder, made_by
+
+    def load_bytecode(self, bucket: Any) -> None:
+        with contextlib.suppress(OSError):
+            kept = self._file(bucket).read_bytes()
+            if hashlib.sha256(kept[_DIGEST:]).digest() == kept[:_DIGEST]:
+                bucket.bytecode_from_string(kept[_DIGEST:])
+
+    def dump_bytecode(self, bucket: Any) -> None:
+        code = bucket.bytecode_to_string()
+        with contextlib.suppress(OSError):
+            files.write_bytes(self._file(bucket), hashlib.sha256(code).digest() + code)
+
+    def _file(self, bucket: Any) -> Path:
+        return self._folder / f"{bucket.key}.{self._made_by}.jinja2"
+
+
+def _compiled() -> jinja2.BytecodeCache | None:
+    """Keeps compiled templates where Python keeps its byte code, apart for each version and each way to compile."""
+    folder = TEMPLATES / "__pycache__"
+    if sys.dont_write_bytecode:
+        return None
+    with contextlib.suppress(OSError):
+        folder.mkdir(exist_ok=True)
+    made_by = hashlib.sha256(jinja2.__version__.encode() + Path(__file__).read_bytes()).hexdigest()[:8]
+    return _Kept(folder, made_by)
+
+
+@contextlib.contextmanager
+def scratch(target: Path) -> Iterator[Path]:
+    """A folder beside `target` to build it in, so that it is never half-written; gone afterwards if it was not used.
+
+    AnalysisError where nothing can be written.
+    """
+    try:
+        building = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise AnalysisError(f"{target}: cannot be written: {error.strerror}") from None
+    try:
+        building.chmod(0o755)
+        yield building
+    except OSError as error:
+        raise AnalysisError(f"{error.filename or target}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def put_in_place(building: Path, target: Path) -> None:
+    """Put a finished folder in place of an old one of ours."""
+    old = target.with_name(f".{target.name}-old-{os.getpid()}")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        os.rename(target, old)
+    os.rename(building, target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def inline(svg: Path) -> str:
+    """An SVG file as a data URI: images do not share their ids as inline SVGs would.
+
+    Of one with very many points, the PNG beside it where that is smaller.
+    """
+    png = svg.with_suffix(".png")
+    if svg.stat().st_size > MOST_SVG_BYTES and png.is_file() and png.stat().st_size < svg.stat().st_size:
+        return "data:image/png;base64," + base64.b64encode(png.read_bytes()).decode("ascii")
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.read_bytes()).decode("ascii")

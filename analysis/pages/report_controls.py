@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What each congestion control of an experiment was: kernel name, settings, parameters, module."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from analysis.read import shapes
+from analysis.read.experiment import Experiment
+from analysis.read.runs import AnalysisError, Run, read_json
+
+_CHECKS = shapes.Object({"congestion_controls?": shapes.Object({"parameters?": shapes.Values(
+    shapes.Values(shapes.ANYTHING))})})
+
+
+class Control(NamedTuple):
+    """One variant, in words."""
+
+    name: str
+    what: str
+    kernel_cca: str
+    settings: str
+    module: str
+
+
+def controls(experiment: Experiment) -> list[Control]:
+    """One row per variant, in the order of the experiment; those without a readable run are left out."""
+    found: dict[str, Control] = {}
+    for subject in experiment.subjects:
+        for run in (run for run in experiment.runs if run.subject == subject):
+            try:
+                for variant in run.variants:
+                    found.setdefault(variant["name"], _control(variant, _parameters(run)))
+            except AnalysisError:
+                continue
+            break
+    return list(found.values())
+
+
+def _parameters(run: Run) -> dict[str, dict[str, str]]:
+    """{module: {parameter: value}} as the guest read them back; empty if the run did not get there."""
+    try:
+        checks = read_json(run.path / "raw" / "checks.json", _CHECKS)
+    except AnalysisError:
+        return {}
+    parameters: dict[str, dict[str, str]] = checks.get("congestion_controls", {}).get("parameters", {})
+    return parameters
+
+
+def _control(variant: dict[str, Any], observed: dict[str, dict[str, str]]) -> Control:
+    settings = [f"{name}={value}" for name, value in variant.get("sysctls", {}).items()]
+    # a module's parameters as they were in the run, those that nobody set included
+    own = variant.get("parameters", {})
+    values = next((v for name, v in observed.items() if name.endswith(variant["kernel_cca"])), own)
+    settings += [f"{name}={value}" for name, value in values.items()]
+    what = ". ".join(text for text in (variant.get("title"), variant.get("source")) if text)
+    digest = variant.get("module_sha256")
+    return Control(variant["name"], what, variant["kernel_cca"], " ".join(settings),
+                   f"out of tree, sources {digest[:12]}" if digest else "of the kernel")

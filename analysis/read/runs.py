@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A run folder (docs/run-folder.md), read lazily.
+
+Times are integer microseconds of experiment time throughout.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from analysis.read import shapes
+from analysis.read.shapes import AnalysisError, read_json
+from testbed.core import derived, raw_tables
+from testbed.core.errors import TestbedError
+
+__all__ = ["AnalysisError", "Array", "Interval", "Run", "State", "read_frame", "read_json"]
+
+#: a numpy array; how numpy declares its types differs from release to release
+Array = Any
+_DTYPES = {raw_tables.INTEGER: "int64", raw_tables.NUMBER: "float64", raw_tables.TEXT: "category"}
+_OF_SOCKETS = {"state", "ssthresh", "rttvar_us", "min_rtt_us", "rto_us", "delivered", "delivery_rate_bps",
+               "pacing_rate_bps", "app_limited"}
+#: columns that no metric or figure here reads: not read either, since some tables have millions of rows, and a run
+#: made before the column was may lack it
+UNUSED = {
+    "sojourn": {"dropped_us"},
+    "tcp_info": _OF_SOCKETS,
+    "tcp_info_often": _OF_SOCKETS,
+    "tcp_probe": {"mark", "rcv_wnd", "sock_cookie"},
+    "connections": {"adus_asked", "adus_delivered"},
+    "adus": {"index"},
+}
+
+
+class Interval(NamedTuple):
+    """Half-open interval [start_us, end_us) of experiment time."""
+
+    start_us: int
+    end_us: int
+
+    @property
+    def seconds(self) -> float:
+        return (self.end_us - self.start_us) / 1e6
+
+
+class State(NamedTuple):
+    """Whether a run can be used: finished, failed, missing or damaged, and why."""
+
+    kind: str
+    message: str = ""
+
+
+def read_frame(path: Path, columns: dict[str, str]) -> pd.DataFrame:
+    """Columns {name: kind} of a gzipped CSV; AnalysisError if missing or corrupt."""
+    dtypes = {name: _DTYPES[kind] for name, kind in columns.items()}
+    try:
+        return pd.read_csv(path, usecols=list(columns), dtype=dtypes, compression="gzip")
+    except FileNotFoundError:
+        raise AnalysisError(f"{path}: file is missing") from None
+    except EOFError as error:
+        raise AnalysisError(f"{path}: gzip stream ends too early (half-written?)") from error
+    except pd.errors.EmptyDataError as error:
+        raise AnalysisError(f"{path}: no header line") from error
+    except (OSError, zlib.error, UnicodeDecodeError, ValueError, OverflowError) as error:
+        raise AnalysisError(f"{path}: {error}") from error
+
+
+class Run:
+    """One run folder.  Files are read when first asked for, then kept.
+
+    `listed` is the run's entry in an experiment: a run can be in several, under other names.
+    """
+
+    def __init__(self, path: Path | str, listed: dict[str, Any] | None = None) -> None:
+        self.path = Path(path)
+        self._listed = listed or {}
+        self._frames: dict[tuple[str, ...], pd.DataFrame | None] = {}
+
+    def _fact(self, name: str) -> Any:
+        return self._listed[name] if name in self._listed else self.plan[name]
+
+    @property
+    def name(self) -> str:
+        """As the experiment names it, else the id."""
+        return str(self._listed.get("name", self.path.name))
+
+    @property
+    def subject(self) -> str:
+        """What was tested: a variant, or several joined by + that took turns."""
+        return str(self._fact("subject"))
+
+    @property
+    def seed(self) -> int:
+        return int(self._fact("seed"))
+
+    @property
+    def point(self) -> dict[str, str]:
+        """{axis: value} in a sweep."""
+        point = self._listed["point"] if "point" in self._listed else self.plan["labels"].get("point")
+        return dict(point) if isinstance(point, dict) else {}
+
+    @cached_property
+    def plan(self) -> dict[str, Any]:
+        return read_json(self.path / "plan.json", shapes.PLAN)
+
+    @property
+    def scenario(self) -> dict[str, Any]:
+        """The scenario as resolved."""
+        scenario: dict[str, Any] = self.plan["scenario"]
+        return scenario
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """name, title, source, description, parameters of the scenario."""
+        labels: dict[str, Any] = self.plan["labels"]
+        return labels
+
+    @property
+    def variants(self) -> list[dict[str, Any]]:
+        """Records of the variants in this run."""
+        variants: list[dict[str, Any]] = self.plan["variants"]
+        return variants
+
+    @property
+    def engine(self) -> str:
+        return str(self.plan["engine"])
+
+    @cached_property
+    def status(self) -> dict[str, Any]:
+        """run.json"""
+        return read_json(self.path / "run.json", shapes.RUN)
+
+    @cached_property
+    def environment(self) -> dict[str, Any]:
+        return read_json(self.path / "environment.json", shapes.ENVIRONMENT)
+
+    @property
+    def kernel(self) -> str:
+        """Release of the kernel under test, '' where there was none."""
+        return str(self.environment.get("kernel_release") or "")
+
+    @cached_property
+    def network(self) -> dict[str, Any]:
+        return read_json(self.path / "raw" / "network.json", shapes.NETWORK)
+
+    @cached_property
+    def workload(self) -> dict[str, Any]:
+        return read_json(self.path / "raw" / "workload.json", shapes.WORKLOAD)
+
+    @property
+    def components(self) -> list[dict[str, Any]]:
+        """The components of the traffic, with what each says of itself."""
+        components: list[dict[str, Any]] = self.workload["components"]
+        return components
+
+    @property
+    def flows(self) -> list[dict[str, Any]]:
+        """The flow records of all components (docs/run-folder.md)."""
+        flows: list[dict[str, Any]] = self.workload["flows"]
+        return flows
+
+    @cached_property
+    def state(self) -> State:
+        """Whether the run finished and its files are as it left them; reads all JSON files."""
+        if not self.path.is_dir():
+            return State("missing", "the run is not there: it was not carried out yet, or removed")
+        try:
+            status = self.status
+            if status["status"] != "finished":
+                return State("failed", str(status["error"] or f"the run is {status['status']}"))
+            wanted = str(self._listed.get("id", status["id"]))
+            for file, record in (("run.json", status), ("plan.json", self.plan)):
+                if record["id"] != wanted:
+                    return State("damaged", f"{self.path / file}: this is run {record['id']!r}, not {wanted}")
+            derived.check_raw(self.path, status)
+            self._check()
+        except TestbedError as error:
+            return State("damaged", str(error))
+        return State("finished")
+
+    def _check(self) -> None:
+        """Read what everything else depends on."""
+        _ = self.environment, self.interval, self.bottlenecks, self.flows
+
+    @property
+    def finished(self) -> bool:
+        return self.state.kind == "finished"
+
+    @cached_property
+    def interval(self) -> Interval:
+        """The measurement interval: after prefill and warm-up, to the end."""
+        timing = self.scenario["timing"]
+        start, end = timing["prefill_us"] + timing["warmup_us"], timing["duration_us"]
+        if end <= start:
+            raise AnalysisError(f"{self.path / 'plan.json'}: nothing to measure, the run ends at {end} us "
+                                f"and warm-up at {start} us")
+        return Interval(start, end)
+
+    @cached_property
+    def bottlenecks(self) -> dict[str, dict[str, Any]]:
+        """Bottleneck links by name: targets of a load first, then those that flows send over."""
+        links = {link["name"]: link for link in self.network["links"] if link.get("bottleneck")}
+        rank = {name: place for place, name in reversed(list(enumerate(self._loaded())))}
+        # without either, the heavier direction of the suite leads
+        return dict(sorted(links.items(), key=lambda item: (
+            rank.get(item[0], len(rank)), item[1].get("direction") != "right_to_left")))
+
+    def _loaded(self) -> list[str]:
+        """Names of the links that the workload is meant for, the most important first."""
+        return self._named + [name for flow in self.flows for name in flow.get("hops", [])]
+
+    @property
+    def _named(self) -> list[str]:
+        return [name for component in self.components for name in component.get("target_links", [])]
+
+    @property
+    def targets(self) -> list[str]:
+        """Bottleneck links that components name as targets of their load; without, those that flows send over."""
+        loaded = set(self._named or self._loaded())
+        return [name for name in self.bottlenecks if name in loaded]
+
+    def frame(self, name: str, *more: str) -> pd.DataFrame | None:
+        """raw/<name>.csv.gz, None when the run has none; `more`: columns that are left out otherwise."""
+        key = (name, *more)
+        if key not in self._frames:
+            path = self.path / "raw" / f"{name}.csv.gz"
+            left_out = UNUSED.get(name, set()) - set(more)
+            columns = {column: kind for column, kind in raw_tables.TABLES[name].columns.items()
+                       if column not in left_out}
+            self._frames[key] = read_frame(path, columns) if path.exists() else None
+        return self._frames[key]
+
+    def direction_between(self, sender: str, receiver: str) -> str:
+        """Direction of data between two hosts: that of the links on its path, else by the hosts' sides.
+
+        left_to_right, right_to_left, or "" where the topology knows no sides.
+        """
+        by_sides = _ACROSS.get((self._sides.get(sender, ""), self._sides.get(receiver, "")), "")
+        return self._directions.get((sender, receiver), by_sides)
+
+    @cached_property
+    def _sides(self) -> dict[str, str]:
+        return {node["name"]: node.get("side") or "" for node in self.network["nodes"]}
+
+    @cached_property
+    def _directions(self) -> dict[tuple[str, str], str]:
+        of_link: dict[str, str] = {link["name"]: link.get("direction", "") for link in self.network["links"]}
+        found: dict[tuple[str, str], str] = {}
+        for path in self.network["paths"]:
+            ends = path["initiator"], path["acceptor"]
+            for pair, hops in ((ends, path.get("hops", [])), (ends[::-1], path.get("hops_back", []))):
+                ways = {of_link.get(name, "") for name in hops} - {""}
+                if len(ways) == 1:
+                    found[pair] = ways.pop()
+        return found
+
+    @cached_property
+    def owners(self) -> dict[str, str]:
+        """{address: name of its node}"""
+        return {address: node["name"] for node in self.network["nodes"] for address in node.get("addresses", [])}
+
+    def directions(self) -> dict[int, tuple[str, str]]:
+        """source -> (direction of the initiator's data, of the acceptor's data).
+
+        initiator_to_acceptor / acceptor_to_initiator where the topology knows no sides.
+        """
+        connections = self.frame("connections")
+        if connections is None:
+            return {}
+        ends = connections[["source", "initiator", "acceptor"]].drop_duplicates("source")
+        return {int(source): (self.direction_between(initiator, acceptor) or "initiator_to_acceptor",
+                              self.direction_between(acceptor, initiator) or "acceptor_to_initiator")
+                for source, initiator, acceptor in ends.itertuples(index=False, name=None)}
+
+
+_ACROSS = {("left", "right"): "left_to_right", ("right", "left"): "right_to_left"}

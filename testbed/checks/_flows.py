@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Samples of TCP flows of one connection each, told by flow and end."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from testbed.checks import Evidence
+from testbed.checks._measured import Columns
+from testbed.checks._sockets import ends_of
+from testbed.core import grouping
+
+Json = dict[str, Any]
+#: the kernel's congestion controls that only set windows (no cong_control of their own): TCP computes the pacing rate
+OF_WINDOWS = frozenset("reno cubic bic cdg dctcp highspeed htcp hybla illinois lp nv scalable vegas veno westwood yeah"
+                       .split())
+SOCKET = ("node", "src", "sport", "dst", "dport")
+
+
+def single(evidence: Evidence) -> list[Json]:
+    """Records of the TCP flows of one connection each."""
+    return [flow for flow in evidence.flows if flow["transport"] == "tcp" and flow["source"] is None
+            and flow["connections"] == 1]
+
+
+def greedy(flow: Mapping[str, Any]) -> bool:
+    """True if the flow is there to send all that it can until it is stopped: its segments are full."""
+    return flow["bytes"] is None and flow["rate_bps"] is None and flow["source"] is None and flow["kind"] != "on-off"
+
+
+def cut(evidence: Evidence) -> bool:
+    """True if links differ in the largest packet that they carry: senders find that out, and cut their segments."""
+    return len({link.get("mtu_bytes") for link in evidence.network["links"]}) > 1
+
+
+def sack(flow: Mapping[str, Any], evidence: Evidence) -> bool:
+    """True if both ends have selective acknowledgements."""
+    settings = evidence.json("checks.json").get("sysctls_wanted", {})
+    return all(str(settings.get(flow[end], {}).get("net.ipv4.tcp_sack", 1)) != "0" for end in ("sender", "receiver"))
+
+
+def established(evidence: Evidence, columns: Sequence[str]) -> Any:
+    """Samples of established connections; None if there are none, or nobody knows one of these columns."""
+    samples = evidence.table("tcp_info", usecols=[*dict.fromkeys(("t_us", *SOCKET, "state", *columns))])
+    if samples is None or samples[list(columns)].isna().all().any():
+        return None
+    samples = samples[(samples["state"] == "ESTAB").to_numpy()]
+    return samples if len(samples) else None
+
+
+def by_end(samples: Any, flows: Sequence[Json]) -> dict[tuple[int, str], Columns]:
+    """{(flow, "sender" or "receiver"): its samples}, in the order of the table; of flows with several sockets (iperf3's
+    control connection) those of the socket that has moved the most."""
+    sender, receiver = ends_of(samples, flows)
+    socket = grouping.numbered(samples[name] for name in SOCKET)
+    values = {name: samples[name].to_numpy() for name in samples}
+    moved = values["bytes_acked"] if "bytes_acked" in values else np.zeros(len(samples))
+    if "bytes_received" in values:
+        moved = moved + values["bytes_received"]
+    found: dict[tuple[int, str], Columns] = {}
+    for end, numbers in (("sender", sender), ("receiver", receiver)):
+        for flow, rows in grouping.rows_of(numbers).items():
+            if not flow:
+                continue
+            sockets = np.unique(socket[rows])
+            if len(sockets) > 1:
+                most = max(sockets, key=lambda one: float(moved[rows[socket[rows] == one]].max()))
+                rows = rows[socket[rows] == most]
+            found[int(flow), end] = {name: column[rows] for name, column in values.items()}
+    return found

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Devices and routes, as the kernel tells them once the network stands, are those of the scenario.
+
+TCP hands over packets of one segment where hosts are to send them one by one (`gso_max_segs`; features of a device do
+not decide that), devices have the MTU of their link, every queue, shaper and wire has the parameters that the scenario
+names, before the traffic and after it, connections begin with the window, and where it names one the slow-start
+threshold, that it names.
+"""
+from collections.abc import Iterator
+from typing import Any
+
+from testbed.checks import Evidence, Finding
+from testbed.core import ip
+from topologies.links import varying
+from topologies.linux import read_back, tc
+
+NEEDS = ("kernel", "checks.json")
+#: by which the probability with which RED marks may differ from the one asked for: what counts as equal elsewhere
+#: (docs/statistics.md), since the kernel's arithmetic leaves no better choice for wide queues
+_RED_SHARE = 0.05
+
+
+def check(evidence: Evidence) -> Iterator[Finding]:
+    measured, network = evidence.json("checks.json"), evidence.json("network.json")
+    devices, windows = measured.get("devices"), measured.get("initcwnd")
+    if not devices or not windows:
+        yield Finding("suspect", "devices and routes were not read back")
+        return
+    late = evidence.json("late.json")["changed"].get("qdiscs", {}) if evidence.can("late.json") else {}
+    wrong = [*_wrong_queues(devices, network["links"], measured, None),
+             *_wrong_queues(_later(devices, late), network["links"], measured,
+                            evidence.scenario["timing"]["duration_us"]),
+             *_changed(devices, late, network["links"]), *_wrong_mtus(devices, network["links"]),
+             *_wrong_segments(devices, network),
+             *_wrong_windows(windows, network["nodes"]),
+             *_wrong_thresholds(measured.get("initial_ssthresh", {}), network["nodes"])]
+    yield from (Finding("invalid", message) for message in dict.fromkeys(wrong))
+    yield from _coarse(network["links"])
+    if not wrong:
+        hosts = [node for node in network["nodes"] if "initcwnd" in node]
+        yield Finding("ok", f"{len(network['links'])} queues, their shapers and wires have the parameters that the "
+                            f"scenario names, before the traffic and after it; {len(hosts)} hosts have its initial "
+                            "window and size of bursts")
+
+
+def _wrong_queues(devices: dict[str, Any], links: list[dict[str, Any]], measured: dict[str, Any],
+                  ended_us: int | None) -> Iterator[str]:
+    """ended_us: None before the traffic, else its end."""
+    when = "" if ended_us is None else " after the traffic"
+    for link in links:
+        wire = tc.wire_device(link["peer_device"])
+        for place, facts in ((f"{link['from']}/{link['device']}", read_back.sending(
+                link, measured["timer_period_us"], measured["jiffy_us"], ended_us)),
+                             (f"{link['to']}/{wire}", read_back.arriving(link, ended_us))):
+            found = devices.get(place, {}).get("qdiscs", {})
+            for handle, (kind, wanted) in facts.items():
+                is_kind, options = _parted(found.get(handle, "nothing"))
+                if is_kind != kind:
+                    yield f"{place}{when}: {handle} is {is_kind}, not {kind}"
+                    continue
+                different = read_back.differences(kind, options, wanted)
+                if different:
+                    yield f"{place}{when}: {kind} {handle} has {'; '.join(different)}"
+
+
+def _parted(text: str) -> tuple[str, bytes]:
+    """(kind, options) of a qdisc or class as the guest noted it."""
+    kind, _, options = text.rpartition(" ") if " " in text else (text, "", "")
+    return kind, bytes.fromhex(options)
+
+
+def _later(devices: dict[str, Any], changed: dict[str, list[str | None]]) -> dict[str, Any]:
+    """Devices as they were after the traffic. changed: {"node/device handle": [before, after]}"""
+    found = {place: {"qdiscs": dict(one["qdiscs"])} for place, one in devices.items()}
+    for name, (_, after) in changed.items():
+        place, _, handle = name.partition(" ")
+        found.setdefault(place, {"qdiscs": {}})["qdiscs"][handle] = after or "nothing"
+    return found
+
+
+def _changed(devices: dict[str, Any], changed: dict[str, list[str | None]], links: list[dict[str, Any]]) \
+        -> Iterator[str]:
+    """What nobody was to change, options that the scenario says nothing of included."""
+    moving = {place for link in links if varying.changes(link) or link.get("opportunities")
+              for place in (f"{link['from']}/{link['device']}", f"{link['to']}/{tc.wire_device(link['peer_device'])}")}
+    for name, (before, after) in changed.items():
+        place, _, handle = name.partition(" ")
+        kinds = {_parted(text or "nothing")[0] for text in (before, after)}
+        if place not in moving and not (len(kinds) == 1 and kinds <= set(read_back.COUNTING)):
+            yield f"{place}: {handle} ({' -> '.join(sorted(kinds))}) is not what it was before the traffic"
+
+
+def _coarse(links: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Probabilities of RED that the kernel cannot hold."""
+    for link in links:
+        asked = link["queue_options"].get("probability")
+        if asked is not None and abs(read_back.red_marks(link) / asked - 1) > _RED_SHARE:
+            yield Finding("suspect", f"{link['name']}: {link['queue']} marks with a probability of at most "
+                                     f"{read_back.red_marks(link):.3g}, not {asked:g}: the kernel counts it in steps "
+                                     "of (max - min) / 2^32")
+
+
+def _wrong_mtus(devices: dict[str, Any], links: list[dict[str, Any]]) -> Iterator[str]:
+    """Of what sends to a link, and of the device that stands for its wire."""
+    for link in links:
+        for place in (f"{link['from']}/{link['device']}", f"{link['to']}/{tc.wire_device(link['peer_device'])}"):
+            found = devices.get(place, {}).get("mtu")
+            if found != ip.mtu_of(link):
+                yield f"{place} has an MTU of {'unknown size' if found is None else f'{found} B'}, not of " \
+                      f"{ip.mtu_of(link)} B"
+
+
+def _wrong_segments(devices: dict[str, Any], network: dict[str, Any]) -> Iterator[str]:
+    single = {node["name"] for node in network["nodes"] if not node.get("gso", True)}
+    for link in network["links"]:
+        name = f"{link['from']}/{link['device']}"
+        most = devices.get(name, {}).get("gso_max_segs")
+        if link["from"] in single and most != 1:
+            yield f"{name}: TCP may hand over {most} segments at once, not 1"
+
+
+def _wrong_windows(windows: dict[str, list[int]], nodes: list[dict[str, Any]]) -> Iterator[str]:
+    for node in nodes:
+        found = windows.get(node["name"], [])
+        if "initcwnd" in node and found != [node["initcwnd"]]:
+            yield (f"{node['name']}: connections begin with {', '.join(map(str, found)) or 'no known number of'} "
+                   f"segments, not {node['initcwnd']}")
+
+
+def _wrong_thresholds(found: dict[str, dict[str, int]], nodes: list[dict[str, Any]]) -> Iterator[str]:
+    for node in nodes:
+        wanted = node.get("initial_ssthresh")
+        if wanted is None:
+            continue
+        if not found.get(node["name"]):
+            yield f"{node['name']}: nobody tried whether connections begin with a slow-start threshold of {wanted}"
+        for address, threshold in found.get(node["name"], {}).items():
+            if threshold != wanted:
+                yield (f"{node['name']}: a connection to {address} began with a slow-start threshold of {threshold} "
+                       f"segments, not {wanted}")

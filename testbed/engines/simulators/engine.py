@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`SimulatorEngine`: an engine whose runs a driver of simulation/ carries out.
+
+An engine says what is missing, which driver there is, what it is told, and which settings and modules of a kernel
+it has something for. The rest is the same: what the driver leaves becomes the raw files of docs/run-folder.md.
+"""
+from __future__ import annotations
+
+import abc
+import hashlib
+import json
+import pathlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import traffic
+from testbed import PROJECT_DIR
+from testbed.core import fields, ip
+from testbed.core.errors import RunFailed
+from testbed.core.fields import FieldError
+from testbed.core.files import write_json
+from testbed.engines.simulators import changing, idle, process, refusals, tables, workload
+from testbed.runs import job_ccas
+from testbed.runs.engine import EngineBase, OnProgress, Report, traffic_context, write_workload
+from testbed.runs.plan import Plan
+from topologies.links import impairments, varying
+
+Json = dict[str, Any]
+_TABLES = ("queue", "edge_queue", "sojourn", "tcp_info", "tcp_probe", "retransmissions", "link_changes",
+           "opportunities")
+
+
+class Module(NamedTuple):
+    """What a simulator has in place of a module of the kernel."""
+    name: str
+    file: pathlib.Path
+    sha256: str
+    congestion_controls: tuple[str, ...]
+    warnings: str = ""
+
+
+class SimulatorEngine(EngineBase):
+    """Orders to a driver, and raw files from what it left."""
+
+    JITTER = False
+    #: of a scenario's section `hosts`, what can be set
+    HOSTS: ClassVar[tuple[str, ...]] = ("ecn", "sack", "slow_start_after_idle", "initcwnd", "sysctls")
+    #: of links, what it has nothing for: {key of their section: how a user calls it}
+    NO_LINKS: ClassVar[Mapping[str, str]] = {name: fields.plain(name) for name in impairments.NAMES}
+    #: kinds of queues, and those whose limit can change during a run
+    QUEUES: ClassVar[tuple[str, ...]]
+    LIMITS: ClassVar[tuple[str, ...]] = ("pfifo", "bfifo")
+    #: what of a link can change during a run
+    CHANGES: ClassVar[tuple[str, ...]] = varying.QUANTITIES
+    #: sysctls that can be honoured, with the values that are possible (None: all); others cannot be set
+    SYSCTLS: ClassVar[Mapping[str, Collection[int] | None]]
+    #: modules that come with the testbed of which it has the like: {folder: files that decide what that is}
+    MODULES: ClassVar[Mapping[str, Sequence[pathlib.Path]]] = {}
+
+    @abc.abstractmethod
+    def command(self) -> list[str]:
+        """What carries out the orders in the file that is named after it."""
+
+    @abc.abstractmethod
+    def order_text(self, plan: Plan, work: workload.Work, parts: Json) -> str:
+        """The orders of a run. parts: what testbed.runs.job_ccas.job_parts says of kernel settings and parameters."""
+
+    def cannot(self, plan: Plan) -> FieldError | None:
+        return next(self._refusals(plan.scenario), None)
+
+    def _refusals(self, scenario: Json) -> Iterator[FieldError]:
+        """All of a scenario that it has nothing for."""
+        if scenario["network"].get("cells"):
+            yield FieldError("topology", f"engine {self.name} has no radios")
+        if ip.version(scenario["network"]) != 4:
+            yield FieldError("topology.ip", f"engine {self.name} has no IPv6")
+        yield from refusals.of_traffic(scenario["traffic"], self.name)
+        yield from refusals.of_hosts(scenario["hosts"], self.HOSTS, self.name)
+        ecn = self.SYSCTLS["net.ipv4.tcp_ecn"]
+        if "ecn" in self.HOSTS and ecn is not None and scenario["hosts"]["ecn"] not in ecn:
+            yield FieldError("hosts.ecn", f"engine {self.name} has no {scenario['hosts']['ecn']}; one of "
+                                          f"{', '.join(map(str, ecn))} expected")
+        for name, value in scenario["hosts"]["sysctls"].items():
+            if self._not_possible({name: value}):
+                yield FieldError(f"hosts.sysctls.{name}", self._cannot_set([f"{value}"]))
+        yield from refusals.of_links(scenario["topology"], scenario["network"], self.NO_LINKS, self.QUEUES,
+                                     self.CHANGES, self.LIMITS, self.name)
+
+    def refusal(self, variant: Mapping[str, Any]) -> str:
+        wrong = self._not_possible(variant["sysctls"])
+        return self._cannot_set(wrong) if wrong else ""
+
+    def _cannot_set(self, wrong: Sequence[str]) -> str:
+        return f"engine {self.name} cannot set {', '.join(wrong)}"
+
+    def _not_possible(self, sysctls: Mapping[str, Any]) -> list[str]:
+        """Those sysctls whose values cannot be had, as name=value."""
+        return [f"{name}={value}" for name, value in sysctls.items() if not self._possible(name, str(value))]
+
+    def _possible(self, sysctl: str, value: str) -> bool:
+        values = self.SYSCTLS.get(sysctl, ())
+        return values is None or value.lstrip("-").isdigit() and int(value) in values
+
+    def build_module(self, source: str, report: Report) -> Module:
+        """Of some modules that come with the testbed there is something of the kind here."""
+        for folder in self.MODULES:
+            if pathlib.Path(source).resolve() == PROJECT_DIR / "kernel-modules" / folder:
+                return self._module(folder)
+        has = ", ".join(folder.removeprefix("tcp_") for folder in self.MODULES)
+        raise RunFailed(f"{source}: engine {self.name} loads no modules; of those that come with the testbed it has "
+                        f"{has or 'none'}")
+
+    def find_module(self, sha256: str) -> Module | None:
+        return next((module for module in map(self._module, self.MODULES) if module.sha256 == sha256), None)
+
+    def _module(self, folder: str) -> Module:
+        digest = hashlib.sha256(folder.encode())
+        for path in self.MODULES[folder]:
+            digest.update(path.read_bytes())
+        return Module(folder, self.MODULES[folder][0], digest.hexdigest(), (folder.removeprefix("tcp_"),))
+
+    def run(self, plan: Plan, workload_dir: pathlib.Path, folder: pathlib.Path, cpu: int,
+            on_progress: OnProgress) -> None:
+        network, hosts = plan.scenario["network"], plan.scenario["hosts"]
+        if problem := self.cannot(plan):
+            raise RunFailed(f"{problem.field}: {problem}")
+        for variant in plan.variants:
+            if reason := self.refusal(variant):
+                raise RunFailed(f"{variant['name']}: {reason}")
+        prepared = json.loads((workload_dir / "workload.json").read_text(encoding="utf-8"))
+        work = workload.read(prepared, self.name)
+        workload.write_instants(work, workload_dir)
+        changing.write_opportunities(network, plan.timing["duration_us"], workload_dir)
+        parts = job_ccas.job_parts(self, plan.variants, network, hosts, prepared, workload_dir)
+        (workload_dir / "orders.txt").write_text(self.order_text(plan, work, parts), encoding="utf-8")
+        process.run(f"the {self.name} driver", [*self.command(), "orders.txt"], workload_dir, folder / "log.txt",
+                    on_progress)
+        on_progress("collect", 0)
+        raw_dir = folder / "raw"
+        raw_dir.mkdir()
+        self.collect(plan, prepared, work, workload_dir, raw_dir)
+
+    def collect(self, plan: Plan, prepared: Json, work: workload.Work, work_dir: pathlib.Path, raw_dir: pathlib.Path) \
+            -> None:
+        """Raw files of what the driver left. RunFailed if something is not there."""
+        network = plan.scenario["network"]
+        write_json(raw_dir / "network.json", network)
+        write_workload(prepared, raw_dir)
+        measured, flows, counters = (_left(work_dir / f"{name}.json") for name in ("checks", "flows", "counters"))
+        write_json(raw_dir / "checks.json", idle.checks(
+            network, [None if one["measured_rtt_ns"] < 0 else one["measured_rtt_ns"] / 1000
+                      for one in measured["paths"]], measured["bottlenecks"]))
+        write_json(raw_dir / "counters.json", counters)
+        tables.from_csv(work_dir, raw_dir, _TABLES)
+        for source in work.sources:
+            tables.write_records(source, work_dir)
+        tables.datagram_counts(work_dir, prepared, flows["datagrams"])
+        write_json(raw_dir / "guest.json", {
+            "probes": {}, "accounts": [], "bulk": flows["bulk"],
+            "traffic": traffic.collect(prepared, traffic_context(plan, work_dir, str(work_dir)), raw_dir)})
+
+
+def _left(path: pathlib.Path) -> Json:
+    try:
+        found: Json = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise RunFailed(f"the simulator left no {path.name} that can be read: {problem}") from None
+    return found

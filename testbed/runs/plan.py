@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A plan: everything that one run is made from, and therefore what it is known by.
+
+Two plans with the same content have the same id, whatever their scenario is called and from
+wherever it was read; anything that may change a byte of the raw data changes the id.
+"""
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import pathlib
+from typing import Any
+
+from testbed.core.errors import UsageError
+from testbed.core.files import write_json
+
+SCHEMA = 2
+#: hexadecimal digits of an id: a hundred million runs share one with a chance of 1 in 3000
+_ID_DIGITS = 16
+#: what of a variant decides its bytes; titles, sources and paths do not
+_DECISIVE = ("name", "kernel_cca", "sysctls", "parameters", "module_sha256", "under_test")
+
+Json = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What one run is made from.
+
+    scenario: as resolved (topology, network, traffic, timing, hosts, probes); labels: what people call it (name,
+    title, source, description, parameters, point), no part of the identity; variants: records of
+    testbed/scenario/ccas.py; kernel_key: which kernel (or simulator) binary; guest_code: hash of the code that
+    runs inside; inputs: {path: SHA-256} of the user's files that traffic is made from.
+    """
+    scenario: Json
+    labels: Json
+    subject: str
+    variants: tuple[Json, ...]
+    seed: int
+    engine: str
+    kernel_key: str
+    guest_code: str
+    inputs: dict[str, str]
+
+    @functools.cached_property
+    def id(self) -> str:
+        """Hash of everything but the labels."""
+        decisive = self.record(with_id=False)
+        del decisive["labels"]
+        decisive["variants"] = [{key: variant.get(key) for key in _DECISIVE} for variant in self.variants]
+        return digest(decisive)[:_ID_DIGITS]
+
+    @property
+    def timing(self) -> dict[str, int]:
+        """prefill_us, warmup_us, test_us, duration_us."""
+        found: dict[str, int] = self.scenario["timing"]
+        return found
+
+    @property
+    def point(self) -> dict[str, str]:
+        """The values of a sweep's axes, as text; empty without a sweep."""
+        found: dict[str, str] = self.labels.get("point", {})
+        return found
+
+    def record(self, with_id: bool = True) -> Json:
+        """The contents of plan.json."""
+        fields = json.loads(json.dumps({field.name: getattr(self, field.name) for field in dataclasses.fields(self)}))
+        return {"schema": SCHEMA, **({"id": self.id} if with_id else {}), **fields}
+
+    def write(self, run_dir: pathlib.Path) -> None:
+        write_json(run_dir / "plan.json", self.record())
+
+
+def digest(value: object) -> str:
+    """SHA-256 of a JSON-able value, however its keys are ordered."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def read(run_dir: pathlib.Path) -> Plan:
+    """The plan of a run folder. UsageError if it cannot be read or is of another version of the testbed."""
+    path = run_dir / "plan.json"
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(fields, dict) or fields.pop("schema", None) != SCHEMA:
+            raise UsageError(f"{path}: not a plan of this version of the testbed (schema {SCHEMA} expected)")
+        was = fields.pop("id")
+        plan = Plan(variants=tuple(fields.pop("variants")), **fields)
+        if plan.id != was:
+            raise UsageError(f"{path}: its content does not give its id {was}: it was changed")
+    except OSError as problem:
+        raise UsageError(f"{path}: {problem.strerror}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
+        raise UsageError(f"{path}: damaged: {type(problem).__name__}: {problem}") from None
+    return plan

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""End hosts: what a scenario's section `hosts` says of them, put into the network that the guest builds.
+
+Each field is one property of real hosts that virtual time or the emulation leaves out (docs/hosts.md). What is
+a matter of the kernel's settings alone (`ecn`, `sack`, ...) is in testbed/guest/tuning.py.
+"""
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from testbed.core import fields, ip
+from testbed.core.fields import FieldError
+from topologies import queues
+from topologies.links import varying
+
+#: a first receive window of 65535 bytes holds no more full segments
+_MOST_INITCWND = 44
+#: beyond it lies what the kernel takes for no threshold
+_MOST_SSTHRESH = 2**31 - 2
+_SECOND_US = 10**6
+_DEFAULT_CCA, _BUFFERS = "net.ipv4.tcp_congestion_control", ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
+#: fields that are settings of the kernel of the same name
+FIELDS_OF_SYSCTLS = ("ecn", "sack", "slow_start_after_idle")
+
+Json = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class HostsSection:
+    """Settings of all hosts; sysctls: whatever else the kernel has below net.ipv4, per host."""
+    ecn: int = fields.count(default=0, most=3)
+    sack: int = fields.count(default=1, most=1)
+    slow_start_after_idle: int = fields.count(default=1, most=1)
+    initcwnd: int = fields.count(default=10, least=1, most=_MOST_INITCWND)
+    #: {host: segments} of those whose connections do not begin in slow start
+    initial_ssthresh: dict[str, int] | None = fields.mapping(
+        fields.count(least=2, most=_MOST_SSTHRESH), keys=r"n[0-9]{1,6}", example="n4", default=None)
+    #: link: as the topology says of the host's link
+    qdisc: str = fields.word(choices=("link", "fq"), default="link")
+    offloads: str = fields.word(choices=("none", "gso+gro"), default="none")
+    #: the least and the most that a packet waits before it leaves a host differ by this much; by default it depends on
+    #: the traffic (testbed/scenario/scenario.py)
+    jitter_us: int | None = fields.time(default=None, most=_SECOND_US)
+    #: from a packet's arrival to the interrupt that announces it and all that come meanwhile
+    coalescing_us: int = fields.time(default=0, most=1000)
+    packet_cost_us: int = fields.time(default=0, most=10_000)
+    wakeup_cost_us: int = fields.time(default=0, most=_SECOND_US)
+    sysctls: dict[str, int | str] = fields.mapping(
+        fields.either(fields.count(least=-2**31), fields.word()), keys=r"net\.ipv4(\.[a-z0-9_]+)+",
+        example="net.ipv4.tcp_fack", default={}, most=200)
+
+    def __post_init__(self) -> None:
+        if _DEFAULT_CCA in self.sysctls:
+            raise FieldError(f"sysctls.{_DEFAULT_CCA}", "--cca, or cca of a component, says it")
+        for name in _BUFFERS:
+            if name in self.sysctls and not _are_sizes(str(self.sysctls[name])):
+                raise FieldError(f"sysctls.{name}", "three numbers of bytes in order expected: the least, the usual "
+                                                    "and the largest size of a buffer")
+        for name in FIELDS_OF_SYSCTLS:
+            if f"net.ipv4.tcp_{name}" in self.sysctls:
+                raise FieldError(f"sysctls.net.ipv4.tcp_{name}", f"hosts.{name} says it: two values would contradict "
+                                                                 "each other")
+        if self.offloads == "gso+gro" and not self.coalescing_us:
+            raise FieldError("offloads", "gso+gro needs coalescing such as '50 us': without it packets arrive one by "
+                                         "one, and there is nothing to merge")
+
+
+def _are_sizes(text: str) -> bool:
+    """Whether a setting is the least, the usual and the largest size of a socket's buffer, in bytes."""
+    words = text.split()
+    if not all(word.isascii() and word.isdigit() and len(word) < 11 for word in words):
+        return False
+    sizes = [int(word) for word in words]
+    return len(sizes) == 3 and sizes == sorted(sizes) and 0 < sizes[0] and sizes[2] < 2**31
+
+
+def apply(hosts: HostsSection, network: Mapping[str, Any]) -> Json:
+    """The network with its end hosts as they are to be: nodes and links get the keys of docs/run-folder.md.
+
+    network: what topologies.resolve gave; it is left as it is. FieldError if a host is named that it does not have.
+    """
+    of_hosts = {node["name"] for node in network["nodes"] if node["role"] == "host"}
+    thresholds = hosts.initial_ssthresh or {}
+    for name in thresholds:
+        if name not in of_hosts:
+            raise FieldError(f"initial_ssthresh.{name}", f"no host {name}; there are: {_some(of_hosts)}")
+    nodes = [{**node, "initcwnd": hosts.initcwnd, "gso": hosts.offloads == "gso+gro",
+              "wakeup_cost_us": hosts.wakeup_cost_us, **_threshold(thresholds, node["name"])}
+             if node["name"] in of_hosts else node for node in network["nodes"]]
+    links = []
+    for link in network["links"]:
+        sends, receives = link["from"] in of_hosts, link["to"] in of_hosts
+        links.append({
+            **link, **(_fair_queue(link) if sends and hosts.qdisc == "fq" else {}),
+            "gso": sends and hosts.offloads == "gso+gro",
+            "jitter_us": hosts.jitter_us or 0 if sends else 0,
+            "coalescing_us": hosts.coalescing_us if receives else 0,
+            "packet_cost_us": hosts.packet_cost_us if receives else 0,
+            "gro": receives and hosts.offloads == "gso+gro"})
+    return {**network, "nodes": nodes, "links": links}
+
+
+def without_jitter(network: Mapping[str, Any]) -> Json:
+    """The same network with hosts that have none."""
+    return {**network, "links": [{**link, "jitter_us": 0} for link in network["links"]]}
+
+
+def packet_time_us(network: Mapping[str, Any], ways: Iterable[Collection[str]]) -> int:
+    """The time of a full frame on the slowest link of these ways (names of link directions); 0 where they have none.
+
+    As much jitter keeps flows from locking into phases (docs/hosts.md); no more than jitter can be.
+    """
+    rates_bps = {link["name"]: varying.nominal_bps(link) for link in network["links"]}
+    times_us = [ip.frame_bytes(network, way) * 8e6 / min(rates_bps[name] for name in way) for way in ways if way]
+    return min(round(max(times_us, default=0)), _SECOND_US)
+
+
+def _threshold(thresholds: Mapping[str, int], host: str) -> Json:
+    return {"initial_ssthresh": thresholds[host]} if host in thresholds else {}
+
+
+def _some(hosts: Collection[str]) -> str:
+    names = sorted(hosts, key=lambda name: (len(name), name))
+    return ", ".join(names[:12]) + (f" ... ({len(names)})" if len(names) > 12 else "")
+
+
+def _fair_queue(link: Mapping[str, Any]) -> Json:
+    """A queue of the same length that paces; no flow has less of it, so that it drops no more than the one before."""
+    limit = link["capacity_packets"]
+    return queues.Fq(kind="fq", limit=limit, flow_limit=limit).describe(link["rate_bps"], ip.mtu_of(link))

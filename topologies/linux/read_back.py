@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the kernel must say of the qdiscs and classes of a link, and what it says (uapi/linux/pkt_sched.h).
+
+The numbers are the kernel's own: what it holds of a value of the scenario, to the bit where that is known, else the
+interval that its unit, or tc's, leaves. Only plain values here: the checks of the verdict use it.
+"""
+import math
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from topologies import queues
+from topologies.links import varying, wires
+from topologies.linux import tc
+from topologies.linux.rtnetlink import attributes
+from topologies.linux.tc import Facts, Wanted
+from topologies.linux.tc_messages import DUALPI2, TICK_NS, share
+
+Link = Mapping[str, Any]
+_Places = dict[str, tuple[int | tuple[int, ...] | None, int, str]]
+
+_RED: _Places = {
+    "limit": (1, 0, "I"), "min": (1, 4, "I"), "max": (1, 8, "I"), "weight_log": (1, 12, "B"), "idle_log": (1, 14, "B"),
+    "flags": (1, 15, "B"), "probability": (3, 0, "I")}
+_DELAY_AQM: _Places = {"target": (1, 0, "I"), "limit": (2, 0, "I"), "interval": (3, 0, "I"), "ecn": (4, 0, "I")}
+#: where a parameter is: the number of its attribute (None: the options themselves; two: an attribute in an attribute),
+#: the place in that, its form. An attribute that is not there stands for 0
+PLACES: dict[str, _Places] = {
+    "pfifo": {"limit": (None, 0, "I")}, "bfifo": {"limit": (None, 0, "I")}, "red": _RED, "choke": _RED,
+    "codel": _DELAY_AQM, "fq_codel": {**_DELAY_AQM, "flows": (5, 0, "I"), "quantum": (6, 0, "I")},
+    "pie": {"target": (1, 0, "I"), "limit": (2, 0, "I"), "tupdate": (3, 0, "I"), "alpha": (4, 0, "I"),
+            "beta": (5, 0, "I"), "ecn": (6, 0, "I")},
+    "fq_pie": {"limit": (1, 0, "I"), "flows": (2, 0, "I"), "target": (3, 0, "I"), "tupdate": (4, 0, "I"),
+               "alpha": (5, 0, "I"), "beta": (6, 0, "I"), "quantum": (7, 0, "I"), "ecn": (10, 0, "I")},
+    "fq": {"limit": (1, 0, "I"), "flow_limit": (2, 0, "I"), "quantum": (3, 0, "I")},
+    "sfq": {"quantum": (None, 0, "I"), "perturb": (None, 4, "i"), "limit": (None, 8, "I")},
+    "cake": {"rate": (2, 0, "Q"), "priority": (3, 0, "I"), "isolation": (5, 0, "I"), "rtt": (7, 0, "I"),
+             "limit": (10, 0, "I"), "ack_filter": (16, 0, "I")},
+    "dualpi2": {name: (number, 0, form[1:]) for name, (number, form, _) in DUALPI2.items()},
+    "tbf": {"rate": (1, 8, "I"), "rate64": (4, 0, "Q"), "least_packet": (1, 6, "H"), "limit": (1, 24, "I"),
+            "bucket_ticks": (1, 28, "I")},
+    "htb": {"default": ((2,), 8, "I")},
+    "htb class": {"rate": (1, 8, "I"), "rate64": (6, 0, "Q"), "ceil": (1, 20, "I"), "ceil64": (7, 0, "Q"),
+                  "bucket_ticks": (1, 24, "I"), "ceil_bucket_ticks": (1, 28, "I"), "quantum": (1, 32, "I")},
+    "prio": {"bands": (None, 0, "I")},
+    "netem": {"limit": (None, 4, "I"), "loss": (None, 8, "I"), "gap": (None, 12, "I"), "duplicate": (None, 16, "I"),
+              "delay_ns": (10, 0, "q"), "jitter_ns": (11, 0, "q"), "reorder": (3, 0, "I"), "corrupt": (4, 0, "I"),
+              "rate": (6, 0, "I"), "rate64": (8, 0, "Q"), "cell_bytes": (6, 8, "I"), "to_bad": ((5, 2), 0, "I"),
+              "to_good": ((5, 2), 4, "I"), "bad_kept": ((5, 2), 8, "I"), "good_loss": ((5, 2), 12, "I"),
+              "slot_least_ns": (12, 0, "q"), "slot_most_ns": (12, 8, "q")}}
+#: what is in front of the attributes: struct tc_netem_qopt
+_BEFORE_ATTRIBUTES = {"netem": 24}
+#: options that have counters in them, or what the qdisc itself changes
+COUNTING = ("sfq", "htb", "red")
+_SHARES = ("probability", "loss", "duplicate", "reorder", "corrupt", "to_bad", "to_good", "bad_kept", "good_loss")
+_MOST_32_BITS = 2**32 - 1
+#: what a host that receives has: a frame is one cell, and waits in a queue of so many (topologies/linux/tc.py)
+_CELL_BYTES, _BACKLOG_PACKETS = 65535, 1000
+#: bounds of what adaptive RED makes of its probability: include/net/red.h, red_adaptative_algo()
+_ADAPTED = (0.9 * 0.01, 0.50 + 0.01)
+_RED_FLAGS = {"ecn": 1, "harddrop": 2, "adaptive": 4}
+_CAKE = {"priority": ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence"),
+         "isolation": ("flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost",
+                       "triple-isolate"),
+         "ack_filter": ("off", "on", "aggressive")}
+
+
+def decoded(kind: str, options: bytes) -> dict[str, int]:
+    """Parameters out of the kernel's options of a qdisc ("tbf") or class ("htb class")."""
+    places = PLACES.get(kind, {})
+    inner = attributes(options[_BEFORE_ATTRIBUTES.get(kind, 0):])
+    found: dict[str, int] = {}
+    for name, (number, at, form) in places.items():
+        data = options
+        if number is not None:
+            first, *more = number if isinstance(number, tuple) else (number,)
+            data = inner.get(first, b"")
+            for one in more:
+                data = attributes(data).get(one, b"")
+        size = struct.calcsize(f"={form}")
+        found[name] = struct.unpack_from(f"={form}", data, at)[0] if len(data) >= at + size else 0
+    # rates that do not fit into 32 bits have an attribute of their own
+    for name in [one for one in found if one.endswith("64")]:
+        found[name[:-2]] = found.pop(name) or found[name[:-2]]
+    return found
+
+
+def differences(kind: str, options: bytes, wanted: Wanted) -> list[str]:
+    """What is not as wanted, in words such as 'limit 10, not 5'."""
+    found, wrong = decoded(kind, options), []
+    for name, value in wanted.items():
+        least, most = value if isinstance(value, tuple) else (value, value)
+        if not least <= found[name] <= most:
+            wrong.append(f"{name} {_show(name, found[name])}, not {_show(name, least)}"
+                         + (f" to {_show(name, most)}" if most > least else ""))
+    return wrong
+
+
+def _show(name: str, value: int) -> str:
+    return f"{value / 2**32:.10g}" if name in _SHARES else str(value)
+
+
+# -- what must be --------------------------------------------------------------------------------
+
+def sending(link: Link, timer_period_us: int, jiffy_us: int, ended_us: int | None = None) -> Facts:
+    """Of the device that a link begins at. ended_us: None before the traffic, else its end; jiffy_us: a tick of the
+    kernel's timer."""
+    link = dict(link)
+    return {**tc.shaping(link, timer_period_us, ended_us), "10:": (link["queue"], _queue(link, jiffy_us, ended_us))}
+
+
+def arriving(link: Link, ended_us: int | None = None) -> Facts:
+    """Of the device that carries what arrives."""
+    link = dict(link)
+    facts: Facts = {"2:": ("netem", _serialising(link, ended_us))}
+    if tc.delays_apart(link):
+        facts["3:"] = "netem", _delaying(link, ended_us)
+    if link["packet_cost_us"]:
+        facts[f"{len(facts) + 2}:"] = "netem", {
+            "rate": _CELL_BYTES * 10**6 // link["packet_cost_us"], "cell_bytes": _CELL_BYTES,
+            "limit": _BACKLOG_PACKETS}
+    if link["coalescing_us"]:
+        slot_ns = link["coalescing_us"] * 1000
+        facts[f"{len(facts) + 2}:"] = "netem", {"slot_least_ns": slot_ns, "slot_most_ns": slot_ns, "rate": 0,
+                                                "limit": _BACKLOG_PACKETS}
+    return facts
+
+
+def _queue(link: dict[str, Any], jiffy_us: int, ended_us: int | None) -> Wanted:
+    kind, options = link["queue"], dict(link["queue_options"])
+    if ended_us is not None and varying.varies(link, "limit"):
+        options["limit"] = tc.state_at(link, ended_us)["limit"]
+    if kind in ("red", "choke"):
+        return red_parameters(kind, options)
+    wanted: Wanted = {"rate": 0} if kind == "cake" else {}
+    for name, value in options.items():
+        if kind == "dualpi2":
+            wanted[name] = _of_dualpi2(name, value)
+        elif name in _CAKE:
+            wanted[name] = _CAKE[name].index(value)
+        elif kind in ("codel", "fq_codel") and name in ("target", "interval"):
+            wanted[name] = (value * 1000 // 1024) * 1024 // 1000
+        elif kind in ("pie", "fq_pie") and name == "target":
+            # it is handed out through 32 bits of nanoseconds
+            wanted[name] = value * 1000 // TICK_NS * TICK_NS % 2**32 // 1000
+        elif name == "tupdate":
+            wanted[name] = -(-value // jiffy_us) * jiffy_us
+        else:
+            wanted[name] = int(value)
+    return wanted
+
+
+def _of_dualpi2(name: str, value: Any) -> int | tuple[int, int]:
+    unit = DUALPI2[name][2]
+    number = unit[value] if isinstance(unit, dict) else round(value * unit)
+    # gains are kept in units of 64 ns, a little finer than those of the message: 1.07 to one
+    return (number - 1, number) if name in ("alpha", "beta") else number
+
+
+def red_parameters(kind: str, options: Mapping[str, Any]) -> Wanted:
+    lowest, highest, avpkt, burst = (options[name] for name in ("min", "max", "avpkt", "burst"))
+    weight = queues.red_weight(lowest * (avpkt if kind == "choke" else 1), burst, avpkt)
+    wanted: Wanted = {"limit": options["limit"], "min": lowest, "max": highest,
+                      "flags": sum(bit for name, bit in _RED_FLAGS.items() if options.get(name)),
+                      "probability": red_probability(options["probability"])}
+    if weight is not None:
+        wanted.update(weight_log=weight, idle_log=_idle_log(weight, avpkt, options["bandwidth"]))
+    if options.get("adaptive"):
+        asked = options["probability"]
+        wanted["probability"] = tuple(red_probability(one) for one in (  # type: ignore[assignment]
+            min(asked, _ADAPTED[0]), max(asked, _ADAPTED[1])))
+    return wanted
+
+
+def red_probability(probability: float) -> int:
+    """A probability as RED holds it: 0 would stand for one that the kernel makes up, so the least is 1."""
+    return max(1, min(_MOST_32_BITS, int(probability * 2**32)))
+
+
+def red_marks(link: Link) -> float:
+    """The probability with which RED marks at `max`: the kernel divides what it holds by max - min, and drops the
+    rest (include/net/red.h, red_set_parms)."""
+    options = link["queue_options"]
+    width = int(options["max"] - options["min"])
+    return max(1, red_probability(options["probability"]) // width) * width / 2**32
+
+
+def _idle_log(weight: int, avpkt: int, bandwidth_bps: int) -> int:
+    """What tc computes of it for the time in which a queue is empty (tc_red.c, tc_red_eval_idle_damping)."""
+    ticks = math.ceil(avpkt * 10**6 / (bandwidth_bps // 8) * 1000 / TICK_NS)
+    longest = 31 * ticks / -math.log(1 - 0.5**weight)
+    return next((n for n in range(32) if longest / 2**n < 512), 31)
+
+
+def _serialising(link: dict[str, Any], ended_us: int | None) -> Wanted:
+    state, model = tc.state_at(link, ended_us), link.get("loss_model") or {}
+    least_us, spread_us = tc.wire_delay_us(link)
+    wanted: Wanted = {"limit": tc.wire_limit_packets(link), "rate": state["rate_bps"] // 8, "gap": 0, "reorder": 0,
+                      "corrupt": 0, "duplicate": _near(share(link.get("duplicate_percent") or 0)),
+                      **_delays(least_us, spread_us)}
+    if model.get("kind") == "gilbert-elliott":
+        return {**wanted, "to_bad": _near(share(model["to_bad_percent"])),
+                "to_good": _near(share(model["to_good_percent"])),
+                "bad_kept": _near(share(100 - model["bad_loss_percent"])),
+                "good_loss": _near(share(model["good_loss_percent"]))}
+    return {**wanted, "loss": _near(share(state["loss_percent"]))}
+
+
+def _delaying(link: dict[str, Any], ended_us: int | None) -> Wanted:
+    delay_us, in_order = tc.state_at(link, ended_us)["delay_us"], tc.ENDLESS_BPS // 8
+    wanted: Wanted = {"limit": tc.wire_limit_packets(link), "duplicate": 0, "corrupt": 0, "reorder": 0, "gap": 0,
+                      "loss": 0, "rate": in_order}
+    if link.get("reorder"):
+        return {**wanted, **_delays(link["reorder"]["early_us"], 0), "gap": 1, "rate": 0,
+                "reorder": _near(share(link["reorder"]["share_percent"]))}
+    if link.get("jitter"):
+        return {**wanted, **_delays(delay_us, link["jitter"]["spread_us"]),
+                "rate": 0 if link["jitter"]["reordering"] else in_order}
+    if link.get("retransmission"):
+        jitter_ns = link["retransmission"]["delay_us"] * 8192 * 1000 // wires.TABLE_STEP
+        return {**wanted, **_delays(delay_us, 0), "jitter_ns": (jitter_ns - 1, jitter_ns + 1),
+                "loss": _near(share(100 * wires.lost_share({**link, "loss_percent": 0})))}
+    return {**wanted, **_delays(delay_us, 0)}
+
+
+def _delays(least_us: float, spread_us: float) -> Wanted:
+    """tc drops fractions of a microsecond (of the half of a spread), and then of a tick; netlink's messages do not."""
+    middle_ns, half_ns = round((least_us + spread_us / 2) * 1000), round(spread_us / 2 * 1000)
+    return {name: (ns - ns % 1000 - TICK_NS + 1, ns) if ns else 0
+            for name, ns in (("delay_ns", middle_ns), ("jitter_ns", half_ns))}
+
+
+def _near(number: int) -> tuple[int, int]:
+    """A share in 32 bits, which tc may round the other way."""
+    return max(0, number - 1), number + 1

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Messages of rtnetlink that change the qdiscs of a link while packets are in them, and make the one that tc does not
+know (uapi/linux/pkt_sched.h).
+
+tc would do, but starting a program takes a tenth of a second of wall time in a guest, and a link may change a
+thousand times. Each function gives one message; several of them sent at once take effect at one instant.
+Which qdisc has which handle is decided in topologies/linux/tc.py.
+"""
+import struct
+from typing import Any
+
+from topologies.links import varying, wires
+from topologies.linux import tc
+from topologies.linux.rtnetlink import HEADER, attribute
+
+_TCMSG = struct.Struct("=BxxxiIII")         # family, ifindex, handle, parent, info
+_RTM_NEWQDISC, _RTM_NEWTCLASS = 36, 40
+_REQUEST_AND_ACK, _CREATE = 0x1 | 0x4, 0x400 | 0x200         # NLM_F_CREATE, NLM_F_EXCL
+_NESTED = 0x8000                                            # NLA_F_NESTED: newer parts of the kernel insist on it
+_ROOT = 0xFFFFFFFF
+_TCA_KIND, _TCA_OPTIONS = 1, 2
+TICK_NS = tc.TICK_NS
+RATESPEC = struct.Struct("=BBHhHI")        # cell_log, linklayer, overhead, cell_align, mpu, rate (bytes/s)
+_ETHERNET = 1
+_MOST_32_BITS = 2**32 - 1
+#: a shut gate: a bucket of this size, of which every packet takes more than there is in it
+_SHUT_BYTES_PER_S, _SHUT_BUCKET_BYTES, _SHUT_LEAST_BYTES = 1000, 1600, 65535
+
+#: options of dualpi2: attribute, its form, what the value is multiplied by or stands for (TCA_DUALPI2_*)
+DUALPI2: dict[str, tuple[int, str, Any]] = {
+    "limit": (1, "=I", 1), "target": (3, "=I", 1), "tupdate": (4, "=I", 1), "alpha": (5, "=I", 256),
+    "beta": (6, "=I", 256), "step_thresh": (8, "=I", 1), "min_qlen_step": (9, "=I", 1),
+    "coupling_factor": (10, "=B", 1), "overload": (11, "=B", {"overflow": 0, "drop": 1}),
+    "drop_at": (12, "=B", {"dequeue": 0, "enqueue": 1}), "classic_protection": (13, "=B", 1),
+    "classify": (14, "=B", {"l4s_ect": 1, "any_ect": 3})}
+#: the attribute that has the limit of a queue; None: it is the whole of the options
+_LIMIT_ATTRIBUTE: dict[str, int | None] = {
+    "pfifo": None, "bfifo": None, "codel": 2, "fq_codel": 2, "pie": 2, "fq_pie": 1, "fq": 1}
+
+
+def shaper(ifindex: int, link: dict[str, Any], timer_period_us: int) -> list[bytes]:
+    """The shaper without credit, where timers are never late."""
+    return [] if link.get("opportunities") or timer_period_us else [rate(ifindex, link["rate_bps"], 0)]
+
+
+def queue(ifindex: int, link: dict[str, Any]) -> list[bytes]:
+    """A queue that tc cannot make, or not as it is to be."""
+    if link["queue"] == "red" and link["queue_options"].get("adaptive"):
+        return [_adapting(ifindex, link)]
+    if link["queue"] not in tc.BY_NETLINK:
+        return []
+    options = b""
+    for name, value in link["queue_options"].items():
+        number, form, unit = DUALPI2[name]
+        options += attribute(number, struct.pack(form, unit[value] if isinstance(unit, dict) else round(value * unit)))
+    return [_message(_RTM_NEWQDISC, ifindex, 0x100000, tc.queue_parent(link), link["queue"], options,
+                     _REQUEST_AND_ACK | _CREATE, _NESTED)]
+
+
+def _adapting(ifindex: int, link: dict[str, Any]) -> bytes:
+    """Lets RED adapt. tc hands its flags over in an attribute of theirs, which the kernel keeps and shows, but it
+    starts the timer that adapts for the flag in struct tc_red_qopt only (net/sched/sch_red.c, __red_change). The table
+    of what idle times do to the average is left empty: a queue below a shaper is never asked while it is empty."""
+    from topologies.linux import read_back
+    wanted = read_back.red_parameters("red", link["queue_options"])
+    parameters = struct.pack("=IIIBBBB", *(wanted[name] for name in ("limit", "min", "max", "weight_log")), 0,
+                             wanted["idle_log"], wanted["flags"])
+    probability = read_back.red_probability(link["queue_options"]["probability"])
+    return _message(_RTM_NEWQDISC, ifindex, 0x100000, tc.queue_parent(link), "red", attribute(1, parameters)
+                    + attribute(2, bytes(256)) + attribute(3, struct.pack("=I", probability)))
+
+
+def rate(ifindex: int, rate_bps: int, timer_period_us: int) -> bytes:
+    """A rate for the shaper (htb) of a link; timer_period_us: how late timers may be, which it makes good."""
+    bytes_per_s, ticks = rate_bps // 8, min(_MOST_32_BITS, timer_period_us * 1000 // TICK_NS)
+    return _message(_RTM_NEWTCLASS, ifindex, 0x30001, 0x30000, "htb", htb_class(bytes_per_s, ticks, 1514))
+
+
+def htb_class(bytes_per_s: int, ticks: int, quantum_bytes: int) -> bytes:
+    """Options of a class of htb: struct tc_htb_opt, and rates that do not fit into it."""
+    spec = ratespec(bytes_per_s)
+    options = attribute(1, spec + spec + struct.pack("=IIIII", ticks, ticks, quantum_bytes, 0, 0))
+    if bytes_per_s > _MOST_32_BITS:
+        options += attribute(6, struct.pack("=Q", bytes_per_s)) + attribute(7, struct.pack("=Q", bytes_per_s))
+    return options
+
+
+def gate(ifindex: int, link: dict[str, Any], is_open: bool, limit_now: int | None = None) -> bytes:
+    """Let everything through, or nothing. limit_now: of the queue, where that changes."""
+    if is_open:
+        bytes_per_s = tc.GATE_BPS // 8
+        options = attribute(1, _tbf_options(link, bytes_per_s, 0, 0, limit_now)) \
+            + attribute(4, struct.pack("=Q", bytes_per_s)) + attribute(6, struct.pack("=I", tc.gate_burst_bytes(link)))
+    else:
+        ticks = _SHUT_BUCKET_BYTES * 10**9 // _SHUT_BYTES_PER_S // TICK_NS
+        options = attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, ticks, _SHUT_LEAST_BYTES, limit_now))
+    return _message(_RTM_NEWQDISC, ifindex, 0x20000, 0x10001, "tbf", options)
+
+
+def grant(ifindex: int, link: dict[str, Any], size_bytes: int, limit_now: int | None = None) -> bytes:
+    """Fill the bucket of a gate with so many bytes, which come to it but once."""
+    options = attribute(1, _tbf_options(link, _SHUT_BYTES_PER_S, 0, 0, limit_now)) \
+        + attribute(6, struct.pack("=I", size_bytes))
+    return _message(_RTM_NEWQDISC, ifindex, 0x20000, 0x10001, "tbf", options)
+
+
+def _tbf_options(link: dict[str, Any], bytes_per_s: int, ticks: int, least_bytes: int, limit_now: int | None) -> bytes:
+    """struct tc_tbf_qopt: rate, peak rate, limit, buffer, mtu. A FIFO right below a tbf gets its limit from it."""
+    limit = limit_now or varying.initial(link)["limit"]
+    return ratespec(bytes_per_s, least_bytes) + bytes(RATESPEC.size) + struct.pack("=III", limit, ticks, 0)
+
+
+def limit(ifindex: int, kind: str, value: int, parent: int = 0x30001) -> bytes:
+    """Another limit for the queue."""
+    place, number = _LIMIT_ATTRIBUTE[kind], struct.pack("=I", value)
+    return _message(_RTM_NEWQDISC, ifindex, 0x100000, parent, kind,
+                    number if place is None else attribute(place, number))
+
+
+def wire(ifindex: int, link: dict[str, Any], state: dict[str, Any]) -> bytes:
+    """Another rate or loss for the wire, which delays as before."""
+    least_us, spread_us = tc.wire_delay_us(link)
+    return _message(_RTM_NEWQDISC, ifindex, 0x20000, _ROOT, "netem",
+                    _netem(link, least_us + spread_us / 2, spread_us / 2, state["rate_bps"], state["loss_percent"],
+                           link.get("duplicate_percent") or 0) + _loss_model(link))
+
+
+def delay(ifindex: int, link: dict[str, Any], state: dict[str, Any]) -> bytes:
+    """Another delay, where that is apart."""
+    return _message(_RTM_NEWQDISC, ifindex, 0x30000, 0x20001, "netem",
+                    _netem(link, state["delay_us"], 0, tc.ENDLESS_BPS, 0))
+
+
+def setup(ifindex: int, link: dict[str, Any]) -> list[bytes]:
+    """What tc cannot be told of a wire when it is made: the delays of a data link that sends again."""
+    if not link.get("retransmission"):
+        return []
+    step_us = link["retransmission"]["delay_us"]
+    # netem: the mean + jitter x entry / 2**13, with entries of 16 bits
+    options = _netem(link, link["delay_us"], step_us * 8192 / wires.TABLE_STEP, tc.ENDLESS_BPS,
+                     100 * wires.lost_share({**link, "loss_percent": 0}))
+    entries = [number * wires.TABLE_STEP for number, count in enumerate(wires.attempts(link)) for _ in range(count)]
+    options += attribute(2, struct.pack(f"={len(entries)}h", *entries))
+    return [_message(_RTM_NEWQDISC, ifindex, 0x30000, 0x20001, "netem", options)]
+
+
+def _netem(link: dict[str, Any], delay_us: float, jitter_us: float, rate_bps: int, loss_percent: float,
+           duplicate_percent: float = 0) -> bytes:
+    """struct tc_netem_qopt (latency, limit, loss, gap, duplicate, jitter) and attributes; reordering, where it is
+    left out, stays."""
+    bytes_per_s = rate_bps // 8
+    options = struct.pack("=IIIIII", 0, tc.wire_limit_packets(link), share(loss_percent), 0, share(duplicate_percent),
+                          0)
+    options += attribute(10, struct.pack("=q", round(delay_us * 1000)))
+    options += attribute(11, struct.pack("=q", round(jitter_us * 1000)))
+    # struct tc_netem_rate: rate, overhead of a packet, size and overhead of a cell
+    options += attribute(6, struct.pack("=IiIi", min(bytes_per_s, _MOST_32_BITS), 0, 0, 0))
+    return options + (attribute(8, struct.pack("=Q", bytes_per_s)) if bytes_per_s > _MOST_32_BITS else b"")
+
+
+def _loss_model(link: dict[str, Any]) -> bytes:
+    """TCA_NETEM_LOSS with struct tc_netem_gemodel: netem forgets its model at a change that does not repeat it."""
+    model = link.get("loss_model") or {}
+    if model.get("kind") != "gilbert-elliott":
+        return b""
+    shares = [model[name] for name in ("to_bad_percent", "to_good_percent")] + [100 - model["bad_loss_percent"],
+                                                                                model["good_loss_percent"]]
+    return attribute(5, attribute(2, struct.pack("=IIII", *map(share, shares))))
+
+
+def share(percent: float) -> int:
+    """A probability in the kernel's numbers."""
+    return round(percent / 100 * _MOST_32_BITS)
+
+
+def ratespec(bytes_per_s: int, least_bytes: int = 0) -> bytes:
+    """struct tc_ratespec of Ethernet."""
+    return RATESPEC.pack(0, _ETHERNET, 0, 0, least_bytes, min(bytes_per_s, _MOST_32_BITS))
+
+
+def _message(what: int, ifindex: int, handle: int, parent: int, kind: str, options: bytes,
+             flags: int = _REQUEST_AND_ACK, nested: int = 0) -> bytes:
+    body = _TCMSG.pack(0, ifindex, handle, parent, 0) + attribute(_TCA_KIND, kind.encode() + b"\0") \
+        + attribute(_TCA_OPTIONS | nested, options)
+    return HEADER.pack(HEADER.size + len(body), what, flags, 0, 0) + body

@@ -25,16 +25,12 @@ if sys.version_info < (3, 12) and "_distutils_hack" in sys.modules:
     # Mininet compares versions by distutils, in whose place setuptools would load all of itself: 0.1 s
     sys.modules["_distutils_hack"].remove_shim()
 
-_SUPPORT = {"__init__", "air_accounts", "airways", "base", "cells", "direct", "end_hosts", "genetlink", "impairments",
-            "ip", "link", "losses", "mahimahi", "marking", "mn", "namespace", "network", "queues", "radio", "radios",
-            "read_back", "rtnetlink", "schedule", "tc", "tc_messages", "varying", "wires"}
-
 
 def names() -> list[str]:
     """Names of all topologies, as scenarios spell them."""
     import pathlib
     files = [file for folder in __path__ for file in pathlib.Path(folder).glob("[a-z]*.py")]
-    return sorted({file.stem.replace("_", "-") for file in files if file.stem not in _SUPPORT})
+    return sorted({file.stem.replace("_", "-") for file in files})
 
 
 def load(name: object) -> "type[EmulatedTopo]":

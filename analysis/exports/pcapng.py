@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The captures of a run (probe pcap) in one pcapng file: an interface for each device, packets in order of time.
 
-testbed/core/pcap_files.py, which wrote them, runs inside the guest: what is only needed here is here, so that it changes no
+core/pcap_files.py, which wrote them, runs inside the guest: what is only needed here is here, so that it changes no
 run's id. Format: draft-ietf-opsawg-pcapng-02, sections 4.1 to 4.3.
 """
 

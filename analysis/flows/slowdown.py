@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Slowdown: a connection's completion time over that of the same connection alone on the idle network.
 
-The idle time is that of a companion run (testbed/scenario/alone.py) with the same seed: same sizes, waits, path and settings of
+The idle time is that of a companion run (scenario/alone.py) with the same seed: same sizes, waits, path and settings of
 hosts, under the experiment's first subject whatever the connection itself used. Both end with the last byte
 (analysis/flows/completion.py), and contain the think times of the applications before it.
 """

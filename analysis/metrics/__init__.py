@@ -3,7 +3,7 @@
 
 A metric file has `compute(run) -> list[Metric]` and returns nothing for what
 the run did not record.  `UNITS = {name: unit}` names all that it may return: what
-scenarios can expect something of (testbed/core/metric_names.py).  A file some of whose metrics are ratios, of which 2 is as
+scenarios can expect something of (core/metric_names.py).  A file some of whose metrics are ratios, of which 2 is as
 far from 1 as 0.5 is, names them in `RATIOS`: they are averaged and compared on the
 logarithmic scale.  Times until something that may not happen are named in
 `CENSORED`: one that was not reached, or a percentile of theirs (NAME_p50), is infinite.

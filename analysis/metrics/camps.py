@@ -13,8 +13,8 @@ UNITS = {"transfers_finished": "%", "transfer_time_mean": "s"}
 def compute(run: Run) -> list[Metric]:
     """Of connections that are due in the measurement interval and finished; and how many of them did.
 
-    Which of them finished differs from run to run: the ratios of two runs (analysis/flows/camps.py) are of those that did in
-    both.
+    Which of them finished differs from run to run: the ratios of two runs (analysis/flows/camps.py) are of those
+    that did in both.
     """
     found = []
     for camp, table in camps.transfers(run).items():

@@ -16,7 +16,6 @@ from analysis.read.experiment import read_description
 from analysis.read.runs import AnalysisError
 from testbed.core.errors import TestbedError
 from testbed.core.files import write_text
-from testbed.runs import index
 
 #: how names of figures begin that say most about an experiment; the first that it has is shown, else the first of all
 _TELLING = ("ellipse", "sweep", "throughput", "recovery")
@@ -27,16 +26,17 @@ FILTERS = (("scenario", "scenario"), ("subjects", "congestion control"), ("engin
            ("states", "verdict"))
 
 
-def build_overview(results: Path, failed: Mapping[str, str], output: Path | None = None) -> Path:
-    """Write the page into `output` (default: the results folder); failed: {what could not be run: why}.
+def build_overview(results: Path, runs: Mapping[str, Mapping[str, Any]], failed: Mapping[str, str],
+                   output: Path | None = None) -> Path:
+    """Write the page into `output` (default: the results folder).
+
+    runs: {id: what the index knows of a run}; failed: {what could not be run: why}.
 
     An experiment that cannot be read is listed with the reason. Verdicts are those judged last. Returns the page's
     path; AnalysisError if it cannot be written.
     """
     folder = (output or results).absolute()
     results = results.absolute()
-    # an index that cannot be kept is made in memory; what is damaged is in it as such
-    runs = {run["id"]: run for run in index.runs(results)}
     cards = [_card(path.parent, folder, runs) for path in sorted(results.glob("*/experiment.json"))]
     cards.sort(key=lambda card: str(card["date"]), reverse=True)
     choices = [(key, heading, sorted({value for card in cards for value in _listed(card[key])}))

@@ -21,7 +21,7 @@ def make(folders: Sequence[pathlib.Path], margin: float = MARGIN, output: pathli
     from analysis.read.experiment import Experiment
     group = Group([Experiment(folder) for folder in folders], margin)
     path, found = comparison_report.write(group, output or results_dir() / _name([folder.name for folder in folders]),
-                                      _command(folders, margin, output))
+                                          _command(folders, margin, output))
     for line in comparison_report.lines(group, found):
         print(line)
     print(path)

@@ -135,7 +135,7 @@ def _signals() -> Iterator[None]:
         raise ending.noted(_Signalled(number))
 
     def say(unraisable: "sys.UnraisableHookArgs") -> None:
-        # where Python itself called back it goes on; what the signal asked for is not forgotten (testbed/core/ending.py)
+        # where Python itself called back it goes on; what the signal asked for is not forgotten (core/ending.py)
         if not isinstance(unraisable.exc_value, _Signalled):
             hook(unraisable)
 

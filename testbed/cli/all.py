@@ -66,9 +66,9 @@ def main(arguments: argparse.Namespace) -> int:
         code, message = _series.carry_out(words)
         if code:
             failed[name], codes[name] = message, code
-    from analysis.pages.overview import build_overview
+    from testbed.cli._overview import build
     store.create()
-    print(f"all reports: {build_overview(store.results, failed)}")
+    print(f"all reports: {build(store.results, failed)}")
     if failed:
         raise _series.failure("scenarios", len(commands), codes)
     return 0

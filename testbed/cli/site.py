@@ -24,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from analysis.pages.overview import build_overview
+    from testbed.cli._overview import build
     results = results_dir()
     if not results.is_dir():
         raise UsageError(f"{results}: no results folder; `testbed run` makes one, TESTBED_RESULTS names another")
-    print(build_overview(results, {}, arguments.output))
+    print(build(results, {}, arguments.output))
     return 0

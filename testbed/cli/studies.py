@@ -73,8 +73,8 @@ def main(arguments: argparse.Namespace) -> int:
         code, message = _series.carry_out(words)
         if code:
             failed[study.scenario], codes[study.scenario] = message, code
-    from analysis.pages.overview import build_overview
-    print(f"all reports: {build_overview(results_dir(), failed)}")
+    from testbed.cli._overview import build
+    print(f"all reports: {build(results_dir(), failed)}")
     if failed:
         raise _series.failure("studies", len(chosen), codes)
     return 0

@@ -200,7 +200,7 @@ def _report(suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[
             problems: dict[str, str], subjects: list[str], arguments: argparse.Namespace) -> None:
     from analysis.compare import suite as judged
     from analysis.pages import suite_report
-    from analysis.pages.overview import build_overview
+    from testbed.cli._overview import build
     store = Store(results_dir())
     store.create()
     plans = {step.part.name: step.plans for step in steps}
@@ -216,7 +216,7 @@ def _report(suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[
     for line in filter(None, [*found.sentences(), found.seeds_to_decide()]):
         print(line)
     print(f"suite: {page}")
-    print(f"all reports: {build_overview(store.results, problems)}")
+    print(f"all reports: {build(store.results, problems)}")
 
 
 def _described(part: suites.Part, done: Done | None, plans: Sequence[Plan], problem: str) -> dict[str, Any]:

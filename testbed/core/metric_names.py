@@ -18,7 +18,8 @@ _ANALYSIS = PROJECT_DIR / "analysis"
 def units() -> dict[str, str]:
     """{metric: unit} of all files that compute metrics; those of two runs (slowdown, camps), too."""
     found: dict[str, str] = {}
-    for path in (*sorted((_ANALYSIS / "metrics").glob("[a-z]*.py")), _ANALYSIS / "camps.py", _ANALYSIS / "slowdown.py"):
+    for path in (*sorted((_ANALYSIS / "metrics").glob("[a-z]*.py")), _ANALYSIS / "flows/camps.py",
+                 _ANALYSIS / "flows/slowdown.py"):
         found.update(_literal(path))
     return found
 

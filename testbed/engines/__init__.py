@@ -11,10 +11,9 @@ from typing import Any
 
 from testbed.core.errors import UsageError
 from testbed.runs.engine import EngineBase
+from testbed.runs.plan import DEFAULT_ENGINE as DEFAULT  # noqa: F401  (for those who choose one)
 
-#: the one that needs nothing of the machine
-DEFAULT = "uml"
-_SUPPORT = {"__init__", "base", "features", "kernel_engine"}
+_SUPPORT = {"__init__", "features", "kernel_engine", "simulators"}
 
 
 def names() -> list[str]:

@@ -45,8 +45,8 @@ class KernelEngine(LinuxEngine):
     #: probes whose instruments the checks before a run use, too (testbed/guest/departures.py)
     CHECKS_USE = ("sojourn",)
     #: files outside of the guest that decide what its runs are told
-    DECISIVE: tuple[str, ...] = ("testbed/engines/kernel_engine.py", "testbed/runs/job_ccas.py", "testbed/scenario/ccas.py",
-                                 "kernel/launch.py")
+    DECISIVE: tuple[str, ...] = ("testbed/engines/kernel_engine.py", "testbed/runs/job_ccas.py",
+                                 "testbed/scenario/ccas.py", "kernel/launch.py")
 
     def code_sha256(self) -> str:
         outside = [hashlib.sha256((PROJECT_DIR / name).read_bytes()).hexdigest() for name in self.DECISIVE]

@@ -14,14 +14,13 @@ from testbed.core.errors import UsageError
 from testbed.runs.executor import ExecutorBase
 
 DEFAULT = "local"
-_SUPPORT = {"__init__", "base"}
 
 
 def names() -> list[str]:
     """Names of all executors."""
     here = pathlib.Path(__file__).parent
     files = {path.stem for path in here.glob("[a-z]*.py")} | {path.parent.name for path in here.glob("*/__init__.py")}
-    return sorted(files - _SUPPORT)
+    return sorted(files)
 
 
 def load(name: str) -> type[ExecutorBase]:

@@ -2,7 +2,7 @@
 """What the kernel says of devices and routes once the network stands: read back, not remembered.
 
 rtnetlink(7): three dumps per node and one per device with classes, decoded by hand for the reason
-testbed/probes/_netlink.py gives. Options of qdiscs stay as the kernel gives them: topologies/linux/read_back.py reads them.
+testbed/probes/_netlink.py gives. Options of qdiscs stay as the kernel gives them, for topologies/linux/read_back.py.
 """
 import socket
 import struct

@@ -3,8 +3,8 @@
 
     ce_marks: {interval: 100 ms}        what packets are summed up over
 
-Every run has it whose queues may mark (topologies/queues/marking.py). A queue's own counter says how many packets it marked,
-but not whose; here the kernel copies the headers of every packet that leaves with CE.
+Every run has it whose queues may mark (topologies/queues/marking.py). A queue's own counter says how many packets it
+marked, but not whose; here the kernel copies the headers of every packet that leaves with CE.
 """
 import collections
 import pathlib

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which commit made the difference: the search itself, whatever a revision is measured by.
 
-Which revision comes next is git's choice (testbed/runs/git_history.py), where branches were merged, too. One that cannot be
+Which revision comes next is git's choice (git_history.py), where branches were merged, too. One that cannot be
 measured is skipped, and its neighbours are tried.
 """
 from __future__ import annotations

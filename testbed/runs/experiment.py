@@ -17,10 +17,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from testbed import engines
 from testbed.core.errors import TestbedError, UsageError
 from testbed.core.files import write_json
-from testbed.runs.plan import Plan, digest
+from testbed.runs.plan import DEFAULT_ENGINE, Plan, digest
 from testbed.runs.store import RUNS, results_dir
 
 SCHEMA = 2
@@ -62,7 +61,7 @@ class Description:
                  if not self.kernels or key != KERNEL_AXIS]
         if swept:
             parts.append("sweep-" + "-".join(swept))
-        if self.engine != engines.DEFAULT:
+        if self.engine != DEFAULT_ENGINE:
             parts.append(self.engine)
         if self.kernels:
             kernels = "-".join(self.kernels)

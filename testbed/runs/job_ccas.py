@@ -29,7 +29,7 @@ def job_parts(engine: _Engine, variants: Sequence[Json], network: Json, hosts: J
               work_dir: pathlib.Path) -> Json:
     """{"variants", "modules", "builtin_parameters", "sysctls", "connection_places"} of a job.
 
-    Puts the modules into work_dir/modules. variants: records of testbed/scenario/ccas.py; workload: what traffic.prepare made.
+    Puts the modules into work_dir/modules. variants: records of scenario/ccas.py; workload: what traffic.prepare made.
     UsageError if they do not go together.
     """
     flows = workload["flows"]

@@ -17,6 +17,8 @@ from testbed.core.errors import UsageError
 from testbed.core.files import write_json
 
 SCHEMA = 2
+#: the engine that needs nothing of the machine
+DEFAULT_ENGINE = "uml"
 #: hexadecimal digits of an id: a hundred million runs share one with a chance of 1 in 3000
 _ID_DIGITS = 16
 #: what of a variant decides its bytes; titles, sources and paths do not

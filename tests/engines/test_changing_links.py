@@ -136,7 +136,7 @@ def test_a_record_that_is_wrong_is_noticed(changed, tmp_path, engine, column, va
     write_table(rows, tmp_path / "run" / "raw", "link_changes")
     plan, environment = (finished.json(name) for name in ("plan.json", "environment.json"))
     verdict = checks.judge(checks.Evidence(tmp_path / "run", plan["scenario"], environment["clock"],
-                                               plan["variants"], environment["capabilities"]))
+                                           plan["variants"], environment["capabilities"]))
     assert verdict["verdict"] == message and "schedule" in {one["check"] for one in verdict["reasons"]}
 
 

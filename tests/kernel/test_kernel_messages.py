@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What topologies/linux/netlink_batch.py tells the kernel leaves it as ip and tc would have, in every namespace of a network."""
+"""What topologies/linux/netlink_batch.py tells the kernel leaves it as ip and tc would have, in every namespace."""
 import copy
 import json
 

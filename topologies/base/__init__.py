@@ -290,7 +290,8 @@ class EmulatedTopo(Topo):           # type: ignore[misc]
         from topologies.base import mininet_command
         if self.role(name) == "switch":
             return {"cls": mininet_command.BridgeNode, "ip": None, **self._behind_switches(name)}
-        return {"cls": mininet_command.RoutedNode, "ip": ip.with_prefix(self.address_of(name)), "routes": self.routes_of(name),
+        return {"cls": mininet_command.RoutedNode, "ip": ip.with_prefix(self.address_of(name)),
+                "routes": self.routes_of(name),
                 "forwards": self.role(name) == "router", **self._behind_switches(name)}
 
     # -- routing -------------------------------------------------------------------

@@ -7,7 +7,7 @@
 #include <netinet/tcp.h>
 #include <stddef.h>
 
-#include "../ring.h"
+#include "../io/ring.h"
 
 enum {
 	PERIOD = 65521,			/* of the payload, traffic/io/payload.py */

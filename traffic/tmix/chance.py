@@ -32,7 +32,7 @@ def load_chance(pieces: Pieces, starts: Starts, from_us: float, to_us: float, we
 
 
 def thirds_chance(pieces: Pieces, starts: Starts, from_us: float, to_us: float, weights: Any) -> float:
-    """Standard deviation of the difference of last and second third of [from_us, to_us) (`testbed/core/steadiness.py`)."""
+    """Standard deviation of the difference of last and second third of [from_us, to_us) (core/steadiness.py)."""
     edges = np.linspace(from_us, to_us, 4)
     second, last = (_bytes_inside(pieces, starts, a, b, weights) for a, b in zip(edges[1:], edges[2:]))
     return _deviation(last - second, starts, edges) / float(second.sum()) if second.any() else 0.0

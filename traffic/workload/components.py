@@ -30,8 +30,7 @@ from testbed.core import fields
 from testbed.core.files import write_json
 from traffic.workload import assign, routes
 
-_FOLDER = pathlib.Path(__file__).parent
-_SUPPORT = {"assign", "clock", "compiled", "components", "draws", "payload", "routes", "sockets", "uring"}
+_FOLDER = pathlib.Path(__file__).parents[1]
 NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
 _MOST_COMPONENTS = 1000
 
@@ -178,7 +177,7 @@ class Kind(Protocol):
 
 def names() -> list[str]:
     """Names of the kinds of traffic, as scenarios spell them."""
-    found = {file.stem for file in _FOLDER.glob("[a-z]*.py")} - _SUPPORT
+    found = {file.stem for file in _FOLDER.glob("[a-z]*.py")}
     found |= {file.parent.name for file in _FOLDER.glob("*/scenario.py")}
     return sorted(name.replace("_", "-") for name in found)
 

@@ -9,10 +9,10 @@ import pytest
 
 import fixture
 from analysis import figures
-from analysis.pages.overview import build_overview
 from analysis.pages.report import build_report
 from browser import Browser
 from testbed import cli
+from testbed.cli import _overview
 
 LIMIT = "topology.central.queue.limit"
 
@@ -238,7 +238,7 @@ def shown(browser):
 @pytest.mark.parametrize("width", [1280, 400])
 def test_all_experiments_are_listed_and_searched(browser, results, tmp_path, width):
     output = tmp_path / "elsewhere"
-    page = build_overview(results, {}, output)
+    page = _overview.build(results, {}, output)
     assert page == output / "index.html"
     browser.open(page, width)
     assert browser.said == [] and browser.run("document.documentElement.scrollWidth") <= width

@@ -240,7 +240,8 @@ def test_a_cache_that_cannot_be_written(checkout, tmp_path, monkeypatch):
 def test_errors_that_are_the_caches(monkeypatch, problem, why):
     monkeypatch.setenv("TESTBED_CACHE", "/nobody/cache")
     monkeypatch.setattr(cache_dirs, "why_unwritable", lambda _: "")
-    assert cache_dirs.unusable(problem).startswith(f"the cache folder /nobody/cache cannot be used: {why}" if why else "")
+    begins = f"the cache folder /nobody/cache cannot be used: {why}" if why else ""
+    assert cache_dirs.unusable(problem).startswith(begins)
     assert bool(cache_dirs.unusable(problem)) == bool(why)
 
 

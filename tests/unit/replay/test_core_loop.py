@@ -17,7 +17,7 @@ from traffic.replay.endpoint import End
 from traffic.replay.records import NOT_STARTED, UNFINISHED
 from traffic.replay.ringloop import RingLoop
 
-HEADERS = read("tmix/core/core.h", "ring.h")
+HEADERS = read("replay/core/core.h", "io/ring.h")
 # numbers that have other names in Python, or none
 OTHER_NAMES = {"STEP_END": "END", "STEP_CONNECTED": "CONNECTED", "AT_EOF": "EOF", "NOTE_WORDS": "WORDS",
                "GET_OPTION": "GETSOCKOPT", "SET_OPTION": "SETSOCKOPT", "BUFFERS_AT_ONCE": "AT_ONCE"}

@@ -244,7 +244,7 @@ def write(folder, files, clock="virtual", variants=("cubic",), timing=None, prob
         else:
             (raw / name).write_text(content if isinstance(content, str) else json.dumps(content))
     return checks.Evidence(folder, {"hosts": HOSTS, "probes": probes or PROBES, "timing": timing or TIMING}, clock,
-                             [variant(name) for name in variants], **more)
+                           [variant(name) for name in variants], **more)
 
 
 def set_at(tree, path, value):

@@ -67,7 +67,8 @@ def test_process_1_of_a_guest_has_an_image_without_what_debian_may_change():
     pytest.importorskip("mininet")
     version, modules = marshal.loads((code_bundle.ensure() / code_bundle.IMAGES / code_bundle.PROCESS_1).read_bytes())
     assert version == sys.version
-    assert {"testbed.guest.main", "topologies.linux.network", "testbed.probes.tcp_info", "subprocess", "json"} <= set(modules)
+    assert {"testbed.guest.main", "topologies.linux.network", "testbed.probes.tcp_info", "subprocess",
+            "json"} <= set(modules)
     assert not any(name.partition(".")[0] in ("mininet", "pexpect", "ptyprocess") for name in modules)
 
 

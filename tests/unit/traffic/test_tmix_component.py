@@ -102,8 +102,8 @@ def test_refused_sections(network, field, changes, words):
 def test_a_replay_per_host_with_both_ends_of_every_path(context, jobs):
     workload = traffic.prepare([TMIX], [CUBIC], context)
     found = jobs(workload)
-    assert [(node, module) for node, module, _ in found] == [(n, "traffic.replay.program") for n in ("n3", "n4", "n1",
-                                                                                                  "n2")]
+    assert [(node, module) for node, module, _ in found] == [
+        (n, "traffic.replay.program") for n in ("n3", "n4", "n1", "n2")]
     ends = {(end["source"], end["role"]): (node, end) for node, _, job in found for end in job["endpoints"]}
     for number, path in enumerate(context.network["paths"]):
         for role, other in (("initiator", "acceptor"), ("acceptor", "initiator")):

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../ring.h"
+#include "../../io/ring.h"
 
 enum {
 	PERIOD = 65521,			/* of the payload, traffic/io/payload.py */

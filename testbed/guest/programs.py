@@ -55,7 +55,7 @@ class _Network(Protocol):
 
 def processes(programs: Sequence[_Program]) -> list[list[_Program]]:
     """Which programs are one process where computing takes no time, in their order: those of a component that only have
-    a few threads each (`Program` of traffic/workload). A process has one of each node: accounts are told apart by that."""
+    a few threads each (`Program` of traffic/workload). One has one of each node: accounts are told apart by that."""
     made: list[list[_Program]] = []
     filled: dict[tuple[str, str], tuple[list[_Program], int]] = {}
     for program in programs:

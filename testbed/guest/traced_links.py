@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Links that a trace in mahimahi's format drives: at each of its instants so many full frames may leave, and no others.
 
-A gate before the queue is shut (topologies/linux/tc.py). At an instant its bucket gets what the opportunities are worth,
+A gate before the queue is shut (topologies/linux/tc.py). At an instant its bucket gets what opportunities are worth,
 the queue is woken, and the gate is shut again: what was not used is gone.
 """
 import bisect

@@ -33,7 +33,7 @@ imports.remember_in(cache_dir)
 IMAGES = "images"
 #: what process 1 of a guest imports
 PROCESS_1 = "testbed.guest.main"
-_IMAGE_OF = pathlib.Path(__file__).with_name("image_of.py")
+_IMAGE_OF = pathlib.Path(__file__).with_name("import_image.py")
 #: of Python where it makes what must always be the same
 _ENVIRONMENT = {"PYTHONHASHSEED": "0", "PATH": "/usr/bin:/bin"}
 _FOLDERS = ("testbed/guest", "testbed/probes", "topologies", "traffic")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""image_of.py FOLDER MODULE writes the image of a program in FOLDER to the standard output.
+"""import_image.py FOLDER MODULE writes the image of a program in FOLDER to the standard output.
 
 That is (version of Python, {module: (file, folder of a package or None, byte code as marshal writes it)}) of all that
 the program imports from FOLDER and from Python's own library, also of what it names in ALSO as it may import it later.

@@ -107,7 +107,7 @@ def test_wrong_columns_are_refused_and_leave_nothing(batch, tmp_path):
 
 def test_reading_needs_no_numpy(batch, data, tmp_path):
     write_plan_of(tmp_path / "p", batch)
-    code = ("import sys; from traffic.replay import plan; from traffic.tmix import vectors; plan.read_plan(sys.argv[1]);"
-            "sys.exit('numpy' in sys.modules)")
+    code = ("import sys; from traffic.replay import plan; from traffic.tmix import vectors;"
+            " plan.read_plan(sys.argv[1]); sys.exit('numpy' in sys.modules)")
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "p")], cwd=data.parents[2],
                    check=True)

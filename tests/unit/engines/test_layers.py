@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Dependencies go one way (docs/architecture.md): a layer imports those before it, and no other."""
+import ast
+import itertools
+
+import pytest
+
+from testbed import PROJECT_DIR
+
+#: from the bottom up; layers of one line do not know each other
+LAYERS = (("kernel",), ("testbed.core",), ("topologies",), ("traffic",), ("testbed.probes",),
+          ("testbed.guest", "testbed.scenario", "testbed.checks"), ("analysis",), ("testbed.runs",), ("testbed.engines",),
+          ("testbed.executors",), ("testbed.api",), ("testbed.cli",))
+HEIGHTS = {name: height for height, names in enumerate(LAYERS) for name in names}
+#: of testbed, analysis may read these only: what a run is made from is none of its business
+OF_ANALYSIS = ("testbed.core", "testbed.checks")
+
+
+def layer_of(module: str) -> str | None:
+    """The layer of a module; None of what belongs to none: testbed itself, and what is not ours."""
+    parts = module.split(".")
+    name = ".".join(parts[:2]) if parts[0] == "testbed" else parts[0]
+    return name if name in HEIGHTS else None
+
+
+def imported(path, source):
+    """(line, module) of every import of a file, those inside functions, too."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}:{node.lineno}: a relative import"
+            # `from testbed import core` names a layer, too
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def wrong_imports(path, source):
+    own = layer_of(".".join(path.with_suffix("").parts))
+    for line, module in imported(path, source):
+        other = layer_of(module)
+        if own is None or other is None or own == other:
+            continue
+        if HEIGHTS[other] >= HEIGHTS[own] or (own == "analysis" and module.startswith("testbed")
+                                              and other not in OF_ANALYSIS):
+            yield f"{path}:{line}: {own} must not import {module}"
+
+
+def sources():
+    for folder in ("kernel", "testbed", "topologies", "traffic", "analysis"):
+        yield from sorted((PROJECT_DIR / folder).rglob("*.py"))
+
+
+def test_every_import_goes_to_a_lower_layer():
+    found = [message for file in sources()
+             for message in wrong_imports(file.relative_to(PROJECT_DIR), file.read_text(encoding="utf-8"))]
+    assert not found, "\n".join(found)
+
+
+def test_every_file_belongs_to_a_layer():
+    modules = [".".join(file.relative_to(PROJECT_DIR).with_suffix("").parts) for file in sources()]
+    assert [module for module in modules if layer_of(module) is None] == ["testbed.__init__", "testbed.__main__"]
+
+
+@pytest.mark.parametrize("low, high", itertools.combinations([name for names in LAYERS for name in names[:1]], 2))
+def test_an_import_upwards_is_found(low, high):
+    path = PROJECT_DIR.__class__(low.replace(".", "/")) / "made_up.py"
+    above, _, name = high.rpartition(".")
+    lines = {"plain": f"import {high}.thing", "inside": f"def f():\n    from {high} import thing"}
+    if above:
+        lines["name"] = f"from {above} import {name}"
+    for source in lines.values():
+        assert list(wrong_imports(path, source)), source

@@ -11,8 +11,9 @@ from typing import Any
 
 from testbed.core.errors import UsageError
 from testbed.runs.engine import EngineBase
-from testbed.runs.plan import DEFAULT_ENGINE as DEFAULT  # noqa: F401  (for those who choose one)
+from testbed.runs.plan import DEFAULT_ENGINE
 
+DEFAULT = DEFAULT_ENGINE
 _SUPPORT = {"__init__", "features", "kernel_engine", "simulators"}
 
 

@@ -9,8 +9,8 @@ from testbed import PROJECT_DIR
 
 #: from the bottom up; layers of one line do not know each other
 LAYERS = (("kernel",), ("testbed.core",), ("topologies",), ("traffic",), ("testbed.probes",),
-          ("testbed.guest", "testbed.scenario", "testbed.checks"), ("analysis",), ("testbed.runs",), ("testbed.engines",),
-          ("testbed.executors",), ("testbed.api",), ("testbed.cli",))
+          ("testbed.guest", "testbed.scenario", "testbed.checks"), ("analysis",), ("testbed.runs",),
+          ("testbed.engines",), ("testbed.executors",), ("testbed.api",), ("testbed.cli",))
 HEIGHTS = {name: height for height, names in enumerate(LAYERS) for name in names}
 #: of testbed, analysis may read these only: what a run is made from is none of its business
 OF_ANALYSIS = ("testbed.core", "testbed.checks")

@@ -49,8 +49,7 @@ def judge(arguments: argparse.Namespace, folders: Sequence[pathlib.Path]) -> Jud
     of what else is wrong."""
     if arguments.junit is None and not any(_expects(folder) for folder in folders):
         return Judged("", "")           # pandas and all that judges take as long to load as a short run takes to judge
-    from analysis.exports import junit
-    from analysis.read import expectations
+    from analysis.read import expectations, junit
     from analysis.read.experiment import Experiment
     from analysis.read.runs import AnalysisError
     from analysis.read.tables import Results

@@ -28,7 +28,7 @@ def test_full_disk(testbed):
               f"umount {testbed.folder}/results; exit $code")
     # in a chroot the root is no mount point, and its propagation cannot be changed
     unshare = ["unshare", "--mount", "--propagation", "unchanged", *(["--map-root-user"] if os.getuid() else [])]
-    done = subprocess.run([*unshare, "sh", "-c", script], env=testbed.core.environment, capture_output=True, text=True,
+    done = subprocess.run([*unshare, "sh", "-c", script], env=testbed.environment, capture_output=True, text=True,
                           timeout=120)
     assert done.returncode in (1, 4), done.stderr
     assert "No space left on device" in done.stderr

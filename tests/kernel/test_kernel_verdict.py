@@ -48,7 +48,7 @@ def test_a_payload_that_was_tampered_with(run_scenario, tmp_path, monkeypatch):
     program.write_text(program.read_text().replace(right, right.replace("sent)", "sent + 1)")))
     shutil.rmtree(program.parent / "__pycache__")
     shutil.rmtree(code / code_bundle.IMAGES)             # which have the byte code of before
-    monkeypatch.setattr(uml.bundle, "ensure", lambda *_: code)
+    monkeypatch.setattr(uml.code_bundle, "ensure", lambda *_: code)
     traffic = {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1"]}
     run = run_scenario(small_scenario(traffic=traffic))
     (level, message), = reasons(run, "payload")

@@ -232,5 +232,5 @@ def test_nothing_else_knows_what_the_default_engine_is():
         for path in (PROJECT_DIR / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts and "uml" not in path.parts:
                 named += [str(path.relative_to(PROJECT_DIR)) for line in path.read_text(errors="replace").splitlines()
-                          if "uml" in line.lower() and 'DEFAULT = "uml"' not in line]
+                          if "uml" in line.lower() and 'DEFAULT_ENGINE = "uml"' not in line]
     assert named == []

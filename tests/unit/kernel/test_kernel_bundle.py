@@ -97,8 +97,8 @@ def test_what_runs_inside_is_in_it_and_nothing_else(checkout, tmp_path):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda folder: (folder / "traffic" / "clock.py").write_text("x"),
-        lambda folder: (folder / "traffic" / "clock.py").unlink(),
+        lambda folder: (folder / "traffic/io/clock.py").write_text("x"),
+        lambda folder: (folder / "traffic/io/clock.py").unlink(),
         lambda folder: (folder / "added.py").write_text("x"),
         lambda folder: next(folder.rglob("*.pyc")).write_bytes(b""),
         lambda folder: folder.with_name(folder.name + ".json").write_text("{"),
@@ -195,7 +195,7 @@ def test_a_folder_that_was_found_whole_is_read_again_only_when_a_file_changed(ch
     with monkeypatch.context() as patched:
         patched.setattr(pathlib.Path, "read_bytes", refusing(PermissionError(errno.EACCES, "not yours")))
         assert cache_dirs.whole(folder)
-    file = folder / "traffic" / "clock.py"
+    file = folder / "traffic/io/clock.py"
     before = file.stat()
     file.write_bytes(file.read_bytes()[::-1])
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -51,7 +51,7 @@ def core_command(tmp_path_factory):
     shutil.copytree(code_bundle.ensure(), code)
     assert (code / c_libraries.TMIX_CORE).exists(), "a compiler is there, so it compiles"
     for name in ("ringloop", "flow", "chained", "chain", "eventloop", "connection"):
-        (code / f"traffic/tmix/{name}.py").unlink()
+        (code / f"traffic/replay/{name}.py").unlink()
     return [code_bundle.PYTHON, "-I", "-S", str(code / "traffic/replay/program.py")]
 
 

@@ -20,11 +20,11 @@ def describe(log: str) -> str | None:
     if found is None:
         return None
     at, trouble = found
-    told = [trouble.group().strip() + next((why for words, why in _SIGNALS.items() if words in trouble.group()), "")]
+    said = [trouble.group().strip() + next((why for words, why in _SIGNALS.items() if words in trouble.group()), "")]
     # UML prints registers before the panic, other kernels after the oops
     around = lines[max(0, at - 20):at] + lines[at + 1:at + 80]
     if place := _place(around):
-        told.append(f"in {place}")
+        said.append(f"in {place}")
     calls, tracing = [], False
     for line in lines[at:]:
         if line.startswith("Call Trace:"):
@@ -34,8 +34,8 @@ def describe(log: str) -> str | None:
             if not call:
                 break
             calls.append(call.group(1))
-    told += [f"  {call}" for call in calls[:_MOST_CALLS]]
-    return "\n".join(told)
+    said += [f"  {call}" for call in calls[:_MOST_CALLS]]
+    return "\n".join(said)
 
 
 def place(log: str) -> str | None:

@@ -198,7 +198,7 @@ def _outcome(base: Statement, turned: Statement) -> str:
     return LOST if was.equal else STILL_NONE
 
 
-def told(decision: stats.Decision) -> bool:
+def concluded(decision: stats.Decision) -> bool:
     """Whether a comparison came to a conclusion: different, or equal within the margin."""
     return decision.different or decision.equal
 

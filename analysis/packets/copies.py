@@ -55,13 +55,13 @@ class Copies:
             sender = self._senders[way] = _Sender(now, _stamp(packet))
         sender.counts = sender.counts or sender.ident != 0 and packet.ident not in (0, sender.ident)
         sender.ident = sender.ident or packet.ident
-        told = sender.counts and packet.ident != 0
+        identified = sender.counts and packet.ident != 0
         numbered = bool(packet.size or packet.flags & (SYN | FIN))
-        if not told and not numbered:
+        if not identified and not numbered:
             return False
         key = (packet.src[0], packet.dst[0], packet.ident, packet.header)     # the header has the ports
         seen = self._seen.pop(key, None)
-        if seen is not None and (told or numbered and (
+        if seen is not None and (identified or numbered and (
                 abs(now - seen) < again_ns or _stands_still(sender, seen, packet))):
             self._seen[key] = seen
             return True

@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis import stats
 from analysis.compare.sensitivity import (APPEARS, AS_IT_IS, EQUAL, FLIPS, LOST, NO_VERDICT, NOT_JUDGED, STILL_NONE,
-                                          SURVIVES, Quantity, Sensitivity, Statement, told)
+                                          SURVIVES, Quantity, Sensitivity, Statement, concluded)
 from analysis.drawing import gnuplot, style
 from analysis.pages import put_in_place, report_tables, scratch, templates
 
@@ -97,7 +97,7 @@ def lines(found: Sensitivity) -> Iterator[str]:
 
 def summary(found: Sensitivity) -> str:
     """How many conclusions survive everything, and what keeps one from saying so of others."""
-    said = [one for one in found.base if told(one.decision)]
+    said = [one for one in found.base if concluded(one.decision)]
     outcomes = [{knob: found.outcome(knob, one.subject, one.quantity) for knob in found.knobs} for one in said]
     robust = sum(set(of.values()) == {SURVIVES} for of in outcomes)
     unknown = [knob for knob in found.knobs if any(of[knob] in (NO_VERDICT, NOT_JUDGED) for of in outcomes)]

@@ -35,7 +35,7 @@ def _births(evidence: Evidence, flows: list[Json]) -> Iterator[Finding]:
     """What a program can choose only once its connection is there is what its host has by default until then, and what
     that leaves behind stays: pacing, ECN."""
     found, sysctls = ends(evidence), evidence.json("checks.json").get("sysctls") or {}
-    wrong = told = 0
+    wrong = known = 0
     for flow in flows:
         for end in ("sender", "receiver"):
             born = found.get((flow["flow"], end), {}).get("born")
@@ -43,13 +43,13 @@ def _births(evidence: Evidence, flows: list[Json]) -> Iterator[Finding]:
                 default = sysctls.get(flow[end], {}).get(_DEFAULT)
                 born = {default: 1} if default else None
             others = sorted(name for name in born or () if name != flow["cca"])
-            told += bool(born)
+            known += bool(born)
             if others:
                 wrong += 1
                 yield Finding("invalid", f"flow {flow['flow']}: its {end} was born with {', '.join(others)}, not with "
                                          f"{flow['cca']}: what that leaves behind (pacing, ECN) stays")
-    if told and not wrong:
-        yield Finding("ok", f"{told} ends of flows had their congestion control before their SYN")
+    if known and not wrong:
+        yield Finding("ok", f"{known} ends of flows had their congestion control before their SYN")
 
 
 # -- every connection ----------------------------------------------------------------------------

@@ -33,12 +33,12 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("ok", f"all {len(flows)} flows over the air were connected")
         return
     again, lost = _asked_again(evidence, vain), _lost(evidence, vain)
-    told = f"{len(vain)} of {len(flows)} flows over the air were never connected"
+    said = f"{len(vain)} of {len(flows)} flows over the air were never connected"
     if again > lost:
-        yield Finding("suspect", f"{told}: they asked {again} times again, but on their ways only {lost} packets were "
+        yield Finding("suspect", f"{said}: they asked {again} times again, but on their ways only {lost} packets were "
                                  "lost or dropped")
     else:
-        yield Finding("ok", f"{told}: they asked {again} times again, and {lost} packets were lost or dropped by "
+        yield Finding("ok", f"{said}: they asked {again} times again, and {lost} packets were lost or dropped by "
                             "radios and queues on their ways")
 
 

@@ -85,17 +85,17 @@ def _rate(link: Json, rows: Columns, largest: int) -> Iterator[str]:
     sent, span_us = np.diff(rows["sent_bytes"]), np.diff(rows["t_us"])
     carries = link["rate_bps"] * span_us / 8e6
 
-    def told(row: int) -> str:
+    def describe(row: int) -> str:
         return (f"{sent[row]:.0f} bytes sent in {span_us[row] / 1000:g} ms, the link carries {carries[row]:.0f}, and "
                 f"{rows['backlog_bytes'][row]:.0f} waited")
     wrong = sent > carries + _FRAMES * largest
     if link["queue"] in _TAIL_DROP:
         wrong |= (rows["backlog_bytes"][:-1] > carries) & (sent < carries - _FRAMES * largest)
-    yield from _first(rows["t_us"][1:], wrong, told)
+    yield from _first(rows["t_us"][1:], wrong, describe)
 
 
-def _first(t_us: Any, wrong: Any, told: Any) -> Iterator[str]:
+def _first(t_us: Any, wrong: Any, describe: Any) -> Iterator[str]:
     """What is wrong at the first of these times, and at how many it is."""
     if wrong.any():
         row, count = int(np.argmax(wrong)), int(wrong.sum())
-        yield f"at {t_us[row] / 1e6:g} s {told(row)}" + f" ({count} such samples)" * (count > 1)
+        yield f"at {t_us[row] / 1e6:g} s {describe(row)}" + f" ({count} such samples)" * (count > 1)

@@ -29,7 +29,7 @@ def wanted(machine: pathlib.Path = MACHINE) -> bool:
 
 
 @contextlib.contextmanager
-def awake(wanted: bool) -> Iterator[None]:
+def prevent_idle(wanted: bool) -> Iterator[None]:
     """Keep all CPUs that this process may use from idling, if wanted."""
     processes = []
     try:

@@ -103,10 +103,10 @@ def _trouble() -> list[str]:
     if length < 0:
         return [f"the kernel's log cannot be read: {os.strerror(ctypes.get_errno())}"]
     lines = [_TIME_STAMP.sub("", line) for line in buffer.raw[:length].decode("utf-8", "replace").splitlines()]
-    return told(lines)
+    return complaints(lines)
 
 
-def told(lines: list[str]) -> list[str]:
+def complaints(lines: list[str]) -> list[str]:
     """The first lines that say that something is wrong. Behind one that names no function comes the first that its
     call trace has of a module."""
     found = []

@@ -8,7 +8,7 @@ import time
 from typing import Any, NamedTuple
 
 from testbed import probes
-from testbed.core.no_idle import awake
+from testbed.core.no_idle import prevent_idle
 from testbed.guest import checks, congestion_controls, counters, late, sampler, tuning
 from testbed.guest.link_changes import LinkChanges
 from testbed.guest.programs import Programs, processes
@@ -62,7 +62,7 @@ class Output:
 
 def run(job: dict[str, Any], work_dir: str) -> None:
     """Carry out `job` (what testbed/engines/kernel_engine.py writes) and leave binary and JSON files in `work_dir`."""
-    with MachineSettings() as machine, awake(job["never_idle"]):
+    with MachineSettings() as machine, prevent_idle(job["never_idle"]):
         _run(job, work_dir, machine)
 
 

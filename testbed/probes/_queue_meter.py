@@ -10,9 +10,9 @@ from typing import Any
 Json = dict[str, Any]
 
 DEVICE, FILE = "/dev/queue_meter", "queue_meter.bin"
-# as in queues/meter.c: struct queue, struct sample_until, _IOW('q', 1, u64), _IOWR('q', 2, struct sample_until), EVERY
-_QUEUE, _NAP = struct.Struct("=IIQ"), struct.Struct("=QQQQQ")
-_NOTE, _TAKE_A_NAP = 1 << 30 | 8 << 16 | ord("q") << 8 | 1, 3 << 30 | _NAP.size << 16 | ord("q") << 8 | 2
+# as in queues/meter.c: struct queue, struct sampling, _IOW('q', 1, u64), _IOWR('q', 2, struct sampling), EVERY
+_QUEUE, _SAMPLING = struct.Struct("=IIQ"), struct.Struct("=QQQQQ")
+_NOTE, _SAMPLE_UNTIL = 1 << 30 | 8 << 16 | ord("q") << 8 | 1, 3 << 30 | _SAMPLING.size << 16 | ord("q") << 8 | 2
 _EVERY = 2**64 - 1
 #: columns of struct reading
 _READING = [("when", "<u8"), ("sent_bytes", "<u8"), ("sent_packets", "<u8"), ("packet_ns", "<u8"), ("byte_ns", "<u8"),
@@ -58,15 +58,15 @@ class Meter:
 
     def sample_until(self, t0_ns: int, interval_us: int, due_us: int, until_us: int) -> tuple[int, int]:
         """Take the readings that are due before until_us; (when the next one is, how late the latest was), in us."""
-        asked = bytearray(_NAP.pack(t0_ns, due_us * 1000, interval_us * 1000, until_us * 1000, 0))
+        asked = bytearray(_SAMPLING.pack(t0_ns, due_us * 1000, interval_us * 1000, until_us * 1000, 0))
         while True:
             try:
-                fcntl.ioctl(self._device, _TAKE_A_NAP, asked)
+                fcntl.ioctl(self._device, _SAMPLE_UNTIL, asked)
                 break
             except InterruptedError:        # `asked` says from where it goes on
                 continue
         self._copy()
-        _, next_ns, _, _, late_ns = _NAP.unpack(asked)
+        _, next_ns, _, _, late_ns = _SAMPLING.unpack(asked)
         return next_ns // 1000, late_ns // 1000
 
     def _note(self, time_ns: int) -> None:

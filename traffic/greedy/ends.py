@@ -46,9 +46,9 @@ class End:
         """Note the congestion control that a connected socket uses."""
         self.note_name(connection.getsockopt(socket.IPPROTO_TCP, _TCP_CONGESTION, 16))
 
-    def note_name(self, told: bytes) -> None:
+    def note_name(self, answer: bytes) -> None:
         """Note what a connected socket has told of its congestion control: the name, a 0 and anything."""
-        name = told.partition(b"\0")[0].decode()
+        name = answer.partition(b"\0")[0].decode()
         self._ccas[name] = self._ccas.get(name, 0) + 1
 
     def account(self) -> dict[str, Any]:

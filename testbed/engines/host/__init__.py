@@ -24,7 +24,7 @@ from testbed import PROJECT_DIR
 from testbed.core import c_libraries, terminal
 from testbed.core.errors import RunFailed
 from testbed.core.fields import FieldError
-from testbed.core.no_idle import awake, wanted
+from testbed.core.no_idle import prevent_idle, wanted
 from testbed.engines.host import modules, needs, timers
 from testbed.engines.host.journal import PATIENCE_S, Busy, Journal
 from testbed.engines.kernel_engine import KernelEngine, read_progress, read_status
@@ -65,7 +65,7 @@ class Engine(KernelEngine):
     @functools.cached_property
     def timer_lateness_us(self) -> list[int]:
         """Of the timers of this kernel, measured."""
-        with awake(self.never_idle):
+        with prevent_idle(self.never_idle):
             return timers.lateness_us()
 
     @property

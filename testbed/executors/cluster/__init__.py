@@ -26,7 +26,7 @@ from testbed.core import ending
 from testbed.core.environment import available_memory_mb
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.executors.cluster.delivery import CPU, MEMORY_MB, RUN_MEMORY_MB, Courier, Gone, workers_of
-from testbed.executors.cluster.payload_files import Baggage
+from testbed.executors.cluster.payload_files import PayloadFiles
 from testbed.runs.engine import EngineBase
 from testbed.runs.executor import ExecutorBase, Listener
 from testbed.runs.run import Job, Outcome
@@ -74,11 +74,11 @@ class Executor(ExecutorBase):
         events: queue.Queue[Callable[[], None]] = queue.Queue()
         with self._store.shared_folder() as scratch, _connected(self._where, self._most, scratch) as client:
             topic = f"testbed-{uuid.uuid4().hex[:12]}"
-            baggage = Baggage(self._engine, scratch)
+            payload = PayloadFiles(self._engine, scratch)
             numbers = {job.plan.id: number for number, job in enumerate(jobs)}
             shown = _Shown(listener, events)
             client.subscribe_topic(topic, functools.partial(_heard, numbers, shown))
-            couriers = Courier(client, self._engine, self._store, baggage, topic)
+            couriers = Courier(client, self._engine, self._store, payload, topic)
             threads = min(self._most or _AHEAD * _cpus(client), len(jobs), _MOST_THREADS)
             with concurrent.futures.ThreadPoolExecutor(threads) as pool:
                 try:

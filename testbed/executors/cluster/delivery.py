@@ -13,7 +13,7 @@ from typing import Any
 from testbed.core import archive
 from testbed.core.errors import TestbedError
 from testbed.executors.cluster import worker as there
-from testbed.executors.cluster.payload_files import Baggage
+from testbed.executors.cluster.payload_files import PayloadFiles
 from testbed.executors.cluster.transfer import PIECE_BYTES, Damaged, pieces, receive
 from testbed.runs.engine import EngineBase
 from testbed.runs.plan import digest
@@ -54,9 +54,9 @@ class _WorkerLost(Exception):
 class Courier:
     """Carries out jobs, each in a thread of its caller's."""
 
-    def __init__(self, client: Any, engine: EngineBase, store: Store, baggage: Baggage, topic: str) -> None:
+    def __init__(self, client: Any, engine: EngineBase, store: Store, payload: PayloadFiles, topic: str) -> None:
         import distributed
-        self._client, self._engine, self._store, self._baggage = client, engine, store, baggage
+        self._client, self._engine, self._store, self._payload = client, engine, store, payload
         self._topic, self._dask = topic, distributed.__version__
         self._guests_mb: dict[str, int] = {}        # {scenario's digest: memory of the largest guest so far}
         #: ends all waiting
@@ -83,7 +83,7 @@ class Courier:
         scenario = digest(plan.scenario)
         guest_mb = max(self._guests_mb.get(scenario, 0), self._engine.memory_mb(plan, None))
         order = {"id": plan.id, "plan": plan.record(), "engine": self._engine.name, "options": self._engine.options,
-                 "files": self._baggage.files(plan), "facts": self._baggage.facts, "again": job.again,
+                 "files": self._payload.files(plan), "facts": self._payload.facts, "again": job.again,
                  "dask": self._dask, "keep_work": job.keep_work, "topic": self._topic}
         problem, tries = "", 0
         served: set[str] = set()
@@ -137,7 +137,7 @@ class Courier:
         """Give a worker files that it lacks; one thread at a time, the next one finds them there."""
         with self._sending:
             for sha256 in hashes:
-                path, upload, offset = self._baggage.paths[sha256], uuid.uuid4().hex, 0
+                path, upload, offset = self._payload.paths[sha256], uuid.uuid4().hex, 0
                 size = path.stat().st_size
                 for piece in pieces(path):
                     last = offset + len(piece) >= size
@@ -147,7 +147,7 @@ class Courier:
     def _received(self, run_id: str, answer: Json, folder: pathlib.Path) -> Outcome:
         """Fetch a sealed run, verify it, put it in its place."""
         worker = answer["worker"]
-        told = answer["outcome"]
+        outcome = answer["outcome"]
         if answer["size"] is not None:
             with tempfile.TemporaryDirectory(prefix="fetched-", dir=folder) as name:
                 packed = pathlib.Path(name) / "run.tar"
@@ -163,7 +163,7 @@ class Courier:
                 (pathlib.Path(name) / "run" / "run.json").touch()
                 self._store.adopt(pathlib.Path(name) / "run", run_id)
             self._submit(there.forget, (run_id,), f"forget-{uuid.uuid4().hex}", workers=[worker])
-        return Outcome(run_id, error=told["error"], verdict=told["verdict"])
+        return Outcome(run_id, error=outcome["error"], verdict=outcome["verdict"])
 
     def _workers(self) -> list[str]:
         return list(workers_of(self._client))

@@ -23,7 +23,7 @@ _NOT_SHARED = {"kernel"}
 Json = dict[str, Any]
 
 
-class Baggage:
+class PayloadFiles:
     """Files of an engine and of modules. files: {path in the worker's cache: SHA-256}; paths: {SHA-256: file here}."""
 
     def __init__(self, engine: EngineBase, scratch: pathlib.Path) -> None:

@@ -140,7 +140,7 @@ def _nursery(order: Json) -> Nursery:
 def _listen(run: socket.socket, tell: Any) -> tuple[Json, int | None]:
     """The last answer of a run, and the exit status of its process; None if nobody was left to tell."""
     answer: Json = {}
-    told_at, told = 0.0, ""
+    sent_at, sent = 0.0, ""
     with contextlib.suppress(ConnectionError), run.makefile("r", encoding="utf-8") as lines:
         for line in lines:
             said = json.loads(line)
@@ -148,7 +148,7 @@ def _listen(run: socket.socket, tell: Any) -> tuple[Json, int | None]:
                 return answer, int(said["ended"])
             answer = said
             now = time.monotonic()
-            if "phase" in answer and (answer["phase"] != told or now - told_at >= _PROGRESS_EVERY_S):
+            if "phase" in answer and (answer["phase"] != sent or now - sent_at >= _PROGRESS_EVERY_S):
                 tell(answer["phase"], answer["t_us"])
-                told_at, told = now, answer["phase"]
+                sent_at, sent = now, answer["phase"]
     return answer, None

@@ -7,8 +7,8 @@
  * (docs/speed.md).
  *
  * Write a struct queue for each device of the network namespace one is in. QUEUE_METER_NOTE reads those that
- * are due, or all; QUEUE_METER_NAP sleeps until one reading after the other is due, and takes it. Read() gives
- * readings in the order of time; one of 0 bytes means that there is no more yet.
+ * are due, or all; QUEUE_METER_SAMPLE_UNTIL takes each reading when it is due, and sleeps in between. Read()
+ * gives readings in the order of time; one of 0 bytes means that there is no more yet.
  *
  * What a queue that is watched held between its readings is told, too: its backlog as it is after each
  * qdisc:qdisc_enqueue and qdisc:qdisc_dequeue, times how long it stayed so. A backlog that lasted no time at all,
@@ -44,12 +44,12 @@ struct queue {
 	u64 interval;		/* it is read when so long has passed since it was due; 0: with each reading */
 };
 
-struct nap {
-	u64 zero;		/* of CLOCK_MONOTONIC: what the times below count from */
-	u64 next;		/* when the next reading is due; told again when the nap is over */
-	u64 interval;		/* from one to the next */
+struct sampling {
+	u64 start;		/* of CLOCK_MONOTONIC: what the times below count from */
+	u64 next;		/* when the next reading is due; updated on return */
+	u64 interval;		/* from one reading to the next */
 	u64 until;		/* readings that are due then or later are not taken */
-	u64 late;		/* the most that one was late; told when the nap is over */
+	u64 late;		/* the most that a reading was late; updated on return */
 };
 
 struct reading {
@@ -67,7 +67,7 @@ struct reading {
 };
 
 #define QUEUE_METER_NOTE	_IOW('q', 1, u64)	/* the time that it is; EVERY: all queues, due or not */
-#define QUEUE_METER_NAP		_IOWR('q', 2, struct nap)
+#define QUEUE_METER_SAMPLE_UNTIL	_IOWR('q', 2, struct sampling)
 #define EVERY			U64_MAX
 
 struct metered {
@@ -257,23 +257,23 @@ static int sleep_until(u64 when)
 	return signal_pending(current) ? -ERESTARTSYS : 0;
 }
 
-static int sleep_and_note(struct meter *meter, struct nap *nap)
+static int sample_until(struct meter *meter, struct sampling *sampling)
 {
 	u64 late;
 	int error;
 
-	while (nap->next < nap->until) {
+	while (sampling->next < sampling->until) {
 		if (meter->noted + meter->queues > ENTRIES)
 			return 0;		/* to be read first */
-		error = sleep_until(nap->zero + nap->next);
+		error = sleep_until(sampling->start + sampling->next);
 		if (error)
 			return error;
-		late = ktime_get_ns() - nap->zero - nap->next;
-		error = note(meter, nap->next + late);
+		late = ktime_get_ns() - sampling->start - sampling->next;
+		error = note(meter, sampling->next + late);
 		if (error)
 			return error;
-		nap->late = max(nap->late, late);
-		nap->next += nap->interval;
+		sampling->late = max(sampling->late, late);
+		sampling->next += sampling->interval;
 	}
 	return 0;
 }
@@ -282,7 +282,7 @@ static long queue_meter_ioctl(struct file *file, unsigned int command, unsigned 
 {
 	struct meter *meter = file->private_data;
 	void __user *asked = (void __user *)argument;
-	struct nap nap;
+	struct sampling sampling;
 	u64 time;
 	int error;
 
@@ -294,18 +294,18 @@ static long queue_meter_ioctl(struct file *file, unsigned int command, unsigned 
 		error = note(meter, time);
 		mutex_unlock(&meter->lock);
 		return error;
-	case QUEUE_METER_NAP:
-		if (copy_from_user(&nap, asked, sizeof(nap)))
+	case QUEUE_METER_SAMPLE_UNTIL:
+		if (copy_from_user(&sampling, asked, sizeof(sampling)))
 			return -EFAULT;
-		if (nap.interval < LEAST_NS || nap.zero > S64_MAX / 4 || nap.interval > S64_MAX / 4 ||
-		    nap.until > S64_MAX / 4)
+		if (sampling.interval < LEAST_NS || sampling.start > S64_MAX / 4 || sampling.interval > S64_MAX / 4 ||
+		    sampling.until > S64_MAX / 4)
 			return -EINVAL;
 		if (mutex_lock_interruptible(&meter->lock))
 			return -ERESTARTSYS;
-		error = sleep_and_note(meter, &nap);
+		error = sample_until(meter, &sampling);
 		mutex_unlock(&meter->lock);
 		/* whoever was interrupted may go on with what it says now */
-		return copy_to_user(asked, &nap, sizeof(nap)) ? -EFAULT : error;
+		return copy_to_user(asked, &sampling, sizeof(sampling)) ? -EFAULT : error;
 	}
 	return -ENOTTY;
 }

@@ -84,7 +84,7 @@ def test_lines_of_a_kernels_log():
     log = ["x: loading out-of-tree module taints kernel.", "WARNING: CPU: 0 PID: 0 at include/net/tcp.h:1322 "
            "x_avoid+0x57/0x63 [tcp_x]", "Modules linked in: tcp_x(O)", "BUG: scheduling while atomic: swapper/0/0x100",
            "Call Trace:", " ? __schedule+0x7/0x9", " ? x_avoid+0x10/0x20 [tcp_x]", "all is well"]
-    assert late.told(log) == [
+    assert late.complaints(log) == [
         "WARNING: CPU: 0 PID: 0 at include/net/tcp.h:1322 x_avoid+0x57/0x63 [tcp_x]",
         "BUG: scheduling while atomic: swapper/0/0x100 (? x_avoid+0x10/0x20 [tcp_x])"]
-    assert late.told(["TCP: cubic registered", "Debugging is on"]) == []
+    assert late.complaints(["TCP: cubic registered", "Debugging is on"]) == []

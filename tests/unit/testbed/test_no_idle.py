@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from testbed.core.no_idle import awake, pids, wanted
+from testbed.core.no_idle import pids, prevent_idle, wanted
 from testbed.guest.urgent import urgent
 
 
@@ -18,7 +18,7 @@ def test_only_a_machine_whose_clock_counts_instructions_wants_it(tmp_path):
 
 
 def test_each_cpu_has_a_process_that_yields_to_all_others_and_ends_with_the_block():
-    with awake(True):
+    with prevent_idle(True):
         loops = pids()
         assert set(loops) == os.sched_getaffinity(0)
         for cpu, pid in loops.items():
@@ -31,12 +31,12 @@ def test_each_cpu_has_a_process_that_yields_to_all_others_and_ends_with_the_bloc
 
 
 def test_nothing_is_started_where_it_is_not_wanted():
-    with awake(False):
+    with prevent_idle(False):
         assert pids() == {}
 
 
 def test_they_end_when_the_block_fails():
-    with pytest.raises(RuntimeError), awake(True):
+    with pytest.raises(RuntimeError), prevent_idle(True):
         loops = pids()
         raise RuntimeError
     with pytest.raises(ProcessLookupError):

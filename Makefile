@@ -22,7 +22,7 @@ help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
 	@echo "                     CCA=reno,cubic LOAD=85 SEEDS=5 QUICK=1 JOBS=2 KERNEL=path-or-version"
 	@echo "make compare         the access link and long flows in the kernel and in simulators (ENGINES=uml,ns3,ns2), compared"
-	@echo "make studies         the published studies in full, unattended (QUICK=1 SEEDS=5 JOBS=2); again goes on where it was"
+	@echo "make studies         the published studies in full, unattended (QUICK=1 SEEDS=5 JOBS=2); run it again to resume"
 	@echo "make suite           the Common TCP Evaluation Suite in full, unattended (QUICK=1 CCA=mine,cubic SEEDS=5 JOBS=2), and a scorecard"
 	@echo "make test            set up, build the guest kernel, run all tests"
 	@echo "make test-wireless   runs over the air; builds the guest kernel with radios, without which make test skips them"
@@ -60,11 +60,11 @@ compare:
 
 studies:
 	./setup.sh run kernel test
-	bin/testbed studies $(if $(QUICK),--quick) $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(JOBS),--jobs '$(JOBS)')
+	bin/testbed suite run studies $(if $(QUICK),--quick) $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(JOBS),--jobs '$(JOBS)')
 
 suite:
 	./setup.sh run kernel
-	bin/testbed suite iccrg $(if $(QUICK),--quick) $(COMMON_OPTIONS)
+	bin/testbed suite run iccrg $(if $(QUICK),--quick) $(COMMON_OPTIONS)
 
 # a worker per CPU; tests that share a run of their file stay together
 PARALLEL = -n "$$(nproc)" --dist loadgroup

@@ -1,14 +1,25 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # Run every scenario, then make one page of all reports: results/index.html.
-# Usage: ./run_all.sh [--quick|--full|--smoke] [--list] [--engine NAME] [--seeds N] [--jobs N]     (testbed all --help)
+# Usage: ./run_all.sh [--quick|--full|--smoke] [--list] [--engine NAME] [--seeds N] [--jobs N]     (testbed suite run --help)
 #
 # Where: in the virtual machine of Vagrantfile on its own kernel, in real time (engine host); beside that machine, if it
 # is there, in it (engine vagrant); else on the guest kernel, in virtual time. --engine says otherwise.
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 engine=
+verb=run
+version=--quick
 purposes="run kernel"
+for word; do
+    shift
+    case $word in
+    --list) verb=list ;;
+    --full) version= ;;
+    --quick | --smoke) version=$word ;;
+    *) set -- "$@" "$word" ;;
+    esac
+done
 case " $* " in
 *" --engine"* | *" --help "* | *" -h "*) ;;
 *)
@@ -32,4 +43,4 @@ if [ "$engine" = host ] && [ "$(id -u)" != 0 ]; then
     as_root="sudo --preserve-env=TESTBED_RESULTS,TESTBED_CACHE"
 fi
 # shellcheck disable=SC2086
-exec $as_root "$here/bin/testbed" all ${engine:+--engine "$engine"} "$@"
+exec $as_root "$here/bin/testbed" suite "$verb" all $version ${engine:+--engine "$engine"} "$@"

@@ -108,7 +108,7 @@ def _date(path: Path) -> str:
 
 
 def _comparisons(results: Path, folder: Path) -> list[tuple[str, str]]:
-    """(name, link) of pages that are a folder's own: of `testbed compare` and `testbed suite`."""
+    """(name, link) of pages that are a folder's own: of `testbed compare` and `testbed suite run`."""
     return [(path.parent.name, _link(folder, path)) for path in sorted(results.glob("*/index.html"))
             if not (path.parent / "experiment.json").exists() and path.parent != folder]
 

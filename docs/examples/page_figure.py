@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""A figure for a results page from what `testbed query --csv` wrote of runs: a panel for each metric, a row for each
-congestion control, with every seed's value and the mean with its 95 % interval.
+"""A figure for a results page from what `testbed runs query --csv` wrote of runs: a panel for each metric, a row for
+each congestion control, with every seed's value and the mean with its 95 % interval.
 
   PYTHONPATH=. docs/examples/page_figure.py runs.csv figures/overload.png \\
       --panel 'timeouts:right_to_left=timeouts, thousands=0.001' --panel 'goodput:right_to_left=goodput, Mbit/s'
@@ -29,7 +29,7 @@ _WIDTH, _ROW, _AROUND = 1000, 26, 80
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", help="CSV of `testbed query`: columns cca, seed and metrics")
+    parser.add_argument("runs", help="CSV of `testbed runs query`: columns cca, seed and metrics")
     parser.add_argument("figure", type=Path, help="NAME.png")
     parser.add_argument("--panel", action="append", required=True, type=_panel, metavar="COLUMN=LABEL[=FACTOR]")
     asked = parser.parse_args()

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tables of a results page, in Markdown, from what `testbed query --csv` wrote of runs.
+"""Tables of a results page, in Markdown, from what `testbed runs query --csv` wrote of runs.
 
-  bin/testbed query "experiment=access-link-load110 verdict=valid" --csv \\
+  bin/testbed runs query "experiment=access-link-load110 verdict=valid" --csv \\
       --metric throughput_mean:right_to_left,queueing_delay_mean:right_to_left > runs.csv
   PYTHONPATH=. docs/examples/page_tables.py runs.csv --reference cubic
 
@@ -41,7 +41,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", help="CSV of `testbed query`: columns cca, seed and metrics")
+    parser.add_argument("runs", help="CSV of `testbed runs query`: columns cca, seed and metrics")
     parser.add_argument("--reference", help="the congestion control that others are compared with (default: the first)")
     parser.add_argument("--metric", action="append", help="columns (default: all that have a scope beside them)")
     parser.add_argument("--ratio", action="append", default=[], help="a column whose values are ratios")

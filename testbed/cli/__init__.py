@@ -33,6 +33,11 @@ machine, 4 a run failed, 5 not reproducible, 6 results are not what the scenario
 in the testbed, 129 the terminal went away, 130 interrupted (Ctrl-C), 143 ended by SIGTERM.
 """
 _FOLDER = pathlib.Path(__file__).parent
+#: commands of the version before, and what they are now
+_RENAMED = {"all": "suite run all", "judge": "runs judge", "query": "runs query", "rm": "runs rm", "site": "report",
+            "studies": "suite run studies"}
+#: commands that take a verb now, and the verb that they had without one
+_USUAL_VERBS = {"runs": "list", "suite": "run"}
 
 
 def command_names() -> list[str]:
@@ -44,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     imports.remember_in(_cache_dir)
     words = [*(sys.argv[1:] if argv is None else argv)]     # list is the name of a command here
-    return _process.guarded(lambda: _run(words), words[:1] in (["run"], ["all"], ["studies"], ["suite"]))
+    return _process.guarded(lambda: _run(words), words[:1] in (["run"], ["suite"]))
 
 
 def _cache_dir() -> pathlib.Path:
@@ -59,6 +64,7 @@ def _run(words: list[str]) -> int:
         parser.print_help()
         return 0
     _refuse_empty(words)
+    _refuse_renamed(words)
     arguments = parser.parse_args(words)
     _process.check_current_folder()
     code: int = arguments.main(arguments) or 0
@@ -116,6 +122,16 @@ def _help(name: str) -> str:
         if isinstance(node, ast.Assign) and [getattr(t, "id", "") for t in node.targets] == ["HELP"]:
             return str(ast.literal_eval(node.value))
     raise ValueError(f"{_path(name)}: HELP is missing")
+
+
+def _refuse_renamed(words: list[str]) -> None:
+    """UsageError that names the new command, where the one of the version before is asked for."""
+    name, rest = words[0], words[1:]
+    if name in _RENAMED:
+        raise UsageError(f"testbed {name} is now `testbed {_RENAMED[name]}`")
+    if name in _USUAL_VERBS and rest and not {*rest} & {"-h", "--help"} and rest[0] not in _load(name).VERBS:
+        raise UsageError(f"testbed {name} takes a verb now: {', '.join(_load(name).VERBS)}; what was `testbed {name}` "
+                         f"is `testbed {name} {_USUAL_VERBS[name]}`")
 
 
 def _refuse_empty(words: list[str]) -> None:

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--good", metavar="REV", required=True, help="a revision that is as it should be")
     parser.add_argument("--bad", metavar="REV", required=True, help="a later one that is not")
     parser.add_argument("--metric", metavar="NAME[:SCOPE]", required=True,
-                        help="what tells them apart, as `testbed query` names it, such as p95_delay")
+                        help="what tells them apart, as `testbed runs query` names it, such as p95_delay")
     parser.add_argument("--seeds", metavar="N|A,B,C",
                         help=f"how many seeds (1..N), or which (default: the scenario's, {LEAST_SEEDS} at least)")
     _shared.add_margin_argument(parser)

@@ -39,7 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
     for kind in arguments.what:
         if kind not in _KINDS:
             raise UsageError(f"list {kind}: one of {', '.join(_KINDS)} expected")
-    kinds = list(dict.fromkeys(arguments.what)) or _KINDS[:3]
+    kinds = [*dict.fromkeys(arguments.what)] or _KINDS[:3]
     listings = {kind: _ccas(arguments) if kind == "ccas" else globals()[f"_{kind}"]() for kind in kinds}
     if arguments.json:
         print(json.dumps({kind: [dict(zip(columns, row)) for row in rows]
@@ -49,6 +49,12 @@ def main(arguments: argparse.Namespace) -> int:
         heading, columns, rows = listing
         _tables.show(heading, columns, rows, _DETAILS)
     return 0
+
+
+def show(kind: str) -> None:
+    """One listing that needs no engine."""
+    heading, columns, rows = globals()[f"_{kind}"]()
+    _tables.show(heading, columns, rows, _DETAILS)
 
 
 def _scenarios() -> _Listing:

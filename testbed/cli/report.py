@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Make the report of an experiment, or of a suite, (again) from its run folders.
+"""Make a report again from its run folders: of an experiment, of a suite, or one page of all experiments.
 
+  testbed report                                      all experiments, to search: results/index.html
   testbed report access-link-load60 --margin 10%      differences below 10 % of the reference count as none
   testbed report suite-iccrg-quick-mine               the scorecard, and the tables under it
   testbed report two-flows --zoom 2s..4500ms          draw this part of the windows of tcp_probe and of captures larger
@@ -24,8 +25,10 @@ HELP = "make the report of an experiment or of a suite"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("experiment", help="folder or name, such as access-link-load60-quick or "
-                                           "suite-iccrg-quick-mine")
+    parser.add_argument("experiment", nargs="?", help="folder or name, such as access-link-load60-quick or "
+                        "suite-iccrg-quick-mine (default: one page of all experiments)")
+    parser.add_argument("--output", metavar="DIR", type=pathlib.Path,
+                        help="where the page of all experiments goes (default: the results folder)")
     _shared.add_margin_argument(parser, None)
     parser.add_argument("--zoom", metavar="FROM..TO", type=_span,
                         help="the part of a run that figures of tcp_probe and captures draw larger, such as 2s..4s "
@@ -45,6 +48,10 @@ def _span(text: str) -> tuple[int, int]:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    if arguments.experiment is None:
+        return _of_all(arguments)
+    if arguments.output is not None:
+        raise UsageError("--output: only of the page of all experiments, `testbed report` without a name")
     for folder in (pathlib.Path(arguments.experiment), results_dir() / arguments.experiment):
         if (folder / "suite.json").is_file():
             return _of_suite(folder.resolve(), arguments)
@@ -57,6 +64,18 @@ def main(arguments: argparse.Namespace) -> int:
     for name, message in report.problems.items():
         print_error(f"{name}: {message}")
     return 1 if report.problems else 0
+
+
+def _of_all(arguments: argparse.Namespace) -> int:
+    """One page of all experiments. Damaged and unfinished ones are listed as such; verdicts are those judged last."""
+    if arguments.zoom or arguments.margin is not None:
+        raise UsageError("--zoom and --margin: which experiment? The page of all experiments has neither")
+    from testbed.cli._overview import build
+    results = results_dir()
+    if not results.is_dir():
+        raise UsageError(f"{results}: no results folder; `testbed run` makes one, TESTBED_RESULTS names another")
+    print(build(results, {}, arguments.output))
+    return 0
 
 
 def _of_suite(folder: pathlib.Path, arguments: argparse.Namespace) -> int:

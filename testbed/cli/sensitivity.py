@@ -112,8 +112,8 @@ def main(arguments: argparse.Namespace) -> int:
     if ready.broken:
         raise RunFailed(f"not run: {', '.join(ready.broken)}; the others are in {folder}")
     if not judged:
-        raise RunFailed("no variation could be judged: none has usable runs of two congestion controls; `testbed query "
-                        f"experiment={folder.name}` has their verdicts")
+        raise RunFailed("no variation could be judged: none has usable runs of two congestion controls; `testbed runs "
+                        f"query experiment={folder.name}` has their verdicts")
     return 0
 
 

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run a suite of scenarios, and make one report that says where a congestion control is better than the baseline.
+"""Run a list of scenarios, and compare congestion controls with the list's baseline if it has one.
 
-  testbed suite iccrg --quick --cca docs/examples/tcp_mine.c      your own module: built, run, judged
-  testbed suite iccrg --cca cubic,bbr --seeds 5                   in full: hours
-  testbed suite iccrg --list                                      what would be run, what is left, how long that takes
+  testbed suite list                        the suites there are
+  testbed suite list studies                what would run, what is left, how long that takes
+  testbed suite run all --quick             every scenario, in the short version where it has one
+  testbed suite run studies                 repeat the published studies in full: hours
+  testbed suite run iccrg --quick --cca docs/examples/tcp_mine.c      your own module: built, run, judged
 
-Each part of the suite (a file in suites/) is an ordinary experiment with a report of its own; the baseline runs beside
-the congestion controls under test. Says before each part how much time is left. The same command after an interruption
-goes on where it was; a part that fails does not keep the others from running, and the report says so. docs/suite.md
-says how to read it.
+Each part of a suite is an ordinary experiment with a report of its own. Before each part you read how
+much time is left. Run the same command again to resume. A part that fails does not stop the others.
+In a suite with a baseline, the baseline runs beside the congestion controls under test, and one report
+says where they are better (docs/suite.md).
 """
 from __future__ import annotations
 
@@ -17,19 +19,25 @@ import hashlib
 import os
 import pathlib
 import shlex
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from testbed.cli import _kernels, _process, _runs, _series, _shared, run
+from testbed import engines
+from testbed.cli import _kernels, _process, _runs, _series, _shared, list as listing, run
 from testbed.cli._experiment import Asked, Done
 from testbed.core import fields
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.progress import print_error
+from testbed.core.units import show_duration
 from testbed.runs.plan import Plan
 from testbed.runs.store import Store, results_dir
-from testbed.scenario import ccas, suites
+from testbed.scenario import ccas, scenario, suites
 
-HELP = "run a suite of scenarios, and judge congestion controls against its baseline"
+HELP = "run a list of scenarios: all, published studies, an evaluation suite"
+VERBS = ("list", "run")
+#: of a run on an engine on whose clock nothing is skipped
+LONGEST_REAL_S = 900
 #: wall seconds of a run before its traffic begins
 _START_S = 2.0
 _LONGEST_NAME = 120
@@ -46,34 +54,59 @@ class _Step(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("suite", help=f"one of {', '.join(suites.names())}, or the path of a .yaml file")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    show = verbs.add_parser("list", help="list the suites, or what a suite would run and what is left of it")
+    show.add_argument("suite", nargs="?", metavar="SUITE", help="a suite, or the path of a .yaml file (default: list "
+                      "all suites)")
+    carry_out = verbs.add_parser("run", help="run a suite; run it again to resume")
+    carry_out.add_argument("suite", metavar="SUITE", help=f"one of {', '.join(suites.names())}, or the path of a "
+                           ".yaml file")
+    for verb in (show, carry_out):
+        _add_options(verb)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    versions = parser.add_mutually_exclusive_group()
+    versions.add_argument("--quick", action="store_const", const="quick", dest="version", default="",
+                          help="the short version of each scenario that has one")
+    versions.add_argument("--smoke", action="store_const", const="smoke", dest="version",
+                          help="the smallest versions; scenarios without one are left out")
     parser.add_argument("--cca", metavar="A,B", help="congestion controls under test, as for `testbed run` (default: "
-                        "the suite's)")
-    parser.add_argument("--baseline", metavar="NAME", help="what they are compared with, instead of the suite's")
-    parser.add_argument("--quick", action="store_true", help="the short version")
-    parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds, or which, instead of the suite's")
+                        "the suite's, or each scenario's)")
+    parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds (1..N), or which (default: the suite's, or "
+                        "each scenario's)")
     parser.add_argument("--only", metavar="A,B", help="only these parts")
-    parser.add_argument("--list", action="store_true", help="only say what would be run, and what is left of it")
-    parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
+    parser.add_argument("--baseline", metavar="NAME", help="compare with this congestion control, not the suite's")
     _shared.add_margin_argument(parser)
+    parser.add_argument("--engine", metavar="ENGINE", help="where runs take place (default: the suite's, or "
+                        f"{engines.DEFAULT})")
     _shared.add_kernel_argument(parser)
+    parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Exit code 0; 4 if a part could not be run to its end, 6 if results of some are only not as expected."""
+    if arguments.suite is None:
+        listing.show("suites")
+        return 0
     suite = suites.load(arguments.suite)
     if arguments.seeds is not None:
         _runs.seeds(arguments.seeds)                # what is wrong with them is told once
-    chosen = _chosen(suite, arguments.only)
-    if not arguments.list:
+    chosen = _without_the_longest(_chosen(suite, arguments.only), arguments)
+    if arguments.verb == "run":
         Store(results_dir()).require_writable()
     subjects = _subjects(suite, arguments)
-    steps = [_step(suite, part, _words(suite, part, subjects[0], arguments), arguments)
-             for part in chosen if part.scenario]
-    if arguments.list:
-        return _list(chosen, steps, arguments.jobs)
+    steps = [_step(suite, part, subjects[:1], arguments) for part in chosen
+             if part.scenario and not _lacks_version(part, arguments.version)]
+    if arguments.verb == "list":
+        return _list(chosen, steps, arguments)
     if not steps:
-        raise UsageError(f"nothing to run: {'; '.join(f'{part.name}: {part.not_run}' for part in chosen)}")
+        raise UsageError(f"nothing to run: {'; '.join(f'{part.name}: {_why_not(part, arguments)}' for part in chosen)}")
+    return _run(suite, chosen, steps, subjects, arguments)
+
+
+def _run(suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[_Step], subjects: list[str],
+         arguments: argparse.Namespace) -> int:
     for step in steps:
         if step.problem:
             print_error(step.problem)
@@ -88,15 +121,51 @@ def main(arguments: argparse.Namespace) -> int:
 
         def carry_out(step: _Step = step) -> int:
             asked = _series.parsed(step.words)
+            if not suite.baseline:
+                return run.main(asked)
             done[step.part.name] = Asked(asked).carry_out(_kernels.levels(asked), among_others=False)
             return run.conclude(asked, done[step.part.name])
         code, message = _process.contained(carry_out)
         if code:
             problems[step.part.name], codes[step.part.name] = message, code
-    _report(suite, chosen, steps, done, problems, subjects, arguments)
+    store = Store(results_dir())
+    store.create()
+    if suite.baseline:
+        _report(store, suite, chosen, steps, done, problems, subjects, arguments)
+    from testbed.cli._overview import build
+    print(f"all reports: {build(store.results, problems)}")
     if problems:
         raise _series.failure("parts", len(steps), codes)
     return 0
+
+
+def _lacks_version(part: suites.Part, version: str) -> bool:
+    """Whether a part is left out: only of the smallest versions, where its scenario has none."""
+    return version == "smoke" and version not in scenario.versions(part.scenario)
+
+
+def _why_not(part: suites.Part, arguments: argparse.Namespace) -> str:
+    return part.not_run or f"{part.scenario} has no {arguments.version} version"
+
+
+def _without_the_longest(parts: Sequence[suites.Part], arguments: argparse.Namespace) -> list[suites.Part]:
+    """The parts, but for those whose runs would last too long on an engine in real time; these are named."""
+    found = engines.load_several(arguments.engine or engines.DEFAULT, {})
+    if not any(engine.capabilities.clock == "real" for engine in found):
+        return list(parts)
+    kept = []
+    for part in parts:
+        duration_s = 0.0
+        if part.scenario:
+            version = arguments.version if arguments.version in scenario.versions(part.scenario) else False
+            duration_s = scenario.load(part.scenario, quick=version).timing.duration_us / 1e6
+        if duration_s <= LONGEST_REAL_S:
+            kept.append(part)
+        else:
+            words = ["run", *part.words(arguments.version, ""), "--engine", arguments.engine]
+            print(f"{part.name}: left out, a run lasts {show_duration(duration_s)} of real time; "
+                  f"{shlex.join(['bin/testbed', *words])}", file=sys.stderr)
+    return kept
 
 
 def _chosen(suite: suites.Suite, only: str | None) -> list[suites.Part]:
@@ -116,22 +185,32 @@ def _baseline(suite: suites.Suite, arguments: argparse.Namespace) -> str:
 
 
 def _ccas(suite: suites.Suite, arguments: argparse.Namespace) -> str:
-    """The baseline first: what is compared with it comes behind."""
+    """What `--cca` is for each part; '' if it is what the scenario says. The baseline comes first: the others are
+    compared with it."""
+    if not suite.baseline:
+        return arguments.cca or ""
     return ",".join([_baseline(suite, arguments), arguments.cca if arguments.cca is not None else ",".join(suite.ccas)])
 
 
 def _subjects(suite: suites.Suite, arguments: argparse.Namespace) -> list[str]:
-    """Names of the baseline and of those under test. RunFailed before anything runs if one of them cannot be used;
-    with --list, for which no kernel is built, only as far as that is known."""
+    """Names of the baseline and of those under test; none of a suite without a baseline. RunFailed before anything
+    runs if one of them cannot be used; for `list`, which builds no kernel, only as far as that is known."""
+    asked = ccas.parse(_ccas(suite, arguments)) if _ccas(suite, arguments) else []
+    if not suite.baseline:
+        if arguments.baseline is not None:
+            raise UsageError(f"--baseline {arguments.baseline}: suite {suite.name} compares nothing; `testbed run` "
+                             "takes the first congestion control of --cca as the reference")
+        return []
     if len(ccas.parse(_baseline(suite, arguments))) != 1:
         raise UsageError(f"--baseline {_baseline(suite, arguments)}: one congestion control expected")
     if arguments.kernel and "," in arguments.kernel and not os.path.exists(arguments.kernel):
         raise UsageError(f"--kernel {arguments.kernel}: one kernel expected")
-    asked = ccas.parse(_ccas(suite, arguments))
+    if arguments.engine and "," in arguments.engine:
+        raise UsageError(f"--engine {arguments.engine}: one engine expected")
     if len(asked) < 2:
         raise UsageError(f"--cca: a congestion control besides the baseline, {asked[0].name}, expected")
-    levels = _kernels.levels(_series.parsed(["run", suite.name, *_kernel_words(arguments)]))
-    if arguments.list and not _runs.is_ready(levels[0].engine, []):
+    levels = _kernels.levels(_series.parsed(["run", suite.name, *_engine_words(arguments)]))
+    if arguments.verb == "list" and not _runs.is_ready(levels[0].engine, []):
         return [subject.name for subject in asked]
     ready = _runs.prepare(levels[0].engine, asked, [])
     if ready.broken:
@@ -141,15 +220,19 @@ def _subjects(suite: suites.Suite, arguments: argparse.Namespace) -> list[str]:
 
 def _words(suite: suites.Suite, part: suites.Part, baseline: str, arguments: argparse.Namespace) -> list[str]:
     """The command of a part; baseline: its name."""
-    seeds = arguments.seeds or str(suite.quick.seeds if arguments.quick and suite.quick.seeds else suite.seeds)
-    words = ["run", *part.words(arguments.quick, baseline), "--cca", _ccas(suite, arguments)]
-    words += ["--seeds", seeds, *_kernel_words(arguments)]
+    of_suite = suite.quick.seeds if arguments.version and suite.quick.seeds else suite.seeds
+    words = ["run", *part.words(arguments.version, baseline)]
+    for option, value in (("--cca", _ccas(suite, arguments)), ("--seeds", arguments.seeds or of_suite)):
+        words += [option, str(value)] if value else []
+    if part.engines and not arguments.engine and [*part.engines] != [engines.DEFAULT]:
+        words += ["--engine", ",".join(part.engines)]
+    words += _engine_words(arguments)
     return words + (["--jobs", str(arguments.jobs)] if arguments.jobs else [])
 
 
-def _kernel_words(arguments: argparse.Namespace) -> list[str]:
-    """Options that say which kernel, as they were given."""
-    words = []
+def _engine_words(arguments: argparse.Namespace) -> list[str]:
+    """Options that say which engine and which kernel, as they were given."""
+    words = ["--engine", arguments.engine] if arguments.engine not in (None, engines.DEFAULT) else []
     for name in ("kernel", "hz"):
         words += [f"--{name}", str(getattr(arguments, name))] if getattr(arguments, name) else []
     for name in sorted(set(arguments.kernel_options)):
@@ -157,55 +240,58 @@ def _kernel_words(arguments: argparse.Namespace) -> list[str]:
     return words
 
 
-def _step(suite: suites.Suite, part: suites.Part, words: list[str], arguments: argparse.Namespace) -> _Step:
+def _step(suite: suites.Suite, part: suites.Part, baseline: Sequence[str], arguments: argparse.Namespace) -> _Step:
     """What a part would run; what is wrong with it costs the other parts nothing."""
+    words = ["run", part.scenario]
     found: list[Plan] = []
     unknown: list[str] = []
 
     def plan() -> int:
+        words[:] = _words(suite, part, "".join(baseline), arguments)
         try:
-            found.extend(_series.plans(words, build=not arguments.list))
+            found.extend(_series.plans(words, build=arguments.verb == "run"))
         except _series.NotReady as problem:
             unknown.append(str(problem))
         except UsageError as problem:
-            raise UsageError(suite.in_file(part, arguments.quick, problem)) from None
+            raise UsageError(suite.in_file(part, bool(arguments.version), problem)) from None
         return 0
     _, message = _process.explained(plan)
-    return _Step(part, words, found, part.expected_speed(arguments.quick), message, "".join(unknown))
+    return _Step(part, words, found, part.expected_speed(bool(arguments.version)), message, "".join(unknown))
 
 
 def _left(step: _Step, jobs: int | None) -> _series.Left:
-    left = _series.left(step.plans, lambda plan: _START_S + plan.timing["duration_us"] / 1e6 / step.speed, jobs)
-    return left._replace(unknown=step.unknown)
+    def usual_s(plan: Plan) -> float:
+        known: float | None = step.part.engines.get(plan.engine)
+        return known or _START_S + plan.timing["duration_us"] / 1e6 / step.speed
+    return _series.left(step.plans, usual_s, jobs)._replace(unknown=step.unknown)
 
 
-def _list(chosen: Sequence[suites.Part], steps: Sequence[_Step], jobs: int | None) -> int:
+def _list(chosen: Sequence[suites.Part], steps: Sequence[_Step], arguments: argparse.Namespace) -> int:
     by_name = {step.part.name: step for step in steps}
     for part in chosen:
-        if part.not_run:
-            print(f"{part.name}: not run: {part.not_run}")
-        elif by_name[part.name].problem:
-            print(f"{part.name}: cannot be run: {by_name[part.name].problem}")
+        step = by_name.get(part.name)
+        if step is None:
+            print(f"{part.name}: not run: {_why_not(part, arguments)}")
+        elif step.problem:
+            print(f"{part.name}: cannot be run: {step.problem}")
         else:
-            step = by_name[part.name]
-            print(f"{shlex.join(['bin/testbed', *step.words])}    {_series.say(_left(step, jobs))}")
-    print(f"all: {_series.say(_series.total([_left(step, jobs) for step in steps if not step.problem]))}")
+            print(f"{shlex.join(['bin/testbed', *step.words])}    {_series.say(_left(step, arguments.jobs))}")
+    print(f"all: {_series.say(_series.total([_left(step, arguments.jobs) for step in steps if not step.problem]))}")
     broken = [step.part.name for step in steps if step.problem]
     if broken:
         raise UsageError(f"{len(broken)} of {len(steps)} parts cannot be run: {', '.join(broken)}")
     return 0
 
 
-def _report(suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[_Step], done: dict[str, Done],
-            problems: dict[str, str], subjects: list[str], arguments: argparse.Namespace) -> None:
+def _report(store: Store, suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[_Step],
+            done: dict[str, Done], problems: dict[str, str], subjects: list[str],
+            arguments: argparse.Namespace) -> None:
+    """The page that compares what was tested with the baseline."""
     from analysis.compare import suite as judged
     from analysis.pages import suite_report
-    from testbed.cli._overview import build
-    store = Store(results_dir())
-    store.create()
     plans = {step.part.name: step.plans for step in steps}
     description = {
-        "schema": 1, "name": suite.name, "title": suite.title, "source": suite.source, "quick": arguments.quick,
+        "schema": 1, "name": suite.name, "title": suite.title, "source": suite.source, "quick": bool(arguments.version),
         "description": suite.description, "baseline": subjects[0], "subjects": subjects[1:],
         "command": _command(arguments), "deviations": fields.encode(suite.deviations),
         "left_out": [part.title or part.name for part in suite.parts if part not in chosen],
@@ -216,7 +302,6 @@ def _report(suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[
     for line in filter(None, [*found.sentences(), found.seeds_to_decide()]):
         print(line)
     print(f"suite: {page}")
-    print(f"all reports: {build(store.results, problems)}")
 
 
 def _described(part: suites.Part, done: Done | None, plans: Sequence[Plan], problem: str) -> dict[str, Any]:
@@ -228,9 +313,10 @@ def _described(part: suites.Part, done: Done | None, plans: Sequence[Plan], prob
 
 def _folder(suite: suites.Suite, baseline: str, under_test: Sequence[str], arguments: argparse.Namespace) -> str:
     """suite-iccrg-quick-mine-cubic"""
-    words = ["suite", suite.name, *["quick"] * arguments.quick, *under_test]
+    words = ["suite", suite.name, *filter(None, [arguments.version]), *under_test]
     words += ["against", baseline] if arguments.baseline else []
     words += ["only", *sorted(set(filter(None, map(str.strip, arguments.only.split(",")))))] if arguments.only else []
+    words += [arguments.engine] if arguments.engine not in (None, engines.DEFAULT) else []
     if arguments.kernel:
         words.append("kernel" + pathlib.Path(arguments.kernel).name)
     words += [f"hz{arguments.hz}"] * bool(arguments.hz) + sorted(arguments.kernel_options)
@@ -241,10 +327,10 @@ def _folder(suite: suites.Suite, baseline: str, under_test: Sequence[str], argum
 
 def _command(arguments: argparse.Namespace) -> list[str]:
     """As it can be typed again."""
-    words = ["bin/testbed", "suite", arguments.suite]
+    words = ["bin/testbed", "suite", "run", arguments.suite]
     for name in ("cca", "baseline", "seeds", "only"):
         if getattr(arguments, name):
             words += [f"--{name}", str(getattr(arguments, name))]
-    words += ["--quick"] * arguments.quick
+    words += [f"--{arguments.version}"] if arguments.version else []
     words += _shared.margin_words(arguments)
-    return words + _kernel_words(arguments)
+    return words + _engine_words(arguments)

@@ -65,7 +65,7 @@ def runs(results: pathlib.Path, report: Report | None = None) -> list[Json]:
     for run in found.values():
         verdict = results / RUNS / str(run["id"]) / "verdict.json"
         if report and run["status"] == "finished" and run["verdict"] is None and verdict.exists():
-            report(f"{verdict}: damaged; `testbed judge {run['id']}` makes it again")
+            report(f"{verdict}: damaged; `testbed runs judge {run['id']}` makes it again")
     return list(found.values())
 
 

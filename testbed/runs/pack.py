@@ -53,7 +53,7 @@ def make(folder: pathlib.Path, target: pathlib.Path, raw: bool, scratch: pathlib
         record = read_record(run_dir)
         if not record or record.get("status") != "finished":
             raise UsageError(f"{folder.name}: {run['name']} is missing or did not finish: the same `testbed run` once "
-                             "more, or `testbed rm` what cannot")
+                             "more, or `testbed runs rm` what cannot")
         _add_run(run_dir, scratch, raw)
     write_json(scratch / "code.json", _code())
     about = {"schema": SCHEMA, "name": folder.name, "testbed_version": __version__,

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Suites: scenarios that are run together and judged together, one file each in suites/, found by listing.
+"""Suites: lists of scenarios that one command runs, one file each in suites/, found by listing.
+
+A suite with a baseline is judged: what is tested is compared with the baseline. A suite without one only
+runs its parts, each with its scenario's own congestion controls and seeds. The suite `all` has no file: its
+parts are all scenarios.
 
     title: Common TCP Evaluation Suite
     baseline: sack                      what the congestion controls under test are compared with
@@ -14,6 +18,7 @@
         sweep: {load: [60, 85, 110]}    as for --sweep; choices: as for --choose; set: as for --set
         quick: {sweep: {load: [60]}}    instead of these, in the short version
         speed: 5                        seconds of virtual time in a second of wall time, until runs say it
+        engines: {uml: 4.4, ns2: 1.4}   where it runs, with the wall seconds of a run, until runs say it
         outputs: [{metric: drop_rate, scope: right_to_left, label: packets dropped, better: lower}]
         parameters: [{what: central link, published: 100 Mbit/s, run: topology.central.right_to_left.rate_bps}]
         deviations: [{what: ..., why: ...}]
@@ -36,6 +41,8 @@ from testbed.scenario import ccas, scenario
 from testbed.scenario.sections import LONGEST_NAME, NAME_PATTERN
 
 FOLDER = PROJECT_DIR / "suites"
+#: the suite of all scenarios
+ALL = "all"
 #: which values of an output are better; one: those nearer to 1, of a ratio; none: neither
 BETTER = ("lower", "higher", "one", "none")
 _NUMBER = r"[0-9]{1,9}(\.[0-9]{1,9})?"
@@ -135,11 +142,12 @@ class Part(Selection):
     """A scenario of the suite, or why it is not run."""
     name: str = _name()
     title: str = _sentence(default="")
-    section: str = _sentence()
+    section: str = _sentence(default="")
     scenario: str = fields.word(default="")
     not_run: str = _sentence(default="")
     quick: QuickPart = fields.section(QuickPart, default={})
     speed: float = _real(default=1.0)
+    engines: dict[str, float] = fields.mapping(_real(), keys=_KEY, example="uml", default={})
     outputs: tuple[Output, ...] = fields.listing(fields.section(Output), default=(), most=_MOST)
     parameters: tuple[Parameter, ...] = fields.listing(fields.section(Parameter), default=(), most=_MOST)
     deviations: tuple[Deviation, ...] = fields.listing(fields.section(Deviation), default=(), most=_MOST)
@@ -147,25 +155,24 @@ class Part(Selection):
     def __post_init__(self) -> None:
         if bool(self.scenario) == bool(self.not_run):
             raise FieldError("scenario", "either scenario or not_run expected")
-        if self.scenario and not self.outputs:
-            raise FieldError("outputs", "at least one expected")
         if len({(one.metric, one.scope) for one in self.outputs}) < len(self.outputs):
             raise FieldError("outputs", "a metric of a scope is there twice")
 
-    def selection(self, quick: bool) -> Selection:
-        """Of the whole suite or of its short version."""
+    def selection(self, short: bool) -> Selection:
+        """Of the whole suite or of a short version."""
         names = ("choices", "sweep", "set")
-        return Selection(**{name: getattr(self, name) if not quick or getattr(self.quick, name) is None
+        return Selection(**{name: getattr(self, name) if not short or getattr(self.quick, name) is None
                             else getattr(self.quick, name) for name in names})
 
-    def expected_speed(self, quick: bool) -> float:
+    def expected_speed(self, short: bool) -> float:
         """Seconds of virtual time in a second of wall time."""
-        return self.quick.speed if quick and self.quick.speed else self.speed
+        return self.quick.speed if short and self.quick.speed else self.speed
 
-    def words(self, quick: bool, baseline: str) -> list[str]:
-        """Arguments of `testbed run` but for congestion controls and seeds; baseline: what {baseline} stands for."""
-        asked = self.selection(quick)
-        words = [self.scenario] + ["--quick"] * quick
+    def words(self, version: str, baseline: str) -> list[str]:
+        """Arguments of `testbed run` for the scenario and its fields. A scenario without that short version runs in
+        full; baseline: what {baseline} stands for."""
+        asked = self.selection(bool(version))
+        words = [self.scenario, *([f"--{version}"] if version in scenario.versions(self.scenario) else [])]
         for name, option in asked.choices.items():
             words += ["--choose", f"{name}={option}"]
         for key, value in asked.set.items():
@@ -184,30 +191,41 @@ class QuickSuite:
 class Suite:
     """A suite file."""
     title: str = _sentence()
-    source: str = _sentence()
+    source: str = _sentence(default="")
     description: str = _sentence(default="")
-    baseline: str = fields.word()
-    ccas: tuple[str, ...] = fields.listing(fields.word(), least=1, most=100)
-    seeds: int = _count()
+    baseline: str = fields.word(default="")
+    ccas: tuple[str, ...] = fields.listing(fields.word(), default=(), least=1, most=100)
+    seeds: int | None = _count(default=None)
     quick: QuickSuite = fields.section(QuickSuite, default={})
     deviations: tuple[Deviation, ...] = fields.listing(fields.section(Deviation), default=(), most=_MOST)
     parts: tuple[Part, ...] = fields.listing(fields.section(Part), least=1, most=_MOST)
     name: str = ""
     file: YamlFile | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("source", "ccas", "seeds"):
+            if self.baseline and not getattr(self, name):
+                raise FieldError(name, "is missing: a suite with a baseline needs it")
+        for number, part in enumerate(self.parts, start=1):
+            if self.baseline and not part.section:
+                raise FieldError(f"parts.{number}.section", "is missing: a suite with a baseline needs it")
+            if part.scenario and bool(part.outputs) != bool(self.baseline):
+                raise FieldError(f"parts.{number}.outputs", "at least one expected" if self.baseline else
+                                 "they need a baseline to be compared with")
+
     def part(self, name: str) -> Part:
         """By its name; KeyError."""
         return {one.name: one for one in self.parts}[name]
 
-    def in_file(self, part: Part, quick: bool, problem: UsageError) -> str:
+    def in_file(self, part: Part, short: bool, problem: UsageError) -> str:
         """What `testbed run` says of a part's choices, sweep or set, with file, line and field of the suite."""
         said = str(problem)
         if self.file is None:
             return said
         number = 1 + [one.name for one in self.parts].index(part.name)
         for section, option in (("sweep", "--sweep {}"), ("set", "--set {}"), ("choices", "{} ")):
-            of_quick = quick and getattr(part.quick, section) is not None
-            for key in getattr(part.selection(quick), section):
+            of_quick = short and getattr(part.quick, section) is not None
+            for key in getattr(part.selection(short), section):
                 name = option.format(key)
                 if said.startswith(name) or name.startswith("--") and f" {name}:" in said:
                     place = f"parts.{number}.{'quick.' * of_quick}{section}.{key}"
@@ -218,7 +236,7 @@ class Suite:
 
 def names() -> list[str]:
     """Names of all suites."""
-    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    return [ALL, *sorted(path.stem for path in FOLDER.glob("*.yaml"))]
 
 
 def load(name_or_path: str) -> Suite:
@@ -232,6 +250,9 @@ def load(name_or_path: str) -> Suite:
     if name_or_path not in names():
         raise UsageError(f"no suite {name_or_path!r}; there are: {', '.join(names())} (or give the path of a .yaml "
                          "file)")
+    if name_or_path == ALL:
+        return Suite(title="All scenarios", name=ALL, parts=tuple(
+            Part(name=name, scenario=name) for name in scenario.names()))
     return read(FOLDER / f"{name_or_path}.yaml")
 
 
@@ -255,7 +276,8 @@ def read(path: pathlib.Path) -> Suite:
             if output.metric not in metric_names.units():
                 raise file.error(f"parts.{number}.outputs.{place}.metric",
                                  f"no such metric; there are: {', '.join(sorted(metric_names.units()))}")
-    _look_for(file, "baseline", lambda: ccas.parse(suite.baseline))
+    if suite.baseline:
+        _look_for(file, "baseline", lambda: ccas.parse(suite.baseline))
     return dataclasses.replace(suite, name=path.stem, file=file, parts=tuple(
         dataclasses.replace(part, scenario=_beside(path, part.scenario)) for part in suite.parts))
 

@@ -42,7 +42,7 @@ def report(testbed):
 def test_a_suite_goes_on_after_an_interruption_and_says_the_same_again(testbed):
     testbed.scenario(test="1 s")
     (testbed.folder / "tiny.yaml").write_text(SUITE)
-    command = ["suite", str(testbed.folder / "tiny.yaml"), "--jobs", "1"]
+    command = ["suite", "run", str(testbed.folder / "tiny.yaml"), "--jobs", "1"]
     process = testbed.start(*command)
     testbed.wait_for("run 3 of 4", process)
     process.send_signal(signal.SIGINT)

@@ -25,7 +25,8 @@ _STRANGE = st.sampled_from([
 _RUN = ["run", "access-link", "--cca", "nosuch"]
 #: words that neither start runs nor build kernels
 _COMMANDS = st.sampled_from([
-    ["list"], ["list", "runs"], ["list", "topologies", "--json"], ["report"], ["verify"], ["judge"],
+    ["list"], ["list", "runs"], ["list", "topologies", "--json"], ["report"], ["verify"], ["runs", "judge"],
+    ["runs", "list"], ["suite", "list"],
     ["tmix", "info"], ["tmix", "convert"], ["tmix", "convert", "file"], ["tmix", "synth", "out", "--duration"],
     ["tmix", "shuffle", "vectors", "out", "--bin"], ["tmix", "synth", "out", "--duration", "1", "--seed"],
     ["tmix", "synth", "out", "--duration", "1", "--set"], ["tmix", "plot"], ["tmix", "plot", "vectors", "-o"],

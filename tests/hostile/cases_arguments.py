@@ -147,8 +147,8 @@ CASES = [
     _words("verify-file", "not a run", "verify", "/etc/passwd"),
     _words("verify-device", "not a run", "verify", "/dev/zero"),
     _words("verify-long", "not a run|too long", "verify", "x" * 5000, code=(1, 2)),
-    _words("judge-nothing", "no experiment|not a run", "judge", "nosuch"),
-    _words("judge-up", "no experiment|not a run", "judge", "../../.."),
+    _words("judge-nothing", "no experiment|not a run", "runs", "judge", "nosuch"),
+    _words("judge-up", "no experiment|not a run", "runs", "judge", "../../.."),
     *[_words(f"bisect-{name}", says, "bisect", "rtt-fairness", "--good", "v1", "--bad", "main", "--metric", "drops",
              "--tree", tree, "--module", "tcp_x.c")
       for name, says, tree in (("tree-nothing", "--tree /nonexistent: no such folder", "/nonexistent"),

@@ -147,34 +147,37 @@ _RUN_FILES = ("plan.json", "environment.json", "run.json", "raw/network.json", "
 _SURVIVES = ("verdict.json", "metrics.csv", "derived.json", "log.txt")
 CASES = [
     # raw data or records: said, and the exit code says so
-    *[_damaged(["judge", "run"], "plan.json", damage, (1, 2), "testbed: .*") for damage in _DAMAGES],
-    *[_damaged(["judge", "run"], "run.json", damage, (1, 2, 4), "testbed: .*") for damage in _DAMAGES],
+    *[_damaged(["runs", "judge", "run"], "plan.json", damage, (1, 2), "testbed: .*") for damage in _DAMAGES],
+    *[_damaged(["runs", "judge", "run"], "run.json", damage, (1, 2, 4), "testbed: .*") for damage in _DAMAGES],
     *[_damaged(["verify", "run"], name, damage, (1, 2, 5), "testbed: .*")
       for name in _RUN_FILES if name != "environment.json" for damage in _PLAIN],
     *[_damaged(["verify", "run"], "run.json", damage, (1, 2), "testbed: .*") for damage in ("folder", "loop", "nested",
                                                                                             "strings")],
-    *[_damaged(["judge", "run"], name, damage, (0, 1, 2), "")
+    *[_damaged(["runs", "judge", "run"], name, damage, (0, 1, 2), "")
       for name in _RUN_FILES[3:] for damage in ("truncated", "garbage")],
-    *[_damaged(["judge", "run"], name, "missing", (0, 1, 2), "") for name in _RUN_FILES[3:]],
+    *[_damaged(["runs", "judge", "run"], name, "missing", (0, 1, 2), "") for name in _RUN_FILES[3:]],
     *[_damaged(["report", "experiment"], name, damage, 1, "testbed: .*reno-seed1")
       for name, damage in (("plan.json", "truncated"), ("plan.json", "missing"), ("run.json", "null"),
                            ("run.json", "missing"),
                            ("raw/network.json", "garbage"), ("raw/queue.csv.gz", "truncated"))],
     # changed on purpose: judged on what is there, each unreadable file told by name, once
-    *[_damaged(["judge", "--edited", "run"], name, damage, 0,
+    *[_damaged(["runs", "judge", "--edited", "run"], name, damage, 0,
                f"suspect.*edited: .*{name}.*suspect: {name}[ :](?!.*{name})")
       for name in _RUN_FILES[3:] for damage in ("truncated", "garbage")],
-    *[_damaged(["judge", "--edited", "run"], name, "missing", 0, f"edited: .*{name}: file is missing.*suspect: ")
+    *[_damaged(["runs", "judge", "--edited", "run"], name, "missing", 0,
+               f"edited: .*{name}: file is missing.*suspect: ")
       for name in _RUN_FILES[3:]],
-    _damaged(["judge", "--edited", "run"], "raw/queue.csv.gz", "words", 0,
+    _damaged(["runs", "judge", "--edited", "run"], "raw/queue.csv.gz", "words", 0,
              "suspect: raw/queue.csv.gz: column t_us: numbers expected"),
-    _damaged(["judge", "--edited", "run"], "raw/queue.csv.gz", "folder", 1, "testbed: .*queue.csv.gz: Is a directory"),
-    _damaged(["judge", "--edited", "run"], "plan.json", "missing", 1, "testbed: .*plan.json: file is missing"),
-    Case("results-judge-edited-no-run", ["judge", "--edited", "."], 2, "^testbed: .: not a run "),
-    Case("results-judge-edited-version-1", ["judge", "--edited", "results/access-link-load60/runs/cubic-seed1"], 2,
+    _damaged(["runs", "judge", "--edited", "run"], "raw/queue.csv.gz", "folder", 1,
+             "testbed: .*queue.csv.gz: Is a directory"),
+    _damaged(["runs", "judge", "--edited", "run"], "plan.json", "missing", 1, "testbed: .*plan.json: file is missing"),
+    Case("results-judge-edited-no-run", ["runs", "judge", "--edited", "."], 2, "^testbed: .: not a run "),
+    Case("results-judge-edited-version-1",
+         ["runs", "judge", "--edited", "results/access-link-load60/runs/cubic-seed1"], 2,
          "testbed: .*older version of the testbed", prepare=_old_results),
     # what can be made again is made again
-    *[_damaged(["judge", "run"], name, damage, 0,
+    *[_damaged(["runs", "judge", "run"], name, damage, 0,
                "valid") for name in _SURVIVES for damage in ("truncated", "garbage", "nested", "strings")],
     *[_damaged(["report", "experiment"], name, damage, 0, "report/index.html")
       for name, damage in (("verdict.json", "garbage"), ("metrics.csv", "truncated"), ("derived.json", "nested"))],
@@ -206,7 +209,7 @@ CASES = [
     _index("link-to-itself", _loop_instead),
     Case("results-strange-folders", ["list", "runs"], 0, "reno-seed1.*finished", prepare=_strange_folders,
          with_results=True),
-    Case("results-judge-all-strange-folders", ["judge", "all"], 4, "testbed: .*valid|valid.*testbed: ",
+    Case("results-judge-all-strange-folders", ["runs", "judge", "all"], 4, "testbed: .*valid|valid.*testbed: ",
          prepare=_strange_folders,
          with_results=True),
     Case("results-runs-are-a-file", ["list", "runs"], 0, "", prepare=_runs_are_a_file, with_results=True),
@@ -219,8 +222,8 @@ CASES = [
     Case("results-of-version-1-list", ["list", "runs"], 0, "", prepare=_old_results),
     Case("results-report-of-a-run", ["report", "results/runs"], 2, "no experiment", with_results=True),
     Case("results-verify-the-folder-of-runs", ["verify", "results/runs"], 2, "not a run", with_results=True),
-    Case("results-judge-the-folder-of-runs", ["judge", "results/runs"], 2, "no experiment|not a run",
+    Case("results-judge-the-folder-of-runs", ["runs", "judge", "results/runs"], 2, "no experiment|not a run",
          with_results=True),
-    Case("results-good-judge", ["judge", "all"], 0, "valid", with_results=True),
+    Case("results-good-judge", ["runs", "judge", "all"], 0, "valid", with_results=True),
     Case("results-good-report", ["report", "small-load60"], 0, "report/index.html", with_results=True),
 ]

@@ -20,8 +20,8 @@ parts:
 
 
 def suite(name: str, text: Content | None, says: str, *options: str, **more: object) -> Case:
-    """`testbed suite small.yaml` must refuse a suite file; text: None, if it is not there."""
-    return Case(f"suite-{name}", ["suite", "small.yaml", "--list", *options], 2, says,
+    """`testbed suite list small.yaml` must refuse a suite file; text: None, if it is not there."""
+    return Case(f"suite-{name}", ["suite", "list", "small.yaml", *options], 2, says,
                 {} if text is None else {"small.yaml": text}, **more)  # type: ignore[arg-type]
 
 

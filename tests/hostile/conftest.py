@@ -19,7 +19,7 @@ def pytest_configure() -> None:
     # what most commands import, once: cases run in copies of this process
     import kernel  # noqa: F401
     from testbed import checks, cli, engines  # noqa: F401
-    from testbed.cli import judge, list, report, run, tmix, verify  # noqa: F401
+    from testbed.cli import list, report, run, runs, suite, tmix, verify  # noqa: F401
     from testbed.runs import campaign  # noqa: F401
     from traffic.tmix import tools  # noqa: F401
     cli._parser("run")

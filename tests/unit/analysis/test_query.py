@@ -62,7 +62,8 @@ def test_points_and_runs_that_failed():
 
 
 def test_csv_json_and_table_say_the_same(capsys):
-    command = ["query", "cca=cubic", "verdict=valid", "--metric", "throughput,p95_delay", "--metric", "utilisation"]
+    command = ["runs", "query", "cca=cubic", "verdict=valid", "--metric", "throughput,p95_delay", "--metric",
+               "utilisation"]
     assert cli.main([*command, "--csv"]) == 0
     table = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert cli.main([*command, "--json"]) == 0
@@ -85,7 +86,7 @@ def test_csv_json_and_table_say_the_same(capsys):
     (["--metric", "throughput:up"], "metric throughput:up: throughput_mean has no scope up; there are: left_to"),
     (["--metric", "throughput,,delay"], "--metric throughput,,delay: names separated by commas expected")])
 def test_bad_questions_get_one_line(capsys, words, said):
-    assert cli.main(["query", *words]) == 2
+    assert cli.main(["runs", "query", *words]) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"testbed: {said}") and error.count("\n") == 1
 
@@ -110,12 +111,12 @@ def test_a_damaged_run_costs_only_its_own_numbers(capsys, results):
                              shapes={"bbr": fixture.Shape(test_s=2)})
     torn = api.query("cca=bbr seed=1")["id"].iloc[0]
     (results / "runs" / torn / "raw/queue.csv.gz").unlink()
-    assert cli.main(["query", "cca=bbr", "--metric", "throughput", "--json"]) == 1
+    assert cli.main(["runs", "query", "cca=bbr", "--metric", "throughput", "--json"]) == 1
     shown = capsys.readouterr()
     assert [run["throughput_mean"] for run in json.loads(shown.out)["runs"]] == [None, 60.0]
     assert shown.err.startswith("testbed: ") and "queue.csv.gz: file is missing" in shown.err
     assert shown.err.count("\n") == 1
-    assert cli.main(["rm", "experiment=torn", "--listed"]) == 0 and cli.main(["rm", "torn"]) == 0
+    assert cli.main(["runs", "rm", "experiment=torn", "--listed"]) == 0 and cli.main(["runs", "rm", "torn"]) == 0
 
 
 def test_companion_runs_are_not_among_the_others(results, tmp_path):
@@ -245,19 +246,18 @@ def test_figures_of_a_page_that_cannot_be(tmp_path, content, more, words):
 
 
 def test_runs_and_pins(capsys):
-    assert cli.main(["runs", "experiment=plain", "cca=reno", "--pin", "figure 3"]) == 0
+    assert cli.main(["runs", "pin", "experiment=plain", "cca=reno", "--why", "figure 3"]) == 0
     assert "2 runs in " in (shown := capsys.readouterr().out) and shown.count("figure 3") == 2
-    assert cli.main(["runs", "pinned=yes", "--json"]) == 0
+    assert cli.main(["runs", "list", "pinned=yes", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert {(row["cca"], row["seed"], row["pinned"]) for row in rows} == {
         ("reno", 1, "figure 3"), ("reno", 2, "figure 3")}
     assert all(row["bytes"] >= 4096 and row["experiments"] == ["plain"] for row in rows)
-    assert cli.main(["rm", rows[0]["id"]]) == 2
+    assert cli.main(["runs", "rm", rows[0]["id"]]) == 2
     assert capsys.readouterr().err == f"testbed: {rows[0]['id']}: pinned (figure 3); --pinned removes it all the same\n"
-    assert cli.main(["runs", "pinned=yes", "--unpin"]) == 0
-    assert cli.main(["runs", "--unpin"]) == 2 and "which runs?" in capsys.readouterr().err
-    assert cli.main(["runs", "cca=nosuch"]) == 2 and "no run with cca=nosuch" in capsys.readouterr().err
-    assert cli.main(["runs", "--rebuild"]) == 0 and "index.sqlite: 6 runs" in capsys.readouterr().out
+    assert cli.main(["runs", "unpin", "pinned=yes"]) == 0
+    assert cli.main(["runs", "list", "cca=nosuch"]) == 2 and "no run with cca=nosuch" in capsys.readouterr().err
+    assert cli.main(["runs", "list", "--rebuild"]) == 0 and "index.sqlite: 6 runs" in capsys.readouterr().out
 
 
 def test_what_is_removed_and_what_stays(capsys, tmp_path, monkeypatch):
@@ -271,18 +271,18 @@ def test_what_is_removed_and_what_stays(capsys, tmp_path, monkeypatch):
         return sorted(path.name for path in (tmp_path / "runs").glob("[!.]*"))
     before = ids()
     first = os.path.basename(os.readlink(tmp_path / "one/runs/reno-seed1"))
-    assert cli.main(["rm", f"runs/{first}"]) == 2
+    assert cli.main(["runs", "rm", f"runs/{first}"]) == 2
     assert capsys.readouterr().err == f"testbed: {first}: listed by one; --listed removes it all the same\n"
     for what, said in ((str(outside), "neither a run nor an experiment in"), ("runs", "neither a run nor"),
                        ("..", "neither a run nor"), ("nosuch", "neither a run nor")):
-        assert cli.main(["rm", what, "--listed", "--pinned"]) == 2 and said in capsys.readouterr().err
-    assert cli.main(["rm", "cca=reno"]) == 0
+        assert cli.main(["runs", "rm", what, "--listed", "--pinned"]) == 2 and said in capsys.readouterr().err
+    assert cli.main(["runs", "rm", "cca=reno"]) == 0
     assert capsys.readouterr().out == "0 runs, 0.0 MB removed; 4 stay that are listed or pinned\n"
-    assert cli.main(["rm", "one", "listed=no", "--dry-run"]) == 0
+    assert cli.main(["runs", "rm", "one", "listed=no", "--dry-run"]) == 0
     assert capsys.readouterr().out.count("\n") == 4 and ids() == before
-    assert cli.main(["runs", f"id={first}", "--pin", "x"]) == 0
-    assert cli.main(["rm", "one", "listed=no"]) == 0
+    assert cli.main(["runs", "pin", f"id={first}", "--why", "x"]) == 0
+    assert cli.main(["runs", "rm", "one", "listed=no"]) == 0
     assert not (tmp_path / "one").exists() and len(ids()) == 3 and first in ids() and outside.exists()
     capsys.readouterr()
-    assert cli.main(["rm", first, "--pinned"]) == 0 and len(ids()) == 2
-    assert cli.main(["rm", "cca=reno", "--listed"]) == 0 and ids() == [] and (tmp_path / "two").is_dir()
+    assert cli.main(["runs", "rm", first, "--pinned"]) == 0 and len(ids()) == 2
+    assert cli.main(["runs", "rm", "cca=reno", "--listed"]) == 0 and ids() == [] and (tmp_path / "two").is_dir()

@@ -265,10 +265,10 @@ def test_all_experiments_are_listed_and_searched(browser, results, tmp_path, wid
 
 def test_the_command(results, monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("TESTBED_RESULTS", str(results))
-    assert cli.main(["site", "--output", str(tmp_path / "public")]) == 0
+    assert cli.main(["report", "--output", str(tmp_path / "public")]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'public' / 'index.html'}\n"
     (tmp_path / "file").write_text("")
-    assert cli.main(["site", "--output", str(tmp_path / "file")]) != 0
+    assert cli.main(["report", "--output", str(tmp_path / "file")]) != 0
     assert f"{tmp_path / 'file'}" in capsys.readouterr().err
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / "nowhere"))
-    assert cli.main(["site"]) == 2 and "no results folder" in capsys.readouterr().err
+    assert cli.main(["report"]) == 2 and "no results folder" in capsys.readouterr().err

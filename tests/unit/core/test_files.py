@@ -27,7 +27,7 @@ def test_no_more_is_read_than_tells_that_it_is_too_much(tmp_path):
 
 
 def test_what_cannot_be_put_in_its_place_leaves_nothing(tmp_path):
-    """As `testbed site` where index.html is a folder."""
+    """As `testbed report` where index.html is a folder."""
     (tmp_path / "index.html").mkdir()
     with pytest.raises(IsADirectoryError) as caught:
         files.write_text(tmp_path / "index.html", "text")

@@ -66,7 +66,7 @@ def test_a_damaged_verdict_is_told(results):
     said = []
     (results / "runs" / ID / "verdict.json").write_text("")
     assert [run["verdict"] for run in index.runs(results, said.append)] == [None]
-    assert said == [f"{results}/runs/{ID}/verdict.json: damaged; `testbed judge {ID}` makes it again"]
+    assert said == [f"{results}/runs/{ID}/verdict.json: damaged; `testbed runs judge {ID}` makes it again"]
     (results / "runs" / ID / "verdict.json").unlink()       # not judged yet
     assert [run["verdict"] for run in index.runs(results, said.append)] == [None] and len(said) == 1
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`testbed all` and run_all.sh: every scenario there is, whatever becomes of one of them."""
+"""`testbed suite run all` and run_all.sh: every scenario there is, whatever becomes of one of them."""
 import pathlib
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import tempfile
 import pytest
 
 from testbed import cli
-from testbed.cli import run
+from testbed.cli import _series, run
 from testbed.core import errors
 from testbed.scenario import scenario
 
@@ -42,39 +42,49 @@ def carried_out(monkeypatch, tmp_path):
         return 0
 
     monkeypatch.setattr(run, "main", main)
+    monkeypatch.setattr(_series, "plans", lambda words, build=True: [])      # without a kernel
     return calls
 
 
-def listed(capsys, *words):
-    assert cli.main(["all", "--list", *words]) == 0
-    return capsys.readouterr().out.splitlines()
+@pytest.fixture
+def listed(monkeypatch, capsys):
+    """listed(*words) -> the commands that `suite list all` names, and what is left out."""
+    monkeypatch.setattr(_series, "plans", lambda words, build=True: [])
+
+    def call(*words):
+        assert cli.main(["suite", "list", "all", *words]) == 0
+        *lines, total = capsys.readouterr().out.splitlines()
+        assert total == "all: all 0 runs are there"
+        return [line.removesuffix("    all 0 runs are there") for line in lines]
+    return call
 
 
-def test_every_scenario_is_in_the_list(capsys):
-    lines = listed(capsys)
+def test_every_scenario_is_in_the_list(listed):
+    lines = listed("--quick")
     assert [line.split()[2] for line in lines] == NAMES
     for name, line in zip(NAMES, lines):
         assert ("--quick" in line) == ("quick" in scenario.versions(name))
 
 
-def test_what_lasts_long_is_left_out_where_time_is_real(capsys):
-    assert cli.main(["all", "--list", "--engine", "host"]) == 0
+def test_what_lasts_long_is_left_out_where_time_is_real(monkeypatch, capsys):
+    monkeypatch.setattr(_series, "plans", lambda words, build=True: [])
+    assert cli.main(["suite", "list", "all", "--quick", "--engine", "host"]) == 0
     said = capsys.readouterr()
     left_out = [line.split(":")[0] for line in said.err.splitlines()]
     assert "dial-up" in left_out and "bin/testbed run dial-up --quick --engine host" in said.err
-    assert sorted([*left_out, *(line.split()[2] for line in said.out.splitlines())]) == NAMES
+    assert sorted([*left_out, *(line.split()[2] for line in said.out.splitlines()[:-1])]) == NAMES
 
 
-def test_full_versions_with_an_engine(capsys):
-    assert listed(capsys, "--full", "--engine", "ns3", "--jobs", "2") == [
+def test_full_versions_with_an_engine(listed, capsys):
+    assert listed("--engine", "ns3", "--jobs", "2") == [
         f"bin/testbed run {name} --engine ns3 --jobs 2" for name in NAMES]
-    assert listed(capsys, "--full", "--seeds", "4,7")[0] == f"bin/testbed run {NAMES[0]} --seeds 4,7"
-    assert cli.main(["all", "--seeds", "none"]) == 2
+    assert listed("--seeds", "4,7")[0] == f"bin/testbed run {NAMES[0]} --seeds 4,7"
+    assert cli.main(["suite", "run", "all", "--seeds", "none"]) == 2
     assert capsys.readouterr().err.count("--seeds none: a number, or numbers separated by commas, expected") == 1
 
 
-def test_the_smallest_versions_are_those_of_scenarios_that_have_one(capsys):
-    lines = listed(capsys, "--smoke")
+def test_the_smallest_versions_are_those_of_scenarios_that_have_one(listed):
+    lines = [line for line in listed("--smoke") if "has no smoke version" not in line]
     assert {"access-link", "rtt-fairness"} <= {line.split()[2] for line in lines}
     assert all(line.endswith(" --smoke") for line in lines)
     for line in lines:
@@ -99,16 +109,16 @@ def test_a_version_that_is_not_there_or_one_too_many(capsys):
 
 
 def test_what_is_run(carried_out):
-    assert cli.main(["all", "--smoke", "--engine", "ns2", "--jobs", "1"]) == 0
+    assert cli.main(["suite", "run", "all", "--smoke", "--engine", "ns2", "--jobs", "1"]) == 0
     assert carried_out == [(name, "smoke", "ns2", 1) for name in NAMES if "smoke" in scenario.versions(name)]
 
 
 def test_one_that_fails_does_not_keep_the_others_from_running(carried_out, results, capsys):
     carried_out.problems = {NAMES[0]: errors.RunFailed("1 of 2 runs failed <b>"), NAMES[1]: IndexError("a bug")}
-    assert cli.main(["all"]) == 4
+    assert cli.main(["suite", "run", "all"]) == 4
     assert [name for name, *_ in carried_out] == NAMES
     said = capsys.readouterr()
-    assert f"2 of {len(NAMES)} scenarios failed: {NAMES[0]}, {NAMES[1]}" in said.err
+    assert f"2 of {len(NAMES)} parts failed: {NAMES[0]}, {NAMES[1]}" in said.err
     assert "a bug in the testbed: IndexError: a bug" in said.err
     page = (results / "index.html").read_text()
     assert "2 scenarios could not be run to the end" in page and "1 of 2 runs failed &lt;b&gt;" in page
@@ -116,13 +126,13 @@ def test_one_that_fails_does_not_keep_the_others_from_running(carried_out, resul
 
 def test_an_interruption_ends_all_of_them(carried_out, results, capsys):
     carried_out.problems = {NAMES[1]: KeyboardInterrupt()}
-    assert cli.main(["all"]) == 130
+    assert cli.main(["suite", "run", "all"]) == 130
     assert len(carried_out) == 2 and not results.exists()
     assert "the same command goes on from here" in capsys.readouterr().err
 
 
 def test_an_engine_that_is_not_there_is_told_once(carried_out, capsys):
-    assert cli.main(["all", "--engine", "nowhere"]) == 2
+    assert cli.main(["suite", "run", "all", "--engine", "nowhere"]) == 2
     assert carried_out == [] and capsys.readouterr().err.count("no engine 'nowhere'") == 1
 
 
@@ -136,7 +146,7 @@ def test_the_page_of_all_reports(carried_out, results):
     (results / "broken" / "experiment.json").write_text("[]")
     (results / "a b").mkdir()
     (results / "a b" / "index.html").write_text("a comparison")
-    assert cli.main(["all", "--smoke"]) == 0
+    assert cli.main(["suite", "run", "all", "--smoke"]) == 0
     page = (results / "index.html").read_text()
     assert 'href="demo/report/index.html"' in page and 'src="demo/report/figures/throughput.svg"' in page
     assert "4 runs, 2 seeds" in page and "3 valid" in page and "1 failed" in page
@@ -144,7 +154,11 @@ def test_the_page_of_all_reports(carried_out, results):
     assert not list(results.glob(".index-*"))
 
 
-def test_the_script_runs_the_command_from_anywhere(tmp_path):
-    done = subprocess.run([PROJECT / "run_all.sh", "--smoke", "--list"], cwd=tmp_path, capture_output=True, text=True)
+@pytest.mark.parametrize("version, command", [
+    ("--smoke", "bin/testbed run access-link --smoke "), ("--full", "bin/testbed run access-link "),
+    ("", "bin/testbed run access-link --quick ")])
+def test_the_script_runs_the_command_from_anywhere(tmp_path, version, command):
+    words = [PROJECT / "run_all.sh", *filter(None, [version]), "--list", "--only", "access-link"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("bin/testbed run access-link --smoke")
+    assert done.stdout.startswith(command + "   ")

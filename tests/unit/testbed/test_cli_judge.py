@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`testbed judge`: what cannot be judged keeps nothing from being judged, and is told in one line."""
+"""`testbed runs judge`: what cannot be judged keeps nothing from being judged, and is told in one line."""
 import json
 import os
 import pathlib
@@ -34,7 +34,7 @@ def judge(tmp_path, monkeypatch):
         command=["bin/testbed"], axes={}), list(plans.values()))
 
     def call(*words):
-        return cli.main(["judge", *(words or ("demo",))])
+        return cli.main(["runs", "judge", *(words or ("demo",))])
 
     def record(seed, **fields):
         folder = store.run_dir(plans[seed].id)
@@ -112,10 +112,10 @@ def edit(run_dir):
 
 
 def test_edited_files_are_named_and_judged_on_their_content(good_run, capsys):
-    assert cli.main(["judge", "--edited", str(good_run)]) == 0
+    assert cli.main(["runs", "judge", "--edited", str(good_run)]) == 0
     assert capsys.readouterr().out == f"{good_run.name}  valid\n"
     edit(good_run)
-    assert cli.main(["judge", "--edited", str(good_run)]) == 0
+    assert cli.main(["runs", "judge", "--edited", str(good_run)]) == 0
     verdict, *lines = capsys.readouterr().out.splitlines()
     assert verdict == f"{good_run.name}  invalid"
     assert lines[:3] == [f"  edited: {good_run}/raw/adus.csv.gz: file is missing",
@@ -129,9 +129,9 @@ def test_edited_files_are_named_and_judged_on_their_content(good_run, capsys):
 def test_an_edited_run_is_only_read(good_run, capsys):
     edit(good_run)
     left = {path: path.read_bytes() for path in good_run.rglob("*") if path.is_file()}
-    cli.main(["judge", "--edited", str(good_run)])
+    cli.main(["runs", "judge", "--edited", str(good_run)])
     assert {path: path.read_bytes() for path in good_run.rglob("*") if path.is_file()} == left
     capsys.readouterr()
-    assert cli.main(["judge", str(good_run)]) == 1
+    assert cli.main(["runs", "judge", str(good_run)]) == 1
     shown = capsys.readouterr()
     assert not shown.out and "adus.csv.gz: file is missing" in shown.err

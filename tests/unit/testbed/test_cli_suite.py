@@ -69,7 +69,7 @@ def described(results, name):
 
 
 def test_parts_in_their_order_with_the_baseline_first(carried_out, pair, results, capsys):
-    assert cli.main(["suite", pair, "--quick"]) == 0
+    assert cli.main(["suite", "run", pair, "--quick"]) == 0
     assert carried_out == [("access-link", "sack,cubic", "2", ["load=60"]), ("rtt-fairness", "sack,cubic", "2", [])]
     said = capsys.readouterr()
     assert "== part 1 of 2: bin/testbed run access-link --quick --sweep load=60 --cca sack,cubic --seeds 2" in said.err
@@ -83,17 +83,17 @@ def test_parts_in_their_order_with_the_baseline_first(carried_out, pair, results
 
 
 def test_the_full_version_with_others_and_only_some_parts(carried_out, pair, results):
-    assert cli.main(["suite", pair, "--cca", "bbr,sack,vegas", "--seeds", "5,7", "--only", "one, cell"]) == 0
+    assert cli.main(["suite", "run", pair, "--cca", "bbr,sack,vegas", "--seeds", "5,7", "--only", "one, cell"]) == 0
     assert carried_out == [("access-link", "sack,bbr,sack,vegas", "5,7", ["load=60,85"])]
     found = described(results, "suite-pair-bbr-vegas-only-cell-one")
     assert found["subjects"] == ["bbr", "vegas"] and found["left_out"] == ["two"]
-    assert found["command"] == ["bin/testbed", "suite", pair, "--cca", "bbr,sack,vegas", "--seeds", "5,7", "--only",
-                                "one, cell"]
+    assert found["command"] == ["bin/testbed", "suite", "run", pair, "--cca", "bbr,sack,vegas", "--seeds", "5,7",
+                                "--only", "one, cell"]
     assert len(found["parts"][0]["runs"]) == 2 * 3 * 2
 
 
 def test_another_baseline(carried_out, pair, results):
-    assert cli.main(["suite", pair, "--baseline", "reno", "--only", "two"]) == 0
+    assert cli.main(["suite", "run", pair, "--baseline", "reno", "--only", "two"]) == 0
     assert carried_out == [("rtt-fairness", "reno,cubic", "3", [])]
     found = described(results, "suite-pair-cubic-against-reno-only-two")
     assert found["baseline"] == "reno" and found["command"][-4:] == ["--baseline", "reno", "--only", "two"]
@@ -101,7 +101,7 @@ def test_another_baseline(carried_out, pair, results):
 
 def test_the_list_says_what_runs_take_and_runs_nothing(carried_out, pair, capsys):
     """A run of 60 s at ten times real time takes 6 s, and 2 s to begin."""
-    assert cli.main(["suite", pair, "--quick", "--list", "--jobs", "2", "--only", "one,cell"]) == 0
+    assert cli.main(["suite", "list", pair, "--quick", "--jobs", "2", "--only", "one,cell"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "bin/testbed run access-link --quick --sweep load=60 --cca sack,cubic --seeds 2 --jobs 2    "
         "4 of 4 runs, about 16.0 s",
@@ -111,7 +111,7 @@ def test_the_list_says_what_runs_take_and_runs_nothing(carried_out, pair, capsys
 
 def test_the_list_builds_no_kernel(carried_out, pair, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
-    assert cli.main(["suite", pair, "--list", "--only", "two", "--kernel", "6.12"]) == 0
+    assert cli.main(["suite", "list", pair, "--only", "two", "--kernel", "6.12"]) == 0
     line, total = capsys.readouterr().out.splitlines()
     assert "--kernel 6.12    the guest kernel is not built yet" in line and total.startswith("all: the guest kernel is")
     # what apt has said may be remembered
@@ -120,7 +120,7 @@ def test_the_list_builds_no_kernel(carried_out, pair, tmp_path, monkeypatch, cap
 
 def test_a_part_that_fails_keeps_no_other_from_running_and_the_report_says_so(carried_out, pair, results, capsys):
     carried_out.problems = {"access-link": errors.RunFailed("3 of 4 runs failed <b>")}
-    assert cli.main(["suite", pair]) == 4
+    assert cli.main(["suite", "run", pair]) == 4
     assert [name for name, *_ in carried_out] == ["access-link", "rtt-fairness"]
     assert "1 of 2 parts failed: one" in capsys.readouterr().err
     page = (results / "suite-pair-cubic" / "index.html").read_text()
@@ -129,16 +129,16 @@ def test_a_part_that_fails_keeps_no_other_from_running_and_the_report_says_so(ca
 
 def test_results_that_are_not_as_expected_have_a_code_of_their_own(carried_out, pair, capsys):
     carried_out.problems = {"access-link": errors.ExpectationFailed("of 2 expectations, 1 not met")}
-    assert cli.main(["suite", pair]) == 6 and "1 of 2 parts failed: one" in capsys.readouterr().err
+    assert cli.main(["suite", "run", pair]) == 6 and "1 of 2 parts failed: one" in capsys.readouterr().err
     carried_out.problems["rtt-fairness"] = errors.RunFailed("1 of 3 runs failed")
-    assert cli.main(["suite", pair]) == 4
+    assert cli.main(["suite", "run", pair]) == 4
 
 
 def test_a_part_that_cannot_be_planned_is_told_and_the_others_are_run(carried_out, pair, tmp_path, results, capsys):
     (tmp_path / "pair.yaml").write_text(SUITE.replace("load: [60, 85]", "load: [60, 99]"))
-    assert cli.main(["suite", pair, "--list"]) == 2
+    assert cli.main(["suite", "list", pair]) == 2
     assert "one: cannot be run: " in capsys.readouterr().out
-    assert cli.main(["suite", pair]) == 4
+    assert cli.main(["suite", "run", pair]) == 4
     assert [name for name, *_ in carried_out] == ["rtt-fairness"]
     assert "load 99: access-link has load 60, 85, 110" in described(results, "suite-pair-cubic")["parts"][0]["problem"]
 
@@ -154,29 +154,29 @@ def test_what_a_part_asks_in_vain_is_told_once_with_file_line_and_field(carried_
                                                                         says):
     (tmp_path / "pair.yaml").write_text(SUITE.replace(old, new))
     version = ["--quick"] if ".quick." in says else []
-    assert cli.main(["suite", pair, "--list", *version]) == 2
+    assert cli.main(["suite", "list", pair, *version]) == 2
     said = capsys.readouterr()
     assert said.out.count(f"{pair}:{says}") == 1 and says not in said.err
-    assert cli.main(["suite", pair, *version]) == 4
+    assert cli.main(["suite", "run", pair, *version]) == 4
     assert capsys.readouterr().err.count(f"{pair}:{says}") == 1
 
 
 def test_a_suite_of_which_nothing_can_be_run(carried_out, pair, results, capsys):
-    assert cli.main(["suite", pair, "--only", "cell"]) == 2
+    assert cli.main(["suite", "run", pair, "--only", "cell"]) == 2
     assert "nothing to run: cell: no cell" in capsys.readouterr().err and not results.exists()
-    assert cli.main(["suite", pair, "--only", "cell", "--list"]) == 0
+    assert cli.main(["suite", "list", pair, "--only", "cell"]) == 0
 
 
 def test_an_interruption_ends_it_without_a_report(carried_out, pair, results, capsys):
     carried_out.problems = {"rtt-fairness": KeyboardInterrupt()}
-    assert cli.main(["suite", pair]) == 130
+    assert cli.main(["suite", "run", pair]) == 130
     assert len(carried_out) == 2 and not list(results.glob("suite-*"))
     assert "the same command goes on from here" in capsys.readouterr().err
 
 
 def test_nothing_runs_with_a_module_that_is_broken(carried_out, pair, monkeypatch, capsys):
     monkeypatch.setattr(_runs, "prepare", lambda *_: Ready(ccas.parse("sack"), {"mine": "does not compile"}))
-    assert cli.main(["suite", pair]) == 4
+    assert cli.main(["suite", "run", pair]) == 4
     assert "nothing was run, as these cannot be used: mine" in capsys.readouterr().err and carried_out == []
 
 
@@ -187,16 +187,16 @@ def test_nothing_runs_with_a_module_that_is_broken(carried_out, pair, monkeypatc
     (["--only", ","], "--only: names of parts expected; there are: one, cell, two"),
     (["--seeds", "0"], "--seeds 0: numbers from 1 to 2^63 - 1 expected")])
 def test_what_makes_no_sense(carried_out, pair, words, says, capsys):
-    assert cli.main(["suite", pair, *words]) == 2
+    assert cli.main(["suite", "run", pair, *words]) == 2
     assert says in capsys.readouterr().err and carried_out == []
 
 
 def test_a_suite_that_is_not_there(capsys):
-    assert cli.main(["suite", "nosuch"]) == 2
-    assert "no suite 'nosuch'; there are: iccrg" in capsys.readouterr().err
+    assert cli.main(["suite", "run", "nosuch"]) == 2
+    assert "no suite 'nosuch'; there are: all, iccrg" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option, value", [("--baseline", "cubic,reno"), ("--kernel", "6.1,6.12")])
 def test_one_baseline_and_one_kernel(capsys, option, value):
-    assert cli.main(["suite", "iccrg", "--list", option, value]) == 2
+    assert cli.main(["suite", "list", "iccrg", option, value]) == 2
     assert f"{option} {value}: one " in capsys.readouterr().err

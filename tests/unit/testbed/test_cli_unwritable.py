@@ -7,8 +7,9 @@ from testbed.cli import _runs
 
 
 @pytest.mark.parametrize("words", [
-    ["run", "access-link", "--quick"], ["run", "access-link", "--quick", "--engine", "uml,ns2"], ["all", "--smoke"],
-    ["studies"], ["suite", "iccrg", "--quick"], ["sensitivity", "access-link", "--cca", "reno,cubic"],
+    ["run", "access-link", "--quick"], ["run", "access-link", "--quick", "--engine", "uml,ns2"],
+    ["suite", "run", "all", "--smoke"], ["suite", "run", "studies"], ["suite", "run", "iccrg", "--quick"],
+    ["sensitivity", "access-link", "--cca", "reno,cubic"],
     ["bisect", "access-link", "--tree", "/nonexistent", "--good", "a", "--bad", "b", "--metric", "throughput"]])
 def test_nothing_is_built(tmp_path, monkeypatch, capsys, words):
     def build(*_):

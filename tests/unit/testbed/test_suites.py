@@ -43,10 +43,10 @@ def test_what_a_file_says(tmp_path):
     assert (suite.name, suite.baseline, suite.ccas) == ("pair", "sack", ("cubic",))
     assert (suite.seeds, suite.quick.seeds) == (4, 2)
     assert (one.section, one.speed, one.outputs[0].better) == ("4.2", 2.5, "lower")
-    assert one.words(False, "sack") == ["access-link", "--set", "timing.test=10 s", "--set", "traffic.cca=sack",
-                                        "--sweep", "load=60,85"]
-    assert one.words(True, "reno") == ["access-link", "--quick", "--set", "timing.test=10 s", "--set",
-                                       "traffic.cca=reno", "--sweep", "load=60"]
+    assert one.words("", "sack") == ["access-link", "--set", "timing.test=10 s", "--set", "traffic.cca=sack",
+                                     "--sweep", "load=60,85"]
+    assert one.words("quick", "reno") == ["access-link", "--quick", "--set", "timing.test=10 s", "--set",
+                                          "traffic.cca=reno", "--sweep", "load=60"]
     assert (one.expected_speed(False), one.expected_speed(True)) == (2.5, 9)
     assert two.not_run == "nobody has written it" and suite.part("two") is two
 
@@ -84,9 +84,12 @@ def test_a_scenario_file_is_meant_as_seen_from_the_suite(tmp_path):
     ("sweep: {load: [60, 85]}", "sweep: {load: []}", r":12: parts.1.sweep.load: a list of at least 1 expected"),
     ("sweep: {load: [60, 85]}", "sweep: {--cca: [60]}", r":12: parts.1.sweep.--cca: names such as"),
     ("parts:\n", "parts: []\nquick2:\n", r":9: quick2: unknown section"),
+    ("    section: 4.2\n", "", r":9: parts.1.section: is missing: a suite with a baseline needs it"),
+    ("seeds: 4\n", "", r":1: seeds: is missing: a suite with a baseline needs it"),
+    ("baseline: sack\n", "", r":15: parts.1.outputs: they need a baseline"),
     (GOOD[GOOD.index("parts:"):], "parts: []\n", r":8: parts: a list of at least 1 expected, not of 0"),
     (GOOD[GOOD.index("parts:"):], "parts: {a: b}\n", r":8: parts: a list expected"),
-], ids=range(26))
+], ids=range(29))
 def test_what_makes_no_sense_is_told_with_file_line_and_field(tmp_path, old, new, says):
     assert GOOD.count(old) == 1
     with pytest.raises(errors.ScenarioError) as raised:

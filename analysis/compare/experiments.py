@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from analysis import stats
+from analysis import metrics, stats
 from analysis.compare import run_lists
 from analysis.compare.rows import Comparisons, Reference
 from analysis.pages import columns
@@ -165,7 +165,8 @@ class Group:
 
 
 def _comparable(table: columns.Columns) -> columns.Columns:
-    return table._replace(columns=[column for column in table.columns if column.metric not in columns.NOT_COMPARED])
+    left_out = metrics.not_compared()
+    return table._replace(columns=[column for column in table.columns if column.metric not in left_out])
 
 
 def _place(experiment: Experiment, row: Row) -> tuple[str, tuple[tuple[str, str], ...]]:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from analysis import stats
+from analysis import metrics, stats
 from analysis.compare import run_lists
-from analysis.pages.columns import NOT_COMPARED, Columns
+from analysis.pages.columns import Columns
 from analysis.read.experiment import Row
 from analysis.read.tables import COMPARISON_COLUMNS, Results
 
@@ -52,6 +52,7 @@ class Comparisons:
                  reference: Callable[[Row], Reference | None] | None = None) -> None:
         self._results = results
         self._margin = margin
+        self._not_compared = metrics.not_compared()
         self._references = {row: (reference or self._first)(row) for row in results.experiment.rows}
         self._found: dict[tuple[str, str, str], Compared] = {}
         for table in tables:
@@ -89,7 +90,7 @@ class Comparisons:
     def _add(self, family: str, wanted: Iterable[tuple[str, str]]) -> None:
         """Compare what is not in an earlier family yet."""
         compared = [one for metric, scope in wanted for row, reference in self._references.items()
-                    if reference and metric not in NOT_COMPARED and (row.label, metric, scope) not in self._found
+                    if reference and metric not in self._not_compared and (row.label, metric, scope) not in self._found
                     and (one := self._compare(family, row, reference, metric, scope))]
         for one, decision in zip(compared, stats.decide([one.comparison for one in compared])):
             self._found[one.row.label, one.metric, one.scope] = one._replace(decision=decision)

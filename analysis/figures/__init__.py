@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Figures of an experiment.  Every file in this folder is found by listing it.
 
-A figure file has `ORDER` (its place in the report) and
+A figure file, or a file of analysis/metrics that draws its own metrics, has `ORDER` (its place in the report) and
 `draw(experiment, folder) -> list[Figure]`, which draws with analysis.drawing.gnuplot
-and returns nothing when the runs lack what it shows.
+and returns nothing when the runs lack what it shows. One with `OVERVIEW` may stand for an experiment on the page of
+all experiments: the one with the smallest number that the experiment has. Names of its figures then begin with its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import traceback
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
+from analysis import metrics
 from analysis.drawing import gnuplot
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError
@@ -27,13 +29,26 @@ class Figure(NamedTuple):
     caption: str
 
 
-def names() -> list[str]:
-    """Names of the figure files."""
-    return sorted({path.stem for folder in __path__ for path in Path(folder).glob("[a-z]*.py")})
+def files() -> list[str]:
+    """Modules that draw: those of this folder, and those of analysis/metrics that have a `draw`."""
+    here = sorted({path.stem for folder in __path__ for path in Path(folder).glob("[a-z]*.py")})
+    return [*(f"{__name__}.{name}" for name in here),
+            *(file.__name__ for file in metrics.files() if hasattr(file, "draw"))]
 
 
-def module(name: str) -> ModuleType:
-    return importlib.import_module(f"{__name__}.{name}")
+def for_overview() -> list[str]:
+    """Names of the files that say most about an experiment, the best first."""
+    found = []
+    for file in files():
+        with contextlib.suppress(Exception):            # what keeps a file from being imported, the report says
+            figure = importlib.import_module(file)
+            if hasattr(figure, "OVERVIEW"):
+                found.append((figure.OVERVIEW, _name(file)))
+    return [name for _, name in sorted(found)]
+
+
+def _name(file: str) -> str:
+    return file.rpartition(".")[2]
 
 
 def draw_all(experiment: Experiment, folder: Path) -> tuple[list[Figure], list[dict[str, str]]]:
@@ -47,13 +62,13 @@ def draw_all(experiment: Experiment, folder: Path) -> tuple[list[Figure], list[d
     drawn: list[tuple[int, str, list[Figure]]] = []
     errors: list[dict[str, str]] = []
     with gnuplot.one_process():
-        for name in names() if experiment.usable_runs else ():
+        for file in files() if experiment.usable_runs else ():
             try:
-                figure = module(name)
-                drawn.append((figure.ORDER, name, figure.draw(experiment, folder)))
+                figure = importlib.import_module(file)
+                drawn.append((figure.ORDER, file, figure.draw(experiment, folder)))
             except gnuplot.MissingProgram:
                 raise
             except Exception as error:      # the fault of the figure, or of what it was given to read
                 said = str(error) if isinstance(error, AnalysisError) else f"{type(error).__name__}: {error}"
-                errors.append({"where": f"figure {name}", "message": said, "traceback": traceback.format_exc()})
+                errors.append({"where": f"figure {_name(file)}", "message": said, "traceback": traceback.format_exc()})
     return [figure for _, _, figures in sorted(drawn, key=lambda entry: entry[:2]) for figure in figures], errors

@@ -20,6 +20,7 @@ from analysis.read.experiment import Experiment
 from analysis.read.runs import Array, Run
 
 ORDER = 10
+OVERVIEW = 10
 CORNERS = 360
 LEAST_POINTS = 3
 _BETTER = "Up and to the right is better: more throughput, less queueing delay (the delay axis grows to the left)."

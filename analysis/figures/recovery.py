@@ -16,6 +16,7 @@ from analysis.flows.recovery import LOSS, RECOVERY, Flow, first_to_lose
 from analysis.read.experiment import Experiment
 
 ORDER = 5  # first: only there where its probe was asked for
+OVERVIEW = 40
 MOST_RTTS = 40      # drawn after the first retransmission
 INK = "#222222"
 SHADES = {RECOVERY: "#e6e6e6", LOSS: "#cfcfcf"}

@@ -21,6 +21,7 @@ from analysis.read import tcp
 from analysis.read.experiment import Axis, Experiment, Row
 
 ORDER = 3  # before what shows single points
+OVERVIEW = 20
 MOST_PANELS = 4  # side by side
 MOST_FLOWS = 4   # with a row of panels each
 MOST_DESCRIBED = 2  # with a row for each quantity

@@ -15,6 +15,7 @@ from analysis.read.runs import Array, Run
 from topologies.links import varying
 
 ORDER = 20
+OVERVIEW = 30
 
 
 def _values(run: Run, link: str, edges: Array) -> Array | None:

@@ -16,12 +16,14 @@ from typing import NamedTuple
 import pandas as pd
 
 from analysis.flows import per_connection
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read.runs import AnalysisError, Run
 
 RATIO, IN_ONE = "transfer_time_ratio", "transfers_in_one_run_only"
 UNITS = {"transfer_time_ratio": "1", "transfers_in_one_run_only": "%"}
 RATIOS = frozenset({RATIO})
+NOT_COMPARED = {IN_ONE}
+SHOWN = [Shown("camp_ratios", RATIO, "", 10), Shown("camp_ratios", IN_ONE, "finished in one run only", 20)]
 QUARTERS = 4
 ALL = 0
 _CONNECTIONS = per_connection.KINDS[0]

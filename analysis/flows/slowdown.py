@@ -14,7 +14,7 @@ import pandas as pd
 from analysis.flows import sizes
 from analysis.flows.completion import completion, last_byte_us
 from analysis.flows.sizes import Transfers
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read.runs import AnalysisError, Array, Run
 from analysis.stats.survival import kaplan_meier, mixture
 
@@ -23,6 +23,10 @@ UNITS = {
     "slowdown_p99": "1"}
 NAME, COUNT = "slowdown", "slowdown_connections"
 RATIOS = frozenset(f"{NAME}_p{percent}" for percent in (25, 50, 75, 95, 99))
+NOT_COMPARED = {COUNT}
+SHOWN = [Shown("slowdown", COUNT, "connections", 10), Shown("slowdown", "slowdown_p50", "median", 20),
+         Shown("slowdown", "slowdown_p95", "p95", 30), Shown("slowdown", "slowdown_p99", "p99", 40),
+         Shown("sizes", "slowdown_p50", "Slowdown, median", 30, counted_by=COUNT)]
 _KEY = ["source", "conn"]
 _ASKED = ["init_bytes_asked", "acc_bytes_asked"]
 #: of the connections that were drawn, from which on a companion run is of no use

@@ -9,6 +9,9 @@ logarithmic scale.  Times until something that may not happen are named in
 `CENSORED`: one that was not reached, or a percentile of theirs (NAME_p50), is infinite.
 How exactly values are known that come from samples, `resolution(run)` says: {name of UNITS that is no ratio: in its
 unit}.
+`SHOWN` lists the columns that the file adds to tables of the report (`TABLES`). `NOT_COMPARED` names metrics that the
+workload decides, or that are another column in another unit: the report shows them without a comparison.
+A file may draw its metrics, too: it then has what a figure file has (analysis/figures).
 Definitions and sources: docs/metrics.md.
 
 A file that raises costs its own metrics only: the error is kept with its
@@ -23,6 +26,7 @@ import importlib
 import io
 import math
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -30,9 +34,27 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from analysis.read.runs import AnalysisError, Run
-from testbed.core import derived, ending
+from testbed.core import derived, ending, metric_names
 
 NAME = "metrics.csv"
+#: {table of the report: of which scopes its columns are}; analysis/pages/columns.py lays them out
+TABLES = {
+    "links": "each bottleneck, or its direction; a table for each",
+    "cells": "each radio channel", "stations": "all stations, and each; a table for each",
+    "run": "all", "journeys": "all, where packets were followed from host to host",
+    "connections": "all, where connections start after the warm-up",
+    "crossings": "across_N: connections that cross N bottlenecks; a table for each",
+    "camp_ratios": "camp_NAME and its quarters, against the baseline", "camp_times": "camp_NAME and its quarters",
+    "slowdown": "all",
+    "flows": "flow_N, of a few flows", "flow_ratios": "one flow to another, beside `flows`",
+    "ccas": "cca_NAME, a mean over its flows", "mixed": "cca_NAME, of its connections", "udp": "flow_N of UDP",
+    "ramp_up": "flow_N/bytes_SIZE; a table for each flow", "transients": "any", "arrived": "any",
+    "recovery": "the flow whose losses were chosen",
+    "fairness": "bin_WIDTH", "episodes": "each link; a table for each", "episode_flows": "flow_N, beside `episodes`",
+    "load": "each bottleneck, or its direction; a table for each",
+    "sizes": "size classes, of a direction or of all; a table for each metric",
+    "flow_layers": "flow_N", "link_layers": "each link", "network_layers": "all, or bin_WIDTH",
+}
 
 
 class Metric(NamedTuple):
@@ -42,6 +64,22 @@ class Metric(NamedTuple):
     scope: str
     unit: str
     value: float
+
+
+class Shown(NamedTuple):
+    """A metric's column in a table of the report; in tables by size and by layers, its row.
+
+    table: one of TABLES. heading: '' where the scope says enough. order: columns with smaller numbers come first. best:
+    of tables by layers, which value is shaded: the highest (1), the lowest (-1), none (0). counted_by: of tables by
+    size, the metric that counts what there is in a class.
+    """
+
+    table: str
+    metric: str
+    heading: str
+    order: int
+    best: int = 0
+    counted_by: str = ""
 
 
 class Measured(NamedTuple):
@@ -62,12 +100,26 @@ def module(name: str) -> ModuleType:
 
 def ratios() -> frozenset[str]:
     """Metrics that say of themselves that they are ratios; always above zero."""
-    found: set[str] = set()
-    for name in names():
+    return frozenset(metric for file in files() for metric in getattr(file, "RATIOS", ()))
+
+
+def not_compared() -> frozenset[str]:
+    """Metrics that are shown without a comparison."""
+    return frozenset(metric for file in files() for metric in getattr(file, "NOT_COMPARED", ()))
+
+
+def shown(table: str) -> list[Shown]:
+    """The columns that files add to a table, in their order."""
+    return sorted((one for file in files() for one in getattr(file, "SHOWN", ()) if one.table == table),
+                  key=lambda one: (one.order, one.metric))
+
+
+def files() -> Iterator[ModuleType]:
+    """All files that make metrics, those of two runs, too."""
+    for name in (*(f"{__name__}.{name}" for name in names()), *metric_names.OF_TWO_RUNS):
         # what keeps a file from being imported is reported where its metrics are missed
         with contextlib.suppress(Exception):
-            found.update(_ratios_of(name))
-    return frozenset(found)
+            yield importlib.import_module(name)
 
 
 def resolutions(run: Run) -> dict[str, float]:
@@ -90,6 +142,15 @@ def _resolution_of(name: str, run: Run) -> dict[str, float]:
         if not (math.isfinite(value) and value >= 0):
             raise AnalysisError(f"resolution: {value!r} of {metric}; a number of 0 or more expected")
     return found
+
+
+def _check_shown(name: str) -> None:
+    """AnalysisError if a file adds a column that cannot be."""
+    for one in getattr(module(name), "SHOWN", ()):
+        if one.table not in TABLES:
+            raise AnalysisError(f"SHOWN: no table {one.table!r}; there are: {', '.join(TABLES)}")
+        if one.metric not in _units_of(name):
+            raise AnalysisError(f"SHOWN: {one.metric} is not among the UNITS of its file")
 
 
 def _ratios_of(name: str) -> frozenset[str]:
@@ -125,6 +186,7 @@ def compute_metrics(run: Run) -> tuple[list[Metric], list[dict[str, str]]]:
                 if metric.value <= 0 and metric.metric in _ratios_of(name):
                     raise AnalysisError(f"{metric.metric} of {metric.scope} is a ratio and {metric.value:g}")
                 found.append(metric)
+            _check_shown(name)
             _resolution_of(name, run)               # here, because what goes wrong is kept
         except Exception as error:      # the fault of the metric, or of what it was given to read
             ending.if_asked()

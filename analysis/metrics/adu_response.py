@@ -7,13 +7,14 @@ import pandas as pd
 
 from analysis.flows import sizes
 from analysis.flows.sizes import Transfers
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read.runs import Run
 
 UNITS = {
     "adus_delivered": "1", "adu_response_time_mean": "ms", "adu_response_time_p25": "ms", "adu_response_time_p50":
     "ms", "adu_response_time_p75": "ms", "adu_response_time_p95": "ms", "adu_response_time_p99": "ms"}
 CENSORED = {"adu_response_time"}
+SHOWN = [Shown("sizes", "adu_response_time_p50", "ADU response time, median", 40, counted_by="adus_delivered")]
 
 
 def compute(run: Run) -> list[Metric]:

@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import shapes
 from analysis.read.runs import AnalysisError, Run, read_json
 
 UNITS = {"air_busy": "%", "airtime": "%", "attempts_per_frame": "1", "retry_share": "%", "garbled_share": "%",
          "frame_loss": "%", "frames_given_up": "%", "frames_without_access": "%", "air_queue_mean": "packets",
          "air_queue_max": "packets", "queue_drops_above_air": "packets"}
+SHOWN = [Shown("cells", "air_busy", "busy", 10), *(
+    Shown("stations", metric, heading, order) for order, (metric, heading) in enumerate((
+        ("airtime", "on the air"), ("attempts_per_frame", "attempts per frame"), ("retry_share", "repeated"),
+        ("garbled_share", "garbled"), ("frame_loss", "frames lost"), ("frames_given_up", "given up"),
+        ("frames_without_access", "without access"), ("air_queue_mean", "waiting, mean"),
+        ("air_queue_max", "waiting, most"), ("queue_drops_above_air", "dropped above them"))))]
 #: of cells with more stations only sums are told
 MOST_STATIONS = 12
 _DRAINED = shapes.Object({"air_drained?": shapes.Values(shapes.Object({"dropped_packets?": shapes.COUNT}))})

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import series
 from analysis.read.runs import Run
 
 UNITS = {"arrived_rate_l2": "Mbit/s"}
+SHOWN = [Shown("arrived", "arrived_rate_l2", "", 10)]
 
 
 def compute(run: Run) -> list[Metric]:

@@ -7,13 +7,17 @@ import numpy as np
 import pandas as pd
 
 from analysis.flows.completion import completion
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read.runs import Run
 from analysis.stats.survival import kaplan_meier
 
 UNITS = {"flows_completed": "1", "flow_completion_time_mean": "s", "flow_completion_time_p50": "s",
          "flow_completion_time_p95": "s"}
 CENSORED = {"flow_completion_time"}
+SHOWN = [Shown("crossings", "flows_completed", "completed", 10),
+         Shown("crossings", "flow_completion_time_p50", "completion, median", 20),
+         Shown("crossings", "flow_completion_time_mean", "completion, mean", 30),
+         Shown("crossings", "flow_completion_time_p95", "completion, p95", 40)]
 
 
 def compute(run: Run) -> list[Metric]:

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from analysis.flows import camps
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read.runs import Run
 
 UNITS = {"transfers_finished": "%", "transfer_time_mean": "s"}
+SHOWN = [Shown("camp_times", "transfers_finished", "finished", 10), Shown("camp_times", "transfer_time_mean", "", 20)]
 
 
 def compute(run: Run) -> list[Metric]:

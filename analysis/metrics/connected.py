@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import shapes
 from analysis.read.runs import Run, read_json
 
 UNITS = {"flows_connected": "1", "flows_connected_share": "%"}
+SHOWN = [Shown("journeys", "flows_connected", "flows connected", 10),
+         Shown("journeys", "flows_connected_share", "of all flows", 20)]
 _GUEST = shapes.Object({"accounts?": shapes.Each(shapes.Object({"ends?": shapes.Each(shapes.Object(
     {"flow": shapes.COUNT, "end": shapes.TEXT, "ccas?": shapes.Values(shapes.COUNT)}))}))})
 

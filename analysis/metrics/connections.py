@@ -6,12 +6,18 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read.runs import Run
 
 UNITS = {
     "connections_started": "1", "connections_unfinished": "1", "unfinished_bytes": "MB", "unfinished_bytes_share":
     "%", "connections_finished_share": "%", "connections_failed": "1"}
+SHOWN = [Shown("connections", "connections_started", "connections", 10),
+         Shown("connections", "connections_finished_share", "finished", 20),
+         Shown("connections", "connections_failed", "failed", 30),
+         Shown("connections", "connections_unfinished", "unfinished", 40),
+         Shown("connections", "unfinished_bytes_share", "unfinished, of bytes", 50)]
+NOT_COMPARED = {"connections_started"}
 
 
 def compute(run: Run) -> list[Metric]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import series
 from analysis.read.runs import Run
 
 UNITS = {"drops": "packets", "drop_rate": "%", "drop_rate_sd": "%"}
+SHOWN = [Shown("links", "drop_rate", "drop rate", 60)]
 
 
 def compute(run: Run) -> list[Metric]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from analysis.flows import sizes
 from analysis.flows.completion import completion, lifetime
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read.runs import Run
 from analysis.stats.survival import kaplan_meier
 
@@ -14,6 +14,11 @@ UNITS = {
     "flow_completion_time_p50": "s", "flow_completion_time_p75": "s", "flow_completion_time_p95": "s",
     "flow_completion_time_p99": "s", "connection_lifetime_p50": "s", "connection_lifetime_p95": "s"}
 CENSORED = {"flow_completion_time", "connection_lifetime"}
+SHOWN = [Shown("connections", "flow_completion_time_p50", "completion, median", 60),
+         Shown("connections", "flow_completion_time_mean", "completion, mean", 70),
+         Shown("connections", "flow_completion_time_p95", "completion, p95", 80),
+         Shown("sizes", "flow_completion_time_p50", "Flow completion time, median", 10, counted_by="flows_completed"),
+         Shown("sizes", "flow_completion_time_mean", "Flow completion time, mean", 20, counted_by="flows_completed")]
 
 
 def compute(run: Run) -> list[Metric]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from analysis.flows import flow_curves, flow_means
 from analysis.flows.flow_curves import Curves
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read.runs import Run
 from testbed.core import ip
 from topologies.links import varying
@@ -24,6 +24,31 @@ UNITS = {
     "mean_agg_in_flight_l4": "segments", "mean_agg_sending_rate_l7": "Mbit/s", "mean_agg_throughput_l7": "Mbit/s",
     "mean_agg_utilization_bdp_l4": "1", "mean_jains_fairness_throughput_l4": "1",
     "mean_entropy_fairness_throughput_l4": "bit", "mean_product_fairness_throughput_l4": "1"}
+SHOWN = [Shown("flow_layers", "mean_throughput_l7", "throughput, layer 7", 20, best=1),
+         Shown("flow_layers", "mean_sending_rate_l7", "sending rate, layer 7", 40, best=1),
+         Shown("flow_layers", "cov_throughput_l4", "variation of throughput", 50, best=-1),
+         Shown("flow_layers", "flow_completion_time_l4", "completion time", 60, best=-1),
+         Shown("flow_layers", "mean_in_flight_l4", "in flight", 80),
+         Shown("flow_layers", "cov_in_flight_l4", "variation of in flight", 90, best=-1),
+         Shown("flow_layers", "mean_one_way_delay_l7", "one-way delay, layer 7", 120, best=-1),
+         Shown("flow_layers", "mean_network_power_l4", "network power", 130, best=1),
+         Shown("flow_layers", "mean_utility_pf_l4", "utility pf", 140, best=1),
+         Shown("flow_layers", "mean_utility_mpdf_l4", "utility mpdf", 150, best=1),
+         Shown("flow_layers", "mean_utilization_bw_l4", "utilisation of rate", 160, best=1),
+         Shown("flow_layers", "mean_utilization_bdp_l4", "utilisation of BDP", 170),
+         Shown("flow_layers", "mean_recovery_time_l4", "recovery time", 180, best=-1),
+         Shown("flow_layers", "mean_idt_ewma_l4", "inter-delivery time, EWMA", 190, best=-1),
+         Shown("flow_layers", "total_rtos_l4", "retransmission timeouts", 210, best=-1),
+         Shown("network_layers", "mean_agg_utilization_bw_l4", "utilisation, sum of the flows' means (may pass 1)", 20,
+               best=1),
+         Shown("network_layers", "mean_agg_in_flight_l4", "in flight, sum of the flows' means", 30),
+         Shown("network_layers", "mean_agg_utilization_bdp_l4", "utilisation of BDP, sum of the flows' means", 40),
+         Shown("network_layers", "mean_agg_network_power_l4", "network power, sum", 50, best=1),
+         Shown("network_layers", "mean_agg_utility_pf_l4", "utility pf, sum", 60, best=1),
+         Shown("network_layers", "mean_agg_utility_mpdf_l4", "utility mpdf, sum", 70, best=1),
+         Shown("network_layers", "mean_jains_fairness_throughput_l4", "Jain's fairness index", 80, best=1),
+         Shown("network_layers", "mean_entropy_fairness_throughput_l4", "entropy of the shares", 90, best=1),
+         Shown("network_layers", "mean_product_fairness_throughput_l4", "product of the throughputs", 100, best=1)]
 
 
 def compute(run: Run) -> list[Metric]:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.metrics.udp import account
 from analysis.read import shapes, tcp
 from analysis.read.runs import Run, read_json
 
 UNITS = {"flow_loss": "%"}
+SHOWN = [Shown("flows", "flow_loss", "packets lost", 20)]
 _LINK = shapes.Object({"sent_packets": shapes.COUNT, "dropped_packets": shapes.COUNT,
                        "wire_dropped_packets": shapes.COUNT, "wire_delivered_packets?": shapes.COUNT})
 _COUNTERS = shapes.Object({"measure_from?": shapes.Values(_LINK), "at_end?": shapes.Values(shapes.ANYTHING),

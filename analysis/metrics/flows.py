@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import tcp
 from analysis.read.runs import Array, Run
 
@@ -22,6 +22,16 @@ UNITS = {
     "mean_throughput_l4": "Mbit/s", "mean_delivery_rate_l4": "Mbit/s", "mean_sending_rate_l4": "Mbit/s",
     "total_retransmissions_l4": "segments", "mean_cwnd_l4": "segments", "mean_srtt_l4": "ms", "mean_est_qdelay_l4":
     "ms", "mean_agg_throughput_l4": "Mbit/s", "jains_index": "1", "entropy_of_shares": "bit"}
+SHOWN = [Shown("flows", "mean_throughput_l4", "", 10), Shown("ccas", "mean_throughput_l4", "", 10),
+         Shown("fairness", "jains_index", "Jain's fairness index", 10),
+         Shown("fairness", "entropy_of_shares", "entropy of the shares", 20),
+         Shown("flow_layers", "mean_throughput_l4", "throughput, layer 4", 10, best=1),
+         Shown("flow_layers", "mean_sending_rate_l4", "sending rate, layer 4", 30, best=1),
+         Shown("flow_layers", "mean_cwnd_l4", "congestion window", 70),
+         Shown("flow_layers", "mean_srtt_l4", "sRTT", 100, best=-1),
+         Shown("flow_layers", "mean_est_qdelay_l4", "estimated queueing delay", 110, best=-1),
+         Shown("flow_layers", "total_retransmissions_l4", "retransmissions", 200, best=-1),
+         Shown("network_layers", "mean_agg_throughput_l4", "throughput, sum of the flows' means", 10, best=1)]
 SECOND_US = 1_000_000
 
 

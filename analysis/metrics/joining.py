@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import tcp
 from analysis.read.runs import Run
 from testbed.core import ip
 
 UNITS = {"throughput_ratio_joined_first": "1"}
 RATIOS = {"throughput_ratio_joined_first"}
+SHOWN = [Shown("flow_ratios", "throughput_ratio_joined_first", "ratio joined : first", 20)]
 
 
 def compute(run: Run) -> list[Metric]:

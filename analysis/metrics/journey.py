@@ -11,13 +11,17 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import shapes
 from analysis.read.runs import Run, read_json
 from analysis.read.series import sojourn_samples, whole_intervals
 from testbed.core import ip
 
 UNITS = {"delivery_ratio": "%", "drop_ratio": "%", "end_to_end_delay_mean": "ms", "arrived_rate_l3": "Mbit/s"}
+SHOWN = [Shown("journeys", "arrived_rate_l3", "throughput, layer 3", 30),
+         Shown("journeys", "delivery_ratio", "delivered", 40),
+         Shown("journeys", "drop_ratio", "dropped", 50),
+         Shown("journeys", "end_to_end_delay_mean", "end-to-end delay", 60)]
 _LINK = shapes.Object({"sent_packets": shapes.COUNT, "dropped_packets": shapes.COUNT,
                        "wire_delivered_packets?": shapes.COUNT})
 _COUNTERS = shapes.Object({"drained": shapes.Values(_LINK)})

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.flows import flow_curves
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import series
 from analysis.read.runs import Run
 from topologies.links import varying
@@ -14,6 +14,11 @@ from topologies.links import varying
 UNITS = {
     "mean_qdisc_delay_l2": "ms", "mean_qdisc_length_l2": "packets", "mean_sending_rate_l1": "Mbit/s",
     "total_qdisc_drops_l2": "packets", "utilisation_while_active": "%"}
+SHOWN = [Shown("link_layers", "mean_qdisc_delay_l2", "queueing delay, layer 2", 10, best=-1),
+         Shown("link_layers", "mean_qdisc_length_l2", "queue length, layer 2", 20, best=-1),
+         Shown("link_layers", "mean_sending_rate_l1", "sending rate, layer 1", 30, best=1),
+         Shown("link_layers", "total_qdisc_drops_l2", "drops, layer 2", 40, best=-1),
+         Shown("link_layers", "utilisation_while_active", "utilisation, while flows last", 60, best=1)]
 
 
 def compute(run: Run) -> list[Metric]:

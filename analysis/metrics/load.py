@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import series
 from analysis.read.runs import Array, Run
 from testbed.core import steadiness
@@ -16,6 +16,10 @@ from topologies.links import varying
 UNITS = {
     "offered_load": "Mbit/s", "offered_load_share": "%", "carried_over_offered": "%",
     "offered_load_thirds_difference": "%"}
+SHOWN = [Shown("load", "offered_load", "offered load", 10), Shown("load", "offered_load_share", "of the link rate", 20),
+         Shown("load", "carried_over_offered", "carried / offered", 30),
+         Shown("load", "offered_load_thirds_difference", "second vs last third", 40)]
+NOT_COMPARED = {"offered_load", "offered_load_share", "offered_load_thirds_difference"}
 
 
 def compute(run: Run) -> list[Metric]:

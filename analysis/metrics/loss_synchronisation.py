@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from analysis.flows import loss_episodes
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import tcp
 from analysis.read.runs import Run
 
@@ -15,6 +15,10 @@ UNITS = {
     "reductions_per_loss_episode": "1", "reductions": "1/min", "reduction_factor": "1", "window_at_reduction":
     "segments", "window_growth": "segments/s"}
 RATIOS = ("reduction_factor",)
+SHOWN = [Shown("episodes", "loss_episodes", "episodes", 10),
+         Shown("episodes", "loss_episodes_shared", "in all flows", 20),
+         Shown("episode_flows", "reductions_per_loss_episode", "reductions per episode", 10),
+         Shown("episode_flows", "reduction_factor", "reduced to", 20)]
 MINUTE_US = 60_000_000
 
 

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import series, tcp
 from analysis.read.runs import Array, Run
 from topologies.queues import marking
 
 UNITS = {"ce_marked": "packets", "ce_mark_rate": "%"}
+SHOWN = [Shown("links", "ce_mark_rate", "CE marks", 70), Shown("flows", "ce_mark_rate", "CE marks", 30)]
 
 
 def compute(run: Run) -> list[Metric]:

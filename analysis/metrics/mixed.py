@@ -6,7 +6,7 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.flows.completion import completion
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.metrics.goodput import bytes_inside
 from analysis.read.runs import Run
 from analysis.stats.survival import kaplan_meier
@@ -14,6 +14,8 @@ from analysis.stats.survival import kaplan_meier
 UNITS = {
     "goodput": "Mbit/s", "flow_completion_time_mean": "s", "flow_completion_time_p50": "s", "flows_completed": "1"}
 CENSORED = {"flow_completion_time"}
+SHOWN = [Shown("mixed", "goodput", "goodput", 10),
+         Shown("mixed", "flow_completion_time_p50", "completion, median", 20)]
 
 
 def compute(run: Run) -> list[Metric]:

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import series
 from analysis.read.runs import AnalysisError, Run
 
 UNITS = {
     "queueing_delay_mean": "ms", "queueing_delay_backlog_mean": "ms", "queueing_delay_sd": "ms",
     "queueing_delay_p50": "ms", "queueing_delay_p95": "ms", "queueing_delay_p99": "ms"}
+SHOWN = [Shown("links", "queueing_delay_mean", "queueing delay, mean", 40),
+         Shown("links", "queueing_delay_p95", "queueing delay, p95", 50)]
 PERCENTILES = (50, 95, 99)
 
 

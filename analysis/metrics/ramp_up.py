@@ -6,13 +6,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import tcp
 from analysis.read.runs import Run
 from topologies.links import varying
 
 UNITS = {"ramp_up_time": "s"}
 CENSORED = {"ramp_up_time"}
+SHOWN = [Shown("ramp_up", "ramp_up_time", "Ramp-up: time to so many bytes", 10)]
 FIRST_BYTES = 1500
 #: runs of more flows are about something else
 MOST_FLOWS = 4

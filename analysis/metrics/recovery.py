@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from analysis.flows.recovery import RECOVERY, Flow, chosen_segments, first_to_lose
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import tcp
 from analysis.read.runs import Run
 from testbed.core import ip
@@ -12,6 +12,10 @@ from testbed.core import ip
 UNITS = {
     "timeouts": "1", "segments_sent_again": "1", "segments_acknowledged": "1", "fast_recoveries": "1",
     "ssthresh_lowest": "segments", "repair_time": "ms"}
+SHOWN = [Shown("recovery", metric, heading, order) for order, (metric, heading) in enumerate((
+    ("fast_recoveries", "fast recoveries"), ("timeouts", "timeouts"), ("segments_sent_again", "sent again"),
+    ("ssthresh_lowest", "lowest threshold"), ("repair_time", "repaired after"),
+    ("segments_acknowledged", "acknowledged")))]
 
 
 def compute(run: Run) -> list[Metric]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import tcp
 from analysis.read.runs import Run
 
 UNITS = {"throughput_ratio_short_long": "1"}
 RATIOS = {"throughput_ratio_short_long"}
+SHOWN = [Shown("flow_ratios", "throughput_ratio_short_long", "ratio", 10)]
 
 
 def compute(run: Run) -> list[Metric]:

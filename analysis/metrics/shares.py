@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import tcp
 from analysis.read.runs import Run
 
 UNITS = {"jains_index_whole": "1"}
+SHOWN = [Shown("journeys", "jains_index_whole", "Jain's index", 70)]
 
 
 def compute(run: Run) -> list[Metric]:

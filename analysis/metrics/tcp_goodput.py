@@ -6,12 +6,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.metrics.goodput import bytes_inside
 from analysis.read import tcp
 from analysis.read.runs import Array, Run
 
 UNITS = {"tcp_goodput": "Mbit/s"}
+SHOWN = [Shown("links", "tcp_goodput", "TCP goodput", 80)]
 
 
 def compute(run: Run) -> list[Metric]:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import tcp
 from analysis.read.runs import Run
 
 UNITS = {
     "retransmission_share": "%", "rwnd_limited_share": "%", "sndbuf_limited_share": "%", "cwnd_mean": "segments",
     "srtt_mean": "ms"}
+SHOWN = [Shown("links", "retransmission_share", "retransmitted", 90)]
 
 
 def compute(run: Run) -> list[Metric]:

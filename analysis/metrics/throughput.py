@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import series
 from analysis.read.runs import Run
 from topologies.links import varying
 
 UNITS = {"throughput_mean": "Mbit/s", "utilisation": "%", "throughput_sd": "Mbit/s"}
+SHOWN = [Shown("links", "throughput_mean", "throughput", 10), Shown("links", "throughput_sd", "throughput, sd", 20),
+         Shown("links", "utilisation", "utilisation", 30),
+         Shown("link_layers", "utilisation", "utilisation, whole experiment", 50, best=1)]
+NOT_COMPARED = {"utilisation"}
 
 
 def compute(run: Run) -> list[Metric]:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.flows import transients
 from analysis.flows.transients import Step
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.metrics.udp import account
 from analysis.read import tcp
 from analysis.read.runs import Run
@@ -18,6 +18,11 @@ SHARES_PERCENT = (60, 80, 90)
 UNITS = {"time_to_bdp_window_60": "s", "time_to_bdp_window_80": "s", "time_to_bdp_window_90": "s",
          "time_to_room_left": "s", "largest_window_change": "segments", "transient_drops": "packets"}
 CENSORED = {*(f"time_to_bdp_window_{percent}" for percent in SHARES_PERCENT), "time_to_room_left"}
+SHOWN = [*(Shown("transients", f"time_to_bdp_window_{percent}", f"{percent} % of the BDP after", percent)
+           for percent in SHARES_PERCENT),
+         Shown("transients", "time_to_room_left", "window fits after", 110),
+         Shown("transients", "largest_window_change", "largest change in an RTT", 120),
+         Shown("transients", "transient_drops", "cross traffic dropped", 130)]
 #: after the last step, in which drops and changes are those of the transient
 AFTER_US = 100_000_000
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.metrics import Metric
+from analysis.metrics import Metric, Shown
 from analysis.read import shapes
 from analysis.read.runs import Run, read_json
 
 UNITS = {
     "udp_received_rate": "Mbit/s", "udp_loss": "%", "udp_one_way_delay_mean": "ms", "udp_one_way_delay_p50": "ms",
     "udp_one_way_delay_p95": "ms", "udp_one_way_delay_p99": "ms"}
+SHOWN = [Shown("udp", "udp_received_rate", "received", 10), Shown("udp", "udp_loss", "lost", 20)]
 _COUNTS = shapes.Object({"flow": shapes.COUNT, "sent_packets?": shapes.COUNT, "received_packets?": shapes.COUNT,
                          "received_bytes?": shapes.COUNT, "lost_packets?": shapes.COUNT,
                          **{f"delay_{name}_us?": shapes.AMOUNT for name in ("mean", "p50", "p95", "p99")}})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which metrics stand together in which table of the report.
+"""The tables of the report, laid out: which scopes each has, and what it is called.
 
+Files of metrics say themselves which metrics stand in them (SHOWN).
 The comparisons of one table are one family: what may be said of them is decided together (analysis/compare/rows.py).
 """
 
@@ -12,63 +13,23 @@ from typing import NamedTuple
 
 from analysis.drawing import style
 from analysis.figures.adu_response import load_directions
-from analysis.flows import camps, sizes, slowdown
-from analysis.metrics.transients import SHARES_PERCENT
-from analysis.pages import air_columns
+from analysis.flows import camps, sizes
+from analysis.metrics import shown
 from analysis.read import tcp
 from analysis.read.experiment import Experiment
 from analysis.read.runs import Run
 from analysis.read.tables import Results
 
-LINK_METRICS = (
-    ("throughput_mean", "throughput"), ("throughput_sd", "throughput, sd"),
-    ("utilisation", "utilisation"), ("queueing_delay_mean", "queueing delay, mean"),
-    ("queueing_delay_p95", "queueing delay, p95"), ("drop_rate", "drop rate"),
-    ("ce_mark_rate", "CE marks"),
-    ("tcp_goodput", "TCP goodput"), ("retransmission_share", "retransmitted"),
-)
-FLOW_METRICS = (
-    ("connections_started", "connections"), ("connections_finished_share", "finished"),
-    ("connections_failed", "failed"), ("connections_unfinished", "unfinished"),
-    ("unfinished_bytes_share", "unfinished, of bytes"), ("flow_completion_time_p50", "completion, median"),
-    ("flow_completion_time_mean", "completion, mean"),
-    ("flow_completion_time_p95", "completion, p95"),
-)
-CROSSING_METRICS = (
-    ("flows_completed", "completed"), ("flow_completion_time_p50", "completion, median"),
-    ("flow_completion_time_mean", "completion, mean"), ("flow_completion_time_p95", "completion, p95"),
-)
-FAIRNESS_METRICS = (
-    ("jains_index", "Jain's fairness index"),
-    ("entropy_of_shares", "entropy of the shares"),
-)
-LOAD_METRICS = (
-    ("offered_load", "offered load"), ("offered_load_share", "of the link rate"),
-    ("carried_over_offered", "carried / offered"),
-    ("offered_load_thirds_difference", "second vs last third"),
-)
-#: not compared: what the workload decides, and what is another column in another unit (that one is compared)
-NOT_COMPARED = {"offered_load", "offered_load_share", "offered_load_thirds_difference", "connections_started",
-                "utilisation", slowdown.COUNT, camps.IN_ONE}
-RECOVERY_METRICS = (
-    ("fast_recoveries", "fast recoveries"), ("timeouts", "timeouts"), ("segments_sent_again", "sent again"),
-    ("ssthresh_lowest", "lowest threshold"), ("repair_time", "repaired after"),
-    ("segments_acknowledged", "acknowledged"),
-)
-TRANSIENT_METRICS = (
-    *((f"time_to_bdp_window_{percent}", f"{percent} % of the BDP after") for percent in SHARES_PERCENT),
-    ("time_to_room_left", "window fits after"), ("largest_window_change", "largest change in an RTT"),
-    ("transient_drops", "cross traffic dropped"),
-)
 MOST_FLOWS = 6  # with a column each
 
 
 class Column(NamedTuple):
-    """A metric of a scope, and what heads its column."""
+    """A metric of a scope, and what heads its column; counted_by: of times by size, what counts them."""
 
     metric: str
     scope: str
     label: str
+    counted_by: str = ""
 
 
 class Columns(NamedTuple):
@@ -95,9 +56,10 @@ class Tables(NamedTuple):
 
 def tables(results: Results) -> Tables:
     """The tables that the usable runs of an experiment fill, each (metric, scope) in one of them."""
-    return Tables([*_links(results, LINK_METRICS, "Bottleneck"), *_air(results)],
+    return Tables([*_links(results, "links", "Bottleneck"), *_journeys(results), *_air(results),
+                   *_of_all(results, "Whole run", "run")],
                   [*_connections(results), *_camps(results)], _flows(results), _fairness(results),
-                  _links(results, LOAD_METRICS, "Load"), _slowdown(results), _sizes(results))
+                  _links(results, "load", "Load"), _of_all(results, "Slowdown", "slowdown"), _sizes(results))
 
 
 def _known(results: Results, title: str, columns: list[Column]) -> list[Columns]:
@@ -106,7 +68,30 @@ def _known(results: Results, title: str, columns: list[Column]) -> list[Columns]
     return [Columns(title, known)] if known else []
 
 
-def _links(results: Results, metrics: tuple[tuple[str, str], ...], what: str) -> list[Columns]:
+def _of(table: str, scope: str, scope_words: str = "") -> list[Column]:
+    """A table's columns of one scope; scope_words: what tells it from the other scopes of the table."""
+    return [Column(one.metric, scope, _joined(scope_words, one.heading)) for one in shown(table)]
+
+
+def _joined(*words: str) -> str:
+    return ", ".join(filter(None, words))
+
+
+def _words(scope: str) -> str:
+    return scope.replace("_", " ")
+
+
+def _of_all(results: Results, title: str, table: str) -> list[Columns]:
+    return _known(results, title, _of(table, "all"))
+
+
+def _scopes(results: Results, table: str, beginning: str = "") -> list[str]:
+    """Scopes in which any usable run has any metric of a table."""
+    return list(dict.fromkeys(scope for one in shown(table) for scope in results.scopes(one.metric)
+                              if scope.startswith(beginning)))
+
+
+def _links(results: Results, table: str, what: str) -> list[Columns]:
     """A table for each bottleneck link, then one for each direction in which there are several.
 
     Goodput, say, is that of a whole direction: with one bottleneck in it, it stands with that link.
@@ -118,17 +103,27 @@ def _links(results: Results, metrics: tuple[tuple[str, str], ...], what: str) ->
     found = []
     for link in links:
         found += _known(results, f"{what}, {style.direction(link)}", [
-            Column(metric, link if results.unit(metric, link) is not None or link not in alone
-                   else directions[link], label) for metric, label in metrics])
+            column if results.unit(column.metric, link) is not None or link not in alone
+            else column._replace(scope=directions[link]) for column in _of(table, link)])
     for name in dict.fromkeys(directions[link] for link in links if link not in alone):
-        found += _known(results, f"All traffic, {style.direction(name)}",
-                        [Column(metric, name, label) for metric, label in metrics])
+        found += _known(results, f"All traffic, {style.direction(name)}", _of(table, name))
     return found
 
 
+def _journeys(results: Results) -> list[Columns]:
+    """[] where packets were not followed from host to host."""
+    return _of_all(results, "From host to host", "journeys") if results.scopes("arrived_rate_l3") else []
+
+
 def _air(results: Results) -> list[Columns]:
-    return [table for title, columns in air_columns.columns(results)
-            for table in _known(results, title, [Column(*column) for column in columns])]
+    """A table for all radios, then one for each."""
+    found = []
+    for scope in sorted(results.scopes("airtime"), key=lambda name: name != "all"):
+        busy = [column._replace(label=f"{cell} {column.label}") for cell in _scopes(results, "cells")
+                for column in _of("cells", cell)]
+        found += _known(results, f"Radios, {'all stations' if scope == 'all' else scope}",
+                        [*(busy if scope == "all" else []), *_of("stations", scope)])
+    return found
 
 
 def _connections(results: Results) -> list[Columns]:
@@ -136,105 +131,96 @@ def _connections(results: Results) -> list[Columns]:
     if not any(value for row in results.experiment.rows
                for value in results.sample(row, "connections_started", "all")):
         return []
-    return [*_known(results, "Connections", [Column(metric, "all", label) for metric, label in FLOW_METRICS]),
-            *(table for scope in results.scopes("flows_completed") if scope.startswith("across_")
-              for table in _known(results, f"Connections {scope.replace('_', ' ')}", [
-                  Column(metric, scope, label) for metric, label in CROSSING_METRICS]))]
+    return [*_of_all(results, "Connections", "connections"),
+            *(table for scope in _scopes(results, "crossings", "across_")
+              for table in _known(results, f"Connections {_words(scope)}", _of("crossings", scope)))]
 
 
 def _camps(results: Results) -> list[Columns]:
-    """Of camps that replay the same connections: transfer times of each, then how they stand to the baseline."""
+    """Of camps that replay the same connections: how transfer times of each stand to the baseline, then themselves."""
     run = next(iter(results.experiment.usable_runs), None)
     quarters = ("all", "smallest quarter", "second", "third", "largest quarter")
-    found: dict[str, list[Columns]] = {"times": [], "ratios": []}
+    times, ratios = list[Columns](), list[Columns]()
     for camp in camps.camps(run) if run else ():
+        def of_quarters(table: str, camp: camps.Camp = camp) -> list[Column]:
+            """What has no heading has its quarters' names."""
+            return [Column(one.metric, camps.scope(camp.name, place), one.heading or label)
+                    for one in shown(table) for place, label in enumerate(quarters)]
         whose = f"camp {camp.name} ({'+'.join(camp.variants) or 'congestion control under test'})"
-        scopes = [(camps.scope(camp.name, place), label) for place, label in enumerate(quarters)]
-        found["times"] += _known(results, f"Mean transfer time, {whose}", [
-            Column("transfers_finished", scopes[0][0], "finished"),
-            *(Column("transfer_time_mean", scope, label) for scope, label in scopes)])
+        times += _known(results, f"Mean transfer time, {whose}", of_quarters("camp_times"))
         letter = "L, the loss" if camp.standard else "G, the gain"
-        found["ratios"] += _known(
+        ratios += _known(
             results, f"{letter} of {whose}: mean transfer time over that of the same connections in the baseline "
-                     "(below 1: faster)",
-            [*(Column(camps.RATIO, scope, label) for scope, label in scopes),
-             Column(camps.IN_ONE, scopes[0][0], "finished in one run only")])
-    return [*found["ratios"], *found["times"]]
+                     "(below 1: faster)", of_quarters("camp_ratios"))
+    return [*ratios, *times]
 
 
 def _fairness(results: Results) -> list[Columns]:
     """Fairness among few long flows (the bin width is part of its definition), and how losses are shared."""
-    scope = next(iter(results.scopes("jains_index")), None)
+    scope = next(iter(_scopes(results, "fairness", "bin_")), None)
     if scope is None:
         return []
-    return [*_known(results, f"Long flows, bins of {scope.removeprefix('bin_').replace('_', ' ')}",
-                    [Column(metric, scope, label) for metric, label in FAIRNESS_METRICS]),
-            *(table for link in results.scopes("loss_episodes")
-              for table in _known(results, f"Loss episodes, {style.direction(link)}", _episode_columns(results, link)))]
-
-
-def _episode_columns(results: Results, link: str) -> list[Column]:
-    columns = [Column("loss_episodes", link, "episodes"), Column("loss_episodes_shared", link, "in all flows")]
-    for scope in results.scopes("reductions_per_loss_episode")[:MOST_FLOWS]:
-        flow = scope.replace("_", " ")
-        columns += [Column("reductions_per_loss_episode", scope, f"{flow}, reductions per episode"),
-                    Column("reduction_factor", scope, f"{flow}, reduced to")]
-    return columns
+    flows = [column for flow in _scopes(results, "episode_flows")[:MOST_FLOWS]
+             for column in _of("episode_flows", flow, _words(flow))]
+    found = _known(results, f"Long flows, bins of {_words(scope.removeprefix('bin_'))}", _of("fairness", scope))
+    for link in _scopes(results, "episodes"):
+        found += _known(results, f"Loss episodes, {style.direction(link)}", [*_of("episodes", link), *flows])
+    return found
 
 
 def _flows(results: Results) -> list[Columns]:
-    """Throughput per flow with the ratio of short to long RTTs, congestion controls side by side, UDP flows."""
-    return [*_known(results, "Throughput of long flows", _flow_columns(results)),
-            *_known(results, "Congestion controls side by side, mean per flow", _cca_columns(results)),
-            *_known(results, "Congestion controls side by side, connections", _mixed_columns(results)),
-            *_known(results, "UDP flows", _udp_columns(results)),
-            *_ramp_up(results),
-            *_known(results, "Around the step of the cross traffic", [
-                Column(metric, scope, label) for metric, label in TRANSIENT_METRICS
-                for scope in results.scopes(metric)]),
-            *_known(results, "What arrived, layer 2", [
-                Column("arrived_rate_l2", scope, scope.replace("_", " "))
-                for scope in results.scopes("arrived_rate_l2")[:MOST_FLOWS]]),
-            *_known(results, "Repair of the chosen losses", [
-                Column(metric, scope, label) for scope in results.scopes("segments_sent_again")
-                for metric, label in RECOVERY_METRICS])]
+    """Single long flows, congestion controls side by side, UDP flows, and what single studies look at."""
+    udp = [column for scope in _scopes(results, "udp")[:MOST_FLOWS // 2] for column in _of("udp", scope, _words(scope))]
+    transients = [Column(one.metric, scope, one.heading) for one in shown("transients")
+                  for scope in results.scopes(one.metric)]
+    arrived = [column for scope in _scopes(results, "arrived")[:MOST_FLOWS]
+               for column in _of("arrived", scope, _words(scope))]
+    recovery = [column for scope in results.scopes("segments_sent_again") for column in _of("recovery", scope)]
+    return [*_known(results, "Throughput of long flows", [*_flow_columns(results), *_ratio_columns(results)]),
+            *_known(results, "Congestion controls side by side, mean per flow", _cca_columns(results, "ccas")),
+            *_known(results, "Congestion controls side by side, connections", _cca_columns(results, "mixed")),
+            *_known(results, "UDP flows", udp), *_ramp_up(results),
+            *_known(results, "Around the step of the cross traffic", transients),
+            *_known(results, "What arrived, layer 2", arrived),
+            *_known(results, "Repair of the chosen losses", recovery)]
 
 
 def _ramp_up(results: Results) -> list[Columns]:
     """A table for each flow: a column for each number of bytes that some run reached."""
-    labels, sizes_of = _flow_labels(results.experiment), dict[int, list[int]]()
-    for scope in results.scopes("ramp_up_time"):
-        flow, size = re.findall(r"\d+", scope)
-        if any(math.isfinite(value) for row in results.experiment.rows
-               for value in results.sample(row, "ramp_up_time", scope)):
-            sizes_of.setdefault(int(flow), []).append(int(size))
-    return [table for flow, found in sorted(sizes_of.items())
-            for table in _known(results, f"Ramp-up: time to so many bytes, flow {flow}{labels.get(flow, '')}", [
-                Column("ramp_up_time", f"flow_{flow}/bytes_{size}", style.size(size)) for size in sorted(found)])]
+    labels, found = _flow_labels(results.experiment), list[Columns]()
+    for one in shown("ramp_up"):
+        sizes_of: dict[int, list[int]] = {}
+        for scope in results.scopes(one.metric):
+            flow, size = re.findall(r"\d+", scope)
+            if any(math.isfinite(value) for row in results.experiment.rows
+                   for value in results.sample(row, one.metric, scope)):
+                sizes_of.setdefault(int(flow), []).append(int(size))
+        for number, reached in sorted(sizes_of.items()):
+            found += _known(results, f"{one.heading}, flow {number}{labels.get(number, '')}", [
+                Column(one.metric, f"flow_{number}/bytes_{size}", style.size(size)) for size in sorted(reached)])
+    return found
 
 
 def _flow_columns(results: Results) -> list[Column]:
-    """Each flow, if there are few, and what compares them."""
-    labels = _flow_labels(results.experiment)
-    scopes = [scope for scope in results.scopes("mean_throughput_l4") if scope.startswith("flow_")]
-    scopes.sort(key=lambda scope: int(scope.removeprefix("flow_")))
+    """Each flow, if there are few; what tells flows apart stands with the metric that has no heading."""
+    labels, columns = _flow_labels(results.experiment), list[Column]()
+    for one in shown("flows"):
+        flows = sorted(int(found[1]) for scope in results.scopes(one.metric)
+                       if (found := re.fullmatch(r"flow_(\d+)", scope)))
+        if len(flows) <= MOST_FLOWS:
+            columns += [Column(one.metric, f"flow_{flow}", f"flow {flow}, {one.heading}" if one.heading
+                               else f"flow {flow}{labels.get(flow, '')}") for flow in flows]
+    return columns
+
+
+def _ratio_columns(results: Results) -> list[Column]:
+    """Of flows to each other: which, where the heading does not say it, are base round-trip times."""
     columns = []
-    if 1 <= len(scopes) <= MOST_FLOWS:
-        for scope in scopes:
-            words = labels.get(int(scope.removeprefix("flow_")), "")
-            columns.append(Column("mean_throughput_l4", scope, scope.replace("_", " ") + words))
-    columns += [Column("flow_loss", scope, f"{scope.replace('_', ' ')}, packets lost")
-                for scope in results.scopes("flow_loss")]
-    marked = [scope for scope in results.scopes("ce_mark_rate") if scope.startswith("flow_")]
-    if len(marked) <= MOST_FLOWS:
-        columns += [Column("ce_mark_rate", scope, f"{scope.replace('_', ' ')}, CE marks")
-                    for scope in sorted(marked, key=lambda scope: int(scope.removeprefix("flow_")))]
-    for scope in results.scopes("throughput_ratio_short_long"):
-        match = re.fullmatch(r"rtt_(.+)_to_(.+)_ms", scope)
-        if match:
-            columns.append(Column("throughput_ratio_short_long", scope, f"ratio {match[1]} ms : {match[2]} ms"))
-    columns += [Column("throughput_ratio_joined_first", scope, "ratio joined : first")
-                for scope in results.scopes("throughput_ratio_joined_first")]
+    for one in shown("flow_ratios"):
+        for scope in results.scopes(one.metric):
+            rtts = re.fullmatch(r"rtt_(.+)_to_(.+)_ms", scope)
+            columns.append(Column(one.metric, scope, f"{one.heading} {rtts[1]} ms : {rtts[2]} ms" if rtts
+                                  else one.heading))
     return columns
 
 
@@ -256,44 +242,20 @@ def _run_labels(run: Run) -> dict[int, str]:
     return {flow["flow"]: f", {flow['sender']} to {flow['receiver']}" for flow in flows}
 
 
-def _cca_columns(results: Results) -> list[Column]:
-    return [Column("mean_throughput_l4", scope, scope.removeprefix("cca_"))
-            for scope in results.scopes("mean_throughput_l4") if scope.startswith("cca_")]
-
-
-def _mixed_columns(results: Results) -> list[Column]:
-    """Connections of runs in which they use several congestion controls."""
-    return [Column(metric, scope, f"{scope.removeprefix('cca_')}, {label}")
-            for scope in results.scopes("goodput") if scope.startswith("cca_")
-            for metric, label in (("goodput", "goodput"), ("flow_completion_time_p50", "completion, median"))]
-
-
-def _udp_columns(results: Results) -> list[Column]:
-    return [Column(metric, scope, f"{scope.replace('_', ' ')}, {label}")
-            for scope in results.scopes("udp_received_rate")[:MOST_FLOWS // 2]
-            for metric, label in (("udp_received_rate", "received"), ("udp_loss", "lost"))]
-
-
-def _slowdown(results: Results) -> list[Columns]:
-    """Completion times over those on the idle network, where there are companion runs."""
-    return _known(results, "Slowdown", [
-        Column(slowdown.COUNT, "all", "connections"),
-        *(Column(f"{slowdown.NAME}_p{percent}", "all", label)
-          for percent, label in ((50, "median"), (95, "p95"), (99, "p99")))])
+def _cca_columns(results: Results, table: str) -> list[Column]:
+    return [column for scope in _scopes(results, table, "cca_")
+            for column in _of(table, scope, scope.removeprefix("cca_"))]
 
 
 def _sizes(results: Results) -> list[Columns]:
-    """Flow completion times and, per direction, ADU response times: a column for each size class."""
+    """A column for each size class: of all, then for each direction that has the metric by itself."""
     run = next(iter(results.experiment.usable_runs), None)
-    wanted = [("Flow completion time, median", "flow_completion_time_p50", ""),
-              ("Flow completion time, mean", "flow_completion_time_mean", ""),
-              ("Slowdown, median", f"{slowdown.NAME}_p50", "")]
-    wanted += [(f"ADU response time, {style.direction(name)}, median", "adu_response_time_p50", name)
-               for name in (load_directions(run) if run else [])]
     found = []
-    for title, metric, prefix in wanted:
-        scopes = sorted((bounds[1], bounds[2], scope) for scope in results.scopes(metric)
-                        if (bounds := sizes.bounds(scope)) and bounds[0] == prefix)
-        found += _known(results, title, [Column(metric, scope, f"{style.size(low)} to {style.size(high)}")
-                                         for low, high, scope in scopes])
+    for one in shown("sizes"):
+        for direction in ("", *(load_directions(run) if run else ())):
+            classes = sorted((bounds[1], bounds[2], scope) for scope in results.scopes(one.metric)
+                             if (bounds := sizes.bounds(scope)) and bounds[0] == direction)
+            found += _known(results, _joined(one.heading, style.direction(direction) if direction else ""), [
+                Column(one.metric, scope, f"{style.size(low)} to {style.size(high)}", one.counted_by)
+                for low, high, scope in classes])
     return found

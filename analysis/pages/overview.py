@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from analysis import figures
 from analysis.pages import templates
 from analysis.pages.report_page import counted
 from analysis.read.experiment import read_description
@@ -17,8 +18,6 @@ from analysis.read.runs import AnalysisError
 from testbed.core.errors import TestbedError
 from testbed.core.files import write_text
 
-#: how names of figures begin that say most about an experiment; the first that it has is shown, else the first of all
-_TELLING = ("ellipse", "sweep", "throughput", "recovery")
 #: pages beside an experiment's report
 _MORE = {"sensitivity": "sensitivity"}
 #: what can be chosen from: (key of a card, heading)
@@ -94,8 +93,9 @@ def _state(run: Mapping[str, Any] | None) -> str:
 
 
 def _figure(experiment: Path, folder: Path) -> str:
-    figures = experiment / "report" / "figures"
-    found = [path for name in (*_TELLING, "") for path in sorted(figures.glob(f"{name}*.svg"))]
+    """The figure that says most about an experiment, as figure files say themselves; else the first of all."""
+    drawn = experiment / "report" / "figures"
+    found = [path for name in (*figures.for_overview(), "") for path in sorted(drawn.glob(f"{name}*.svg"))]
     return _link(folder, found[0]) if found else ""
 
 

@@ -11,14 +11,10 @@ from analysis import groups, one_run, stats
 from analysis.compare.rows import Compared, Comparisons
 from analysis.compare.run_lists import PairingKey
 from analysis.drawing import style
-from analysis.flows import slowdown
 from analysis.pages.columns import Column, Columns
 from analysis.read.experiment import Experiment, Row
 from analysis.read.tables import Results
 
-#: how many there are in a size class
-COUNTS = {"flow_completion_time": "flows_completed", "adu_response_time": "adus_delivered",
-          slowdown.NAME: slowdown.COUNT}
 ROWS_PER_TABLE = 6  # subjects (and points) side by side that fit the page
 MOST_LINKED = 10    # seeds of a row that have a link each
 MOST_GROUPS = 6     # samples of a table whose groups are told
@@ -177,8 +173,7 @@ def by_size(results: Results, comparisons: Comparisons, tables: Sequence[Columns
 
 def _transfers(results: Results, rows: Sequence[Row], column: Column) -> str:
     """Transfers of a size class in a run, on the mean."""
-    count = next(of for name, of in COUNTS.items() if column.metric.startswith(name))
-    counts = [value for row in rows for value in results.sample(row, count, column.scope)]
+    counts = [value for row in rows for value in results.sample(row, column.counted_by, column.scope)]
     return f"{sum(counts) / len(counts):.0f}" if counts else "0"
 
 

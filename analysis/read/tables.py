@@ -9,7 +9,6 @@ import pandas as pd
 
 from analysis import metrics, one_run, stats
 from analysis.compare import run_lists
-from analysis.flows import camps, slowdown
 from analysis.read.experiment import Experiment, Row
 from analysis.read.runs import AnalysisError, State
 
@@ -74,7 +73,7 @@ class Results:
         self._samples: dict[tuple[str, str, str], dict[run_lists.PairingKey, float]] = {
             key: dict(zip(group["run"].map(keys), group["value"])) for key, group
             in used.groupby(["label", "metric", "scope"], sort=False)}
-        self._ratios = metrics.ratios() | slowdown.RATIOS | camps.RATIOS
+        self._ratios = metrics.ratios()
         self._units: dict[tuple[str, str], str] = dict(zip(zip(used["metric"], used["scope"]), used["unit"]))
         self._scopes: dict[str, list[str]] = {}
         for metric, scope in self._units:

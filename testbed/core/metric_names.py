@@ -11,15 +11,16 @@ import pathlib
 
 from testbed import PROJECT_DIR
 
-_ANALYSIS = PROJECT_DIR / "analysis"
+#: modules whose metrics are of two runs: analysis/metrics/ has those of one
+OF_TWO_RUNS = ("analysis.flows.camps", "analysis.flows.slowdown")
 
 
 @functools.cache
 def units() -> dict[str, str]:
-    """{metric: unit} of all files that compute metrics; those of two runs (slowdown, camps), too."""
+    """{metric: unit} of all files that compute metrics."""
     found: dict[str, str] = {}
-    for path in (*sorted((_ANALYSIS / "metrics").glob("[a-z]*.py")), _ANALYSIS / "flows/camps.py",
-                 _ANALYSIS / "flows/slowdown.py"):
+    for path in (*sorted((PROJECT_DIR / "analysis/metrics").glob("[a-z]*.py")),
+                 *(PROJECT_DIR / f"{name.replace('.', '/')}.py" for name in OF_TWO_RUNS)):
         found.update(_literal(path))
     return found
 

@@ -66,7 +66,9 @@ def test_the_commands(copy: pathlib.Path) -> None:
     assert "all: 11 of 12 runs" in said[4]          # one of them was just made
     assert _leaves_what_it_should(copy / "results/slow-line-bufferlong/runs/patient-seed1") == "valid"
     assert _leaves_what_it_should(copy / "results/slow-line-bufferlong/runs/cubic-seed1") == "valid"
-    assert (copy / "results/slow-line-bufferlong/report/figures/queue_length.svg").exists()
+    report = copy / "results/slow-line-bufferlong/report"
+    assert (report / "figures/queue_length.svg").exists()
+    assert "<th>largest window<br>" in (report / "index.html").read_text()
     simulated = json.loads((copy / "results/slow-line-buffershort-pipe/runs/reno-seed1/run.json").read_text())
     assert simulated["status"] == "finished"
 

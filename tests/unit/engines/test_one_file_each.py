@@ -89,14 +89,17 @@ CHECK = '''from testbed.checks import Finding
 def check(evidence):
     yield Finding("ok", f"{len(evidence.flows)} bursts")
 '''
-METRIC = '''from analysis.metrics import Metric
+METRIC = '''from analysis.figures import Figure
+from analysis.metrics import Metric, Shown
+
+UNITS = {"bursts": "1"}
+SHOWN = [Shown("run", "bursts", "number of bursts", 10)]
+NOT_COMPARED = {"bursts"}
+ORDER = 1
 
 
 def compute(run):
-    return [Metric("bursts", "network", "", len(run.flows))]
-'''
-FIGURE = '''from analysis.figures import Figure
-ORDER = 1
+    return [Metric("bursts", "all", "1", len(run.flows))]
 
 
 def draw(experiment, folder):
@@ -130,7 +133,7 @@ defaults: {ccas: [reno], seeds: 1}
 ADDED = {"testbed/engines/toy.py": (pathlib.Path(__file__).parent / "toy_engine.py").read_text(),
          "topologies/y_shape.py": HEADER + TOPOLOGY, "traffic/now_and_then.py": HEADER + TRAFFIC,
          "testbed/probes/nothing.py": HEADER + PROBE, "testbed/checks/bursts.py": HEADER + CHECK,
-         "analysis/metrics/bursts.py": HEADER + METRIC, "analysis/figures/bursts.py": HEADER + FIGURE,
+         "analysis/metrics/bursts.py": HEADER + METRIC,
          "testbed/executors/here.py": HEADER + EXECUTOR, "scenarios/h.yaml": SCENARIO}
 CODE = ("analysis", "bin", "ccas", "kernel", "kernel-modules", "scenarios", "testbed", "topologies", "traffic")
 
@@ -169,9 +172,9 @@ def test_a_run_uses_them_all(checkout, run_dir):
     assert {("bursts", "ok"), ("sampling", "ok"), ("minimum", "ok"), ("settings", "not applicable"),
             ("conservation", "not applicable"), ("idle_network", "not applicable")} <= levels
     metrics = (run_dir / "metrics.csv").read_text()
-    assert "bursts,network,,3\n" in metrics and "throughput_mean,r1_to_r2,Mbit/s,10\n" in metrics
+    assert "bursts,all,1,3\n" in metrics and "throughput_mean,r1_to_r2,Mbit/s,10\n" in metrics
     page = (checkout.folder / "results/h-toy/report/index.html").read_text()
-    assert "How many." in page and "toy" in page
+    assert "How many." in page and "toy" in page and "<th>number of bursts" in page
     plan = json.loads((run_dir / "plan.json").read_text())
     assert (plan["engine"], plan["kernel_key"]) == ("toy", "toy-1")
 

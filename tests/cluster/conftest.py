@@ -4,10 +4,8 @@
 No part of `make test`: collected only if this folder is named. How many runs: TESTBED_CLUSTER_RUNS=64
 """
 import pathlib
-import sys
 
 HERE = pathlib.Path(__file__).parent
-sys.path.append(str(HERE.parent / "end_to_end"))
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from dask_processes import alive, ended, scheduler, wait_for, wait_for_workers
+from tests.end_to_end.dask_processes import alive, ended, scheduler, wait_for, wait_for_workers
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 RUNS = int(os.environ.get("TESTBED_CLUSTER_RUNS", "64"))

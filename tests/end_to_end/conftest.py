@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from command_line import CommandLine
+from tests.end_to_end.command_line import CommandLine
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from command_line import PROJECT, CommandLine
+from tests.end_to_end.command_line import PROJECT, CommandLine
 
 PAGE = (PROJECT / "docs/bisect.md").read_text()
 

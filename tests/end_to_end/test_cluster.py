@@ -13,10 +13,12 @@ import textwrap
 
 import pytest
 
-import toy_checkout
+from tests.end_to_end import toy_checkout
 
 pytest.importorskip("distributed")
-from dask_processes import alive, ended, said, scheduler, wait_for, wait_for_workers  # noqa: E402 isort:skip
+from tests.end_to_end.dask_processes import (  # noqa: E402 isort:skip
+    alive, ended, said, scheduler, wait_for, wait_for_workers,
+)
 
 # Debian 12's Dask and tornado
 pytestmark = pytest.mark.filterwarnings("ignore:make_current is deprecated:DeprecationWarning")

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from command_line import PROJECT
+from tests.end_to_end.command_line import PROJECT
 
 
 def test_no_space_for_the_guests_memory(testbed):

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-import toy_checkout
-from command_line import PROJECT
+from tests.end_to_end import toy_checkout
+from tests.end_to_end.command_line import PROJECT
 
 PAGE = (PROJECT / "docs/expectations.md").read_text()
 

@@ -5,7 +5,7 @@ import os
 import signal
 import time
 
-import module_sources
+from tests.end_to_end import module_sources
 
 SWEEP = """\
 sweep: {axes: {topology.central.queue.limit: [25, 50]}}

@@ -5,8 +5,8 @@ import json
 import pandas as pd
 import pytest
 
-import module_sources
-from command_line import CommandLine
+from tests.end_to_end import module_sources
+from tests.end_to_end.command_line import CommandLine
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import toy_checkout
+from tests.end_to_end import toy_checkout
 
 _NOBODY = 65534
 

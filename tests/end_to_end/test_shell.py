@@ -14,7 +14,7 @@ import time
 import pexpect
 import pytest
 
-from command_line import PROJECT
+from tests.end_to_end.command_line import PROJECT
 
 PROMPT = "mininet> "
 _TIMEOUT_S = 180

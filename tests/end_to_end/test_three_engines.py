@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis.read.experiment import Experiment
-from command_line import CommandLine
+from tests.end_to_end.command_line import CommandLine
 
 ENGINES = ("uml", "ns3", "ns2")
 #: the access link at a fifth of its rate with the same buffer in time: two thousand connections in a minute

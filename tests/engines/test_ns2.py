@@ -6,11 +6,11 @@ import shutil
 
 import pytest
 
-from conftest import carry_out, small_scenario
 from testbed import engines
 from testbed.core.errors import RunFailed, UsageError
 from testbed.engines import ns2
 from testbed.scenario import ccas, scenario
+from tests.engines.conftest import carry_out, small_scenario
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ import stat
 
 import pytest
 
-from conftest import FinishedRun, carry_out, small_scenario
 from testbed import checks, engines
 from testbed.core.derived import DamagedRun
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.engines.ns3 import build, ccas, installation
 from testbed.scenario import scenario
+from tests.engines.conftest import FinishedRun, carry_out, small_scenario
 
 PARKING_LOT = {
     "kind": "parking-lot",

@@ -2,7 +2,7 @@
 """Queues of the simulators do what Linux's do: 12 Mbit/s of UDP into 10 Mbit/s, the same file in each engine."""
 import pytest
 
-from conftest import small_scenario
+from tests.engines.conftest import small_scenario
 
 RED = {"kind": "red", "limit": "300 kB", "min": "15 kB", "max": "45 kB", "avpkt": "1500 B", "burst": 17,
        "probability": 0.5}

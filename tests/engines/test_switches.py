@@ -2,7 +2,7 @@
 """A switch in the simulators: a node that forwards, between the same hosts."""
 import pytest
 
-from conftest import small_scenario
+from tests.engines.conftest import small_scenario
 
 TREE = small_scenario(topology={"kind": "two-hosts", "left": {"rate": "10 Mbit/s", "delay": "5 ms",
                                                               "queue": {"limit": 50}}},

@@ -7,7 +7,7 @@ import yaml
 
 from analysis.flows import windows
 from analysis.read.runs import Run
-from conftest import small_scenario
+from tests.engines.conftest import small_scenario
 
 KEYS = ["source", "conn"]
 ASKED = ["init_bytes_asked", "acc_bytes_asked", "adus_asked", "scheduled_us", "iport", "aport"]

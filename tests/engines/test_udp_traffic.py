@@ -2,7 +2,7 @@
 """Poisson, on-off and jittered UDP in the simulators: every packet leaves when the kernel's program would send it."""
 import pytest
 
-from conftest import small_scenario
+from tests.engines.conftest import small_scenario
 
 TRAFFIC = [
     {"kind": "poisson", "rate": "2 Mbit/s", "paths": ["n1->n2"]},

@@ -7,6 +7,7 @@ SCRIPT.py is in this folder; its main(out_dir) may do what root may. out_dir is 
 the other two are those that this kernel was built from and in.
 """
 import ctypes
+import importlib
 import os
 import signal
 import sys
@@ -34,10 +35,10 @@ try:
                       TESTBED_CACHE="/tmp/cache", TESTBED_RESULTS="/tmp/results")
     os.chdir("/tmp")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    sys.path[:0] = [_PROJECT, f"{_PROJECT}/tests/host", "/usr/lib/python3/dist-packages"]
+    sys.path[:0] = [_PROJECT, "/usr/lib/python3/dist-packages"]
     script = os.fork()
     if script == 0:
-        __import__(sys.argv[1].removesuffix(".py")).main(_OUT)
+        importlib.import_module(f"tests.host.{sys.argv[1].removesuffix('.py')}").main(_OUT)
         os._exit(0)
     while os.wait()[0] != script:           # orphans of killed processes are ours
         pass

@@ -3,7 +3,7 @@
 import os
 import signal
 
-import inside
+from tests.host import inside
 
 RUN = ("/run/checkout/tests/host/small.yaml", "--engine", "host", "--cca", "reno", "--no-report", "--set",
        "timing.test=60 s")

@@ -5,7 +5,7 @@ import pathlib
 import signal
 import sys
 
-import inside
+from tests.host import inside
 
 SCENARIO = "/run/checkout/tests/host/small.yaml"
 _BROKEN = '#include <linux/module.h>\nMODULE_LICENSE("GPL");\n'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A machine that is asked for a network that it is too slow for."""
-import inside
+from tests.host import inside
 
 FAST = ("--set", "topology.central.rate=2 Gbit/s", "--set", "topology.edge.rate=10 Gbit/s", "--set",
         "topology.central.queue.limit=2000")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A machine looks at itself, runs a scenario on its own kernel, looks again."""
-import inside
+from tests.host import inside
 
 SCENARIO = "/run/checkout/tests/host/small.yaml"
 

@@ -5,7 +5,7 @@ import time
 
 import pexpect
 
-import inside
+from tests.host import inside
 
 SHELL = ("shell", "/run/checkout/tests/host/small.yaml", "--engine", "host", "--cca", "cubic")
 

@@ -5,7 +5,7 @@ import pathlib
 import shutil
 import sys
 
-import inside
+from tests.host import inside
 
 SCENARIO = "/run/checkout/tests/host/small.yaml"
 #: of the three programs only ssh does something: it starts the inner half here

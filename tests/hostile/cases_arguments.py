@@ -2,7 +2,7 @@
 """Options whose values are not what was meant."""
 from __future__ import annotations
 
-from case import SMALL, Case
+from tests.hostile.case import SMALL, Case
 
 
 def _run(name: str, says: str, *options: str, code: int = 2, **environment: str) -> Case:

@@ -2,7 +2,7 @@
 """What is given to --cca: names, paths, variant files."""
 from __future__ import annotations
 
-from case import SMALL, Case, Content
+from tests.hostile.case import SMALL, Case, Content
 
 
 def _cca(name: str, cca: str, says: str, files: dict[str, Content] | None = None,

@@ -2,7 +2,7 @@
 """Scenario files whose YAML is right and whose content is not, and the same from the command line."""
 from __future__ import annotations
 
-from case import SMALL, Case, changed, run_yaml
+from tests.hostile.case import SMALL, Case, changed, run_yaml
 
 
 def _set(name: str, setting: str, says: str, *more: str) -> Case:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 
-from case import Case
+from tests.hostile.case import Case
 
 _RUNS = 2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 
-from case import SMALL, Case, Content
+from tests.hostile.case import SMALL, Case, Content
 
 _GOOD = (pathlib.Path(__file__).resolve().parents[2] / "docs/examples/tcp_mine.c").read_text()
 

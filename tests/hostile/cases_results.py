@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from case import Case, packed
+from tests.hostile.case import Case, packed
 
 Damage = Callable[[pathlib.Path], None]
 Change = Callable[[dict[str, Any]], None]

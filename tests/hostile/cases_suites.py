@@ -2,8 +2,8 @@
 """Suite files that are no good, and parts that there are not."""
 from __future__ import annotations
 
-from case import Case, Content
-from cases_yaml import _as_a_folder, _bomb
+from tests.hostile.case import Case, Content
+from tests.hostile.cases_yaml import _as_a_folder, _bomb
 
 SUITE = """\
 title: Small

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 
-from case import SMALL, Case
+from tests.hostile.case import SMALL, Case
 
 _RUN = '"$TESTBED" run small.yaml --no-report --load 61'
 _RENO = ["run", "small.yaml", "--no-report", "--cca", "reno"]

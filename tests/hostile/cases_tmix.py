@@ -7,8 +7,8 @@ import pathlib
 import stat
 from typing import Any
 
-from case import Case, Content
-from cases_vectors import _CONC, _SEQ
+from tests.hostile.case import Case, Content
+from tests.hostile.cases_vectors import _CONC, _SEQ
 
 _TRACES = ["run", "access-link", "--quick", "--no-report", "--cca", "reno", "--set"]
 _NINE: dict[str, Content] = {f"traces/{number}.cvec": _SEQ for number in range(9)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 
-from case import Case, Content, packed
+from tests.hostile.case import Case, Content, packed
 
 _PROPERTIES = "w 65535 65535\nr 20000\nl 0 0\n"
 _SEQ = "SEQ 1000 1 1 1\n" + _PROPERTIES + "> 500\nt 100\n< 2000\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 
-from case import SMALL, Case, changed, run_yaml
+from tests.hostile.case import SMALL, Case, changed, run_yaml
 
 _HEAD = SMALL.splitlines()[0] + "\n"
 

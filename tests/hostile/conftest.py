@@ -4,14 +4,11 @@ from __future__ import annotations
 import os
 import pathlib
 import subprocess
-import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-
-import runner  # noqa: E402
-from case import SMALL  # noqa: E402
+from tests.hostile import runner
+from tests.hostile.case import SMALL
 
 
 def pytest_configure() -> None:

@@ -16,7 +16,7 @@ import time
 
 import kernel
 import kernel.apt
-from case import Case
+from tests.hostile.case import Case
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 _PR_SET_CHILD_SUBREAPER = 36

@@ -6,19 +6,9 @@ import pathlib
 
 import pytest
 
-import cases_arguments
-import cases_cca
-import cases_fields
-import cases_lookup
-import cases_modules
-import cases_results
-import cases_suites
-import cases_surroundings
-import cases_tmix
-import cases_vectors
-import cases_yaml
-import runner
-from case import Case
+from tests.hostile import (cases_arguments, cases_cca, cases_fields, cases_lookup, cases_modules, cases_results,
+                           cases_suites, cases_surroundings, cases_tmix, cases_vectors, cases_yaml, runner)
+from tests.hostile.case import Case
 
 CASES: list[Case] = [case for module in (
     cases_yaml, cases_fields, cases_arguments, cases_cca, cases_vectors, cases_tmix, cases_results, cases_surroundings,

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 import yaml
 
-from small_runs import small_scenario
 from testbed import engines
 from testbed.runs import campaign, run
 from testbed.runs.store import Store
 from testbed.scenario import ccas, scenario
+from tests.kernel.small_runs import small_scenario
 
 
 class FinishedRun:

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 
-import float_guest
+from tests.kernel import float_guest
 
 
 def expected_sums():

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from analysis import packets
-from small_runs import small_scenario
+from tests.kernel.small_runs import small_scenario
 
 PATH = {"topology.central": {"rate": "10 Mbit/s", "delay": "20 ms", "queue": {"kind": "pfifo", "limit": 133}},
         "topology.left_delays": ["0 ms"], "topology.right_delays": ["0 ms"], "timing.warmup": "0 s",

@@ -10,11 +10,11 @@ import dpkt
 import pytest
 import yaml
 
-import documented
 from analysis import packets
 from analysis.packets import captures, conversations, tcptrace, xplot
 from testbed import PROJECT_DIR, cli
 from testbed.core import pcap_files
+from tests.kernel import documented
 
 
 @pytest.fixture(scope="module")

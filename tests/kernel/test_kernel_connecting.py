@@ -2,9 +2,9 @@
 """How a ring's greedy senders connect: in one chain with their first write, whatever becomes of the connection."""
 import pytest
 
-import connecting_guest
 import kernel
-from guest_script import result_of
+from tests.kernel import connecting_guest
+from tests.kernel.guest_script import result_of
 
 #: include/net/tcp_states.h
 ESTABLISHED, SYN_SENT, FIN_WAIT1 = 1, 2, 4

@@ -2,7 +2,7 @@
 """What the kernel counts itself: every packet of a fast link, and what a queue holds between samples."""
 import pytest
 
-from small_runs import small_scenario
+from tests.kernel.small_runs import small_scenario
 
 
 def dumbbell(rate, delay, limits, edge):

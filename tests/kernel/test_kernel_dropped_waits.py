@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from small_runs import small_scenario
 from testbed.checks import littles_law
+from tests.kernel.small_runs import small_scenario
 
 
 @pytest.mark.parametrize("queue", [

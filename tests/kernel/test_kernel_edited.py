@@ -2,9 +2,9 @@
 """A valid run of BBR against CUBIC whose raw files are edited: on their content alone each edit is found."""
 import pytest
 
-import edited_files
-from small_runs import small_scenario
 from testbed import checks
+from tests.kernel import edited_files
+from tests.kernel.small_runs import small_scenario
 
 SCENARIO = {
     "name": "edits",

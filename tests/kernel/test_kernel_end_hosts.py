@@ -7,12 +7,11 @@ import json
 
 import pytest
 
-import end_hosts_guest
-import guest_script
 import kernel
 import topologies
-from small_runs import small_scenario
 from testbed.core import fields
+from tests.kernel import end_hosts_guest, guest_script
+from tests.kernel.small_runs import small_scenario
 from topologies.links import end_hosts
 
 #: a frame of 1514 bytes takes this long at 100 Mbit/s

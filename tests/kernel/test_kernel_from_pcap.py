@@ -6,8 +6,8 @@ import pytest
 
 from analysis import packets
 from analysis.packets import conversations
-from small_runs import small_scenario
 from testbed import engines
+from tests.kernel.small_runs import small_scenario
 from traffic.tmix.reader import read_vectors
 from traffic.tmix.vectors import CONC
 

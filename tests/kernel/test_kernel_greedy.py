@@ -4,7 +4,7 @@
 import pandas as pd
 import pytest
 
-from small_runs import small_scenario
+from tests.kernel.small_runs import small_scenario
 from traffic.greedy import scenario as greedy
 
 NARROW = {"rate": "20 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 50}}

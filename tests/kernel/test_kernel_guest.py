@@ -2,8 +2,8 @@
 """The guest kernel itself: floating point across processes, and modules built against it."""
 import pytest
 
-import float_runs
 import kernel
+from tests.kernel import float_runs
 
 
 @pytest.fixture(scope="module")

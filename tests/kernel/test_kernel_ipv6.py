@@ -5,9 +5,9 @@ import json
 import pytest
 
 from analysis.packets import captures
-from documented import scenario
-from small_runs import small_scenario
 from testbed import checks, engines
+from tests.kernel.documented import scenario
+from tests.kernel.small_runs import small_scenario
 
 
 @pytest.fixture(scope="module")

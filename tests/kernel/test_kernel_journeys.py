@@ -4,7 +4,7 @@ import pytest
 
 from analysis.metrics import compute_metrics
 from analysis.read.runs import Run
-from small_runs import small_scenario
+from tests.kernel.small_runs import small_scenario
 
 FRAME_BYTES = 1514
 

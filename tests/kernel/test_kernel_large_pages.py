@@ -10,9 +10,9 @@ import tempfile
 import pytest
 
 import kernel
-from guest_script import result_of
 from kernel import guest
-from small_runs import small_scenario
+from tests.kernel.guest_script import result_of
+from tests.kernel.small_runs import small_scenario
 
 SCRIPT = pathlib.Path(__file__).with_name("filling_guest.py")
 PAGE, CHUNK, MB = mmap.PAGESIZE, 2 << 20, 1 << 20

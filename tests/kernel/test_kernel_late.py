@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from small_runs import small_scenario
+from tests.kernel.small_runs import small_scenario
 
 _GOOD = (pathlib.Path(__file__).parents[2] / "docs/examples/tcp_mine.c").read_text()
 _OPS = "static struct tcp_congestion_ops mine"

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from small_runs import small_scenario
+from tests.kernel.small_runs import small_scenario
 from traffic import cbr
 from traffic.greedy import scenario as greedy
 

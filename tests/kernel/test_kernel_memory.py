@@ -5,7 +5,7 @@ import re
 import pytest
 
 import kernel
-import module_builds
+from tests.kernel import module_builds
 
 SOURCE = r"""
 #include <linux/module.h>

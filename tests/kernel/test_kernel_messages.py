@@ -5,11 +5,10 @@ import json
 
 import pytest
 
-import guest_script
 import kernel
-import network_state_guest
 import topologies
 from testbed.core import fields
+from tests.kernel import guest_script, network_state_guest
 from topologies.links import end_hosts
 
 EDGE = {"rate_bps": 10**9, "queue": {"limit": 10_000}}

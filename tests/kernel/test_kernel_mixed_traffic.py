@@ -2,8 +2,8 @@
 """Several components in one run, and constant bit rate, in virtual time."""
 import pytest
 
-import documented
-from small_runs import small_scenario
+from tests.kernel import documented
+from tests.kernel.small_runs import small_scenario
 
 TMIX = {"kind": "tmix", "target": "right_to_left", "load": "50 %"}
 

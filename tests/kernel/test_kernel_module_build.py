@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 import kernel
-import module_builds
 from kernel import launch
-from small_runs import small_scenario
+from tests.kernel import module_builds
+from tests.kernel.small_runs import small_scenario
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from small_runs import H_SHAPE, PARKING_LOT, small_scenario
 from testbed.core import raw_tables
+from tests.kernel.small_runs import H_SHAPE, PARKING_LOT, small_scenario
 
 #: ICMP echo of 56 bytes: Ethernet + IP + ICMP headers
 _ECHO_BITS = 98 * 8

@@ -2,10 +2,10 @@
 """Paced flows over pairs of hosts: the example of docs/paced.md."""
 import pytest
 
-import documented
 from analysis.metrics import compute_metrics
 from analysis.read.runs import Run
-from small_runs import small_scenario
+from tests.kernel import documented
+from tests.kernel.small_runs import small_scenario
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-import documented
-from small_runs import small_scenario
 from testbed.engines.uml import watch
+from tests.kernel import documented
+from tests.kernel.small_runs import small_scenario
 from traffic.io.payload import sequence
 
 

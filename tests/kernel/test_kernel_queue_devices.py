@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The kernel module of queues forgets what nobody has read when its devices are closed."""
-import guest_script
 import kernel
-import queue_devices_guest
+from tests.kernel import guest_script, queue_devices_guest
 
 
 def test_nothing_is_left_of_who_did_not_read(engine, tmp_path):

@@ -5,10 +5,9 @@ import json
 import pytest
 import yaml
 
-import guest_script
 import kernel
-import read_back_guest
 from testbed.scenario import scenario
+from tests.kernel import guest_script, read_back_guest
 from topologies.linux import read_back, tc
 
 #: one direction each: what has a unit of its own has values that are no multiples of it

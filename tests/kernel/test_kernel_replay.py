@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from small_runs import small_scenario
+from tests.kernel.small_runs import small_scenario
 from traffic.tmix import scenario
 
 LIGHT = small_scenario(**{"traffic": {"kind": "tmix", "target": "right_to_left", "load": "20 %"},

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from small_runs import small_scenario
 from testbed.runs import code_bundle
+from tests.kernel.small_runs import small_scenario
 from traffic.tmix.vectors import CONC, SEQ, Adu, Vector, check
 from traffic.tmix.writer import ALTERNATE, write_vectors
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import kernel
-from small_runs import small_scenario
+from tests.kernel.small_runs import small_scenario
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 

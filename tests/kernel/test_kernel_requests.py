@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-import documented
+from tests.kernel import documented
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import errno
 import pytest
 
 import kernel
-import sending_guest
-from guest_script import result_of
+from tests.kernel import sending_guest
+from tests.kernel.guest_script import result_of
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 from analysis.flows import slowdown
 from analysis.flows.completion import last_byte_us
 from analysis.read.runs import Run
-from small_runs import small_scenario
+from tests.kernel.small_runs import small_scenario
 
 OF = {"target": "right_to_left", "load": "60 %"}
 TIMING = {"prefill": "1 s", "warmup": "1 s", "test": "5 s"}

@@ -2,7 +2,7 @@
 """Packet sizes and receive windows of connection vectors on real sockets, in virtual time."""
 import pytest
 
-from small_runs import small_scenario
+from tests.kernel.small_runs import small_scenario
 
 RTT_US = 32_000
 

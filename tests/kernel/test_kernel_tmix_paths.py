@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Vector files that are called as the suite's, on its access link, in virtual time."""
-from small_runs import small_scenario
+from tests.kernel.small_runs import small_scenario
 
 #: base round-trip times of the Common TCP Evaluation Suite's access link, ms: 2 x (left edge + 2 + right edge)
 SUITE_MS = {"r4s1": 8, "r4s2": 32, "r4s3": 58, "r5s1": 78, "r5s2": 102, "r5s3": 128, "r6s1": 154, "r6s2": 178,

@@ -5,8 +5,8 @@ import collections
 import pandas as pd
 import pytest
 
-from small_runs import small_scenario
-from test_kernel_wire import address_of, records
+from tests.kernel.small_runs import small_scenario
+from tests.kernel.test_kernel_wire import address_of, records
 from topologies.links import varying
 
 FRAME_BYTES = 1514

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import documented
+from tests.kernel import documented
 
 
 def accounts(run):

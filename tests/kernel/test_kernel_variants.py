@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from small_runs import small_scenario
+from tests.kernel.small_runs import small_scenario
 
 TWO_FLOWS = {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1", "n5->n2"], "stagger": "100 ms"}
 #: without SACK the losses that a long queue leads to in slow start are repaired one by one, and meanwhile

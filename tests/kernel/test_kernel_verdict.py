@@ -4,10 +4,10 @@ import shutil
 
 import pytest
 
-from small_runs import small_scenario
 from testbed import checks
 from testbed.engines import uml
 from testbed.runs import code_bundle
+from tests.kernel.small_runs import small_scenario
 
 
 def reasons(run, check):

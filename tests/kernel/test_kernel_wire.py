@@ -11,8 +11,8 @@ import struct
 
 import pytest
 
-from small_runs import small_scenario
 from testbed.core import raw_tables
+from tests.kernel.small_runs import small_scenario
 
 #: frames of 60 B and 1514 B among them; `packet` is the size of the IP packet
 _PACKETS_BYTES = (46, 186, 562, 1500)

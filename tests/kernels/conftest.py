@@ -4,27 +4,18 @@
 No part of `make test`: these files are collected only if this folder is named. Which kernels:
 TESTBED_KERNELS=6.1,newest
 """
-import importlib.util
 import os
 import pathlib
-import sys
 
 import pytest
 
 import kernel
 from testbed import engines
+# what the tests of the default kernel have, with another kernel
+from tests.kernel.conftest import greedy_run, run_scenario, run_with  # noqa: F401
 
 HERE = pathlib.Path(__file__).parent
 KERNELS = os.environ.get("TESTBED_KERNELS", "6.1,newest").split(",")
-
-# what the tests of the default kernel have, with another kernel
-sys.path.append(str(HERE.parent / "kernel"))
-_description = importlib.util.spec_from_file_location("default_kernel_conftest", HERE.parent / "kernel" / "conftest.py")
-_default = importlib.util.module_from_spec(_description)
-_description.loader.exec_module(_default)
-run_scenario = _default.run_scenario
-run_with = _default.run_with
-greedy_run = _default.greedy_run
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -10,10 +10,10 @@ import sys
 
 import pytest
 
-import float_runs
 import kernel
 from kernel import source
-from small_runs import small_scenario
+from tests.kernel import float_runs
+from tests.kernel.small_runs import small_scenario
 
 PROJECT = pathlib.Path(__file__).parents[2]
 MODULES = sorted(path.parent for path in (PROJECT / "kernel-modules").glob("tcp_*/Kbuild"))

@@ -5,8 +5,8 @@ import types
 
 import pytest
 
-from test_kernel_links import example
 from testbed.scenario import scenario
+from tests.kernel.test_kernel_links import example
 
 
 @pytest.fixture(scope="module")

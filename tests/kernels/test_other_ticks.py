@@ -2,8 +2,8 @@
 """The default kernel with 250 timer ticks per second instead of 1000."""
 import pytest
 
-from small_runs import small_scenario
 from testbed import engines
+from tests.kernel.small_runs import small_scenario
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import subprocess
 import yaml
 
 from kernel import source
-from small_runs import small_scenario
+from tests.kernel.small_runs import small_scenario
 
 PROJECT = pathlib.Path(__file__).parents[2]
 

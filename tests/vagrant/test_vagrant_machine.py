@@ -3,7 +3,7 @@
 import json
 import pathlib
 
-from conftest import phase
+from tests.vagrant.conftest import phase
 
 
 def _state(machine):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Linux's own stacks on the computed channel: round trips by hand, what the standard and Bianchi's model let through,
 and nothing beyond the range."""
-import importlib.util
-import pathlib
 import re
 import subprocess
 
@@ -10,12 +8,8 @@ import pytest
 import yaml
 
 from testbed import PROJECT_DIR
+from tests.unit.air import test_air_channel as channel
 from topologies import standards
-
-_description = importlib.util.spec_from_file_location(
-    "channel", pathlib.Path(__file__).parents[1] / "unit" / "air" / "test_air_channel.py")
-channel = importlib.util.module_from_spec(_description)
-_description.loader.exec_module(channel)
 
 QUEUES = {"queue": {"interval": "100 ms"}, "air": {"interval": "100 ms"}, "tcp_info": {"interval": "100 ms"}}
 #: for each link or hop over the air

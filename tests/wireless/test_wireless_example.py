@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The scenario of docs/wireless.md: what probes sample of radios and packets agrees with counters and with airtimes."""
-import importlib.util
-import pathlib
 
 import pytest
 
 from analysis.metrics import compute_metrics
 from analysis.read.runs import Run
 from testbed.probes.air import COUNTED
+from tests.kernel import documented
 from topologies import standards
-
-_description = importlib.util.spec_from_file_location(
-    "documented", pathlib.Path(__file__).parents[1] / "kernel" / "documented.py")
-documented = importlib.util.module_from_spec(_description)
-_description.loader.exec_module(documented)
 
 
 @pytest.fixture(scope="module")

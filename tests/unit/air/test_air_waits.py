@@ -9,7 +9,7 @@ import itertools
 
 import pytest
 
-from test_air_channel import DSSS, FRAME, OFDM, SINK
+from tests.unit.air.test_air_channel import DSSS, FRAME, OFDM, SINK
 
 #: in which what came before decides when a frame begins; every signal is shorter
 RECENT_NS = 20_000_000

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 
-import fixture
+from tests.unit.analysis import fixture
 
 STATIONS = ("n4", "n1")         # n4 sends to n1, as in fixture.flow
 SHAPE = fixture.Shape(test_s=4, tcp_info_rows=2400)

@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[3]), str(Path(__file__).parent)]
-
-import fixture  # noqa: E402  (found through the path above)
-from analysis.metrics import compute_metrics  # noqa: E402
-from analysis.read.runs import Run  # noqa: E402
+from analysis.metrics import compute_metrics
+from analysis.read.runs import Run
+from tests.unit.analysis import fixture
 
 
 @pytest.fixture

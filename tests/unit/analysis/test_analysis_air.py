@@ -5,14 +5,13 @@ import re
 import pandas as pd
 import pytest
 
-import air_runs
-import fixture
 from analysis.figures import bands, one_at_a_time
 from analysis.flows import quarters
 from analysis.metrics import air, compute_metrics, connected as metric_connected, journey
 from analysis.pages import report
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError, Run
+from tests.unit.analysis import air_runs, fixture
 
 
 def metrics(of, path):

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.read import series, tcp
 from analysis.read.runs import Run
+from tests.unit.analysis import fixture
 
 DOWN = "right_to_left"
 

@@ -7,7 +7,6 @@ import math
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.compare.rows import Comparisons
 from analysis.flows import camps
 from analysis.pages import columns
@@ -15,6 +14,7 @@ from analysis.pages.report import build_report
 from analysis.pages.report_tables import shown
 from analysis.read.experiment import Experiment
 from analysis.read.tables import Results
+from tests.unit.analysis import fixture
 
 #: of the eight connections of a camp, in seconds; sizes are 1000, 2000, ... bytes
 BASE = [1, 1, 2, 2, 3, 3, 4, 8]

@@ -3,12 +3,12 @@
 
 import pytest
 
-import fixture
 from analysis import metrics
 from analysis.compare import run_lists
 from analysis.compare.run_lists import Measurements, by_seed, compare, compare_runs, differences, pairing_key
 from analysis.metrics import Metric
 from analysis.read.runs import AnalysisError, Run
+from tests.unit.analysis import fixture
 
 DOWN = ("throughput_mean", "right_to_left")
 

@@ -8,16 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.figures import cwnd, tcptrace
 from analysis.flows import recovery
 from analysis.pages.report import build_report
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError
 from analysis.read.zooms import Span
-from test_analysis_xplot import transfer
 from testbed.cli import report as report_command
 from testbed.core import pcap_files
+from tests.unit.analysis import fixture
+from tests.unit.analysis.test_analysis_xplot import transfer
 
 SRC, DST = "10.0.4.2:10000", "10.0.1.2:20000"
 

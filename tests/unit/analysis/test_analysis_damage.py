@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-import fixture
 from analysis.drawing import gnuplot
 from analysis.pages.report import build_report
 from analysis.read import shapes
@@ -18,6 +17,7 @@ from analysis.read.runs import Run
 from analysis.read.tables import Results
 from testbed import checks
 from testbed.core.errors import TestbedError
+from tests.unit.analysis import fixture
 
 SHAPE = fixture.Shape(test_s=3, tcp_info_rows=100, connections_per_s=10, interval_us=50_000, packets=(80, 10))
 #: made again from the others

@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.figures import delay_throughput
 from analysis.read.experiment import Experiment
-from fixture import Shape
+from tests.unit.analysis import fixture
+from tests.unit.analysis.fixture import Shape
 
 KEY = "topology.central.queue.limit"
 #: queueing delays of two buffers, us

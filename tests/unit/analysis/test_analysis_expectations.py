@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-import fixture
 from analysis import metrics
 from analysis.pages.report import build_report
 from analysis.read import expectations
@@ -17,6 +16,7 @@ from analysis.read.tables import Results
 from testbed.cli import _expectations
 from testbed.core.errors import ExpectationFailed, TestbedError, UsageError
 from testbed.core.expectations import parse
+from tests.unit.analysis import fixture
 
 #: of fixture.Shape, whose links carry 60 and 12 Mbit/s
 EXPECTED = ["throughput_mean:right_to_left == 60", "throughput_mean > 61", "utilisation:nowhere > 0.5",

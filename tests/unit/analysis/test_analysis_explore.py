@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.drawing import gnuplot
 from analysis.pages import explore
 from analysis.pages.report import build_report
 from analysis.read.experiment import Experiment, Row
 from analysis.read.runs import Run
+from tests.unit.analysis import fixture
 
 END_US = 60_000_000
 

@@ -10,10 +10,10 @@ import subprocess
 
 import pytest
 
-import fixture
 from analysis import exports
 from testbed import PROJECT_DIR, cli
 from testbed.cli import export as command
+from tests.unit.analysis import fixture
 
 PAGE = (PROJECT_DIR / "docs/exports.md").read_text()
 

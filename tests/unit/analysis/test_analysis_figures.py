@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.drawing import gnuplot, labels, style
 from analysis.figures import draw_all
 from analysis.figures.ellipse import Ellipses, covariance_ellipse
@@ -16,6 +15,7 @@ from analysis.figures.sojourn import ccdf, thinned
 from analysis.metrics import load_metrics
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError
+from tests.unit.analysis import fixture
 
 NOISY = fixture.Shape(noise=0.2)
 

@@ -6,10 +6,10 @@ import math
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.figures import draw_all
 from analysis.pages.report import build_report
 from analysis.read.experiment import Experiment
+from tests.unit.analysis import fixture
 
 DOWN, BIN = "right_to_left", "bin_20_ms"
 FAST = fixture.Shape(tcp_info_rows=12_000)          # a sample every 20 ms

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.metrics import flow_loss
 from analysis.read.runs import Run
+from tests.unit.analysis import fixture
 
 TCP = fixture.flow(1, 10_000, "reno", hops=["n4_to_r2", "right_to_left"])
 UDP = {**fixture.flow(2, None, "", transport="udp", sender="n5", hops=["n5_to_r2", "right_to_left"]),

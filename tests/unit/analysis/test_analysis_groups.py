@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
-import fixture
 from analysis import groups
 from analysis.pages.report import build_report
+from tests.unit.analysis import fixture
 
 
 def test_a_gap_by_hand():

@@ -6,13 +6,13 @@ import re
 import pandas as pd
 import pytest
 
-import fixture
 from analysis import figures
 from analysis.compare import unchanged
 from analysis.pages.report import build_report
 from analysis.read.experiment import Experiment
 from analysis.read.runs import Run
 from testbed.core.files import write_json
+from tests.unit.analysis import fixture
 
 
 def shape(mbps):

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.metrics.queueing_delay import histogram_percentiles
 from analysis.read import series
 from analysis.read.runs import Run
+from tests.unit.analysis import fixture
 
 DOWN, UP = "right_to_left", "left_to_right"
 

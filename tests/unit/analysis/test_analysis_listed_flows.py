@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.figures import draw_all
 from analysis.metrics import flows
 from analysis.read.experiment import Experiment
+from tests.unit.analysis import fixture
 
 DOWN, UP = "right_to_left", "left_to_right"
 

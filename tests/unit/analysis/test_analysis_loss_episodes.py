@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-import fixture
 from analysis.flows import loss_episodes
 from analysis.read.runs import Run
+from tests.unit.analysis import fixture
 
 LINK = "right_to_left"
 #: s: packets dropped. The second goes on within a round, the gap before 5.2 s is longer; 1 s is in the warm-up

@@ -5,9 +5,9 @@ import json
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.metrics import marks
 from analysis.read.runs import Run
+from tests.unit.analysis import fixture
 
 #: (t_us, link, flow, backward, packets); the measured part is from 2 to 12 s
 ROWS = [(1_900_000, "right_to_left", 1, 0, 7), (2_000_000, "right_to_left", 1, 0, 100),

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-import fixture
 from analysis.pages import columns, report_network
 from analysis.read.experiment import Experiment
 from analysis.read.runs import Run
 from analysis.read.tables import Results
+from tests.unit.analysis import fixture
 
 DOWN, UP = "right_to_left", "left_to_right"
 

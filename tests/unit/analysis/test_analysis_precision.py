@@ -3,11 +3,11 @@
 
 import pytest
 
-import fixture
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError
 from analysis.stats import precision
 from analysis.stats.precision import Reached, judge, next_count
+from tests.unit.analysis import fixture
 
 DOWN = "right_to_left"
 NOISY = fixture.Shape(noise=0.2, test_s=4)

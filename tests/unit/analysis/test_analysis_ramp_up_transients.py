@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.figures import draw_all
 from analysis.flows import transients
 from analysis.metrics import compute_metrics, ramp_up, resolutions
@@ -15,6 +14,7 @@ from analysis.pages.report import build_report
 from analysis.read import tcp
 from analysis.read.experiment import Experiment
 from analysis.read.runs import Run
+from tests.unit.analysis import fixture
 
 DOWN = "right_to_left"
 #: of the fixture's link of 100 Mbit/s and a flow of 100 ms: (100 - cross) Mbit/s x 100 ms / (8 x 1514 B)

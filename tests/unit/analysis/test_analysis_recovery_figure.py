@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.figures import recovery as figure_file
 from analysis.flows import recovery
 from analysis.metrics import recovery as metrics_file
@@ -15,6 +14,7 @@ from analysis.pages import columns
 from analysis.read.experiment import Experiment
 from analysis.read.runs import Run
 from analysis.read.tables import Results
+from tests.unit.analysis import fixture
 
 MSS = 1448
 SRC, DST = "10.0.4.2:10000", "10.0.1.2:20000"

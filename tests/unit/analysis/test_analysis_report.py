@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.pages.report import build_report
 from analysis.pages.report_tables import run_links
 from analysis.read.experiment import Row
 from analysis.read.runs import AnalysisError
+from tests.unit.analysis import fixture
 
 NOISY = fixture.Shape(noise=0.2)
 

@@ -5,13 +5,13 @@ import json
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.compare.rows import Comparisons
 from analysis.figures import draw_all
 from analysis.pages import columns, report_controls, report_tables
 from analysis.pages.report import build_report
 from analysis.read.experiment import Experiment
 from analysis.read.tables import Results
+from tests.unit.analysis import fixture
 
 
 def listed(number, port, rtt_us, variant="reno"):

@@ -7,10 +7,10 @@ import json
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError, Run, read_frame
 from testbed.core import raw_tables
+from tests.unit.analysis import fixture
 
 
 def edit(path, function):

@@ -3,13 +3,13 @@
 import pandas as pd
 import pytest
 
-import fixture
 from analysis import stats
 from analysis.compare import sensitivity
 from analysis.compare.sensitivity import Sensitivity
 from analysis.pages import sensitivity_report
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError
+from tests.unit.analysis import fixture
 
 DOWN = "right_to_left"
 LABELS = ["as-it-is", "jitter", "fq", "hz-250"]

@@ -7,7 +7,6 @@ import re
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.compare import sweeps
 from analysis.compare.experiments import Group
 from analysis.drawing import style
@@ -17,6 +16,7 @@ from analysis.pages.report import build_report
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError, Run
 from testbed import cli
+from tests.unit.analysis import fixture
 
 SHORT = fixture.Shape(test_s=8)
 #: everything takes twice as long

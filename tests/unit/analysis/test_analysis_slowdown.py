@@ -8,11 +8,11 @@ import shutil
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.flows import slowdown
 from analysis.pages.report import build_report
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError, Run
+from tests.unit.analysis import fixture
 
 PAUSE_US = 20_000_000
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-import fixture
 from analysis.read.runs import Run
 from testbed.core.files import write_json
+from tests.unit.analysis import fixture
 
 DOWN, UP = "right_to_left", "left_to_right"
 

@@ -7,7 +7,6 @@ import textwrap
 
 import pytest
 
-import fixture
 from analysis import figures, metrics
 from analysis.metrics import load_metrics, measure_run
 from analysis.pages.report import build_report
@@ -16,6 +15,7 @@ from analysis.read.runs import AnalysisError, Run
 from testbed import checks
 from testbed.core import derived
 from testbed.core.files import hash_raw
+from tests.unit.analysis import fixture
 
 #: names of the files that tests add
 ADDED = {"of_a_test", "broken", "breaks", "passes", "needy"}

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.figures import bands, one_at_a_time, sweep
 from analysis.flows import quarters
 from analysis.metrics import journey, loss_laws, quarters as short_bins, shares
 from analysis.read.experiment import Experiment
 from analysis.read.runs import Run
+from tests.unit.analysis import fixture
 
 DOWN = "right_to_left"
 SHAPE = fixture.Shape(test_s=4, tcp_info_rows=2400)     # samples every 50 ms

@@ -6,12 +6,12 @@ import math
 import pandas as pd
 import pytest
 
-import fixture
 from analysis import metrics, one_run, stats
 from analysis.compare.suite import Output, Suite, word
 from analysis.pages import suite_report
 from analysis.read.runs import AnalysisError
 from testbed import cli
+from tests.unit.analysis import fixture
 
 DOWN = "right_to_left"
 OUTPUTS = [

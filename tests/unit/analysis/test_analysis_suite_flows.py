@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.figures import joining
 from analysis.pages import columns
 from analysis.read.experiment import Experiment
 from analysis.read.tables import Results
+from tests.unit.analysis import fixture
 
 RATIO = "throughput_ratio_joined_first"
 

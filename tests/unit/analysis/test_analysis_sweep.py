@@ -7,7 +7,6 @@ import re
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.figures import draw_all, sweep
 from analysis.pages import columns
 from analysis.pages.report import build_report
@@ -15,6 +14,7 @@ from analysis.pages.report_tables import spans
 from analysis.read import tcp
 from analysis.read.experiment import Experiment
 from analysis.read.tables import Results
+from tests.unit.analysis import fixture
 
 DOWN = "right_to_left"
 LIMIT, KIND = "topology.central.queue.limit", "topology.central.queue.kind"

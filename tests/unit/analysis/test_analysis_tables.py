@@ -4,13 +4,13 @@
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.compare.rows import Comparisons
 from analysis.drawing import style
 from analysis.pages import columns
 from analysis.pages.report import build_report
 from analysis.read.experiment import Experiment
 from analysis.read.tables import Results, column_name, flatten
+from tests.unit.analysis import fixture
 
 DOWN = "right_to_left"
 FASTER = fixture.Shape(packets=(55, 10))

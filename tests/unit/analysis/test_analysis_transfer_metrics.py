@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import fixture
 from analysis.flows import sizes
 from analysis.metrics import measure_run
 from analysis.read import tcp
+from tests.unit.analysis import fixture
 
 DOWN, UP = "right_to_left", "left_to_right"
 

@@ -6,13 +6,13 @@ import json
 import pandas as pd
 import pytest
 
-import fixture
 from analysis import one_run
 from analysis.compare.experiments import Fact, Group, Versus
 from analysis.pages.comparison_report import find, lines, sentence
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError
 from testbed import cli
+from tests.unit.analysis import fixture
 
 SHORT = fixture.Shape(test_s=4)
 FASTER = fixture.Shape(test_s=4, packets=(55, 10))

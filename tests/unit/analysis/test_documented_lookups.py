@@ -11,9 +11,9 @@ import urllib.request
 
 import pytest
 
-import fixture
 from testbed import PROJECT_DIR, cli
 from testbed.core.files import write_json
+from tests.unit.analysis import fixture
 
 LIMIT = "topology.central.queue.limit"
 

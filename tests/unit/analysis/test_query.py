@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import fixture
 from testbed import api, cli
 from testbed.core.errors import UsageError
 from testbed.core.files import write_json
+from tests.unit.analysis import fixture
 
 PROJECT = pathlib.Path(__file__).resolve().parents[3]
 

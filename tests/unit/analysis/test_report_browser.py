@@ -7,12 +7,12 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-import fixture
 from analysis import figures
 from analysis.pages.report import build_report
-from browser import Browser
 from testbed import cli
 from testbed.cli import _overview
+from tests.unit.analysis import fixture
+from tests.unit.analysis.browser import Browser
 
 LIMIT = "topology.central.queue.limit"
 

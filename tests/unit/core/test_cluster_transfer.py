@@ -7,7 +7,6 @@ import types
 
 import pytest
 
-from simple_plans import QuickEngine, plan
 from testbed import executors
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.core.files import hash_raw
@@ -15,6 +14,7 @@ from testbed.executors import cluster
 from testbed.executors.cluster import delivery, payload_files, transfer
 from testbed.runs.run import Job
 from testbed.runs.store import Store
+from tests.unit.core.simple_plans import QuickEngine, plan
 
 ID = "0123456789abcdef"
 

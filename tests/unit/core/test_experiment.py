@@ -7,10 +7,10 @@ import sqlite3
 
 import pytest
 
-from simple_plans import VARIANT, plan
 from testbed.core.errors import UsageError
 from testbed.core.files import write_json
 from testbed.runs import experiment, index
+from tests.unit.core.simple_plans import VARIANT, plan
 
 
 def described(base=None, axes=None, name="demo", **changes):

@@ -9,12 +9,12 @@ import types
 import pytest
 
 import testbed.runs.run
-from simple_plans import QuickEngine, plan
 from testbed.cli import _process
 from testbed.core.errors import RunFailed
 from testbed.executors import _cpus, local
 from testbed.runs import campaign, experiment, index
 from testbed.runs.store import Store, read_record
+from tests.unit.core.simple_plans import QuickEngine, plan
 
 
 @pytest.fixture

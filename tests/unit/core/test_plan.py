@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from simple_plans import SCENARIO, VARIANT, plan
 from testbed.core.errors import UsageError
 from testbed.runs import plan as plans
+from tests.unit.core.simple_plans import SCENARIO, VARIANT, plan
 
 
 @pytest.mark.parametrize(

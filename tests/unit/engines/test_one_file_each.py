@@ -8,11 +8,11 @@ import subprocess
 
 import pytest
 
-import toy_engine
 from testbed import PROJECT_DIR, engines
 from testbed.core.errors import RunFailed, UsageError
 from testbed.runs import campaign
 from testbed.scenario import ccas
+from tests.unit.engines import toy_engine
 
 HEADER = "# SPDX-License-Identifier: GPL-2.0-only\n"
 TOPOLOGY = '''"""Two Ys: two hosts at either end of one link."""

@@ -32,7 +32,7 @@ esac
 SSH = """\
 #!/bin/sh
 [ ! -e "$STAND_IN/unreachable" ] || { echo 'ssh: connect to host: No route to host' >&2; exit 255; }
-exec /usr/bin/python3 "$HERE/vagrant_stand_in.py" "$STAND_IN/inside"
+PYTHONPATH="$HERE/../../.." exec /usr/bin/python3 -m tests.unit.engines.vagrant_stand_in "$STAND_IN/inside"
 """
 PIPE = """\
 name: pipe

@@ -12,14 +12,12 @@ import time
 import types
 from typing import Any
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[3]), str(pathlib.Path(__file__).resolve().parent)]
-
-import toy_engine  # noqa: E402
-from testbed import engines  # noqa: E402
-from testbed.core.errors import RunFailed  # noqa: E402
-from testbed.engines.vagrant import inside  # noqa: E402
-from testbed.runs.engine import Capabilities, OnProgress, Problem, Report  # noqa: E402
-from testbed.runs.plan import Plan  # noqa: E402
+from testbed import engines
+from testbed.core.errors import RunFailed
+from testbed.engines.vagrant import inside
+from testbed.runs.engine import Capabilities, OnProgress, Problem, Report
+from testbed.runs.plan import Plan
+from tests.unit.engines import toy_engine
 
 
 class Engine(toy_engine.Engine):

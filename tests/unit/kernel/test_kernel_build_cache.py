@@ -8,7 +8,7 @@ import pytest
 
 from kernel import build, configuration, patching, source
 from kernel.source import KernelError
-from toy_patch import ORIGINAL, PATCH, PATCHED
+from tests.unit.kernel.toy_patch import ORIGINAL, PATCH, PATCHED
 
 
 @pytest.fixture

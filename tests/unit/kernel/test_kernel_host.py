@@ -8,8 +8,8 @@ import types
 
 import pytest
 
-import forbidding
 from kernel import guest, host, launch
+from tests.unit.kernel import forbidding
 
 
 @pytest.fixture

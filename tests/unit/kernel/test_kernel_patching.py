@@ -5,7 +5,7 @@ import pytest
 
 from kernel import patching
 from kernel.source import KernelError
-from toy_patch import ORIGINAL, PATCH, PATCHED
+from tests.unit.kernel.toy_patch import ORIGINAL, PATCH, PATCHED
 
 
 @pytest.fixture

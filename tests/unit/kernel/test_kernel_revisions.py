@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernels of revisions, one from what the one before left: toy trees and a toy compiler, no kernel."""
 import json
-import pathlib
-import sys
 
 import pytest
 
 from kernel import build, configuration, patching, revisions
 from kernel.source import KernelError
 from testbed.runs.git_history import History
-from toy_patch import ORIGINAL, PATCH, PATCHED
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "testbed"))
-from test_history import commit, git  # noqa: E402 isort:skip
+from tests.unit.kernel.toy_patch import ORIGINAL, PATCH, PATCHED
+from tests.unit.testbed.test_history import commit, git
 
 MAKEFILE = "VERSION = 6\nPATCHLEVEL = 12\n"
 

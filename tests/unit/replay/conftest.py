@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from plans import Replay
 from testbed.core import c_libraries
 from testbed.runs import code_bundle
+from tests.unit.replay.plans import Replay
 from traffic.io.uring import Ring
 
 # the guest's /dev/virtual_clock for this machine: a file that has the time of some microseconds ago

@@ -3,9 +3,9 @@
 import threading
 import traceback
 
-from imitated_ring import CCA, ImitatedRing
-from imitated_tcp import Listener, Socket, World
-from plans import PORT, make_plan
+from tests.unit.replay.imitated_ring import CCA, ImitatedRing
+from tests.unit.replay.imitated_tcp import Listener, Socket, World
+from tests.unit.replay.plans import PORT, make_plan
 from traffic.replay import endpoint, ringloop
 from traffic.replay.records import ACCEPTOR, INITIATOR
 

@@ -9,7 +9,7 @@ import ctypes
 import errno
 import struct
 
-from imitated_tcp import Socket
+from tests.unit.replay.imitated_tcp import Socket
 from traffic.io.uring import LINK, LONGEST_CHAIN, QUIET
 from traffic.replay.flow import CONNECT, KIND_BITS, KIND_MASK, SHUTDOWN
 

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from imitated_replay import replay
-from imitated_ring import ImitatedRing
+from tests.unit.replay.imitated_replay import replay
+from tests.unit.replay.imitated_ring import ImitatedRing
 from traffic.replay.chained import ChainedFlow
 from traffic.replay.records import ACCEPTOR, FINISHED, INITIATOR, NEVER, UNFINISHED
 from traffic.tmix.vectors import CONC, SEQ, Adu, Vector, check, programs

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from c_declarations import fields, numbers, read
-from plans import PORT, make_plan
+from tests.c_declarations import fields, numbers, read
+from tests.unit.replay.plans import PORT, make_plan
 from traffic.io import compiled, payload, sockets, uring
 from traffic.replay import buffers, chain, chained, core_loop, flow, notes, options, records, ringloop
 from traffic.replay.core_loop import LIBRARY, CoreLoop

@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from plans import collect, make_plan
+from tests.unit.replay.plans import collect, make_plan
 from traffic.replay.collect import CollectError, read_records
 from traffic.replay.endpoint import End, JobError
 from traffic.replay.records import ACCEPTOR, FINISHED, INITIATOR, NEVER, UNFINISHED, RecordsError, records_name

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from plans import COMMAND, make_plan
+from tests.unit.replay.plans import COMMAND, make_plan
 from traffic.replay.records import FINISHED, INITIATOR, NEVER, NOT_STARTED, UNFINISHED
 
 MB = 1_000_000

@@ -3,9 +3,9 @@
 import copy
 
 import topologies
-from bad_runs import Bad
-from evidence_files import counters
-from spoils import both, cell, greedy, udp
+from tests.unit.testbed.bad_runs import Bad
+from tests.unit.testbed.evidence_files import counters
+from tests.unit.testbed.spoils import both, cell, greedy, udp
 
 MESH = topologies.resolve({"kind": "mesh", "nodes": 2})
 COUNTS = {"station": 0, "frames": 10, "attempts": 13, "retries": 3, "acknowledged": 9, "given_up": 1, "no_access": 0,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs in whose kernels something is not as the scenario says, one thing each, as bad_runs.py has others."""
-from bad_runs import Bad
-from spoils import at, both, greedy, put, wide_red, with_threshold, without_key
+from tests.unit.testbed.bad_runs import Bad
+from tests.unit.testbed.spoils import at, both, greedy, put, wide_red, with_threshold, without_key
 
 DCTCP = {"variants": ("dctcp",)}
 

@@ -2,8 +2,8 @@
 """Runs whose links change, and that are bad in one way each, as bad_runs.py has those whose links do not."""
 import pandas as pd
 
-from bad_runs import Bad
-from spoils import both, cell, drop, more, no_link, put, scaled, udp, without
+from tests.unit.testbed.bad_runs import Bad
+from tests.unit.testbed.spoils import both, cell, drop, more, no_link, put, scaled, udp, without
 
 _RATE_BPS = 60_003_376          # what the queue of the good run carries, which is never empty
 SCHEDULE = [{"at_us": 10_000_000, "rate_bps": _RATE_BPS}, {"at_us": 15_000_000, "loss_percent": 1.0},

@@ -2,8 +2,8 @@
 """Runs on a wall clock that are bad in one way each, as bad_runs.py has those of any clock."""
 import pandas as pd
 
-from bad_runs import Bad
-from spoils import put
+from tests.unit.testbed.bad_runs import Bad
+from tests.unit.testbed.spoils import put
 
 REAL = {"clock": "real"}
 _SECOND_US = 10**6

@@ -8,13 +8,14 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import evidence_files
-import steady_runs
-from spoils import (Files, both, cell, chosen_loss, drop, empty, every, few, full_edge, greedy, half_of_the_sockets,
-                    half_open, held, hidden_bottleneck, idle, idle_component, jitter, large_packets, limited,
-                    long_connections, lose_links, lossy, more, never_connected, never_delivered, no_answer_expected,
-                    no_link, nothing_finished, nothing_moved, offloads, other_flow, overload, program, put,
-                    saturated_host, scaled, share, short_completions, stuck_program, stuck_socket, udp, until, without)
+from tests.unit.testbed import evidence_files, steady_runs
+from tests.unit.testbed.spoils import (Files, both, cell, chosen_loss, drop, empty, every, few, full_edge, greedy,
+                                       half_of_the_sockets, half_open, held, hidden_bottleneck, idle, idle_component,
+                                       jitter, large_packets, limited, long_connections, lose_links, lossy, more,
+                                       never_connected, never_delivered, no_answer_expected, no_link, nothing_finished,
+                                       nothing_moved, offloads, other_flow, overload, program, put, saturated_host,
+                                       scaled, share, short_completions, stuck_program, stuck_socket, udp, until,
+                                       without)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,9 +2,9 @@
 """A greedy flow whose samples, queues, stacks and programs fit each other, and runs in which one of them does not."""
 import pandas as pd
 
-import evidence_files
-from bad_runs import Bad
-from spoils import both, cell, drop, empty, greedy, more, put, scaled, udp
+from tests.unit.testbed import evidence_files
+from tests.unit.testbed.bad_runs import Bad
+from tests.unit.testbed.spoils import both, cell, drop, empty, greedy, more, put, scaled, udp
 
 #: segments that the bottleneck carries in a second, and what is in flight at its round trip of 181.16 ms
 RATE, WINDOW = (evidence_files.TO_LEFT - evidence_files.DROPPED) // 30, 897

@@ -2,7 +2,7 @@
 """Evidence of a good run, and what a check finds in it."""
 import pytest
 
-import evidence_files
+from tests.unit.testbed import evidence_files
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import json
 import numpy as np
 import pandas as pd
 
-import kernel_options
 import topologies
 from testbed import checks
 from testbed.guest.tuning import node_sysctls
+from tests.unit.testbed import kernel_options
 from topologies.links import end_hosts
 
 PROBES = {"queue": {"interval_us": 1_000_000, "edge_interval_us": 1_000_000}, "sojourn": {"interval_us": 1_000_000},

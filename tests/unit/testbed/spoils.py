@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-import evidence_files
+from tests.unit.testbed import evidence_files
 
 Files = dict[str, Any]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-import evidence_files
+from tests.unit.testbed import evidence_files
 
 SECONDS = np.arange(0, 30.01, 0.1)
 PACKET_BITS = 1514 * 8

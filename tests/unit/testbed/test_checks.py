@@ -4,16 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import bad_air
-import bad_links
-import bad_runs
-import bad_senders
-import evidence_files
-import spoils
-import steady_runs
 from testbed import checks
 from testbed.checks import _tables, edges
 from testbed.core import derived
+from tests.unit.testbed import bad_air, bad_links, bad_runs, bad_senders, evidence_files, spoils, steady_runs
 
 
 @pytest.mark.parametrize("check", checks.names())

@@ -3,10 +3,7 @@
 import pandas as pd
 import pytest
 
-import bad_air
-import bad_senders
-import evidence_files
-import spoils
+from tests.unit.testbed import bad_air, bad_senders, evidence_files, spoils
 
 
 @pytest.mark.parametrize("megabytes, level", [(55, "suspect"), (66, "ok")])

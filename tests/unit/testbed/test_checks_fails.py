@@ -7,14 +7,8 @@ import sys
 
 import pytest
 
-import bad_air
-import bad_kernels
-import bad_links
-import bad_real_time
-import bad_runs
-import bad_senders
-import evidence_files
 from testbed import PROJECT_DIR, checks
+from tests.unit.testbed import bad_air, bad_kernels, bad_links, bad_real_time, bad_runs, bad_senders, evidence_files
 
 CHECKS = [*bad_runs.CHECKS, *bad_real_time.CHECKS, *bad_links.CHECKS, *bad_air.CHECKS,
           *bad_senders.CHECKS, *bad_kernels.CHECKS]

@@ -5,8 +5,8 @@ import json
 import pandas as pd
 import pytest
 
-import evidence_files
 from testbed import checks
+from tests.unit.testbed import evidence_files
 
 _JSON = {"empty object": {}, "list": [], "null": None, "number": 7, "text": "x"}
 CASES = [

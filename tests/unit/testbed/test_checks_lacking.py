@@ -5,8 +5,8 @@ import copy
 import pandas as pd
 import pytest
 
-import evidence_files
 from testbed import checks
+from tests.unit.testbed import evidence_files
 
 
 def messages(tmp_path, files):

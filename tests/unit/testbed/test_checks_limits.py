@@ -4,11 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import bad_senders
-import evidence_files
-import spoils
 from testbed.checks import cwnd, round_trips, windows
 from testbed.core import steadiness
+from tests.unit.testbed import bad_senders, evidence_files, spoils
 
 SIMULATOR = {"clock": "simulated", "capabilities": {"kernel": False}}
 

@@ -2,11 +2,9 @@
 """Fidelity checks on other networks, on several congestion controls in one run, and on other engines."""
 import pytest
 
-import bad_senders
-import evidence_files
-import spoils
 from testbed.checks import round_trips
 from testbed.checks._ranges import Sojourns
+from tests.unit.testbed import bad_senders, evidence_files, spoils
 
 # -- other networks ---------------------------------------------------------------------
 

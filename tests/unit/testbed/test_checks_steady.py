@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-import evidence_files
-import steady_runs
-from steady_runs import climbing, sawtooth
+from tests.unit.testbed import evidence_files, steady_runs
+from tests.unit.testbed.steady_runs import climbing, sawtooth
 
 COLD = {"prefill_us": 0, "warmup_us": 0, "duration_us": 30_000_000}
 

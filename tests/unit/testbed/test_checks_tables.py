@@ -5,9 +5,9 @@ import json
 import pandas as pd
 import pytest
 
-import evidence_files
 from testbed import checks
 from testbed.checks import _tables
+from tests.unit.testbed import evidence_files
 
 TABLES = {
     "integers of all sizes": "a,b,c,d\n1,-1,4294967296,-5000000000\n255,127,0,9223372036854775807\n-3,0,1,2\n",

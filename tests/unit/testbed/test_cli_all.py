@@ -2,7 +2,6 @@
 """`testbed suite run all` and run_all.sh: every scenario there is, whatever becomes of one of them."""
 import pathlib
 import subprocess
-import sys
 import tempfile
 
 import pytest
@@ -11,9 +10,7 @@ from testbed import cli
 from testbed.cli import _series, run
 from testbed.core import errors
 from testbed.scenario import scenario
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "analysis"))
-import fixture  # noqa: E402 isort:skip
+from tests.unit.analysis import fixture
 
 PROJECT = pathlib.Path(__file__).resolve().parents[3]
 NAMES = sorted(path.stem for path in (PROJECT / "scenarios").glob("*.yaml"))

@@ -2,19 +2,15 @@
 """`testbed bisect` with revisions whose metric is made up: what it says, what it skips, when it stops."""
 import csv
 import math
-import pathlib
-import sys
 
 import pytest
 
-from test_history import commit, git
 from testbed import api, cli, engines
 from testbed.cli import _revisions, _runs
 from testbed.cli._revisions import Unusable
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
-from simple_plans import SMALL, QuickEngine  # noqa: E402 isort:skip
+from tests.unit.core.simple_plans import SMALL, QuickEngine
+from tests.unit.testbed.test_history import commit, git
 
 NOISE = {1: 0.0, 2: 0.2, 3: -0.1, 4: 0.1}
 

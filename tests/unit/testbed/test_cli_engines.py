@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`testbed run --engine a,b`: an experiment in each, what one lacks, what goes wrong in one."""
 import json
-import pathlib
-import sys
 
 import pytest
 
@@ -13,9 +11,7 @@ from testbed.core.fields import FieldError
 from testbed.runs import campaign
 from testbed.runs.engine import Capabilities, Problem
 from testbed.scenario import usual_jitter
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
-from simple_plans import SMALL, QuickEngine  # noqa: E402 isort:skip
+from tests.unit.core.simple_plans import SMALL, QuickEngine
 
 
 class Fake(QuickEngine):

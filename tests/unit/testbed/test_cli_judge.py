@@ -3,21 +3,19 @@
 import json
 import os
 import pathlib
-import sys
 
 import pandas as pd
 import pytest
 
-import evidence_files
 from analysis import metrics
 from testbed import checks, cli
 from testbed.core.derived import DamagedRun
 from testbed.core.files import sha256_of
 from testbed.runs import experiment
 from testbed.runs.store import Store
+from tests.unit.core.simple_plans import plan
+from tests.unit.testbed import evidence_files
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
-from simple_plans import plan  # noqa: E402 isort:skip
 SEEDS = (1, 2, 3, 4, 5, 6)
 
 

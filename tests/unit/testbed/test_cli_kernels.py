@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`testbed run --kernel a,b`: kernels as levels of a factor, in one experiment."""
 import json
-import pathlib
-import sys
 
 import pytest
 
@@ -10,9 +8,7 @@ from testbed import cli, engines
 from testbed.cli import _kernels
 from testbed.core.errors import RunFailed
 from testbed.runs import campaign
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
-from simple_plans import SMALL, QuickEngine  # noqa: E402 isort:skip
+from tests.unit.core.simple_plans import SMALL, QuickEngine
 
 CHOICE = "choices: {kernel: {default: a, options: {a: {timing.test: 2 s}, b: {timing.test: 3 s}}}}\n"
 

@@ -2,17 +2,14 @@
 """testbed sensitivity: which runs it asks for."""
 import json
 import pathlib
-import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "core"))
-
-from analysis import stats  # noqa: E402
-from simple_plans import QuickEngine  # noqa: E402  (found through the path above)
-from testbed import cli, engines  # noqa: E402
-from testbed.cli import _shared, sensitivity  # noqa: E402
-from testbed.runs import campaign  # noqa: E402
+from analysis import stats
+from testbed import cli, engines
+from testbed.cli import _shared, sensitivity
+from testbed.runs import campaign
+from tests.unit.core.simple_plans import QuickEngine
 
 SCENARIO = """\
 name: small

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from no_network import NoNetwork
 from testbed.guest.programs import ProgramFailed, Programs, processes
+from tests.unit.testbed.no_network import NoNetwork
 
 #: serves nodes; says of each what is in the descriptor it was given, and what its orders are
 _PROGRAM = """

@@ -5,13 +5,13 @@ import pathlib
 import pandas as pd
 import pytest
 
-import evidence_files
 import topologies
-from bad_air import COUNTS, LOW_RATE, MESH, counted, datagrams_on_air, in_vain, wires_and_radio
 from testbed import checks
 from testbed.checks import _sockets, idle_network
 from testbed.core import derived
 from testbed.guest import air
+from tests.unit.testbed import evidence_files
+from tests.unit.testbed.bad_air import COUNTS, LOW_RATE, MESH, counted, datagrams_on_air, in_vain, wires_and_radio
 from topologies import standards
 from topologies.wireless import air_accounts
 

@@ -6,11 +6,11 @@ import os
 import pytest
 
 from kernel import KernelError
-from module_engine import ModuleEngine, module
 from testbed import PROJECT_DIR
 from testbed.core.errors import RunFailed, ScenarioError, UsageError
 from testbed.runs import campaign
 from testbed.scenario import ccas, scenario
+from tests.unit.testbed.module_engine import ModuleEngine, module
 
 
 class Engine(ModuleEngine):

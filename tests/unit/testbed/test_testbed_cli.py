@@ -4,7 +4,6 @@ import argparse
 import json
 import pathlib
 import signal
-import sys
 
 import pytest
 
@@ -16,9 +15,7 @@ from testbed.core.files import hash_raw
 from testbed.runs import campaign, experiment
 from testbed.runs.engine import Problem
 from testbed.scenario import scenario
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "core"))
-from simple_plans import QuickEngine, plan as make_plan  # noqa: E402 isort:skip
+from tests.unit.core.simple_plans import QuickEngine, plan as make_plan
 
 SMALL = """\
 name: small

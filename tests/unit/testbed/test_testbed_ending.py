@@ -6,11 +6,11 @@ import types
 
 import pytest
 
-import evidence_files
 from analysis import metrics
 from testbed import checks
 from testbed.core import ending
 from testbed.executors import _processes
+from tests.unit.testbed import evidence_files
 
 
 def swallows_what_comes(*_):

@@ -6,9 +6,9 @@ import struct
 import pandas as pd
 import pytest
 
-from test_testbed_ce_marks import OTHERS, OUTGOING, kept
 from testbed.probes import _packets, journeys
 from testbed.probes._packets import tcp
+from tests.unit.testbed.test_testbed_ce_marks import OTHERS, OUTGOING, kept
 
 FLOWS = [{"flow": 1, "transport": "tcp", "src": "10.0.0.1", "dst": "10.0.0.2", "dport": 6000},
          {"flow": 2, "transport": "tcp", "src": "fd00::1", "dst": "fd00::2", "dport": 6001},

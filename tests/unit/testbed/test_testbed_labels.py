@@ -5,11 +5,11 @@ import types
 import pytest
 
 from kernel import trial
-from module_engine import ModuleEngine, module
 from testbed.cli import suite
 from testbed.core.errors import RunFailed, UsageError
 from testbed.runs import campaign
 from testbed.scenario import ccas
+from tests.unit.testbed.module_engine import ModuleEngine, module
 
 SOURCE = '.name = "{}"\n'
 

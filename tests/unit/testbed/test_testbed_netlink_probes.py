@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from no_network import NoNetwork
-from tcp_info_dumps import INFO_BYTES, attribute, record, socket_message, tcp_info_struct
 from testbed import probes
 from testbed.core import raw_tables
 from testbed.probes import _netlink, queue, tcp_info
+from tests.unit.testbed.no_network import NoNetwork
+from tests.unit.testbed.tcp_info_dumps import INFO_BYTES, attribute, record, socket_message, tcp_info_struct
 
 NETWORK = {
     "nodes": [{"name": "n1", "role": "host"}, {"name": "r1", "role": "router"}, {"name": "n2", "role": "host"}],

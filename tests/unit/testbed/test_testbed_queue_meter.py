@@ -5,8 +5,8 @@ import struct
 import pandas as pd
 import pytest
 
-from no_network import NoNetwork
 from testbed.probes import _queue_meter, queue
+from tests.unit.testbed.no_network import NoNetwork
 
 LINKS = [{"name": name, "bottleneck": name != "edge", "ifindex": number, "from": "n1"}
          for number, name in enumerate(("edge", "there", "back"), start=1001)]

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-import ring_pages as ring
 from testbed.probes import _ring
+from tests.unit.testbed import ring_pages as ring
 
 T0 = 1_700_000_123_456_789
 

@@ -2,8 +2,8 @@
 """Counters of the stack: what the kernel's files say, and their changes in a run."""
 import pytest
 
-from no_network import NoNetwork
 from testbed.guest import snmp
+from tests.unit.testbed.no_network import NoNetwork
 
 TEXT = """\
 Ip: Forwarding DefaultTTL InReceives

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-import ring_pages as ring
 from testbed.probes import _ring, sojourn
+from tests.unit.testbed import ring_pages as ring
 
 T0 = 5_000_000_000
 LINKS = {

@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
-from no_network import NoNetwork
 from testbed.probes import ss
+from tests.unit.testbed.no_network import NoNetwork
 
 DESCRIPTION = {"nodes": [{"name": "n1", "role": "host"}, {"name": "r1", "role": "router"},
                          {"name": "n2", "role": "host"}]}

@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 
-from no_network import NoNetwork
-from tcp_info_dumps import attribute, socket_message, tcp_info_struct
 from testbed.core import fields, raw_tables
 from testbed.probes import tcp_info, tcp_info_often
+from tests.unit.testbed.no_network import NoNetwork
+from tests.unit.testbed.tcp_info_dumps import attribute, socket_message, tcp_info_struct
 
 NETWORK = {"nodes": [{"name": "n1", "role": "host"}, {"name": "r1", "role": "router"}, {"name": "n2", "role": "host"},
                      {"name": "n3", "role": "host"}]}

@@ -2,8 +2,8 @@
 """Which attributes a message of a dump has, without walking through all of them."""
 from hypothesis import given, settings, strategies as st
 
-from tcp_info_dumps import attribute
 from testbed.probes import _netlink, tcp_info
+from tests.unit.testbed.tcp_info_dumps import attribute
 
 
 @settings(deadline=None, max_examples=100, database=None)

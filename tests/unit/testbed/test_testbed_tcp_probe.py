@@ -6,8 +6,8 @@ import struct
 import pandas as pd
 import pytest
 
-import ring_pages as ring
 from testbed.probes import tcp_probe
+from tests.unit.testbed import ring_pages as ring
 
 T0 = 7_000_000_000
 PROBE_ID, RETRANSMIT_ID = 1250, 1260

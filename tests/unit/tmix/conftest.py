@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ settings.register_profile("tmix", deadline=None, max_examples=60,
 settings.load_profile("tmix")
 
 ROOT = Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tmix_strategies import vectors
+from tests.unit.tmix.tmix_strategies import vectors
 from traffic.tmix import reader
 from traffic.tmix.batch import concatenate, from_vectors
 from traffic.tmix.reader import Limits, VectorError, read_vectors

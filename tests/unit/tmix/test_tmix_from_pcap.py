@@ -9,8 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 from analysis import packets
 from analysis.read.runs import AnalysisError
-from made_captures import ACK, FIN, RST, ethernet, opening, pcap, pcapng, read, segment, six
 from testbed import cli
+from tests.unit.tmix.made_captures import ACK, FIN, RST, ethernet, opening, pcap, pcapng, read, segment, six
 from traffic.tmix.reader import read_vectors
 from traffic.tmix.vectors import CONC, SEQ
 

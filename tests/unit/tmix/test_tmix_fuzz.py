@@ -8,7 +8,7 @@ import struct
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tmix_strategies import vectors
+from tests.unit.tmix.tmix_strategies import vectors
 from traffic.replay.collect import read_records
 from traffic.replay.plan import COLUMNS, PlanError, read_plan, write_plan
 from traffic.replay.records import COLUMNS as RECORD_COLUMNS, MAGIC, Records, RecordsError

@@ -7,8 +7,9 @@ import struct
 
 import pytest
 
-from made_captures import ACK, FIN, SYN, block, copied, ethernet, opening, pcap, pcapng, read, segment, six
 from testbed import cli
+from tests.unit.tmix.made_captures import (ACK, FIN, SYN, block, copied, ethernet, opening, pcap, pcapng, read, segment,
+                                           six)
 
 BOTH = pytest.mark.parametrize("how", [{}, six({})], ids=["IPv4", "IPv6"])
 MS = 1000

@@ -4,7 +4,7 @@
 import pytest
 from hypothesis import given
 
-from tmix_strategies import vectors
+from tests.unit.tmix.tmix_strategies import vectors
 from traffic.tmix.batch import from_vectors
 from traffic.tmix.compile import compile_plan
 from traffic.tmix.reader import read_vectors

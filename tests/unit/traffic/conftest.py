@@ -5,7 +5,7 @@ import pytest
 
 import topologies
 import traffic
-from traffic_setup import DUMBBELL, TIMING
+from tests.unit.traffic.traffic_setup import DUMBBELL, TIMING
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 
 import traffic
 from testbed.core.fields import FieldError
+from tests.unit.traffic.traffic_setup import TIMING, variant
 from traffic import cbr
-from traffic_setup import TIMING, variant
 
 CBR = {"kind": "cbr", "rate_bps": 2_000_000}
 

@@ -6,9 +6,9 @@ import struct
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from c_declarations import fields, numbers, read
 from testbed.core import c_libraries
 from testbed.runs import code_bundle
+from tests.c_declarations import fields, numbers, read
 from traffic.greedy import core_reads, ends, ring, ring_ends
 from traffic.io import compiled, payload, sockets, uring
 

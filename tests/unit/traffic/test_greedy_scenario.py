@@ -7,8 +7,8 @@ import pytest
 
 import traffic
 from testbed.core.fields import FieldError
+from tests.unit.traffic.traffic_setup import TIMING, variant
 from traffic.greedy import scenario
-from traffic_setup import TIMING, variant
 
 IPERF3 = {"kind": "greedy", "start_within_us": 0}
 SOCKETS = {**IPERF3, "tool": "sockets"}

@@ -4,7 +4,7 @@ import pytest
 
 import traffic
 from testbed.core.fields import FieldError
-from traffic_setup import TIMING, variant
+from tests.unit.traffic.traffic_setup import TIMING, variant
 
 ON_OFF = {"kind": "on-off", "on_us": 1_000_000, "off_us": 500_000, "rate_bps": 2_000_000}
 TCP = {"kind": "on-off", "on_us": 1_000_000, "off_us": 500_000, "transport": "tcp"}

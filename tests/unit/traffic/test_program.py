@@ -10,7 +10,7 @@ import pytest
 import traffic
 from testbed import PROJECT_DIR
 from testbed.core.fields import FieldError
-from traffic_setup import TIMING, variant
+from tests.unit.traffic.traffic_setup import TIMING, variant
 
 SLEEP = {"command": ["sleep", "1"]}
 

@@ -7,10 +7,10 @@ import pytest
 
 import traffic
 from testbed.core.fields import FieldError
+from tests.unit.traffic.traffic_setup import TIMING, variant
 from traffic import request_response
 from traffic.replay.plan import read_plan
 from traffic.workload import draws
-from traffic_setup import TIMING, variant
 
 ASK = {"kind": "request-response", "response_bytes": 20_000, "think_us": 500_000}
 

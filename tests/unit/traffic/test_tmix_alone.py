@@ -5,9 +5,9 @@ import pytest
 
 import traffic
 from testbed.core.fields import FieldError
+from tests.unit.traffic.traffic_setup import TIMING, variant
 from traffic.replay.plan import read_plan
 from traffic.tmix.selected import PAUSE_US, longest_us
-from traffic_setup import TIMING, variant
 
 OF = {"target": "right_to_left", "load_percent": 60}
 PARTS = {name: TIMING[name] for name in ("prefill_us", "warmup_us", "test_us")}

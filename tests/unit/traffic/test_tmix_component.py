@@ -8,9 +8,9 @@ import topologies
 import traffic
 from testbed.core import fields
 from testbed.core.fields import FieldError
+from tests.unit.traffic.traffic_setup import CENTRAL, EDGE, TIMING, variant
 from traffic.replay.plan import read_plan
 from traffic.tmix.scenario import Section, _rules
-from traffic_setup import CENTRAL, EDGE, TIMING, variant
 
 TMIX = {"kind": "tmix", "target": "right_to_left", "load_percent": 60}
 RENO, CUBIC = variant("reno"), variant("cubic")

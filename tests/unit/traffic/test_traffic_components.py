@@ -10,8 +10,8 @@ import pytest
 import traffic
 from testbed import PROJECT_DIR
 from testbed.core.fields import FieldError
+from tests.unit.traffic.traffic_setup import TIMING, variant
 from traffic.workload import assign, components
-from traffic_setup import TIMING, variant
 
 GREEDY = {"kind": "greedy", "tool": "sockets", "start_within_us": 0}
 TMIX = {"kind": "tmix", "target": "right_to_left", "load_percent": 60}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The command line: one file per command, found by listing this folder.
 
-A command file has `HELP` (one line, a literal: it is read without importing the file),
-`add_arguments(parser)` and `main(arguments)`, which returns an exit code. Only the command
-that was asked for is imported.
+A command file has `HELP` (one line) and perhaps `GROUP` (under which heading of `testbed --help` it
+stands), literals that are read without importing the file, `add_arguments(parser)`, and
+`main(arguments)`, which returns an exit code. Only the command that was asked for is imported.
 """
 import argparse
 import ast
@@ -16,22 +16,22 @@ from collections.abc import Sequence
 
 from testbed import __version__
 from testbed.cli import _process
+from testbed.cli._parser import Parser
 from testbed.core import imports
 from testbed.core.errors import UsageError
 
-_EPILOG = """\
-First steps:
-  testbed doctor                                  what is missing on this machine
-  testbed list                                    scenarios, congestion controls, engines
-  testbed run access-link --quick --cca reno,cubic
-  testbed run access-link --cca cubic,bbr --load 85 --seeds 5
-  testbed report access-link-load60-quick         make its report again
-  testbed verify results/access-link-load60-quick/runs/cubic-seed1
+_OVERVIEW = """\
+usage: testbed COMMAND [OPTIONS]         (testbed COMMAND --help says more)
 
-Exit codes: 0 done, 1 other error, 2 wrong usage or scenario, 3 something is missing on this
-machine, 4 a run failed, 5 not reproducible, 6 results are not what the scenario expects, 70 a bug
-in the testbed, 129 the terminal went away, 130 interrupted (Ctrl-C), 143 ended by SIGTERM.
+Evaluate TCP congestion control on the real Linux kernel, in virtual time.
+
+First steps:
+  testbed doctor                                  what is missing here
+  testbed run access-link --quick --cca reno,cubic
+  testbed report access-link-load60-quick         make its report again
+Exit codes and examples: docs/commands.md
 """
+_GROUPS = ("Run experiments", "Look at results", "Share and repeat", "Set up and explore", "More")
 _FOLDER = pathlib.Path(__file__).parent
 #: commands of the version before, and what they are now
 _RENAMED = {"all": "suite run all", "judge": "runs judge", "query": "runs query", "rm": "runs rm", "site": "report",
@@ -58,8 +58,7 @@ def _cache_dir() -> pathlib.Path:
 
 
 def _run(words: list[str]) -> int:
-    wanted = next((word for word in words if not word.startswith("-")), "")
-    parser = _parser(wanted, listed=words[:1] != [wanted] or wanted not in command_names())
+    parser = _parser(next((word for word in words if not word.startswith("-")), ""))
     if not words:
         parser.print_help()
         return 0
@@ -71,38 +70,34 @@ def _run(words: list[str]) -> int:
     return code
 
 
-def _parser(wanted: str, listed: bool = True) -> argparse.ArgumentParser:
-    """The parser of all commands; only that of the wanted one knows its arguments.
-
-    listed: with a line for each, for which all their files are parsed.
-    """
-    parser = argparse.ArgumentParser(
-        prog="testbed", epilog=_EPILOG, formatter_class=_Formatter,
-        description="Evaluate TCP congestion control on the real Linux kernel, in emulated networks, in virtual time.")
+def _parser(wanted: str) -> argparse.ArgumentParser:
+    """The parser of all commands; only that of the wanted one knows its arguments."""
+    parser = _TopParser(prog="testbed", usage="testbed COMMAND [OPTIONS]")
     parser.add_argument("--version", action="version", version=f"testbed {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="testbed",
+                                       parser_class=Parser)
     for name in command_names():
-        if name != wanted and listed:
-            subparsers.add_parser(name, help=_help(name))
-            continue
         if name != wanted:
             subparsers.add_parser(name)
             continue
         command = _load(name)
-        sub = subparsers.add_parser(name, help=command.HELP, description=command.__doc__,
-                                    formatter_class=argparse.RawDescriptionHelpFormatter)
+        sub = subparsers.add_parser(name, description=command.__doc__)
         command.add_arguments(sub)
         sub.set_defaults(main=command.main)
     return parser
 
 
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """With room for the longest name of a command: argparse forgets that they are indented."""
-
-    def add_argument(self, action: argparse.Action) -> None:
-        super().add_argument(action)
-        indented = 2 * self._indent_increment + max(map(len, command_names()))
-        self._action_max_length = max(self._action_max_length, indented)
+class _TopParser(Parser):
+    def format_help(self) -> str:
+        """All commands, by what they are for."""
+        literals = {name: _literals(name) for name in command_names()}
+        order = [*_GROUPS, *sorted({found.get("GROUP", "") for found in literals.values()} - {*_GROUPS, ""})]
+        lines = [_OVERVIEW]
+        for group in order:
+            mine = {name: found["HELP"] for name, found in literals.items() if found.get("GROUP", _GROUPS[-1]) == group}
+            lines += [f"{group}:\n"] * bool(mine)
+            lines += [f"  {name:<12} {text}\n" for name, text in sorted(mine.items())]
+        return "".join(lines)
 
 
 def _path(name: str) -> pathlib.Path:
@@ -116,12 +111,14 @@ def _load(name: str) -> types.ModuleType:
 
 
 @functools.cache
-def _help(name: str) -> str:
-    """HELP of a command that is not imported."""
-    for node in ast.parse(_path(name).read_bytes()).body:
-        if isinstance(node, ast.Assign) and [getattr(t, "id", "") for t in node.targets] == ["HELP"]:
-            return str(ast.literal_eval(node.value))
-    raise ValueError(f"{_path(name)}: HELP is missing")
+def _literals(name: str) -> dict[str, str]:
+    """HELP and GROUP of a command that is not imported."""
+    found = {target.id: ast.literal_eval(node.value) for node in ast.parse(_path(name).read_bytes()).body
+             if isinstance(node, ast.Assign) for target in node.targets
+             if isinstance(target, ast.Name) and target.id in ("HELP", "GROUP")}
+    if "HELP" not in found:
+        raise ValueError(f"{_path(name)}: HELP is missing")
+    return found
 
 
 def _refuse_renamed(words: list[str]) -> None:

@@ -9,6 +9,7 @@ import os
 import pathlib
 from collections.abc import Sequence
 
+from testbed.cli._parser import Container
 from testbed.core.errors import ExpectationFailed, TestbedError, UsageError
 from testbed.core.progress import print_error
 
@@ -20,9 +21,9 @@ class Judged:
     unwritten: str
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Container) -> None:
     parser.add_argument("--junit", metavar="FILE", type=pathlib.Path,
-                        help="write verdicts and what the scenario expects as test cases, in JUnit's XML")
+                        help="write verdicts and expectations as test cases, in JUnit XML")
 
 
 def check(arguments: argparse.Namespace) -> None:

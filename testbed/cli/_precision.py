@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from testbed.cli import _shared
+from testbed.cli._parser import Container
 from testbed.core.errors import UsageError
 from testbed.runs.plan import Plan
 
@@ -15,15 +16,15 @@ MOST_SEEDS = 30
 _MOST_TOLD = 6
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Container) -> None:
     parser.add_argument("--precision", type=_shared.share, metavar="PERCENT",
-                        help="add seeds until the 95%% intervals of means are at most this wide to either side, or say "
-                        "how many seeds would be needed")
+                        help="add seeds until the 95%% intervals of means are within this of the mean, or say how many "
+                        "seeds would be needed")
     parser.add_argument("--precision-metrics", metavar="A,B",
-                        help="the metrics whose intervals these are, by name or name:scope (default: by the kind of "
-                        "traffic, docs/statistics.md)")
+                        help="which metrics' intervals, by name or name:scope (default: by the kind of traffic, "
+                        "docs/statistics.md)")
     parser.add_argument("--most-seeds", type=_shared.positive, metavar="N",
-                        help=f"where --precision stops in any case (default: {MOST_SEEDS})")
+                        help=f"where --precision stops (default: {MOST_SEEDS})")
 
 
 def check(arguments: argparse.Namespace, seeds: Sequence[int]) -> None:

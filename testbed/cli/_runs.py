@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from testbed import engines, executors
 from testbed.cli import _shared
+from testbed.cli._parser import Container
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
 from testbed.core.fields import FieldError
 from testbed.core.progress import print_error
@@ -23,40 +24,41 @@ _MOST_SEEDS = 1000
 _MOST_TOLD = 10
 
 
-def add_scenario_arguments(parser: argparse.ArgumentParser) -> None:
+def add_scenario_arguments(parser: Container) -> None:
+    """The scenario, what of it may be chosen, and seeds."""
     add_choice_arguments(parser)
-    parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds (1..N), or which; repetitions are seeds")
+    add_setting_arguments(parser)
+    parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds (1..N), or which; a repetition is a seed")
 
 
-def add_choice_arguments(parser: argparse.ArgumentParser, with_ccas: bool = True) -> None:
-    parser.add_argument("scenario", help="name of a scenario (see `testbed list`) or path of a .yaml file")
+def add_choice_arguments(parser: Container, with_ccas: bool = True) -> None:
+    parser.add_argument("scenario", help="a scenario (see `testbed list`), or the path of a .yaml file")
     if with_ccas:
         parser.add_argument("--cca", metavar="A,B",
-                            help="congestion controls, separated by commas: names (see `testbed list ccas`), modules "
-                            "(./tcp_mine.c or a folder), variant files (./mine.yaml); a+b: flows take turns; "
+                            help="congestion controls: names (see `testbed list ccas`), modules (./tcp_mine.c or a "
+                            "folder), variant files (./mine.yaml); a+b: odd flows use a, even flows use b; "
                             "new=./tcp_mine.c: call it new")
-    parser.add_argument("--load", metavar="PERCENT", help="offered load, where the scenario has a choice of it")
+    parser.add_argument("--load", metavar="PERCENT", help="offered load, if the scenario has a choice of it")
     parser.add_argument("--choose", metavar="NAME=OPTION", action="append", default=[],
-                        help="one of the scenario's other choices (see `testbed list scenarios`); may be repeated")
+                        help="another choice of the scenario (see `testbed list scenarios`); may be repeated")
 
 
-def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
+def add_setting_arguments(parser: Container) -> None:
     versions = parser.add_mutually_exclusive_group()
     versions.add_argument("--quick", action="store_true", help="the scenario's short version")
     versions.add_argument("--smoke", action="store_const", const="smoke", dest="quick",
-                          help="its smallest version, slow enough for a virtual machine without KVM, where it has one")
+                          help="its smallest version, if it has one, for slow virtual machines")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], dest="settings",
-                        help="override a field of the scenario file, such as traffic.load=70%%; may be repeated")
+                        help="change a field of the scenario, such as traffic.load=70%%; may be repeated")
 
 
-def add_execution_arguments(parser: argparse.ArgumentParser) -> None:
+def add_execution_arguments(parser: Container) -> None:
     _shared.add_engine_arguments(parser)
-    parser.add_argument("--executor",
-                        help=f"who carries the runs out (default: {executors.DEFAULT}, on this machine)")
-    parser.add_argument("--cluster", metavar="WHERE", help="let Dask carry the runs out: local[:N] starts N workers, "
-                        "tcp://scheduler:8786 takes those of a cluster (docs/clusters.md)")
+    parser.add_argument("--executor", help=f"where to run (default: {executors.DEFAULT}, on this machine)")
+    parser.add_argument("--cluster", metavar="WHERE", help="run on a Dask cluster: local[:N] starts N workers, "
+                        "tcp://scheduler:8786 uses those of a cluster (docs/clusters.md)")
     parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
-    parser.add_argument("--again", action="store_true", help="repeat runs that are already there")
+    parser.add_argument("--again", action="store_true", help="rerun finished runs")
 
 
 def check(arguments: argparse.Namespace) -> None:

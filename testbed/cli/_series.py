@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from testbed.cli import _kernels, _process, _runs, _shared, run
 from testbed.cli._experiment import Asked
+from testbed.cli._parser import Parser
 from testbed.core.errors import ExpectationFailed, RunFailed, TestbedError
 from testbed.core.units import show_duration
 from testbed.runs import campaign
@@ -33,7 +34,7 @@ class NotReady(TestbedError):
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
     """The arguments of `testbed run`; words begin with run."""
-    parser = argparse.ArgumentParser(prog="testbed run")
+    parser = Parser(prog="testbed run")
     run.add_arguments(parser)
     return parser.parse_args(words[1:])
 

@@ -6,21 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 from testbed import engines
+from testbed.cli._parser import Container
 from testbed.core import units
 
 #: what counts as equal, as a share of the reference mean: as analysis.stats has it, which takes long to load
 MARGIN = 0.05
-_KERNEL_HELP = "a version such as 6.12 (default), newest, a kernel tree or a tarball; `run` takes several, separated " \
-    "by commas"
 
 
-def add_kernel_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kernel", metavar="PATH|VERSION", help=f"guest kernel: {_KERNEL_HELP}")
+def add_kernel_argument(parser: Container) -> None:
+    parser.add_argument("--kernel", metavar="PATH|VERSION",
+                        help="guest kernel: a version such as 6.12 (default), newest, a kernel tree or a tarball; "
+                        "`run` compares several, separated by commas")
     parser.add_argument("--hz", type=_hz, metavar="N", help="timer ticks per second of the guest kernel: 100, 250, 300 "
                         "or 1000 (default)")
     parser.add_argument("--kernel-option", metavar="NAME", type=_kernel_option, action="append", default=[],
-                        dest="kernel_options", help="build the guest kernel with one more option, "
-                        "stock for one without the speed patches (docs/kernels.md); may be repeated")
+                        dest="kernel_options", help="build the guest kernel with this option; stock: without the "
+                        "speed patches (docs/kernels.md); may be repeated")
 
 
 def _kernel_option(text: str) -> str:
@@ -38,23 +39,23 @@ def _hz(text: str) -> int:
     return int(text)
 
 
-def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
+def add_engine_arguments(parser: Container) -> None:
     parser.add_argument("--engine", default=engines.DEFAULT,
-                        help="where runs take place (default: %(default)s; see `testbed list engines`); `run` takes "
-                        "several, separated by commas, and compares them")
+                        help="kernel or simulator (default: %(default)s; see `testbed list engines`); `run` compares "
+                        "several, separated by commas")
     add_engine_options(parser)
 
 
-def add_engine_options(parser: argparse.ArgumentParser) -> None:
+def add_engine_options(parser: Container) -> None:
     """Of whatever engine it is."""
     add_kernel_argument(parser)
-    parser.add_argument("--ns3", metavar="PATH", help="engine ns3: a built ns-3 tree, or the prefix that it was "
-                        "installed to (default: Debian's)")
+    parser.add_argument("--ns3", metavar="PATH", help="engine ns3: a built ns-3 tree, or its installation prefix "
+                        "(default: Debian's)")
     parser.add_argument("--no-confine", action="store_true",
-                        help="let guests read all files that you may read, and not only the system's")
+                        help="do not sandbox guests")
 
 
-def add_margin_argument(parser: argparse.ArgumentParser, default: float | None = MARGIN) -> None:
+def add_margin_argument(parser: Container, default: float | None = MARGIN) -> None:
     parser.add_argument("--margin", type=share, default=default, metavar="PERCENT",
                         help="what counts as equal, in percent of the reference (default: 5%%; docs/statistics.md)")
 

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The captures of a run: what each end of each TCP connection sent, by its sequence numbers; tcptrace's view."""
+"""Analyse the packets that the probe pcap captured in a run.
+
+  testbed run two-hosts --quick --probe pcap
+  testbed analyse results/two-hosts-quick/runs/cubic-seed1 --tcptrace
+
+Shows what each end of each TCP connection sent, by its sequence numbers
+(docs/captures.md).
+"""
 from __future__ import annotations
 
 import argparse
@@ -9,7 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from analysis.packets.captures import Sequence
 
-HELP = "the packets that a run's probe pcap captured: TCP by sequence numbers, tcptrace"
+HELP = "analyse captured packets"
+GROUP = "Look at results"
 #: of a capture, those of the ways with most data are drawn
 _MOST_DRAWN = 8
 

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Find the commit of a git tree that changed a metric.
 
-  testbed bisect long-flows --tree ~/mine --module tcp_mine.c --good v1 --bad main --metric throughput
-  testbed bisect access-link --quick --tree ~/linux --cca cubic --good v6.12 --bad v7.3 --metric p95_delay
-  testbed bisect small.yaml --tree . --module net/tcp_mine.c --good HEAD~30 --bad HEAD --metric p95_delay --seeds 5
+  testbed bisect long-flows --tree ~/mine --module tcp_mine.c \\
+      --good v1 --bad main --metric throughput
+  testbed bisect access-link --quick --tree ~/linux --cca cubic \\
+      --good v6.12 --bad v7.3 --metric p95_delay
 
-Every revision that git chooses is run with the same seeds as the good and the bad one, and is nearer to one of the two,
-or the search stops and says how many seeds would tell. What does not build, or crashes, is skipped. The tree is only
-read: neither its files nor its configuration change or count, and no hook of it runs. Given again, the command goes on
-where it was.
+Each revision that git chooses runs with the same seeds as the good and the bad
+one. It is nearer to one of the two, or the search stops and says how many seeds
+would tell. A revision that does not build, or crashes, is skipped. The tree is
+only read, and none of its hooks runs. Run the same command again to resume.
 """
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ from testbed.runs.git_history import Commit, History
 from testbed.runs.store import Store, results_dir
 from testbed.scenario import scenario
 
-HELP = "find the commit of a git tree that changed a metric"
+HELP = "find the commit that changed a metric"
+GROUP = "Run experiments"
 LEAST_SEEDS = 3
 _COLUMNS = ("commit", "date", "subject", "state", "metric", "mean", "n", "from_middle", "ci95_low", "ci95_high", "p",
             "why")
@@ -42,15 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _runs.add_choice_arguments(parser)
     parser.add_argument("--tree", metavar="DIR", required=True, type=pathlib.Path, help="the git tree; it is only read")
     parser.add_argument("--module", metavar="PATH",
-                        help="the module in the tree: a .c file or a folder, whose congestion control is tested "
-                        "(without it, the tree is one of a kernel)")
+                        help="the module in the tree: a .c file or a folder (default: the tree is a kernel)")
     parser.add_argument("--path", metavar="PATH", action="append", default=[], dest="paths",
-                        help="of a kernel: only commits that change something below it, such as net/ipv4; may be "
+                        help="of a kernel: only commits that change files below this path, such as net/ipv4; may be "
                         "repeated")
-    parser.add_argument("--good", metavar="REV", required=True, help="a revision that is as it should be")
-    parser.add_argument("--bad", metavar="REV", required=True, help="a later one that is not")
+    parser.add_argument("--good", metavar="REV", required=True, help="a revision with the good value")
+    parser.add_argument("--bad", metavar="REV", required=True, help="a later revision with the bad value")
     parser.add_argument("--metric", metavar="NAME[:SCOPE]", required=True,
-                        help="what tells them apart, as `testbed runs query` names it, such as p95_delay")
+                        help="the metric that changed, such as p95_delay (docs/metrics.md)")
     parser.add_argument("--seeds", metavar="N|A,B,C",
                         help=f"how many seeds (1..N), or which (default: the scenario's, {LEAST_SEEDS} at least)")
     _shared.add_margin_argument(parser)

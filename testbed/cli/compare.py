@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compare experiments: other kernels, engines, settings or versions, the same congestion controls.
+"""Compare experiments: other kernels, engines, settings or versions.
 
   testbed compare access-link-load60 access-link-load60-kernel6.1
-  testbed compare access-link-load60-quick access-link-load60-quick-ns3 access-link-load60-quick-ns2
+  testbed compare access-link-load60-quick access-link-load60-quick-ns3
   testbed compare access-link-load60 access-link-load60-set1f2e3d4c --margin 10%
 
-The first one is the reference. Runs of the same congestion control, point of a sweep, seed and traffic are compared one
-by one, and so are their connections; where seeds or traffic differ, means are. What differs in scenario, engine, kernel
-and code is said first. `testbed run --engine host,ns3` makes the experiments of several engines and this comparison.
-docs/statistics.md says what is computed.
+The first experiment is the reference. Runs with the same congestion control,
+point of a sweep, seed and traffic are compared one by one. Where seeds or
+traffic differ, means are compared (docs/statistics.md). The page begins with
+what differs in scenario, engine, kernel and code.
 """
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from testbed.core.errors import UsageError
 from testbed.runs import experiment
 
 HELP = "compare experiments: kernels, engines, settings"
+GROUP = "Look at results"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Say what this machine lacks for each engine, and the command that fixes it."""
+"""Say what this machine lacks, and the command that fixes it.
+
+Exit code 3: something that runs need is missing.
+"""
 import argparse
 import contextlib
 import os
@@ -15,6 +18,7 @@ from testbed.core.files import existing, why_unwritable
 from testbed.runs import store
 
 HELP = "what is missing on this machine, and what fixes it"
+GROUP = "Set up and explore"
 _ROOM_MB = 2000
 _CACHE_ROOM_MB = 200
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Write runs in the formats of other programs.
 
-  testbed export access-link-load60-quick --format flent --output out     flent out/*.flent.gz -p ...
-  testbed export results/captured/runs/cubic-seed1 --format pcapng,xplot --output out
+  testbed export access-link-load60-quick --format flent --output out
+  testbed export results/captured/runs/cubic-seed1 --format pcapng,xplot \\
+      --output out
 
-Formats: flent (throughput, delay, windows and queues over time), pcapng and xplot (captures of the probe pcap).
-docs/exports.md says what is in each. Nothing in the results folder is changed, and no file is left half-written.
+flent has throughput, delay, windows and queues over time; pcapng and xplot have
+the packets that the probe pcap captured (docs/exports.md).
 """
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from testbed.runs import experiment
 if TYPE_CHECKING:
     from analysis.read.runs import Run
 
-HELP = "runs in the formats of other programs: flent, pcapng, xplot"
+HELP = "write runs for flent, Wireshark, xplot"
+GROUP = "Look at results"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

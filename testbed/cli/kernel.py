@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Build the guest kernel (or say where it is), or a module against it.
+"""Build the guest kernel, or a module against it.
 
   testbed kernel                       Debian's linux-source-6.12
   testbed kernel --kernel ~/linux      a tree of your own, with your patches
   testbed kernel --kernel newest       the newest that Debian has
-  testbed kernel --hz 250              one with another number of timer ticks per second
-  testbed kernel --kernel-option tun   one with TUN devices, too (all options: docs/kernels.md)
-  testbed kernel --prune               remove what nobody uses any more
-  testbed kernel --module PATH         build an out-of-tree module (a .c file or a folder) against it
+  testbed kernel --hz 250              another number of timer ticks per second
+  testbed kernel --kernel-option tun   with TUN devices (docs/kernels.md)
+  testbed kernel --prune               remove kernels that nobody uses any more
+  testbed kernel --module PATH         build a module (a .c file or a folder)
+
+The first run builds the kernel by itself.
 """
 import argparse
 import sys
@@ -15,6 +17,7 @@ import sys
 from testbed.cli import _shared
 
 HELP = "build the guest kernel, or a module against it"
+GROUP = "Set up and explore"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

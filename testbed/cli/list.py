@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""List what there is: scenarios, congestion controls, engines, topologies, traffic, probes, knobs, suites, runs.
+"""List scenarios, congestion controls, engines, and other parts.
 
-  testbed list                         scenarios, congestion controls, engines
+  testbed list                     scenarios, congestion controls, engines
   testbed list ccas probes
-  testbed list runs --json             for programs: everything, and nothing folded
+  testbed list runs --json                for programs
 """
 import argparse
 import json
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from testbed.runs.engine import EngineBase
     from testbed.scenario.ccas import Variant
 
-HELP = "list scenarios, congestion controls, engines ..."
+HELP = "scenarios, congestion controls, engines ..."
+GROUP = "Set up and explore"
 _KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "knobs", "suites", "runs")
 #: columns for which a narrow terminal has no room
 _DETAILS = ("set to", "source", "parameters")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Pack an experiment into one file, from which anybody can repeat its runs and compare every byte.
+"""Pack an experiment into one file, from which others can repeat it.
 
-  testbed pack access-link-load60-quick           access-link-load60-quick.pack.tar.xz
-  testbed verify access-link-load60-quick.pack.tar.xz     on another machine, in another checkout
+  testbed pack access-link-load60-quick
+  testbed verify access-link-load60-quick.pack.tar.xz     on another machine
 
-Plans, hashes of raw data, metrics, report, kernel configuration and patches, sources of modules, traffic files and
-hashes of the testbed's code are in it (docs/reproducibility.md).
+The file has plans, hashes of raw data, metrics, report, kernel configuration
+and patches, sources of modules, traffic files and hashes of the testbed's code
+(docs/reproducibility.md).
 """
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from testbed.core.errors import UsageError
 from testbed.runs import experiment, pack
 
 HELP = "pack an experiment for others to verify"
+GROUP = "Share and repeat"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

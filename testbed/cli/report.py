@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Make a report again from its run folders: of an experiment, of a suite, or one page of all experiments.
+"""Make a report again: of an experiment, of a suite, or a page of all experiments.
 
-  testbed report                                      all experiments, to search: results/index.html
-  testbed report access-link-load60 --margin 10%      differences below 10 % of the reference count as none
-  testbed report suite-iccrg-quick-mine               the scorecard, and the tables under it
-  testbed report two-flows --zoom 2s..4500ms          draw this part of the windows of tcp_probe and of captures larger
+  testbed report                          all experiments: results/index.html
+  testbed report access-link-load60 --margin 10%
+  testbed report suite-iccrg-quick-mine   the scorecard, and the tables under it
+  testbed report two-flows --zoom 2s..4500ms
 
-Verdicts and metrics that are missing, or that other code or another hand made, are made again first. The exit
-code is 1 if files of runs are damaged; the report names these runs and all others that it could not use.
+Verdicts and metrics that are missing or outdated are made again first. Exit
+code 1: files of runs are damaged. The report names these runs and all others
+that it could not use.
 """
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from testbed.core.progress import print_error
 from testbed.runs import experiment
 from testbed.runs.store import results_dir
 
-HELP = "make the report of an experiment or of a suite"
+HELP = "make a report again, or a page of all experiments"
+GROUP = "Look at results"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

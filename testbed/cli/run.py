@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Run a scenario for one or several congestion controls and make the report.
 
-  testbed run access-link                          every default: 6 congestion controls, 60 % load
+  testbed run access-link                     six congestion controls, 60 % load
+  testbed run access-link --quick             about a minute of virtual time
   testbed run access-link --cca cubic,bbr --load 85 --seeds 5
-  testbed run access-link --quick                  about a minute of virtual time
-  testbed run access-link --cca cubic,./tcp_mine.c  your own module: built, loaded, proven active
-  testbed run access-link --set topology.central.queue.kind=codel --set topology.central.queue.limit=1000
-  testbed run access-link --quick --sweep topology.central.queue.limit=85,170,850 --seeds 5
-  testbed run access-link --cca cubic,reno --precision 5%   as many seeds as it takes
-  testbed run access-link --quick --cca cubic,reno --seeds 5 --engine host,ns3   in several engines, compared
-  testbed run access-link --quick --cca cubic --seeds 5 --kernel 6.1,6.12,newest     kernels as another axis, compared
+  testbed run access-link --cca cubic,./tcp_mine.c        your own module
+  testbed run access-link --set topology.central.queue.kind=codel
+  testbed run access-link --sweep topology.central.queue.limit=85,170,850
+  testbed run access-link --cca cubic,reno --precision 5%   enough seeds
+  testbed run access-link --quick --seeds 5 --engine uml,ns3        two engines
+  testbed run access-link --quick --seeds 5 --kernel 6.1,6.12       two kernels
 
-Runs that are already in the results folder are not repeated, whichever command made them: the same
-command after an interruption goes on where it was.
+Finished runs are kept, whichever command made them. Run the same command again
+to resume.
 """
 from __future__ import annotations
 
@@ -27,24 +27,26 @@ from testbed.core.progress import print_error
 from testbed.runs.store import Store, results_dir
 
 HELP = "run a scenario and make its report"
+GROUP = "Run experiments"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    _runs.add_scenario_arguments(parser)
-    _precision.add_arguments(parser)
-    _runs.add_setting_arguments(parser)
-    parser.add_argument("--sweep", metavar="KEY=VALUES", action="append", default=[], dest="sweeps",
-                        help="run for each value of a field or choice: key=a,b,c or key=from..to/step; several are "
-                        "multiplied")
-    parser.add_argument("--probe", metavar="NAME", action="append", default=[],
-                        help="an extra probe, such as tcp_probe; may be repeated")
-    _runs.add_execution_arguments(parser)
-    parser.add_argument("--slowdown", action="store_true",
-                        help="also replay the connections of each seed alone on the idle network: completion times are "
-                        "compared with those there")
-    parser.add_argument("--keep-work", action="store_true", help="keep each run's intermediate files")
-    _expectations.add_arguments(parser)
-    parser.add_argument("--no-report", action="store_true", help="leave the report for later")
+    what = parser.add_argument_group("what to run")
+    _runs.add_scenario_arguments(what)
+    what.add_argument("--sweep", metavar="KEY=VALUES", action="append", default=[], dest="sweeps",
+                      help="run for each value of a field or choice: key=a,b,c or key=from..to/step; several sweeps "
+                      "give every combination")
+    what.add_argument("--probe", metavar="NAME", action="append", default=[],
+                      help="measure this, too, such as tcp_probe; may be repeated")
+    what.add_argument("--slowdown", action="store_true",
+                      help="also replay each seed's connections alone on the idle network, and compare completion "
+                      "times")
+    _precision.add_arguments(parser.add_argument_group("as many seeds as it takes"))
+    _runs.add_execution_arguments(parser.add_argument_group("where to run"))
+    results = parser.add_argument_group("results")
+    results.add_argument("--keep-work", action="store_true", help="keep each run's intermediate files")
+    _expectations.add_arguments(results)
+    results.add_argument("--no-report", action="store_true", help="do not make the report now")
 
 
 def main(arguments: argparse.Namespace) -> int:

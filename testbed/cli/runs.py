@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """List, look up, pin, remove and judge runs, whatever experiment made them.
 
-  testbed runs list                                  all of them, with the disk space they take
-  testbed runs list listed=no                        those that no experiment lists
-  testbed runs query cca=cubic,bbr --metric drops    their metrics
+  testbed runs list                       all runs and the disk space they take
+  testbed runs list listed=no             runs that no experiment lists
+  testbed runs query cca=cubic,bbr --metric drops
   testbed runs pin experiment=access-link-load60 --why "figure 3 of the paper"
-  testbed runs rm listed=no                          remove those that no experiment lists
-  testbed runs judge access-link-load60-quick        verdicts and metrics again, from raw data
+  testbed runs rm listed=no               remove runs that no experiment lists
+  testbed runs judge access-link-load60-quick
 
-A condition is FIELD=A,B (any of them), !=, <, <=, > or >=; all must hold. Fields: scenario, cca,
-seed, engine, kernel, status, verdict, id, experiment, name, listed, pinned, virtual_s, wall_s,
-choices of the scenario and axes of sweeps (docs/queries.md).
+A condition is FIELD=A,B (any of them), !=, <, <=, > or >=; all must hold.
+Fields: scenario, cca, seed, engine, kernel, status, verdict, id, experiment,
+name, listed, pinned, virtual_s, wall_s, choices of the scenario and axes of
+sweeps (docs/queries.md).
 """
 from __future__ import annotations
 
@@ -28,25 +29,28 @@ from testbed.runs import experiment
 from testbed.runs.store import RUNS, Store, read_record, results_dir
 
 HELP = "list, look up, pin, remove and judge runs"
+GROUP = "Look at results"
 VERBS = ("list", "query", "pin", "unpin", "rm", "judge")
 _SCOPE = "_scope"
 #: unfinished runs, by name
 _MOST_TOLD = 3
 _RM = """Remove runs, or an experiment with its report.
 
-  testbed runs rm listed=no                    all runs that no experiment lists
-  testbed runs rm access-link-load60-quick     an experiment: its list and its report; runs stay
+  testbed runs rm listed=no                    runs that no experiment lists
+  testbed runs rm access-link-load60-quick     an experiment; its runs stay
   testbed runs rm 0123456789abcdef             a run, by id or folder
-  testbed runs rm verdict=invalid --listed     also runs that experiments list: reports miss them
+  testbed runs rm verdict=invalid --listed     also runs that experiments list
 
-A run stays if it is pinned, being carried out now, or listed by an experiment. --pinned and --listed
-say otherwise. If a run that you name has to stay, nothing is removed."""
+A run stays if it is pinned, being carried out now, or listed by an experiment;
+--pinned and --listed say otherwise. If a run that you name has to stay, nothing
+is removed."""
 _JUDGE = """Make verdicts and metrics of runs again, from their raw data.
 
-Nothing is run and no raw data changes: verdict.json, metrics.csv and derived.json are made again,
-with the checks and metrics of this version. --edited judges raw files that somebody changed: it names
-them, says what the checks find, and writes nothing. Exit code 4: a run did not finish (the others are
-judged); 1: a run is damaged."""
+Nothing runs and no raw data changes: verdict.json, metrics.csv and derived.json
+are made again, with the checks and metrics of this version.
+
+Exit code 4: a run did not finish (the others are judged). 1: a run is damaged.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,10 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     unpin = verbs.add_parser("unpin", help="let pinned runs be removed again")
     for verb in (pin, unpin):
         verb.add_argument("conditions", nargs="+", metavar="CONDITION", help="such as experiment=access-link-load60")
-    _add_rm(verbs.add_parser("rm", help="remove runs, or an experiment with its report",
-                             formatter_class=argparse.RawDescriptionHelpFormatter, description=_RM))
+    _add_rm(verbs.add_parser("rm", help="remove runs, or an experiment with its report", description=_RM))
     _add_judge(verbs.add_parser("judge", help="make verdicts and metrics again, from raw data",
-                                formatter_class=argparse.RawDescriptionHelpFormatter, description=_JUDGE))
+                                description=_JUDGE))
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -304,7 +307,7 @@ def _add_judge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="+", metavar="WHAT",
                         help="runs or experiments, by folder, name or id; `all` for every run there is")
     parser.add_argument("--edited", action="store_true",
-                        help="judge raw files that were changed, on their content alone; name them, write nothing")
+                        help="judge raw files that somebody changed: name them, say what checks find, write nothing")
 
 
 def _judge(arguments: argparse.Namespace) -> int:

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which conclusions survive: a scenario again and again, each time with one thing about it changed.
+"""Run a scenario with other settings, and say which conclusions survive.
 
-  testbed sensitivity access-link --cca reno,cubic --quick      minutes, to see whether it works
-  testbed sensitivity access-link --cca reno,cubic --seeds 10 --only jitter,initcwnd,hz
-  testbed sensitivity rtt-fairness --cca reno,libra --metric throughput_ratio_short_long
+  testbed sensitivity access-link --cca reno,cubic --quick
+  testbed sensitivity access-link --cca reno,cubic --only jitter,initcwnd,hz
+  testbed sensitivity rtt-fairness --cca reno,libra \\
+      --metric throughput_ratio_short_long
 
-Congestion controls are compared with the first one. What is changed are the knobs, files in knobs/: jitter of hosts,
-initial window, offloads, costs of the CPU, timer ticks, headers that count, ...; what does not concern the scenario's
-traffic is left out. With --quick, runs are the scenario's short version, shortened to 15 s of virtual time. Another
-kernel (hz) is used if it is built, or if --only asks for it. Default are five seeds, with --quick three. The same
-command after an interruption goes on where it was. docs/sensitivity.md says what is computed.
+Each round changes one knob (a file in knobs/): jitter of hosts, initial window,
+offloads, CPU costs, timer ticks and others. Knobs that do not concern the
+scenario's traffic are left out. Congestion controls are compared with the first
+one. There are five seeds, with --quick three. Another kernel (hz) is used if it
+is built, or if --only asks for it. Run the same command again to resume
+(docs/sensitivity.md).
 """
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ from testbed.runs.plan import Plan
 from testbed.runs.store import Store, results_dir
 from testbed.scenario import ccas, knobs, scenario
 
-HELP = "say which conclusions survive other settings of hosts, traffic and kernel"
+HELP = "say which conclusions survive other settings"
+GROUP = "Run experiments"
 SEEDS = 5
 #: with --quick, of runs shortened to so many seconds: a dozen knobs stay within ten minutes on two CPUs
 QUICK_SEEDS, QUICK_S = 3, 15
@@ -41,7 +44,6 @@ _AXIS, _AS_IT_IS = "knob", "as-it-is"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _runs.add_scenario_arguments(parser)
-    _runs.add_setting_arguments(parser)
     parser.add_argument("--only", metavar="KNOBS", help=f"only these, separated by commas: {', '.join(knobs.names())}")
     parser.add_argument("--metric", metavar="NAME", action="append", default=[],
                         help="draw conclusions from this metric (docs/metrics.md) instead of the usual ones; may be "

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Open Mininet's command line on a scenario's network, in real time and without its traffic.
+"""Open Mininet's command line on a scenario's network, in real time.
 
-  testbed shell access-link                        then: n1 ping -c1 n4, r1 tc -s qdisc, n4 iperf3 -s &
-  testbed shell access-link --cca ./tcp_mine.c     your module is loaded, and what all hosts use
+  testbed shell access-link                     then: n1 ping -c1 n4
+  testbed shell access-link --cca ./tcp_mine.c  all hosts use your module
   testbed shell parking-lot --set topology.access.rate=10Mbit/s
   testbed shell access-link --exec "n1 ping -c3 n4" --exec "r1 tc -s qdisc"
   testbed shell access-link < commands.txt
-  sudo bin/testbed shell access-link --engine host    on this machine's own kernel
+  sudo bin/testbed shell access-link --engine host      this machine's kernel
 
-exit or Ctrl-D ends it, Ctrl-] also when nothing else does.
+The scenario's traffic does not run. exit or Ctrl-D ends the shell; Ctrl-] ends
+it even when nothing else does (docs/shell.md).
 """
 from __future__ import annotations
 
@@ -26,6 +27,7 @@ from testbed.scenario.scenario import Scenario
 from topologies.links import varying
 
 HELP = "Mininet's command line on a scenario's network"
+GROUP = "Set up and explore"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run a list of scenarios, and compare congestion controls with the list's baseline if it has one.
+"""Run a list of scenarios, and judge congestion controls if it has a baseline.
 
-  testbed suite list                        the suites there are
-  testbed suite list studies                what would run, what is left, how long that takes
-  testbed suite run all --quick             every scenario, in the short version where it has one
-  testbed suite run studies                 repeat the published studies in full: hours
-  testbed suite run iccrg --quick --cca docs/examples/tcp_mine.c      your own module: built, run, judged
+  testbed suite list                      the suites there are
+  testbed suite list studies              what would run, what is left, how long
+  testbed suite run all --quick           every scenario, in its short version
+  testbed suite run studies               repeat the published studies: hours
+  testbed suite run iccrg --quick --cca docs/examples/tcp_mine.c
 
-Each part of a suite is an ordinary experiment with a report of its own. Before each part you read how
-much time is left. Run the same command again to resume. A part that fails does not stop the others.
-In a suite with a baseline, the baseline runs beside the congestion controls under test, and one report
-says where they are better (docs/suite.md).
+Each part of a suite is an experiment with a report of its own. Before each part
+you read how much time is left. Run the same command again to resume. A part
+that fails does not stop the others.
+
+In a suite with a baseline, the baseline runs beside the congestion controls
+under test, and one report says where they are better (docs/suite.md).
 """
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ from testbed.runs.plan import Plan
 from testbed.runs.store import Store, results_dir
 from testbed.scenario import ccas, scenario, suites
 
-HELP = "run a list of scenarios: all, published studies, an evaluation suite"
+HELP = "run a list of scenarios: all, studies, an evaluation suite"
+GROUP = "Run experiments"
 VERBS = ("list", "run")
 #: of a run on an engine on whose clock nothing is skipped
 LONGEST_REAL_S = 900

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Work with Tmix connection vector files, anybody's and in either format.
+"""Work with Tmix connection vector files, in either format.
 
   testbed tmix info trace.cvec.gz --json
   testbed tmix convert trace.cvec trace.alt --format alternate
-  testbed tmix synth new.cvec.gz --duration 600 --seed 7 --set preset=unc-like --set connections_per_second=170
+  testbed tmix synth new.cvec.gz --duration 600 --seed 7 --set preset=unc-like
   testbed tmix shuffle trace.cvec shuffled.cvec --bin 5 --seed 7
   testbed tmix from-pcap capture.pcap --output capture.cvec.gz
   testbed tmix plot web unc-like ~/traces/r4s1.cvec -o page
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from traffic.tmix.reader import Limits
     from traffic.tmix.synth import SynthParameters
 
-HELP = "look at, convert, make, shuffle and plot connection vector files, or read them off captures"
+HELP = "look at, convert and make connection vectors"
+GROUP = "Set up and explore"
 #: shorter than a microsecond there is nothing, longer than that no trace
 _LEAST_S, _MOST_S = 1e-6, 1e6
 #: how often connections start in presets that are drawn: in ten minutes there are 100,000

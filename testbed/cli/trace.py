@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Write what a link offers over a run of a scenario as a trace in mahimahi's format.
+"""Write what a link offers over a run, as a trace in mahimahi's format.
 
-  testbed trace access-link right_to_left --quick
-  testbed trace my.yaml r1_to_r2 --output my.trace
+  testbed trace access-link right_to_left --output down.trace
 """
 from __future__ import annotations
 
@@ -15,7 +14,8 @@ from testbed.core.files import write_output
 from testbed.scenario import scenario
 from topologies.links import mahimahi, varying
 
-HELP = "what a link offers over a run, as a trace in mahimahi's format"
+HELP = "write what a link offers, as a mahimahi trace"
+GROUP = "Set up and explore"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run a finished run again and compare every raw file with the first, byte for byte; or all runs of a pack.
+"""Repeat a run, or all runs of a pack, and compare every byte of raw data.
 
   testbed verify results/access-link-load60/runs/cubic-seed1
-  testbed verify access-link-load60.pack.tar.xz     of `testbed pack`, from whatever machine
+  testbed verify access-link-load60.pack.tar.xz
 
-The same plan on the same kernel must give the same data; a difference is reported per file, together
-with what differs in the code, the kernel, the programs and the libraries. The repetition is made in a
-temporary folder and removed.
+The same plan on the same kernel must give the same data. Differences are
+reported file by file, with what differs in the code, the kernel, programs and
+libraries. Exit code 5: something differs.
 """
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from testbed.runs import campaign, experiment, pack, plan
 from testbed.runs.store import Store, read_record
 
 HELP = "repeat a run, or those of a pack, and compare hashes"
+GROUP = "Share and repeat"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What runs at present in the results folder, how far it is and how long it will take; Ctrl-C ends it.
+"""Show running experiments and their progress. Ctrl-C ends it.
 
-  testbed watch                   in a terminal: a table that follows; elsewhere: plain text every two seconds
+  testbed watch                   a table that follows; without a terminal: text
   testbed watch --once            one look (--json: for programs)
-  testbed watch --serve 8787      a page for a browser on this machine: http://127.0.0.1:8787
+  testbed watch --serve 8787      a page for a browser: http://127.0.0.1:8787
 
-Whoever started the runs, and from which terminal: it is enough that they are in this results folder. Nothing is
-changed in it, and runs do not notice (docs/watch.md).
+It shows all runs in the results folder, whoever started them, and disturbs none
+(docs/watch.md).
 """
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from testbed.core.units import show_duration
 from testbed.runs.live import Look, Watcher
 from testbed.runs.store import results_dir
 
-HELP = "what runs at present, and how far it is"
+HELP = "running experiments and their progress"
+GROUP = "Run experiments"
 _PORT = 8787
 
 

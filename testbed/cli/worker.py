@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Offer this machine's CPUs to a Dask cluster, for `testbed run ... --cluster tcp://scheduler:8786`.
+"""Offer this machine's CPUs to a Dask cluster.
 
-  /usr/bin/python3 -m distributed.cli.dask_scheduler --port 8786      on one machine of a trusted network
-  bin/testbed worker tcp://scheduler:8786           on each machine with this checkout and its packages
+On one machine of a trusted network:
+  /usr/bin/python3 -m distributed.cli.dask_scheduler --port 8786
+On each machine with this checkout and its packages:
+  testbed worker tcp://scheduler:8786
+Then:
+  testbed run access-link --cluster tcp://scheduler:8786
 
-It is Dask's own worker with this checkout on its path, a thread for each run, and CPUs and memory declared so that
-each run has a CPU and room for its guest. Whoever reaches the scheduler can run code here: docs/clusters.md.
+It is Dask's own worker, with this checkout on its path and a thread for each
+run. Whoever reaches the scheduler can run code here (docs/clusters.md).
 """
 from __future__ import annotations
 
@@ -20,6 +24,7 @@ from testbed.core import environment
 from testbed.core.errors import EnvironmentProblem
 
 HELP = "carry out runs of a Dask cluster"
+GROUP = "Set up and explore"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -224,3 +224,27 @@ def test_a_command_of_the_version_before_names_the_new_one(capsys, words, now):
     assert cli.main(words.split()) == 2
     line, = capsys.readouterr().err.splitlines()
     assert f"`{now}`" in line
+
+
+_VERBS = {"runs": ("list", "query", "pin", "unpin", "rm", "judge"), "suite": ("list", "run"),
+          "tmix": ("info", "convert", "synth", "shuffle", "plot", "from-pcap")}
+
+
+@pytest.mark.parametrize("words", [[name, *verb] for name in cli.command_names()
+                                   for verb in ([], *([verb] for verb in _VERBS.get(name, ())))], ids=" ".join)
+def test_help_of_every_command_fits_80_columns(monkeypatch, capsys, words):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*words, "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert ended.value.code == 0 and lines[0].startswith(f"usage: testbed {' '.join(words)}")
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def test_the_list_of_commands_fits_a_screen(monkeypatch, capsys):
+    """All commands are among the last lines, which a terminal of 24 lines shows."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= 80
+    assert {line.split()[0] for line in lines[-23:]} >= {*cli.command_names()}

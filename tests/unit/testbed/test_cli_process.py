@@ -33,9 +33,9 @@ def _raise_signal(number: int) -> int:
 def test_without_a_command_it_prints_its_help(capsys):
     assert cli.main([]) == 0
     shown = capsys.readouterr().out
-    assert "Exit codes:" in shown
+    assert "First steps:" in shown
     for name in cli.command_names():
-        assert f"\n    {name} " in shown
+        assert f"\n  {name} " in shown
 
 
 def test_help_imports_no_command():

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How commands read their words: options in full, short usage lines, help that fits a terminal of 80 columns."""
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Iterable
+from typing import Any
+
+#: of a line of help, however wide the terminal is
+_MOST_COLUMNS = 100
+#: what options are added to: a parser, or a group of its help
+Container = argparse._ActionsContainer
+
+
+class Parser(argparse.ArgumentParser):
+    """Options are written in full: `--seed` is none of `--seeds`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False, formatter_class=_Help)
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Usage without the options that may be left out: they follow, one by one."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=26,
+                         width=min(shutil.get_terminal_size().columns, _MOST_COLUMNS) - 2)
+
+    def add_usage(self, usage: str | None, actions: Iterable[argparse.Action], groups: Iterable[Any],
+                  prefix: str | None = None) -> None:
+        every = list(actions)
+        # with a prefix, this is the name of a command's verb
+        if usage is None and prefix is None:
+            needed = [action for action in every if action.required or not action.option_strings]
+            if len(needed) < len(every):
+                self._prog += " [OPTIONS]"
+            every, groups = needed, []
+        super().add_usage(usage, every, groups, prefix)

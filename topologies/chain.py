@@ -15,9 +15,9 @@ if "__file__" not in globals():         # read by Mininet's `mn --custom`, which
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
 from testbed.core import fields
-from topologies import queues
 from topologies.base import EmulatedTopo, mininet_command
 from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from topologies.queues.pfifo import Pfifo
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Chain(EmulatedTopo):
                 self.path(initiator, acceptor)
 
 
-_BETWEEN = Link(rate_bps=10**8, delay_us=10_000, queue=queues.Pfifo(kind="pfifo", limit=100))
+_BETWEEN = Link(rate_bps=10**8, delay_us=10_000, queue=Pfifo(kind="pfifo", limit=100))
 topos, LINKS = mininet_command.offer("chain", Chain, ChainSection(
     links=(BothWays(left_to_right=_BETWEEN, right_to_left=_BETWEEN),) * 3,
-    edge=Access(rate_bps=10**9, queue=queues.Pfifo(kind="pfifo", limit=10_000))))
+    edge=Access(rate_bps=10**9, queue=Pfifo(kind="pfifo", limit=10_000))))

@@ -17,9 +17,9 @@ if "__file__" not in globals():         # read by Mininet's `mn --custom`, which
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
 from testbed.core import fields
-from topologies import queues
 from topologies.base import EmulatedTopo, mininet_command
 from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from topologies.queues.pfifo import Pfifo
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Dumbbell(EmulatedTopo):
                 self.path(initiator, acceptor)
 
 
-_CENTRAL = Link(rate_bps=10**8, delay_us=2000, queue=queues.Pfifo(kind="pfifo", limit=850))
+_CENTRAL = Link(rate_bps=10**8, delay_us=2000, queue=Pfifo(kind="pfifo", limit=850))
 # the suite's access link
 topos, LINKS = mininet_command.offer("dumbbell", Dumbbell, DumbbellSection(
     central=BothWays(left_to_right=_CENTRAL, right_to_left=_CENTRAL),
-    edge=Access(rate_bps=10**8, queue=queues.Pfifo(kind="pfifo", limit=10_000)),
+    edge=Access(rate_bps=10**8, queue=Pfifo(kind="pfifo", limit=10_000)),
     left_delays_us=(0, 12_000, 25_000), right_delays_us=(2000, 37_000, 75_000)))

@@ -18,9 +18,9 @@ if "__file__" not in globals():         # read by Mininet's `mn --custom`, which
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
 from testbed.core import fields
-from topologies import queues
 from topologies.base import EmulatedTopo, mininet_command
 from topologies.links.link import Access, BothWays, Link, both_ways
+from topologies.queues.pfifo import Pfifo
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ class HShape(EmulatedTopo):
             self.path(initiator, acceptor)
 
 
-_EVERY = Link(rate_bps=10**7, delay_us=10_000, queue=queues.Pfifo(kind="pfifo", limit=20))
+_EVERY = Link(rate_bps=10**7, delay_us=10_000, queue=Pfifo(kind="pfifo", limit=20))
 topos, LINKS = mininet_command.offer("h-shape", HShape, HShapeSection(
     central=BothWays(left_to_right=_EVERY, right_to_left=_EVERY), edge=_EVERY,
-    cross=Access(rate_bps=10**9, queue=queues.Pfifo(kind="pfifo", limit=1000))))
+    cross=Access(rate_bps=10**9, queue=Pfifo(kind="pfifo", limit=1000))))

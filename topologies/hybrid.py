@@ -14,9 +14,9 @@ if "__file__" not in globals():         # read by Mininet's `mn --custom`, which
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
 from testbed.core import fields
-from topologies import queues
 from topologies.base import EmulatedTopo, mininet_command
 from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from topologies.queues.pfifo import Pfifo
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Hybrid(EmulatedTopo):
                 self.path(initiator, host)
 
 
-_CENTRAL = Link(rate_bps=10**8, delay_us=10_000, queue=queues.Pfifo(kind="pfifo", limit=1000))
-_LAST = Link(rate_bps=1_500_000, delay_us=20_000, queue=queues.Pfifo(kind="pfifo", limit=50))
+_CENTRAL = Link(rate_bps=10**8, delay_us=10_000, queue=Pfifo(kind="pfifo", limit=1000))
+_LAST = Link(rate_bps=1_500_000, delay_us=20_000, queue=Pfifo(kind="pfifo", limit=50))
 topos, LINKS = mininet_command.offer("hybrid", Hybrid, HybridSection(
     central=BothWays(left_to_right=_CENTRAL, right_to_left=_CENTRAL),
     last=BothWays(left_to_right=_LAST, right_to_left=_LAST),
-    edge=Access(rate_bps=10**9, queue=queues.Pfifo(kind="pfifo", limit=10_000)), left_delays_us=(0,), right=2))
+    edge=Access(rate_bps=10**9, queue=Pfifo(kind="pfifo", limit=10_000)), left_delays_us=(0,), right=2))

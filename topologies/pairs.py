@@ -15,9 +15,9 @@ if "__file__" not in globals():         # read by Mininet's `mn --custom`, which
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
 from testbed.core import fields
-from topologies import queues
 from topologies.base import EmulatedTopo, mininet_command
 from topologies.links.link import Access, BothWays, Link, both_ways
+from topologies.queues.pfifo import Pfifo
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Pairs(EmulatedTopo):
             self.path(f"n{number}", f"n{number + half}")
 
 
-_CENTRAL = Link(rate_bps=10**8, delay_us=10_000, queue=queues.Pfifo(kind="pfifo", limit=1000))
+_CENTRAL = Link(rate_bps=10**8, delay_us=10_000, queue=Pfifo(kind="pfifo", limit=1000))
 topos, LINKS = mininet_command.offer("pairs", Pairs, PairsSection(
     central=BothWays(left_to_right=_CENTRAL, right_to_left=_CENTRAL),
-    edge=Access(rate_bps=10**9, queue=queues.Pfifo(kind="pfifo", limit=10_000)), nodes=6))
+    edge=Access(rate_bps=10**9, queue=Pfifo(kind="pfifo", limit=10_000)), nodes=6))

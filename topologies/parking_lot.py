@@ -19,9 +19,9 @@ if "__file__" not in globals():         # read by Mininet's `mn --custom`, which
 
 from testbed.core import fields
 from testbed.core.fields import FieldError
-from topologies import queues
 from topologies.base import EmulatedTopo, mininet_command
 from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from topologies.queues.pfifo import Pfifo
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,11 +72,11 @@ class ParkingLot(EmulatedTopo):
             self.path(initiator, acceptor)
 
 
-_BETWEEN = Link(rate_bps=10**8, delay_us=10_000, queue=queues.Pfifo(kind="pfifo", limit_us=50_000))
+_BETWEEN = Link(rate_bps=10**8, delay_us=10_000, queue=Pfifo(kind="pfifo", limit_us=50_000))
 # the suite's multiple bottlenecks: all round trips take 60 ms
 topos, LINKS = mininet_command.offer("parking-lot", ParkingLot, ParkingLotSection(
     links=(BothWays(left_to_right=_BETWEEN, right_to_left=_BETWEEN),) * 3,
-    access=Access(rate_bps=10**9, queue=queues.Pfifo(kind="pfifo", limit=10_000)),
+    access=Access(rate_bps=10**9, queue=Pfifo(kind="pfifo", limit=10_000)),
     hosts=tuple(Host(router=router, delay_us=10_000 * (host not in (1, 8)))
                 for host, router in enumerate((1, 1, 2, 2, 3, 3, 4, 4), start=1)),
     paths=("n1-n8", "n2-n3", "n4-n5", "n6-n7")))

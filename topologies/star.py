@@ -15,9 +15,9 @@ if "__file__" not in globals():         # read by Mininet's `mn --custom`, which
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
 from testbed.core import fields
-from topologies import queues
 from topologies.base import EmulatedTopo, mininet_command
 from topologies.links.link import MOST_DELAY_US, Access, BothWays, Link, both_ways
+from topologies.queues.pfifo import Pfifo
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Star(EmulatedTopo):
             self.path(sender, receiver)
 
 
-_RECEIVER = Link(rate_bps=10**9, delay_us=10, queue=queues.Pfifo(kind="pfifo", limit=100))
+_RECEIVER = Link(rate_bps=10**9, delay_us=10, queue=Pfifo(kind="pfifo", limit=100))
 topos, LINKS = mininet_command.offer("star", Star, StarSection(
     receiver=BothWays(left_to_right=_RECEIVER, right_to_left=_RECEIVER),
-    edge=Access(rate_bps=10**10, queue=queues.Pfifo(kind="pfifo", limit=10_000)), delays_us=(10,) * 8))
+    edge=Access(rate_bps=10**10, queue=Pfifo(kind="pfifo", limit=10_000)), delays_us=(10,) * 8))

@@ -13,9 +13,9 @@ import sys
 if "__file__" not in globals():         # read by Mininet's `mn --custom`, which finds no module of ours by itself
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(sys._getframe().f_code.co_filename))))
 
-from topologies import queues
 from topologies.base import EmulatedTopo, mininet_command
 from topologies.links.link import BothWays, Link, both_ways
+from topologies.queues.pfifo import Pfifo
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +37,6 @@ class TwoHosts(EmulatedTopo):
         self.path("n1", "n2")
 
 
-_EITHER = Link(rate_bps=10**7, queue=queues.Pfifo(kind="pfifo", limit=1000))
+_EITHER = Link(rate_bps=10**7, queue=Pfifo(kind="pfifo", limit=1000))
 topos, LINKS = mininet_command.offer("two-hosts", TwoHosts, TwoHostsSection(
     left=BothWays(left_to_right=_EITHER, right_to_left=_EITHER)))

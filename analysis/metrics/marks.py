@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.metrics import Metric, Shown
 from analysis.read import series, tcp
 from analysis.read.runs import Array, Run
-from topologies.queues import marking
+from topologies import queues
 
 UNITS = {"ce_marked": "packets", "ce_mark_rate": "%"}
 SHOWN = [Shown("links", "ce_mark_rate", "CE marks", 70), Shown("flows", "ce_mark_rate", "CE marks", 30)]
@@ -32,7 +32,7 @@ def compute(run: Run) -> list[Metric]:
 
 def _links(run: Run, table: pd.DataFrame) -> Iterator[Metric]:
     for name, link in run.bottlenecks.items():
-        samples = series.queue_samples(run, name) if marking.marks(link) else None
+        samples = series.queue_samples(run, name) if queues.traits(link).marks else None
         if samples is None:
             continue
         marked = float(table.loc[table["link"] == name, "packets"].sum())
@@ -61,12 +61,12 @@ def _flows(run: Run, table: pd.DataFrame) -> Iterator[Metric]:
 
 def _by_flow(run: Run, table: pd.DataFrame) -> dict[int, float]:
     """Packets with CE of each flow that crosses a queue that marks, of both directions if it has data in both."""
-    links = {link["name"] for link in run.network["links"] if marking.marks(link)}
+    links = {link["name"] for link in run.network["links"] if queues.traits(link).marks}
     counts = table.groupby(["flow", "backward", "link"], observed=True)["packets"].sum().to_dict()
     found = {}
     for flow in run.flows:
         ways = [(0, flow.get("hops", [])), *([(1, flow.get("hops_back", []))] if flow.get("both_ways") else [])]
-        lasts = [(backward, marking.last_marking(way, links)) for backward, way in ways]
+        lasts = [(backward, queues.last_marking(way, links)) for backward, way in ways]
         if any(last for _, last in lasts):
             found[flow["flow"]] = float(sum(counts.get((flow["flow"], *place), 0) for place in lasts))
     return found

@@ -106,7 +106,8 @@ ENVIRONMENT = Object({"engine": TEXT, "clock": TEXT})
 NETWORK = Object({
     "nodes": Each(Object({"name": TEXT, "role?": TEXT, "side?": Maybe(TEXT), "addresses?": Each(TEXT)})),
     "links": Each(Object({"name": TEXT, "from": TEXT, "to": TEXT, "rate_bps": RATE, "delay_us?": TIME_US,
-                          "direction?": TEXT, "bottleneck?": FLAG, "queue?": TEXT, "loss_percent?": Number(0, 100),
+                          "direction?": TEXT, "bottleneck?": FLAG, "queue?": TEXT, "queue_traits?": Each(TEXT),
+                          "loss_percent?": Number(0, 100),
                           "limit_packets?": Maybe(COUNT), "limit_bytes?": Maybe(COUNT),
                           "capacity_packets?": Maybe(AMOUNT), "capacity_bytes?": Maybe(AMOUNT),
                           "capacity_us?": Maybe(AMOUNT), "lose_segments?": Each(COUNT)})),

@@ -14,6 +14,7 @@ import numpy as np
 from testbed.checks import Evidence, Finding
 from testbed.checks._flows import OF_WINDOWS, by_end, established, greedy, sack, single
 from testbed.checks._measured import Columns
+from topologies import queues
 from topologies.links import varying
 
 NEEDS = ("kernel",)
@@ -48,7 +49,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if samples is None:
         return                                  # of samples that are missing other checks complain
     modules = {variant["name"] for variant in evidence.variants if variant.get("module_sha256")}
-    queues = {link["name"]: link["queue"] for link in evidence.network["links"]}
+    paced = {link["name"] for link in evidence.network["links"] if queues.traits(link).paces}
     of_end, problems, judged = by_end(samples, flows), 0, 0
     for flow in flows:
         of = of_end.get((flow["flow"], "sender"))
@@ -59,9 +60,9 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         of = {name: values[began] for name, values in of.items()}
         judged += len(of["t_us"])
         found = [*_states(of)]
-        # what waits in fq counts as sent, and not as part of the round trip; without SACK what is lost is in flight for
-        # longer than the state says
-        if sack(flow, evidence) and queues.get(flow["hops"][0]) != "fq":
+        # what a queue holds back counts as sent, and not as part of the round trip; without SACK what is lost is in
+        # flight for longer than the state says
+        if sack(flow, evidence) and flow["hops"][0] not in paced:
             found += _little(of)
         if flow["cca"] in OF_WINDOWS and flow["variant"] not in modules:
             found += [*_paced(of, _ratios(flow["sender"], evidence)), *_filled(flow, of, evidence)]
@@ -140,7 +141,7 @@ def _filled(flow: Json, of: Columns, evidence: Evidence) -> Iterator[tuple[str, 
     limit. Beyond the window is what a smaller one has left."""
     links = {link["name"]: link for link in evidence.network["links"]}
     hops = [links[name] for name in flow["hops"] if name in links]
-    if len(hops) < len(flow["hops"]) or hops[0]["queue"] == "fq" or len(hops) > 1 and varying.least(
+    if len(hops) < len(flow["hops"]) or queues.traits(hops[0]).paces or len(hops) > 1 and varying.least(
             hops[0], "rate_bps") <= min(varying.most(hop, "rate_bps") for hop in hops[1:]):
         return                                  # what waits in its own device the kernel keeps small
     free = (of["ca_state"] == _OPEN) & (of["app_limited"] == 0) & (of["t_us"] < flow["stop_us"])

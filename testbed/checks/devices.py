@@ -11,6 +11,7 @@ from typing import Any
 
 from testbed.checks import Evidence, Finding
 from testbed.core import ip
+from topologies import queues
 from topologies.links import varying
 from topologies.linux import read_back, tc
 
@@ -86,7 +87,7 @@ def _changed(devices: dict[str, Any], changed: dict[str, list[str | None]], link
     for name, (before, after) in changed.items():
         place, _, handle = name.partition(" ")
         kinds = {_parted(text or "nothing")[0] for text in (before, after)}
-        if place not in moving and not (len(kinds) == 1 and kinds <= set(read_back.COUNTING)):
+        if place not in moving and not (len(kinds) == 1 and all(map(read_back.dump_changes, kinds))):
             yield f"{place}: {handle} ({' -> '.join(sorted(kinds))}) is not what it was before the traffic"
 
 
@@ -94,9 +95,10 @@ def _coarse(links: list[dict[str, Any]]) -> Iterator[Finding]:
     """Probabilities of RED that the kernel cannot hold."""
     for link in links:
         asked = link["queue_options"].get("probability")
-        if asked is not None and abs(read_back.red_marks(link) / asked - 1) > _RED_SHARE:
+        held = queues.kind(link["queue"]).held_probability(link["queue_options"])
+        if held is not None and abs(held / asked - 1) > _RED_SHARE:
             yield Finding("suspect", f"{link['name']}: {link['queue']} marks with a probability of at most "
-                                     f"{read_back.red_marks(link):.3g}, not {asked:g}: the kernel counts it in steps "
+                                     f"{held:.3g}, not {asked:g}: the kernel counts it in steps "
                                      "of (max - min) / 2^32")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from testbed.checks import Evidence, Finding
-from topologies.queues import marking
+from topologies import queues
 
 NEEDS = ("kernel",)
 
@@ -14,7 +14,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if not flows:
         yield Finding("ok", "no flow has a congestion control that is made for marks")
         return
-    marking_links = {link["name"] for link in evidence.network["links"] if marking.marks(link)}
+    marking_links = {link["name"] for link in evidence.network["links"] if queues.traits(link).marks}
     for name in sorted({flow["variant"] for flow in flows}):
         mine = [flow for flow in flows if flow["variant"] == name]
         never = [flow["flow"] for flow in mine

@@ -13,6 +13,7 @@ import pandas as pd
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._measured import Columns, inside, interval_us, of_links
+from topologies import queues
 from topologies.links import varying
 
 NEEDS = ("edge_queue.csv.gz",)
@@ -66,7 +67,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         as_slow = not slower and any(rate_bps <= bottlenecks.get(other, 0) for way in ways for other in way)
         behind_us = None if not as_slow or links[name]["from"] not in hosts else max(
             (sum(waits_us().get(other, 0.0) for other in way) for way in ways), default=0.0)
-        paces = links[name]["queue"] == "fq" and links[name]["from"] in hosts
+        paces = queues.traits(links[name]).paces and links[name]["from"] in hosts
         wait_us, utilisation, finding = _link(links[name], rate_bps, samples, _shortest_rtt_us(name, evidence), slower,
                                               behind_us, paces)
         longest, busiest = max(longest, wait_us), max(busiest, utilisation)

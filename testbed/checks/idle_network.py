@@ -6,7 +6,7 @@ from typing import Any
 
 from testbed.checks import Evidence, Finding
 from testbed.core import ip, units
-from topologies import standards
+from topologies import queues, standards
 from topologies.links import varying
 from topologies.wireless import airways
 
@@ -162,8 +162,8 @@ def _buffer(link: dict[str, Any], unit: str, longest: int, dropped: int, toleran
     packet = 1 if unit == "packets" else frame_bytes
     limit = link[f"limit_{unit}"]
     least = limit // packet * packet * (1 - tolerance) - packet * (not all_seen)
-    # an AQM may drop before the buffer is full; a FIFO may not
-    early = link["queue"] in ("pfifo", "bfifo") and longest < least
+    # an AQM may drop before the buffer is full
+    early = queues.traits(link).tail_drop and longest < least
     if longest > limit or dropped == 0 or early:
         return Finding("invalid", f"{link['name']} overloaded: the queue reached {longest} {unit} with "
                                   f"{dropped} drops, its limit is {limit}")

@@ -7,12 +7,13 @@ share nothing. If they agree, neither has missed anything. Where the kernel coun
 """
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._measured import Columns, inside, interval_us, of_links
+from topologies import queues
+from topologies.queues import Traits
 
 NEEDS = ("sojourn.csv.gz",)
 
@@ -23,10 +24,6 @@ _DEVIATIONS = 4
 _LEAST_SAMPLES = 20
 #: queues shorter than this on average say nothing: the packet that is being sent counts on one side only
 _LEAST_PACKETS = 1.0
-#: CAKE that drops acknowledgements which others have overtaken: the kernel does not call that a drop (consume_skb)
-_ACKS_FILTERED = "cake with ack_filter"
-#: these drop packets that have waited (fq_codel where it overflows, too), whose wait only the kernel's module times
-_DROP_WHAT_WAITED = ("codel", "choke", "cake", "dualpi2", "fq_codel")
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -38,22 +35,19 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if queue is None:
         return                                  # of that another check complains
     from_us, to_us = interval_us(evidence)
-    kinds = {link["name"]: _kind(link) for link in evidence.network["links"] if link["bottleneck"]}
+    traits = {link["name"]: queues.traits(link) for link in evidence.network["links"] if link["bottleneck"]}
     # both with the samples at the ends
-    before, during = (dict(of_links(queue[queue["t_us"].between(*ends_us)], kinds))
+    before, during = (dict(of_links(queue[queue["t_us"].between(*ends_us)], traits))
                       for ends_us in ((0, from_us), (from_us, to_us)))
-    samples, times = (dict(of_links(inside(table, evidence), kinds)) for table in (queue, sojourn))
+    samples, times = (dict(of_links(inside(table, evidence), traits)) for table in (queue, sojourn))
     backlog = evidence.table("backlog")
-    held = {} if backlog is None else {name: mean_held(mine, from_us, to_us) for name, mine in of_links(backlog, kinds)}
-    for name, kind in kinds.items():
+    held = {} if backlog is None else {
+        name: mean_held(mine, from_us, to_us) for name, mine in of_links(backlog, traits)}
+    for name, its in traits.items():
         nothing = {column: np.zeros(0) for table in (queue, sojourn) for column in table}
         longer_us = _waited_us(during.get(name, nothing)) - _waited_us(before.get(name, nothing))
         yield _link(name, samples.get(name, nothing), times.get(name, nothing), longer_us, to_us - from_us,
-                    kind, _left_at_once(name, evidence, from_us, to_us), held.get(name))
-
-
-def _kind(link: dict[str, Any]) -> str:
-    return _ACKS_FILTERED if link.get("queue_options", {}).get("ack_filter", "off") != "off" else str(link["queue"])
+                    its, _left_at_once(name, evidence, from_us, to_us), held.get(name))
 
 
 def mean_held(backlog: Columns, from_us: int, to_us: int) -> float:
@@ -78,7 +72,7 @@ def _left_at_once(name: str, evidence: Evidence, from_us: int, to_us: int) -> fl
 
 
 def _link(name: str, queue: Columns, sojourn: Columns, longer_us: float, span_us: int,
-          kind: str, left_at_once: float, held: float | None) -> Finding:
+          traits: Traits, left_at_once: float, held: float | None) -> Finding:
     """longer_us: what those have waited who have not left in the end, without what others had before the beginning;
     held: the mean queue where the kernel counted it."""
     backlog, timed = queue["backlog_packets"], len(sojourn["t_us"])
@@ -91,7 +85,7 @@ def _link(name: str, queue: Columns, sojourn: Columns, longer_us: float, span_us
     queued = np.nanmean(backlog) if held is None else held
     # who was dropped had waited, too
     dropped_us = sojourn.get("dropped_us", np.full(1, np.nan))
-    known = kind != _ACKS_FILTERED and not np.isnan(dropped_us).any()
+    known = not traits.drops_uncounted and not np.isnan(dropped_us).any()
     waited_us = np.nansum(sojourn["packets"] * sojourn["mean_us"]) + (dropped_us.sum() if known else 0)
     law = (waited_us + longer_us) / span_us
     # who is in the queue at the beginning has waited there before, who is in it at the end has not left it: that is
@@ -100,9 +94,9 @@ def _link(name: str, queue: Columns, sojourn: Columns, longer_us: float, span_us
     allowed = _TOLERANCE * queued + across
     if held is None:
         allowed += _DEVIATIONS * float(np.nanstd(np.diff(backlog), ddof=1)) / math.sqrt(len(backlog))
-    # where nobody knows how long, no longer than somebody who was not dropped, at some time
+    # where nobody timed them, no longer than somebody who was not dropped, at some time
     unseen = (queue["drops"][-1] - queue["drops"][0]) * np.nanmax(sojourn["max_us"]) / span_us \
-        if not known and (kind in _DROP_WHAT_WAITED or kind == _ACKS_FILTERED) and law < queued and timed else 0.0
+        if not known and traits.drops_queued and law < queued and timed else 0.0
     allowed += unseen + (left_at_once if law < queued and held is None else 0.0)
     message = f"{name}: {queued:.2f} packets queued on average, {law:.2f} by the time that each was queued"
     if max(queued, law) < _LEAST_PACKETS:

@@ -9,7 +9,7 @@ from typing import Any
 
 from testbed.checks import Evidence, Finding
 from testbed.checks.datagrams import doubled_packets
-from topologies.queues import marking
+from topologies import queues
 
 NEEDS = ("kernel",)
 
@@ -19,7 +19,7 @@ _Counts = dict[tuple[int, bool, str], int]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    links = {link["name"]: link for link in evidence.network["links"] if marking.marks(link)}
+    links = {link["name"]: link for link in evidence.network["links"] if queues.traits(link).marks}
     if not links:
         return
     table = evidence.table("ce_marks")
@@ -40,7 +40,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     for name, link in links.items():
         before = sum(packets for (flow, back, at), packets in counts.items() if flow in flows
                      and name in (way := _way(flows[flow], back))
-                     and at == marking.last_marking(way[:way.index(name)], set(links)))
+                     and at == queues.last_marking(way[:way.index(name)], set(links)))
         yield _left(link, sum(packets for (_, _, at), packets in counts.items() if at == name), before, counters[name])
     yield from _arrived(counts, flows, set(links), evidence)
 
@@ -53,8 +53,9 @@ def _way(flow: Mapping[str, Any], back: bool) -> list[str]:
 def _left(link: Json, left: int, before: int, counts: Json) -> Finding:
     """What left with CE is what was marked; where packets come with CE already, a queue may mark them once more."""
     marked = counts["ce_marked_packets"]
-    least = (marked / 2 if marking.counts_twice(link) else marked) - (
-        counts["dropped_packets"] if marking.drops_marked(link) else 0)
+    traits = queues.traits(link)
+    least = (marked / 2 if traits.counts_marks_twice else marked) - (
+        counts["dropped_packets"] if traits.drops_marked else 0)
     return Finding("ok" if least <= left <= marked + before else "invalid",
                    f"{link['name']}: {left} packets left with CE, of {marked} that its queue marked"
                    + f" and {before} that came with it" * bool(before))
@@ -68,7 +69,7 @@ def _arrived(counts: _Counts, flows: dict[int, Json], links: set[str], evidence:
     for flow in flows.values():
         for back in (False, True):
             way = _way(flow, back)
-            last = marking.last_marking(way, links)
+            last = queues.last_marking(way, links)
             if last:
                 host = flow["sender" if back else "receiver"]
                 sent[host] = sent.get(host, 0) + counts.get((flow["flow"], back, last), 0)

@@ -14,6 +14,7 @@ import numpy as np
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._measured import Columns, of_links
 from testbed.core import ip
+from topologies import queues
 from topologies.links import varying, wires
 
 NEEDS = ("kernel", "guest.json")
@@ -65,7 +66,7 @@ def _plain(flow: Json, hops: list[Json], sojourns: dict[str, Columns], evidence:
         wires.late_us(link) or wires.early_us(link) or link.get("jitter_us") or link.get("coalescing_us")
         or link.get("packet_cost_us") or link.get("gro") or link.get("opportunities") or varying.changes(link)
         or nodes[link["from"]].get("wakeup_cost_us") or link["bottleneck"] and (
-            link["name"] not in sojourns or link["queue"] not in ("pfifo", "bfifo", "red", "codel", "pie"))
+            link["name"] not in sojourns or not queues.traits(link).flow_blind)
         for link in hops)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._measured import Columns, of_links
 from testbed.core import ip
+from topologies import queues
 from topologies.links import varying
 
 NEEDS = ("kernel",)
@@ -22,8 +23,6 @@ NEEDS = ("kernel",)
 _LEAST_FRAME_BYTES = 42
 #: what hosts hand over at once
 _LARGE_BYTES = 1 << 16
-#: these drop where packets come, and only if there is no room
-_TAIL_DROP = ("pfifo", "bfifo")
 #: the frame that is being sent at either end of an interval, and what the shaper's clock is early
 _FRAMES = 2
 
@@ -60,7 +59,7 @@ def _link(link: Json, rows: Columns, largest: int) -> Iterator[str]:
     yield from _first(t_us[1:], packets[1:] < packets[:-1] - sent - dropped, lambda row: (
         f"of {packets[row]:.0f} packets {packets[row + 1]:.0f} are left after {span_us[row] / 1000:g} ms in which it "
         f"sent {sent[row]:.0f} and dropped {dropped[row]:.0f}"))
-    if not varying.varies(link, "limit") and link["queue"] in _TAIL_DROP:
+    if not varying.varies(link, "limit") and queues.traits(link).tail_drop:
         yield from _limit(link, rows, largest)
     if not varying.changes(link) and not link.get("opportunities"):
         yield from _rate(link, rows, largest)
@@ -89,7 +88,7 @@ def _rate(link: Json, rows: Columns, largest: int) -> Iterator[str]:
         return (f"{sent[row]:.0f} bytes sent in {span_us[row] / 1000:g} ms, the link carries {carries[row]:.0f}, and "
                 f"{rows['backlog_bytes'][row]:.0f} waited")
     wrong = sent > carries + _FRAMES * largest
-    if link["queue"] in _TAIL_DROP:
+    if queues.traits(link).tail_drop:
         wrong |= (rows["backlog_bytes"][:-1] > carries) & (sent < carries - _FRAMES * largest)
     yield from _first(rows["t_us"][1:], wrong, describe)
 

@@ -17,6 +17,7 @@ from testbed.checks._flows import by_end, established, greedy, sack, single
 from testbed.checks._measured import Columns, of_links
 from testbed.checks._ranges import Sojourns
 from testbed.core import ip
+from topologies import queues
 from topologies.links import varying, wires
 
 NEEDS = ("kernel",)
@@ -86,7 +87,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 def _edges_us(flows: list[Json], of_end: dict[tuple[int, str], Columns], sojourns: Sojourns, evidence: Evidence) \
         -> dict[str, float]:
     """How long a packet may wait at most where no sojourn is recorded: for all that may be in flight over the link, and
-    for what hosts are slow to do. Infinite where others cross it, or packets wait on purpose (fq)."""
+    for what hosts are slow to do. Infinite where others cross it, or packets are held back (fq)."""
     flight = {flow["flow"]: _PEAK * float(np.maximum(of["unacked"], of["cwnd"]).max())
               for flow in flows for of in (of_end.get((flow["flow"], "sender")),) if of is not None and len(of["t_us"])}
     waiting: dict[str, float] = {}
@@ -107,7 +108,7 @@ def _edges_us(flows: list[Json], of_end: dict[tuple[int, str], Columns], sojourn
         if not rates[name] or link.get("packet_cost_us") or link.get("opportunities") or link["from"] in busy \
                 or link["to"] in busy:
             found[name] = np.inf
-        elif name not in sojourns and (link["bottleneck"] or link["queue"] == "fq"):
+        elif name not in sojourns and (link["bottleneck"] or queues.traits(link).paces):
             found[name] = np.inf
         elif name not in sojourns:
             # what slower links bring waits for a frame of each of the others at most

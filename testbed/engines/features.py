@@ -9,6 +9,7 @@ from typing import Any
 from testbed.core.fields import FieldError
 from testbed.runs.engine import EngineBase
 from testbed.runs.plan import Plan
+from topologies import queues
 
 #: {feature: (what a scenario asks for, the first version of Linux that has it)}
 FEATURES = {"accecn": ("Accurate ECN (ecn: 3)", (6, 18)), "dualpi2": ("a queue of kind dualpi2", (6, 17))}
@@ -19,9 +20,10 @@ _FIELDS = {"accecn": "hosts.ecn", "dualpi2": "topology"}
 
 def features_needed(scenario: Mapping[str, Any]) -> list[str]:
     """Those of FEATURES that a resolved scenario needs."""
-    needed = {"accecn": scenario["hosts"]["ecn"] > 2,
-              "dualpi2": any(link["queue"] == "dualpi2" for link in scenario["network"]["links"])}
-    return [name for name, is_needed in needed.items() if is_needed]
+    needed = {queues.kind(link["queue"]).KERNEL_FEATURE for link in scenario["network"]["links"]}
+    if scenario["hosts"]["ecn"] > 2:
+        needed.add("accecn")
+    return [name for name in FEATURES if name in needed]
 
 
 class LinuxEngine(EngineBase):

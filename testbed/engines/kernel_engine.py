@@ -26,7 +26,7 @@ from testbed.guest import departures
 from testbed.runs import code_bundle, job_ccas
 from testbed.runs.engine import OnProgress, traffic_context, write_workload
 from testbed.runs.plan import Plan
-from topologies.queues import marking
+from topologies import queues
 
 Json = dict[str, Any]
 #: guest files that go to raw/ as they are
@@ -167,7 +167,7 @@ def _collect(plan: Plan, wanted: dict[str, Any], workload: dict[str, Any], work_
 
 def _of_queues(plan: Plan) -> Json:
     """Probes that a run has because of its queues: {name: settings}."""
-    return {"ce_marks": {}} if any(marking.marks(link) for link in plan.scenario["network"]["links"]) else {}
+    return {"ce_marks": {}} if any(queues.traits(link).marks for link in plan.scenario["network"]["links"]) else {}
 
 
 def _write_rows(name: str, work_dir: pathlib.Path, raw_dir: pathlib.Path, t0_ns: int) -> None:

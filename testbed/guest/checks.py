@@ -15,6 +15,7 @@ from testbed.guest import departures, devices, overload
 from testbed.guest.blast import blast
 from testbed.guest.urgent import urgent
 from testbed.probes._netlink import Qdisc
+from topologies import queues
 from topologies.links import wires
 from topologies.linux.network import Network
 
@@ -45,7 +46,7 @@ def measure(network: Network, description: Json, work_dir: str) -> Json:
     bottlenecks = [link for link in description["links"] if link["bottleneck"]]
     saturated = [_saturate(network, link, description, work_dir) for link in bottlenecks]
     for link in bottlenecks:
-        if link["queue"] not in departures.FIFOS:
+        if not queues.traits(link).tail_drop:
             network.make_queue_anew(link)
     return {
         "paths": paths,

@@ -4,10 +4,10 @@ import socket
 from typing import Any
 
 from testbed.probes._netlink import INGRESS, ROOT, Qdisc
+from topologies import queues
 from topologies.links import wires
 from topologies.linux import tc
 from topologies.linux.network import Network, wire_device
-from topologies.queues import marking
 
 Json = dict[str, Any]
 #: 2:1, where the netem that delays is, if that is apart
@@ -84,7 +84,7 @@ def _qdisc(ifindex: int, parent: int = ROOT) -> tuple[int, int, int, int, int]:
 
 def _marks(link: Json, ifindex: int) -> int:
     """Packets that the queue has marked with CE, if it can."""
-    if not marking.marks(link):
+    if not queues.traits(link).marks:
         return 0
     qdisc = Qdisc(ifindex, tc.queue_parent(link))
     try:

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from testbed.core import ip
 from testbed.probes import sojourn
+from topologies import queues
 
 Json = dict[str, Any]
 #: when (ns), which packet, whether it left
 Event = tuple[int, int, bool]
 
 #: others may drop what has entered, or take what they deny, and remember packets that have left
-FIFOS = ("pfifo", "bfifo")
 
 
 class Seen(NamedTuple):
@@ -57,7 +57,7 @@ def complete(work_dir: pathlib.Path, checks: pathlib.Path, network: Mapping[str,
         what = seen([] if one["lost_events"] else _events(folder, link["ifindex"]),
                     frame_bytes * 8e9 / link["rate_bps"])
         # readings may always meet the queue in the same phase
-        longest = what.longest if link["queue"] in FIFOS else 0
+        longest = what.longest if queues.traits(link).tail_drop else 0
         one.update(measured_bps=what.packets * frame_bytes * 8e9 / max(what.busy_ns, 1), window_packets=what.packets,
                    busy_us=what.busy_ns / 1000,
                    longest_queue_packets=max(one["longest_queue_packets"], longest),

@@ -8,6 +8,7 @@ import socket
 import struct
 from collections.abc import Callable, Iterator
 
+from topologies import queues
 from topologies.linux.rtnetlink import HEADER, raise_error
 
 NETLINK_ROUTE, NETLINK_SOCK_DIAG = 0, 4
@@ -17,10 +18,6 @@ _RTM_GETQDISC = 38
 _SOCK_DIAG_BY_FAMILY = 20
 ROOT, INGRESS = 0xFFFFFFFF, 0xFFFFFFF1     # TC_H_ROOT, TC_H_INGRESS
 _TCA_STATS2, _TCA_STATS_BASIC, _TCA_STATS_QUEUE, _TCA_STATS_APP, _TCA_STATS_PKT64 = 7, 1, 3, 4, 8
-#: where in its own statistics a kind of qdisc has the number of packets that it marked (struct tc_red_xstats, ...)
-MARKS_AT = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36, "fq_pie": 16, "choke": 12, "dualpi2": 24}
-#: CAKE has it in each of its tins: TCA_CAKE_STATS_TIN_STATS, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS
-_CAKE_TINS, _CAKE_MARKED = 10, 8
 
 _DONE_BYTES = HEADER.size + 4               # NLMSG_DONE carries an int
 
@@ -84,12 +81,7 @@ class Qdisc:
         if _TCA_STATS_APP not in found:
             raise OSError("netlink: the qdisc has no statistics of its own")
         at, size = found[_TCA_STATS_APP]
-        if kind == "cake":
-            return sum(struct.unpack_from("=I", self._buffer, marked)[0] for number, tins, tins_size in attributes(
-                self._buffer, at, at + size) if number == _CAKE_TINS for _, tin, tin_size in attributes(
-                self._buffer, tins, tins + tins_size) for number, marked, _ in attributes(
-                self._buffer, tin, tin + tin_size) if number == _CAKE_MARKED)
-        return int(struct.unpack_from("=I", self._buffer, at + MARKS_AT[kind])[0])
+        return queues.kind(kind).marked_packets(bytes(self._buffer[at:at + size]))
 
     def _ask(self) -> None:
         """Have an answer of the kernel in the buffer, and know where in it what is."""

@@ -3,7 +3,7 @@
 
     ce_marks: {interval: 100 ms}        what packets are summed up over
 
-Every run has it whose queues may mark (topologies/queues/marking.py). A queue's own counter says how many packets it
+Every run has it whose queues may mark (topologies/queues). A queue's own counter says how many packets it
 marked, but not whose; here the kernel copies the headers of every packet that leaves with CE.
 """
 import collections
@@ -14,7 +14,7 @@ from typing import Any
 
 from testbed.probes._owners import Owners
 from testbed.probes._packets import FRAMES, Ring, RingSampler, SumOptions, noted_ns, outgoing_marked, records
-from topologies.queues import marking
+from topologies import queues
 
 Json = dict[str, Any]
 
@@ -40,7 +40,7 @@ class Sampler(RingSampler):
 
 def _links(network: Mapping[str, Any]) -> list[Json]:
     """Those whose queues may mark."""
-    return [link for link in network["links"] if marking.marks(link)]
+    return [link for link in network["links"] if queues.traits(link).marks]
 
 
 def collect(work_dir: pathlib.Path, raw_dir: pathlib.Path, context: Json) -> None:

@@ -7,9 +7,8 @@ enqueue event only; its address is reused, so the last enqueue before a dequeue 
 
 Where the kernel has the module queues/, it sums up the times itself; else events are traced. The tables are the same.
 
-CAKE and fq_codel may take a packet and say that they did not, when they drop another one of its flow: there is no
-enqueue event then.
-Where there is such a queue, net:net_dev_queue counts as one, too, which comes right before it.
+Some kinds of queues (CAKE, fq_codel) may queue a packet and deny it, because they dropped another one of its flow.
+There is no enqueue event then. For such a queue net:net_dev_queue, which comes right before, counts as one, too.
 """
 import dataclasses
 import fcntl
@@ -23,6 +22,7 @@ from typing import Any
 
 from testbed.core import fields
 from testbed.probes._ring import TraceInstance, TraceSampler, column, decode, forget_cached, read_format
+from topologies import queues
 
 Json = dict[str, Any]
 
@@ -42,7 +42,7 @@ _AT_ONCE = 1 << 17
 #: arrays: times in ns, addresses of packets, whether they left, ifindex of the queue (of those that left)
 _Events = tuple[Any, Any, Any, Any]
 _EVENTS = ("qdisc/qdisc_enqueue", "qdisc/qdisc_dequeue")
-_BEFORE, _MAY_DENY = "net/net_dev_queue", ("cake", "fq_codel")
+_BEFORE = "net/net_dev_queue"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Sampler:
     def __init__(self, settings: Json, network: Any, description: Json, work_dir: str) -> None:
         links = [link for link in description["links"] if link["bottleneck"]]
         ports = [link["ifindex"] for link in links]
-        denying = [link for link in links if link["queue"] in _MAY_DENY]
+        denying = [link for link in links if queues.traits(link).may_deny]
         self._events: "_Counted | _Logged | _Traced" = (
             _Counted(settings.get("interval_us", _INTERVAL_US), ports, bool(denying), work_dir)
             if os.path.exists(_DEVICE) else recorder(links, work_dir))
@@ -80,7 +80,7 @@ class Sampler:
 def recorder(links: list[Json], work_dir: str) -> "_Logged | _Traced":
     """A Sampler of each packet by itself, which `events` reads: for short times."""
     ports = [link["ifindex"] for link in links]
-    denying = [link["device"] for link in links if link["queue"] in _MAY_DENY]
+    denying = [link["device"] for link in links if queues.traits(link).may_deny]
     return _Logged(ports, work_dir) if os.path.exists(_LOG) and not denying else _Traced(ports, denying, work_dir)
 
 

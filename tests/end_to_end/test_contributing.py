@@ -49,12 +49,12 @@ def _run(copy: pathlib.Path, line: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_block_is_an_example() -> None:
-    assert len(examples()) == len(re.findall(r"^```(?:python|yaml)$", _PAGE, re.MULTILINE)) == 14
+    assert len(examples()) == len(re.findall(r"^```(?:python|yaml)$", _PAGE, re.MULTILINE)) == 15
 
 
 def test_the_commands(copy: pathlib.Path) -> None:
     commands = re.findall(r"^bin/testbed .*$", _PAGE, re.MULTILINE)
-    assert len(commands) == 5
+    assert len(commands) == 6
     said = []
     for command in commands:
         done = _run(copy, command)
@@ -69,6 +69,10 @@ def test_the_commands(copy: pathlib.Path) -> None:
     report = copy / "results/slow-line-bufferlong/report"
     assert (report / "figures/queue_length.svg").exists()
     assert "<th>largest window<br>" in (report / "index.html").read_text()
+    queued = next((copy / "results").glob("*kindsfb*/runs/cubic-seed1"))
+    assert json.loads((queued / "plan.json").read_text())["scenario"]["topology"]["central"]["left_to_right"][
+        "queue"]["kind"] == "sfb"
+    assert _leaves_what_it_should(queued) == "valid"
     simulated = json.loads((copy / "results/slow-line-buffershort-pipe/runs/reno-seed1/run.json").read_text())
     assert simulated["status"] == "finished"
 

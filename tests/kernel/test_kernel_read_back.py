@@ -8,6 +8,7 @@ import yaml
 import kernel
 from testbed.scenario import scenario
 from tests.kernel import guest_script, read_back_guest
+from topologies import queues
 from topologies.linux import read_back, tc
 
 #: one direction each: what has a unit of its own has values that are no multiples of it
@@ -96,4 +97,4 @@ def test_probability_1_is_the_largest_number_that_the_kernel_has(network, device
         link = next(one for one in network["links"] if one["name"] == name)
         kind, _, options = devices[f"{link['from']}/{link['device']}"]["qdiscs"]["10:"].rpartition(" ")
         assert read_back.decoded(kind, bytes.fromhex(options))["probability"] == 2**32 - 1
-        assert read_back.red_marks(link) == pytest.approx(1, abs=1e-5)
+        assert queues.kind(kind).held_probability(link["queue_options"]) == pytest.approx(1, abs=1e-5)

@@ -16,7 +16,7 @@ from testbed.core.fields import FieldError
 from topologies import standards
 from topologies.base import EmulatedTopo, Port, TopologyError
 from topologies.links.link import Link
-from topologies.queues import Pfifo
+from topologies.queues.pfifo import Pfifo
 from topologies.wireless.radio import MOST_STATIONS
 
 #: of a station: (node, x in mm, y in mm)

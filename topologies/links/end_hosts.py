@@ -10,8 +10,8 @@ from typing import Any
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
-from topologies import queues
 from topologies.links import varying
+from topologies.queues.fq import Fq
 
 #: a first receive window of 65535 bytes holds no more full segments
 _MOST_INITCWND = 44
@@ -127,4 +127,4 @@ def _some(hosts: Collection[str]) -> str:
 def _fair_queue(link: Mapping[str, Any]) -> Json:
     """A queue of the same length that paces; no flow has less of it, so that it drops no more than the one before."""
     limit = link["capacity_packets"]
-    return queues.Fq(kind="fq", limit=limit, flow_limit=limit).describe(link["rate_bps"], ip.mtu_of(link))
+    return Fq(kind="fq", limit=limit, flow_limit=limit).describe(link["rate_bps"], ip.mtu_of(link))

@@ -141,16 +141,16 @@ class Link(impairments.Impaired, Access):
         limit in time is counted."""
         if self.schedule is None:
             return []
-        if not self.queue.can_change and any(entry.limit or entry.limit_bytes for entry in self.schedule):
+        if not self.queue.CAN_CHANGE and any(entry.limit or entry.limit_bytes for entry in self.schedule):
             raise FieldError("schedule", f"the limit of a queue {self.queue.kind} cannot change during a run; those "
-                                         f"that can: {', '.join(queues.CHANGEABLE)}")
+                                         f"that can: {', '.join(queues.with_changing_limits())}")
         start = {"rate_bps": self.rate_bps, "delay_us": self.delay_us, "loss_percent": self.loss_percent,
                  "limit": self.queue.hard_limit(rate_bps or self.rate_bps, self.mtu), "up": True}
         try:
-            found = schedule.expand(self.schedule, start, self.queue.in_bytes)
+            found = schedule.expand(self.schedule, start, self.queue.IN_BYTES)
         except FieldError as problem:
             raise problem.inside("schedule") from None
-        if self.queue.in_bytes and any(change.get("limit", queues.MOST) < self.frame_bytes for change in found):
+        if self.queue.IN_BYTES and any(change.get("limit", queues.MOST) < self.frame_bytes for change in found):
             raise FieldError("schedule", f"limits of at least {self.frame_bytes} B, a full frame, expected")
         return found
 

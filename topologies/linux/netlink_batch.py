@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from testbed.core import ip
-from topologies.linux.rtnetlink import HEADER, ask_for_words, attribute, raise_error
-from topologies.linux.tc_messages import RATESPEC, TICK_NS, htb_class, ratespec, share
+from topologies.linux.rtnetlink import HEADER, TICK_NS, ask_for_words, attribute, raise_error
+from topologies.linux.tc_messages import RATESPEC, htb_class, ratespec, share
 
 #: a message but for its header, when the number of each device is known
 _Body = Callable[[Callable[[str], int]], bytes]

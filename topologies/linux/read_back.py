@@ -4,7 +4,6 @@
 The numbers are the kernel's own: what it holds of a value of the scenario, to the bit where that is known, else the
 interval that its unit, or tc's, leaves. Only plain values here: the checks of the verdict use it.
 """
-import math
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -12,31 +11,15 @@ from typing import Any
 from topologies import queues
 from topologies.links import varying, wires
 from topologies.linux import tc
-from topologies.linux.rtnetlink import attributes
-from topologies.linux.tc import Facts, Wanted
-from topologies.linux.tc_messages import DUALPI2, TICK_NS, share
+from topologies.linux.rtnetlink import TICK_NS, attributes
+from topologies.linux.tc import Facts
+from topologies.linux.tc_messages import share
+from topologies.queues import Places, Wanted
 
 Link = Mapping[str, Any]
-_Places = dict[str, tuple[int | tuple[int, ...] | None, int, str]]
 
-_RED: _Places = {
-    "limit": (1, 0, "I"), "min": (1, 4, "I"), "max": (1, 8, "I"), "weight_log": (1, 12, "B"), "idle_log": (1, 14, "B"),
-    "flags": (1, 15, "B"), "probability": (3, 0, "I")}
-_DELAY_AQM: _Places = {"target": (1, 0, "I"), "limit": (2, 0, "I"), "interval": (3, 0, "I"), "ecn": (4, 0, "I")}
-#: where a parameter is: the number of its attribute (None: the options themselves; two: an attribute in an attribute),
-#: the place in that, its form. An attribute that is not there stands for 0
-PLACES: dict[str, _Places] = {
-    "pfifo": {"limit": (None, 0, "I")}, "bfifo": {"limit": (None, 0, "I")}, "red": _RED, "choke": _RED,
-    "codel": _DELAY_AQM, "fq_codel": {**_DELAY_AQM, "flows": (5, 0, "I"), "quantum": (6, 0, "I")},
-    "pie": {"target": (1, 0, "I"), "limit": (2, 0, "I"), "tupdate": (3, 0, "I"), "alpha": (4, 0, "I"),
-            "beta": (5, 0, "I"), "ecn": (6, 0, "I")},
-    "fq_pie": {"limit": (1, 0, "I"), "flows": (2, 0, "I"), "target": (3, 0, "I"), "tupdate": (4, 0, "I"),
-               "alpha": (5, 0, "I"), "beta": (6, 0, "I"), "quantum": (7, 0, "I"), "ecn": (10, 0, "I")},
-    "fq": {"limit": (1, 0, "I"), "flow_limit": (2, 0, "I"), "quantum": (3, 0, "I")},
-    "sfq": {"quantum": (None, 0, "I"), "perturb": (None, 4, "i"), "limit": (None, 8, "I")},
-    "cake": {"rate": (2, 0, "Q"), "priority": (3, 0, "I"), "isolation": (5, 0, "I"), "rtt": (7, 0, "I"),
-             "limit": (10, 0, "I"), "ack_filter": (16, 0, "I")},
-    "dualpi2": {name: (number, 0, form[1:]) for name, (number, form, _) in DUALPI2.items()},
+#: of what is not a queue, where a parameter is. An attribute that is not there stands for 0
+_PLACES: dict[str, Places] = {
     "tbf": {"rate": (1, 8, "I"), "rate64": (4, 0, "Q"), "least_packet": (1, 6, "H"), "limit": (1, 24, "I"),
             "bucket_ticks": (1, 28, "I")},
     "htb": {"default": ((2,), 8, "I")},
@@ -50,24 +33,24 @@ PLACES: dict[str, _Places] = {
               "slot_least_ns": (12, 0, "q"), "slot_most_ns": (12, 8, "q")}}
 #: what is in front of the attributes: struct tc_netem_qopt
 _BEFORE_ATTRIBUTES = {"netem": 24}
-#: options that have counters in them, or what the qdisc itself changes
-COUNTING = ("sfq", "htb", "red")
 _SHARES = ("probability", "loss", "duplicate", "reorder", "corrupt", "to_bad", "to_good", "bad_kept", "good_loss")
-_MOST_32_BITS = 2**32 - 1
 #: what a host that receives has: a frame is one cell, and waits in a queue of so many (topologies/linux/tc.py)
 _CELL_BYTES, _BACKLOG_PACKETS = 65535, 1000
-#: bounds of what adaptive RED makes of its probability: include/net/red.h, red_adaptative_algo()
-_ADAPTED = (0.9 * 0.01, 0.50 + 0.01)
-_RED_FLAGS = {"ecn": 1, "harddrop": 2, "adaptive": 4}
-_CAKE = {"priority": ("diffserv3", "diffserv4", "diffserv8", "besteffort", "precedence"),
-         "isolation": ("flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost",
-                       "triple-isolate"),
-         "ack_filter": ("off", "on", "aggressive")}
+
+
+def places_of(kind: str) -> Places:
+    """Where the parameters of a qdisc or class are in the kernel's options; none for a kind that is not known."""
+    return queues.kind(kind).PLACES if kind in queues.names() else _PLACES.get(kind, {})
+
+
+def dump_changes(kind: str) -> bool:
+    """Whether the kernel changes the options that it shows by itself, such as by counters in them."""
+    return queues.kind(kind).DUMP_CHANGES if kind in queues.names() else kind == "htb"
 
 
 def decoded(kind: str, options: bytes) -> dict[str, int]:
     """Parameters out of the kernel's options of a qdisc ("tbf") or class ("htb class")."""
-    places = PLACES.get(kind, {})
+    places = places_of(kind)
     inner = attributes(options[_BEFORE_ATTRIBUTES.get(kind, 0):])
     found: dict[str, int] = {}
     for name, (number, at, form) in places.items():
@@ -130,66 +113,7 @@ def _queue(link: dict[str, Any], jiffy_us: int, ended_us: int | None) -> Wanted:
     kind, options = link["queue"], dict(link["queue_options"])
     if ended_us is not None and varying.varies(link, "limit"):
         options["limit"] = tc.state_at(link, ended_us)["limit"]
-    if kind in ("red", "choke"):
-        return red_parameters(kind, options)
-    wanted: Wanted = {"rate": 0} if kind == "cake" else {}
-    for name, value in options.items():
-        if kind == "dualpi2":
-            wanted[name] = _of_dualpi2(name, value)
-        elif name in _CAKE:
-            wanted[name] = _CAKE[name].index(value)
-        elif kind in ("codel", "fq_codel") and name in ("target", "interval"):
-            wanted[name] = (value * 1000 // 1024) * 1024 // 1000
-        elif kind in ("pie", "fq_pie") and name == "target":
-            # it is handed out through 32 bits of nanoseconds
-            wanted[name] = value * 1000 // TICK_NS * TICK_NS % 2**32 // 1000
-        elif name == "tupdate":
-            wanted[name] = -(-value // jiffy_us) * jiffy_us
-        else:
-            wanted[name] = int(value)
-    return wanted
-
-
-def _of_dualpi2(name: str, value: Any) -> int | tuple[int, int]:
-    unit = DUALPI2[name][2]
-    number = unit[value] if isinstance(unit, dict) else round(value * unit)
-    # gains are kept in units of 64 ns, a little finer than those of the message: 1.07 to one
-    return (number - 1, number) if name in ("alpha", "beta") else number
-
-
-def red_parameters(kind: str, options: Mapping[str, Any]) -> Wanted:
-    lowest, highest, avpkt, burst = (options[name] for name in ("min", "max", "avpkt", "burst"))
-    weight = queues.red_weight(lowest * (avpkt if kind == "choke" else 1), burst, avpkt)
-    wanted: Wanted = {"limit": options["limit"], "min": lowest, "max": highest,
-                      "flags": sum(bit for name, bit in _RED_FLAGS.items() if options.get(name)),
-                      "probability": red_probability(options["probability"])}
-    if weight is not None:
-        wanted.update(weight_log=weight, idle_log=_idle_log(weight, avpkt, options["bandwidth"]))
-    if options.get("adaptive"):
-        asked = options["probability"]
-        wanted["probability"] = tuple(red_probability(one) for one in (  # type: ignore[assignment]
-            min(asked, _ADAPTED[0]), max(asked, _ADAPTED[1])))
-    return wanted
-
-
-def red_probability(probability: float) -> int:
-    """A probability as RED holds it: 0 would stand for one that the kernel makes up, so the least is 1."""
-    return max(1, min(_MOST_32_BITS, int(probability * 2**32)))
-
-
-def red_marks(link: Link) -> float:
-    """The probability with which RED marks at `max`: the kernel divides what it holds by max - min, and drops the
-    rest (include/net/red.h, red_set_parms)."""
-    options = link["queue_options"]
-    width = int(options["max"] - options["min"])
-    return max(1, red_probability(options["probability"]) // width) * width / 2**32
-
-
-def _idle_log(weight: int, avpkt: int, bandwidth_bps: int) -> int:
-    """What tc computes of it for the time in which a queue is empty (tc_red.c, tc_red_eval_idle_damping)."""
-    ticks = math.ceil(avpkt * 10**6 / (bandwidth_bps // 8) * 1000 / TICK_NS)
-    longest = 31 * ticks / -math.log(1 - 0.5**weight)
-    return next((n for n in range(32) if longest / 2**n < 512), 31)
+    return queues.kind(kind).wanted(options, jiffy_us)
 
 
 def _serialising(link: dict[str, Any], ended_us: int | None) -> Wanted:

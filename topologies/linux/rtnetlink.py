@@ -6,6 +6,8 @@ import struct
 
 HEADER = struct.Struct("=IHHII")            # struct nlmsghdr
 _ATTRIBUTE = struct.Struct("=HH")           # struct nlattr
+#: the kernel's traffic control counts times in units of 64 ns
+TICK_NS = 64
 _SOL_NETLINK, _NETLINK_EXT_ACK = 270, 11
 #: flags of an answer: of the request it has but the header; attributes follow. And the attribute with the words
 _CAPPED, _TLVS, _MESSAGE = 0x100, 0x200, 1

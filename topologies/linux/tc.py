@@ -37,10 +37,11 @@ import math
 from typing import Any
 
 from testbed.core import ip
+from topologies import queues
 from topologies.links import losses, varying, wires
+from topologies.linux.rtnetlink import TICK_NS
+from topologies.queues import Wanted
 
-#: {parameter: what the kernel must say of it, or the least and the most that it may say}
-Wanted = dict[str, int | tuple[int, int]]
 #: {handle of a qdisc or class, such as "10:" or "3:1": (kind, parameters)}
 Facts = dict[str, tuple[str, Wanted]]
 
@@ -55,15 +56,9 @@ _CELL_BYTES = 65535
 ENDLESS_BPS = 8 * 10**15
 #: of a gate that is open: no link is faster
 GATE_BPS = 10**12
-#: the kernel counts times in units of 64 ns
-TICK_NS = 64
 _MOST_32_BITS = 2**32 - 1
 #: the type of the frames that wake a queue behind a gate; IEEE's for local experiments
 WAKE_TYPE = 0x88B5
-#: queues that Debian's tc does not know
-BY_NETLINK = ("dualpi2",)
-#: options without a value, and how tc spells that one is off (nothing: it is off by itself)
-_FLAGS = {"ecn": "noecn", "harddrop": "", "adaptive": ""}
 
 
 def wire_limit_packets(link: dict[str, Any]) -> int:
@@ -94,41 +89,12 @@ def queue_parent(link: dict[str, Any]) -> int:
 
 def queue_words(link: dict[str, Any]) -> list[str]:
     """The queue as tc spells it."""
-    words = [link["queue"]]
-    if link["queue"] == "cake":
-        return words + _cake_words(link["queue_options"])
-    for name, value in link["queue_options"].items():
-        if name in _FLAGS:
-            off = _FLAGS[name] if link["queue"] not in ("red", "choke") else ""
-            words += [name] if value else [off] if off else []
-        elif name in ("target", "interval", "tupdate"):
-            words += [name, f"{value}us"]
-        elif name == "bandwidth":
-            words += [name, f"{value}bit"]
-        else:
-            words += [name, repr(_probability(value)) if isinstance(value, float) else str(value)]
-    return words
-
-
-def _probability(value: float) -> float:
-    """One that tc can hand over: in 32 bits after the point, of which 1 has none left, and all 0 stands for another."""
-    return min(max(value, 1.01 * 2**-32), 1 - 2**-32)
-
-
-def _cake_words(options: dict[str, Any]) -> list[str]:
-    """CAKE's options are mostly words of their own. The link has a shaper already."""
-    words = ["unlimited", "memlimit", str(options["limit"])]
-    if "rtt" in options:
-        words += ["rtt", f"{options['rtt']}us"]
-    if "ack_filter" in options:
-        words.append({"off": "no-ack-filter", "on": "ack-filter", "aggressive": "ack-filter-aggressive"}[
-            options["ack_filter"]])
-    return words + [options[name] for name in ("priority", "isolation") if name in options]
+    return [link["queue"], *queues.kind(link["queue"]).tc_words(link["queue_options"])]
 
 
 def _queue_lines(link: dict[str, Any], parent: str) -> list[str]:
     """tc batch lines for the queue; none where only netlink can make it (topologies/linux/tc_messages.py)."""
-    if link["queue"] in BY_NETLINK:
+    if not queues.kind(link["queue"]).KNOWN_TO_TC:
         return []
     return [f"qdisc add dev {link['device']} parent {parent} handle 10: {' '.join(queue_words(link))}"]
 

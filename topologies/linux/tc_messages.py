@@ -9,9 +9,10 @@ Which qdisc has which handle is decided in topologies/linux/tc.py.
 import struct
 from typing import Any
 
+from topologies import queues
 from topologies.links import varying, wires
 from topologies.linux import tc
-from topologies.linux.rtnetlink import HEADER, attribute
+from topologies.linux.rtnetlink import HEADER, TICK_NS, attribute
 
 _TCMSG = struct.Struct("=BxxxiIII")         # family, ifindex, handle, parent, info
 _RTM_NEWQDISC, _RTM_NEWTCLASS = 36, 40
@@ -19,23 +20,11 @@ _REQUEST_AND_ACK, _CREATE = 0x1 | 0x4, 0x400 | 0x200         # NLM_F_CREATE, NLM
 _NESTED = 0x8000                                            # NLA_F_NESTED: newer parts of the kernel insist on it
 _ROOT = 0xFFFFFFFF
 _TCA_KIND, _TCA_OPTIONS = 1, 2
-TICK_NS = tc.TICK_NS
 RATESPEC = struct.Struct("=BBHhHI")        # cell_log, linklayer, overhead, cell_align, mpu, rate (bytes/s)
 _ETHERNET = 1
 _MOST_32_BITS = 2**32 - 1
 #: a shut gate: a bucket of this size, of which every packet takes more than there is in it
 _SHUT_BYTES_PER_S, _SHUT_BUCKET_BYTES, _SHUT_LEAST_BYTES = 1000, 1600, 65535
-
-#: options of dualpi2: attribute, its form, what the value is multiplied by or stands for (TCA_DUALPI2_*)
-DUALPI2: dict[str, tuple[int, str, Any]] = {
-    "limit": (1, "=I", 1), "target": (3, "=I", 1), "tupdate": (4, "=I", 1), "alpha": (5, "=I", 256),
-    "beta": (6, "=I", 256), "step_thresh": (8, "=I", 1), "min_qlen_step": (9, "=I", 1),
-    "coupling_factor": (10, "=B", 1), "overload": (11, "=B", {"overflow": 0, "drop": 1}),
-    "drop_at": (12, "=B", {"dequeue": 0, "enqueue": 1}), "classic_protection": (13, "=B", 1),
-    "classify": (14, "=B", {"l4s_ect": 1, "any_ect": 3})}
-#: the attribute that has the limit of a queue; None: it is the whole of the options
-_LIMIT_ATTRIBUTE: dict[str, int | None] = {
-    "pfifo": None, "bfifo": None, "codel": 2, "fq_codel": 2, "pie": 2, "fq_pie": 1, "fq": 1}
 
 
 def shaper(ifindex: int, link: dict[str, Any], timer_period_us: int) -> list[bytes]:
@@ -45,29 +34,11 @@ def shaper(ifindex: int, link: dict[str, Any], timer_period_us: int) -> list[byt
 
 def queue(ifindex: int, link: dict[str, Any]) -> list[bytes]:
     """A queue that tc cannot make, or not as it is to be."""
-    if link["queue"] == "red" and link["queue_options"].get("adaptive"):
-        return [_adapting(ifindex, link)]
-    if link["queue"] not in tc.BY_NETLINK:
-        return []
-    options = b""
-    for name, value in link["queue_options"].items():
-        number, form, unit = DUALPI2[name]
-        options += attribute(number, struct.pack(form, unit[value] if isinstance(unit, dict) else round(value * unit)))
-    return [_message(_RTM_NEWQDISC, ifindex, 0x100000, tc.queue_parent(link), link["queue"], options,
-                     _REQUEST_AND_ACK | _CREATE, _NESTED)]
-
-
-def _adapting(ifindex: int, link: dict[str, Any]) -> bytes:
-    """Lets RED adapt. tc hands its flags over in an attribute of theirs, which the kernel keeps and shows, but it
-    starts the timer that adapts for the flag in struct tc_red_qopt only (net/sched/sch_red.c, __red_change). The table
-    of what idle times do to the average is left empty: a queue below a shaper is never asked while it is empty."""
-    from topologies.linux import read_back
-    wanted = read_back.red_parameters("red", link["queue_options"])
-    parameters = struct.pack("=IIIBBBB", *(wanted[name] for name in ("limit", "min", "max", "weight_log")), 0,
-                             wanted["idle_log"], wanted["flags"])
-    probability = read_back.red_probability(link["queue_options"]["probability"])
-    return _message(_RTM_NEWQDISC, ifindex, 0x100000, tc.queue_parent(link), "red", attribute(1, parameters)
-                    + attribute(2, bytes(256)) + attribute(3, struct.pack("=I", probability)))
+    kind = queues.kind(link["queue"])
+    options = kind.netlink_options(link["queue_options"])
+    made = (_REQUEST_AND_ACK, 0) if kind.KNOWN_TO_TC else (_REQUEST_AND_ACK | _CREATE, _NESTED)
+    return [_message(_RTM_NEWQDISC, ifindex, 0x100000, tc.queue_parent(link), link["queue"], options, *made)
+            ] if options else []
 
 
 def rate(ifindex: int, rate_bps: int, timer_period_us: int) -> bytes:
@@ -112,9 +83,9 @@ def _tbf_options(link: dict[str, Any], bytes_per_s: int, ticks: int, least_bytes
 
 def limit(ifindex: int, kind: str, value: int, parent: int = 0x30001) -> bytes:
     """Another limit for the queue."""
-    place, number = _LIMIT_ATTRIBUTE[kind], struct.pack("=I", value)
+    place, number = queues.kind(kind).PLACES["limit"][0], struct.pack("=I", value)
     return _message(_RTM_NEWQDISC, ifindex, 0x100000, parent, kind,
-                    number if place is None else attribute(place, number))
+                    attribute(place, number) if isinstance(place, int) else number)
 
 
 def wire(ifindex: int, link: dict[str, Any], state: dict[str, Any]) -> bytes:

@@ -65,15 +65,9 @@ def _receive_buffer(settings: Json) -> str:
 
 def _queue(link: Json) -> Json:
     """A link's queue and its options, booleans as numbers."""
-    kind, options = link["queue"], link["queue_options"]
-    found = {"queue": kind, **{name: int(value) if isinstance(value, bool) else value
-                               for name, value in options.items()}}
-    if kind == "red":
-        # tc's burst is a weight of the average, 2**-n
-        weight = queues.red_weight(options["min"], options["burst"], options["avpkt"])
-        assert weight is not None               # checked when the scenario was read
-        found["weight"] = 0.5**weight
-    return found
+    options = queues.kind(link["queue"]).for_simulators(link["queue_options"])
+    return {"queue": link["queue"], **{name: int(value) if isinstance(value, bool) else value
+                                       for name, value in options.items()}}
 
 
 def measurements(description: Json) -> Iterator[str]:

@@ -10,19 +10,19 @@ def encoded(kind, wanted):
     """Bytes in which read_back.decoded finds these parameters, and 0 for others."""
     before = bytearray(read_back._BEFORE_ATTRIBUTES.get(kind, 0))
     payloads = {}
-    for name, (number, at, form) in read_back.PLACES[kind].items():
+    for name, (number, at, form) in read_back.places_of(kind).items():
         value = wanted.get(name, 0)
         if isinstance(value, tuple):
             value = value[1]
-        if name.endswith("64") or f"{name}64" in read_back.PLACES[kind] and value >= 2**32:
+        if name.endswith("64") or f"{name}64" in read_back.places_of(kind) and value >= 2**32:
             continue
         data = before if number is None else payloads.setdefault(number, bytearray())
         end = at + struct.calcsize(f"={form}")
         data.extend(bytes(max(0, end - len(data))))
         struct.pack_into(f"={form}", data, at, value)
     for name, value in wanted.items():
-        if f"{name}64" in read_back.PLACES[kind] and value >= 2**32:
-            payloads[read_back.PLACES[kind][f"{name}64"][0]] = bytearray(struct.pack("=Q", value))
+        if f"{name}64" in read_back.places_of(kind) and value >= 2**32:
+            payloads[read_back.places_of(kind)[f"{name}64"][0]] = bytearray(struct.pack("=Q", value))
     options = bytes(before)
     for number, data in payloads.items():
         first, *inner = number if isinstance(number, tuple) else (number,)

@@ -11,7 +11,10 @@ from testbed.core import fields
 from testbed.core.fields import FieldError
 from topologies import queues
 from topologies.linux import tc, tc_messages
-from topologies.queues import QUEUES, bytes_for_time, packets_for_time
+from topologies.queues import _red
+from topologies.queues._queue import bytes_for_time, packets_for_time
+
+QUEUES = queues.kinds()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,8 +38,9 @@ def refused(rate_bps=10**8, **section):
 
 def test_a_limit_in_packets():
     described = queue(kind="pfifo", limit=850).describe(10**8)
-    assert described == {"queue": "pfifo", "queue_options": {"limit": 850}, "limit_packets": 850, "limit_bytes": None,
-                         "capacity_packets": 850, "capacity_bytes": 850 * 1514, "capacity_us": 102_952}
+    assert described == {"queue": "pfifo", "queue_options": {"limit": 850}, "queue_traits": ["tail_drop", "flow_blind"],
+                         "limit_packets": 850, "limit_bytes": None, "capacity_packets": 850,
+                         "capacity_bytes": 850 * 1514, "capacity_us": 102_952}
     assert queue() == queue(kind="pfifo") and queue().options(1000) == {"limit": 1000}
 
 
@@ -109,8 +113,7 @@ def test_tc_words(section, expected):
 
 
 @pytest.mark.parametrize("field, section, message", [
-    ("kind", {"kind": "blue"}, "one of pfifo, bfifo, red, codel, fq_codel, pie, fq_pie, fq, sfq, choke, cake, dualpi2 "
-                               "expected, not 'blue'"),
+    ("kind", {"kind": "blue"}, "expected, not 'blue'"),
     ("limit", {"kind": "choke", "limit": 131_072}, "from 1 to 131071 packets expected"),
     ("max", {"kind": "choke", "limit": 400, "min": 50, "max": 50}, "min < max <= limit expected, not 50, 50 and 400"),
     ("burst", {"kind": "choke", "limit": 400, "min": 20, "max": 50, "burst": 19}, "19 packets of 1000 B are too few"),
@@ -154,8 +157,8 @@ def test_refused_queues(field, section, message):
 
 def test_the_weight_is_the_one_of_tc():
     """tc-red(8): with min 30000, avpkt 1000 and burst 55 tc says ewma 5."""
-    assert queues.red_weight(30_000, 55, 1000) == 5
-    assert queues.red_weight(30_000, 28, 1000) is None is queues.red_weight(1, 1, 1000)
+    assert _red.red_weight(30_000, 55, 1000) == 5
+    assert _red.red_weight(30_000, 28, 1000) is None is _red.red_weight(1, 1, 1000)
 
 
 def test_every_queue_says_what_it_is():
@@ -196,7 +199,9 @@ def test_dualpi2_is_made_by_netlink():
     link = {"device": "r1-eth1", "rate_bps": 10**8, **queue(
         kind="dualpi2", limit=500, target_us=15_000, alpha=0.16, step_thresh_us=1000, coupling_factor=2,
         overload="drop", drop_at="enqueue", classify="any_ect", classic_protection=10).describe(10**8)}
-    assert tc._queue_lines(link, "1:1") == [] != tc._queue_lines({**link, "queue": "pfifo"}, "1:1")
+    assert tc._queue_lines(link, "1:1") == []
+    other = {**link, "queue": "pfifo", "queue_options": {"limit": 5}}
+    assert tc._queue_lines(other, "1:1") == ["qdisc add dev r1-eth1 parent 1:1 handle 10: pfifo limit 5"]
     assert tc.anew(link) == ["qdisc del dev r1-eth1 parent 3:1"]
     message, = tc_messages.queue(7, link)
     length, what, flags = struct.unpack_from("=IHH", message)
@@ -207,7 +212,7 @@ def test_dualpi2_is_made_by_netlink():
     options = outer[2 | 0x8000]
     assert {kind: int.from_bytes(options[at:at + size], "little") for kind, at, size in raw_attributes(options, 0)} == {
         1: 500, 3: 15_000, 5: 41, 8: 1000, 10: 2, 11: 1, 12: 1, 13: 10, 14: 3}
-    assert tc_messages.queue(7, {**link, "queue": "pfifo"}) == []
+    assert tc_messages.queue(7, other) == []
 
 
 def raw_attributes(data, at):
@@ -223,3 +228,18 @@ def test_a_queue_that_is_made_anew(trace, parent):
     link = {"device": "r1-eth1", "rate_bps": 10**7, **queue(kind="pie", limit=100).describe(10**7), **trace}
     assert tc.anew(link) == [f"qdisc del dev r1-eth1 parent {parent}",
                              f"qdisc add dev r1-eth1 parent {parent} handle 10: {' '.join(tc.queue_words(link))}"]
+
+
+@pytest.mark.parametrize("section, traits", [
+    ({"kind": "pfifo"}, {"tail_drop", "flow_blind"}), ({"kind": "codel"}, {"flow_blind", "drops_queued"}),
+    ({"kind": "codel", "ecn": True}, {"flow_blind", "drops_queued", "marks"}), ({"kind": "fq_pie"}, set()),
+    ({"kind": "cake"}, {"drops_queued", "may_deny", "marks"}),
+    ({"kind": "fq_codel"}, {"drops_queued", "may_deny"}), ({"kind": "fq"}, {"paces"}),
+    ({"kind": "cake", "ack_filter": "on"}, {"drops_queued", "may_deny", "marks", "drops_uncounted"})])
+def test_traits_are_in_network_json(section, traits):
+    described = queue(**section).describe(10**8)
+    assert set(described["queue_traits"]) == traits
+    assert set(queues.traits(described).names()) == traits
+    # runs of earlier versions
+    assert set(queues.traits({key: described[key] for key in ("queue", "queue_options")}).names()) == traits
+    assert queues.traits({"queue": "of_another_version", "queue_traits": sorted(traits)}) == queues.traits(described)

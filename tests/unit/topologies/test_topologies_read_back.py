@@ -9,6 +9,7 @@ from testbed.guest import late
 from testbed.probes._netlink import attributes
 from topologies import queues
 from topologies.linux import read_back, tc, tc_messages
+from topologies.queues import _red
 
 #: of RED with probability 1, told by tc as 1.0 (which is 0 to the kernel) and as the largest number below it
 _RED = "18000100{limit}30750000{most}0a0f0c01"
@@ -26,11 +27,11 @@ def test_probabilities_keep_all_their_digits(probability, said):
     exactly = 1e-14 if probability > 1e-9 else 1e-4
     assert float(words[words.index("probability") + 1]) == pytest.approx(float(said), rel=exactly)
     # what tc makes of it: the whole part of p * 2^32, in 32 bits
-    assert int(float(said) * 2**32) == read_back.red_probability(probability) > 0
+    assert int(float(said) * 2**32) == _red.red_probability(probability) > 0
 
 
 def test_a_probability_that_the_kernel_made_up_is_found():
-    wanted = read_back.red_parameters("red", red()["queue_options"])
+    wanted = queues.kind("red").wanted(red()["queue_options"], 4000)
     assert wanted["probability"] == 2**32 - 1 and wanted["flags"] == 0
     options = bytes.fromhex("14000100" + "40420f00" + "30750000" + "31f50000" + "04100d00" + "08000300" + "00800080")
     assert read_back.differences("red", options, {"probability": wanted["probability"]}) == [
@@ -44,19 +45,21 @@ def test_red_that_is_to_adapt_has_the_flag_for_which_the_kernel_starts_its_timer
     outer = {kind: message[at:at + size] for kind, at, size in attributes(message, 36, len(message))}
     inner = {kind: outer[2][at:at + size] for kind, at, size in attributes(outer[2], 0, len(outer[2]))}
     assert outer[1] == b"red\0" and set(inner) == {1, 2, 3} and inner[1][15] == 1 | 4
-    wanted = read_back.red_parameters("red", link["queue_options"])
+    wanted = queues.kind("red").wanted(link["queue_options"], 4000)
     assert read_back.differences("red", outer[2], wanted) == []
     assert tc_messages.queue(7, red(adaptive=False)) == []
 
 
 def test_what_the_kernel_divides_by_the_width():
-    assert read_back.red_marks(red()) == pytest.approx(1, rel=1e-5)
+    held_probability = queues.kind("red").held_probability
+    assert held_probability(red()["queue_options"]) == pytest.approx(1, rel=1e-5)
     # 2^32 * 0.02 / 40,000,000 is 2.1, of which it keeps 2
-    assert read_back.red_marks(red(probability=0.02, min=10**7, max=5 * 10**7)) == pytest.approx(8e7 / 2**32)
+    wide = red(probability=0.02, min=10**7, max=5 * 10**7)["queue_options"]
+    assert held_probability(wide) == pytest.approx(8e7 / 2**32)
 
 
 def test_adaptive_red_may_be_anywhere_that_it_goes():
-    least, most = read_back.red_parameters("red", red(probability=0.02, adaptive=True)["queue_options"])["probability"]
+    least, most = queues.kind("red").wanted(red(probability=0.02, adaptive=True)["queue_options"], 4000)["probability"]
     assert (round(least / 2**32, 4), round(most / 2**32, 4)) == (0.009, 0.51)
 
 
@@ -72,12 +75,12 @@ def test_units_of_the_kernel():
                   "dualpi2": {"limit": 9, "alpha": (40, 41), "overload": 1}}
 
 
-@pytest.mark.parametrize("kind", queues.QUEUES)
+@pytest.mark.parametrize("kind", queues.names())
 def test_every_option_of_every_queue_is_looked_for(kind):
     """An option that a scenario can name is a parameter that is compared, or one that tc makes others of."""
     made = {"avpkt", "burst", "bandwidth", "ecn", "harddrop", "adaptive"} if kind in ("red", "choke") else set()
-    names = {fields.plain(one.name) for one in dataclasses.fields(queues.QUEUES[kind])} - {"kind"}
-    assert names - made <= read_back.PLACES[kind].keys()
+    names = {fields.plain(one.name) for one in dataclasses.fields(queues.kind(kind))} - {"kind"}
+    assert names - made <= read_back.places_of(kind).keys()
 
 
 def test_lines_of_a_kernels_log():

@@ -99,7 +99,7 @@ def test_a_change_is_before_the_end():
 
 def test_limits_of_some_queues_cannot_change():
     field, message = refused({"at_us": 1, "limit_bytes": 3000}, queue={"kind": "red", "limit_bytes": 10**6})
-    assert field == "schedule" and message.endswith("pfifo, bfifo, codel, fq_codel, pie, fq_pie, fq")
+    assert field == "schedule" and message.endswith("bfifo, codel, fq, fq_codel, fq_pie, pfifo, pie")
     assert changes({"at_us": 1, "limit_bytes": 3000}, queue={"kind": "bfifo", "limit_bytes": 10**6})[0]["limit"] == 3000
 
 

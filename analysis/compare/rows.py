@@ -84,7 +84,7 @@ class Comparisons:
                 one.reference, one.row.subject, found.method, " ".join(map(str, one.seeds)),
                 found.n_reference, found.n, found.reference, found.mean, "factor" if found.ratio else "difference",
                 found.difference, found.low, found.high, found.p, decision.p, found.p_equal, decision.p_equal,
-                100 * found.margin, decision.words))
+                100 * found.margin, found.margin_in_unit, decision.words))
         return pd.DataFrame(rows, columns=[*self._results.axes(), *COMPARISON_COLUMNS])
 
     def _add(self, family: str, wanted: Iterable[tuple[str, str]]) -> None:
@@ -99,6 +99,7 @@ class Comparisons:
         first, second = reference.results.keyed(reference.row, metric, scope), self._results.keyed(row, metric, scope)
         if not run_lists.comparable(first, second):
             return None
-        found = run_lists.compare(first, second, self._results.is_ratio(metric), self._margin)
+        found = run_lists.compare(first, second, self._results.is_ratio(metric),
+                                  *metrics.margin(metric, self._margin))
         seeds = sorted(key.seed for key in second if found.method != stats.PAIRED or key in first)
         return Compared(family, row, reference.name, metric, scope, seeds, found, stats.decide([found])[0])

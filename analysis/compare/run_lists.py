@@ -115,7 +115,7 @@ def compare_runs(reference: Measurements, other: Measurements, wanted: Iterable[
     for metric, scope in reference.units if wanted is None else wanted:
         first, second = reference.sample(metric, scope), other.sample(metric, scope)
         if comparable(first, second):
-            found[metric, scope] = compare(first, second, metric in ratios, margin)
+            found[metric, scope] = compare(first, second, metric in ratios, *metrics.margin(metric, margin))
     return found
 
 

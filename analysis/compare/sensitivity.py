@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from analysis import stats
+from analysis import metrics, stats
 from analysis.compare import run_lists
 from analysis.drawing import style
 from analysis.read.experiment import Experiment
@@ -156,7 +156,7 @@ class Sensitivity:
                 first, second = (self._sample(name, label, quantity) for name in (self.reference, subject))
                 if run_lists.comparable(first, second):
                     found.append((quantity, subject, run_lists.compare(first, second, self._ratio(quantity),
-                                                                       self.margin)))
+                                                                       *self._margin(quantity))))
                 elif first and second:
                     self.not_reached.append((label, subject, quantity))
         decisions = stats.decide([comparison for _, _, comparison in found])
@@ -170,11 +170,16 @@ class Sensitivity:
             run_lists.by_seed(self._sample(self.reference, label, one.quantity)),
             run_lists.by_seed(self._sample(one.subject, label, one.quantity)), ratio)
             for label in (AS_IT_IS, one.knob))
-        return run_lists.compare(before, after, ratio, self.margin) if run_lists.comparable(before, after) else None
+        if not run_lists.comparable(before, after):
+            return None
+        return run_lists.compare(before, after, ratio, *self._margin(one.quantity))
 
     def _sample(self, subject: str, label: str, quantity: Quantity) -> dict[run_lists.PairingKey, float]:
         row = next((row for row in self.experiment.rows if (row.subject, row.point) == (subject, (label,))), None)
         return self.results.keyed(row, quantity.metric, quantity.scope) if row else {}
+
+    def _margin(self, quantity: Quantity) -> tuple[float, float]:
+        return metrics.margin(quantity.metric, self.margin)
 
     def _ratio(self, quantity: Quantity) -> bool:
         return self.results.is_ratio(quantity.metric)

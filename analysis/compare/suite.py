@@ -186,9 +186,10 @@ class Part:
         first, second = _scaled(first, scale), _scaled(second, scale)
         ratio = scale == DISTANCE or not scale and results.is_ratio(output.metric)
         # of 1/time it would be another for each time
-        resolution = 0.0 if scale else max(self._resolutions.get((one.label, output.metric), 0.0)
-                                           for one in (reference, row) if one)
-        comparison = run_lists.compare(first, second, ratio, self.margin, resolution)
+        known = 0.0 if scale else max(self._resolutions.get((one.label, output.metric), 0.0)
+                                      for one in (reference, row) if one)
+        margin, own = metrics.margin(output.metric, self.margin)
+        comparison = run_lists.compare(first, second, ratio, margin, max(known, own))
         seeds = sorted(key.seed for key in second if comparison.method != stats.PAIRED or key in first)
         return Statement(output, row, NO_VERDICT, Compared(
             self.title, row, self.baseline, output.metric, output.scope, seeds, comparison,

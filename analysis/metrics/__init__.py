@@ -7,8 +7,9 @@ scenarios can expect something of (core/metric_names.py).  A file some of whose 
 far from 1 as 0.5 is, names them in `RATIOS`: they are averaged and compared on the
 logarithmic scale.  Times until something that may not happen are named in
 `CENSORED`: one that was not reached, or a percentile of theirs (NAME_p50), is infinite.
-How exactly values are known that come from samples, `resolution(run)` says: {name of UNITS that is no ratio: in its
-unit}.
+`MARGINS = {name: difference in its unit}` says what counts as equal where a share of the mean does not, as of Jain's
+index. `resolution(run)` says how exactly values are known that come from samples: {name of UNITS that is no ratio: in
+its unit}.
 `SHOWN` lists the columns that the file adds to tables of the report (`TABLES`). `NOT_COMPARED` names metrics that the
 workload decides, or that are another column in another unit: the report shows them without a comparison.
 A file may draw its metrics, too: it then has what a figure file has (analysis/figures).
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import importlib
 import io
 import math
@@ -120,6 +122,22 @@ def files() -> Iterator[ModuleType]:
         # what keeps a file from being imported is reported where its metrics are missed
         with contextlib.suppress(Exception):
             yield importlib.import_module(name)
+
+
+def margin(metric: str, share: float) -> tuple[float, float]:
+    """What counts as equal, as `run_lists.compare` takes it: a share of the mean, or the metric's own margin."""
+    own = margins().get(metric)
+    return (share, 0.0) if own is None else (0.0, own)
+
+
+@functools.cache
+def margins() -> dict[str, float]:
+    """{metric: differences below this are none, in its unit} of those that do not take a share of the mean."""
+    found: dict[str, float] = {}
+    for name in names():
+        with contextlib.suppress(Exception):            # reported where its metrics are missed
+            found.update(getattr(module(name), "MARGINS", {}))
+    return found
 
 
 def resolutions(run: Run) -> dict[str, float]:

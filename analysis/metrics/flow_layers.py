@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from analysis.flows import flow_curves, flow_means
+from analysis.flows import fairness, flow_curves, flow_means
 from analysis.flows.flow_curves import Curves
 from analysis.metrics import Metric, Shown
 from analysis.read.runs import Run
@@ -24,6 +24,8 @@ UNITS = {
     "mean_agg_in_flight_l4": "segments", "mean_agg_sending_rate_l7": "Mbit/s", "mean_agg_throughput_l7": "Mbit/s",
     "mean_agg_utilization_bdp_l4": "1", "mean_jains_fairness_throughput_l4": "1",
     "mean_entropy_fairness_throughput_l4": "bit", "mean_product_fairness_throughput_l4": "1"}
+MARGINS = {"mean_jains_fairness_throughput_l4": fairness.JAIN_MARGIN,
+           "mean_entropy_fairness_throughput_l4": fairness.ENTROPY_MARGIN_BIT}
 SHOWN = [Shown("flow_layers", "mean_throughput_l7", "throughput, layer 7", 20, best=1),
          Shown("flow_layers", "mean_sending_rate_l7", "sending rate, layer 7", 40, best=1),
          Shown("flow_layers", "cov_throughput_l4", "variation of throughput", 50, best=-1),

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.flows import fairness
 from analysis.metrics import Metric, Shown
 from analysis.read import tcp
 from analysis.read.runs import Run
 
 UNITS = {"jains_index_whole": "1"}
+MARGINS = {"jains_index_whole": fairness.JAIN_MARGIN}
 SHOWN = [Shown("journeys", "jains_index_whole", "Jain's index", 70)]
 
 

@@ -322,7 +322,7 @@ def _compared(part: Part, one: Statement) -> dict[str, Any]:
             "scale": "factor" if found.ratio else "difference", "difference": found.difference,
             "ci95_low": found.low, "ci95_high": found.high, "p": found.p, "p_holm": decision.p,
             "p_equal": found.p_equal, "p_equal_holm": decision.p_equal, "margin_percent": 100 * found.margin,
-            "resolution": found.resolution,
+            "margin": found.margin_in_unit, "resolution": found.resolution,
             "result": decision.words}
 
 

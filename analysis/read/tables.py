@@ -15,7 +15,7 @@ from analysis.read.runs import AnalysisError, State
 SUMMARY_COLUMNS = ["subject", "metric", "scope", "unit", "n", "seeds", "scale", "mean", "ci95_low", "ci95_high"]
 COMPARISON_COLUMNS = ["family", "metric", "scope", "unit", "reference", "subject", "method", "seeds", "n_reference",
                       "n", "reference_mean", "mean", "scale", "difference", "ci95_low", "ci95_high", "p", "p_holm",
-                      "p_equal", "p_equal_holm", "margin_percent", "result"]
+                      "p_equal", "p_equal_holm", "margin_percent", "margin", "result"]
 RUN_COLUMNS = ["scenario", "engine", "kernel", "run", "id", "subject", "seed", "status", "verdict", "used_in_means",
                "error", "virtual_s", "wall_s"]
 _UNIT_NAMES = {"Mbit/s": "mbit_per_s", "%": "percent", "1": ""}

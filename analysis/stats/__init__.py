@@ -81,6 +81,7 @@ class Comparison:
     p_equal: of the hypothesis that the means differ by `margin` of the reference's mean or more (two one-sided tests,
     which know of that mean no more than the runs say); of a ratio, by a factor of 1 + margin or more. Where the
     resolution (how exactly values are known, in their unit; no ratio has one) is more than that, by it or more.
+    A margin of 0 means that the resolution alone counts.
     """
 
     method: str
@@ -104,8 +105,15 @@ class Comparison:
         return math.log1p(self.margin) if self.ratio else max(self.margin * abs(self.reference), self.resolution)
 
     @property
+    def margin_in_unit(self) -> float:
+        """The same in the unit of both; of a ratio, as a factor."""
+        return 1 + self.margin if self.ratio else self.widest
+
+    @property
     def within(self) -> str:
-        """The same in words: 5 %, or its resolution."""
+        """The same in words: 5 %, its resolution, or 0.01 of a metric that has a margin of its own."""
+        if not self.margin:
+            return f"{self.resolution:g}"
         return "its resolution" if not self.ratio and self.resolution > self.margin * abs(self.reference) else \
             f"{100 * self.margin:g} %"
 
@@ -155,6 +163,26 @@ def summarise(values: Sequence[float], ratio: bool = False) -> Summary:
     sd = float(sample.std(ddof=1))
     found = Estimate.of_mean(mean, [sample], [1], n - 1, not ratio and is_wide(sample))
     return Summary(n, _back(mean, ratio), sd, _back(found.low, ratio), _back(found.high, ratio), ratio)
+
+
+def summarise_median(values: Sequence[float]) -> Summary:
+    """The median of a sample and its 95 % interval by order statistics, which holds for every shape.
+
+    The interval is that of two values of the sample (Conover, "Practical Nonparametric Statistics", 3.2): of n sorted
+    values, the r-th from each end hold the median with 1 - 2 P(B < r), B binomial (n, 1/2). Fewer than 6 values have no
+    interval. sd is None. ValueError when the sample is empty.
+    """
+    sample = np.sort(np.asarray(values, dtype=float))
+    n = len(sample)
+    if n == 0:
+        raise ValueError("a summary needs at least one value")
+    below = 0.0                     # P(B < rank)
+    rank = 0
+    while below + math.comb(n, rank) / 2 ** n <= (1 - CONFIDENCE) / 2:
+        below += math.comb(n, rank) / 2 ** n
+        rank += 1
+    bounds = (None, None) if rank == 0 else (float(sample[rank - 1]), float(sample[n - rank]))
+    return Summary(n, float(np.median(sample)), None, *bounds)
 
 
 def one_value(values: Sequence[float]) -> bool:
@@ -333,7 +361,7 @@ class _Samples:
 
 def _comparison(method: str, both: _Samples, estimate: Callable[[_Samples], Estimate], margin: float,
                 resolution: float, spread_needed: bool = True) -> Comparison:
-    if not 0 < margin < 1:
+    if not (0 < margin < 1 or margin == 0 < resolution):
         raise ValueError(f"a margin between 0 and 1 expected, not {margin:g}")
     n_reference, n, ratio = len(both.first), len(both.second), both.ratio
     means = _back(float(both.first.mean()), ratio), _back(float(both.second.mean()), ratio)

@@ -33,12 +33,12 @@ class Nearness(NamedTuple):
         return self.comparison.n
 
 
-def apart(good: Mapping[run_lists.Key, float], bad: Mapping[run_lists.Key, float], ratio: bool, margin: float) \
-        -> Nearness:
+def apart(good: Mapping[run_lists.Key, float], bad: Mapping[run_lists.Key, float], ratio: bool, margin: float,
+          resolution: float = 0.0) -> Nearness:
     """Whether the references differ at all, and by more than the margin: side is then "bad", else ''."""
     keys = _common(good, bad)
     first, second = [good[key] for key in keys], [bad[key] for key in keys]
-    found = stats.compare_paired(first, second, ratio, margin, spread_needed=False)
+    found = stats.compare_paired(first, second, ratio, margin, resolution, spread_needed=False)
     equal = found.p_equal is not None and found.p_equal <= 1 - stats.CONFIDENCE
     return Nearness(BAD if found.distinguishable and not equal else "", found, _needed(first, second, ratio))
 

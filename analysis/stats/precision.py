@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Are the intervals of an experiment narrow enough, and how many seeds would make them so?
 
-docs/statistics.md has the formula, and what adding seeds until the answer is yes does to the intervals.
+Of means by Student's intervals, from five seeds on; of medians by order statistics, from ten on, as Prudentia repeats
+its experiments ten to thirty times (Philip et al., SIGCOMM 2024). docs/statistics.md has the formula, and what adding
+seeds until the answer is yes does to the intervals.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from analysis.read.experiment import Experiment, Row
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results
 
+MEAN, MEDIAN = "mean", "median"
 #: seeds below which a narrow interval is luck
-LEAST_SEEDS = 5
+LEAST_SEEDS = {MEAN: 5, MEDIAN: 10}
 #: what is judged when nothing is named, by kind of traffic; those that the runs have
 DEFAULTS = {"tmix": ("throughput_mean", "queueing_delay_mean", "flow_completion_time_p50"),
             "greedy": ("queueing_delay_mean", "mean_agg_throughput_l4", "throughput_ratio_short_long"),
@@ -27,10 +30,10 @@ _ANY_KIND = ("throughput_mean", "queueing_delay_mean")
 
 
 class Reached(NamedTuple):
-    """How narrow one interval is: half its width as a share of the mean (None: no interval).
+    """How narrow one interval is: its wider half as a share of the mean or median (None: no interval).
 
-    needed: seeds that this spread needs for the target; None when no number is enough (a mean of 0, or a percentile
-    that was not reached).
+    needed: seeds that this spread needs for the target; None when no number is enough (a mean or median of 0, or a
+    percentile that was not reached).
     """
 
     row: Row
@@ -39,6 +42,7 @@ class Reached(NamedTuple):
     n: int
     share: float | None
     needed: int | None
+    of: str = MEAN
 
     def enough(self) -> bool:
         return self.needed is not None and self.needed <= self.n
@@ -48,20 +52,20 @@ class Reached(NamedTuple):
         if not self.n:
             needs = "no run of it is usable"
         elif self.needed is None:
-            needs = ("no number of seeds is enough for a mean of 0, a percentile that was not reached, or seeds that "
-                     "are one run")
+            needs = (f"no number of seeds is enough for a {self.of} of 0, a percentile that was not reached, or seeds "
+                     "that are one run")
         else:
             needs = "enough" if self.enough() else f"about {self.needed} are needed"
         scope = "" if self.scope == "all" else f" of {style.direction(self.scope)}"
         return f"{self.metric}{scope}, {self.row.label}: {width} with {self.n} seed{'s' * (self.n != 1)}; {needs}"
 
 
-def judge(experiment: Experiment, target: float, wanted: Sequence[str] = (), ids: Collection[str] = ()
-          ) -> list[Reached]:
+def judge(experiment: Experiment, target: float, wanted: Sequence[str] = (), ids: Collection[str] = (),
+          of: str = MEAN) -> list[Reached]:
     """How narrow the intervals of some metrics are, those that need most seeds first.
 
-    target: half the width as a share of the mean (of a ratio: of its factor); wanted: metrics, or metric:scope;
-    without, those of DEFAULTS. ids: only rows with one of these runs.
+    of: MEAN or MEDIAN; target: half the width as a share of it (of a ratio: of its factor); wanted: metrics, or
+    metric:scope; without, those of DEFAULTS. ids: only rows with one of these runs.
     AnalysisError when no run is usable, or has such a metric.
     """
     results = Results(experiment)
@@ -75,19 +79,28 @@ def judge(experiment: Experiment, target: float, wanted: Sequence[str] = (), ids
         for row in rows:
             sample = results.sample(row, metric, scope)
             if not experiment.usable(row):
-                found.append(Reached(row, metric, scope, 0, None, None))
+                found.append(Reached(row, metric, scope, 0, None, None, of))
             elif sample:
-                summary = stats.summarise(sample, results.is_ratio(metric))
-                needed: int | None = LEAST_SEEDS        # one run says nothing about spread
-                if row in results.repeats:
-                    needed = None
-                elif summary.sd is not None:
-                    needed = stats.seeds_needed(summary, target)
-                elif math.isinf(summary.mean):
-                    needed = None
+                summary = stats.summarise_median(sample) if of == MEDIAN else \
+                    stats.summarise(sample, results.is_ratio(metric))
+                needed = None if row in results.repeats else _needed(summary, target, of)
                 found.append(Reached(row, metric, scope, summary.n, summary.relative_half_width,
-                                     needed and max(LEAST_SEEDS, needed)))
+                                     needed and max(LEAST_SEEDS[of], needed), of))
     return sorted(found, key=lambda one: float("inf") if one.needed is None else one.needed, reverse=True)
+
+
+def _needed(found: stats.Summary, target: float, of: str) -> int | None:
+    """Seeds that this spread needs; None if no number is enough."""
+    if math.isinf(found.mean):
+        return None
+    if of == MEAN:
+        # one run says nothing about spread
+        return LEAST_SEEDS[of] if found.sd is None else stats.seeds_needed(found, target)
+    share = found.relative_half_width
+    if share is None or share <= target:
+        return LEAST_SEEDS[of]
+    # an interval is narrower by the square root of the seeds; one step more at least, as it rests on two of them
+    return None if math.isinf(share) else max(found.n + 1, math.ceil(found.n * (share / target) ** 2))
 
 
 def _chosen(results: Results, wanted: Sequence[str]) -> list[tuple[str, str]]:
@@ -132,4 +145,4 @@ def next_count(reached: Sequence[Reached], count: int, most: int) -> int:
     if not missing:
         return count
     wanted = max(count + max(missing), count + 1)
-    return max(count, min(wanted, max(2 * count, LEAST_SEEDS), most))
+    return max(count, min(wanted, max(2 * count, LEAST_SEEDS[short[0].of]), most))

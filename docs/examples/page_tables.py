@@ -17,7 +17,7 @@ import sys
 import numpy as np
 import pandas as pd
 
-from analysis import stats
+from analysis import metrics as margins, stats
 
 
 def main() -> int:
@@ -107,7 +107,8 @@ def _tables(runs: pd.DataFrame, names: list[str], reference: str | None, ratios:
     for cca, name in cells:
         pairs = pd.concat([samples[name][reference], samples[name][cca]], axis=1, join="inner").to_numpy()
         if len(pairs) and np.isfinite(pairs).all():     # a percentile that was not reached is compared with nothing
-            found[cca, name] = stats.compare_paired(pairs[:, 0], pairs[:, 1], name in ratios, margin)
+            least = margins.margin(name, margin)
+            found[cca, name] = stats.compare_paired(pairs[:, 0], pairs[:, 1], name in ratios, *least)
     words = dict(zip(found, stats.decide(list(found.values()))))
     rows = [f"| {_shown(cca)} | {min((found[cca, name].n for name in names if (cca, name) in found), default=0)} | "
             + " | ".join(f"{_difference(found[cca, name])}, {words[cca, name].words}" if (cca, name) in found

@@ -20,6 +20,8 @@ def add_arguments(parser: Container) -> None:
     parser.add_argument("--precision", type=_shared.share, metavar="PERCENT",
                         help="add seeds until the 95%% intervals of means are within this of the mean, or say how many "
                         "seeds would be needed")
+    parser.add_argument("--precision-of", choices=("mean", "median"),
+                        help="whose intervals these are: of means from 5 seeds on (default), or of medians from 10 on")
     parser.add_argument("--precision-metrics", metavar="A,B",
                         help="which metrics' intervals, by name or name:scope (default: by the kind of traffic, "
                         "docs/statistics.md)")
@@ -29,7 +31,7 @@ def add_arguments(parser: Container) -> None:
 
 def check(arguments: argparse.Namespace, seeds: Sequence[int]) -> None:
     """UsageError for options that make no sense together."""
-    for name in ("precision_metrics", "most_seeds"):
+    for name in ("precision_of", "precision_metrics", "most_seeds"):
         if getattr(arguments, name) is not None and arguments.precision is None:
             raise UsageError(f"--{name.replace('_', '-')}: says nothing without --precision")
     most = arguments.most_seeds or MOST_SEEDS
@@ -48,6 +50,8 @@ def words(arguments: argparse.Namespace) -> list[str]:
     found = []
     if arguments.precision is not None:
         found += ["--precision", f"{100 * arguments.precision:g}%"]
+    if arguments.precision_of is not None:
+        found += ["--precision-of", arguments.precision_of]
     if arguments.precision_metrics is not None:
         found += ["--precision-metrics", ",".join(_names(arguments))]
     if arguments.most_seeds is not None:
@@ -68,7 +72,7 @@ def refine(folder: pathlib.Path, arguments: argparse.Namespace, plans: Sequence[
     while True:
         known = {plan.seed for plan in plans}
         reached = precision.judge(Experiment(folder), arguments.precision, _names(arguments),
-                                  {plan.id for plan in plans})
+                                  {plan.id for plan in plans}, arguments.precision_of or precision.MEAN)
         if all(one.enough() for one in reached):
             _say(f"precision {target} reached with {len(known)} seeds")
             return {}

@@ -173,6 +173,10 @@ class Bench:
     def is_ratio(self) -> bool:
         return self._wanted is not None and self._wanted.metric in metrics.ratios()
 
+    def margin(self, share: float) -> tuple[float, float]:
+        """What counts as equal: a share of the mean, or the metric's own margin."""
+        return metrics.margin(self._wanted.metric if self._wanted else "", share)
+
     def measure(self, commit: Commit) -> Measured:
         """Runs that are there are not repeated. Unusable if it cannot be built, run or measured; what has other reasons
         (a cluster that is gone, no such metric) is an error of its own."""

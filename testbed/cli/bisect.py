@@ -114,7 +114,8 @@ class _Bisection:
             raise TestbedError(f"{good.short} and {bad.short}: {unchanged.WORDS}, all raw data are the same to the "
                                "byte")
         try:
-            apart = nearness.apart(self._good.values, self._bad.values, self._bench.is_ratio, self._arguments.margin)
+            apart = nearness.apart(self._good.values, self._bad.values, self._bench.is_ratio,
+                                   *self._bench.margin(self._arguments.margin))
         except ValueError as problem:
             raise RunFailed(f"{self._bench.metric}: {problem}") from None
         if not apart.side:
@@ -208,7 +209,7 @@ def _not_apart(apart: nearness.Nearness) -> str:
     found = apart.comparison
     if not found.distinguishable:
         return f"not distinguishable with {apart.n} seeds{_needs(apart)}"
-    return (f"different by less than {100 * found.margin:g} % and thus counts as equal ({found.reference:.5g}, "
+    return (f"different by less than {found.within} and thus counts as equal ({found.reference:.5g}, "
             f"{found.mean:.5g}, n={apart.n}); a smaller --margin looks for it all the same")
 
 

@@ -54,6 +54,7 @@ CASES = [
          "--precision-metrics", ",,"),
     _run("precision-metrics-alone", "--precision-metrics: says nothing without --precision",
          "--precision-metrics", "goodput"),
+    _run("precision-of-alone", "--precision-of: says nothing without --precision", "--precision-of", "median"),
     _run("precision-few-seeds", "--most-seeds 2: 4 seeds are asked for", "--precision", "5%", "--most-seeds", "2",
          "--seeds", "4"),
     _run("precision-most-seeds-word", "--most-seeds.*a number from 1 to", "--most-seeds", "many"),

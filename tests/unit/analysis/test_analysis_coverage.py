@@ -124,7 +124,7 @@ def test_adding_seeds_until_intervals_are_narrow_costs_coverage(rng, spread, cov
     draws = 2_000
     held = 0
     for values in rng.normal(1, spread, (draws, 400)):
-        count = precision.LEAST_SEEDS
+        count = precision.LEAST_SEEDS[precision.MEAN]
         while True:
             found = stats.summarise(values[:count])
             one = precision.Reached(None, "", "", count, found.relative_half_width, stats.seeds_needed(found, 0.05))
@@ -225,3 +225,29 @@ def test_how_often_seeds_are_said_to_fall_into_groups(shape, seeds, found):
     samples, _ = drawn(shape, seeds, 2_000)
     told = sum((groups.p_value(sample) or 1.0) <= 0.05 for sample in samples) / len(samples)
     assert told == pytest.approx(found, abs=0.02) and (told < 0.05 or shape == "two modes")
+
+
+@pytest.mark.parametrize("seeds", [6, 10, 20])
+def test_intervals_of_medians_hold_the_median_of_any_shape(rng, seeds):
+    modes = np.where(rng.random((DRAWS, seeds)) < 0.2, 3.0, 1.0) + rng.normal(0, 0.01, (DRAWS, seeds))
+    for samples, median in ((rng.lognormal(0, 1, (DRAWS, seeds)), 1.0), (rng.exponential(1, (DRAWS, seeds)), np.log(2)),
+                            (modes, 1 + 0.01 * 0.3186)):     # of the normal part, the 62.5th percentile
+        found = [stats.summarise_median(sample) for sample in samples]
+        assert share(one.low <= median <= one.high for one in found) >= 0.94
+
+
+def test_few_values_have_no_interval_of_the_median():
+    assert stats.summarise_median([3, 1, 2, 5, 4]) == stats.Summary(5, 3, None, None, None)
+    assert stats.summarise_median([3, 1, 2, 5, 4, 9]) == stats.Summary(6, 3.5, None, 1, 9)
+
+
+@pytest.mark.parametrize("seeds", [5, 10, 14])
+def test_intervals_of_differences_of_skewed_values(rng, seeds):
+    """The other side is 1.4 times the reference, with a spread of its own."""
+    traffic = rng.lognormal(0, 1, (DRAWS, seeds))
+    own = rng.lognormal(0, 0.3, (DRAWS, seeds)) / np.exp(0.045)
+    true = 0.4 * np.exp(0.5)
+    paired = [stats.compare_paired(*pair) for pair in zip(traffic, 1.4 * traffic * own)]
+    assert share(one.low <= true <= one.high for one in paired) >= 0.88
+    welch = [stats.compare_unpaired(*pair) for pair in zip(traffic, 1.4 * rng.lognormal(0, 1, (DRAWS, seeds)))]
+    assert share(one.low <= true <= one.high for one in welch) >= 0.93

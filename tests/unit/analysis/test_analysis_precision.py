@@ -47,7 +47,7 @@ def test_metrics_that_are_named(tmp_path):
 
 def test_a_mean_of_zero_is_narrow_without_spread_only(tmp_path):
     found, = judge(experiment(tmp_path), 0.05, ["drop_rate:left_to_right"])
-    assert (found.share, found.needed, found.enough()) == (None, precision.LEAST_SEEDS, True)
+    assert (found.share, found.needed, found.enough()) == (None, precision.LEAST_SEEDS[precision.MEAN], True)
 
 
 def test_only_rows_that_were_asked_for(tmp_path):
@@ -101,3 +101,16 @@ def test_words(tmp_path):
         "goodput, reno: no interval with 1 seed; about 5 are needed"
     assert str(Reached(row, "goodput", "all", 6, 0.01, 5)).endswith("; enough")
     assert "no number of seeds" in str(Reached(row, "goodput", "all", 6, float("inf"), None))
+
+
+def test_medians_begin_with_ten_seeds(tmp_path):
+    found, = judge(experiment(tmp_path), 0.5, ["goodput"], of=precision.MEDIAN)
+    assert (found.n, found.needed, found.enough()) == (6, 10, False)        # six values: the smallest to the largest
+    assert next_count([found], 6, 30) == 10
+
+
+def test_medians_that_spread_need_more(tmp_path):
+    found, = judge(experiment(tmp_path, seeds=range(1, 13)), 0.001, ["goodput"], of=precision.MEDIAN)
+    assert found.n == 12 and found.needed > 12 and not found.enough()
+    assert next_count([found], 12, 30) == 24
+    assert next_count([found], 24, 30) == 30

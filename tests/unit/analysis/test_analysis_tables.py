@@ -4,6 +4,7 @@
 import pandas as pd
 import pytest
 
+from analysis import metrics, stats
 from analysis.compare.rows import Comparisons
 from analysis.drawing import style
 from analysis.pages import columns
@@ -188,3 +189,22 @@ def test_means_have_the_decimals_of_their_spread(mean, half, text):
                                          (0.01234, "0.0123")])
 def test_numbers(value, text):
     assert style.number(value) == text
+
+
+def test_metrics_with_margins_of_their_own():
+    """Two flows at 1:1.5 have an index of 0.96: 5 % less than 1 would call that fair."""
+    fair, less = [1.0, 0.999, 0.9995] * 5, [0.96, 0.961, 0.9595] * 5
+    share, own = metrics.margin("jains_index", 0.05)
+    found = stats.compare_paired(fair, less, False, share, own)
+    assert stats.decide([found])[0].words == "different"
+    assert stats.decide([stats.compare_paired(fair, less)])[0].words == "different, by less than 5 %"
+    close = stats.compare_paired(fair, [value - 0.004 for value in fair[::-1]], False, share, own)
+    assert stats.decide([close])[0].words.endswith(("equal within 0.01", "by less than 0.01"))
+    assert close.margin_in_unit == 0.01
+    assert metrics.margin("goodput", 0.1) == (0.1, 0.0)
+
+
+def test_margins_are_of_metrics_that_are_no_ratios():
+    units = {name for file in metrics.names() for name in getattr(metrics.module(file), "UNITS", {})}
+    assert metrics.margins() and set(metrics.margins()) <= units - metrics.ratios()
+    assert all(value > 0 for value in metrics.margins().values())

@@ -84,6 +84,7 @@ def parse(*words):
         ["--slowdown", "--cca", "reno"],
         ["--kernel-option", "ipv6", "--kernel-option", "tun"],
         ["--precision", "2.5%", "--precision-metrics", "goodput,drops:x", "--most-seeds", "12"],
+        ["--precision", "5%", "--precision-of", "median"],
         ["--set", "traffic.load=70 %", "--set", "hosts.ecn=1", "--probe", "tcp_probe", "--engine", "host"],
     ],
 )

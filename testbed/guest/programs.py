@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Starting, synchronising and ending the traffic programs."""
-import _thread
 import contextlib
 import json
 import os
@@ -16,8 +15,6 @@ _Process = subprocess.Popen[bytes]
 #: Programs that can be one are one for each so many threads: what their receivers read into is there at once, 0.5 MB
 #: for each (traffic/greedy/ends.py).
 _MOST_THREADS = 128
-#: random numbers that the kernel draws when a Python starts, besides `draws`: mimalloc, which 3.13 has, takes one
-_DRAWS_OF_PYTHON = 1 if sys.version_info >= (3, 13) else 0
 #: how long a program may take to end what it has started
 _PATIENCE_S = 5
 
@@ -30,17 +27,6 @@ def _python(module: str, project_dir: str) -> list[str]:
     if os.path.exists(image):
         return [*python, "-P", os.path.join(project_dir, "testbed/guest/start.py"), image, module]
     return [*python, "-m", module]
-
-
-def _stand_in(program: _Program) -> Any:
-    """Draw the random numbers of a program that is not started, as another does its work: a thread begins, which has
-    one, and lives until the lock that this returns is released."""
-    lock = _thread.allocate_lock()
-    lock.acquire()
-    _thread.start_new_thread(lock.acquire, ())
-    for _ in range(program.get("draws", 0) + _DRAWS_OF_PYTHON):
-        os.getrandom(8)
-    return lock
 
 
 class ProgramFailed(Exception):
@@ -91,7 +77,6 @@ class Programs:
         """programs: lists of {"node", "module", "arguments"} that are a process each; preload: a library that they are
         started with."""
         self._running: list[tuple[Sequence[_Program], _Process, BinaryIO]] = []
-        self._stand_ins: list[Any] = []
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": project_dir, "LANG": "C.UTF-8",
                        "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1",
                        # memory given back to the kernel is faulted in again, and faults are dear
@@ -102,7 +87,6 @@ class Programs:
         try:
             for number, group in enumerate(programs):
                 first = group[0]
-                self._stand_ins += [_stand_in(program) for program in group[1:]]
                 log = open(os.path.join(log_dir, f"program-{number}-{first['node']}.log"), "w+b")
                 nodes = [program["node"] for program in group] if len(group) > 1 else []
                 with network.in_namespace(first["node"]), _namespaces(network, nodes) as descriptors:
@@ -171,9 +155,6 @@ class Programs:
                 process.wait()
         for _, _, log in self._running:
             log.close()
-        for lock in self._stand_ins:
-            lock.release()
-        self._stand_ins = []
 
     @staticmethod
     def _describe(group: Sequence[_Program], process: _Process, log: BinaryIO, what: str) -> str:

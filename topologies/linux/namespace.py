@@ -9,13 +9,10 @@ import os
 import socket
 import struct
 import threading
-import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
-#: times that a thread is looked for that is about to end: on Linux 6.12 it has ended after a few
-_LOOKS_BEFORE_SLEEP = 1000
 #: of a setting that are read at a time; the kernel clears one more
 _SETTING_BYTES = 4095
 
@@ -113,49 +110,6 @@ class Keeper:
         """Let the namespace go, unless somebody else is in it."""
         if self._stay.locked():
             self._stay.release()
-
-
-def begin_and_end_a_thread() -> None:
-    """For the kernel, as much as a program that begins and ends."""
-    begun = threading.Lock()
-    begun.acquire()
-    _thread.start_new_thread(begun.release, ())
-    begun.acquire()
-
-
-def consume_task_rng(work: Callable[[], object]) -> None:
-    """Do what a program would have been started for, in the current namespace, in a thread that ends.
-
-    The kernel's random numbers go on as if the program had run: they depend on how many tasks have ended and on what
-    these computed. A program is given two draws when it begins.
-    """
-    begun: list[int] = []
-    problems: list[BaseException] = []
-    working = _thread.allocate_lock()
-    working.acquire()
-
-    def do() -> None:
-        begun.append(threading.get_native_id())
-        try:
-            for _ in range(2):
-                os.getrandom(8)
-            work()
-        except BaseException as problem:
-            problems.append(problem)
-        finally:
-            working.release()
-
-    _thread.start_new_thread(do, ())
-    working.acquire()
-    looks = 0
-    while os.path.exists(f"/proc/self/task/{begun[0]}"):        # its end counts where it happens
-        looks += 1
-        if looks < _LOOKS_BEFORE_SLEEP:
-            os.sched_yield()
-        else:
-            time.sleep(1e-6)        # Linux 6.1 gives the processor back to who yields
-    if problems:
-        raise problems[0]
 
 
 def sysctl_path(name: str) -> str:

@@ -6,9 +6,10 @@ lines that nearly all networks consist of are told the kernel here (rtnetlink(7)
 is not known here, the program is asked. What the kernel has in the end is the same.
 """
 import errno
+import itertools
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from testbed.core import ip
 from topologies.linux.rtnetlink import HEADER, TICK_NS, ask_for_words, attribute, raise_error
@@ -55,68 +56,33 @@ def tell(program: str, lines: Sequence[str], told: Sequence[_Order]) -> None:
 
     RuntimeError with the line that it refuses, why, and the kernel's own words where it has any.
     """
-    with _socket() as telling:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as telling:
         ask_for_words(telling)
-        first = 0
-        for at, sockets in enumerate(sockets_before(program, lines)):
-            if sockets:
-                _send(telling, program, lines, told, range(first, at))
-                first = at
-            for _ in range(sockets):
-                _socket().close()
-        _send(telling, program, lines, told, range(first, len(told)))
+        # a device's number is known once the device is there
+        for _, group in itertools.groupby(range(len(told)), lambda at: told[at][:2] == (_NEWLINK, _CREATE_ONLY)):
+            numbers = list(group)
+            for first in range(0, len(numbers), _AT_ONCE):
+                _send(telling, program, lines, told, numbers[first:first + _AT_ONCE])
 
 
-def _socket() -> socket.socket:
-    """One whose address the kernel draws at random, if this process has another in the current namespace."""
-    made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-    made.bind((0, 0))
-    return made
-
-
-def sockets_before(program: str, lines: Iterable[str]) -> Iterator[int]:
-    """How many sockets the program would open for each line: the kernel's random numbers depend on it.
-
-    ip asks for the number of a device by one, and remembers; before it tells of a neighbour, it asks for all at once by
-    its first, as tc always does. It has one more for each route.
-    """
-    known: set[str] = set()
-    later: set[str] | None = None           # devices made since it asked for all
-    for words in map(str.split, lines):
-        sockets = 0
-        if program != "ip":
-            pass
-        elif words[:2] == ["link", "add"]:
-            if later is not None:
-                later.update(words[3:4] if words[2] == "name" else words[2:3])
-        elif words[0] == "neigh":
-            later = set() if later is None else later
-        else:
-            device = words[2] if words[0] == "link" else words[words.index("dev") + 1]
-            sockets = (words[0] == "route") + (device not in known and (later is None or device in later))
-            known.add(device)
-        yield sockets
-
-
-def _send(telling: socket.socket, program: str, lines: Sequence[str], told: Sequence[_Order], chosen: range) -> None:
-    """Tell the kernel these orders, one after the other; errors are answered, and that the last is done."""
-    for first in range(chosen.start, chosen.stop, _AT_ONCE):
-        some, data = range(first, min(first + _AT_ONCE, chosen.stop)), b""
-        at = first
-        try:
-            for at in some:
-                kind, flags, body = told[at]
-                content = body(_number_of)
-                flags |= _REQUEST | (_ACK if at == some[-1] else 0)
-                data += HEADER.pack(HEADER.size + len(content), kind, flags, at, 0) + content
-            telling.send(data)
-            at = -1
-            while at < some[-1]:
-                answer = telling.recv(1 << 16)
-                _, _, _, at, _ = HEADER.unpack_from(answer)
-                raise_error(answer)
-        except OSError as problem:
-            raise RuntimeError(f"{program} {lines[at]}: {problem.strerror or problem}") from None
+def _send(telling: socket.socket, program: str, lines: Sequence[str], told: Sequence[_Order],
+          some: Sequence[int]) -> None:
+    """Tell the kernel some of these orders, in one go; it answers errors, and that the last is done."""
+    at, data = some[0], b""
+    try:
+        for at in some:
+            kind, flags, body = told[at]
+            content = body(_number_of)
+            flags |= _REQUEST | (_ACK if at == some[-1] else 0)
+            data += HEADER.pack(HEADER.size + len(content), kind, flags, at, 0) + content
+        telling.send(data)
+        at = -1
+        while at < some[-1]:
+            answer = telling.recv(1 << 16)
+            _, _, _, at, _ = HEADER.unpack_from(answer)
+            raise_error(answer)
+    except OSError as problem:
+        raise RuntimeError(f"{program} {lines[at]}: {problem.strerror or problem}") from None
 
 
 def _number_of(device: str) -> int:

@@ -8,7 +8,6 @@ used as they are, and what it would have typed is said in lines for `ip -batch` 
 one batch per node, which the kernel is told without these programs where it can be (topologies/linux/netlink_batch.py).
 """
 import contextlib
-import functools
 import os
 import socket
 import subprocess
@@ -24,8 +23,7 @@ from mininet.util import numCores
 
 from testbed.core import ip
 from topologies.linux import netlink_batch, tc, tc_messages
-from topologies.linux.namespace import (Keeper, Namespaces, begin_and_end_a_thread, consume_task_rng, open_namespace,
-                                        set_offloads, write_sysctl)
+from topologies.linux.namespace import Keeper, Namespaces, open_namespace, set_offloads, write_sysctl
 from topologies.linux.rtnetlink import ask_for_words, raise_error
 from topologies.linux.tc import wire_device as wire_device
 
@@ -48,22 +46,13 @@ class _QuietNode(_Node):
 
     Mininet's shell is four programs, and costs 34 ms in a guest.
     """
-    #: The kernel's random numbers depend on how many programs were given some, how many tasks have begun, and how many
-    #: have ended. With so many more, and one thread that ends, later ones are what they are with Mininet's shell.
-    _DRAWS = 9
-
     @classmethod
     def setup(cls) -> None:
-        """Mininet would look for the programs of its shells: two programs, where the first node is made."""
-        for _ in range(2):
-            consume_task_rng(lambda: None)
+        """Do not look for the programs of Mininet's shells."""
 
     def startShell(self, mnopts: Any = None) -> None:
         self._keeper = Keeper()
         self.pid = self._keeper.tid
-        begin_and_end_a_thread()
-        for _ in range(self._DRAWS):
-            os.getrandom(8)
 
     def cleanup(self) -> None:
         self._keeper.release()
@@ -140,8 +129,7 @@ class Network:
         # commands; the ones that matter here are set per namespace below.
         Mininet.inited = True
         if not hasattr(numCores, "ncores") and not shells:
-            numCores.ncores = os.cpu_count() or 1       # a program would count them
-            consume_task_rng(lambda: None)
+            numCores.ncores = os.cpu_count() or 1       # Mininet would start a program to count them
         topo = _Graph(description, self.pairs)
         self._namespaces = Namespaces()
         self.net = Mininet(topo=topo, host=_Node if shells else _QuietNode, link=_EmulatedLink, controller=None,
@@ -390,7 +378,7 @@ def _mtu(link: Json) -> str:
 def batch(program: str, lines: list[str]) -> None:
     """Do what `ip -batch`, `tc -batch` or `bridge -batch` does with these lines; RuntimeError with the failing line."""
     if orders := netlink_batch.orders(program, lines):
-        consume_task_rng(functools.partial(netlink_batch.tell, program, lines, orders))
+        netlink_batch.tell(program, lines, orders)
         return
     done = subprocess.run([program, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True, text=True)
     if done.returncode:

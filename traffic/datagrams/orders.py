@@ -17,8 +17,6 @@ from traffic.workload.components import Component, Context, Flow, Program, Timin
 FIRST_PORT = 7000
 #: of IPv4 and UDP
 _LEAST_HEADER_BYTES = 28
-#: of a program when it starts (tests/kernel/test_kernel_many_hosts.py)
-_DRAWS = 3
 #: a sender's socket has room for more than so many packets (program.py), of whatever size
 _NEVER_FULL_PACKETS = 50_000
 
@@ -132,7 +130,7 @@ def programs(component: Component, flows: Sequence[Flow], packet_bytes: Mapping[
             **job, "drained_us": context.duration_us + _drain_us(flows, context.network),
             "output": f"{context.guest_dir}/{_output_name(component.name, node)}"}))
         found.append(Program(node, "traffic.datagrams.program", [f"{context.guest_dir}/{name}"],
-                             threads=0 if waits else 1, draws=_DRAWS))
+                             threads=0 if waits else 1))
     return found
 
 

@@ -11,8 +11,6 @@ from traffic.workload.components import Component, Context, Flow, Program
 Job = dict[str, list[dict[str, Any]]]
 #: ends of flows that have a thread each: for them a ring saves next to nothing
 _FEW = 8
-#: of a program when it starts (tests/kernel/test_kernel_many_hosts.py)
-_DRAWS = 2
 
 
 def socket_programs(component: Component, flows: Sequence[Flow], context: Context,
@@ -31,7 +29,6 @@ def socket_programs(component: Component, flows: Sequence[Flow], context: Contex
         # a ring is a process's; whose wake-ups take time must not keep other hosts waiting; studies of many hosts whose
         # flows rest or have a pace were made with a process each, and ports follow from how many start
         made.threads = 0 if ring or rests or wakeup_cost_us else ends
-        made.draws = _DRAWS
         if ends > _FEW:
             made.buffers_mb = buffers_mb(len(job["receive"]))
         programs.append(made)

@@ -115,16 +115,12 @@ class Program:
     file of its job. Each descriptor is that of a node's namespace, which a thread enters (`read_hosts` in
     traffic/program), and the account is then one for each node, {node: ...}. Simulators and real time take no notice.
     buffers_mb: memory that it has from the start besides what every program takes.
-    draws: how many random numbers the kernel draws when it starts, besides that of each task. Where another program
-    does the same for this node they are drawn all the same, so that what is drawn later, ports for one, does not
-    depend on how many programs there are.
     """
     node: str
     module: str
     arguments: list[str]
     threads: int = 0
     buffers_mb: int = 0
-    draws: int = 0
 
 
 @dataclasses.dataclass

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Traffic programs as processes: which are one, how they are started, what they say, how they fail."""
 import pathlib
-import threading
 
 import pytest
 
@@ -87,26 +86,6 @@ def test_a_process_of_several_nodes_has_their_namespaces_and_an_account_of_each(
                                   {"node": "n2", "orders": "greedy2", "there": "n2"},
                                   {"node": "n3", "orders": "greedy3"}]
     assert network.entered == ["n1", "n3"]
-
-
-def test_a_program_that_is_not_started_has_its_random_numbers_drawn_and_a_thread_until_the_end(start, monkeypatch):
-    drawn, threads = [], []
-
-    def begin(work, arguments):
-        threads.append(threading.Thread(target=work, args=arguments, daemon=True))
-        threads[-1].start()
-    monkeypatch.setattr("testbed.guest.programs.os.getrandom", drawn.append)
-    monkeypatch.setattr("testbed.guest.programs._thread.start_new_thread", begin)
-    first, second, third, apart = ({**program, "draws": 10 ** place} for place, program in enumerate(
-        programs_of(1, 1, 1, 1)))
-    running = start([first, second, third], [apart])
-    assert len(drawn) == 10 + 100 and len(threads) == 2
-    assert all(thread.is_alive() for thread in threads)
-    running.kill()
-    for thread in threads:
-        thread.join(10)
-        assert not thread.is_alive()
-    running.kill()                              # once more does nothing
 
 
 @pytest.mark.parametrize("others, where", [(0, "n1"), (2, "n1 and 2 other nodes")])

@@ -88,17 +88,6 @@ def test_ipv6_has_addresses_of_its_own_family():
     assert route(_NUMBERS.__getitem__)[:2] == bytes([socket.AF_INET6, 0])
 
 
-def test_sockets_are_opened_where_the_program_would_open_them():
-    """Noted with strace, and by what the kernel draws: ip opens one to ask for a device that it does not know."""
-    lines = ["link set lo up", "link add w1 numtxqueues 1 numrxqueues 1 type ifb", "link set w1 up",
-             "addr add 10.0.1.1/24 dev n1-eth0", "link set n1-eth0 up",
-             "neigh replace 10.0.1.2 lladdr 00:00:00:00:00:05 nud permanent dev n1-eth0", "link set n1-eth1 up",
-             "link add w2 type ifb", "link set w2 up", "link set w2 gso_max_segs 1",
-             "route add default via 10.0.1.2 dev n1-eth0"]
-    assert list(netlink_batch.sockets_before("ip", lines)) == [1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 1]
-    assert set(netlink_batch.sockets_before("tc", ["qdisc add dev n1-eth0 handle ffff: ingress"])) == {0}
-
-
 def test_the_kernel_s_refusal_names_the_line():
     lines = ["link set no-such-device up"]
     with pytest.raises(RuntimeError, match="^ip link set no-such-device up: netlink: .+"):
@@ -161,7 +150,7 @@ def test_of_many_lines_the_refused_one_is_named_with_the_words_of_the_kernel(mon
     lines = ["qdisc add dev lo handle ffff: ingress", "qdisc add dev lo root handle 1: pfifo limit 5",
              "qdisc add dev lo parent 1:1 handle 10: pfifo limit 50"]
     made = Refusing(1, "Exclusivity flag on, cannot modify")
-    monkeypatch.setattr(netlink_batch, "_socket", lambda: made)
+    monkeypatch.setattr(netlink_batch.socket, "socket", lambda *_kind: made)
     with pytest.raises(RuntimeError) as problem:
         netlink_batch.tell("tc", lines, netlink_batch.orders("tc", lines))
     assert str(problem.value) == f"tc {lines[1]}: netlink: Invalid argument: Exclusivity flag on, cannot modify"

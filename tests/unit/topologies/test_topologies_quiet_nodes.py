@@ -77,13 +77,3 @@ class Libc:
 
     def unshare(self, _flags):
         return self._answer
-
-
-def test_a_thread_that_needs_the_processor_to_end_gets_it(monkeypatch):
-    """Linux 6.1 gives the processor back to who yields, in virtual time for ever."""
-    monkeypatch.setattr(namespace, "_LOOKS_BEFORE_SLEEP", 3)
-    left, slept = iter([True] * 5), []
-    monkeypatch.setattr(namespace.os.path, "exists", lambda _path: next(left, False))
-    monkeypatch.setattr(namespace.time, "sleep", slept.append)
-    namespace.consume_task_rng(lambda: None)
-    assert slept == [1e-6] * 3

@@ -26,7 +26,7 @@ from traffic.workload.components import NAME_PATTERN, Component, Context, Flow, 
 
 __all__ = ["FIRST_PORT", "Section", "bulk_routes", "ccas", "collect", "flows", "prepare", "validate"]
 
-#: simulators can send it, too (testbed/engines/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
 _USUAL_PACKET_BYTES = 1000
 

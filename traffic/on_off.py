@@ -31,7 +31,7 @@ from traffic.workload.components import Component, Context, Flow, Prepared, Timi
 
 __all__ = ["FIRST_PORT", "Section", "bulk_routes", "collect", "flows", "prepare", "uses_ccas", "validate"]
 
-#: simulators can send it, too (testbed/engines/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
 #: of a component: each is a pair of numbers in an order
 _MOST_BURSTS = 1_000_000

@@ -16,7 +16,7 @@ from traffic.workload.components import Component, Context, Flow, Prepared
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "uses_ccas", "validate"]
 
-#: simulators can send it, too (testbed/engines/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
 
 

@@ -31,7 +31,7 @@ from traffic.workload.components import Component, Context, Flow, Prepared, Timi
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "validate"]
 
-#: simulators can send it, too (testbed/engines/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
 FIRST_PORT = tmix.FIRST_PORT
 #: of a component: each is two rows of a plan and two of adus.csv.gz

@@ -30,7 +30,7 @@ from traffic.workload.components import NAME_PATTERN, Component, Context, Flow, 
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "inputs", "prepare", "validate"]
 
-#: simulators can send it, too (testbed/engines/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
 FIRST_PORT = tmix.FIRST_PORT
 

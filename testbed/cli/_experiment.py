@@ -167,8 +167,7 @@ class Asked:
             hz=engine.options.get("hz"), kernel_key=",".join(level.engine.kernel_key() for level in levels),
             kernels=kernels,
             kernel_options=_kernel_options(arguments, engine.options),
-            command=command(arguments, engine.name, probes, [name for name in ("kernel", "hz", "kernel_options", "ns3")
-                                                             if name in engine.options]), axes=axes,
+            command=command(arguments, engine.name, probes, engine.options), axes=axes,
             expect=[one.record() for one in base.expect])
 
 
@@ -215,18 +214,19 @@ def _kernel_options(arguments: argparse.Namespace, options: Collection[str]) -> 
     return sorted(set(arguments.kernel_options)) if "kernel_options" in options else []
 
 
-def command(arguments: argparse.Namespace, engine: str, probes: list[str], options: list[str]) -> list[str]:
+def command(arguments: argparse.Namespace, engine: str, probes: list[str], options: Collection[str]) -> list[str]:
     """The command as it can be typed again, word by word. options: of the engine, those that were given."""
     words = ["bin/testbed", "run", arguments.scenario]
-    for name in ("cca", "load", "seeds", *options):
-        if name != "kernel_options" and getattr(arguments, name):
+    for name in ("cca", "load", "seeds"):
+        if getattr(arguments, name):
             words += [f"--{name}", str(getattr(arguments, name))]
+    words += _shared.engine_words(arguments, options)
     words += _precision.words(arguments)
     words += _runs.version_words(arguments)
     words += ["--slowdown"] if arguments.slowdown else []
     words += ["--engine", engine] if engine != engines.DEFAULT else []
     for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("sweep", arguments.sweeps),
-                           ("probe", probes), ("kernel-option", _kernel_options(arguments, options))):
+                           ("probe", probes)):
         for value in values:
             words += [f"--{option}", value]
     return shlex.split(shlex.join(words))

@@ -21,14 +21,10 @@ def engine_for(arguments: argparse.Namespace, name: str, before: dict[str, Any],
     UsageError if its runs cannot be repeated. what: the run, for messages.
     """
     options = argparse.Namespace(**vars(arguments))
-    if options.kernel is None and isinstance(before.get("kernel_spec"), str):
-        options.kernel = before["kernel_spec"]
-    if options.hz is None and isinstance(before.get("kernel_hz"), int):
-        options.hz = before["kernel_hz"]
-    if not options.kernel_options:
-        options.kernel_options = [str(name) for name in before.get("kernel_options") or ()]
-    if options.ns3 is None and isinstance(before.get("ns3_path"), str):
-        options.ns3 = before["ns3_path"]
+    for option in engines.declared().get(name, ()):
+        recorded = before.get(option.recorded)
+        if getattr(options, option.name) in (None, []) and isinstance(recorded, list if option.repeats else (str, int)):
+            setattr(options, option.name, recorded)
     engine = engines.load(name, _shared.engine_options(options))
     if engine.capabilities.clock == "real":
         raise UsageError(f"{what}: a run of engine {engine.name} cannot be repeated to the byte, since it took "

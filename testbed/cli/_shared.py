@@ -2,7 +2,7 @@
 """What several commands have in common."""
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from testbed import engines
@@ -11,32 +11,8 @@ from testbed.core import units
 
 #: what counts as equal, as a share of the reference mean: as analysis.stats has it, which takes long to load
 MARGIN = 0.05
-
-
-def add_kernel_argument(parser: Container) -> None:
-    parser.add_argument("--kernel", metavar="PATH|VERSION",
-                        help="guest kernel: a version such as 6.12 (default), newest, a kernel tree or a tarball; "
-                        "`run` compares several, separated by commas")
-    parser.add_argument("--hz", type=_hz, metavar="N", help="timer ticks per second of the guest kernel: 100, 250, 300 "
-                        "or 1000 (default)")
-    parser.add_argument("--kernel-option", metavar="NAME", type=_kernel_option, action="append", default=[],
-                        dest="kernel_options", help="build the guest kernel with this option; stock: without the "
-                        "speed patches (docs/kernels.md); may be repeated")
-
-
-def _kernel_option(text: str) -> str:
-    import kernel
-    if text not in kernel.option_names():
-        raise argparse.ArgumentTypeError(f"no kernel option {text!r}; there are: {', '.join(kernel.option_names())}")
-    return text
-
-
-def _hz(text: str) -> int:
-    import kernel
-    known = [str(hz) for hz in kernel.HZ]
-    if text not in known:
-        raise argparse.ArgumentTypeError(f"{text!r}: one of {', '.join(known)} expected")
-    return int(text)
+#: options of engines that say which guest kernel
+KERNEL_OPTIONS = ("kernel", "hz", "kernel_options")
 
 
 def add_engine_arguments(parser: Container) -> None:
@@ -46,13 +22,29 @@ def add_engine_arguments(parser: Container) -> None:
     add_engine_options(parser)
 
 
-def add_engine_options(parser: Container) -> None:
-    """Of whatever engine it is."""
-    add_kernel_argument(parser)
-    parser.add_argument("--ns3", metavar="PATH", help="engine ns3: a built ns-3 tree, or its installation prefix "
-                        "(default: Debian's)")
-    parser.add_argument("--no-confine", action="store_true",
-                        help="do not sandbox guests")
+def add_engine_options(parser: Container, names: Collection[str] | None = None) -> None:
+    """Of whatever engine it is; names: these only."""
+    for name, (engine, option) in engines.options().items():
+        if names is not None and name not in names:
+            continue
+        words = option.help.replace("%", "%%")
+        if option.value:
+            parser.add_argument(option.flag, dest=name, metavar=option.value, help=words,
+                                type=_type(engine, name), action="append" if option.repeats else "store",
+                                default=[] if option.repeats else None)
+        else:
+            parser.add_argument(option.flag, dest=name, help=words, action="store_const",
+                                const=not option.flag.startswith("--no-"))
+
+
+def _type(engine: str, option: str) -> Callable[[str], Any]:
+    """What makes a value of the text after an option: the engine, which is imported for that only."""
+    def parsed(text: str) -> Any:
+        try:
+            return engines.kind(engine).parsed(option, text)
+        except ValueError as problem:
+            raise argparse.ArgumentTypeError(str(problem)) from None
+    return parsed
 
 
 def add_margin_argument(parser: Container, default: float | None = MARGIN) -> None:
@@ -85,20 +77,18 @@ def positive(text: str) -> int:
 
 def engine_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """What was said of the engine's options; `newest` becomes the version it is today, in `arguments` too."""
-    options: dict[str, Any] = {}
-    if arguments.kernel is not None:
+    given = {name: getattr(arguments, name, None) for name in engines.options()}
+    options = {name: value for name, value in given.items() if value not in (None, [])}
+    if "kernel" in options:
         import kernel
         options["kernel"] = arguments.kernel = kernel.resolve(arguments.kernel, reporter())
-    if arguments.hz is not None:
-        options["hz"] = arguments.hz
-    if arguments.kernel_options:
-        import kernel
-        options["kernel_options"] = list(kernel.ordered_options(arguments.kernel_options))
-    if arguments.ns3 is not None:
-        options["ns3"] = arguments.ns3
-    if arguments.no_confine:
-        options["confine"] = False
     return options
+
+
+def engine_words(arguments: argparse.Namespace, names: Collection[str] | None = None) -> list[str]:
+    """Options of engines as they can be typed again; names: these only."""
+    return [word for name, (_, option) in engines.options().items() if names is None or name in names
+            if (given := getattr(arguments, name, None)) not in (None, []) for word in option.words(given)]
 
 
 def reporter() -> Callable[[str], None]:

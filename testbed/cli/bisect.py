@@ -241,12 +241,11 @@ def _short(suspects: Sequence[Commit]) -> str:
 def _command(arguments: argparse.Namespace) -> list[str]:
     """The command as it can be typed again, word by word."""
     words = ["bin/testbed", "bisect", arguments.scenario]
-    for name in ("tree", "module", "good", "bad", "metric", "cca", "seeds", "load", "kernel", "hz"):
+    for name in ("tree", "module", "good", "bad", "metric", "cca", "seeds", "load"):
         if getattr(arguments, name) is not None:
             words += [f"--{name}", str(getattr(arguments, name))]
-    words += _runs.version_words(arguments)
-    for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("path", arguments.paths),
-                           ("kernel-option", arguments.kernel_options)):
+    words += [*_shared.engine_words(arguments), *_runs.version_words(arguments)]
+    for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("path", arguments.paths)):
         for value in values:
             words += [f"--{option}", value]
     return words

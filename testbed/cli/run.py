@@ -8,7 +8,7 @@
   testbed run access-link --set topology.central.queue.kind=codel
   testbed run access-link --sweep topology.central.queue.limit=85,170,850
   testbed run access-link --cca cubic,reno --precision 5%   enough seeds
-  testbed run access-link --quick --seeds 5 --engine uml,ns3        two engines
+  testbed run access-link --quick --seeds 5 --engine ns2,ns3        two engines
   testbed run access-link --quick --seeds 5 --kernel 6.1,6.12       two kernels
 
 Finished runs are kept, whichever command made them. Run the same command again

@@ -186,13 +186,12 @@ def _report(folder: pathlib.Path, arguments: argparse.Namespace, titles: dict[st
 def _command(arguments: argparse.Namespace) -> list[str]:
     """The command as it can be typed again, word by word."""
     words: list[Any] = ["bin/testbed", "sensitivity", arguments.scenario]
-    for name in ("cca", "load", "seeds", "only", "kernel", "hz", "ns3"):
+    for name in ("cca", "load", "seeds", "only"):
         if getattr(arguments, name):
             words += [f"--{name}", getattr(arguments, name)]
-    words += _runs.version_words(arguments) + _shared.margin_words(arguments)
+    words += [*_shared.engine_words(arguments), *_runs.version_words(arguments), *_shared.margin_words(arguments)]
     words += ["--engine", arguments.engine] if arguments.engine != engines.DEFAULT else []
-    for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("metric", arguments.metric),
-                           ("kernel-option", sorted(set(arguments.kernel_options)))):
+    for option, values in (("choose", arguments.choose), ("set", arguments.settings), ("metric", arguments.metric)):
         for value in values:
             words += [f"--{option}", value]
     return [str(word) for word in words]

@@ -83,7 +83,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     _shared.add_margin_argument(parser)
     parser.add_argument("--engine", metavar="ENGINE", help="where runs take place (default: the suite's, or "
                         f"{engines.DEFAULT})")
-    _shared.add_kernel_argument(parser)
+    _shared.add_engine_options(parser, _shared.KERNEL_OPTIONS)
     parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
 
 
@@ -236,11 +236,7 @@ def _words(suite: suites.Suite, part: suites.Part, baseline: str, arguments: arg
 def _engine_words(arguments: argparse.Namespace) -> list[str]:
     """Options that say which engine and which kernel, as they were given."""
     words = ["--engine", arguments.engine] if arguments.engine not in (None, engines.DEFAULT) else []
-    for name in ("kernel", "hz"):
-        words += [f"--{name}", str(getattr(arguments, name))] if getattr(arguments, name) else []
-    for name in sorted(set(arguments.kernel_options)):
-        words += ["--kernel-option", name]
-    return words
+    return words + _shared.engine_words(arguments)
 
 
 def _step(suite: suites.Suite, part: suites.Part, baseline: Sequence[str], arguments: argparse.Namespace) -> _Step:

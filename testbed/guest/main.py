@@ -61,7 +61,7 @@ class Output:
 
 
 def run(job: dict[str, Any], work_dir: str) -> None:
-    """Carry out `job` (what testbed/engines/kernel_engine.py writes) and leave binary and JSON files in `work_dir`."""
+    """Carry out `job` (what testbed/engines/_kernel_engine.py writes) and leave binary and JSON files in `work_dir`."""
     with MachineSettings() as machine, prevent_idle(job["never_idle"]):
         _run(job, work_dir, machine)
 

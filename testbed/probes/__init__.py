@@ -12,7 +12,7 @@ A probe file has two halves that never run in the same process, and says what ca
   dict for JSON, is in raw/guest.json (`probes`), and may be {}.
 * `collect(work_dir, raw_dir, context)` runs afterwards, outside, and turns these files
   into the CSV files of docs/run-folder.md: `raw_files.write_table(table, raw_dir, name)`, with the
-  columns of `raw_tables.TABLES[name]` (see cpu.py). `context` is of testbed/engines/kernel_engine.py:
+  columns of `raw_tables.TABLES[name]` (see cpu.py). `context` is of testbed/engines/_kernel_engine.py:
   settings, network, flows, `t0_ns` (CLOCK_MONOTONIC when the experiment began), timing.
 
 A probe may have a kernel module that makes it cheaper: `MODULE` names its C file or folder in this folder; several

@@ -50,13 +50,35 @@ class Capabilities:
     probes: tuple[str, ...] | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """An option of the command line that an engine declares. It is read without importing the engine: constants only.
+
+    name: its key in the engine's `options`. value: what stands for the value in --help; '' of an option without one,
+    which is then False if it begins with --no-, else True. repeats: it may be given several times. recorded: the field
+    of environment.json from which a repetition takes it.
+    """
+    name: str
+    flag: str
+    help: str
+    value: str = ""
+    repeats: bool = False
+    recorded: str = ""
+
+    def words(self, given: Any) -> list[str]:
+        """The option as it is typed."""
+        if not self.value:
+            return [self.flag]
+        return [word for one in (sorted(set(given)) if self.repeats else [given]) for word in (self.flag, str(one))]
+
+
 class EngineBase(abc.ABC):
     """Carries out plans. One instance serves all runs of a command; `options` come from the CLI."""
 
     #: as it is named on the command line: the file's or folder's name
     name = ""
-    #: the options that it has (testbed/cli/_shared.py)
-    OPTIONS: tuple[str, ...] = ()
+    #: its options of the command line, `Option("gpu", "--gpu", "help")`
+    OPTIONS: tuple[Option, ...] = ()
     #: whether its networks may have radios
     RADIOS = False
     #: whether hosts may have jitter
@@ -65,6 +87,11 @@ class EngineBase(abc.ABC):
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.options = options
+
+    @staticmethod
+    def parsed(option: str, text: str) -> Any:
+        """What the text after one of its options means. ValueError with what would be right."""
+        return text
 
     def require(self, kernel_options: Sequence[str]) -> None:
         """Have a kernel with these options (names of kernel.option_names()), besides those that were asked for.

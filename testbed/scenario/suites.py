@@ -18,7 +18,7 @@ parts are all scenarios.
         sweep: {load: [60, 85, 110]}    as for --sweep; choices: as for --choose; set: as for --set
         quick: {sweep: {load: [60]}}    instead of these, in the short version
         speed: 5                        seconds of virtual time in a second of wall time, until runs say it
-        engines: {uml: 4.4, ns2: 1.4}   where it runs, with the wall seconds of a run, until runs say it
+        engines: {ns3: 4.4, ns2: 1.4}   where it runs, with the wall seconds of a run, until runs say it
         outputs: [{metric: drop_rate, scope: right_to_left, label: packets dropped, better: lower}]
         parameters: [{what: central link, published: 100 Mbit/s, run: topology.central.right_to_left.rate_bps}]
         deviations: [{what: ..., why: ...}]
@@ -147,7 +147,7 @@ class Part(Selection):
     not_run: str = _sentence(default="")
     quick: QuickPart = fields.section(QuickPart, default={})
     speed: float = _real(default=1.0)
-    engines: dict[str, float] = fields.mapping(_real(), keys=_KEY, example="uml", default={})
+    engines: dict[str, float] = fields.mapping(_real(), keys=_KEY, example="ns3", default={})
     outputs: tuple[Output, ...] = fields.listing(fields.section(Output), default=(), most=_MOST)
     parameters: tuple[Parameter, ...] = fields.listing(fields.section(Parameter), default=(), most=_MOST)
     deviations: tuple[Deviation, ...] = fields.listing(fields.section(Deviation), default=(), most=_MOST)

@@ -69,12 +69,16 @@ def test_the_commands(copy: pathlib.Path) -> None:
     report = copy / "results/slow-line-bufferlong/report"
     assert (report / "figures/queue_length.svg").exists()
     assert "<th>largest window<br>" in (report / "index.html").read_text()
-    queued = next((copy / "results").glob("*kindsfb*/runs/cubic-seed1"))
+    queued = next((copy / "results").glob("*-set*/runs/cubic-seed1"))
     assert json.loads((queued / "plan.json").read_text())["scenario"]["topology"]["central"]["left_to_right"][
         "queue"]["kind"] == "sfb"
     assert _leaves_what_it_should(queued) == "valid"
-    simulated = json.loads((copy / "results/slow-line-buffershort-pipe/runs/reno-seed1/run.json").read_text())
-    assert simulated["status"] == "finished"
+    simulated = copy / "results/slow-line-buffershort-pipe/runs/reno-seed1"
+    assert json.loads((simulated / "run.json").read_text())["status"] == "finished"
+    assert "utilisation,r1_to_r2,%,90\n" in (simulated / "metrics.csv").read_text()
+    assert "--fill PERCENT" in _run(copy, "bin/testbed run --help").stdout
+    refused = _run(copy, "bin/testbed run slow-line --engine pipe --fill 0")
+    assert refused.returncode == 2 and "argument --fill: '0': a number from 1 to 100 expected" in refused.stderr
 
 
 def _leaves_what_it_should(run: pathlib.Path) -> str:

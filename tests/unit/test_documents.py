@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from testbed import cli
+from testbed import cli, engines
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md"), *PROJECT.glob("kernel-modules/*/*.md")])
@@ -58,7 +58,13 @@ def test_commands(page: pathlib.Path) -> None:
         options = {word.partition("=")[0] for word in words if word.startswith("--")}
         assert words[0] in cli.command_names() or page.name == "CONTRIBUTING.md", line
         if words[0] in cli.command_names():
-            assert options <= _options(words[0]), line
+            assert options <= _options(words[0]) | _of_engines(page), line
+
+
+def _of_engines(page: pathlib.Path) -> set[str]:
+    """Options of engines, also of an engine that the page adds."""
+    return {option.flag for of_engine in engines.declared().values() for option in of_engine} | set(
+        re.findall(r'Option\("\w+", "(--[\w-]+)"', page.read_text()))
 
 
 def _options(command: str) -> set[str]:

@@ -33,7 +33,7 @@ from traffic.workload import routes
 from traffic.workload.components import Component, Context, Flow, Prepared, Timing, duration_us
 
 FIRST_PORT, FIRST_SOURCE_PORT = 6000, 30000
-#: simulators can send it, too (testbed/engines/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
 _MOST = {"iperf3": FIRST_SOURCE_PORT - FIRST_PORT, "sockets": 65536 - FIRST_PORT}
 #: what iperf3 takes for -t

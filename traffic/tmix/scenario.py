@@ -49,7 +49,7 @@ from traffic.tmix.synth import SynthParameters, decode
 from traffic.workload import routes
 from traffic.workload.components import Component, Context, Flow, Prepared, Program, Timing
 
-#: simulators can send it, too (testbed/engines/simulators/workload.py)
+#: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
 FIRST_PORT = 5000
 _MOST_SOURCES = 10_000

@@ -16,7 +16,7 @@ and, if need be, FIRST_PORT and FIRST_SOURCE_PORT of its flows, bulk_routes(sect
 TCP flows that send all they can, inputs(section) -> {path: sha256} of the user's files that it reads,
 ccas(given) -> names of the variants that single flows of it ask for, and uses_ccas(section) -> whether a
 congestion control of the component makes a difference to any of its flows.
-`SIMULATED = True`: all its programs are such that testbed/engines/simulators/workload.py knows what they do.
+`SIMULATED = True`: all its programs are such that testbed/engines/_simulators/workload.py knows what they do.
 """
 import dataclasses
 import hashlib

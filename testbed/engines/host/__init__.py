@@ -25,9 +25,9 @@ from testbed.core import c_libraries, terminal
 from testbed.core.errors import RunFailed
 from testbed.core.fields import FieldError
 from testbed.core.no_idle import prevent_idle, wanted
+from testbed.engines._kernel_engine import KernelEngine, read_progress, read_status
 from testbed.engines.host import modules, needs, timers
 from testbed.engines.host.journal import PATIENCE_S, Busy, Journal
-from testbed.engines.kernel_engine import KernelEngine, read_progress, read_status
 from testbed.guest.session import READY
 from testbed.guest.tuning import machine_sysctls
 from testbed.runs import code_bundle

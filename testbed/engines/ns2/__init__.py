@@ -14,9 +14,9 @@ from typing import Any
 from testbed import PROJECT_DIR
 from testbed.core.errors import EnvironmentProblem
 from testbed.core.files import sha256_of
-from testbed.engines.simulators import changing, driver_orders as orders
-from testbed.engines.simulators.engine import SimulatorEngine
-from testbed.engines.simulators.workload import Work
+from testbed.engines._simulators import changing, driver_orders as orders
+from testbed.engines._simulators.engine import SimulatorEngine
+from testbed.engines._simulators.workload import Work
 from testbed.runs.engine import Capabilities, Problem, Report
 from testbed.runs.plan import Plan
 

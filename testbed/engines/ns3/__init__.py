@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from testbed import PROJECT_DIR
+from testbed.engines._simulators.engine import SimulatorEngine
+from testbed.engines._simulators.workload import Work
 from testbed.engines.ns3 import build, ccas, driver_orders, installation
 from testbed.engines.ns3.installation import Installation
-from testbed.engines.simulators.engine import SimulatorEngine
-from testbed.engines.simulators.workload import Work
 from testbed.probes import sojourn
-from testbed.runs.engine import Capabilities, Problem, Report
+from testbed.runs.engine import Capabilities, Option, Problem, Report
 from testbed.runs.plan import Plan
 
 Json = dict[str, Any]
@@ -33,7 +33,8 @@ class Engine(SimulatorEngine):
     QUEUES = ("pfifo", "bfifo", "red", "codel", "fq_codel", "pie")
     MODULES = {"tcp_libra": (build.SOURCES / "libra.h", PROJECT_DIR / "kernel-modules" / "tcp_libra" / "libra_math.h")}
 
-    OPTIONS = ("ns3",)
+    OPTIONS = (Option("ns3", "--ns3", "engine ns3: a built ns-3 tree, or its installation prefix (default: Debian's)",
+                      value="PATH", recorded="ns3_path"),)
 
     @functools.cached_property
     def _ns3(self) -> Installation:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from testbed.engines._simulators import changing, driver_orders as orders
+from testbed.engines._simulators.workload import Work
 from testbed.engines.ns3 import ccas
-from testbed.engines.simulators import changing, driver_orders as orders
-from testbed.engines.simulators.workload import Work
 from testbed.runs.plan import Plan
 
 Json = dict[str, Any]

@@ -19,11 +19,11 @@ from testbed import PROJECT_DIR, probes
 from testbed.core import c_libraries, environment, terminal
 from testbed.core.errors import EnvironmentProblem
 from testbed.core.files import write_json
-from testbed.engines.kernel_engine import KernelEngine
+from testbed.engines._kernel_engine import KernelEngine
 from testbed.engines.uml import ending, init, inventory, memory, watch
 from testbed.guest.session import READY
 from testbed.runs import code_bundle
-from testbed.runs.engine import Capabilities, OnProgress, Problem, Report
+from testbed.runs.engine import Capabilities, OnProgress, Option, Problem, Report
 from testbed.runs.plan import Plan
 from topologies import standards
 
@@ -32,13 +32,16 @@ _MODULES = PROJECT_DIR / "kernel-modules"
 
 
 class Engine(KernelEngine):
-    """Builds or finds the guest kernel, starts it, watches it, cleans up after it.
-
-    Options: kernel (a version, a tree, a tarball), hz (its jiffies per second; default 1000), kernel_options (what it
-    is built with beyond the usual), confine (let the guest read only what it needs; default yes).
-    """
+    """Builds or finds the guest kernel, starts it, watches it, cleans up after it."""
     capabilities = Capabilities(clock="virtual")
-    OPTIONS = ("kernel", "hz", "kernel_options", "confine")
+    OPTIONS = (
+        Option("kernel", "--kernel", "guest kernel: a version such as 6.12 (default), newest, a kernel tree or a "
+               "tarball; `run` compares several, separated by commas", value="PATH|VERSION", recorded="kernel_spec"),
+        Option("hz", "--hz", "timer ticks per second of the guest kernel: 100, 250, 300 or 1000 (default)", value="N",
+               recorded="kernel_hz"),
+        Option("kernel_options", "--kernel-option", "build the guest kernel with this option; stock: without the speed "
+               "patches (docs/kernels.md); may be repeated", value="NAME", repeats=True, recorded="kernel_options"),
+        Option("confine", "--no-confine", "do not sandbox guests"))
     RADIOS = True
     DECISIVE = (*KernelEngine.DECISIVE, "testbed/engines/uml/__init__.py", "testbed/engines/uml/memory.py",
                 "kernel/guest.py")
@@ -46,8 +49,20 @@ class Engine(KernelEngine):
 
     def __init__(self, options: dict[str, Any]) -> None:
         super().__init__(options)
+        self.require(())
         self._found: kernel.Kernel | None = None
         self._code: pathlib.Path | None = None
+
+    @staticmethod
+    def parsed(option: str, text: str) -> Any:
+        if option == "hz":
+            known = [str(hz) for hz in kernel.HZ]
+            if text not in known:
+                raise ValueError(f"{text!r}: one of {', '.join(known)} expected")
+            return int(text)
+        if option == "kernel_options" and text not in kernel.option_names():
+            raise ValueError(f"no kernel option {text!r}; there are: {', '.join(kernel.option_names())}")
+        return text
 
     @property
     def _kernel(self) -> kernel.Kernel:

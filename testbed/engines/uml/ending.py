@@ -9,7 +9,7 @@ import signal
 
 from kernel import crash, host
 from testbed.core.errors import RunFailed
-from testbed.engines.kernel_engine import read_status
+from testbed.engines._kernel_engine import read_status
 
 #: of a kernel or a process 1 whose memory had no page behind it: the folder it lies in was full
 _BUS_ERROR = re.compile(r"Bus error - the host|Kernel mode signal 7\b|exitcode=0x00000007\b")

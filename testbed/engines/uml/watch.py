@@ -12,7 +12,7 @@ import time
 import weakref
 
 from testbed.core.errors import RunFailed
-from testbed.engines.kernel_engine import read_progress
+from testbed.engines._kernel_engine import read_progress
 from testbed.engines.uml.arrivals import Arrivals
 from testbed.runs.engine import OnProgress
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from testbed import PROJECT_DIR, engines
 from testbed.core.errors import EnvironmentProblem, RunFailed
-from testbed.engines.features import LinuxEngine
+from testbed.engines._features import LinuxEngine
 from testbed.engines.vagrant.inside import RUN
 from testbed.engines.vagrant.machine import INSIDE, Machine
 from testbed.runs.engine import Capabilities, EngineBase, OnProgress, Problem, Report

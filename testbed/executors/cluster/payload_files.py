@@ -10,7 +10,7 @@ from typing import Any
 import kernel
 from testbed.core import environment
 from testbed.core.errors import TestbedError, UsageError
-from testbed.engines.kernel_engine import KernelEngine
+from testbed.engines._kernel_engine import KernelEngine
 from testbed.executors.cluster.transfer import sha256_of
 from testbed.runs.engine import EngineBase
 from testbed.runs.plan import Plan

@@ -5,7 +5,7 @@ import types
 import pytest
 
 from testbed import engines
-from testbed.engines.features import FEATURES, features_needed
+from testbed.engines._features import FEATURES, features_needed
 
 LINK = {"queue": "pfifo"}
 

@@ -188,6 +188,9 @@ def test_commands_know_it(checkout, run_dir):
     states = {row["name"]: row["here"] for row in listed["ccas"]}
     assert states["reno"] == "ready" and states["cubic"] == "not in this engine"
     assert "cannot set net.ipv4.tcp_sack" in states["newreno"] and "no modules" in states["libra"]
+    helped = checkout("run", "--help").stdout
+    assert "--gears N" in helped and "--no-oil" in helped
+    assert "engine uml has no option --no-oil" in checkout("run", "h", "--no-oil").stderr
     assert "engine toy: ready (simulated time)" in checkout("doctor", "--engine", "toy").stdout
     verified = checkout("verify", str(run_dir))
     assert verified.returncode == 0 and "identical: 4 raw files" in verified.stdout, verified.stderr
@@ -226,6 +229,26 @@ def test_probes_and_options_that_it_does_not_have(engine):
         campaign.check_probes(["nothing"], engine)
     with pytest.raises(UsageError, match="engine uml has no option --gpu"):
         engines.load("uml", {"gpu": 1})
+
+
+def test_options_are_declared_without_importing_an_engine():
+    for name, options in engines.declared().items():
+        assert options == engines.kind(name).OPTIONS
+
+
+@pytest.mark.parametrize("declared", ['("gpu",)', 'Option("gpu", NAME, "help")', '(Option("gpu", "--gpu"),)'])
+def test_options_that_cannot_be_read(tmp_path, declared):
+    path = tmp_path / "gpu.py"
+    path.write_text(f"class Engine:\n    OPTIONS = {declared}\n")
+    with pytest.raises(UsageError, match="gpu.py, line 2: OPTIONS: a tuple of Option"):
+        engines._declared(path)
+
+
+def test_an_option_as_it_is_typed_again():
+    kernel, hz, more, confine = engines.declared()["uml"]
+    assert kernel.words("6.1") == ["--kernel", "6.1"] and hz.words(250) == ["--hz", "250"]
+    assert more.words(["stock", "bpf", "stock"]) == ["--kernel-option", "bpf", "--kernel-option", "stock"]
+    assert confine.words(False) == ["--no-confine"]
 
 
 def test_nothing_else_knows_what_the_default_engine_is():

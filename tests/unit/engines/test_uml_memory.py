@@ -7,7 +7,7 @@ import pytest
 
 from testbed.core.errors import EnvironmentProblem, UsageError
 from testbed.engines import uml
-from testbed.engines.kernel_engine import KernelEngine
+from testbed.engines._kernel_engine import KernelEngine
 from testbed.engines.uml import memory
 from testbed.scenario import scenario
 

@@ -11,13 +11,15 @@ import pandas as pd
 
 from testbed.core import raw_files, raw_tables
 from testbed.core.files import write_json
-from testbed.runs.engine import Capabilities, EngineBase, OnProgress, Problem, Report, write_workload
+from testbed.runs.engine import Capabilities, EngineBase, OnProgress, Option, Problem, Report, write_workload
 from testbed.runs.plan import Plan
 
 
 class Engine(EngineBase):
     """Needs nothing, and has one congestion control."""
     capabilities = Capabilities(clock="simulated", kernel=False, modules=False, probes=("queue",))
+    OPTIONS = (Option("gears", "--gears", "engine toy: how many it has", value="N", recorded="gears"),
+               Option("oil", "--no-oil", "engine toy: run it dry"))
 
     def problems(self) -> list[Problem]:
         return []

@@ -11,8 +11,8 @@ import pytest
 from testbed import engines
 from testbed.core import raw_tables
 from testbed.core.errors import RunFailed, UsageError
+from testbed.engines._simulators import changing, driver_orders, idle, process, tables, workload
 from testbed.engines.ns3 import ccas
-from testbed.engines.simulators import changing, driver_orders, idle, process, tables, workload
 
 
 def test_parameters_become_attributes():

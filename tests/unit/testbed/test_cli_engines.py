@@ -38,7 +38,7 @@ class Fake(QuickEngine):
 
 
 class Kernel(Fake):
-    OPTIONS = ("kernel", "hz")
+    OPTIONS = engines.declared()["uml"][:2]
 
 
 class Simulator(Fake):

@@ -15,7 +15,7 @@ CHOICE = "choices: {kernel: {default: a, options: {a: {timing.test: 2 s}, b: {ti
 
 class Kernel(QuickEngine):
     """The kernel old has no cubic."""
-    OPTIONS = ("kernel",)
+    OPTIONS = engines.declared()["uml"][:1]
 
     def __init__(self, options):
         super().__init__(None)

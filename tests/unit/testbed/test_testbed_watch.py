@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from testbed.engines.kernel_engine import read_progress
+from testbed.engines._kernel_engine import read_progress
 from testbed.engines.uml import arrivals, watch
 
 # says that its clock stands still, and where in its memory that clock is

@@ -7,7 +7,7 @@ import pytest
 import topologies
 from testbed.core import ip
 from testbed.core.fields import FieldError
-from testbed.engines.simulators import refusals
+from testbed.engines._simulators import refusals
 from testbed.guest import overload
 from topologies.links import end_hosts
 from topologies.linux import tc

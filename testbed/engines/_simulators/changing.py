@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from testbed.engines.simulators.driver_orders import line
+from testbed.engines._simulators.driver_orders import line
 from topologies.links import varying
 
 Json = dict[str, Any]

@@ -21,7 +21,7 @@ from testbed.core import raw_tables, terminal
 from testbed.core.errors import UsageError
 from testbed.core.files import write_json
 from testbed.core.raw_files import write_table
-from testbed.engines.features import LinuxEngine
+from testbed.engines._features import LinuxEngine
 from testbed.guest import departures
 from testbed.runs import code_bundle, job_ccas
 from testbed.runs.engine import OnProgress, traffic_context, write_workload
@@ -45,7 +45,7 @@ class KernelEngine(LinuxEngine):
     #: probes whose instruments the checks before a run use, too (testbed/guest/departures.py)
     CHECKS_USE = ("sojourn",)
     #: files outside of the guest that decide what its runs are told
-    DECISIVE: tuple[str, ...] = ("testbed/engines/kernel_engine.py", "testbed/runs/job_ccas.py",
+    DECISIVE: tuple[str, ...] = ("testbed/engines/_kernel_engine.py", "testbed/runs/job_ccas.py",
                                  "testbed/scenario/ccas.py", "kernel/launch.py")
 
     def code_sha256(self) -> str:

@@ -44,5 +44,5 @@ class LinuxEngine(EngineBase):
             if not self.has(feature):
                 what, (major, minor) = FEATURES[feature]
                 return (f"{what} is not in this kernel, {self.kernel_release()}: Linux has it from {major}.{minor} on"
-                        + ", such as --kernel newest" * ("kernel" in self.OPTIONS))
+                        + ", such as --kernel newest" * any(option.name == "kernel" for option in self.OPTIONS))
         return ""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from testbed.core.errors import RunFailed
-from testbed.engines.simulators import idle
-from testbed.engines.simulators.workload import Work, bursts_file
+from testbed.engines._simulators import idle
+from testbed.engines._simulators.workload import Work, bursts_file
 from testbed.runs.plan import Plan
 from topologies import queues
 from traffic.greedy.scenario import SEGMENT_BYTES

@@ -19,7 +19,7 @@ from testbed.core import fields, ip
 from testbed.core.errors import RunFailed
 from testbed.core.fields import FieldError
 from testbed.core.files import write_json
-from testbed.engines.simulators import changing, idle, process, refusals, tables, workload
+from testbed.engines._simulators import changing, idle, process, refusals, tables, workload
 from testbed.runs import job_ccas
 from testbed.runs.engine import EngineBase, OnProgress, Report, traffic_context, write_workload
 from testbed.runs.plan import Plan

@@ -11,7 +11,7 @@ from typing import Any
 from testbed.core import raw_tables
 from testbed.core.errors import RunFailed
 from testbed.core.raw_files import write_table
-from testbed.engines.simulators.workload import Source
+from testbed.engines._simulators.workload import Source
 from traffic.replay.records import MAGIC
 
 Json = dict[str, Any]

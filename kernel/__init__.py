@@ -15,14 +15,14 @@ linux-source package of, `newest` (resolve() says which that is today), or the p
 tree or tarball.
 """
 from kernel.build import HZ, USUAL_HZ, Kernel, ensure, find, write_given
-from kernel.configuration import option_names, ordered as ordered_options
+from kernel.configuration import congestion_controls, option_names, ordered as ordered_options
 from kernel.headers import Headers
 from kernel.modules import (Module, ModuleError, build as build_module, build_for as build_module_for, digest_of,
                             find as find_module)
 from kernel.pruning import prune
-from kernel.source import KernelError, NoSuchKernel, missing_tools, resolve
+from kernel.source import KernelError, NoSuchKernel, is_debian, missing_tools, resolve
 from kernel.trial import TrialError
 
 __all__ = ["HZ", "USUAL_HZ", "Headers", "Kernel", "KernelError", "Module", "ModuleError", "NoSuchKernel", "TrialError",
-           "build_module", "build_module_for", "digest_of", "ensure", "find", "find_module", "missing_tools",
-           "option_names", "ordered_options", "prune", "resolve", "write_given"]
+           "build_module", "build_module_for", "congestion_controls", "digest_of", "ensure", "find", "find_module",
+           "is_debian", "missing_tools", "option_names", "ordered_options", "prune", "resolve", "write_given"]

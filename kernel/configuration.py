@@ -18,6 +18,8 @@ from kernel.source import KernelError
 
 _HERE = pathlib.Path(__file__).parent
 CONFIG = _HERE / "uml.config"
+#: congestion controls that TCP_CONGESTION calls otherwise
+_CALLED = {"HSTCP": "highspeed"}
 FRAGMENTS = _HERE / "fragments"
 #: options that are called something else in some kernels, or cannot be chosen without a patch
 _MAY_DIFFER = {"CONFIG_HZ=1000", "CONFIG_DEFAULT_RENO=y", "CONFIG_PROC_SYSCTL=y", "CONFIG_SYSCTL=y"}
@@ -26,6 +28,12 @@ _MAY_DIFFER = {"CONFIG_HZ=1000", "CONFIG_DEFAULT_RENO=y", "CONFIG_PROC_SYSCTL=y"
 def option_names() -> list[str]:
     """Names of all options that a kernel can be built with."""
     return sorted([patching.STOCK, *(path.stem for path in FRAGMENTS.glob("*.config") if "+" not in path.stem)])
+
+
+def congestion_controls() -> list[str]:
+    """Names of the congestion controls that all kernels are configured with."""
+    found = re.findall(r"^CONFIG_TCP_CONG_(\w+)=y$", CONFIG.read_text(), re.M)
+    return sorted(["reno", *(_CALLED.get(name, name.lower()) for name in found if name != "ADVANCED")])
 
 
 def ordered(options: Iterable[str]) -> tuple[str, ...]:

@@ -106,6 +106,11 @@ def version_of(spec: str | None) -> tuple[int, ...] | None:
     return tree_version(pathlib.Path(spec))
 
 
+def is_debian(spec: str | None) -> bool:
+    """Whether a kernel is one of Debian's, and no tree or tarball of somebody's own."""
+    return _is_version(_meant(spec))
+
+
 def tree_version(tree: pathlib.Path) -> tuple[int, ...] | None:
     """(6, 12) of a kernel tree; None if that is no kernel tree."""
     try:

@@ -37,10 +37,10 @@ def load(name: object) -> "type[EmulatedTopo]":
     """The `EmulatedTopo` subclass called `name`; FieldError if there is none."""
     import importlib
 
-    from testbed.core import fields
+    from testbed.core import fields, guesses
     from topologies import base
     if not isinstance(name, str) or name not in names():
-        raise fields.FieldError("kind", f"no topology {fields.show(name)}; there are: {', '.join(names())}"
+        raise fields.FieldError("kind", f"no topology {fields.show(name)}; {guesses.alternatives(name, names())}"
                                 if name is not None else "is missing")
     module = importlib.import_module("topologies." + name.replace("-", "_"))
     for thing in vars(module).values():

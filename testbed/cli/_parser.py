@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Iterable
 from typing import Any
 
+from testbed.core import guesses
+
 #: of a line of help, however wide the terminal is
 _MOST_COLUMNS = 100
 #: what options are added to: a parser, or a group of its help
@@ -18,6 +20,19 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, allow_abbrev=False, formatter_class=_Help)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, left = super().parse_known_args(args, namespace)
+        if left:                        # told by the command whose options these are not
+            options = [option for action in self._actions for option in action.option_strings]
+            wrong = next((word.partition("=")[0] for word in left if word.startswith("-")), "")
+            self.error(f"unrecognized arguments: {' '.join(left)}{guesses.question(wrong, options)}")
+        return found, left
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}; "
+                                         f"{guesses.alternatives(str(value), map(str, action.choices))}")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -7,6 +7,7 @@ import pathlib
 import sqlite3
 from collections.abc import Sequence
 
+import traffic
 from testbed import engines, executors
 from testbed.cli import _shared
 from testbed.cli._parser import Container
@@ -28,7 +29,15 @@ def add_scenario_arguments(parser: Container) -> None:
     """The scenario, what of it may be chosen, and seeds."""
     add_choice_arguments(parser)
     add_setting_arguments(parser)
-    parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds (1..N), or which; a repetition is a seed")
+    add_seed_arguments(parser, "")
+
+
+def add_seed_arguments(parser: Container, default: str) -> None:
+    """default: what is taken without them, for the help."""
+    seeds_given = parser.add_mutually_exclusive_group()
+    seeds_given.add_argument("--seeds", metavar="N|A,B,C",
+                             help=f"how many seeds (1..N), or which; a repetition is a seed{default}")
+    seeds_given.add_argument("--seed", metavar="N", dest="seeds", type=_one_seed, help="only this seed")
 
 
 def add_choice_arguments(parser: Container, with_ccas: bool = True) -> None:
@@ -38,9 +47,22 @@ def add_choice_arguments(parser: Container, with_ccas: bool = True) -> None:
                             help="congestion controls: names (see `testbed list ccas`), modules (./tcp_mine.c or a "
                             "folder), variant files (./mine.yaml); a+b: odd flows use a, even flows use b; "
                             "new=./tcp_mine.c: call it new")
-    parser.add_argument("--load", metavar="PERCENT", help="offered load, if the scenario has a choice of it")
+    parser.add_argument("--load", metavar="PERCENT", type=_percent,
+                        help="offered load, if the scenario has a choice of it")
     parser.add_argument("--choose", metavar="NAME=OPTION", action="append", default=[],
                         help="another choice of the scenario (see `testbed list scenarios`); may be repeated")
+
+
+def _one_seed(text: str) -> str:
+    """As --seeds has it: '3' -> '3,'"""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r}: one number expected; --seeds takes several")
+    return f"{text},"
+
+
+def _percent(text: str) -> str:
+    """'60%' -> '60'"""
+    return text.strip().removesuffix("%").rstrip() or text
 
 
 def add_setting_arguments(parser: Container) -> None:
@@ -113,6 +135,7 @@ def prepare(engine: EngineBase, subjects: Sequence[ccas.Subject], scenarios: Seq
     All get one kernel, with the options of all. lenient: a congestion control that the engine does not have is no
     error.
     """
+    _check_names(engine, subjects, scenarios, lenient)
     make_engine_ready(engine, scenarios)
     ready = campaign.make_ready(subjects, engine, _shared.reporter(), lenient)
     for name, reason in ready.broken.items():
@@ -120,6 +143,31 @@ def prepare(engine: EngineBase, subjects: Sequence[ccas.Subject], scenarios: Seq
     if not ready.subjects:
         raise RunFailed(f"not run: {', '.join(ready.broken)}")
     return ready
+
+
+def _check_names(engine: EngineBase, subjects: Sequence[ccas.Subject], scenarios: Sequence[Scenario],
+                 lenient: bool) -> None:
+    """UsageError for congestion controls that the engine will not have, before a kernel is built for them. lenient:
+    only if it will have none of the subjects."""
+    problems: list[UsageError] = []
+    for subject in subjects:
+        try:
+            ccas.check_known(subject.variants, engine)
+        except UsageError as problem:
+            problems.append(problem)
+    if problems and (not lenient or len(problems) == len(subjects)):
+        raise problems[0]
+    under_test = [variant for subject in subjects for variant in subject.variants]
+    # what a module is called is known when it is built
+    if lenient or not all(variant.named for variant in under_test):
+        return
+    for one in scenarios:
+        for name in sorted({*traffic.component_ccas(one.traffic)} - {variant.name for variant in under_test}):
+            try:
+                ccas.check_known([ccas.find(name)], engine)
+            except UsageError as problem:
+                where = f"{one.cca_places[name]}: " if name in one.cca_places else ""
+                raise type(problem)(where + str(problem)) from None
 
 
 def is_ready(engine: EngineBase, scenarios: Sequence[Scenario]) -> bool:

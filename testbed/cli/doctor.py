@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from testbed import PROJECT_DIR, engines
+from testbed.core import guesses
 from testbed.core.errors import TestbedError, UsageError
 from testbed.core.files import existing, why_unwritable
 from testbed.runs import store
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Exit code 0 if the default engine (or the one asked for) can run, 3 otherwise."""
     if arguments.engine and arguments.engine not in engines.names():
-        raise UsageError(f"no engine {arguments.engine!r}; there are: {', '.join(engines.names())}")
+        raise UsageError(f"no engine {arguments.engine!r}; {guesses.alternatives(arguments.engine, engines.names())}")
     chosen = [arguments.engine] if arguments.engine else engines.names()
     if arguments.repair:
         for name in chosen:

@@ -17,6 +17,7 @@ import pathlib
 import tempfile
 from typing import TYPE_CHECKING
 
+from testbed.core import guesses
 from testbed.core.errors import TestbedError, UsageError
 from testbed.core.files import why_unwritable
 from testbed.core.progress import print_error
@@ -91,7 +92,7 @@ def _known(name: str, names: list[str]) -> str:
         raise UsageError("--format parquet: pandas needs pyarrow or fastparquet for it, which Debian does not have; "
                          "raw tables are CSV (docs/exports.md)")
     if name not in names:
-        raise UsageError(f"--format {name}: no such format; there are: {', '.join(names)}")
+        raise UsageError(f"--format {name}: no such format; {guesses.alternatives(name, names)}")
     return name
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from testbed.cli import _shared, _tables
+from testbed.core import guesses
 from testbed.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     for kind in arguments.what:
         if kind not in _KINDS:
-            raise UsageError(f"list {kind}: one of {', '.join(_KINDS)} expected")
+            raise UsageError(f"list {kind}: one of {', '.join(_KINDS)} expected{guesses.question(kind, _KINDS)}")
     kinds = [*dict.fromkeys(arguments.what)] or _KINDS[:3]
     listings = {kind: _ccas(arguments) if kind == "ccas" else globals()[f"_{kind}"]() for kind in kinds}
     if arguments.json:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from testbed import engines
 from testbed.cli import _kernels, _process, _runs, _series, _shared, list as listing, run
 from testbed.cli._experiment import Asked, Done
-from testbed.core import fields
+from testbed.core import fields, guesses
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.progress import print_error
 from testbed.core.units import show_duration
@@ -76,8 +76,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
                           help="the smallest versions; scenarios without one are left out")
     parser.add_argument("--cca", metavar="A,B", help="congestion controls under test, as for `testbed run` (default: "
                         "the suite's, or each scenario's)")
-    parser.add_argument("--seeds", metavar="N|A,B,C", help="how many seeds (1..N), or which (default: the suite's, or "
-                        "each scenario's)")
+    _runs.add_seed_arguments(parser, " (default: the suite's, or each scenario's)")
     parser.add_argument("--only", metavar="A,B", help="only these parts")
     parser.add_argument("--baseline", metavar="NAME", help="compare with this congestion control, not the suite's")
     _shared.add_margin_argument(parser)
@@ -179,7 +178,7 @@ def _chosen(suite: suites.Suite, only: str | None) -> list[suites.Part]:
         raise UsageError(f"--only: names of parts expected; there are: {', '.join(known)}")
     for name in names:
         if name not in known:
-            raise UsageError(f"--only {name}: no such part of {suite.name}; there are: {', '.join(known)}")
+            raise UsageError(f"--only {name}: no such part of {suite.name}; {guesses.alternatives(name, known)}")
     return [part for part in suite.parts if part.name in names]
 
 

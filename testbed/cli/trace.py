@@ -9,6 +9,7 @@ import argparse
 import pathlib
 
 from testbed.cli import _runs
+from testbed.core import guesses
 from testbed.core.errors import UsageError
 from testbed.core.files import write_output
 from testbed.scenario import scenario
@@ -29,7 +30,8 @@ def main(arguments: argparse.Namespace) -> int:
     loaded = scenario.load(arguments.scenario, _runs.choices(arguments), arguments.quick, arguments.settings)
     links = {link["name"]: link for link in loaded.network["links"]}
     if arguments.link not in links:
-        raise UsageError(f"{arguments.link}: {loaded.name} has no such link; there are: {', '.join(links)}")
+        raise UsageError(f"{arguments.link}: {loaded.name} has no such link; "
+                         f"{guesses.alternatives(arguments.link, links)}")
     link, until_us = links[arguments.link], loaded.timing.duration_us
     if link.get("opportunities"):
         # an opportunity of a rate is where its frame ends, at the end of the run as well

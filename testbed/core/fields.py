@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
-from testbed.core import units
+from testbed.core import guesses, units
 
 _Section = TypeVar("_Section")
 _Decoder = Callable[[Any], Any]
@@ -127,7 +127,7 @@ def word(default: Any = REQUIRED, choices: tuple[str, ...] = (), pattern: str = 
             value = ("off", "on")[value]
         if not isinstance(value, str) or not value or choices and value not in choices \
                 or pattern and not re.fullmatch(pattern, value):
-            raise FieldError("", f"{expected}, not {show(value)}")
+            raise FieldError("", f"{expected}, not {show(value)}{guesses.question(value, choices)}")
         if len(value) > _LONGEST_TEXT or not value.isprintable():
             raise FieldError("", f"printable text on one line of at most {_LONGEST_TEXT} characters expected")
         return value
@@ -224,7 +224,8 @@ def tagged(classes: Mapping[str, type[Any]], default: Any = REQUIRED, tag: str =
         kind = usual if value.get(tag) is None else value[tag]
         if not isinstance(kind, str) or kind not in classes:
             raise FieldError(tag, "is missing" if kind == "" and value.get(tag) is None else
-                             f"one of {', '.join(classes)} expected, not {show(kind)}")
+                             f"one of {', '.join(classes)} expected, not {show(kind)}"
+                             f"{guesses.question(kind, classes)}")
         decoded: object = decode(classes[kind], {**value, tag: kind})
         return decoded
     return custom(read, default)
@@ -336,7 +337,8 @@ def _known_name(known: Mapping[str, Any], key: object, value: object) -> str:
         examples = [f"'{units.EXAMPLES[unit_of(other)]}'" for other in relatives if unit_of(other)]
         raise FieldError(plain(name), f"a value with a unit such as {' or '.join(examples)} expected" if examples else
                          f"{_what(_decoder(known[relatives[0]]))} expected")
-    raise FieldError(plain(name), f"unknown field; fields are: {', '.join(dict.fromkeys(map(plain, known))) or 'none'}")
+    raise FieldError(plain(name), f"unknown field; fields are: {', '.join(dict.fromkeys(map(plain, known))) or 'none'}"
+                     + guesses.question(plain(name), dict.fromkeys(map(plain, known))))
 
 
 def _what(decoder: _Decoder) -> str:

@@ -12,6 +12,7 @@ import importlib
 import pathlib
 from typing import Any
 
+from testbed.core import guesses
 from testbed.core.errors import UsageError
 from testbed.runs.engine import EngineBase, Option
 from testbed.runs.plan import DEFAULT_ENGINE
@@ -92,7 +93,7 @@ def _said(option: str) -> str:
 def kind(name: str) -> type[EngineBase]:
     """The class of an engine. UsageError if there is none of this name."""
     if name not in names():
-        raise UsageError(f"no engine {name!r}; there are: {', '.join(names())}")
+        raise UsageError(f"no engine {name!r}; {guesses.alternatives(name, names())}")
     found: type[EngineBase] = importlib.import_module(f"testbed.engines.{name}").Engine
     return found
 

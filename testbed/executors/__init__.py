@@ -10,6 +10,7 @@ import importlib
 import pathlib
 from collections.abc import Callable
 
+from testbed.core import guesses
 from testbed.core.errors import UsageError
 from testbed.runs.executor import ExecutorBase
 
@@ -26,7 +27,7 @@ def names() -> list[str]:
 def load(name: str) -> type[ExecutorBase]:
     """The class of an executor; UsageError if there is none."""
     if name not in names():
-        raise UsageError(f"no executor {name!r}; there are: {', '.join(names())}")
+        raise UsageError(f"no executor {name!r}; {guesses.alternatives(name, names())}")
     found: type[ExecutorBase] = importlib.import_module(f"testbed.executors.{name}").Executor
     return found
 

@@ -161,6 +161,10 @@ class EngineBase(abc.ABC):
     def congestion_controls(self) -> Sequence[str]:
         """Names of the CCAs it has."""
 
+    def known_ccas(self) -> Sequence[str] | None:
+        """Names of the CCAs that it will have when it is ready; None if only a kernel that is not built yet knows."""
+        return None
+
     def refusal(self, variant: Mapping[str, Any]) -> str:
         """Why it cannot run a variant (a record of testbed/scenario/ccas.py) though it has its CCA; '' if it can.
 

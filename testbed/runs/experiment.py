@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from testbed.core import guesses
 from testbed.core.errors import TestbedError, UsageError
 from testbed.core.files import write_json
 from testbed.runs.plan import DEFAULT_ENGINE, Plan, digest
@@ -218,7 +219,8 @@ def find(name: str) -> pathlib.Path:
         if (folder / "experiment.json").is_file():
             return folder.resolve()
     have = sorted(path.parent.name for kind in ("experiment", "suite") for path in results_dir().glob(f"*/{kind}.json"))
-    raise UsageError(f"no experiment {name!r} in {results_dir()}" + (f"; there are: {', '.join(have)}" if have else ""))
+    raise UsageError(f"no experiment {name!r} in {results_dir()}"
+                     + (f"; {guesses.alternatives(name, have)}" if have else ""))
 
 
 def find_run(name: str) -> pathlib.Path:

@@ -22,6 +22,7 @@ from typing import Any
 
 from kernel import KernelError
 from testbed import PROJECT_DIR
+from testbed.core import guesses
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.yaml_file import YamlFile
 from topologies.links import end_hosts
@@ -261,12 +262,7 @@ def _ready(variant: Variant, engine: Any, report: Callable[[str], None]) -> Vari
     if variant.module is None:
         available = engine.congestion_controls()
         if variant.kernel_cca not in available:
-            others = sorted({*available, *names()})
-            if not engine.capabilities.kernel:
-                raise UsageError(f"engine {engine.name} has no congestion control {variant.kernel_cca!r}; it has: "
-                                 f"{', '.join(available)}")
-            raise UsageError(f"no congestion control {variant.kernel_cca!r} in this kernel; there are: "
-                             f"{', '.join(others)} (or give the sources of a module: ./tcp_mine.c)")
+            raise _not_there(variant, available, engine)
         if refusal := engine.refusal(variant.record()):
             raise RunFailed(f"{refusal}, which {variant.name} needs")
         return dataclasses.replace(variant, needs_ecn=variant.kernel_cca in _NEED_ECN)
@@ -285,6 +281,24 @@ def _ready(variant: Variant, engine: Any, report: Callable[[str], None]) -> Vari
         raise RunFailed(f"{variant.module} registers {', '.join(module.congestion_controls)}, not {kernel_cca}")
     return dataclasses.replace(variant, name=variant.name if variant.named else kernel_cca, kernel_cca=kernel_cca,
                                module_sha256=module.sha256, module_name=module.name, needs_ecn=_asks_for_ecn(module))
+
+
+def _not_there(variant: Variant, available: Sequence[str], engine: Any) -> UsageError:
+    name = str(variant.kernel_cca)
+    if not engine.capabilities.kernel:
+        return UsageError(f"engine {engine.name} has no congestion control {name!r}; it has: {', '.join(available)}"
+                          + guesses.question(name, available))
+    return UsageError(f"no congestion control {name!r} in this kernel; "
+                      f"{guesses.alternatives(name, sorted({*available, *names()}))} (or give the sources of a module: "
+                      "./tcp_mine.c)")
+
+
+def check_known(variants: Sequence[Variant], engine: Any) -> None:
+    """UsageError if an engine that is not ready yet will not have the CCA of a variant, as far as that is known."""
+    available = engine.known_ccas()
+    for variant in variants:
+        if available is not None and variant.module is None and variant.kernel_cca not in available:
+            raise _not_there(variant, available, engine)
 
 
 def _asks_for_ecn(module: Any) -> bool:

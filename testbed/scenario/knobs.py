@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from testbed import PROJECT_DIR
-from testbed.core import fields
+from testbed.core import fields, guesses
 from testbed.core.errors import ScenarioError, UsageError
 from testbed.core.yaml_file import YamlFile
 from testbed.scenario import scenario, usual_jitter
@@ -78,7 +78,7 @@ def names() -> list[str]:
 def load(name: str) -> Knob:
     """A knob by its name. UsageError if there is none, ScenarioError (file:line: field: ...) if it makes no sense."""
     if name not in names():
-        raise UsageError(f"no knob {name!r}; there are: {', '.join(names())}")
+        raise UsageError(f"no knob {name!r}; {guesses.alternatives(name, names())}")
     return read(FOLDER / f"{name}.yaml")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import topologies
 from testbed import PROJECT_DIR, probes
-from testbed.core import expectations, fields
+from testbed.core import expectations, fields, guesses
 from testbed.core.errors import ScenarioError, UsageError
 from testbed.core.yaml_file import YamlFile, parse_setting
 from testbed.scenario import axes, sections, usual_jitter
@@ -118,7 +118,7 @@ def find(name_or_path: str) -> pathlib.Path:
             raise UsageError(f"{path}: no such scenario file")
         return path
     if name_or_path not in names():
-        raise UsageError(f"no scenario {name_or_path!r}; there are: {', '.join(names())} "
+        raise UsageError(f"no scenario {name_or_path!r}; {guesses.alternatives(name_or_path, names())} "
                          "(or give the path of a .yaml file)")
     return SCENARIO_DIR / f"{name_or_path}.yaml"
 
@@ -182,7 +182,7 @@ class _Selection:
         for name, option in self._chosen.items():
             if name not in self.choices:
                 raise UsageError(f"{name} {option}: scenario {self._name} has no choice of {name}; its choices: "
-                                 f"{', '.join(self.choices) or 'none at all'}")
+                                 f"{', '.join(self.choices) or 'none at all'}{guesses.question(name, self.choices)}")
         if self._version and self._version not in self.source.tree:
             raise UsageError(f"--{self._version}: scenario {self._name} has no {self._version} version")
         #: a short version may have a sweep of its own
@@ -289,7 +289,7 @@ class _Selection:
                 del parameters[name]
         for name in self._extra_probes:
             if name not in probes.names():
-                raise UsageError(f"--probe {name}: no such probe; there are: {', '.join(probes.names())}")
+                raise UsageError(f"--probe {name}: no such probe; {guesses.alternatives(name, probes.names())}")
             if name not in source.mapping("probes"):
                 source.put(f"probes.{name}", {}, f"--probe {name}")
         return _build(source, parameters, {name: list(choice.options) for name, choice in self.choices.items()})
@@ -299,13 +299,15 @@ class _Selection:
         value = parse_setting(option, text)
         if self.parameters.names and key not in self.parameters.names and key.partition(".")[0] not in _SETTABLE:
             raise ScenarioError(f"{origin}: no such parameter or section; parameters are: "
-                                f"{', '.join(self.parameters.names)}; sections are: {', '.join(sorted(_SETTABLE))}")
+                                f"{', '.join(self.parameters.names)}; sections are: {', '.join(sorted(_SETTABLE))}"
+                                f"{guesses.question(key, [*self.parameters.names, *_SETTABLE])}")
         return [self._put(source, field, value, origin) for field in self.parameters.fields(key)]
 
     @staticmethod
     def _put(source: YamlFile, key: str, value: Any, origin: str) -> str:
         if key.partition(".")[0] not in _SETTABLE:
-            message = f"no such section; sections are: {', '.join(sorted(_SETTABLE))}"
+            message = f"no such section; sections are: {', '.join(sorted(_SETTABLE))}" \
+                + guesses.question(key.partition(".")[0], _SETTABLE)
             raise ScenarioError(f"{origin}: {message}") if origin.startswith("--") else source.error(origin, message)
         return source.put(key, value, origin)
 

@@ -9,7 +9,7 @@ from typing import Any
 import kernel
 import traffic
 from testbed import probes as known_probes
-from testbed.core import fields
+from testbed.core import fields, guesses
 from testbed.core.fields import FieldError
 from testbed.core.yaml_file import YamlFile, element_names
 
@@ -117,7 +117,7 @@ def probes(source: YamlFile, given: Any, network: Json) -> dict[str, Json]:
     for key, options in (given or {}).items():
         name = fields.plain(key)            # of `queue: 10 ms`
         if name not in known_probes.names():
-            raise source.error(f"probes.{name}", f"no such probe; there are: {', '.join(known_probes.names())}")
+            raise source.error(f"probes.{name}", f"no such probe; {guesses.alternatives(name, known_probes.names())}")
         probe = known_probes.load(name)
 
         def read(probe: Any = probe, options: Any = options) -> Json:

@@ -33,7 +33,7 @@ import re
 from typing import Any
 
 from testbed import PROJECT_DIR
-from testbed.core import fields, metric_names
+from testbed.core import fields, guesses, metric_names
 from testbed.core.errors import ScenarioError, UsageError
 from testbed.core.fields import FieldError
 from testbed.core.yaml_file import YamlFile
@@ -248,8 +248,8 @@ def load(name_or_path: str) -> Suite:
             raise UsageError(f"{path}: no such suite file")
         return read(path)
     if name_or_path not in names():
-        raise UsageError(f"no suite {name_or_path!r}; there are: {', '.join(names())} (or give the path of a .yaml "
-                         "file)")
+        raise UsageError(f"no suite {name_or_path!r}; {guesses.alternatives(name_or_path, names())} (or give the path "
+                         "of a .yaml file)")
     if name_or_path == ALL:
         return Suite(title="All scenarios", name=ALL, parts=tuple(
             Part(name=name, scenario=name) for name in scenario.names()))
@@ -275,7 +275,7 @@ def read(path: pathlib.Path) -> Suite:
         for place, output in enumerate(part.outputs, start=1):
             if output.metric not in metric_names.units():
                 raise file.error(f"parts.{number}.outputs.{place}.metric",
-                                 f"no such metric; there are: {', '.join(sorted(metric_names.units()))}")
+                                 f"no such metric; {guesses.alternatives(output.metric, sorted(metric_names.units()))}")
     if suite.baseline:
         _look_for(file, "baseline", lambda: ccas.parse(suite.baseline))
     return dataclasses.replace(suite, name=path.stem, file=file, parts=tuple(

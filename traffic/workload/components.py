@@ -26,7 +26,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
-from testbed.core import fields
+from testbed.core import fields, guesses
 from testbed.core.files import write_json
 from traffic.workload import assign, routes
 
@@ -181,7 +181,7 @@ def names() -> list[str]:
 def kind(name: object) -> Kind:
     """The module of a kind; FieldError if there is none."""
     if name not in names():
-        raise fields.FieldError("kind", f"no traffic {fields.show(name)}; there are: {', '.join(names())}")
+        raise fields.FieldError("kind", f"no traffic {fields.show(name)}; {guesses.alternatives(name, names())}")
     plain = str(name).replace("-", "_")
     module = f"traffic.{plain}" if (_FOLDER / f"{plain}.py").exists() else f"traffic.{plain}.scenario"
     return cast(Kind, importlib.import_module(module))

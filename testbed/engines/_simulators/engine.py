@@ -57,6 +57,9 @@ class SimulatorEngine(EngineBase):
     #: modules that come with the testbed of which it has the like: {folder: files that decide what that is}
     MODULES: ClassVar[Mapping[str, Sequence[pathlib.Path]]] = {}
 
+    def known_ccas(self) -> Sequence[str] | None:
+        return self.congestion_controls()
+
     @abc.abstractmethod
     def command(self) -> list[str]:
         """What carries out the orders in the file that is named after it."""

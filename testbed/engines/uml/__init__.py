@@ -16,7 +16,7 @@ from typing import Any
 import kernel
 from kernel import guest, host, modinfo, trial
 from testbed import PROJECT_DIR, probes
-from testbed.core import c_libraries, environment, terminal
+from testbed.core import c_libraries, environment, guesses, terminal
 from testbed.core.errors import EnvironmentProblem
 from testbed.core.files import write_json
 from testbed.engines._kernel_engine import KernelEngine
@@ -61,7 +61,7 @@ class Engine(KernelEngine):
                 raise ValueError(f"{text!r}: one of {', '.join(known)} expected")
             return int(text)
         if option == "kernel_options" and text not in kernel.option_names():
-            raise ValueError(f"no kernel option {text!r}; there are: {', '.join(kernel.option_names())}")
+            raise ValueError(f"no kernel option {text!r}; {guesses.alternatives(text, kernel.option_names())}")
         return text
 
     @property
@@ -148,6 +148,10 @@ class Engine(KernelEngine):
 
     def congestion_controls(self) -> Sequence[str]:
         return self._kernel.congestion_controls
+
+    def known_ccas(self) -> Sequence[str] | None:
+        return self.congestion_controls() if self.find() else \
+            kernel.congestion_controls() if kernel.is_debian(self._asked[0]) else None
 
     def build_module(self, source: str, report: Report) -> kernel.Module:
         return kernel.build_module(self._kernel, source, report)

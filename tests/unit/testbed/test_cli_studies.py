@@ -75,7 +75,7 @@ def test_the_list_runs_nothing(carried_out, capsys):
 
 def test_a_study_that_does_not_exist(capsys):
     assert cli.main(["suite", "run", "studies", "--only", "h-shape-9"]) == 2
-    assert "--only h-shape-9: no such part of studies; there are: h-shape-3, tcp-on-off" in capsys.readouterr().err
+    assert "--only h-shape-9: no such part of studies; did you mean h-shape-3 or" in capsys.readouterr().err
 
 
 def test_what_is_missing_takes_as_long_as_what_is_there(monkeypatch, capsys):

@@ -253,7 +253,7 @@ def test_no_component(load):
     ("interval: 10 ms", "intervall: 10 ms",
      "small.yaml:16: probes.queue.intervall: unknown field; fields are: interval"),
     ("queue: {interval: 10 ms}", "queue: 10 ms", "small.yaml:16: probes.queue: "),
-    ("tcp_info:", "tcp_inf:", "small.yaml:17: probes.tcp_inf: no such probe; there are: "),
+    ("tcp_info:", "tcp_inf:", "small.yaml:17: probes.tcp_inf: no such probe; did you mean tcp_info"),
     ("tcp_info:", "tcp_probe: {interval: 1 s}",
      "small.yaml:17: probes.tcp_probe.interval: unknown field; fields are: none"),
     ("ccas: [reno, cubic]", "ccas: cubic", "small.yaml:18: defaults.ccas: a list expected, not 'cubic'"),

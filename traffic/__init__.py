@@ -11,11 +11,11 @@ when it is asked for.
 """
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from traffic.workload.components import (Component, Context, Flow, Kind, Prepared, Program, bulk_routes, collect,
-                                             component_ccas, inputs, kind, names, prepare, validate)
+    from traffic.workload.components import (Component, Context, Flow, Kind, Prepared, Program, as_given, bulk_routes,
+                                             collect, component_ccas, inputs, kind, names, prepare, validate)
 
-__all__ = ["Component", "Context", "Flow", "Kind", "Prepared", "Program", "bulk_routes", "collect", "component_ccas",
-           "inputs", "kind", "names", "prepare", "validate"]
+__all__ = ["Component", "Context", "Flow", "Kind", "Prepared", "Program", "as_given", "bulk_routes", "collect",
+           "component_ccas", "inputs", "kind", "names", "prepare", "validate"]
 
 
 def __getattr__(name: str) -> object:

@@ -7,10 +7,11 @@
         packet_bytes: int = fields.size(default=1000, least=64, most=65507)
         paths: tuple[str, ...] = fields.listing(fields.word(), default=())
 
-    fields.decode(CbrSection, {"rate_bps": 5_000_000}) -> CbrSection
-    fields.encode(section) -> the dictionary again, with its defaults filled in
+    fields.decode(CbrSection, {"rate": "5 Mbit/s"}) -> CbrSection, as a person writes it
+    fields.encode(section) -> {"rate_bps": 5_000_000, ...}, with its defaults filled in, which decode takes, too
 
-Quantities have their unit in the key (testbed/core/units.py). A section of YAML that is empty and a
+Each field reads its own unit (testbed/core/units.py). Fields that differ in the unit only, such as `limit` and
+`limit_us`, are one to a user: the value's unit decides. A section of YAML that is empty and a
 field whose value is null count as not given. What needs two fields at once is checked in the
 section's `__post_init__`, which raises FieldError as well.
 """
@@ -262,6 +263,7 @@ def _decoder(field: Any) -> _Decoder:
 def _whole(unit: str, least: int, most: int) -> _Decoder:
     """Reads a whole number of `unit` within bounds."""
     def read(value: Any) -> int:
+        value = _number(unit, value)
         if isinstance(value, bool) or not isinstance(value, int):
             raise FieldError("", _expected(unit, value, "a whole number"))
         _within(unit, value, least, most, None)
@@ -272,6 +274,7 @@ def _whole(unit: str, least: int, most: int) -> _Decoder:
 def _real(unit: str, least: float | None, most: float | None, above: float | None) -> _Decoder:
     """Reads a finite number of `unit` within bounds."""
     def read(value: Any) -> float:
+        value = _number(unit, value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise FieldError("", _expected(unit, value, "a number"))
         if isinstance(value, int) and abs(value) > MOST_INTEGER or not math.isfinite(value):
@@ -279,6 +282,15 @@ def _real(unit: str, least: float | None, most: float | None, above: float | Non
         _within(unit, value, least, most, above)
         return float(value)
     return read
+
+
+def _number(unit: str, value: object) -> object:
+    """The number in a quantity of `unit`, such as '2 s'; any other value as it is."""
+    try:
+        quantity = units.parse(value) if unit and isinstance(value, str) else None
+    except ValueError as problem:
+        raise FieldError("", str(problem)) from None
+    return quantity[1] if quantity and quantity[0] == unit else value
 
 
 def _expected(unit: str, value: object, what: str) -> str:
@@ -314,25 +326,64 @@ def decode(cls: type[_Section], given: object) -> _Section:
         name = _known_name(known, key, value)
         if value is None:
             continue
-        try:
-            values[name] = _decoder(known[name])(value)
-        except FieldError as problem:
-            raise problem.inside(plain(name)) from None
+        if name in values:
+            raise FieldError(plain(name), "is given twice")
+        values[name] = _value(known[name], value)
     for name, field in known.items():
         if name not in values and field.default is REQUIRED and field.default_factory is REQUIRED:
             raise FieldError(plain(name), "is missing")
     return cls(**values)
 
 
+def given(cls: type[Any], section: Mapping[str, Any]) -> dict[str, Any]:
+    """What a section gives of the fields of a dataclass, as `encode` has it, without defaults."""
+    decoded = encode(decode(cls, section))
+    known = {field.name: field for field in dataclasses.fields(cls)}
+    names = {_known_name(known, key, value) for key, value in section.items() if value is not None}
+    return {name: value for name, value in decoded.items() if name in names}
+
+
+def _value(field: Any, value: object) -> Any:
+    """What a field reads. FieldError with its name."""
+    try:
+        return _decoder(field)(value)
+    except FieldError as problem:
+        if not unit_of(field.name) and _is_quantity(value):
+            raise FieldError(plain(field.name), f"{_what(_decoder(field))} expected") from None
+        raise problem.inside(plain(field.name)) from None
+
+
+def _unit(name: str, value: object) -> str:
+    """The unit of a quantity as users write it, or of each of a list of them; '' for anything else."""
+    texts = value if isinstance(value, (list, tuple)) else [value]
+    try:
+        found = {quantity[0] if (quantity := units.parse(text)) else "" for text in texts if isinstance(text, str)}
+    except ValueError as problem:
+        raise FieldError(plain(name), str(problem)) from None
+    return found.pop() if len(found) == 1 and all(isinstance(text, str) for text in texts) else ""
+
+
+def _is_quantity(value: object) -> bool:
+    try:
+        return bool(_unit("", value))
+    except FieldError:
+        return False
+
+
 def _known_name(known: Mapping[str, Any], key: object, value: object) -> str:
     """The field that a key stands for; FieldError if there is none."""
-    if key in known:
-        return str(key)
     name = key if isinstance(key, str) and key.isprintable() and len(key) <= 60 else show(key)
     relatives = [other for other in known if plain(other) == plain(name)]
-    # nothing and an empty list have no unit
-    if relatives and (value is None or value == []) and name == plain(name):
-        return relatives[0]
+    if key in known and (unit_of(name) or len(relatives) == 1):
+        return name
+    if relatives and name == plain(name):
+        # nothing and an empty list have no unit
+        if value is None or value == []:
+            return name if name in known else relatives[0]
+        if (with_unit := f"{name}_{_unit(name, value)}") in known:
+            return with_unit
+        if name in known:
+            return name
     if relatives:
         examples = [f"'{units.EXAMPLES[unit_of(other)]}'" for other in relatives if unit_of(other)]
         raise FieldError(plain(name), f"a value with a unit such as {' or '.join(examples)} expected" if examples else

@@ -5,8 +5,8 @@
     1500 B     -> _bytes 1500               60 % -> _percent 60
     40 m       -> _mm 40000
 
-Rates are powers of ten, as in the standards; sizes are bytes. A quantity's unit becomes
-the suffix of its key, so `rate: 100 Mbit/s` is `rate_bps` everywhere behind the loader.
+Rates are powers of ten, as in the standards; sizes are bytes. A field reads its own unit
+(testbed/core/fields.py), and its name ends with it: `rate: 100 Mbit/s` is the field `rate_bps`.
 """
 import re
 from decimal import Context, Decimal

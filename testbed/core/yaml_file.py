@@ -15,14 +15,8 @@ from testbed.core.fields import plain, unit_of
 from testbed.core.files import read_regular
 from testbed.core.yaml_nodes import MOST_BYTES, MOST_DEPTH, Nodes
 
-#: sections whose keys have dots in them, and values of which none is a quantity
+#: sections whose keys have dots in them
 _FREE = ("hosts.sysctls",)
-#: fields of a program, in traffic: what stands there is for the program
-_OF_PROGRAMS = ("command", "setup", "environment", "text")
-#: sections that are words for people
-_TEXTS = ("name", "title", "source", "description")
-#: names of standards, which look like quantities: 802.11g
-_NAMES = ("topology.radio.standard",)
 _LONGEST_SETTING = 100_000
 
 
@@ -177,41 +171,18 @@ class YamlFile:
 
     # -- quantities -------------------------------------------------------------------------------
 
-    def with_units(self, leave_out: Iterable[str] = ()) -> dict[str, Any]:
-        """The tree with quantities as numbers and their units in the keys."""
-        return {key: value if key in _TEXTS else self._convert(value, key)
-                for key, value in self.tree.items() if key not in leave_out}
+    def check_keys(self, section: str) -> None:
+        """ScenarioError if a key in a section has a unit, which belongs to the value."""
+        self._check_keys(self.tree.get(section), section)
 
-    def _convert(self, value: Any, field: str) -> Any:
-        if field in _FREE:
-            return value
-        if isinstance(value, dict):
-            converted: dict[str, Any] = {}
-            for key, inner in value.items():
-                if unit_of(key):
-                    raise self.error(f"{field}.{key}", f"the unit belongs to the value: {plain(key)}: "
-                                                       f"{units.EXAMPLES[unit_of(key)]}")
-                suffix, number = self._quantity(inner, f"{field}.{key}")
-                converted[f"{key}_{suffix}" if suffix else key] = number
-            return converted
-        if isinstance(value, list):
-            return [self._quantity(v, f"{field}.{number}")[1] for number, v in enumerate(value, start=1)]
-        return value
-
-    def _quantity(self, value: Any, field: str) -> tuple[str | None, Any]:
-        """(suffix or None, number or converted value)."""
-        if field in _NAMES or field.startswith("traffic.") and field.rpartition(".")[2] in _OF_PROGRAMS:
-            return None, value
-        try:
-            if isinstance(value, str):
-                return units.parse(value) or (None, value)
-            if isinstance(value, list) and value and all(isinstance(v, str) for v in value):
-                parsed = [quantity for quantity in map(units.parse, value) if quantity]
-                if len(parsed) == len(value) and len({suffix for suffix, _ in parsed}) == 1:
-                    return parsed[0][0], [number for _, number in parsed]
-        except ValueError as problem:
-            raise self.error(field, str(problem)) from None
-        return None, self._convert(value, field)
+    def _check_keys(self, value: object, field: str) -> None:
+        for key, inside in value.items() if isinstance(value, dict) else \
+                enumerate(value, start=1) if isinstance(value, list) else ():
+            name = f"{field}.{key}"
+            # names of sysctls have dots
+            if isinstance(key, str) and "." not in key and (unit := unit_of(key)):
+                raise self.error(name, f"the unit belongs to the value: {plain(key)}: {units.EXAMPLES[unit]}")
+            self._check_keys(inside, name)
 
 
 def parse_setting(option: str, text: str) -> Any:

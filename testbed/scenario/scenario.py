@@ -376,7 +376,9 @@ def _overlap(one: str, other: str) -> bool:
 # -- sections -> Scenario -----------------------------------------------------------------------
 
 def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) -> Scenario:
-    tree = source.with_units(leave_out=("choices", "parameters", *VERSIONS, "sweep", "expect"))
+    tree = source.tree
+    for key in _SETTABLE & tree.keys():
+        source.check_keys(key)
     name = tree["name"]
     if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > LONGEST_NAME:
         raise source.error("name", f"at most {LONGEST_NAME} lower-case letters, digits, _ and - expected")

@@ -92,11 +92,10 @@ def components(source: YamlFile, given: Any, duration_us: int) -> list[Json]:
             raise source.error(f"{field}.name", f"at most {LONGEST_NAME} lower-case letters, digits, _ and - expected")
         if name in [other["name"] for other in found]:
             raise source.error(f"{field}.name", f"a second component {name!r}; each has a name of its own")
-        rest = {key: value for key, value in component.items() if key != "name" and value is not None}
-        if isinstance(rest.get("cca"), str):
-            rest["cca"] = [rest["cca"]]
-        found.append({"name": name, "kind": rest.pop("kind"), "start_us": rest.pop("start_us", 0),
-                      "stop_us": rest.pop("stop_us", duration_us), **rest})
+        rest = section(source, f"traffic.{name}" if isinstance(given, list) else "traffic",
+                       functools.partial(traffic.as_given, component))
+        found.append({"name": name, "kind": rest.pop("kind"), "start_us": 0, "stop_us": duration_us,
+                      **{key: value for key, value in rest.items() if key != "name"}})
     return found
 
 
@@ -114,8 +113,7 @@ def probes(source: YamlFile, given: Any, network: Json) -> dict[str, Json]:
     if given is not None and not isinstance(given, dict):
         raise source.error("probes", "a mapping expected")
     found = {}
-    for key, options in (given or {}).items():
-        name = fields.plain(key)            # of `queue: 10 ms`
+    for name, options in (given or {}).items():
         if name not in known_probes.names():
             raise source.error(f"probes.{name}", f"no such probe; {guesses.alternatives(name, known_probes.names())}")
         probe = known_probes.load(name)

@@ -76,6 +76,12 @@ def entry(rate: Any, delay: Any, limits: tuple[Any, Any]) -> type[Any]:
     return Entry
 
 
+@dataclasses.dataclass(frozen=True)
+class _Begins:
+    """When a change is to be."""
+    at_us: tuple[int, ...] = fields.listing(fields.time(most=_LONGEST_US), least=1, most=MOST_CHANGES, single=True)
+
+
 def _one_or_more(kind: Any) -> Any:
     return fields.listing(kind, default=None, least=1, most=MOST_CHANGES, single=True)
 
@@ -188,6 +194,7 @@ def in_time(section: object, end_us: int) -> None:
 
 def _entries_in_time(entries: list[Json], end_us: int) -> None:
     for number, one in enumerate(entries, start=1):
-        first_us = one["at_us"][0] if isinstance(one["at_us"], list) else one["at_us"]
+        # one that makes no sense was refused before
+        first_us: int = fields.decode(_Begins, {key: one[key] for key in ("at", "at_us") if key in one}).at_us[0]
         if first_us >= end_us:
             raise FieldError(f"{number}.at", f"{first_us / 1e6:g} s is not before the end at {end_us / 1e6:g} s")

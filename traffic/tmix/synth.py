@@ -168,8 +168,10 @@ def decode(given: object) -> SynthParameters:
         return fields.decode(SynthParameters, given)        # which says what is expected
     name = given.get("preset")
     of_preset = PRESETS[name].parameters if isinstance(name, str) and name in PRESETS else {}
-    return fields.decode(SynthParameters, {**of_preset, **{
-        key: value for key, value in given.items() if value is not None or key not in of_preset}})
+    own = {key: value for key, value in given.items() if value is not None or key not in of_preset}
+    said = {fields.plain(str(key)) for key, value in own.items() if value is not None}
+    return fields.decode(SynthParameters, {
+        **{key: value for key, value in of_preset.items() if fields.plain(key) not in said}, **own})
 
 
 def pareto_mean(alpha: float, low: float, high: float) -> float:

@@ -189,13 +189,17 @@ def kind(name: object) -> Kind:
 
 # -- sections ----------------------------------------------------------------------------------
 
-def _decode(given: Mapping[str, Any]) -> Any:
-    """A component's section, with the fields of its kind and those of all."""
+def _section(given: Mapping[str, Any]) -> type[Any]:
+    """The dataclass of a component: the fields of its kind and those of all."""
     if not isinstance(given, Mapping):
         raise fields.FieldError("", f"a mapping expected, not {fields.show(given)}")
     of = kind(given.get("kind")).Section
-    both = types.new_class("Section", (of, CommonSection))
-    return fields.decode(dataclasses.dataclass(frozen=True)(both), given)
+    return dataclasses.dataclass(frozen=True)(types.new_class("Section", (of, CommonSection)))
+
+
+def as_given(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a component of a scenario file says, as plan.json has it: without defaults, with units in the keys."""
+    return fields.given(_section(given), given)
 
 
 def _read(components: Sequence[Mapping[str, Any]], duration_us: int, seed: int) -> list[tuple[Component, Any, Kind]]:
@@ -206,7 +210,7 @@ def _read(components: Sequence[Mapping[str, Any]], duration_us: int, seed: int) 
     counts: dict[str, int] = {}
     for given in components:
         try:
-            section = _decode(given)
+            section = fields.decode(_section(given), given)
             counts[section.kind] = counts.get(section.kind, 0) + 1
             name = section.name or section.kind + (f"-{counts[section.kind]}" if counts[section.kind] > 1 else "")
             if name in {component.name for component, _, _ in read}:
@@ -285,7 +289,7 @@ def bulk_routes(components: Sequence[Mapping[str, Any]], network: Mapping[str, A
     for given in components:
         of_kind = getattr(kind(given["kind"]), "bulk_routes", None)
         if of_kind:
-            found += of_kind(_decode(given), network)
+            found += of_kind(fields.decode(_section(given), given), network)
     return found
 
 
@@ -306,7 +310,7 @@ def inputs(components: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     for given in components:
         files_of = getattr(kind(given.get("kind")), "inputs", None)
         if files_of:
-            found.update(files_of(_decode(given)))
+            found.update(files_of(fields.decode(_section(given), given)))
     return found
 
 

@@ -159,7 +159,7 @@ traffic:
 def test_components(load):
     loaded = load(LIST)
     assert loaded.traffic == [
-        {"name": "background", "kind": "tmix", "start_us": 1_000_000, "stop_us": 6_000_000, "target": "right_to_left",
+        {"name": "background", "kind": "tmix", "start_us": 1_000_000, "stop_us": 6_000_000, "target": ["right_to_left"],
          "load_percent": 50},
         {"name": "greedy", "kind": "greedy", "start_us": 0, "stop_us": 6_000_000, "paths": ["n3->n1"], "cca": ["reno"],
          "flows": 1},
@@ -337,7 +337,7 @@ def test_unreadable_files(tmp_path):
     ({"settings": ["choices.size=x"]}, "--set choices.size: no such section"),
     ({"settings": ["rate=3 bit/s"]}, "--set rate: no such section"),
     ({"settings": ["name=../../evil"]}, "--set name: at most 60 lower-case letters"),
-    ({"settings": ["topology.central.queue.kind=blue"]}, "--set topology.central.queue.kind: one of pfifo, bfifo"),
+    ({"settings": ["topology.central.queue.kind=blue"]}, "--set topology.central.queue.kind: one of bfifo, cake"),
     ({"settings": ["topology.central={rate: 5}"]}, "--set topology.central: rate: a value with a unit"),
     ({"settings": ["topology.central.rate=9999999999999 Gbit/s"]},
      "--set topology.central.rate: must be at most 100 Gbit/s"),

@@ -144,16 +144,14 @@ def test_put(read):
             other.put(key, 1, "--set k")
 
 
-def test_quantities(read):
-    file = read("a: {t: 2 ms, r: [1 kbit/s, 2 Mbit/s], mixed: [1 ms, 2 B], deep: [{s: 5 B}], n: ~, plain: 3, word: x}\n"
-                "hosts: {sysctls: {net.ipv4.x: 5 ms}}")
-    assert file.with_units() == {
-        "a": {"t_us": 2000, "r_bps": [1000, 2_000_000], "mixed": [1000, 2], "deep": [{"s_bytes": 5}], "n": None,
-              "plain": 3,
-              "word": "x"}, "hosts": {"sysctls": {"net.ipv4.x": "5 ms"}}}
-    assert "b" not in file.with_units(leave_out=["b"]) and "a" not in file.with_units(leave_out=["a"])
-    with pytest.raises(ScenarioError, match="x.yaml:2: a.deep.1.t: unknown unit 'parsecs'"):
-        read("a:\n  deep: [{t: 3 parsecs}]").with_units()
+def test_units_belong_to_values(read):
+    file = read("a: {t: 2 ms, deep: [{s: 5 B}]}\nhosts: {sysctls: {net.ipv4.tcp_rto_min_us: 5}}\n"
+                "b:\n  deep: [{t_us: 3}]")
+    file.check_keys("a")
+    file.check_keys("hosts")
+    file.check_keys("c")
+    with pytest.raises(ScenarioError, match="x.yaml:4: b.deep.1.t_us: the unit belongs to the value: t: 20 ms"):
+        file.check_keys("b")
 
 
 # -- fuzzing --------------------------------------------------------------------------------
@@ -197,7 +195,8 @@ def test_any_tree_is_plain_or_refused(read, sections):
     try:
         file = read(text)
         assert plain(file.tree)
-        file.with_units()
+        for key in file.tree:
+            file.check_keys(key)
     except ScenarioError as problem:
         assert "\n" not in str(problem) and "x.yaml:" in str(problem)
 

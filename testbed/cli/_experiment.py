@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection, Sequence
 
 from testbed import engines, executors
-from testbed.cli import _precision, _runs, _shared
+from testbed.cli import _estimates, _precision, _runs, _shared
 from testbed.cli._kernels import Level
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.progress import print_error
@@ -78,6 +78,8 @@ class Asked:
         store.create()
         described = self._described(levels, probes, [point for part in parts for point in part.points])
         plans, companions = _of_all(parts, self.seeds)
+        if described.axes:
+            _estimates.announce_sweep([*plans, *companions], arguments)
         folder = experiment.add(store.results, described, plans, companions)
         names = list(dict.fromkeys(subject.name for part in parts for subject in part.subjects))
         print(f"{self.first.title}: {', '.join(names)}; "

@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
-from testbed.cli import _kernels, _process, _runs, _shared, run
+from testbed.cli import _estimates, _kernels, _process, _runs, _shared, run
 from testbed.cli._experiment import Asked
 from testbed.cli._parser import Parser
 from testbed.core.errors import ExpectationFailed, RunFailed, TestbedError
-from testbed.core.units import show_duration
 from testbed.runs import campaign
 from testbed.runs.plan import Plan
-from testbed.runs.store import Store, results_dir
-
-
-class Left(NamedTuple):
-    """Runs, those that are not there yet, and what they take; unknown: why there are others of which this is not known,
-    '' if there are none."""
-    runs: int
-    missing: int
-    wall_s: float
-    unknown: str = ""
 
 
 class NotReady(TestbedError):
@@ -36,7 +23,7 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     """The arguments of `testbed run`; words begin with run."""
     parser = Parser(prog="testbed run")
     run.add_arguments(parser)
-    return parser.parse_args(words[1:])
+    return parser.parse_args([*words[1:], "--yes"])         # nobody is asked
 
 
 def carry_out(words: Sequence[str]) -> tuple[int, str]:
@@ -71,41 +58,9 @@ def plans(words: Sequence[str], build: bool = True) -> list[Plan]:
     return found
 
 
-def left(found: Sequence[Plan], usual_s: Callable[[Plan], float], jobs: int | None) -> Left:
-    """What is missing goes as fast as what is there has gone; without any, it takes what usual_s says (wall seconds).
-
-    jobs: runs at a time, None: one for each CPU.
-    """
-    store = Store(results_dir())
-    missing, wall_s = 0, 0.0
-    for engine in dict.fromkeys(plan.engine for plan in found):
-        mine = [plan for plan in found if plan.engine == engine]
-        records = {plan.id: record for plan in mine if (record := store.finished(plan.id))}
-        there = [(float(records[plan.id]["wall_s"]), plan.timing["duration_us"]) for plan in mine if plan.id in records]
-        todo = [plan for plan in mine if plan.id not in records]
-        missing += len(todo)
-        if there:
-            wall_s += sum(wall for wall, _ in there) / sum(virtual for _, virtual in there) \
-                * sum(plan.timing["duration_us"] for plan in todo)
-        else:
-            wall_s += sum(map(usual_s, todo))
-    return Left(len(found), missing, wall_s / (jobs or len(os.sched_getaffinity(0))))
-
-
-def total(parts: Sequence[Left]) -> Left:
-    return Left(sum(one.runs for one in parts), sum(one.missing for one in parts), sum(one.wall_s for one in parts),
-                "; ".join(dict.fromkeys(one.unknown for one in parts if one.unknown)))
-
-
-def say(found: Left) -> str:
-    words = [found.unknown] if found.unknown else []
-    if found.runs or not words:
-        words.insert(0, f"{found.missing} of {found.runs} runs, about {show_duration(found.wall_s)}" if found.missing
-                     else f"all {found.runs} runs are there")
-    return "; besides: ".join(words)
-
-
-def announce(place: int, count: int, kind: str, name: str, words: Sequence[str], still: Sequence[Left]) -> None:
+def announce(place: int, count: int, kind: str, name: str, words: Sequence[str],
+             still: Sequence[_estimates.Left]) -> None:
     """Before one of several (place: from 0) begins; still: what is left of it and of those behind it."""
     print(f"== {kind} {place + 1} of {count}: {shlex.join(['bin/testbed', *words])}\n"
-          f"== {name}: {say(still[0])}; all that is left: {say(total(still))}", file=sys.stderr, flush=True)
+          f"== {name}: {_estimates.say(still[0])}; all that is left: {_estimates.say(_estimates.total(still))}",
+          file=sys.stderr, flush=True)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Say what this machine lacks, and the command that fixes it.
 
-Exit code 3: something that runs need is missing.
+PROBLEM: runs need it, and the exit code is 3.
+optional: only another engine needs it.
 """
 import argparse
 import contextlib
@@ -43,25 +44,26 @@ def main(arguments: argparse.Namespace) -> int:
             _repair(name)
     good = _show("Debian packages", _packages)
     for name in chosen:
-        usable = _show(f"engine {name}", lambda: _engine(name))
-        if name in (arguments.engine, engines.DEFAULT):
-            good = good and usable
+        required = name in (arguments.engine, engines.DEFAULT)
+        usable = _show(f"engine {name}", lambda: _engine(name), required)
+        good = good and (usable or not required)
     for what, look in (("cache folder", _cache), ("results folder", _results)):
         good = _show(what, look) and good
     return 0 if good else 3
 
 
-def _show(what: str, look: Callable[[], Iterator[_Finding]]) -> bool:
-    """Print what was found; True if all is well. Whatever keeps one from being looked at is a problem of it."""
+def _show(what: str, look: Callable[[], Iterator[_Finding]], required: bool = True) -> bool:
+    """Print what was found; True if all is well. Whatever keeps one from being looked at is a problem of it. required:
+    whether runs on the default engine, or on the one asked for, need it."""
     try:
         findings = list(look())
     except (OSError, ValueError, RuntimeError, TestbedError) as problem:
         why = f"{problem.strerror}: {problem.filename}" if isinstance(problem, OSError) else str(problem)
         findings = [(False, what, f"cannot be looked at: {why}", "")]
     for good, name, message, fix in findings:
-        print(f"  {'ok' if good else 'PROBLEM':7} {name}: {message}")
+        print(f"  {'ok' if good else 'PROBLEM' if required else 'optional':8} {name}: {message}")
         if fix and not good:
-            print(f"          fix: {fix}")
+            print(f"           fix: {fix}")
     return all(good for good, *_ in findings)
 
 

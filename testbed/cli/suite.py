@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from testbed import engines
-from testbed.cli import _kernels, _process, _runs, _series, _shared, list as listing, run
+from testbed.cli import _estimates, _kernels, _process, _runs, _series, _shared, list as listing, run
 from testbed.cli._experiment import Asked, Done
 from testbed.core import fields, guesses
 from testbed.core.errors import RunFailed, UsageError
@@ -41,8 +41,6 @@ GROUP = "Run experiments"
 VERBS = ("list", "run")
 #: of a run on an engine on whose clock nothing is skipped
 LONGEST_REAL_S = 900
-#: wall seconds of a run before its traffic begins
-_START_S = 2.0
 _LONGEST_NAME = 120
 
 
@@ -257,11 +255,11 @@ def _step(suite: suites.Suite, part: suites.Part, baseline: Sequence[str], argum
     return _Step(part, words, found, part.expected_speed(bool(arguments.version)), message, "".join(unknown))
 
 
-def _left(step: _Step, jobs: int | None) -> _series.Left:
+def _left(step: _Step, jobs: int | None) -> _estimates.Left:
     def usual_s(plan: Plan) -> float:
         known: float | None = step.part.engines.get(plan.engine)
-        return known or _START_S + plan.timing["duration_us"] / 1e6 / step.speed
-    return _series.left(step.plans, usual_s, jobs)._replace(unknown=step.unknown)
+        return known or _estimates.START_S + plan.timing["duration_us"] / 1e6 / step.speed
+    return _estimates.left(step.plans, usual_s, jobs)._replace(unknown=step.unknown)
 
 
 def _list(chosen: Sequence[suites.Part], steps: Sequence[_Step], arguments: argparse.Namespace) -> int:
@@ -273,8 +271,9 @@ def _list(chosen: Sequence[suites.Part], steps: Sequence[_Step], arguments: argp
         elif step.problem:
             print(f"{part.name}: cannot be run: {step.problem}")
         else:
-            print(f"{shlex.join(['bin/testbed', *step.words])}    {_series.say(_left(step, arguments.jobs))}")
-    print(f"all: {_series.say(_series.total([_left(step, arguments.jobs) for step in steps if not step.problem]))}")
+            print(f"{shlex.join(['bin/testbed', *step.words])}    {_estimates.say(_left(step, arguments.jobs))}")
+    left = [_left(step, arguments.jobs) for step in steps if not step.problem]
+    print(f"all: {_estimates.say(_estimates.total(left))}")
     broken = [step.part.name for step in steps if step.problem]
     if broken:
         raise UsageError(f"{len(broken)} of {len(steps)} parts cannot be run: {', '.join(broken)}")

@@ -70,14 +70,25 @@ def engine(monkeypatch):
 def test_doctor_on_a_good_machine(engine, capsys, tmp_path):
     assert cli.main(["doctor"]) == 0
     shown = capsys.readouterr().out
-    assert "PROBLEM" not in shown and f"ok      results folder: {tmp_path}/results, " in shown
+    assert "PROBLEM" not in shown and f"ok       results folder: {tmp_path}/results, " in shown
     assert not (tmp_path / "results").exists()
 
 
 def test_doctor_says_what_is_missing(engine, capsys):
     engine.trouble = [Problem("gcc is missing", "apt-get install gcc")]
     assert cli.main(["doctor"]) == 3
-    assert "  PROBLEM engine uml: gcc is missing\n          fix: apt-get install gcc\n" in capsys.readouterr().out
+    assert "  PROBLEM  engine uml: gcc is missing\n           fix: apt-get install gcc\n" in capsys.readouterr().out
+
+
+def test_doctor_tells_what_only_other_engines_need(engine, capsys, monkeypatch):
+    def problems(self):
+        return [] if self.name == "uml" else [Problem("tcl is missing", "apt-get install tcl")]
+    monkeypatch.setattr(engines, "load", lambda name, options=None: type("One", (_Fake,), {"name": name})({}))
+    monkeypatch.setattr(_Fake, "problems", problems)
+    assert cli.main(["doctor"]) == 0
+    assert "  optional engine ns2: tcl is missing\n" in capsys.readouterr().out
+    assert cli.main(["doctor", "--engine", "ns2"]) == 3
+    assert "  PROBLEM  engine ns2: tcl is missing\n" in capsys.readouterr().out
 
 
 def test_doctor_of_an_engine_that_raises(engine, capsys, monkeypatch):
@@ -85,7 +96,7 @@ def test_doctor_of_an_engine_that_raises(engine, capsys, monkeypatch):
         raise PermissionError(13, "Permission denied", "/secret/kernel.json")
     monkeypatch.setattr(engine, "problems", damaged)
     assert cli.main(["doctor"]) == 3
-    assert "PROBLEM engine uml: cannot be looked at: Permission denied: /secret/kernel.json" in capsys.readouterr().out
+    assert "PROBLEM  engine uml: cannot be looked at: Permission denied: /secret/kernel.json" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("path", ["file", "file/results", "dangling"])
@@ -94,7 +105,7 @@ def test_doctor_where_results_cannot_be(engine, capsys, monkeypatch, tmp_path, p
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path / path))
     assert cli.main(["doctor"]) == 3
-    assert f"PROBLEM results folder: {tmp_path / path.split('/')[0]} is not a folder" in capsys.readouterr().out
+    assert f"PROBLEM  results folder: {tmp_path / path.split('/')[0]} is not a folder" in capsys.readouterr().out
 
 
 def test_doctor_without_permission(engine, capsys, monkeypatch, tmp_path):
@@ -103,12 +114,12 @@ def test_doctor_without_permission(engine, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "mkdtemp", refuse)
     assert cli.main(["doctor"]) == 3
     shown = capsys.readouterr().out
-    assert f"PROBLEM results folder: {tmp_path}/results: cannot write in {tmp_path}: Permission denied" in shown
+    assert f"PROBLEM  results folder: {tmp_path}/results: cannot write in {tmp_path}: Permission denied" in shown
 
 
 @pytest.mark.parametrize("missing, code, words", [
-    ("bison", 3, "PROBLEM Debian packages: missing: bison\n          fix: make setup"),
-    ("flake8", 0, "ok      Debian packages: all there but for `make test`, which installs flake8"),
+    ("bison", 3, "PROBLEM  Debian packages: missing: bison\n           fix: make setup"),
+    ("flake8", 0, "ok       Debian packages: all there but for `make test`, which installs flake8"),
 ])
 def test_doctor_and_packages(engine, capsys, monkeypatch, tmp_path, missing, code, words):
     (tmp_path / "dpkg-query").write_text(f"""#!/bin/sh
@@ -228,6 +239,16 @@ def test_a_command_of_the_version_before_names_the_new_one(capsys, words, now):
 
 _VERBS = {"runs": ("list", "query", "pin", "unpin", "rm", "judge"), "suite": ("list", "run"),
           "tmix": ("info", "convert", "synth", "shuffle", "plot", "from-pcap")}
+
+
+@pytest.mark.parametrize("width", ["40", "80"])
+def test_tables_fit_a_narrow_terminal(monkeypatch, capsys, width):
+    monkeypatch.setenv("COLUMNS", width)
+    assert cli.main(["list", *_KINDS]) == 0 and cli.main(["suite", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    tables = [line for line in lines if not line.startswith(("Congestion controls (", "Runs in ", "(more columns"))]
+    assert [line for line in tables if len(line) > int(width)] == []
+    assert width == "40" or "impact-on-standard" in "\n".join(tables)
 
 
 @pytest.mark.parametrize("words", [[name, *verb] for name in cli.command_names()

@@ -3,7 +3,7 @@
 import pytest
 
 from testbed import cli
-from testbed.cli import _series, run, suite
+from testbed.cli import _estimates, _series, run, suite
 from testbed.core import errors
 from testbed.scenario import scenario, suites
 
@@ -27,7 +27,7 @@ def carried_out(monkeypatch):
 
     def left(step, jobs):
         there = step.part.name in [name for name, *_ in calls]
-        return _series.Left(10, 0 if there else 10, 0 if there else 60 / (jobs or 1))
+        return _estimates.Left(10, 0 if there else 10, 0 if there else 60 / (jobs or 1))
 
     monkeypatch.setattr(run, "main", main)
     monkeypatch.setattr(_series, "plans", lambda words, build=True: [])      # without a kernel
@@ -86,9 +86,9 @@ def test_what_is_missing_takes_as_long_as_what_is_there(monkeypatch, capsys):
     part = suites.Part(name="h-shape-3", scenario="h-shape-3", engines={"ns2": 10.0})
     plans = _series.plans(["run", "h-shape-3", "--engine", "ns2", "--seeds", "1"])
     step = suite._Step(part, [], plans, 1.0, "")
-    assert suite._left(step, 1) == _series.Left(4, 4, 40.0)
+    assert suite._left(step, 1) == _estimates.Left(4, 4, 40.0)
     there.add(plans[0].id)
-    assert suite._left(step, 2) == _series.Left(4, 3, 6.0)
+    assert suite._left(step, 2) == _estimates.Left(4, 3, 6.0)
 
 
 def test_the_list_builds_nothing(tmp_path, monkeypatch, capsys):

@@ -11,7 +11,7 @@
     requests: 50                of each client, which then closes (default: until the run ends)
     start_within: 1 s           every client begins later by a random time below this one
 
-A client is a Tmix connection whose data units are these, replayed as they are: payload is compared, every unit is in
+A client is a connection whose data units are these, replayed as Tmix's are: payload is compared, every unit is in
 raw/adus.csv.gz, and simulators have it, too. All is drawn before the run, and is the same whatever the network does.
 """
 import dataclasses
@@ -23,9 +23,10 @@ from typing import Any
 
 from testbed.core import fields
 from testbed.core.fields import FieldError
+from testbed.core.replayed import Replayed
+from traffic.replay import component as replay
+from traffic.replay.component import Plans, collect, plan_name
 from traffic.replay.plan import write_plan
-from traffic.tmix import scenario as tmix
-from traffic.tmix.scenario import collect
 from traffic.workload import draws, routes
 from traffic.workload.components import Component, Context, Flow, Prepared, Timing
 
@@ -33,7 +34,7 @@ __all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "validate"]
 
 #: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
-FIRST_PORT = tmix.FIRST_PORT
+FIRST_PORT = 5000
 #: of a component: each is two rows of a plan and two of adus.csv.gz
 _MOST_REQUESTS = 2_000_000
 _USUAL_REQUEST_BYTES = 300
@@ -52,9 +53,6 @@ class Section:
     think: draws.Time | None = fields.section(draws.Time, default=None)
     requests: int | None = fields.count(default=None, least=1, most=_MOST_REQUESTS)
     start_within_us: int = fields.time(default=0)
-
-    #: as Tmix has it: all connections of a path are one flow
-    mix = "sources"
 
     def __post_init__(self) -> None:
         for name, value, distribution in (("response", self.response_bytes, self.response),
@@ -91,15 +89,12 @@ def flows(section: Section, component: Component, context: Context) -> list[Flow
 
 
 def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
-    """As Tmix does, with plans of these connections."""
-    def plans(_section: Any, _component: Component, _context: Context) -> tuple[Path, dict[str, Any]]:
-        folder = context.work_dir / f"requests-{component.name}"
-        folder.mkdir(parents=True, exist_ok=True)
-        for source, flow in enumerate(flows):
-            _write(folder / f"source{source}.plan", section, component, flow, context)
-        return folder, {"plans": [[section.clients]] * len(flows), "clients": section.clients * len(flows),
-                        "closes": section.requests is not None}
-    return tmix.prepare(section, component, flows, context, plans)      # type: ignore[arg-type]
+    folder = context.work_dir / f"requests-{component.name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for source, flow in enumerate(flows):
+        _write(folder / plan_name(source), section, component, flow, context)
+    return replay.prepare(component, flows, context, Plans(folder, [[section.clients]] * len(flows)), Replayed(
+        clients=section.clients * len(flows), closes=section.requests is not None))
 
 
 def _write(path: Path, section: Section, component: Component, flow: Flow, context: Context) -> None:

@@ -18,14 +18,15 @@ for those to see who use the times (analysis/flows/slowdown.py).
 import dataclasses
 import random
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
+from testbed.core.replayed import Replayed
 from topologies.links import varying
+from traffic.replay import component as replay
+from traffic.replay.component import Plans, collect, plan_name
 from traffic.tmix import scenario as tmix
-from traffic.tmix.scenario import collect
 from traffic.workload.components import NAME_PATTERN, Component, Context, Flow, Prepared, Timing, component_seed
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "inputs", "prepare", "validate"]
@@ -82,20 +83,12 @@ def flows(section: Section, component: Component, context: Context) -> list[Flow
 
 def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
     """As Tmix does, with plans of the connections that were drawn."""
-    def plans(_section: Any, _component: Component, _context: Context) -> tuple[Path, dict[str, Any]]:
-        return _plans(section, component, flows, context)
-    return tmix.prepare(section.of, component, flows, context, plans)
-
-
-def _plans(section: Section, component: Component, flows: list[Flow], context: Context) -> tuple[Path, dict[str, Any]]:
-    """(folder with the plans, what workload.json says of them)"""
     from traffic.tmix.selected import Selected, drawn, rewritten
-    from traffic.tmix.workload import plan_name
     of = section.component(component, context.seed)
     shares = tmix.shares(section.of, component)
-    folder, described = tmix.plans(section.of, of, dataclasses.replace(context, timing=section.timing))
+    plans = tmix.plans(section.of, of, dataclasses.replace(context, timing=section.timing))
     measured_us = max(section.prefill_us + section.warmup_us, of.start_us), of.stop_us
-    found = [Selected.read(folder / plan_name(*divmod(place, shares), shares), flow.base_rtt_us, _slowest_bps(
+    found = [Selected.read(plans.folder / plan_name(*divmod(place, shares), shares), flow.base_rtt_us, _slowest_bps(
         flow, context.network), measured_us, ip.segment_bytes(context.network)) for place, flow in enumerate(flows)]
     chosen = drawn(found, section.most, random.Random(f"{of.seed}/alone"), component.start_us, component.stop_us)
     out = context.work_dir / f"alone-{component.name}"
@@ -108,8 +101,9 @@ def _plans(section: Section, component: Component, flows: list[Flow], context: C
     total = sum(len(starts_us) for starts_us in chosen)
     if not total:
         raise FieldError("test", "no connection begins in it")
-    return out, {"plans": counts, "target_links": described["target_links"], "connections": total,
-                 "alone": {"of": sum(len(one.candidates) for one in found), "drawn": total}}
+    described = {"target_links": plans.described["target_links"], "connections": total}
+    return replay.prepare(component, flows, context, Plans(out, counts, described), Replayed(section.of.mix, alone={
+        "of": sum(len(one.candidates) for one in found), "drawn": total}))
 
 
 def _slowest_bps(flow: Flow, network: Mapping[str, Any]) -> int:

@@ -31,7 +31,7 @@ def of_links(table: Any, names: Iterable[str]) -> Iterator[tuple[str, Columns]]:
             yield name, {column: values[rows[name]] for column, values in columns.items()}
 
 
-def replayed(evidence: Evidence) -> tuple[Any, dict[int, dict[str, Any]]]:
+def connections_of_sources(evidence: Evidence) -> tuple[Any, dict[int, dict[str, Any]]]:
     """(rows of connections, {source: flow}) of the flows that replay connections; None for rows if there are none.
 
     Other checks complain of connections that are missing.

@@ -5,6 +5,7 @@ from typing import Any
 
 from testbed.checks import Evidence, Finding
 from testbed.checks._free import overloaded
+from testbed.core import replayed
 
 #: more than these fail for other reasons than a full queue now and then
 _FAILED_SHARE = 0.01
@@ -27,7 +28,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("suspect", "no record of the connections: what they delivered is not known")
         return
     # clients may go on until the run ends
-    endless = {component["name"] for component in evidence.workload["components"] if component.get("closes") is False}
+    endless = {name for name, what in replayed.names(evidence.workload["components"]).items() if not what.closes}
     components = list(dict.fromkeys(sources.values()))
     owner = connections["source"].map(sources)
     busy = overloaded(evidence)

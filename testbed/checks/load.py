@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
-from testbed.core import ip, steadiness
+from testbed.core import ip, replayed, steadiness
 from topologies.links import varying
 
 _TARGET, _CARRIED = 0.05, 0.10
@@ -24,7 +24,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     loaded = [component for component in workload["components"] if "offered_bps" in component]
     planned = {flow["component"] for flow in workload["flows"] if flow["source"] is not None}
     # connections that are alone on the network, and clients that wait for answers, offer no load that is meant
-    other = {component["name"] for component in workload["components"] if {"alone", "clients"} & component.keys()}
+    other = {name for name, what in replayed.names(workload["components"]).items() if not what.offers_load}
     silent = planned - {component["name"] for component in loaded} - other
     if silent:
         yield Finding("suspect", f"{', '.join(sorted(silent))}: no record of the load that was offered")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.checks import Evidence, Finding
-from testbed.checks._measured import replayed
+from testbed.checks._measured import connections_of_sources
 from topologies.links import wires
 
 #: how exact the times are, in us. Some simulators know only to within a packet when a connection was connected
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    connections, flows = replayed(evidence)
+    connections, flows = connections_of_sources(evidence)
     if connections is None:
         return
     units = evidence.table("adus", usecols=[*_KEY, "side", "sent_us", "delivered_us"])

@@ -10,8 +10,8 @@ from typing import Any
 
 from testbed.checks import Evidence, Finding
 from testbed.checks._free import free_bps
-from testbed.checks._measured import replayed
-from testbed.core import ip
+from testbed.checks._measured import connections_of_sources
+from testbed.core import ip, replayed
 
 #: times what a data unit takes at its fair share, and retransmission timeouts beside that (1 + 2 s)
 _TIMES, _TIMEOUTS_US = 10, 3_000_000
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    connections, flows = replayed(evidence)
+    connections, flows = connections_of_sources(evidence)
     if connections is None:
         return
     bad = 0
@@ -73,7 +73,7 @@ def _accounts(connections: Any, evidence: Evidence) -> Iterator[str]:
 def _none_of_the_measured(connections: Any, evidence: Evidence) -> Iterator[str]:
     """A measured part in which nothing finishes measures no completion."""
     timing = evidence.scenario["timing"]
-    endless = {component["name"] for component in evidence.workload["components"] if component.get("closes") is False}
+    endless = {name for name, what in replayed.names(evidence.workload["components"]).items() if not what.closes}
     began = connections[connections["start_us"] >= timing["prefill_us"] + timing["warmup_us"]]
     began = began[~began["source"].isin([flow["source"] for flow in evidence.flows if flow["component"] in endless])]
     if len(began) and not (began["status"] == "finished").any():

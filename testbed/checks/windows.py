@@ -11,7 +11,7 @@ from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._flows import OF_WINDOWS
 from testbed.checks._measured import inside, interval_us
 from testbed.checks._sockets import ends_of
-from testbed.core import grouping
+from testbed.core import grouping, replayed
 
 #: of the time in which a flow has something to send (buffers), or of the samples (application)
 _SHARE = 0.05
@@ -59,7 +59,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     given = {component["name"]: "their vectors have" if component.get("windows") == "vector" else "the scenario has"
              for component in evidence.workload["components"]
              if component.get("windows") == "vector" or component.get("window")}
-    thinking = {component["name"] for component in evidence.workload["components"] if "clients" in component}
+    thinking = {name for name, what in replayed.names(evidence.workload["components"]).items()
+                if what.clients is not None}
     for component in dict.fromkeys(flow["component"] for flow in flows):
         mine = [flow for flow in flows if flow["component"] == component]
         own = last[last["flow"].isin([flow["flow"] for flow in mine])]

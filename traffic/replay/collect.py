@@ -37,7 +37,7 @@ def read_records(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
                         for name, count, _ in COLUMNS}
 
 
-def account_of(parts: Iterable["Replayed"], end_us: int) -> dict[str, Any]:
+def account_of(parts: Iterable["ReplayedSource"], end_us: int) -> dict[str, Any]:
     """{"connections", "status": {status: count}, "adus_asked", "adus_delivered", "bytes_asked",
     "bytes_delivered", "mismatches": [messages], "overdue": [messages]}; a mismatch is a finished connection of which
     not every byte asked was delivered, overdue is one whose program should have sent something long before end_us."""
@@ -49,7 +49,7 @@ def account_of(parts: Iterable["Replayed"], end_us: int) -> dict[str, Any]:
     return account
 
 
-def write_tables(parts: Sequence["Replayed"], raw_dir: str | Path) -> None:
+def write_tables(parts: Sequence["ReplayedSource"], raw_dir: str | Path) -> None:
     """Write raw_dir/connections.csv.gz and raw_dir/adus.csv.gz.
 
     Connections are in the order of the parts, then of start times.
@@ -58,7 +58,7 @@ def write_tables(parts: Sequence["Replayed"], raw_dir: str | Path) -> None:
         write_table(os.path.join(raw_dir, f"{name}.csv.gz"), raw_tables.TABLES[name].names(), rows)
 
 
-class Replayed:
+class ReplayedSource:
     """One source, or a share of one: its plan and the records of both ends."""
 
     def __init__(self, source: int, plan_path: Path, records_dir: Path) -> None:

@@ -39,23 +39,26 @@ import json
 import os
 import pathlib
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
+from testbed.core.replayed import Replayed
 from topologies.links import varying
+from traffic.replay import component as replay
+from traffic.replay.component import Plans, collect
 from traffic.tmix.synth import SynthParameters, decode
 from traffic.workload import routes
-from traffic.workload.components import Component, Context, Flow, Prepared, Program, Timing
+from traffic.workload.components import Component, Context, Flow, Prepared, Timing
+
+__all__ = ["FIRST_PORT", "Section", "collect", "flows", "inputs", "plans", "prepare", "shares", "validate"]
 
 #: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
 FIRST_PORT = 5000
 _MOST_SOURCES = 10_000
 _DESCRIPTION = "description.json"
-#: makes the plan files of a component: (folder with them, what workload.json says of them)
-Plans = Callable[[Any, Component, Context], tuple[pathlib.Path, dict[str, Any]]]
 
 
 def _weights(value: Any) -> tuple[float, ...] | dict[str, float]:
@@ -245,40 +248,15 @@ def flows(section: Section, component: Component, context: Context) -> list[Flow
 
 def shares(section: Section, component: Component) -> int:
     """How many plans each source's connections are dealt out to."""
-    return max(len(component.variants), 1) if section.mix == "connections" else 1
+    return Replayed(section.mix).shares(component.variants)
 
 
-def prepare(section: Section, component: Component, flows: list[Flow], context: Context,
-            made_by: Plans | None = None) -> Prepared:
-    """Vectors -> plans in context.work_dir, one job file per host; made_by: instead of `plans`."""
-    from traffic.tmix.workload import plan_name
-    shares_of_each = shares(section, component)
-    folder, description = (made_by or plans)(section, component, context)
-    endpoints: dict[str, list[dict[str, Any]]] = {}
-    for place, flow in enumerate(flows):
-        source, share = divmod(place, shares_of_each)
-        plan = f"{component.name}-{plan_name(source, share, shares_of_each)}"
-        _link(folder / plan_name(source, share, shares_of_each), context.work_dir / plan)
-        flow.connections = description["plans"][source][share]
-        for role, node, local, peer, cca in (
-                ("acceptor", flow.receiver, flow.dst, flow.src, flow.receiver_cca),
-                ("initiator", flow.sender, flow.src, flow.dst, flow.sender_cca)):
-            endpoints.setdefault(node, []).append({
-                "flow": flow.flow, "source": flow.source, "role": role, "plan": f"{context.guest_dir}/{plan}",
-                "local": local, "peer": peer, "port": flow.dport, "ports": flow.source_range, "cca": cca})
-    programs = []
-    # servers first: every program is ready before any starts, but logs read better
-    for node in sorted(endpoints, key=lambda n: (endpoints[n][0]["role"] != "acceptor", n)):
-        name = f"{component.name}-{node}.json"
-        (context.work_dir / name).write_text(json.dumps({
-            "node": node, "endpoints": endpoints[node], "duration_us": context.duration_us,
-            "out_dir": context.guest_dir, "wakeup_cost_us": routes.wakeup_cost_us(context.network, node)}))
-        programs.append(Program(node, "traffic.replay.program", [f"{context.guest_dir}/{name}"]))
-    return Prepared(programs, {"mix": section.mix, **{k: v for k, v in description.items() if k != "plans"}})
+def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
+    return replay.prepare(component, flows, context, plans(section, component, context), Replayed(section.mix))
 
 
-def plans(section: Section, component: Component, context: Context) -> tuple[pathlib.Path, dict[str, Any]]:
-    """(folder with the plans, what build_workload says of them), made once for all runs that share a folder.
+def plans(section: Section, component: Component, context: Context) -> Plans:
+    """Vectors -> plans, made once for all runs that share a folder.
 
     Which congestion controls there are decides nothing of them.
     """
@@ -295,7 +273,8 @@ def plans(section: Section, component: Component, context: Context) -> tuple[pat
             description = _build(section, component, context, part)
             (part / _DESCRIPTION).write_text(json.dumps(description))
             os.rename(part, shared)
-    return shared, json.loads((shared / _DESCRIPTION).read_text())
+    described: dict[str, Any] = json.loads((shared / _DESCRIPTION).read_text())
+    return Plans(shared, described.pop("plans"), described)
 
 
 def _build(section: Section, component: Component, context: Context, folder: pathlib.Path) -> dict[str, Any]:
@@ -349,30 +328,3 @@ def _rules(section: Section) -> dict[str, Any]:
     return {"overhead": overhead, "prefill_rule": rule,
             "prefill_window_us": section.unc_prefill_window_us if window == "published" else None,
             "connections_per_s": UNC_CONNECTIONS_PER_S if section.as_suite else None}
-
-
-def _link(source: pathlib.Path, target: pathlib.Path) -> None:
-    """Plans are read only: a hard link serves."""
-    target.unlink(missing_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-
-
-def collect(component: Mapping[str, Any], workload: Mapping[str, Any], context: Context, raw_dir: pathlib.Path) \
-        -> dict[str, Any]:
-    """Replay records -> connections.csv.gz, adus.csv.gz of all replayed components; returns the account of this one."""
-    from traffic.replay.collect import Replayed, account_of, write_tables
-    from traffic.tmix.workload import plan_name
-    parts: dict[str, list[Replayed]] = {}
-    for one in workload["components"]:
-        if "mix" in one:
-            shares = len(one["variants"]) if one["mix"] == "connections" else 1
-            mine = [flow for flow in workload["flows"] if flow["component"] == one["name"]]
-            plans = [f"{one['name']}-{plan_name(*divmod(place, shares), shares)}" for place in range(len(mine))]
-            parts[one["name"]] = [Replayed(flow["source"], context.work_dir / plan, context.work_dir)
-                                  for flow, plan in zip(mine, plans)]
-    if next(iter(parts)) == component["name"]:
-        write_tables([part for of_one in parts.values() for part in of_one], raw_dir)
-    return account_of(parts[component["name"]], context.duration_us)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from traffic.replay.component import plan_name
 from traffic.tmix import batch as batches
 from traffic.tmix.arrange import LOAD_LIMIT, Schedule, Traffic, arrange
 from traffic.tmix.compile import write_plan_of
@@ -89,11 +90,6 @@ def _arranged(loaded: Sequence[batches.Batch], run: Run, report: Callable[[str],
     traffic = Traffic.of(loaded, run)
     report(f"arranging {len(traffic.batch)} connections")
     return traffic, *arrange(traffic, run)
-
-
-def plan_name(source: int, share: int = 0, shares: int = 1) -> str:
-    """File name of a plan; the sources are those of a component, from 0."""
-    return f"source{source}.plan" if shares == 1 else f"source{source}.share{share}.plan"
 
 
 def _by_link(run: Run, values: Any) -> dict[str, Any]:

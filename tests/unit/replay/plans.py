@@ -9,7 +9,7 @@ import time
 from array import array
 from pathlib import Path
 
-from traffic.replay.collect import Replayed, account_of, read_records, write_tables
+from traffic.replay.collect import ReplayedSource, account_of, read_records, write_tables
 from traffic.replay.plan import COLUMNS, write_plan
 from traffic.replay.records import ACCEPTOR, INITIATOR, records_name
 
@@ -39,7 +39,7 @@ def make_plan(path, connections):
 
 def collect(source, folder, end_us=1 << 40):
     """The account of the plan of a source, whose records are beside it; the tables are written there, too."""
-    parts = [Replayed(source, folder / "plan", folder)]
+    parts = [ReplayedSource(source, folder / "plan", folder)]
     write_tables(parts, folder)
     return account_of(parts, end_us)
 

@@ -166,8 +166,8 @@ def test_a_link_behind_a_slower_one_cannot_be_overloaded(findings, files):
 def test_clients_may_think_all_the_time_and_go_on_until_the_end(findings, files):
     spoils.idle_component(files)
     assert any("no sampled flow of greedy was busy" in text for _, text in findings("windows", files))
-    files["workload.json"]["components"].append({"name": "greedy", "kind": "request-response", "clients": 2,
-                                                 "closes": False})
+    files["workload.json"]["components"].append({"name": "greedy", "kind": "request-response", "mix": "sources",
+                                                 "clients": 2, "closes": False})
     found = findings("windows", files)
     assert not any(level == "suspect" for level, _ in found)
     assert any(text == "greedy: its clients were thinking whenever they were sampled" for _, text in found)

@@ -12,6 +12,7 @@ index. `resolution(run)` says how exactly values are known that come from sample
 its unit}.
 `SHOWN` lists the columns that the file adds to tables of the report (`TABLES`). `NOT_COMPARED` names metrics that the
 workload decides, or that are another column in another unit: the report shows them without a comparison.
+`WINDOWED`, a literal, names metrics that follow from `run.interval` alone: an expectation may be of a part of a run.
 A file may draw its metrics, too: it then has what a figure file has (analysis/figures).
 Definitions and sources: docs/metrics.md.
 
@@ -28,14 +29,14 @@ import importlib
 import io
 import math
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis.read.runs import AnalysisError, Run
+from analysis.read.runs import AnalysisError, Interval, Run
 from testbed.core import derived, ending, metric_names
 
 NAME = "metrics.csv"
@@ -187,12 +188,21 @@ def _may_not_be_reached(file: str, metric: str) -> bool:
     return metric in censored or percent.isdigit() and name in censored
 
 
-def compute_metrics(run: Run) -> tuple[list[Metric], list[dict[str, str]]]:
-    """All metrics of a run, and the errors of those that could not be computed."""
+def of_part(run: Run, interval: Interval, metric: str) -> list[Metric]:
+    """A metric (one of WINDOWED) of a part of a run, in all its scopes. AnalysisError if it cannot be computed."""
+    files = [name for name in names() if metric in getattr(module(name), "WINDOWED", ())]
+    found, errors = compute_metrics(run.within(interval), files)
+    if errors:
+        raise AnalysisError(errors[0]["message"])
+    return [one for one in found if one.metric == metric]
+
+
+def compute_metrics(run: Run, files: Sequence[str] | None = None) -> tuple[list[Metric], list[dict[str, str]]]:
+    """All metrics of a run, and the errors of those that could not be computed. files: of these files only."""
     importlib.invalidate_caches()
     found: list[Metric] = []
     errors: list[dict[str, str]] = []
-    for name in names():
+    for name in names() if files is None else files:
         try:
             for metric in module(name).compute(run):
                 if not math.isfinite(metric.value) and not (

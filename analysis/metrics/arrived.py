@@ -10,6 +10,7 @@ from analysis.read import series
 from analysis.read.runs import Run
 
 UNITS = {"arrived_rate_l2": "Mbit/s"}
+WINDOWED = {"arrived_rate_l2"}
 SHOWN = [Shown("arrived", "arrived_rate_l2", "", 10)]
 
 

@@ -14,6 +14,7 @@ from analysis.read.runs import Array, Run
 from topologies import queues
 
 UNITS = {"ce_marked": "packets", "ce_mark_rate": "%"}
+WINDOWED = {"ce_marked", "ce_mark_rate"}
 SHOWN = [Shown("links", "ce_mark_rate", "CE marks", 70), Shown("flows", "ce_mark_rate", "CE marks", 30)]
 
 

@@ -10,6 +10,7 @@ from analysis.read import series
 from analysis.read.runs import Run
 
 UNITS = {"queue_length_mean": "packets", "queue_length_max": "packets", "queue_length_sd": "packets"}
+WINDOWED = {"queue_length_mean", "queue_length_max", "queue_length_sd"}
 
 
 def compute(run: Run) -> list[Metric]:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from analysis import stats
+from analysis import metrics, stats
 from analysis.read.experiment import Experiment, Row
-from analysis.read.runs import AnalysisError
+from analysis.read.runs import AnalysisError, Interval
 from analysis.read.tables import Results
-from testbed.core.expectations import COMPARISONS, Expectation
+from testbed.core.expectations import COMPARISONS, Expectation, Window
+from testbed.core.fields import FieldError
 
 MET, NOT_MET, UNKNOWN, NOT_CONCERNED = "met", "not met", "cannot be judged", "does not apply"
 _MOST_SCOPES = 10
@@ -51,7 +52,8 @@ def of_experiment(experiment: Experiment) -> list[Expectation]:
             raise AnalysisError(f"{experiment.path / 'experiment.json'}: expect: comparison is one of "
                                 f"{', '.join(COMPARISONS)}")
         found.append(Expectation(**{name: record[name] for name in ("metric", "scope", "comparison", "limit", "unit")},
-                                 ccas=tuple(record["ccas"])))
+                                 ccas=tuple(record["ccas"]),
+                                 window=Window(**record["window"]) if record.get("window") else None))
     return found
 
 
@@ -70,7 +72,11 @@ def _judged(results: Results, one: Expectation, row: Row) -> Outcome:
     usable = len(results.experiment.usable(row))
     scopes = results.scopes(one.metric)
     scope = one.scope or ("all" if "all" in scopes else next(iter(scopes), ""))
-    sample = results.sample(row, one.metric, scope)
+    try:
+        sample = _of_window(results, one, row, scope, one.window) if one.window else \
+            results.sample(row, one.metric, scope)
+    except (AnalysisError, FieldError) as problem:
+        return Outcome(one, row, UNKNOWN, "", 0, usable, None, str(problem))
     if not sample:
         if not usable:
             reason = "no usable run"
@@ -84,3 +90,12 @@ def _judged(results: Results, one: Expectation, row: Row) -> Outcome:
         return Outcome(one, row, UNKNOWN, "", 0, usable, None, reason)
     mean = stats.summarise(sample, results.is_ratio(one.metric)).mean
     return Outcome(one, row, MET if one.met_by(mean) else NOT_MET, scope, len(sample), usable, mean, "")
+
+
+def _of_window(results: Results, one: Expectation, row: Row, scope: str, window: Window) -> list[float]:
+    """The metric in the window, of each run of a row that has it there. AnalysisError or FieldError if none can."""
+    found = []
+    for run in results.counted(row):
+        interval = Interval(*window.interval_us(run.scenario["traffic"], *run.interval))
+        found += [metric.value for metric in metrics.of_part(run, interval, one.metric) if metric.scope == scope]
+    return found

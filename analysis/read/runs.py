@@ -81,6 +81,12 @@ class Run:
         self._listed = listed or {}
         self._frames: dict[tuple[str, ...], pd.DataFrame | None] = {}
 
+    def within(self, interval: Interval) -> Run:
+        """The same run, with a part of its measurement interval instead of all of it."""
+        part = Run(self.path, self._listed)
+        part.interval = interval
+        return part
+
     def _fact(self, name: str) -> Any:
         return self._listed[name] if name in self._listed else self.plan[name]
 

@@ -207,7 +207,7 @@ def backlog_ms(run: Run, link: str, samples: pd.DataFrame) -> Array:
     """Time to send the backlog at the rate that the link has just then, ms per sample; NaN where nobody knows it."""
     facts = run.bottlenecks[link]
     if facts.get("opportunities"):
-        return _offered_ms(facts, samples, run.interval.end_us)
+        return _offered_ms(facts, samples, run.scenario["timing"]["duration_us"])
     times_us, states = zip(*varying.states(run.bottlenecks[link]))
     rates = np.array([state["rate_bps"] for state in states])
     # a change at the instant of a sample takes effect after it

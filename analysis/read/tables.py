@@ -10,7 +10,7 @@ import pandas as pd
 from analysis import metrics, one_run, stats
 from analysis.compare import run_lists
 from analysis.read.experiment import Experiment, Row
-from analysis.read.runs import AnalysisError, State
+from analysis.read.runs import AnalysisError, Run, State
 
 SUMMARY_COLUMNS = ["subject", "metric", "scope", "unit", "n", "seeds", "scale", "mean", "ci95_low", "ci95_high"]
 COMPARISON_COLUMNS = ["family", "metric", "scope", "unit", "reference", "subject", "method", "seeds", "n_reference",
@@ -86,6 +86,10 @@ class Results:
     def keyed(self, row: Row, metric: str, scope: str) -> dict[run_lists.PairingKey, float]:
         """The same by the runs' pairing keys."""
         return self._samples.get((row.label, metric, scope), {})
+
+    def counted(self, row: Row) -> list[Run]:
+        """The runs of a row that enter its means."""
+        return [run for run in self.experiment.usable(row) if run.name not in self._repeated]
 
     def is_ratio(self, metric: str) -> bool:
         return metric in self._ratios

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a scenario expects of its results: `utilisation > 0.9`, `throughput_mean:right_to_left >= 50 Mbit/s`.
 
-METRIC[:SCOPE] COMPARISON NUMBER [UNIT]. Expectations belong to an experiment, not to its runs: none of them enters a
-run's id.
+METRIC[:SCOPE] COMPARISON NUMBER [UNIT], of the whole measurement or of a part of it (`Window`). Expectations belong to
+an experiment, not to its runs: none of them enters a run's id.
 """
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import operator
 import re
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -26,22 +27,72 @@ _EXAMPLE = "such as 'queueing_delay_mean < 20 ms' expected"
 
 
 @dataclasses.dataclass(frozen=True)
+class Window:
+    """A part of the measurement. Its times count from the start of the run, or from the event `after`; None: as far as
+    the measurement goes. after: COMPONENT.start or COMPONENT.stop, as the scenario has them; '' for none."""
+    from_us: int | None = None
+    to_us: int | None = None
+    after: str = ""
+
+    @property
+    def text(self) -> str:
+        """As words behind an expectation."""
+        words = [f"{word} {units.show('us', value)}" for word, value in (("from", self.from_us), ("to", self.to_us))
+                 if value is not None]
+        return " ".join([*words, *(["after", self.after] if self.after else [])])
+
+    def interval_us(self, components: Sequence[Mapping[str, Any]], begin_us: int, end_us: int) -> tuple[int, int]:
+        """The window of a run whose measurement is [begin_us, end_us). FieldError of a field of it if it has none.
+
+        components: of the resolved scenario, with name, start_us and stop_us.
+        """
+        zero_us = self._event_us(components) if self.after else 0
+        first_us = zero_us + (self.from_us or 0) if self.after or self.from_us is not None else begin_us
+        last_us = end_us if self.to_us is None else zero_us + self.to_us
+        first_field = "from" if self.from_us is not None else "after" if self.after else "to"
+        last_field = "to" if self.to_us is not None else first_field
+        measured = f"what is measured begins at {_seconds(begin_us)} and ends at {_seconds(end_us)}"
+        for field, wrong, what in ((first_field, first_us < begin_us, f"begins at {_seconds(first_us)}"),
+                                   (last_field, last_us > end_us, f"ends at {_seconds(last_us)}"),
+                                   (last_field, first_us >= last_us,
+                                    f"begins at {_seconds(first_us)} and ends at {_seconds(last_us)}")):
+            if wrong:
+                raise FieldError(field, f"the window {what}; {measured}")
+        return first_us, last_us
+
+    def _event_us(self, components: Sequence[Mapping[str, Any]]) -> int:
+        name, _, event = self.after.rpartition(".")
+        if event not in ("start", "stop"):
+            raise FieldError("after", f"COMPONENT.start or COMPONENT.stop expected, not {fields.show(self.after)}")
+        times_us = {one["name"]: int(one[f"{event}_us"]) for one in components}
+        if name not in times_us:
+            raise FieldError("after", f"no component {fields.show(name)}; there are: {', '.join(times_us)}")
+        return times_us[name]
+
+
+def _seconds(time_us: int) -> str:
+    return f"{time_us / 1e6:g} s"
+
+
+@dataclasses.dataclass(frozen=True)
 class Expectation:
     """One expectation. limit: in the metric's own unit; scope: '' for `all`, or else the first; ccas: () for every
-    subject."""
+    subject; window: None for the whole measurement."""
     metric: str
     scope: str
     comparison: str
     limit: float
     unit: str
     ccas: tuple[str, ...] = ()
+    window: Window | None = None
 
     @property
     def text(self) -> str:
         """As a user would write it, with the unit."""
+        window = f" {self.window.text}" if self.window else ""
         scope = f":{self.scope}" if self.scope else ""
         unit = "" if self.unit == "1" else f" {self.unit}"
-        return f"{self.metric}{scope} {self.comparison} {self.limit:.10g}{unit}"
+        return f"{self.metric}{scope} {self.comparison} {self.limit:.10g}{unit}{window}"
 
     def met_by(self, value: float) -> bool:
         return bool(COMPARISONS[self.comparison](value, self.limit))
@@ -52,31 +103,49 @@ class Expectation:
 
 
 @dataclasses.dataclass(frozen=True)
-class _OfSome:
-    """`{that: utilisation > 0.9, cca: [cubic, bbr]}`."""
+class _Section:
+    """`{that: utilisation > 0.9, cca: [cubic, bbr], from: 2 s, to: 5 s, after: other.stop}`."""
     that: str = fields.text(longest=_LONGEST)
     cca: tuple[str, ...] = fields.listing(fields.word(), default=(), least=1, most=100, distinct=True, single=True)
+    from_us: int | None = fields.time(default=None)
+    to_us: int | None = fields.time(default=None)
+    after: str = fields.text(default="", longest=_LONGEST)
 
 
-def decode(given: object) -> tuple[Expectation, ...]:
-    """The section `expect` of a scenario. FieldError, with the number of the element."""
+def decode(given: object, components: Sequence[Mapping[str, Any]], begin_us: int, end_us: int) \
+        -> tuple[Expectation, ...]:
+    """The section `expect` of a scenario. FieldError, with the number of the element.
+
+    components: see Window.interval_us; [begin_us, end_us): what is measured.
+    """
     if given is None:
         return ()
     if not isinstance(given, list):
         raise FieldError("", f"a list of expectations, {_EXAMPLE.replace(' expected', '')}, expected, not "
                              f"{fields.show(given)}")
     found: tuple[Expectation, ...] = _read_list(given)
+    for number, one in enumerate(found, start=1):
+        if one.window:
+            try:
+                one.window.interval_us(components, begin_us, end_us)
+            except FieldError as problem:
+                raise problem.inside(str(number)) from None
     return found
 
 
 def _one(given: object) -> Expectation:
     if not isinstance(given, dict):
         return parse(given)
-    some = fields.decode(_OfSome, given)
+    some = fields.decode(_Section, given)
+    window = Window(some.from_us, some.to_us, some.after)
     try:
-        return dataclasses.replace(parse(some.that), ccas=some.cca)
+        found = dataclasses.replace(parse(some.that), ccas=some.cca, window=window if window != Window() else None)
+        if found.window and found.metric not in metric_names.windowed():
+            raise FieldError("", f"{found.metric} is not known of a part of a run; these are: "
+                                 f"{', '.join(sorted(metric_names.windowed()))}")
     except FieldError as problem:
         raise problem.inside("that") from None
+    return found
 
 
 _read_list = fields.reader(fields.listing(fields.custom(_one)))

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What metrics are called and in which unit they are, without computing or importing any.
 
-Each file that computes metrics says so itself: `UNITS = {"throughput_mean": "Mbit/s", ...}`, a literal.
+Each file that computes metrics says so itself: `UNITS = {"throughput_mean": "Mbit/s", ...}`, a literal; and which of
+them are known of a part of a run, too: `WINDOWED`.
 """
 from __future__ import annotations
 
 import ast
 import functools
 import pathlib
+from typing import Any
 
 from testbed import PROJECT_DIR
 
@@ -16,26 +18,35 @@ OF_TWO_RUNS = ("analysis.flows.camps", "analysis.flows.slowdown")
 
 
 @functools.cache
+def windowed() -> frozenset[str]:
+    """Metrics that are known of a part of a run, too: `WINDOWED = {"throughput_mean", ...}` of their files."""
+    return frozenset(metric for path in _paths() for metric in _literal(path, "WINDOWED"))
+
+
+@functools.cache
 def units() -> dict[str, str]:
     """{metric: unit} of all files that compute metrics."""
     found: dict[str, str] = {}
-    for path in (*sorted((PROJECT_DIR / "analysis/metrics").glob("[a-z]*.py")),
-                 *(PROJECT_DIR / f"{name.replace('.', '/')}.py" for name in OF_TWO_RUNS)):
-        found.update(_literal(path))
+    for path in _paths():
+        found.update(_literal(path, "UNITS"))
     return found
 
 
-def _literal(path: pathlib.Path) -> dict[str, str]:
-    """UNITS of a file; {} of one that has none, or that is no Python: that is told where its metrics are missed."""
+def _paths() -> list[pathlib.Path]:
+    return [*sorted((PROJECT_DIR / "analysis/metrics").glob("[a-z]*.py")),
+            *(PROJECT_DIR / f"{name.replace('.', '/')}.py" for name in OF_TWO_RUNS)]
+
+
+def _literal(path: pathlib.Path, name: str) -> Any:
+    """A constant of a file; {} of one without it, or that is no Python: that is told where its metrics are missed."""
     try:
         body = ast.parse(path.read_bytes()).body
     except (OSError, SyntaxError, ValueError):
         return {}
     for node in body:
-        if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == ["UNITS"]:
+        if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == [name]:
             try:
-                units: dict[str, str] = ast.literal_eval(node.value)
+                return ast.literal_eval(node.value)
             except ValueError:
                 return {}
-            return units
     return {}

@@ -401,6 +401,7 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
         timing=timing, hosts=fields.encode(hosts), probes=sections.probes(source, tree.get("probes"), network),
         parameters=parameters, default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices,
         listed=isinstance(tree["traffic"], list), file=source, cca_places=sections.cca_places(source, components),
-        expect=section(source, "expect", lambda: expectations.decode(source.tree.get("expect"))),
+        expect=section(source, "expect", lambda: expectations.decode(
+            source.tree.get("expect"), components, timing.prefill_us + timing.warmup_us, timing.duration_us)),
         asked_options=asked, usual_jitter=hosts != asked_hosts and hosts.jitter_us != 0,
         kernel_options=tuple(sorted({*asked, *topologies.kernel_options(network)})))

@@ -38,10 +38,12 @@ def test_the_example(testbed):
     assert [re.sub(numbers, "_", line) for line in done.stdout.splitlines()] == [
         re.sub(numbers, "_", line) for line in documented]
     suite, = ElementTree.parse(testbed.folder / "results.xml").getroot()
-    assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["5", "0", "0", "2"]
+    assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["6", "0", "0", "2"]
 
     done = testbed("--set", "expect=[utilisation < 50 %, drops:nowhere < 1]")
     assert done.returncode == 6 and "1 run is already there" in done.stderr
     assert done.stderr.splitlines()[-1] == "testbed: of 2 expectations, 1 not met, 1 cannot be judged"
+    done = testbed("--set", "expect=[{that: drops < 1, after: greedy.stop}]")
+    assert done.returncode == 2 and "--set expect: 1.after: the window begins at 6 s and ends at 6 s" in done.stderr
     done = testbed("--set", "expect=[throughputs < 50 %]")
     assert done.returncode == 2 and "--set expect: 1: no metric throughputs" in done.stderr

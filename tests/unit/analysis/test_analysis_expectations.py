@@ -14,6 +14,7 @@ from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results
 from testbed.cli import _expectations
+from testbed.core import units
 from testbed.core.errors import ExpectationFailed, TestbedError, UsageError
 from testbed.core.expectations import parse
 from tests.unit.analysis import fixture
@@ -48,6 +49,30 @@ def test_each_is_judged_for_each_row(path):
         ("reno", "cannot be judged", "no run has udp_loss"), ("reno", "met", "12 Mbit/s (n = 1)")]
     assert [one for one in found if one[0] == "cubic"] == [("cubic", "cannot be judged", "no usable run")] * 4
     assert found[-1] == ("vegas", "does not apply", "no run has vegas")
+
+
+def test_a_window_is_judged_by_itself(tmp_path, monkeypatch):
+    """Nothing is sent in the second half."""
+    path = expecting(fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1]), "throughput_mean < 1")
+    description = json.loads((path / "experiment.json").read_text())
+    first, = Experiment(path).runs[:1]
+    start_us, end_us = first.interval
+    middle_us = (start_us + end_us) // 2
+    windows = [None, {"from_us": middle_us, "to_us": None, "after": ""},
+               {"from_us": start_us - 1, "to_us": None, "after": ""}]
+    description["expect"] = [{**description["expect"][0], "window": window} for window in windows]
+    (path / "experiment.json").write_text(json.dumps(description))
+    for run in Experiment(path).runs:
+        samples = run.frame("queue").copy()
+        late = samples["t_us"] > middle_us
+        for name in ("sent_bytes", "sent_packets"):
+            samples.loc[late, name] = samples[~late].groupby("link")[name].max()[samples.loc[late, "link"]].to_numpy()
+        samples.to_csv(run.path / "raw/queue.csv.gz", index=False)
+    monkeypatch.setattr("testbed.core.derived.check_raw", lambda *_: None)
+    whole, part, outside = expectations.judge(Results(Experiment(path)))
+    assert (whole.result, part.result, part.n) == ("not met", "met", 1) and part.mean < 0.5 < 25 < whole.mean < 35
+    assert part.expectation.text == f"throughput_mean < 1 Mbit/s from {units.show('us', middle_us)}"
+    assert outside.result == "cannot be judged" and "what is measured begins at" in outside.found
 
 
 def test_a_percentile_that_was_not_reached_is_long(path):

@@ -57,6 +57,19 @@ def test_what_is_refused(text, error):
     (["expect:", "  - {that: drops < 1, cca: []}"], ":12: expect.1.cca: a list of at least 1"),
     (["expect:", "  - that: drops < 1 ms"], ":12: expect.1.that: drops is in packets, not in ms"),
     (["expect:", "  - utilisation: 0.9"], ":12: expect.1.utilisation: unknown field"),
+    (["expect:", "  - {that: drops < 1, from: 2}"], ":12: expect.1.from: a value with a unit"),
+    (["expect:", "  - {that: drops < 1, from: 2 MB}"], ":12: expect.1.from: "),
+    (["expect:", "  - that: drops < 1", "    from: 2 s", "    to: 7 s"],
+     ":14: expect.1.to: the window ends at 7 s; what is measured begins at 1 s and ends at 6 s"),
+    (["expect:", "  - {that: drops < 1, from: 0 s}"], ":12: expect.1.from: the window begins at 0 s; what is measured"),
+    (["expect:", "  - {that: drops < 1, to: 500 ms}"], ":12: expect.1.to: the window begins at 1 s and ends at 0.5 s"),
+    (["expect:", "  - {that: drops < 1, after: greedy.stop}"], ":12: expect.1.after: the window begins at 6 s and"),
+    (["expect:", "  - {that: drops < 1, after: greedy.start}"], ":12: expect.1.after: the window begins at 0 s; what"),
+    (["expect:", "  - {that: drops < 1, after: greedy}"], ":12: expect.1.after: COMPONENT.start or COMPONENT.stop"),
+    (["expect:", "  - utilisation > 0.9", "  - {that: drops < 1, after: tmix.stop}"],
+     ":13: expect.2.after: no component 'tmix'; there are: greedy"),
+    (["expect:", "  - {that: queueing_delay_p99 < 1 s, from: 2 s}"],
+     ":12: expect.1.that: queueing_delay_p99 is not known of a part of a run; these are: arrived_rate_l2, "),
     (["expect: []", "quick: {expect: [drops < 1 %]}"], ":12: expect.1: drops is in packets"),
 ])
 def test_file_line_and_field_are_told(file, lines, error):
@@ -70,9 +83,20 @@ def test_no_part_of_a_run(file):
     path = file()
     one, other = scenario.load(str(path)), scenario.load(str(path), settings=["expect=[drops < 1]"])
     assert [each.text for each in one.expect] == ["utilisation > 90 %", "throughput_mean:right_to_left >= 9 Mbit/s",
-                                                  "queueing_delay_mean < 100 ms"]
+                                                  "queueing_delay_mean < 100 ms",
+                                                  "throughput_mean > 9 Mbit/s from 2 s to 4 s after greedy.start"]
     assert one.expect[2].ccas == ("cubic", "bbr") and [each.text for each in other.expect] == ["drops < 1 packets"]
     assert one.resolved() == other.resolved()
+
+
+@pytest.mark.parametrize("window, interval", [
+    ((2_000_000, 5_000_000, ""), (2_000_000, 5_000_000)), ((None, 5_000_000, ""), (1_000_000, 5_000_000)),
+    ((2_000_000, None, ""), (2_000_000, 9_000_000)), ((None, None, "cross.stop"), (4_000_000, 9_000_000)),
+    ((500_000, 1_000_000, "cross.stop"), (4_500_000, 5_000_000)), ((None, 1, "cross.start"), (3_000_000, 3_000_001))])
+def test_a_window_in_time(window, interval):
+    components = [{"name": "long", "start_us": 0, "stop_us": 9_000_000},
+                  {"name": "cross", "start_us": 3_000_000, "stop_us": 4_000_000}]
+    assert expectations.Window(*window).interval_us(components, 1_000_000, 9_000_000) == interval
 
 
 def test_every_file_of_metrics_names_them():
@@ -81,5 +105,7 @@ def test_every_file_of_metrics_names_them():
         units = metrics.module(name).UNITS
         assert units and {metric: known[metric] for metric in units} == units, name
         assert set(getattr(metrics.module(name), "RATIOS", ())) <= set(units)
+        windowed = getattr(metrics.module(name), "WINDOWED", set())
+        assert windowed <= set(units) and windowed <= metric_names.windowed()
         assert all(any(metric == one or metric.startswith(f"{one}_p") for metric in units)
                    for one in getattr(metrics.module(name), "CENSORED", ()))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Libraries in C that programs inside have, made by gcc where it is: without them everything is the same, only later.
+"""Libraries in C that programs inside have, made by gcc.
 
-    testbed/guest/preload.so    makes the start of programs cheaper
-    traffic/replay/core.so        does what a Tmix replay does for each event (docs/replay.md)
+    testbed/guest/preload.so    makes the start of programs cheaper, and nothing else
+    traffic/replay/core.so      replays Tmix traffic by io_uring (docs/replay.md)
     traffic/greedy/reads.so     does what receivers of many greedy flows do for each read (docs/greedy.md)
 
-TESTBED_COMPILED=no goes without the latter two.
+TESTBED_COMPILED=no goes without the latter two. Tmix traffic is replayed by epoll then.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PYTHON = "/usr/bin/python3"
 PRELOAD = "testbed/guest/preload.so"
 TMIX_CORE = "traffic/replay/core.so"
 GREEDY_READS = "traffic/greedy/reads.so"
-#: without them the same is done in Python
+#: without them the same is done in Python, more slowly
 COMPILED = frozenset({TMIX_CORE, GREEDY_READS})
 #: what they are made of: files, and all of folders
 _SOURCES = {PRELOAD: ("testbed/guest/preload.c",), TMIX_CORE: ("traffic/replay/core/", "traffic/io/ring.h"),
@@ -61,21 +61,16 @@ def wanted() -> list[str]:
     return [name for name in _SOURCES if name not in COMPILED or choice == "yes"]
 
 
-def make(code: Mapping[str, bytes], report_to: list[str] | None = None) -> dict[str, bytes]:
-    """{path: content} of those that could be made of the code, {path: content}.
-
-    report_to: gets a line on each that could not: no compiler, no headers of the C library.
-    """
-    made = {}
+def make(code: Mapping[str, bytes]) -> tuple[dict[str, bytes], dict[str, str]]:
+    """({path: content} of those that could be made of the code, {path: content}; {path: why not} of the others)."""
+    made, missing = {}, {}
     for name in wanted():
         sources = {path: data for path, data in code.items() if path.startswith(_SOURCES[name])}
         try:
             made[name] = _compiled(name, sources)
         except _NotMade as problem:
-            if report_to is not None:
-                report_to.append(f"{pathlib.PurePath(name).name} is not made, which makes runs slower and changes "
-                                 f"nothing else: {problem}")
-    return made
+            missing[name] = str(problem)
+    return made, missing
 
 
 def _compiled(name: str, sources: Mapping[str, bytes]) -> bytes:

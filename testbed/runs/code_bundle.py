@@ -41,29 +41,31 @@ _SUFFIXES = (".py", ".c", ".h")
 
 
 def digest() -> str:
-    """SHA-256 of all code that runs inside, and of that which decides what it is told to do."""
-    return _digest_of(_contents())
+    """SHA-256 of all code that runs inside, and of that which decides what it is told to do.
+
+    A replay without its library leaves other bytes. Raises UsageError.
+    """
+    choice = {} if c_libraries.TMIX_CORE in c_libraries.wanted() else {f"without {c_libraries.TMIX_CORE}": b""}
+    return _digest_of(_contents() | choice)
 
 
 def ensure(report: Callable[[str], None] | None = None) -> pathlib.Path:
     """The folder in the cache that has this code, whole, with the libraries that can be made of it.
 
-    report: is told why one cannot be made. Raises EnvironmentProblem.
+    report: is told why one cannot be made that runs can go without. Raises EnvironmentProblem.
     """
     target = folder_of(digest())
-    wanted = c_libraries.wanted()
-    if not c_libraries.COMPILED.intersection(wanted):
-        target = target.with_name(f"{target.name}-uncompiled")
     if cache_dirs.whole(target):
         return target
-    problems: list[str] = []
-    made = c_libraries.make(_contents(), problems)
-    if report is not None:
-        for problem in problems:
-            report(problem)
-    for name in wanted:
-        if name not in made:                                # where it can be made later, it is not this folder
-            target = target.with_name(f"{target.name}-without-{pathlib.PurePath(name).stem}")
+    made, missing = c_libraries.make(_contents())
+    if why := missing.get(c_libraries.TMIX_CORE):
+        raise EnvironmentProblem(f"{c_libraries.TMIX_CORE} cannot be made: {why}; to replay Tmix traffic by epoll "
+                                 "instead, set TESTBED_COMPILED=no")
+    for name, why in missing.items():
+        path = pathlib.PurePath(name)
+        if report is not None:
+            report(f"{path.name} is not made, which makes runs slower and changes nothing else: {why}")
+        target = target.with_name(f"{target.name}-without-{path.stem}")     # once it can be made, it is not this folder
     cache_dirs.ensure(target, lambda folder: _make(folder, made))
     return target
 

@@ -8,7 +8,7 @@ after a failure the rest is cancelled. Sockets are usual descriptors, not the ri
 earlier on any of them is over (one reference count for the whole table).
 
 Needs Linux 6.11 (bind and listen by io_uring came last); `Ring` raises OSError otherwise. ring.h beside this
-file puts operations into a ring in C: the same but `cancel` and `receive_now`; it copies what is sent (`send_from`).
+file puts operations into a ring in C, for the Tmix replay.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import os
 import struct
 from errno import EBADF, EINTR, EOPNOTSUPP
 
-from traffic.io.sockets import (IPPROTO_TCP, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SHUT_WR, SOCK_CLOEXEC, SOCK_STREAM,
-                                TCP_CA_NAME_MAX, TCP_CONGESTION, family_of, pack_endpoint)
+from traffic.io.sockets import (IPPROTO_TCP, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SOCK_CLOEXEC, TCP_CA_NAME_MAX,
+                                TCP_CONGESTION, pack_endpoint)
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ _CANCEL_EVERYTHING = 1 << 0 | 1 << 2        # ALL ANY
 _POLL_FIRST: Final = 1
 _REGISTERED: Final = 4
 _GETSOCKOPT: Final = 2                             # SOCKET_URING_OP_GETSOCKOPT
-_SETSOCKOPT: Final = 3                             # SOCKET_URING_OP_SETSOCKOPT
 _MSG_DONTWAIT: Final = 0x40
 _MSG_WAITALL: Final = 0x100
 _SYS_SETUP: Final = 425
@@ -70,9 +69,6 @@ _PARAMS = struct.Struct("<7I12x8I8x8I8x")     # struct io_uring_params without t
 _WAIT = struct.Struct("<QIIQ")      # signals, size of the set, least time (us), address of the time limit or 0
 _WAIT_BYTES: Final = _WAIT.size
 _TIMESPEC: Final = struct.Struct("<qq")
-# struct msghdr with a struct iovec for what nobody looks at, and one for the rest
-_MESSAGE: Final = struct.Struct("<8xi4xQQ24xQQQQ")
-_MSGHDR_BYTES: Final = 56
 _ARGUMENT_BYTES: Final = 96        # beside each entry: its timespec, socket address or message
 # What one link chain may need; it must not be cut by a submission
 LONGEST_CHAIN: Final = 48
@@ -202,36 +198,17 @@ class Ring:
         return can
 
     def use_clock(self, path: str) -> bool:
-        """Have `note_time` read this file; False if there is none that can be read."""
+        """Have a library read the time from this file; False if there is none that can be read."""
         try:
             self._clock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             return len(os.read(self._clock, 8)) == 8
         except OSError:
             return False
 
-    def note_time(self, address: int, flags: int, number: int) -> None:
-        """Write what the clock says (8 bytes) to an address."""
-        self._put(_OP_READ, flags, 0, self._clock, 0, address, 8, 0, number)
-
-    def socket(self, ip: bytes, flags: int, number: int) -> None:
-        """A new TCP socket for an address; the result is its descriptor."""
-        self._put(_OP_SOCKET, flags, 0, family_of(ip), SOCK_STREAM | SOCK_CLOEXEC, 0, 0, 0, number)
-
-    def set_option(self, fd: int, level: int, name: int, value: Any, flags: int, number: int) -> None:
-        """Set a socket option. `value`: a ctypes.c_int or string buffer that stays."""
-        self._put(_OP_URING_CMD, flags, 0, fd, _SETSOCKOPT, level | name << 32,
-                  0, 0, number, ctypes.sizeof(value), ctypes.addressof(value))
-
     def option(self, fd: int, level: int, name: int, address: int, size: int, flags: int, number: int) -> None:
         """Write what a socket says of an option to an address; the result is the size of that. EOPNOTSUPP for options
         of TCP without kernel/patches/speed/0008."""
         self._put(_OP_URING_CMD, flags, 0, fd, _GETSOCKOPT, level | name << 32, 0, 0, number, size, address)
-
-    def bind(self, fd: int, ip: bytes, port: int, flags: int, number: int) -> None:
-        """Bind to an address."""
-        place, address = self._argument()
-        size = pack_endpoint(self._arguments, place, ip, port)
-        self._put(_OP_BIND, flags, 0, fd, size, address, 0, 0, number)
 
     def connect(self, fd: int, ip: bytes, port: int, flags: int, number: int) -> None:
         """Completes when the connection is established."""
@@ -262,23 +239,8 @@ class Ring:
         self._put(_OP_RECV, flags, 0, fd, 0, address, size, _MSG_DONTWAIT, number)
 
     def receive_end(self, fd: int, flags: int, number: int) -> None:
-        """Complete with 0 at EOF; with 1, which is no failure, if a byte comes. `unexpected` knows of it."""
+        """Complete with 0 at EOF; with 1, which is no failure, if a byte comes."""
         self._put(_OP_RECV, flags, _POLL_FIRST, fd, 0, self._end_at, 1, 0, number)
-
-    def unexpected(self) -> bool:
-        """Whether a byte came where an end was to come; of a byte 0 nobody knows."""
-        return bool(self._end[0])
-
-    def receive_last(self, fd: int, address: int, last: int, size: int, flags: int, number: int) -> None:
-        """Read `size` bytes, at most SEND_BUFFER_BYTES, the `last` of them to an address; fewer only before EOF or an
-        error."""
-        place, at = self._argument()
-        _MESSAGE.pack_into(self._arguments, place, 0, at + _MSGHDR_BYTES, 2, self._sink_at, size - last, address, last)
-        self._put(_OP_RECVMSG, flags, _POLL_FIRST, fd, 0, at, 1, _MSG_WAITALL, number)
-
-    def shutdown(self, fd: int, flags: int, number: int) -> None:
-        """Send FIN, go on receiving."""
-        self._put(_OP_SHUTDOWN, flags, 0, fd, 0, 0, SHUT_WR, 0, number)
 
     def close_socket(self, fd: int, flags: int, number: int) -> None:
         """Close a descriptor."""

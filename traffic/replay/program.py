@@ -39,7 +39,6 @@ TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that import
 if TYPE_CHECKING:
     from traffic.replay.core_loop import CoreLoop
     from traffic.replay.eventloop import EventLoop
-    from traffic.replay.ringloop import RingLoop
 
 
 def read_job(path: str) -> tuple[str, int, str, list[End], str, int, str]:
@@ -67,16 +66,19 @@ def read_job(path: str) -> tuple[str, int, str, list[End], str, int, str]:
     return node, duration_us, out_dir, ends, how, wakeup_cost_us, clock
 
 
-def make_loop(ends: list[End], how: str, clock: str, wakeup_cost_us: int = 0) -> CoreLoop | EventLoop | RingLoop:
-    """The loop that replays the ends: by io_uring if the kernel has what it takes. clock: a file to read it from."""
+def make_loop(ends: list[End], how: str, clock: str, wakeup_cost_us: int = 0) -> CoreLoop | EventLoop:
+    """The loop that replays the ends: by io_uring if the library is there and the kernel has what it takes.
+
+    clock: a file to read it from. Raises OSError, ImportError.
+    """
     if how != "epoll":
+        from traffic.replay import core_loop
+        path = core_loop.library()
+        if path is None and how == "io_uring":
+            raise ImportError(f"{core_loop.LIBRARY} is missing, which io_uring takes")
         try:
-            from traffic.replay import core_loop
-            path = core_loop.library()
             if path:
                 return core_loop.CoreLoop(ends, clock, path, wakeup_cost_us)
-            from traffic.replay.ringloop import RingLoop
-            return RingLoop(ends, clock, wakeup_cost_us)
         except OSError:
             if how == "io_uring":
                 raise
@@ -126,7 +128,7 @@ def replay(path: str) -> None:
 
 
 #: what is imported when it is known which of them replays
-ALSO = ("traffic.replay.core_loop", "traffic.replay.ringloop", "traffic.replay.eventloop")
+ALSO = ("traffic.replay.core_loop", "traffic.replay.eventloop")
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ import pytest
 
 from testbed.core import c_libraries
 from testbed.runs import code_bundle
+from tests.unit.replay import imitated_core
 from tests.unit.replay.plans import Replay
 from traffic.io.uring import Ring
 
@@ -25,13 +26,12 @@ with open(sys.argv[1], "w+b") as file:
 
 
 def _ways():
-    """The ways of waiting for events that this kernel has: chains is io_uring that notes instants itself; with core, a
-    library in C does what is done for each event."""
+    """The ways of waiting for events that this kernel has: chains is io_uring that notes instants itself."""
     try:
         Ring(8).close()
     except OSError:
         return ["epoll"]
-    return ["epoll", "io_uring", "chains", "core io_uring", "core chains"]
+    return ["epoll", "io_uring", "chains"]
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def clock(tmp_path):
 
 @pytest.fixture(scope="session")
 def core_command(tmp_path_factory):
-    """How a replay is started that has the library, and nothing of what it stands in for."""
+    """How a replay is started that has the library, and nothing to replay by epoll."""
     code = tmp_path_factory.mktemp("code") / "code"
     shutil.copytree(code_bundle.ensure(), code)
     assert (code / c_libraries.TMIX_CORE).exists(), "a compiler is there, so it compiles"
-    for name in ("ringloop", "flow", "chained", "chain", "eventloop", "connection"):
+    for name in ("eventloop", "connection"):
         (code / f"traffic/replay/{name}.py").unlink()
     return [code_bundle.PYTHON, "-I", "-S", str(code / "traffic/replay/program.py")]
 
@@ -58,9 +58,16 @@ def core_command(tmp_path_factory):
 @pytest.fixture(params=_ways())
 def replay(request, tmp_path):
     """A Replay over loopback, by each way of waiting for events."""
-    core, _, way = request.param.rpartition(" ")
-    command = {"command": request.getfixturevalue("core_command")} if core else {}
-    if way == "chains":
-        return Replay(tmp_path, {"events": "io_uring", "clock": request.getfixturevalue("clock")}, late_us=20_000,
-                      **command)
-    return Replay(tmp_path, {"events": way}, **command)
+    if request.param == "epoll":
+        return Replay(tmp_path, {"events": "epoll"})
+    command = request.getfixturevalue("core_command")
+    if request.param == "io_uring":
+        return Replay(tmp_path, {"events": "io_uring"}, command=command)
+    return Replay(tmp_path, {"events": "io_uring", "clock": request.getfixturevalue("clock")}, late_us=20_000,
+                  command=command)
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    """The library of the replay over an imitated kernel."""
+    return imitated_core.build(tmp_path_factory.mktemp("imitated") / "core")

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A replay of both ends of a plan over `imitated_ring`: in no real time, and the same every time."""
+import ctypes
+import mmap
 import threading
 import traceback
 
-from tests.unit.replay.imitated_ring import CCA, ImitatedRing
+from tests.unit.replay.imitated_ring import ImitatedRing
 from tests.unit.replay.imitated_tcp import Listener, Socket, World
 from tests.unit.replay.plans import PORT, make_plan
-from traffic.replay import endpoint, ringloop
+from traffic.replay import core_loop, endpoint
 from traffic.replay.records import ACCEPTOR, INITIATOR
 
 ADDRESS = "127.0.0.1"
+#: imitation.c takes what is below for the real kernel's
+FIRST_FD = 1 << 20
 
 
 class Host:
@@ -25,7 +29,7 @@ class Host:
 
     def open(self, what):
         """The lowest free descriptor, as the kernel gives them: so one is soon another socket's."""
-        fd = next(fd for fd in range(3, 1 << 20) if fd not in self.files)
+        fd = next(fd for fd in range(FIRST_FD, 2 * FIRST_FD) if fd not in self.files)
         self.files[fd] = what
         return fd
 
@@ -63,76 +67,90 @@ class Host:
         self._go.acquire()
         self.asleep = False
 
-    # --- what is looked at
-
-    def check_note(self, ring, operation, address):
-        notes = self.loop.notes
-        block = (address - notes.address(0)) // 64 * 8
-        flow = self.loop._flows.get(operation.flow)
-        if block in notes._free or flow is None or flow.block != block:
-            ring.problem(operation, "notes an instant in a block that is not its own")
-
-    def check_buffer(self, ring, operation, address):
-        if address in self.loop.buffers._free:
-            ring.problem(operation, "reads into a buffer that was given back")
-
     def check_end(self):
         """All blocks were given back, and nothing twice. Buffers of reads that never ended are not."""
-        loop = self.loop
-        notes = [] if loop.notes is None else loop.notes._free
-        taken = 0 if loop.notes is None else loop.notes._fresh
-        for what, free in (("block", notes), ("buffer", loop.buffers._free)):
-            if len(set(free)) != len(free):
-                self.world.problems.append(f"{self.role}: a {what} was given back twice")
-        if len(notes) != taken:
-            self.world.problems.append(f"{self.role}: {taken - len(notes)} blocks were not given back")
+        what_is_lost = self.loop._core.what_is_lost
+        what_is_lost.argtypes, what_is_lost.restype = [ctypes.c_void_p], ctypes.c_char_p
+        lost = what_is_lost(self.loop._state)
+        if lost:
+            self.world.problems.append(f"{self.role}: {lost.decode()}")
 
 
-def replay(monkeypatch, folder, connections, duration_us, *, delay_ns=5_000_000, rate_bps=10_000_000,
+def replay(monkeypatch, folder, library, connections, duration_us, *, delay_ns=5_000_000, rate_bps=10_000_000,
            send_buffer_bytes=300_000, writers_first=False, entries=4096, chains=True, asks=True, taken_ports=(),
            refused_ports=(), resets=(), stop_us=None):
     """Replay connections (`plans.make_plan`). Returns ({role: what its end noted}, problems).
 
-    writers_first: see World; entries: of a ring. chains: instants are noted by the ring; asks: it can be asked for a
-    congestion control, too. taken_ports, refused_ports: of initiators, of which bind or connect fail. resets: (t_us,
-    initiator's port, role) of connections that a RST ends there. stop_us: when the replay is told to stop, as by a
-    signal.
+    library: of imitated_core.py. writers_first: see World; entries: of a ring. chains: instants are noted by the ring;
+    asks: it can be asked for a congestion control, too. taken_ports, refused_ports: of initiators, of which bind or
+    connect fail. resets: (t_us, initiator's port, role) of connections that a RST ends there. stop_us: when the replay
+    is told to stop, as by a signal.
     """
-    world = World(delay_ns, rate_bps, send_buffer_bytes, writers_first)
+    clock = folder / "clock"
+    clock.write_bytes(bytes(mmap.PAGESIZE))
+    with open(clock, "r+b") as file:
+        page = mmap.mmap(file.fileno(), mmap.PAGESIZE)
+    world = World(delay_ns, rate_bps, send_buffer_bytes, writers_first, clock=memoryview(page).cast("Q"))
     begins_ns = world.now_ns
     make_plan(folder / "plan", connections)
     hosts = {role: Host(world, role, chains, asks, set(taken_ports), set(refused_ports))
              for role in (ACCEPTOR, INITIATOR)}
-    for role, host in hosts.items():
-        with monkeypatch.context() as during:
-            _imitate(during, world, hosts, entries, host)
+    with monkeypatch.context() as during:
+        during.setattr(core_loop, "DEVICE", str(clock))
+        during.setattr(core_loop, "OFFSET_NS", 0)
+        kept = _imitate_calls(library, world, hosts)
+        for role, host in hosts.items():
+            _imitate(during, world, host, entries)
             host.end = endpoint.End({"source": 0, "role": role, "plan": folder / "plan", "local": ADDRESS,
                                      "peer": ADDRESS, "port": PORT}, role)
-            host.loop = ringloop.RingLoop([host.end])
+            host.loop = core_loop.CoreLoop([host.end], "/imitated", library)
             host.start(duration_us * 1000)
-    for t_us, port, role in resets:
-        world.at(begins_ns + 1000 * t_us, _reset, hosts[role], port)
-    if stop_us is not None:
-        for host in hosts.values():
-            world.at(begins_ns + 1000 * stop_us, _stop, host)
-    with monkeypatch.context() as during:
-        _imitate(during, world, hosts, entries)
-        _go_on(during, world, hosts)
+        for t_us, port, role in resets:
+            world.at(begins_ns + 1000 * t_us, _reset, hosts[role], port)
+        if stop_us is not None:
+            for host in hosts.values():
+                world.at(begins_ns + 1000 * stop_us, _stop, host)
+        _imitate(during, world, None, entries, hosts)
+        _go_on(world, hosts)
     for host in hosts.values():
         host.check_end()
+    del kept
     return {role: _noted(host) for role, host in hosts.items()}, world.problems
 
 
-def _imitate(patch, world, hosts, entries, host=None):
-    """What the replay takes for the kernel; host: the one whose loop is to be made or runs, if only one can."""
-    running = (lambda: host) if host else (lambda: next(one for one in hosts.values() if not one.asleep))
-    patch.setattr(ringloop, "Ring", lambda _: _ring(running(), entries))
-    patch.setattr(ringloop, "listener", lambda end, nonblocking: running().listen())
-    patch.setattr(ringloop, "tcp_socket", lambda family, nonblocking: running().open(Socket(world)))
-    patch.setattr(ringloop, "close", lambda fd: running().close(fd))
-    patch.setattr(ringloop, "now_ns", lambda: world.now_ns)
-    patch.setattr(ringloop, "OFFSET_NS", 0)
-    patch.setattr(endpoint, "cca_of", lambda fd: CCA)
+def _running(hosts):
+    return next(host for host in hosts.values() if not host.asleep)
+
+
+def _imitate(patch, world, host, entries, hosts=None):
+    """What core_loop.py takes for the kernel, for the host whose loop is made, or for whichever runs."""
+    def running():
+        return host or _running(hosts)
+    patch.setattr(core_loop, "Ring", lambda _: _ring(running(), entries))
+    patch.setattr(core_loop, "listener", lambda end, nonblocking: running().listen())
+    patch.setattr(core_loop, "tcp_socket", lambda family, nonblocking: running().open(Socket(world)))
+    patch.setattr(core_loop, "close", lambda fd: running().close(fd))
+    patch.setattr(core_loop, "may_ask", lambda ring, fd, number: running().asks)
+
+
+def _imitate_calls(library, world, hosts):
+    """What the library takes for the kernel. What is returned has to stay."""
+    def guarded(do, *arguments):
+        try:
+            return do(*arguments)
+        except Exception:
+            world.problems.append(traceback.format_exc())
+            return -1
+    by_fd = {number: host for number, host in enumerate(hosts.values(), FIRST_FD)}
+    for number, host in by_fd.items():
+        host.ring_fd = number
+    enter = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int)(
+        lambda ring, waiting, least: guarded(lambda: by_fd[ring].ring.enter(waiting, least)))
+    opened = ctypes.PYFUNCTYPE(ctypes.c_int)(lambda: guarded(lambda: _running(hosts).open(Socket(world))))
+    loaded = ctypes.PyDLL(library)
+    for name, function in (("on_enter", enter), ("on_socket", opened)):
+        ctypes.c_void_p.in_dll(loaded, name).value = ctypes.cast(function, ctypes.c_void_p).value
+    return enter, opened
 
 
 def _ring(host, entries):
@@ -140,7 +158,7 @@ def _ring(host, entries):
     return host.ring
 
 
-def _go_on(patch, world, hosts):
+def _go_on(world, hosts):
     """Let things happen until both ends are done."""
     for host in hosts.values():
         host.asleep = True

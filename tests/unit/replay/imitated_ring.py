@@ -10,10 +10,19 @@ import errno
 import struct
 
 from tests.unit.replay.imitated_tcp import Socket
-from traffic.io.uring import LINK, LONGEST_CHAIN, QUIET
-from traffic.replay.flow import CONNECT, KIND_BITS, KIND_MASK, SHUTDOWN
+from traffic.io.sockets import SEND_BUFFER_BYTES
+from traffic.io.uring import LINK, QUIET
 
 CCA = b"cubic"
+#: what an operation's number says (traffic/replay/core/core.h): its flow, or nobody's if its kind is another
+_KIND_BITS, _KINDS_OF_FLOWS = 4, range(4)
+_COMPLETIONS, _ARGUMENT_BYTES = 1 << 15, 96
+#: struct sqe of traffic/io/ring.h, and its operations
+_SQE = struct.Struct("=BBHiQQIIQIIQQ")
+_RECVMSG, _TIMEOUT, _ACCEPT, _CONNECT, _READ, _SEND, _RECV, _SOCKET, _URING_CMD, _BIND, _CANCEL = (
+    10, 11, 13, 16, 22, 26, 27, 45, 46, 56, 14)
+_OTHERS = {_ACCEPT: "accept", _CANCEL: "cancel", 19: "close", 34: "shutdown", _SOCKET: "socket"}
+_ABSOLUTE, _GET_OPTION = 1, 2
 
 
 class Operation:
@@ -28,107 +37,104 @@ class Operation:
     @property
     def flow(self):
         """The flow whose operation this is, None for none."""
-        return self.number >> KIND_BITS if CONNECT <= self.number & KIND_MASK <= SHUTDOWN else None
+        return self.number >> _KIND_BITS if self.number & (1 << _KIND_BITS) - 1 in _KINDS_OF_FLOWS else None
 
 
 class ImitatedRing:
-    """What `traffic.io.uring.Ring` is for the replay of a Host."""
+    """What `traffic.io.uring.Ring` is for the replay of a Host, and what the kernel does with it: `enter`."""
 
     def __init__(self, host, entries):
         self.host, self.world, self._entries = host, host.world, entries
-        self._put_in, self._completed = [], []
+        self._completed = []
         self._active = {}           # operations, in the order in which they began
-        self._stray = bytearray(1)
-        self._stray_at = ctypes.addressof(ctypes.c_char.from_buffer(self._stray))
+        self._owners = {}           # {address where instants are noted, of a buffer: its latest operation}
+        # head and tail of what is submitted, and of what has completed
+        self._words = (ctypes.c_uint32 * 4)()
+        self._sqes, self._cqes = (ctypes.c_char * (64 * entries))(), (ctypes.c_char * (16 * _COMPLETIONS))()
+        self._arguments = (ctypes.c_char * (_ARGUMENT_BYTES * entries))()
+        self._sink, self._end = (ctypes.c_char * SEND_BUFFER_BYTES)(), (ctypes.c_char * 1)()
 
     # --- the interface
-
-    def make_room(self, operations=LONGEST_CHAIN):
-        if len(self._put_in) + operations > self._entries:
-            self._submit()
 
     def use_clock(self, path):
         return self.host.chains
 
-    def at(self, instant_ns, flags, number):
-        self._put("timeout", flags, -1, number, instant_ns)
-
-    def after(self, ns, flags, number):
-        self._put("timeout", flags, -1, number, None, ns)
-
-    def note_time(self, address, flags, number):
-        self._put("note", flags, -1, number, address)
-
-    def socket(self, ip, flags, number):
-        self._put("socket", flags, -1, number)
-
-    def set_option(self, fd, level, name, value, flags, number):
-        self._put("nothing", flags, fd, number)
-
-    def option(self, fd, level, name, address, size, flags, number):
-        self._put("ask", flags, fd, number, address, size)
-
-    def bind(self, fd, ip, port, flags, number):
-        self._put("bind", flags, fd, number, port)
-
-    def connect(self, fd, ip, port, flags, number):
-        self._put("connect", flags, fd, number, port)
-
-    def accept(self, fd, address_at, size_at, number):
-        self._put("accept", 0, fd, number, address_at)
-
-    def send(self, fd, address, size, flags, number):
-        self._put("send", flags, fd, number, address, size)
-
-    def receive(self, fd, address, size, flags, number):
-        self._put("receive", flags, fd, number, address, size, size)
-
-    def receive_last(self, fd, address, last, size, flags, number):
-        self._put("receive", flags, fd, number, address, last, size)
-
-    def receive_end(self, fd, flags, number):
-        self._put("receive", flags, fd, number, self._stray_at, 1, 1, False)
-
-    def unexpected(self):
-        return bool(self._stray[0])
-
-    def shutdown(self, fd, flags, number):
-        self._put("shutdown", flags, fd, number)
-
-    def close_socket(self, fd, flags, number):
-        self._put("close", flags, fd, number)
-
-    def cancel_everything(self, number):
-        self._put("cancel", 0, -1, number)
+    def places(self):
+        return {"fd": self.host.ring_fd, "entries": self._entries, "completions": _COMPLETIONS,
+                "words": ctypes.addressof(self._words), "sq_head": 0, "sq_tail": 1, "cq_head": 2, "cq_tail": 3,
+                "cqes": ctypes.addressof(self._cqes), "sqes": ctypes.addressof(self._sqes),
+                "arguments": ctypes.addressof(self._arguments), "sink": ctypes.addressof(self._sink),
+                "end": ctypes.addressof(self._end), "clock_fd": -1}
 
     def close(self):
         pass
 
-    def submit_and_wait(self):
-        self._submit()
-        if not self._completed and not self.host.loop.stopping:
+    def enter(self, waiting, least):
+        """io_uring_enter: take what waits, sleep until something has completed if so much is wanted."""
+        words = self._words
+        taken = [self._operation(number % self._entries) for number in range(words[0], words[1])]
+        if len(taken) > self._entries:
+            self.problem(taken[-1], "there is no room for it")
+        words[0] = words[1]
+        self._submit(taken)
+        if least and not self._completed and not self.host.loop.stopping:
             self.host.sleep()
-        found, self._completed = self._completed, []
-        return found
+        for number, result in self._completed:
+            struct.pack_into("=QiI", self._cqes, words[3] % _COMPLETIONS * 16, number, result, 0)
+            words[3] += 1
+        self._completed = []
+        return len(taken)
 
     @property
     def awake(self):
         """Whether something is to be told."""
         return bool(self._completed)
 
-    # --- the kernel
+    def _operation(self, place):
+        """What an entry asks for."""
+        code, flags, _, fd, off, address, length, op_flags, number, _, index, last, _ = _SQE.unpack_from(
+            self._sqes, 64 * place)
+        if code == _TIMEOUT:
+            seconds, ns = struct.unpack("=qq", ctypes.string_at(address, 16))
+            ns += 10**9 * seconds
+            what, arguments = "timeout", (ns,) if op_flags & _ABSOLUTE else (None, ns)
+        elif code == _READ:
+            what, arguments = "note", (address,)
+        elif code == _URING_CMD:
+            what, arguments = ("ask", (last, index)) if off & 0xffffffff == _GET_OPTION else ("nothing", ())
+        elif code in (_BIND, _CONNECT):
+            what = "bind" if code == _BIND else "connect"
+            arguments = (int.from_bytes(ctypes.string_at(address + 2, 2), "big"),)
+        elif code == _SEND:
+            what, arguments = "send", (address, length)
+        elif code == _RECV:
+            what, arguments = "receive", (address, length, length, address != ctypes.addressof(self._end))
+        elif code == _RECVMSG:
+            before, at, kept = struct.unpack("=QQQ", ctypes.string_at(address, 88)[-24:])
+            what, arguments = "receive", (at, kept, before + kept)
+        else:
+            what, arguments = _OTHERS[code], (address,) if code == _ACCEPT else ()
+        made = Operation(what, flags, -1 if code in (_SOCKET, _READ, _CANCEL) else fd, number, arguments)
+        if what == "receive" and not self._is_of_all(arguments[0]):
+            if not self._owners.get(arguments[0], made).over and arguments[0] in self._owners:
+                self.problem(made, "reads into a buffer of a read that is under way")
+            self._owners[arguments[0]] = made
+        elif what == "note":
+            self._owners[address // 64] = made
+        return made
 
-    def _put(self, what, flags, fd, number, *arguments):
-        self._put_in.append(Operation(what, flags, fd, number, arguments))
-        if len(self._put_in) > self._entries:
-            self.problem(self._put_in[-1], "there is no room for it")
+    def _is_of_all(self, address):
+        """Whether memory is for what nobody looks at."""
+        return address in (ctypes.addressof(self._sink), ctypes.addressof(self._end))
+
+    # --- the kernel
 
     def problem(self, operation, text):
         self.world.problems.append(f"{self.host.role}: {operation.what} of flow {operation.flow}: {text}")
 
-    def _submit(self):
-        chain, put_in, self._put_in = [], self._put_in, []
-        for operation in put_in:
+    def _submit(self, taken):
+        chain = []
+        for operation in taken:
             chain.append(operation)
             if not operation.flags & LINK:
                 for one, following in zip(chain, chain[1:]):
@@ -183,7 +189,8 @@ class ImitatedRing:
         self._complete(operation, 0)
 
     def _do_note(self, operation, address):
-        self.host.check_note(self, operation, address)
+        if self._owners[address // 64].flow != operation.flow:
+            self.problem(operation, "notes an instant in a block that is not its own")
         ctypes.memmove(address, struct.pack("Q", self.world.now_ns), 8)
         self._complete(operation, 8)
 
@@ -251,8 +258,7 @@ class ImitatedRing:
             data = bytes(own.received[:size - operation.bytes])
             del own.received[:len(data)]
             skipped = max(0, size - kept - operation.bytes)
-            if address and len(data) > skipped:
-                self.host.check_buffer(self, operation, address)
+            if len(data) > skipped:
                 place = operation.bytes + skipped - (size - kept)
                 ctypes.memmove(address + place, data[skipped:], len(data) - skipped)
             operation.bytes += len(data)

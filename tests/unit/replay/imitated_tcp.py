@@ -14,15 +14,25 @@ MSS_BYTES = 1448
 class World:
     """What two hosts share: the time, what is to happen, who listens, and what went wrong (`problems`, texts)."""
 
-    def __init__(self, delay_ns, rate_bps, send_buffer_bytes, writers_first=False, now_ns=5_000_000_000):
-        """writers_first: a RST, which one operation is told of, wakes them before readers."""
+    def __init__(self, delay_ns, rate_bps, send_buffer_bytes, writers_first=False, now_ns=5_000_000_000, *, clock):
+        """writers_first: a RST, which one operation is told of, wakes them before readers; clock: a list whose first
+        number is the time."""
         self.delay_ns, self.rate_bps, self.send_buffer_bytes = delay_ns, rate_bps, send_buffer_bytes
-        self.writers_first, self.now_ns = writers_first, now_ns
+        self.writers_first, self._clock = writers_first, clock
+        self.now_ns = now_ns
         self.listeners = {}         # port -> Listener
         self.problems = []
         self._later = []
         self._count = 0
         self._soon = collections.deque()
+
+    @property
+    def now_ns(self):
+        return self._clock[0]
+
+    @now_ns.setter
+    def now_ns(self, now_ns):
+        self._clock[0] = now_ns
 
     def at(self, instant_ns, do, *arguments):
         self._count += 1

@@ -1,27 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which stretches of a connection's program are handed over in one chain."""
-import types
+import collections
+import ctypes
 
 import pytest
 
 from traffic.io.sockets import SEND_BUFFER_BYTES as MOST
-from traffic.replay.chain import CONNECTED, END, MOST_STEPS, NOWHERE, Place, steps_from
+from traffic.replay.core_loop import _End
+
+# as in traffic/replay/core/core.h
+END, CONNECTED, MOST_STEPS, NOWHERE = 0, -1, 4, 1 << 61
+Place = collections.namedtuple("Place", "op last_op read mark sent peer_op peer_last expected closes eof_is_last")
 
 
-def chain(own, peer, begins=True, sent=0):
-    """Steps of a chain from the beginning of a connection as (what, answers, closes), and the place after them.
+@pytest.fixture
+def chain(library):
+    """chain(own, peer, begins, sent) -> (steps of a chain from the beginning of a connection, each as (what, answers,
+    closes); the place after them).
 
     own, peer: ops (need, bytes) of both sides; begins: with the connect.
     """
-    end = types.SimpleNamespace(
-        own_need=[need for need, _ in own], own_bytes=[size for _, size in own],
-        peer_need=[need for need, _ in peer], peer_bytes=[size for _, size in peer])
-    expected = sum(end.peer_bytes)
-    writes = sum(end.own_bytes)
-    eof_is_last = bool(peer) and not peer[-1][1] and peer[-1][0] >= writes
-    place = Place(0, len(own), 0, peer[0][1] if expected else NOWHERE, sent, 0, len(peer), expected,
-                  bool(own) and not own[-1][1], eof_is_last)
-    return [(step.what, step.answers, step.closes) for step in steps_from(place, end, begins)], place
+    chain_of = ctypes.PyDLL(library).chain_of
+
+    def of(own, peer, begins=True, sent=0):
+        columns = [(ctypes.c_int64 * max(1, len(ops)))(*(op[column] for op in ops))
+                   for ops in (own, peer) for column in (0, 1)]
+        end = _End(**{name: ctypes.addressof(column) for name, column in zip(
+            ("own_need", "own_bytes", "peer_need", "peer_bytes"), columns)})
+        expected, writes = (sum(size for _, size in ops) for ops in (peer, own))
+        eof_is_last = bool(peer) and not peer[-1][1] and peer[-1][0] >= writes
+        place = (ctypes.c_int64 * 10)(0, len(own), 0, peer[0][1] if expected else NOWHERE, sent, 0, len(peer), expected,
+                                      bool(own) and not own[-1][1], eof_is_last)
+        steps = (ctypes.c_int64 * (3 * (MOST_STEPS + 1)))()
+        count = chain_of(ctypes.byref(end), place, int(begins), steps)
+        return [(*steps[3 * i:3 * i + 2], bool(steps[3 * i + 2])) for i in range(count)], Place(*place)
+    return of
 
 
 REQUEST, ANSWER = (0, 300), (300, 5000)
@@ -46,7 +59,7 @@ REQUEST, ANSWER = (0, 300), (300, 5000)
     ([(0, 0)], [], True, [(CONNECTED, 1, True)]),
     ([], [(0, 0)], True, [(CONNECTED, 0, False), (END, 0, True)]),
 ])
-def test_what_is_settled_is_handed_over(own, peer, begins, expected):
+def test_what_is_settled_is_handed_over(chain, own, peer, begins, expected):
     assert chain(own, peer, begins)[0] == expected
 
 
@@ -64,18 +77,18 @@ def test_what_is_settled_is_handed_over(own, peer, begins, expected):
     # the peer may close before it has read all
     ([(300, 5000)], [REQUEST, (0, 0)], False),
 ])
-def test_what_is_not_settled_is_not(own, peer, begins):
+def test_what_is_not_settled_is_not(chain, own, peer, begins):
     assert chain(own, peer, begins)[0] == []
 
 
-def test_what_waits_in_the_ring_from_before_goes_first():
+def test_what_waits_in_the_ring_from_before_goes_first(chain):
     """300 bytes were handed over already, and the peer's data do not need them."""
     own, peer = [(10, 20), (10, 0)], [(0, 10)]
     assert chain(own, peer, False)[0] == [(10, 2, True)]
     assert chain(own, peer, False, sent=300)[0] == []
 
 
-def test_a_chain_has_so_many_steps_and_goes_on_with_a_read():
+def test_a_chain_has_so_many_steps_and_goes_on_with_a_read(chain):
     own = [(10 * i, 10) for i in range(10)]
     peer = [(10 * (i + 1), 10) for i in range(10)]
     steps, place = chain([*own, (100, 0)], peer)
@@ -83,7 +96,7 @@ def test_a_chain_has_so_many_steps_and_goes_on_with_a_read():
     assert (place.read, place.mark, place.op, place.sent, place.peer_op) == (30, 40, 4, 40, 3)
 
 
-def test_an_end_that_finds_no_room_in_a_chain_is_waited_for():
+def test_an_end_that_finds_no_room_in_a_chain_is_waited_for(chain):
     peer = [(0, 10)] * (MOST_STEPS - 1) + [(0, 0)]
     steps, place = chain([], peer)
     assert len(steps) == MOST_STEPS and not steps[-1][2] and place.mark == NOWHERE

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
+from tests.unit.replay import imitated_core
 from tests.unit.replay.imitated_replay import replay
 from tests.unit.replay.imitated_ring import ImitatedRing
-from traffic.replay.chained import ChainedFlow
 from traffic.replay.records import ACCEPTOR, FINISHED, INITIATOR, NEVER, UNFINISHED
 from traffic.tmix.vectors import CONC, SEQ, Adu, Vector, check, programs
 
@@ -74,11 +74,11 @@ def a_scenario(seed, make):
 @pytest.mark.parametrize("asks", [True, False])
 @pytest.mark.parametrize("make", [of_a_vector, of_chance])
 @pytest.mark.parametrize("seed", range(25))
-def test_chains_make_no_difference(monkeypatch, tmp_path, seed, make, asks):
+def test_chains_make_no_difference(monkeypatch, tmp_path, library, seed, make, asks):
     _, connections, how = a_scenario(seed, make)
-    woken, problems = replay(monkeypatch, tmp_path, connections, chains=False, **how)
+    woken, problems = replay(monkeypatch, tmp_path, library, connections, chains=False, **how)
     assert problems == []
-    chained, problems = replay(monkeypatch, tmp_path, connections, asks=asks, **how)
+    chained, problems = replay(monkeypatch, tmp_path, library, connections, asks=asks, **how)
     assert problems == []
     handed_over = [end.pop("chains") for end in (*woken.values(), *chained.values())]
     assert chained == woken
@@ -88,7 +88,7 @@ def test_chains_make_no_difference(monkeypatch, tmp_path, seed, make, asks):
 
 @pytest.mark.parametrize("make", [of_a_vector, of_chance])
 @pytest.mark.parametrize("seed", range(100, 130))
-def test_connections_that_break_harm_no_other(monkeypatch, tmp_path, seed, make):
+def test_connections_that_break_harm_no_other(monkeypatch, tmp_path, library, seed, make):
     """What is broken may be noted differently, the others may not."""
     rng, connections, how = a_scenario(seed, make)
     ports = range(FIRST_PORT, FIRST_PORT + len(connections))
@@ -98,7 +98,7 @@ def test_connections_that_break_harm_no_other(monkeypatch, tmp_path, seed, make)
                        for _ in range(rng.choice((1, 2, 5)))]}
     ends = []
     for chains in (False, True):
-        noted, problems = replay(monkeypatch, tmp_path, connections, chains=chains, **how, **harm)
+        noted, problems = replay(monkeypatch, tmp_path, library, connections, chains=chains, **how, **harm)
         assert problems == []
         ends.append(noted)
     broken = harm["taken_ports"] | harm["refused_ports"] | {port for _, port, _ in harm["resets"]}
@@ -112,10 +112,10 @@ def test_connections_that_break_harm_no_other(monkeypatch, tmp_path, seed, make)
 
 
 @pytest.mark.parametrize("chains", [True, False])
-def test_told_to_stop(monkeypatch, tmp_path, chains):
+def test_told_to_stop(monkeypatch, tmp_path, library, chains):
     """The instants before count, those after do not."""
     connections = [(1000 * i, [(0, 0, 300)], [(300, 100_000, 5000), (300, 100_000, 0)]) for i in range(8)]
-    ends, problems = replay(monkeypatch, tmp_path, connections, 30_000_000, chains=chains, stop_us=150_000)
+    ends, problems = replay(monkeypatch, tmp_path, library, connections, 30_000_000, chains=chains, stop_us=150_000)
     assert problems == []
     # the round trip of connecting, the request's way, 100 ms: answered at 115 ms and a little, not ended by 150 ms
     assert ends[ACCEPTOR]["status"] == [UNFINISHED] * 8 == ends[INITIATOR]["status"]
@@ -126,11 +126,11 @@ def test_told_to_stop(monkeypatch, tmp_path, chains):
 
 
 @pytest.mark.parametrize("writers_first", [True, False])
-def test_a_write_that_breaks_while_the_end_is_awaited(monkeypatch, tmp_path, writers_first):
+def test_a_write_that_breaks_while_the_end_is_awaited(monkeypatch, tmp_path, library, writers_first):
     """The ring closes the socket, as the RST is an end; the write, of whose end nobody asked to be told, says that it
     failed. Closed once more, the descriptor could be another connection's by then."""
     connections = [(1000 * i, [(0, 0, 300), (200_000, 0, 0)], [(0, 0, 200_000)]) for i in range(3)]
-    ends, problems = replay(monkeypatch, tmp_path, connections, 5_000_000, send_buffer_bytes=20_000,
+    ends, problems = replay(monkeypatch, tmp_path, library, connections, 5_000_000, send_buffer_bytes=20_000,
                             writers_first=writers_first, resets=[(100_000, FIRST_PORT, ACCEPTOR)])
     assert problems == []
     assert [ends[ACCEPTOR]["status"][0] < 0, *ends[ACCEPTOR]["status"][1:]] == [True, FINISHED, FINISHED]
@@ -139,29 +139,31 @@ def test_a_write_that_breaks_while_the_end_is_awaited(monkeypatch, tmp_path, wri
 REQUEST = [(0, [(0, 0, 300), (5000, 0, 0)], [(300, 0, 5000)])]
 
 
-def test_a_request_is_all_chains(monkeypatch, tmp_path):
-    ends, problems = replay(monkeypatch, tmp_path, REQUEST, 1_000_000)
+def test_a_request_is_all_chains(monkeypatch, tmp_path, library):
+    ends, problems = replay(monkeypatch, tmp_path, library, REQUEST, 1_000_000)
     assert problems == [] and [(end["chains"], end["status"]) for end in ends.values()] == [(1, [FINISHED])] * 2
 
 
-@pytest.mark.parametrize("owner, name, spoilt, problem", [
-    # a block that is given back although somebody has it
-    (ChainedFlow, "leave", lambda honest, flow: (honest(flow), honest(flow)), "block was given back twice"),
+@pytest.mark.parametrize("file, honest, spoilt, problem", [
+    ("chained.c", "push(&flow->loop->blocks, flow->block);",
+     "push(&flow->loop->blocks, flow->block);\n\tpush(&flow->loop->blocks, flow->block);", "block was given back tw"),
     # a socket that is closed before what it has to write
-    (ImitatedRing, "send", lambda honest, ring, fd, at, size, *more: (
-        ring.close_socket(fd, *more), honest(ring, fd, at, size, *more)), "is closed"),
+    ("ring.h", "ring_put(ring, OP_SEND,", "ring_put(ring, OP_CLOSE, flags, fd, 0, 0, 0, 0, number);\n"
+     "\tring_put(ring, OP_SEND,", "is closed"),
     # a chain for which nobody makes room
-    (ImitatedRing, "make_room", lambda honest, ring, operations=0: None, "no room"),
+    ("ring.h", "if (ring->waiting + operations > ring->shared->entries)", "if (0 * operations)", "no room"),
+    # a buffer that is given back while it is read into
+    ("flow.c", "return buffer;", "push(&flow->loop->buffers, (intptr_t)buffer);\n\treturn buffer;", "under way"),
 ])
-def test_the_imitation_is_not_blind(monkeypatch, tmp_path, owner, name, spoilt, problem):
-    honest = getattr(owner, name)
-    monkeypatch.setattr(owner, name, lambda *arguments: spoilt(honest, *arguments))
+def test_the_imitation_is_not_blind(monkeypatch, tmp_path, file, honest, spoilt, problem):
+    library = imitated_core.build(tmp_path / "spoilt", {file: (honest, spoilt)})
     connections = [(0, *programs_) for _, *programs_ in REQUEST * 40]
-    assert any(problem in found for found in replay(monkeypatch, tmp_path, connections, 1_000_000, entries=64)[1])
+    assert any(problem in found for found in replay(
+        monkeypatch, tmp_path, library, connections, 1_000_000, entries=64)[1])
 
 
-def test_instants_that_are_not_noted_are_missed(monkeypatch, tmp_path):
-    woken, _ = replay(monkeypatch, tmp_path, REQUEST, 1_000_000, chains=False)
+def test_instants_that_are_not_noted_are_missed(monkeypatch, tmp_path, library):
+    woken, _ = replay(monkeypatch, tmp_path, library, REQUEST, 1_000_000, chains=False)
     monkeypatch.setattr(ImitatedRing, "_do_note", lambda ring, operation, address: ring._complete(operation, 8))
-    chained, _ = replay(monkeypatch, tmp_path, REQUEST, 1_000_000)
+    chained, _ = replay(monkeypatch, tmp_path, library, REQUEST, 1_000_000)
     assert chained[ACCEPTOR]["delivered_us"] != woken[ACCEPTOR]["delivered_us"]

@@ -9,21 +9,19 @@ from testbed.core.errors import UsageError
 from testbed.runs import code_bundle
 from traffic.replay import core_loop
 
-ABOUT = " is not made, which makes runs slower and changes nothing else: "
 LYING = "what gcc made cannot be loaded: "
-NAMES = ("preload.so", "core.so", "reads.so")
+NAMES = (c_libraries.PRELOAD, c_libraries.TMIX_CORE, c_libraries.GREEDY_READS)
 GCC = "/usr/bin/gcc -shared -fPIC -x c - -o library.so <<'END'\n%s\nEND\n"
 
 
 @pytest.fixture
 def compiler(tmp_path, monkeypatch):
-    """say(script) makes that the gcc; returns what is made with it, and what is said."""
+    """say(script) makes that the gcc; returns what is made with it, and why the rest is not."""
     def say(script):
         (tmp_path / "gcc").write_text(f"#!/bin/bash\n{script}\n")
         (tmp_path / "gcc").chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-        said = []
-        return c_libraries.make(code_bundle._contents(), said), said
+        return c_libraries.make(code_bundle._contents())
     return say
 
 
@@ -35,35 +33,29 @@ def compiler(tmp_path, monkeypatch):
     ('/usr/bin/gcc "$@" && truncate -s 5000 library.so', f"{LYING}ended by SIGBUS"),
     (GCC % "int nowhere(void); int tmix_run(void) { return nowhere(); }", f"{LYING}undefined symbol: nowhere")])
 def test_a_compiler_that_fails_or_lies(compiler, script, why):
-    made, said = compiler(script)
-    assert made == {} and said == [f"{name}{ABOUT}{why}" for name in NAMES]
+    assert compiler(script) == ({}, dict.fromkeys(NAMES, why))
 
 
 def test_a_library_without_what_is_called_in_it(compiler):
-    made, said = compiler(GCC % "int x;")
-    assert made == {} and said == [
-        f"{name}{ABOUT}{LYING}undefined symbol: {symbol}"
-        for name, symbol in zip(NAMES, ("use_virtual_clock", "tmix_run", "greedy_wait"))]
+    assert compiler(GCC % "int x;") == ({}, {
+        name: f"{LYING}undefined symbol: {symbol}"
+        for name, symbol in zip(NAMES, ("use_virtual_clock", "tmix_run", "greedy_wait"))})
 
 
 def test_no_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    said = []
-    assert c_libraries.make(code_bundle._contents(), said) == {}
-    assert said == [f"{name}{ABOUT}there is no gcc in PATH" for name in NAMES]
+    assert c_libraries.make(code_bundle._contents()) == ({}, dict.fromkeys(NAMES, "there is no gcc in PATH"))
 
 
 def test_a_compiler_that_does_not_end(compiler, monkeypatch):
     monkeypatch.setattr(c_libraries, "_PATIENCE_S", 0.2)
-    made, said = compiler("exec sleep 60")
-    assert made == {} and said == [f"{name}{ABOUT}gcc: no end after 0.2 s" for name in NAMES]
+    assert compiler("exec sleep 60") == ({}, dict.fromkeys(NAMES, "gcc: no end after 0.2 s"))
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
-def test_the_usual_one(monkeypatch):
-    said = []
-    assert set(c_libraries.make(code_bundle._contents(), said)) == {
-        c_libraries.PRELOAD, c_libraries.TMIX_CORE, c_libraries.GREEDY_READS} and not said
+def test_the_usual_one():
+    made, missing = c_libraries.make(code_bundle._contents())
+    assert set(made) == set(NAMES) and not missing
 
 
 @pytest.mark.parametrize("value", ["0", "NO", "false"])

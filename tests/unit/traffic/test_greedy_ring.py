@@ -106,7 +106,7 @@ def test_what_a_connection_brings_about_overwrites_nothing(receiving):
     flows.answers.asks = True
     entries = flows.ring._entries
     for number in range(entries):
-        flows.ring.set_option(-1, 1, 1, ctypes.c_int(), 0, number << 8)
+        flows.ring.close_socket(-1, 0, number << 8)
     receiver, = flows._ends
     fd = os.open("/dev/null", os.O_RDWR)
     receiver.completed(ring_ends.ACCEPT, fd)

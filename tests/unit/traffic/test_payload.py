@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from traffic.io import payload
-from traffic.replay.buffers import KEPT_BYTES, Buffers
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +67,3 @@ def test_phases_of_neighbours_are_a_step_apart():
     for connection, backwards in ((0, False), (7, True), (40_000, False)):
         found = payload.phase(3, connection, backwards)
         assert found == (payload.phase(3) + connection * payload.STEP + backwards * payload.BACKWARDS) % payload.PERIOD
-
-
-def test_buffers_are_apart_and_used_again():
-    buffers = Buffers()
-    places = [buffers.take() for _ in range(200)]
-    for number, place in enumerate(places):
-        ctypes.memset(place, number, KEPT_BYTES)
-    assert all(ctypes.string_at(place, KEPT_BYTES) == bytes([number]) * KEPT_BYTES
-               for number, place in enumerate(places))
-    buffers.give(places[5])
-    assert buffers.take() == places[5]

@@ -1,5 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is handed over as one chain. chain.py and chained.py say the same in Python, and why. */
+/*
+ * What of a connection's program is handed to the ring in one chain: reads, and what they are answered with.
+ *
+ * A chain is carried out in the kernel, one operation after the other, and nobody is woken before its end, or at all
+ * if it closes the connection. An operation behind each read notes its instant in the flow's block of words;
+ * chained_settle() catches up with these when something is heard of the flow, when others come, and at the end.
+ *
+ * That is the same as being woken after each read if
+ * - nothing is to be read before what precedes it in the chain has been written: the peer's data unit needs all of it;
+ * - nothing is to be written before what precedes it has been read, and a write that was handed over earlier is over
+ *   then;
+ * - the connection is not to be closed by the peer's FIN before what was written is out.
+ *
+ * Each read and each write is to be one operation. Where one of this does not hold, the chain ends before the read in
+ * question: somebody is woken when that is over, and decides.
+ */
 #include "core.h"
 
 #include <netinet/tcp.h>
@@ -9,7 +24,7 @@ static uint64_t *words_of(const struct flow *flow)
 	return flow->loop->shared->notes + flow->block;
 }
 
-/* --- what is settled beforehand (chain.py) ------------------------------------------------------ */
+/* --- what is settled beforehand ------------------------------------------------------------------ */
 
 /* whether the peer sends nothing more before it has read what we are about to write */
 static bool waits(const struct place *place, const struct shared_end *end, int64_t peer_op, int64_t size)
@@ -102,7 +117,7 @@ static struct place place_of(const struct flow *flow)
 				.expected = flow->expected, .closes = flow->closes, .eof_is_last = flow->eof_is_last };
 }
 
-/* --- the chain (chained.py) --------------------------------------------------------------------- */
+/* --- the chain ----------------------------------------------------------------------------------- */
 
 /* have the ring ask the socket for its congestion control */
 static void ask(struct flow *flow, int flags, int64_t number)

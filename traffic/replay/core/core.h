@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a Tmix replay does for each event, in C: the same operations in the same order as ringloop.py, flow.py,
- * chained.py and chain.py beside this folder, which say why. Plans are read, sockets listen and records are written by
+ * What a Tmix replay does for each event, by one io_uring. Plans are read, sockets listen and records are written by
  * core_loop.py, which hands over addresses.
  *
- * Structs that begin with "shared_" are declared there, and in ../../compiled.py, too, word by word: all of their fields have 64 bits.
+ * One system call for each wake-up submits everything and sleeps. Waits are timeouts inside the ring, with the write
+ * linked behind them, and a read completes when the whole ADU has come: the program is woken only where an instant has
+ * to be noted that is not known beforehand. The instant at which a write begins after a wait is known: it is the
+ * deadline that the kernel keeps. Where the ring can read the clock it notes instants itself (chained.c).
+ *
+ * connection.py beside this folder says what an op means, and does the same with epoll.
+ *
+ * Structs that begin with "shared_" are declared in Python, too (core_loop.py, ../io/compiled.py), word by word: all of
+ * their fields have 64 bits.
  */
 #ifndef TMIX_CORE_H
 #define TMIX_CORE_H
@@ -18,27 +25,29 @@
 enum {
 	PERIOD = 65521,			/* of the payload, traffic/io/payload.py */
 	STEP = 2 * 24593,
-	KEPT_BYTES = 2048,		/* buffers.py */
+	KEPT_BYTES = 2048,		/* of a read: its end is compared, what came before is not kept */
 	BUFFERS_AT_ONCE = 64,
-	NOTE_WORDS = 8,			/* notes.py */
+	NOTE_WORDS = 8,			/* core_loop.py */
 	MOST_BLOCKS = 1 << 20,
-	MOST_STEPS = 4,			/* chain.py */
-	CCA_WORD = 6,			/* chained.py */
+	MOST_STEPS = 4,			/* of a chain: what waits takes 2 kB of the kernel's memory for each */
+	CCA_WORD = 6,			/* of a block of notes: where the name of the congestion control goes */
 	CCA_BYTES = 16,
 	MOST_CCAS = 16,
 	MOST_MSS = 32768,		/* options.py */
 	BUFFER_WINDOWS = 2,
 	MOST_BUFFER_BYTES = 1 << 30,
-	AHEAD = 16,			/* ringloop.py */
-	LOOKS = 4,
-	AFTER_SYN_NS = 1000,
-	CLOSED_NS = 1000000000,
+	/* so many connections are handed to the ring ahead of their time, and so many sockets are kept for the next ones:
+	 * a chain can use only a descriptor that is known when it is submitted */
+	AHEAD = 16,
+	LOOKS = 4,			/* flows that end without waking anybody are looked at in turn, so many at a time */
+	AFTER_SYN_NS = 1000,		/* after the SYN: no network answers as fast */
+	CLOSED_NS = 1000000000,		/* a chain that ends a connection has succeeded if it has not failed by then */
 };
 
-/* no bytes are to come any more (chain.py) */
+/* no bytes are to come any more */
 #define NOWHERE ((int64_t)1 << 61)
 
-/* what completes, in the low bits of an operation's number (flow.py) */
+/* what completes, in the low bits of an operation's number */
 enum { CONNECT, RECEIVE, SEND, SHUTDOWN, ACCEPT, SOCKET, AHEAD_OVER, CUT, IGNORED, KIND_BITS = 4, KIND_MASK = 15 };
 
 /* what a flow waits for */
@@ -110,7 +119,7 @@ struct flow {
 	bool closes, is_closed, asks, eof_is_last;
 };
 
-/* where one end of a connection is in its program (chain.py) */
+/* where one end of a connection is in its program; bytes count from the connection's beginning */
 struct place {
 	int64_t op, last_op, read, mark, sent, peer_op, peer_last, expected;
 	bool closes, eof_is_last;

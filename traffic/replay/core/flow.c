@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* One end of one connection: its program of ops. flow.py says the same in Python, and why. */
+/*
+ * One end of one connection: its program of ops.
+ *
+ * A wait and the write behind it are one chain in the ring, and a read is under way as long as something is to come. So
+ * a flow hears of what happens only where it has to note an instant or to decide.
+ */
 #include "core.h"
 
 #include <netinet/tcp.h>
@@ -62,6 +67,8 @@ static void over(struct flow *flow, int64_t status, int64_t now)
 	forget(flow->loop, flow->number >> KIND_BITS);
 }
 
+/* Close after an error, but not before what waits in the ring for its time has found the socket broken: the number of
+ * the descriptor may be another socket's next. An error that comes of the peer's stop at the end does not count. */
 void flow_fail(struct flow *flow, int error, int64_t now)
 {
 	struct loop *loop = flow->loop;
@@ -84,6 +91,9 @@ static void close_now(struct flow *flow, int64_t now)
 	over(flow, FINISHED, now);
 }
 
+/* Close at the end of a chain, at `due`: the FIN op that ends the program. Nobody is told unless the chain fails, so
+ * the outcome is recorded now; flow_fail() or flow_cut() correct it. The FIN is later than `due` if the write before it
+ * has to wait for room. */
 static void submit_close(struct flow *flow)
 {
 	ring_close_socket(&flow->loop->ring, flow->fd, QUIET, flow->number | SEND);
@@ -93,6 +103,7 @@ static void submit_close(struct flow *flow)
 	closes_at(flow->loop, flow->due, flow->number >> KIND_BITS);
 }
 
+/* the replay ends at `now`, before the connection does */
 void flow_cut(struct flow *flow, int64_t now)
 {
 	struct shared_end *end = flow->end;
@@ -159,6 +170,7 @@ static void note_wrong(struct flow *flow, int64_t position)
 	}
 }
 
+/* a read is over: look at the last of its `n` bytes, and count them */
 void flow_take(struct flow *flow, int64_t n)
 {
 	struct loop *loop = flow->loop;
@@ -270,6 +282,7 @@ void flow_received(struct flow *flow, int64_t n, int64_t now)
 
 /* --- writing ----------------------------------------------------------------------------------- */
 
+/* write; ask to be told of the end only if the program could not go on otherwise */
 static void submit_write(struct flow *flow, int64_t size)
 {
 	struct shared_end *end = flow->end;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* All connections of a node, by one io_uring. ringloop.py says the same in Python, and why. */
+/* All connections of a node: starts, accepts, completions, the end. */
 #include "core.h"
 
 #include <netinet/tcp.h>

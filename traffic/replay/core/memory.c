@@ -30,7 +30,7 @@ void push(struct pool *pool, int64_t what)
 	pool->free[pool->n++] = what;
 }
 
-/* Pages are dear in a guest: what was given back is used again first, new memory comes with its pages (buffers.py). */
+/* Pages are dear in a guest: what was given back is used again first, new memory comes with its pages. */
 uint8_t *take_buffer(struct loop *loop)
 {
 	struct pool *buffers = &loop->buffers;

@@ -3,9 +3,8 @@
 
     testbed/guest/preload.so    makes the start of programs cheaper, and nothing else
     traffic/replay/core.so      replays Tmix traffic by io_uring (docs/replay.md)
-    traffic/greedy/reads.so     does what receivers of many greedy flows do for each read (docs/greedy.md)
 
-TESTBED_COMPILED=no goes without the latter two. Tmix traffic is replayed by epoll then.
+TESTBED_COMPILED=no goes without the latter. Tmix traffic is replayed by epoll then.
 """
 from __future__ import annotations
 
@@ -22,17 +21,12 @@ from testbed.core.errors import UsageError
 PYTHON = "/usr/bin/python3"
 PRELOAD = "testbed/guest/preload.so"
 TMIX_CORE = "traffic/replay/core.so"
-GREEDY_READS = "traffic/greedy/reads.so"
-#: without them the same is done in Python, more slowly
-COMPILED = frozenset({TMIX_CORE, GREEDY_READS})
 #: what they are made of: files, and all of folders
-_SOURCES = {PRELOAD: ("testbed/guest/preload.c",), TMIX_CORE: ("traffic/replay/core/", "traffic/io/ring.h"),
-            GREEDY_READS: ("traffic/greedy/reads.c", "traffic/io/ring.h")}
-_OPTIONS = {PRELOAD: ("-nostartfiles",), TMIX_CORE: ("-Wall", "-Wextra"), GREEDY_READS: ("-Wall", "-Wextra")}
-_LINKED = {PRELOAD: (), TMIX_CORE: ("-lm",), GREEDY_READS: ()}
+_SOURCES = {PRELOAD: ("testbed/guest/preload.c",), TMIX_CORE: ("traffic/replay/core/", "traffic/io/ring.h")}
+_OPTIONS = {PRELOAD: ("-nostartfiles",), TMIX_CORE: ("-Wall", "-Wextra")}
+_LINKED = {PRELOAD: (), TMIX_CORE: ("-lm",)}
 #: what is called in them
-_CALLED = {PRELOAD: ("use_virtual_clock",), TMIX_CORE: ("tmix_run", "tmix_close"),
-           GREEDY_READS: ("greedy_wait", "greedy_next", "greedy_took")}
+_CALLED = {PRELOAD: ("use_virtual_clock",), TMIX_CORE: ("tmix_run", "tmix_close")}
 #: Loads a library as it will be loaded inside, but from memory: temporary files may be where nothing is executed.
 _LOAD = """import ctypes, os, sys
 memory = os.memfd_create("library.so")
@@ -58,7 +52,7 @@ def wanted() -> list[str]:
     choice = os.environ.get("TESTBED_COMPILED") or "yes"
     if choice not in ("yes", "no"):
         raise UsageError(f"TESTBED_COMPILED={choice}: yes or no")
-    return [name for name in _SOURCES if name not in COMPILED or choice == "yes"]
+    return [name for name in _SOURCES if name != TMIX_CORE or choice == "yes"]
 
 
 def make(code: Mapping[str, bytes]) -> tuple[dict[str, bytes], dict[str, str]]:

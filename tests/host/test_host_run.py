@@ -26,7 +26,7 @@ def test_the_run_finishes(machine):
 def test_it_says_where_it_was(machine):
     environment = machine.run_json("environment.json")
     assert environment["engine"] == "host" and environment["clock"] == "real"
-    assert environment["replay_compiled"] is True and environment["greedy_compiled"] is True
+    assert environment["replay_compiled"] is True
     assert environment["timer_period_us"] > 0
     assert environment["timer_period_us"] <= environment["timer_lateness_us"]["most"]
 

@@ -147,33 +147,6 @@ def test_many_flows_with_small_windows_are_read_at_once(run_scenario):
     assert sum(received["received_bytes"].values()) >= samples["bytes_acked"].sum() > 9_000_000
 
 
-LOSSY_BOTTLENECK = {"rate": "20 Mbit/s", "delay": "2 ms", "queue": {"kind": "pfifo", "limit": 100}}
-MANY = {"kind": "greedy", "tool": "sockets", "paths": ["n4->n1"]}
-
-
-@pytest.mark.parametrize("changes", [
-    {"traffic": {**MANY, "flows": 30}, "timing.test": "6 s"},
-    # windows of several reads, so that most reads are followed by the same
-    {"traffic": {**MANY, "flows": 12}, "timing.test": "5 s", "topology.edge.rate": "1 Gbit/s",
-     "topology.central": {"rate": "200 Mbit/s", "delay": "50 ms", "queue": {"kind": "pfifo", "limit": 3000}}},
-    {"traffic": {**MANY, "flows": 600}, "timing.test": "3 s"},
-    # hosts that send and receive, flows that end in the run, and that have a window or so many bytes
-    {"traffic": [{**MANY, "name": "both", "flows": 12, "paths": ["n4->n1", "n1->n4"]},
-                 {**MANY, "name": "ends", "flows": 9, "stop": "3 s"},
-                 {**MANY, "name": "few", "flows": 9, "bytes": "60 kB"},
-                 {**MANY, "name": "narrow", "flows": 9, "window": 6}], "timing.test": "5 s"}],
-    ids=["losses", "large windows", "hardly a read each", "mixed"])
-def test_the_same_bytes_in_c_and_in_python(run_scenario, monkeypatch, changes):
-    runs = []
-    for compiled in ("yes", "no"):
-        monkeypatch.setenv("TESTBED_COMPILED", compiled)
-        runs.append(run_scenario(small_scenario(**{"topology.central": LOSSY_BOTTLENECK, **changes})))
-    assert [run.json("environment.json")["greedy_compiled"] for run in runs] == [True, False]
-    one, other = (run.json("run.json")["raw_files_sha256"] for run in runs)
-    assert one == other
-    assert sum(sum(one["received_bytes"].values()) for one in runs[0].json("raw/guest.json")["accounts"]) > 9_000_000
-
-
 def test_seeds_are_different_runs_unless_nothing_is_random(run_scenario):
     """By default flows start at random, and hosts have jitter; without both, seeds are one run."""
     common = {"traffic.tool": "sockets"}

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: what is imported when it is known which of them drives the flows
-ALSO = ("topologies.linux.namespace", "traffic.greedy.core_reads", "traffic.greedy.ring", "traffic.greedy.ring_ends",
+ALSO = ("topologies.linux.namespace", "traffic.greedy.ring", "traffic.greedy.ring_ends",
         "traffic.greedy.threads")
 
 
@@ -49,9 +49,9 @@ def main() -> None:
     all_ends: list[Any]
     run: Callable[[int, int], None]
     if ring:
-        from traffic.greedy.core_reads import make_flows
+        from traffic.greedy.ring import RingFlows
         all_ends = [ends.End(flow, role) for _, flow, role in orders]
-        run = make_flows(ring, all_ends, listeners, counts, pattern).run
+        run = RingFlows(ring, all_ends, listeners, counts, pattern).run
     else:
         from traffic.greedy import threads
         all_ends = [threads.End(flow, role, host) for host, flow, role in orders]

@@ -13,7 +13,7 @@ import time
 from heapq import heapify, heappop
 
 from traffic.greedy import ends
-from traffic.greedy.ring_ends import CHAIN, IGNORED, KIND_BITS, TIMER, Answers, Receiver, Sender, SharedReceiver
+from traffic.greedy.ring_ends import CHAIN, IGNORED, KIND_BITS, TIMER, Answers, Receiver, Sender
 from traffic.io.clock import now_ns
 from traffic.io.payload import Pattern
 from traffic.io.uring import Ring, may_ask
@@ -50,7 +50,6 @@ class RingFlows:
         self.most_bytes = min(ends.buffer_bytes(receivers), _MOST_READ_BYTES)
         self._memory = ends.buffers(receivers, self.most_bytes)
         first = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
-        self.receivers = (SharedReceiver * len(all_ends))()         # by number; senders have none of what is in theirs
         waiting = iter(enumerate(listeners))
         self._ends: list[Sender | Receiver] = []
         for number, end in enumerate(all_ends):
@@ -101,20 +100,12 @@ class RingFlows:
         """Wait for some; whether an instant has come."""
         timer = False
         for number, result in self.ring.submit_and_wait():
-            timer |= self._found(number, result)
+            kind = number & (1 << KIND_BITS) - 1
+            timer |= kind == TIMER
+            if kind != TIMER and kind != IGNORED:
+                self.under_way -= 1
+                self._ends[number >> KIND_BITS].completed(kind, result)
         return timer
-
-    def _found(self, number: int, result: int) -> bool:
-        """An operation is over; whether it was that of an instant."""
-        kind = number & (1 << KIND_BITS) - 1
-        if kind != TIMER and kind != IGNORED:
-            self.under_way -= 1
-            self._ends[number >> KIND_BITS].completed(kind, result)
-        return kind == TIMER
-
-    def took(self, receiver: Receiver, size: int) -> None:
-        """The next so many bytes of a receiver are in its buffer."""
-        receiver.reader.got(receiver.shared.buffer, size)
 
     def submit(self, operation: Any, *arguments: Any, number: int) -> None:
         """Hand over an operation of an end; there has to be room."""
@@ -124,8 +115,6 @@ class RingFlows:
     def _end(self) -> None:
         """Reads and writes that are under way say how far they came; then receivers take what was less than they wait
         for, so that it is compared."""
-        for shared in self.receivers:
-            shared.own = 0
         for end in self._ends:
             end.ending = True
         while self.under_way:       # what has only just begun is not found the first time

@@ -15,7 +15,6 @@ import socket
 from testbed.core import ip
 from traffic.greedy import ends
 from traffic.io import sockets
-from traffic.io.compiled import words
 from traffic.io.payload import LONGEST_BYTES, phase
 from traffic.io.uring import LINK, QUIET
 
@@ -54,28 +53,9 @@ class Answers:
             at, name = number * self._BYTES, sockets.cca_of(fd)
             self._memory[at:at + len(name)] = name
 
-    def of_cca(self, number: int) -> int:
-        """The address at which the name is noted."""
-        return self._at + number * self._BYTES
-
     def cca(self, number: int) -> bytes:
         """The name, with zeros behind it; zeros alone of an end that was never connected."""
         return self._memory[number * self._BYTES:(number + 1) * self._BYTES]
-
-
-def usual(flow: ends.Order) -> bool:
-    """Whether reads of a flow are all alike."""
-    return "bytes" not in flow and "window_bytes" not in flow
-
-
-class SharedReceiver(ctypes.Structure):
-    """Where a receiver is; struct shared_receiver of reads.c.
-
-    own: the library, where it is, may decide what follows the connection and reads; buffer, cca: addresses of what is
-    read, and of the name of its congestion control. The library only: place of the next byte in the pattern, and what a
-    Tally has.
-    """
-    _fields_ = words("own", "fd", "buffer", "cca", "place", "checked_bytes", "wrong_pieces", "first_wrong")
 
 
 class Receiver:
@@ -84,8 +64,7 @@ class Receiver:
     def __init__(self, flows: RingFlows, number: int, end: ends.End, listener: socket.socket, buffer_at: int) -> None:
         self.end, self.number, self.ending, self._taking = end, number, False, False
         self._flows, self._listener = flows, listener
-        self.shared = flows.receivers[number]
-        self.shared.fd, self.shared.buffer, self.shared.cca = -1, buffer_at, flows.answers.of_cca(number)
+        self._fd, self._buffer_at = -1, buffer_at
         self.reader = ends.Reader(end, flows.pattern, flows.counts)
         self._left = end.flow.get("bytes")
         self._to_clamp = "window_bytes" in end.flow
@@ -95,8 +74,6 @@ class Receiver:
         self.end.note_birth(self._listener)
         self._flows.ring.make_room()
         self._submit(self._flows.ring.accept, self._listener.fileno(), 0, 0, kind=ACCEPT)
-        # it knows no more than the usual: of these the last byte, or the first read, is something else
-        self.shared.own = self._flows.answers.asks and usual(self.end.flow)
 
     def completed(self, kind: int, result: int) -> None:
         """The operation is over."""
@@ -106,7 +83,7 @@ class Receiver:
             raise OSError(-result, f"flow {self.end.flow['flow']}: {os.strerror(-result)}")
         self._flows.ring.make_room()
         if kind == ACCEPT:
-            self.shared.fd = result
+            self._fd = result
             self._flows.answers.ask_cca(self._flows, self.number, result)
         elif not self._got(result):
             return
@@ -119,10 +96,10 @@ class Receiver:
         """So much was read, 0 at the end of the stream. Whether there is more to come."""
         if self._to_clamp:
             self._to_clamp = False
-            with socket.socket(fileno=os.dup(self.shared.fd)) as connection:
+            with socket.socket(fileno=os.dup(self._fd)) as connection:
                 ends.clamp_window(connection, self.end.flow)
         if size:
-            self._flows.took(self, size)
+            self.reader.got(self._buffer_at, size)
             if self._left is not None:
                 self._left -= size
             if self._left != 0:
@@ -130,28 +107,27 @@ class Receiver:
         elif self._was_reset():
             raise ConnectionResetError(f"flow {self.end.flow['flow']}: its connection was reset")
         self._flows.counts.delivered(self.end)
-        self._flows.ring.close_socket(self.shared.fd, QUIET, IGNORED)
-        self.shared.fd = -1
+        self._flows.ring.close_socket(self._fd, QUIET, IGNORED)
+        self._fd = -1
         return False
 
     def _was_reset(self) -> bool:
-        with socket.socket(fileno=os.dup(self.shared.fd)) as connection:
+        with socket.socket(fileno=os.dup(self._fd)) as connection:
             return ends.was_reset(connection)
 
     def _read(self) -> None:
         """The kernel reads whatever comes as soon as it comes, as an application does that reads all the time (an
         acknowledgement may depend on that), and few of these reads are over in a second."""
         size = _FIRST_READ_BYTES if self._to_clamp else self._flows.most_bytes
-        self._submit(self._flows.ring.receive, self.shared.fd, self.shared.buffer,
+        self._submit(self._flows.ring.receive, self._fd, self._buffer_at,
                      size if self._left is None else min(size, self._left), 0, kind=READ)
 
     def take_rest(self) -> None:
         """Read what there is."""
         self._taking = True
-        if self.shared.fd >= 0:
+        if self._fd >= 0:
             self._flows.ring.make_room()
-            self._submit(self._flows.ring.receive_now, self.shared.fd, self.shared.buffer, self._flows.most_bytes, 0,
-                         kind=READ)
+            self._submit(self._flows.ring.receive_now, self._fd, self._buffer_at, self._flows.most_bytes, 0, kind=READ)
 
     def _submit(self, operation: Any, *arguments: Any, kind: int) -> None:
         self._flows.submit(operation, *arguments, number=self.number << KIND_BITS | kind)

@@ -40,7 +40,7 @@ struct cqe {
 	uint32_t flags;
 };
 
-/* what uring.py knows of the ring (compiled.py); words: of the mapped ring, whose places are in words */
+/* what uring.py knows of the ring (../replay/core_loop.py); words: of the mapped ring, whose places are in words */
 struct shared_ring {
 	int64_t fd, entries, completions;
 	uint32_t *words;

@@ -293,21 +293,13 @@ class Ring:
         return found
 
     def places(self) -> dict[str, int]:
-        """Where everything is, for a library that puts operations into this ring itself (compiled.py)."""
+        """Where everything is, for a library that puts operations into this ring itself (../replay/core_loop.py)."""
         words, wait = _address(self._ring), self._wait_at
         return {"fd": self._fd, "entries": self._entries, "completions": self._cq_mask + 1, "words": words,
                 "sq_head": self._sq_head, "sq_tail": self._sq_tail, "cq_head": self._cq_head, "cq_tail": self._cq_tail,
                 "cqes": words + self._cqes, "sqes": _address(self._sqes), "arguments": self._arguments_at,
                 "sink": self._sink_at, "end": self._end_at, "wait": wait, "wait_size": _WAIT_BYTES,
                 "clock_fd": self._clock, "tail": self._tail}
-
-    def waiting(self) -> tuple[int, int]:
-        """(place of the operation that comes next, how many are not yet handed over), for such a library."""
-        return self._tail, self._waiting
-
-    def set_waiting(self, tail: int, waiting: int) -> None:
-        """What they are after it."""
-        self._tail, self._waiting = tail & 0xffffffff, waiting
 
     def close(self) -> None:
         """Give the memory back; the descriptor stays open until the process ends.

@@ -12,7 +12,6 @@ import mmap
 import os
 
 from traffic.io.clock import DEVICE, OFFSET_NS
-from traffic.io.compiled import SharedRing, beside, load, words
 from traffic.io.payload import Pattern
 from traffic.io.sockets import SEND_BUFFER_BYTES, close, family_of, tcp_socket
 from traffic.io.uring import Ring, may_ask, run_signal_handlers
@@ -34,6 +33,17 @@ _PLAN_COLUMNS = ("own_first", "own_need", "own_wait_us", "own_bytes", "peer_firs
 _RECORD_COLUMNS = ("start_us", "connected_us", "end_us", "status", "read_bytes", "sent_us", "delivered_us")
 
 
+def _words(*names: str) -> list[tuple[str, type]]:
+    """Fields of a struct: of 64 bits each, addresses too."""
+    return [(name, ctypes.c_int64) for name in names]
+
+
+class SharedRing(ctypes.Structure):
+    """struct shared_ring of ../io/ring.h, from `Ring.places`."""
+    _fields_ = _words("fd", "entries", "completions", "words", "sq_head", "sq_tail", "cq_head", "cq_tail", "cqes",
+                      "sqes", "arguments", "sink", "end", "wait", "wait_size", "clock_fd", "tail")
+
+
 class _Cca(ctypes.Structure):
     _fields_ = [("count", ctypes.c_int64), ("name", ctypes.c_char * _CCA_BYTES)]
 
@@ -41,23 +51,37 @@ class _Cca(ctypes.Structure):
 class _End(ctypes.Structure):
     """struct shared_end of core/core.h."""
     _fields_ = [
-        *words("initiates", "connections", "shares_ports", "wraps", "first_port", "ports", "port", "phase",
-               "backwards", "planned_us", "mss_own", "mss_peer", "windows", *_PLAN_COLUMNS, *_RECORD_COLUMNS,
-               "local_ip", "peer_ip", "ip_size", "cca", "cca_size", "listener", "checked_bytes", "unchecked_bytes",
-               "wrong_pieces", "wrong_connection", "wrong_position", "n_ccas"),
+        *_words("initiates", "connections", "shares_ports", "wraps", "first_port", "ports", "port", "phase",
+                "backwards", "planned_us", "mss_own", "mss_peer", "windows", *_PLAN_COLUMNS, *_RECORD_COLUMNS,
+                "local_ip", "peer_ip", "ip_size", "cca", "cca_size", "listener", "checked_bytes", "unchecked_bytes",
+                "wrong_pieces", "wrong_connection", "wrong_position", "n_ccas"),
         ("ccas", _Cca * _MOST_CCAS)]
 
 
 class _Loop(ctypes.Structure):
     """struct shared_loop of core/core.h."""
     _fields_ = [
-        *words("ends", "n_ends", "ring", "t0_ns", "end_ns", "offset_ns", "clock", "pattern", "wakeup_cost_ns", "notes",
-               "asks", "run_signal_handlers", "stopping", "strays", "chains", "error", "error_end")]
+        *_words("ends", "n_ends", "ring", "t0_ns", "end_ns", "offset_ns", "clock", "pattern", "wakeup_cost_ns", "notes",
+                "asks", "run_signal_handlers", "stopping", "strays", "chains", "error", "error_end")]
 
 
 def library() -> str | None:
     """The path of the library, None where it was not made."""
-    return beside(__file__, LIBRARY)
+    path = os.path.join(os.path.dirname(__file__), LIBRARY)
+    return path if os.path.exists(path) else None
+
+
+def _load(path: str) -> ctypes.PyDLL:
+    """The library. Raises ImportError, also if it was made of other code: that is no reason to go without."""
+    structs = _Cca, _End, SharedRing, _Loop
+    try:
+        made = ctypes.PyDLL(path)
+        found = (ctypes.c_int64 * len(structs)).in_dll(made, "tmix_sizes")
+    except (OSError, ValueError) as error:
+        raise ImportError(str(error) if path in str(error) else f"{path}: {error}") from error
+    if list(found) != [ctypes.sizeof(struct) for struct in structs]:
+        raise ImportError(f"{path} and {__file__} do not agree about what they share")
+    return made
 
 
 class CoreLoop:
@@ -70,7 +94,7 @@ class CoreLoop:
         """
         self._shared = _Loop(error_end=-1)      # before a signal handler may set `stopping`
         self.strays = self.chains = 0
-        self._core = load(path, "tmix_sizes", (_Cca, _End, SharedRing, _Loop), __file__)
+        self._core = _load(path)
         self._core.tmix_run.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
         self._core.tmix_close.argtypes = [ctypes.c_void_p]
         self._state = ctypes.c_void_p()

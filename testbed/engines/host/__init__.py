@@ -112,7 +112,6 @@ class Engine(KernelEngine):
                 "kernel_version": os.uname().version, "cpus_used": len(self._cpus),
                 "clock_counts_instructions": self.never_idle, "timer_period_us": self.timer_period_us,
                 "replay_compiled": (code / c_libraries.TMIX_CORE).exists(),
-                "greedy_compiled": (code / c_libraries.GREEDY_READS).exists(),
                 "timer_lateness_us": {"median": late[len(late) // 2], "most": late[-1], "timers": len(late)}}
 
     def congestion_controls(self) -> Sequence[str]:

@@ -126,7 +126,6 @@ class Engine(KernelEngine):
                 "kernel_config_sha256": self._kernel.config_sha256, "guest_memory_mb": memory.LEAST_MB,
                 "confined": {"writes": confined, "reads": confined and self._confine}, "host_facts": host.facts(),
                 "replay_compiled": (self._code / c_libraries.TMIX_CORE).exists(),
-                "greedy_compiled": (self._code / c_libraries.GREEDY_READS).exists(),
                 "preload": (self._code / c_libraries.PRELOAD).exists(),
                 "probe_modules": {source.name: (module := self._module_of(source)) and module.sha256
                                   for source in probes.module_sources(probes.names())},

@@ -170,7 +170,7 @@ def test_traffic_can_go_without_compiled_code(checkout, tmp_path, monkeypatch):
     assert without.name != with_it.name and code_bundle.digest() != digest and not said
     files = [{str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
              for folder in (with_it, without)]
-    assert files[0] - files[1] == {c_libraries.TMIX_CORE, c_libraries.GREEDY_READS} and files[1] <= files[0]
+    assert files[0] - files[1] == {c_libraries.TMIX_CORE} and files[1] <= files[0]
 
 
 def no_compiler(run, problem=None):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.c_declarations import fields, numbers, read
 from tests.unit.replay.plans import PORT, make_plan
-from traffic.io import compiled, payload, sockets, uring
+from traffic.io import payload, sockets, uring
 from traffic.replay import core_loop, options, records
 from traffic.replay.core_loop import LIBRARY, CoreLoop
 from traffic.replay.endpoint import End
@@ -85,14 +85,14 @@ def test_some_of_them_are_found():
 
 
 @pytest.mark.parametrize("struct, python", [
-    ("shared_cca", core_loop._Cca), ("shared_end", core_loop._End), ("shared_ring", compiled.SharedRing),
+    ("shared_cca", core_loop._Cca), ("shared_end", core_loop._End), ("shared_ring", core_loop.SharedRing),
     ("shared_loop", core_loop._Loop)])
 def test_the_same_fields(struct, python):
     assert fields(HEADERS, struct) == [name for name, _ in python._fields_]
 
 
 def test_a_library_of_other_code_is_refused(core, monkeypatch):
-    class Longer(compiled.SharedRing):
+    class Longer(core_loop.SharedRing):
         _fields_ = [("more", ctypes.c_int64)]
     monkeypatch.setattr(core_loop, "SharedRing", Longer)
     with pytest.raises(ImportError, match="do not agree"):

@@ -10,7 +10,7 @@ from testbed.runs import code_bundle
 from traffic.replay import core_loop
 
 LYING = "what gcc made cannot be loaded: "
-NAMES = (c_libraries.PRELOAD, c_libraries.TMIX_CORE, c_libraries.GREEDY_READS)
+NAMES = (c_libraries.PRELOAD, c_libraries.TMIX_CORE)
 GCC = "/usr/bin/gcc -shared -fPIC -x c - -o library.so <<'END'\n%s\nEND\n"
 
 
@@ -39,7 +39,7 @@ def test_a_compiler_that_fails_or_lies(compiler, script, why):
 def test_a_library_without_what_is_called_in_it(compiler):
     assert compiler(GCC % "int x;") == ({}, {
         name: f"{LYING}undefined symbol: {symbol}"
-        for name, symbol in zip(NAMES, ("use_virtual_clock", "tmix_run", "greedy_wait"))})
+        for name, symbol in zip(NAMES, ("use_virtual_clock", "tmix_run"))})
 
 
 def test_no_compiler(tmp_path, monkeypatch):

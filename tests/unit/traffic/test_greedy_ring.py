@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How a ring reads, and how it ends."""
-import ctypes
 import os
 import signal
 import socket
@@ -83,21 +82,21 @@ def test_a_read_that_has_only_just_begun_is_over_at_the_end(receiving, there):
     with peer:
         peer.sendall(there)
         receiver, = flows._ends
-        receiver.shared.fd = mine.detach()
+        receiver._fd = mine.detach()
         receiver._read()
         flows._end()
     assert flows.under_way == 0 and receiver.end.tally.checked_bytes == len(there)
-    os.close(receiver.shared.fd)
+    os.close(receiver._fd)
 
 
 def test_a_read_that_fails_is_said(receiving):
     flows = receiving({})
     receiver, = flows._ends
-    receiver.shared.fd = os.open("/dev/null", os.O_RDWR)
+    receiver._fd = os.open("/dev/null", os.O_RDWR)
     receiver._read()
     with pytest.raises(OSError, match="flow 1: (?!Operation canceled)"):
         flows._take_completions()
-    os.close(receiver.shared.fd)
+    os.close(receiver._fd)
 
 
 def test_what_a_connection_brings_about_overwrites_nothing(receiving):
@@ -123,7 +122,7 @@ def test_completions_are_found_once_and_in_order_wherever_they_lie():
         asked = list(range(number, number + count))
         for number in asked:
             made.make_room(1)
-            made.set_option(-1, 1, 1, ctypes.c_int(), 0, number)        # refused at once
+            made.close_socket(-1, 0, number)        # refused at once
         made.submit()
         found = made.submit_and_wait() if count else []
         assert [one for one, _ in found] == asked and {result for _, result in found} == {-9}

@@ -10,8 +10,7 @@
  *
  * connection.py beside this folder says what an op means, and does the same with epoll.
  *
- * Structs that begin with "shared_" are declared in Python, too (core_loop.py, ../io/compiled.py), word by word: all of
- * their fields have 64 bits.
+ * Structs that begin with "shared_" are declared in core_loop.py, too, word by word: all of their fields have 64 bits.
  */
 #ifndef TMIX_CORE_H
 #define TMIX_CORE_H

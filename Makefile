@@ -36,7 +36,7 @@ help:
 	@echo "make fuzz            tests of properties with thirty times the examples (FUZZ=100 for a hundred)"
 	@echo "make bench           speed and scale: ratios to real time, CPU per packet"
 	@echo "make setup           install the Debian packages that are missing"
-	@echo "make programs        install the other programs of docs/programs.md (nginx, caddy, curl)"
+	@echo "make programs        install the other programs of docs/howto/programs.md (nginx, caddy, curl)"
 	@echo "make kernel          build the guest kernel (done by itself when needed)"
 	@echo "make clean           remove caches of this checkout (results are kept)"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""For Python programs and notebooks: runs and their metrics as a pandas table (docs/queries.md).
+"""For Python programs and notebooks: runs and their metrics as a pandas table (docs/howto/queries.md).
 
     from testbed import api
     runs = api.query("scenario=access-link cca=cubic,bbr kernel>=6.12", "throughput", "p95_delay")
@@ -37,8 +37,9 @@ def query(text: str = "", *metrics: str, results: pathlib.Path | str | None = No
           report: Report | None = None) -> pd.DataFrame:
     """A row for each run that meets the conditions (testbed/runs/conditions.py), by scenario, CCA, point, ... and seed.
 
-    metrics: names of docs/metrics.md, or enough words of one (throughput, p95_delay); of one scope (throughput:all), or
-    of `all` if the run has that, else of the first one in the run, which is its main bottleneck. Each has a column with
+    metrics: names of docs/reference/metrics.md, or enough words of one (throughput, p95_delay); of one scope
+    (throughput:all), or of `all` if the run has that, else of the first one in the run, which is its main bottleneck.
+    Each has a column with
     its name, empty where the run has no such metric, and one with the scope behind it (`..._scope`); attrs["units"] is
     {column: unit}. Companion runs are in the answer only if a condition says idle=yes. results: where runs are, by
     default as for commands.
@@ -153,7 +154,7 @@ def _having(name: str, names: Sequence[str]) -> list[str]:
 def _unknown(name: str, names: Sequence[str], why: str) -> UsageError:
     close = difflib.get_close_matches(name, names, 5, 0.4)
     return UsageError(f"metric {name}: {why}" + (f"; close to it are {', '.join(close)}" if close else "")
-                      + " (docs/metrics.md)")
+                      + " (docs/reference/metrics.md)")
 
 
 def value_of(wanted: Wanted, table: pd.DataFrame | None) -> Any:

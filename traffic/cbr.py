@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Constant bit rate over UDP as a component of the traffic (docs/cbr.md).
+"""Constant bit rate over UDP as a component of the traffic (docs/howto/cbr.md).
 
     kind: cbr
     rate: 2 Mbit/s              of each flow, as a link counts it: Ethernet header included

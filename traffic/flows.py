@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Listed flows, each with its own path, time, transport and congestion control, as a component of the traffic
-(docs/flows.md).
+(docs/howto/flows.md).
 
     kind: flows
     flows:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Flows that send for a while and rest for a while, as a component of the traffic (docs/on-off.md).
+"""Flows that send for a while and rest for a while, as a component of the traffic (docs/howto/on-off.md).
 
     kind: on-off
     on: 1 s                     how long a flow sends, and ...

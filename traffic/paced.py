@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""TCP flows whose applications write one packet after the other at a fixed rate (docs/paced.md).
+"""TCP flows whose applications write one packet after the other at a fixed rate (docs/howto/paced.md).
 
     kind: paced
     packets: 250                that each flow's application writes in a second

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Packets of a Poisson process over UDP as a component of the traffic (docs/on-off.md).
+"""Packets of a Poisson process over UDP as a component of the traffic (docs/howto/on-off.md).
 
     kind: poisson
     rate: 2 Mbit/s              of each flow in the mean, as a link counts it: Ethernet header included

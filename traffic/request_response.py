@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Clients that ask, wait for the answer, think, and ask again, as a component of the traffic
-(docs/request-response.md).
+(docs/howto/request-response.md).
 
     kind: request-response
     paths: [n1->n4]             client->server (default: the first path, from its initiator)

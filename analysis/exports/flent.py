@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Data files of flent (https://flent.org), format version 4: gzipped JSON, opened by `flent FILE` and `flent-gui`.
 
-They say that they are of flent's test tcp_ndown, since flent takes its plots from there; docs/exports.md says what
-each series is.  There is no wall clock in virtual time: the epoch is when traffic begins.
+They say that they are of flent's test tcp_ndown, since flent takes its plots from there; docs/howto/exports.md says
+what each series is.  There is no wall clock in virtual time: the epoch is when traffic begins.
 """
 
 from __future__ import annotations

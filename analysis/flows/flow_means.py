@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Numbers of one flow from its sampled curves: pure functions of arrays (docs/metrics.md, "Flows by layers").
+"""Numbers of one flow from its sampled curves: pure functions of arrays (docs/reference/metrics.md, "Flows by layers").
 
 Times are microseconds. A counter is cumulative and linear between its samples; a state holds until the next sample.
 """

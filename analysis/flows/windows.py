@@ -108,7 +108,7 @@ def _by_bytes(run: Run, flow: dict[str, Any]) -> pd.DataFrame:
     mine = mine[mine["snd_una"] > 0].sort_values("t_us", kind="stable")
     if mine.empty:
         return nothing
-    # outside of recovery ssthresh is 3/4 of cwnd if that is more: below cwnd all the same (docs/run-folder.md)
+    # outside of recovery ssthresh is at least 3/4 of cwnd, and below cwnd (docs/reference/run-folder.md)
     found = pd.DataFrame({
         "acked_bytes": np.mod(mine["snd_una"] - mine["snd_una"].iloc[0], _SEQUENCE), "t_us": mine["t_us"],
         "cwnd": mine["snd_cwnd"], "ssthresh": mine["ssthresh"],

@@ -14,7 +14,7 @@ its unit}.
 workload decides, or that are another column in another unit: the report shows them without a comparison.
 `WINDOWED`, a literal, names metrics that follow from `run.interval` alone: an expectation may be of a part of a run.
 A file may draw its metrics, too: it then has what a figure file has (analysis/figures).
-Definitions and sources: docs/metrics.md.
+Definitions and sources: docs/reference/metrics.md.
 
 A file that raises costs its own metrics only: the error is kept with its
 traceback in derived.json, and the verdict on the run is suspect at best.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A run folder (docs/run-folder.md), read lazily.
+"""A run folder (docs/reference/run-folder.md), read lazily.
 
 Times are integer microseconds of experiment time throughout.
 """
@@ -166,7 +166,7 @@ class Run:
 
     @property
     def flows(self) -> list[dict[str, Any]]:
-        """The flow records of all components (docs/run-folder.md)."""
+        """The flow records of all components (docs/reference/run-folder.md)."""
         flows: list[dict[str, Any]] = self.workload["flows"]
         return flows
 

@@ -7,7 +7,7 @@ compared on the logarithmic scale: means are geometric, differences are factors.
 Sources: Student's and Welch's t intervals with Satterthwaite's degrees of freedom: Montgomery & Runger, "Applied
 Statistics and Probability for Engineers". Two one-sided tests: Schuirmann, J. Pharmacokinetics and
 Biopharmaceutics 15 (1987); against a share of a mean that is measured itself: Fieller, J. Royal Statistical Society
-B 16 (1954). Holm, Scandinavian J. Statistics 6 (1979). When which of them is used: docs/statistics.md.
+B 16 (1954). Holm, Scandinavian J. Statistics 6 (1979). When which of them is used: docs/explanation/statistics.md.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Are the intervals of an experiment narrow enough, and how many seeds would make them so?
 
 Of means by Student's intervals, from five seeds on; of medians by order statistics, from ten on, as Prudentia repeats
-its experiments ten to thirty times (Philip et al., SIGCOMM 2024). docs/statistics.md has the formula, and what adding
-seeds until the answer is yes does to the intervals.
+its experiments ten to thirty times (Philip et al., SIGCOMM 2024). docs/explanation/statistics.md has the
+formula, and what adding seeds until the answer is yes does to the intervals.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# A git tree with ten commits of a module, for docs/bisect.md: the seventh makes its window grow at a twentieth of Reno's
+# A git tree with ten commits of a module, for docs/howto/bisect.md: the seventh makes its window grow at a twentieth of Reno's
 # pace, the fifth does not compile, and the others change nothing but words.
 # Usage: bash docs/examples/bisect-history.sh FOLDER
 set -eu

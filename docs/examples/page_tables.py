@@ -8,7 +8,8 @@
 
 The first table has the mean over seeds of each congestion control with half the width of its 95 % interval; the
 second compares each with the reference, seed by seed (paired t), and says in words what holds after Holm's
-adjustment over all comparisons of that table (docs/statistics.md). Congestion controls come in the file's order.
+adjustment over all comparisons of that table (docs/explanation/statistics.md).
+Congestion controls come in the file's order.
 """
 import argparse
 import csv

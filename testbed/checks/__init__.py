@@ -2,8 +2,8 @@
 """The verdict: can this run be trusted?
 
 Every file here is one check, found by listing: `check(evidence)` yields `Finding`s. The verdict is the
-worst of them. docs/verdict.md lists what each sees, and its tolerance. A check that cannot see its evidence says so
-as `suspect`; none may pass for want of data.
+worst of them. docs/reference/verdict.md lists what each sees, and its tolerance. A check that cannot see its evidence
+says so as `suspect`; none may pass for want of data.
 
 A check may say what it needs: `NEEDS = ("kernel",)` are names of capabilities (testbed/runs/engine.py),
 `NEEDS = ("counters.json",)` are raw files. A kernel's runs leave every raw file, so that a missing one is bad there;

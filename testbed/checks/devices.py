@@ -17,7 +17,7 @@ from topologies.linux import read_back, tc
 
 NEEDS = ("kernel", "checks.json")
 #: by which the probability with which RED marks may differ from the one asked for: what counts as equal elsewhere
-#: (docs/statistics.md), since the kernel's arithmetic leaves no better choice for wide queues
+#: (docs/explanation/statistics.md), since the kernel's arithmetic leaves no better choice for wide queues
 _RED_SHARE = 0.05
 
 

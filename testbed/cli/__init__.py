@@ -29,7 +29,7 @@ First steps:
   testbed doctor                                  what is missing here
   testbed run access-link --quick --cca reno,cubic
   testbed report access-link-load60-quick         make its report again
-Exit codes and examples: docs/commands.md
+Exit codes and examples: docs/reference/commands.md
 """
 _GROUPS = ("Run experiments", "Look at results", "Share and repeat", "Set up and explore", "More")
 _FOLDER = pathlib.Path(__file__).parent

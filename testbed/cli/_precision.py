@@ -24,7 +24,7 @@ def add_arguments(parser: Container) -> None:
                         help="whose intervals these are: of means from 5 seeds on (default), or of medians from 10 on")
     parser.add_argument("--precision-metrics", metavar="A,B",
                         help="which metrics' intervals, by name or name:scope (default: by the kind of traffic, "
-                        "docs/statistics.md)")
+                        "docs/explanation/statistics.md)")
     parser.add_argument("--most-seeds", type=_shared.positive, metavar="N",
                         help=f"where --precision stops (default: {MOST_SEEDS})")
 

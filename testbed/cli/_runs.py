@@ -78,7 +78,7 @@ def add_execution_arguments(parser: Container) -> None:
     _shared.add_engine_arguments(parser)
     parser.add_argument("--executor", help=f"where to run (default: {executors.DEFAULT}, on this machine)")
     parser.add_argument("--cluster", metavar="WHERE", help="run on a Dask cluster: local[:N] starts N workers, "
-                        "tcp://scheduler:8786 uses those of a cluster (docs/clusters.md)")
+                        "tcp://scheduler:8786 uses those of a cluster (docs/howto/clusters.md)")
     parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="runs at a time (default: one per CPU)")
     parser.add_argument("--again", action="store_true", help="rerun finished runs")
 

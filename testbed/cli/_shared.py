@@ -49,7 +49,8 @@ def _type(engine: str, option: str) -> Callable[[str], Any]:
 
 def add_margin_argument(parser: Container, default: float | None = MARGIN) -> None:
     parser.add_argument("--margin", type=share, default=default, metavar="PERCENT",
-                        help="what counts as equal, in percent of the reference (default: 5%%; docs/statistics.md)")
+                        help="what counts as equal, in percent of the reference (default: 5%%; "
+                        "docs/explanation/statistics.md)")
 
 
 def margin_words(arguments: argparse.Namespace) -> list[str]:

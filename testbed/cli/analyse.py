@@ -5,7 +5,7 @@
   testbed analyse results/two-hosts-quick/runs/cubic-seed1 --tcptrace
 
 Shows what each end of each TCP connection sent, by its sequence numbers
-(docs/captures.md).
+(docs/howto/captures.md).
 """
 from __future__ import annotations
 

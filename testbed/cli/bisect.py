@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--good", metavar="REV", required=True, help="a revision with the good value")
     parser.add_argument("--bad", metavar="REV", required=True, help="a later revision with the bad value")
     parser.add_argument("--metric", metavar="NAME[:SCOPE]", required=True,
-                        help="the metric that changed, such as p95_delay (docs/metrics.md)")
+                        help="the metric that changed, such as p95_delay (docs/reference/metrics.md)")
     _runs.add_seed_arguments(parser, f" (default: the scenario's, {LEAST_SEEDS} at least)")
     _shared.add_margin_argument(parser)
     _runs.add_setting_arguments(parser)

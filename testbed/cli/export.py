@@ -6,7 +6,7 @@
       --output out
 
 flent has throughput, delay, windows and queues over time; pcapng and xplot have
-the packets that the probe pcap captured (docs/exports.md).
+the packets that the probe pcap captured (docs/howto/exports.md).
 """
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _write(name: str, run: Run, folder: pathlib.Path, stem: str) -> list[pathlib
 def _known(name: str, names: list[str]) -> str:
     if name == "parquet":
         raise UsageError("--format parquet: pandas needs pyarrow or fastparquet for it, which Debian does not have; "
-                         "raw tables are CSV (docs/exports.md)")
+                         "raw tables are CSV (docs/howto/exports.md)")
     if name not in names:
         raise UsageError(f"--format {name}: no such format; {guesses.alternatives(name, names)}")
     return name

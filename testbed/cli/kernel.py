@@ -5,7 +5,7 @@
   testbed kernel --kernel ~/linux      a tree of your own, with your patches
   testbed kernel --kernel newest       the newest that Debian has
   testbed kernel --hz 250              another number of timer ticks per second
-  testbed kernel --kernel-option tun   with TUN devices (docs/kernels.md)
+  testbed kernel --kernel-option tun   with TUN devices (docs/howto/kernels.md)
   testbed kernel --prune               remove kernels that nobody uses any more
   testbed kernel --module PATH         build a module (a .c file or a folder)
 

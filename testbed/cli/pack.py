@@ -6,7 +6,7 @@
 
 The file has plans, hashes of raw data, metrics, report, kernel configuration
 and patches, sources of modules, traffic files and hashes of the testbed's code
-(docs/reproducibility.md).
+(docs/explanation/reproducibility.md).
 """
 from __future__ import annotations
 

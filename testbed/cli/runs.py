@@ -11,7 +11,7 @@
 A condition is FIELD=A,B (any of them), !=, <, <=, > or >=; all must hold.
 Fields: scenario, cca, seed, engine, kernel, status, verdict, id, experiment,
 name, listed, pinned, virtual_s, wall_s, choices of the scenario and axes of
-sweeps (docs/queries.md).
+sweeps (docs/howto/queries.md).
 """
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ offloads, CPU costs, timer ticks and others. Knobs that do not concern the
 scenario's traffic are left out. Congestion controls are compared with the first
 one. There are five seeds, with --quick three. Another kernel (hz) is used if it
 is built, or if --only asks for it. Run the same command again to resume
-(docs/sensitivity.md).
+(docs/howto/sensitivity.md).
 """
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _runs.add_scenario_arguments(parser)
     parser.add_argument("--only", metavar="KNOBS", help=f"only these, separated by commas: {', '.join(knobs.names())}")
     parser.add_argument("--metric", metavar="NAME", action="append", default=[],
-                        help="draw conclusions from this metric (docs/metrics.md) instead of the usual ones; may be "
-                        "repeated")
+                        help="draw conclusions from this metric (docs/reference/metrics.md) instead of the usual ones; "
+                        "may be repeated")
     _shared.add_margin_argument(parser)
     _runs.add_execution_arguments(parser)
 

@@ -9,7 +9,7 @@
   sudo bin/testbed shell access-link --engine host      this machine's kernel
 
 The scenario's traffic does not run. exit or Ctrl-D ends the shell; Ctrl-] ends
-it even when nothing else does (docs/shell.md).
+it even when nothing else does (docs/tutorial/shell.md).
 """
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ you read how much time is left. Run the same command again to resume. A part
 that fails does not stop the others.
 
 In a suite with a baseline, the baseline runs beside the congestion controls
-under test, and one report says where they are better (docs/suite.md).
+under test, and one report says where they are better (docs/howto/suite.md).
 """
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
   testbed watch --serve 8787      a page for a browser: http://127.0.0.1:8787
 
 It shows all runs in the results folder, whoever started them, and disturbs none
-(docs/watch.md).
+(docs/howto/watch.md).
 """
 from __future__ import annotations
 

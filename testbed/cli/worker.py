@@ -9,7 +9,7 @@ Then:
   testbed run access-link --cluster tcp://scheduler:8786
 
 It is Dask's own worker, with this checkout on its path and a thread for each
-run. Whoever reaches the scheduler can run code here (docs/clusters.md).
+run. Whoever reaches the scheduler can run code here (docs/howto/clusters.md).
 """
 from __future__ import annotations
 

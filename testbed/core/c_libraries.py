@@ -2,7 +2,7 @@
 """Libraries in C that programs inside have, made by gcc.
 
     testbed/guest/preload.so    makes the start of programs cheaper, and nothing else
-    traffic/replay/core.so      replays Tmix traffic by io_uring (docs/replay.md)
+    traffic/replay/core.so      replays Tmix traffic by io_uring (docs/explanation/replay.md)
 
 TESTBED_COMPILED=no goes without the latter. Tmix traffic is replayed by epoll then.
 """

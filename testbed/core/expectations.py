@@ -163,7 +163,7 @@ def parse(text: object) -> Expectation:
     if metric not in known:
         close = difflib.get_close_matches(metric, known, 3, 0.5)
         raise FieldError("", f"no metric {metric}" + (f"; close to it are {', '.join(close)}" if close else "")
-                         + " (docs/metrics.md)")
+                         + " (docs/reference/metrics.md)")
     limit = float(_in_unit(metric, Decimal(number), unit, known[metric]))
     if abs(limit) > _LARGEST:
         raise FieldError("", f"{number}: at most {_LARGEST:g} in the metric's unit expected")

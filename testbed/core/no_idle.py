@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""CPUs that never idle, for machines whose clock counts instructions (QEMU's -icount; docs/vagrant.md).
+"""CPUs that never idle, for machines whose clock counts instructions (QEMU's -icount; docs/howto/vagrant.md).
 
 While such a machine idles, its clock follows the host's, timers that are late there included. While it computes,
 its clock is exact. A process on each CPU that has the lowest of priorities keeps it computing: whatever else wants

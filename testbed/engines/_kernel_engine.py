@@ -148,7 +148,7 @@ def _read(path: pathlib.Path) -> dict[str, Any] | None:
 
 def _collect(plan: Plan, wanted: dict[str, Any], workload: dict[str, Any], work_dir: pathlib.Path,
              raw_dir: pathlib.Path, guest_dir: str) -> None:
-    """Turn what the guest left into the raw files of docs/run-folder.md."""
+    """Turn what the guest left into the raw files of docs/reference/run-folder.md."""
     for name in _PLAIN:
         shutil.copyfile(work_dir / name, raw_dir / name)
     departures.complete(work_dir, raw_dir / "checks.json", plan.scenario["network"])

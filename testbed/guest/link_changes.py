@@ -2,7 +2,7 @@
 """Carrying out the schedules of links at their times, by netlink, and noting when each change took effect.
 
 One message or several for each instant: the kernel takes those that are sent together one after the other, and
-nothing happens in between. What a change does to packets that are there is in docs/links.md.
+nothing happens in between. What a change does to packets that are there is in docs/howto/links.md.
 """
 import abc
 import socket

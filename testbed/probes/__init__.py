@@ -11,7 +11,7 @@ A probe file has two halves that never run in the same process, and says what ca
   network with its namespaces, `description` what raw/network.json holds. What `close()` returns, a
   dict for JSON, is in raw/guest.json (`probes`), and may be {}.
 * `collect(work_dir, raw_dir, context)` runs afterwards, outside, and turns these files
-  into the CSV files of docs/run-folder.md: `raw_files.write_table(table, raw_dir, name)`, with the
+  into the CSV files of docs/reference/run-folder.md: `raw_files.write_table(table, raw_dir, name)`, with the
   columns of `raw_tables.TABLES[name]` (see cpu.py). `context` is of testbed/engines/_kernel_engine.py:
   settings, network, flows, `t0_ns` (CLOCK_MONOTONIC when the experiment began), timing.
 

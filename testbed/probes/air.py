@@ -4,7 +4,7 @@
     air: {interval: 100 ms}     time between two readings
 
 The counters are those of the radio modules (kernel-modules/air/), all stations of a cell in one reading;
-docs/wireless.md says what they count. Frames that wait in a queue of the device are added.
+docs/howto/wireless.md says what they count. Frames that wait in a queue of the device are added.
 """
 import dataclasses
 import os

@@ -4,7 +4,7 @@
     pcap: {nodes: [n1, n4], snap: 96 B, format: pcapng}     default: all hosts, pcap
 
 No process is started (testbed/probes/_packets.py). What leaves is seen behind the queue of its device, what arrives
-behind the wire (docs/captures.md).
+behind the wire (docs/howto/captures.md).
 """
 import dataclasses
 import pathlib

@@ -18,7 +18,7 @@ from testbed.core.errors import UsageError
 
 Json = dict[str, Any]
 
-#: of every run; docs/queries.md says what they are
+#: of every run; docs/howto/queries.md says what they are
 FIELDS = ("scenario", "cca", "seed", "engine", "kernel", "status", "verdict", "id", "experiment", "name", "listed",
           "pinned", "virtual_s", "wall_s")
 _CONDITION = re.compile(r"([A-Za-z_][\w.-]*)(!=|>=|<=|=|>|<)(.+)", re.DOTALL)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Where runs are kept: one folder for each plan, sealed when its raw data is complete.
 
-    results/runs/<id>/                a run: plan.json, run.json, raw/ ... (docs/run-folder.md)
+    results/runs/<id>/                a run: plan.json, run.json, raw/ ... (docs/reference/run-folder.md)
     results/runs/.claim-<id>          who is carrying the plan out at this moment
     results/runs/.partial-<id>-...    what they have so far
     results/runs/.pin-<id>            this run is not to be removed, and why

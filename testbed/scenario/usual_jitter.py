@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The jitter that hosts have by default: of TCP flows that send all they can, a packet time at their bottleneck.
 
-Without any the seeds of such traffic would be one run (docs/hosts.md).
+Without any the seeds of such traffic would be one run (docs/howto/hosts.md).
 """
 from __future__ import annotations
 

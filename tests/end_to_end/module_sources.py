@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The module of docs/write-your-own-cca.md, and what can be wrong with such a module."""
+"""The module of docs/tutorial/write-your-own-cca.md, and what can be wrong with such a module."""
 from tests.end_to_end.command_line import PROJECT
 
 GOOD = (PROJECT / "docs/examples/tcp_mine.c").read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""docs/bisect.md: its example finds the commit, in the guest. Its hosts have no jitter, and three seeds are enough."""
+"""docs/howto/bisect.md: its example finds the commit, in the guest. Without jitter three seeds are enough."""
 import csv
 import re
 import shlex
@@ -9,7 +9,7 @@ import pytest
 
 from tests.end_to_end.command_line import PROJECT, CommandLine
 
-PAGE = (PROJECT / "docs/bisect.md").read_text()
+PAGE = (PROJECT / "docs/howto/bisect.md").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from tests.end_to_end.dask_processes import (  # noqa: E402 isort:skip
 pytestmark = pytest.mark.filterwarnings("ignore:make_current is deprecated:DeprecationWarning")
 
 SEEDS = 4
-PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/clusters.md").read_text()
+PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/howto/clusters.md").read_text()
 
 
 class Place:

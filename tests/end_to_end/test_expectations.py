@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""docs/expectations.md on the command line: what is told, exit codes, test cases, and that runs do not depend on it."""
+"""docs/howto/expectations.md on the command line: messages, exit codes, test cases; runs do not depend on them."""
 import os
 import re
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from tests.end_to_end import toy_checkout
 from tests.end_to_end.command_line import PROJECT
 
-PAGE = (PROJECT / "docs/expectations.md").read_text()
+PAGE = (PROJECT / "docs/howto/expectations.md").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Links that change, and traces, in the simulators: the example of docs/simulators.md, as in the kernel."""
+"""Links that change, and traces, in the simulators: the example of docs/howto/simulators.md, as in the kernel."""
 import copy
 import pathlib
 import re
@@ -41,7 +41,7 @@ def schedule_of(tree):
 @pytest.fixture(scope="module")
 def changed(run_in):
     """{engine: its run}; ns-2 without outages and losses."""
-    tree = example("simulators.md", "changing")
+    tree = example("howto/simulators.md", "changing")
     found = {name: run_in(name, tree) for name in ("uml", "ns3")}
     less = copy.deepcopy(tree)
     schedule_of(less)[:] = [{key: value for key, value in entry.items() if key != "loss"}
@@ -142,7 +142,7 @@ def test_a_record_that_is_wrong_is_noticed(changed, tmp_path, engine, column, va
 
 def test_a_trace_lets_packets_go_at_its_instants(run_in):
     """Every opportunity of docs/examples/bursts.trace at its time, used where a packet waits (the check `schedule`)."""
-    run = run_in("ns3", example("links.md", "replayed"))
+    run = run_in("ns3", example("howto/links.md", "replayed"))
     verdict = run.json("verdict.json")
     assert verdict["verdict"] == "valid", verdict["reasons"]
     rows = run.table("opportunities")

@@ -28,7 +28,7 @@ def compared(runs):
     adus = [run.table("adus")[["source", "conn", "side", "index", "bytes"]] for run in runs.values()]
     for other in adus[1:]:
         pd.testing.assert_frame_equal(adus[0], other)
-    # in ns-3 an acknowledgement that ends a handshake is lost, and the acceptor speaks first (docs/simulators.md)
+    # in ns-3 an acknowledgement that ends a handshake is lost, and the acceptor speaks first (docs/howto/simulators.md)
     reasons = {name: run.json("verdict.json")["reasons"] for name, run in runs.items()}
     assert not any(reasons.values()), reasons
     return tables, finished

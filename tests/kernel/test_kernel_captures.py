@@ -19,7 +19,7 @@ from tests.kernel import documented
 
 @pytest.fixture(scope="module")
 def captured(run_scenario):
-    return run_scenario(documented.exact("captures.md"))
+    return run_scenario(documented.exact("howto/captures.md"))
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def sent(captured):
 
 
 def test_captures_change_no_other_table(captured, run_scenario):
-    without = run_scenario(re.sub(r", pcap: \{.*?\}", "", documented.exact("captures.md")))
+    without = run_scenario(re.sub(r", pcap: \{.*?\}", "", documented.exact("howto/captures.md")))
     hashes, others = (run.json("run.json")["raw_files_sha256"] for run in (captured, without))
     assert {name for name in hashes if name not in others} == {
         "capture-n1-eth0.pcapng.gz", "capture-n2-eth0.pcapng.gz"}
@@ -73,7 +73,7 @@ def test_captures_and_tcp_probe_agree_on_every_sequence_number(captured, sent):
 
 def test_tcptrace_agrees_with_iperf3(run_scenario):
     """Throughput within 2 %; what waits in the queue when iperf3 stops is 0.3 % of it."""
-    tree = yaml.safe_load(documented.exact("captures.md"))
+    tree = yaml.safe_load(documented.exact("howto/captures.md"))
     run = run_scenario({**tree, "traffic": {"kind": "greedy"}, "probes": {"queue": {}, "pcap": {"nodes": ["n2"]}},
                         "timing": {"warmup": "1 s", "test": "9 s"}})
     said = json.loads((run.folder / "raw/iperf3-flow1.json").read_text())["end"]["sum_received"]
@@ -92,8 +92,9 @@ def test_tcptrace_agrees(captured, sent):
 
 
 def test_exported(captured, tmp_path):
-    """docs/exports.md: flent opens its file, and all packets of both devices are in one pcapng file."""
-    command = re.search(r"bin/testbed export captured (--format \S+)", (PROJECT_DIR / "docs/exports.md").read_text())[1]
+    """docs/howto/exports.md: flent opens its file, and all packets of both devices are in one pcapng file."""
+    page = (PROJECT_DIR / "docs/howto/exports.md").read_text()
+    command = re.search(r"bin/testbed export captured (--format \S+)", page)[1]
     assert cli.main(["export", str(captured.folder), *command.split(), "--output", str(tmp_path)]) == 0
     name = captured.folder.name
     stats = subprocess.run(["flent", tmp_path / f"{name}.flent.gz", "-f", "stats"], capture_output=True, text=True,
@@ -113,7 +114,7 @@ def test_exported(captured, tmp_path):
 
 
 def test_the_transfer_as_a_connection_vector(captured, sent):
-    """docs/tmix.md: the unit that was sent, and each repetition, off the capture at either end."""
+    """docs/howto/tmix.md: the unit that was sent, and each repetition, off the capture at either end."""
     for node in ("n1", "n2"):
         counts = Counter()
         found, = conversations.vectors(packets.tcp_packets(

@@ -111,7 +111,7 @@ def assert_same_units(found, asked):
 
 
 def test_what_was_replayed_comes_back(replayed):
-    """At either end: sizes exactly; waits as docs/tmix.md says."""
+    """At either end: sizes exactly; waits as docs/howto/tmix.md says."""
     asked, there, _ = replayed()
     for node, (found, counts) in there.items():
         assert_same_units(found, asked)

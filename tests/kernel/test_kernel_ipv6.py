@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The scenario of docs/ipv6.md: kinds of traffic over IPv6, with probes, and nothing that nobody sent."""
+"""The scenario of docs/howto/ipv6.md: kinds of traffic over IPv6, with probes, and nothing that nobody sent."""
 import json
 
 import pytest
@@ -15,7 +15,7 @@ def six(run_with):
     engine = engines.load("uml")
     engine.require(["ipv6"])
     engine.prepare(print)
-    return run_with(engine)(scenario("ipv6.md"))
+    return run_with(engine)(scenario("howto/ipv6.md"))
 
 
 def flow_of(run, component):

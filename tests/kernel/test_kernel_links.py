@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The examples of docs/links.md, run as they stand there: what links do is measured against what they were told."""
+"""The examples of docs/howto/links.md, run as they stand there: links do what the scenario says."""
 import pathlib
 import re
 
@@ -10,7 +10,7 @@ import yaml
 from topologies.links import varying
 
 _DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
-_PAGE = (_DOCS / "links.md").read_text(encoding="utf-8")
+_PAGE = (_DOCS / "howto/links.md").read_text(encoding="utf-8")
 FRAME_BYTES = 1514
 
 

@@ -21,7 +21,7 @@ def checks(run):
 
 @pytest.mark.parametrize("rate, packet, lost", [("5 Mbit/s", "1000 B", False), ("12 Mbit/s", "1500 B", True)])
 def test_constant_bit_rate_is_exact_and_every_loss_is_accounted_for(run_scenario, rate, packet, lost):
-    run = run_scenario(documented.scenario("cbr.md").replace("5 Mbit/s", rate).replace("1000 B", packet))
+    run = run_scenario(documented.scenario("howto/cbr.md").replace("5 Mbit/s", rate).replace("1000 B", packet))
     flow, = account(run, "cbr")["flows"]
     packets = {"5 Mbit/s": 3_000_000 / 1622.4, "12 Mbit/s": 3_000_000 / (1514 * 8 / 12)}[rate]
     assert flow["sent_packets"] == pytest.approx(packets, abs=1) and flow["reordered_packets"] == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Paced flows over pairs of hosts: the example of docs/paced.md."""
+"""Paced flows over pairs of hosts: the example of docs/howto/paced.md."""
 import pytest
 
 from analysis.metrics import compute_metrics
@@ -10,7 +10,7 @@ from tests.kernel.small_runs import small_scenario
 
 @pytest.fixture(scope="module")
 def run(run_scenario):
-    return run_scenario(documented.scenario("paced.md"))
+    return run_scenario(documented.scenario("howto/paced.md"))
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from traffic.io.payload import sequence
 
 @pytest.fixture(scope="module")
 def programs(run_scenario):
-    return run_scenario(documented.scenario("programs.md"))
+    return run_scenario(documented.scenario("howto/programs.md"))
 
 
 def test_programs_run_to_their_end(programs):

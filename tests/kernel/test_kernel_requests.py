@@ -8,7 +8,7 @@ from tests.kernel import documented
 
 @pytest.fixture(scope="module")
 def requests(run_scenario):
-    return run_scenario(documented.scenario("request-response.md"))
+    return run_scenario(documented.scenario("howto/request-response.md"))
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The examples of docs/topologies.md, run as they stand there."""
+"""The examples of docs/howto/topologies.md, run as they stand there."""
 import pathlib
 import re
 
 import pytest
 import yaml
 
-_PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/topologies.md").read_text(encoding="utf-8")
+_PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/howto/topologies.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name, base_rtts_us, bottleneck, rate_bps", [

@@ -20,7 +20,7 @@ def assert_valid(run):
 
 @pytest.fixture(scope="module")
 def on_off(run_scenario):
-    return run_scenario(documented.exact("on-off.md"))
+    return run_scenario(documented.exact("howto/on-off.md"))
 
 
 def test_every_packet_of_poisson_and_on_off_flows_is_counted(on_off):
@@ -65,7 +65,7 @@ def test_a_tcp_flow_sends_and_rests_over_one_connection(on_off):
 
 @pytest.fixture(scope="module")
 def listed(run_scenario):
-    return run_scenario(documented.scenario("flows.md"))
+    return run_scenario(documented.scenario("howto/flows.md"))
 
 
 def test_listed_flows_are_what_the_list_says(listed):

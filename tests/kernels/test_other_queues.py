@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""DualPI2 and Accurate ECN: on a kernel that has them a run of the example of docs/links.md, on others a refusal."""
+"""DualPI2 and Accurate ECN: a run of the example of docs/howto/links.md, or a refusal by older kernels."""
 import gzip
 import types
 

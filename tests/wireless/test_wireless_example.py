@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The scenario of docs/wireless.md: what probes sample of radios and packets agrees with counters and with airtimes."""
+"""The scenario of docs/howto/wireless.md: samples of radios and packets agree with counters and airtimes."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from topologies import standards
 
 @pytest.fixture(scope="module")
 def cell(run_scenario):
-    return run_scenario(documented.scenario("wireless.md"))
+    return run_scenario(documented.scenario("howto/wireless.md"))
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """End hosts: what a scenario's section `hosts` says of them, put into the network that the guest builds.
 
-Each field is one property of real hosts that virtual time or the emulation leaves out (docs/hosts.md). What is
+Each field is one property of real hosts that virtual time or the emulation leaves out (docs/howto/hosts.md). What is
 a matter of the kernel's settings alone (`ecn`, `sack`, ...) is in testbed/guest/tuning.py.
 """
 import dataclasses
@@ -75,7 +75,7 @@ def _are_sizes(text: str) -> bool:
 
 
 def apply(hosts: HostsSection, network: Mapping[str, Any]) -> Json:
-    """The network with its end hosts as they are to be: nodes and links get the keys of docs/run-folder.md.
+    """The network with its end hosts as they are to be: nodes and links get the keys of docs/reference/run-folder.md.
 
     network: what topologies.resolve gave; it is left as it is. FieldError if a host is named that it does not have.
     """
@@ -108,7 +108,7 @@ def without_jitter(network: Mapping[str, Any]) -> Json:
 def packet_time_us(network: Mapping[str, Any], ways: Iterable[Collection[str]]) -> int:
     """The time of a full frame on the slowest link of these ways (names of link directions); 0 where they have none.
 
-    As much jitter keeps flows from locking into phases (docs/hosts.md); no more than jitter can be.
+    As much jitter keeps flows from locking into phases (docs/howto/hosts.md); no more than jitter can be.
     """
     rates_bps = {link["name"]: varying.nominal_bps(link) for link in network["links"]}
     times_us = [ip.frame_bytes(network, way) * 8e6 / min(rates_bps[name] for name in way) for way in ways if way]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sections of a link direction that say what its wire does to packets beside delaying them (docs/links.md)."""
+"""Sections of a link direction that say what its wire does to packets beside delaying them (docs/howto/links.md)."""
 import dataclasses
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The section `schedule` of a link direction: how it changes while a run takes place (docs/links.md).
+"""The section `schedule` of a link direction: how it changes while a run takes place (docs/howto/links.md).
 
     schedule:
       - {at: 10 s, rate: 20 Mbit/s}                                     a step

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Makes iperf3 3.12 sleep where it would spin, for a clock that only advances
- * while nobody computes (docs/greedy.md). Preloaded by traffic/greedy/iperf3.py.
+ * while nobody computes (docs/howto/greedy.md). Preloaded by traffic/greedy/iperf3.py.
  *
  * - Between connecting and starting, and again at the end, iperf3 waits for a
  *   byte on its control connection, but its select() also asks whether the data
  *   socket is writable, which it is. Virtual time does not pass meanwhile, until a
- *   guest takes the calls for a loop (docs/reproducibility.md). Whoever is told "writable" and does not
+ *   guest takes the calls for a loop (docs/explanation/reproducibility.md). Whoever is told "writable" and does not
  *   write is no longer asked to, until something can be read.
  * - If that takes longer than its first report, because the byte was lost, the report is due and
  *   made only once the test runs: until then select() is told to wait for 0 s, again and

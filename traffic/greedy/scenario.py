@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Greedy TCP flows as a component of the traffic (docs/greedy.md).
+"""Greedy TCP flows as a component of the traffic (docs/howto/greedy.md).
 
     kind: greedy
     paths: [n4->n1]             sender->receiver (default: the first path, in the direction of the acceptor's data)

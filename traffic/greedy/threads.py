@@ -43,7 +43,7 @@ class End(ends.End):
         self.hurried = False
 
     def woken(self) -> None:
-        """What being woken costs (docs/hosts.md)."""
+        """What being woken costs (docs/howto/hosts.md)."""
         if self._wakeup_cost_ns:
             sleep_ns(self._wakeup_cost_ns)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Any Linux program, unmodified, as sender and receiver: a component of the traffic (docs/programs.md).
+"""Any Linux program, unmodified, as sender and receiver: a component of the traffic (docs/howto/programs.md).
 
     kind: program
     path: n4->n1                            sender->receiver (default: the first path, in the acceptor's direction)
@@ -194,7 +194,7 @@ def _require(role: str, end: EndSection) -> None:
     for field, command in (("command", end.command), *(("setup", command) for command in end.setup)):
         if command[0] not in end.files and shutil.which(command[0], path=PATH) is None:
             raise FieldError(f"{role}.{field}", f"there is no program {command[0]!r} on this machine: install its "
-                                                "package (packages.txt has those of docs/programs.md)")
+                                                "package (packages.txt has those of docs/howto/programs.md)")
 
 
 def collect(component: Mapping[str, Any], _workload: Mapping[str, Any], context: Context, raw_dir: pathlib.Path) \

@@ -85,7 +85,7 @@ class Records:
 
 
 def status_text(status: int) -> str:
-    """A status as docs/run-folder.md has it; what did not start is unfinished, too."""
+    """A status as docs/reference/run-folder.md has it; what did not start is unfinished, too."""
     if status < 0:
         return f"failed: {errno.errorcode.get(-status, -status)}"
     return "finished" if status == FINISHED else "unfinished"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tmix: TCP connections as sequences of application data units (docs/tmix.md)."""
+"""Tmix: TCP connections as sequences of application data units (docs/howto/tmix.md)."""

@@ -3,7 +3,7 @@
 
 Sizes are those of layer 2 without frame check sequence, as a qdisc counts them, unless said otherwise. Times are
 those of an uncongested path, so "offered" is demand: it can exceed the link's rate, and it
-has no retransmissions in it. docs/tmix.md derives the model.
+has no retransmissions in it. docs/howto/tmix.md derives the model.
 """
 
 from collections.abc import Callable

@@ -45,8 +45,9 @@ class Order:
     to_us, in the steady state from begin_us + prefill_us. scale: experiment start / trace start; "search" finds
     the one at which this seed's arrangement offers the load, "mean" takes the one at which the whole trace does.
     balance: "thirds" tries arrangements until the thirds of the load agree. overhead: how the load is counted
-    (wire.OVERHEADS). prefill_rule: "uncongested" or "suite" (docs/tmix.md); connections_per_s: of each source for the
-    latter, at scale 1; by default as counted. prefill_window_us: if it is not to be computed. reverse, reverse_load:
+    (wire.OVERHEADS). prefill_rule: "uncongested" or "suite" (docs/howto/tmix.md); connections_per_s: of each source
+    for the latter, at scale 1; by default as counted. prefill_window_us: if it is not to be computed. reverse,
+    reverse_load:
     as targets and load, of the links that run against the targets; None leaves their load to what the connections
     send. on_each: every target is offered the load, not only all together. load_of_all: what others offer there is
     in it; by default nobody does. shares: each source's connections are dealt out to so many plans. windows: the

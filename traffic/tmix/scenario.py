@@ -21,7 +21,7 @@
     unc_prefill_window: 19.445 s    the suite's for the UNC traces at this load
     balance: off | thirds       try arrangements of the trace until the thirds of the load agree (default: off)
     synth: {preset: unc-like, mean_acceptor: 18 kB}     of the synthesiser: a preset (default: web), and parameters
-                                that differ from it (docs/tmix.md)
+                                that differ from it (docs/howto/tmix.md)
     reverse_load: 15 %          of the rate of the links that run against the target (default: what follows from
                                 the bytes that the two sides send); of synthesised sources
     weights: [1, 1, 2]          rate of connections of each synthesised source, relative to the others'; or of

@@ -4,7 +4,7 @@
 Sessions arrive as a Poisson process; a session is several connections with think times
 between their starts; a connection is a series of exchanges (request, response) with
 log-normal bodies and bounded-Pareto tails in sizes and think times. All of it is drawn
-from one seed; docs/tmix.md gives the distributions and where they come from.
+from one seed; docs/howto/tmix.md gives the distributions and where they come from.
 """
 
 from collections.abc import Mapping, Sequence

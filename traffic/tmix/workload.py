@@ -27,7 +27,7 @@ def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourceP
     """Make the plan files (`plan_name`) in out_dir and the account of the load.
 
     sources: a list of vector files or Batches, one for each path, or a `Synthesised`.
-    Returns what workload.json has of it (docs/run-folder.md), with `shuffle_attempts`,
+    Returns what workload.json has of it (docs/reference/run-folder.md), with `shuffle_attempts`,
     `thirds_difference` and `load_error` beside it. With `balance: thirds` `thirds_difference` is at most 0.05
     unless all attempts failed, as happens in tests of seconds. `plans`: connections in each plan.
     Raises WorkloadError if the traces are too short or the load cannot be met within 5 %;

@@ -2,7 +2,8 @@
 """`SimulatorEngine`: an engine whose runs a driver of simulation/ carries out.
 
 An engine says what is missing, which driver there is, what it is told, and which settings and modules of a kernel
-it has something for. The rest is the same: what the driver leaves becomes the raw files of docs/run-folder.md.
+it has something for. The rest is the same: what the driver leaves becomes the raw files of
+docs/reference/run-folder.md.
 """
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ns-2, the simulator of the evaluation suite's first implementation (docs/simulators.md).
+"""ns-2, the simulator of the evaluation suite's first implementation (docs/howto/simulators.md).
 
 Its own interpreter, Debian's `ns`, runs one fixed script, simulation/ns2/driver.tcl, which reads its orders as data.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ns-3, the simulator: the same scenario and the same connections in its own TCP (docs/simulators.md).
+"""ns-3, the simulator: the same scenario and the same connections in its own TCP (docs/howto/simulators.md).
 
 One driver, simulation/ns3/driver.cc, is compiled on first use against the installed library and reads
 its orders at run time. It leaves CSV files, of which the raw tables are made.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Congestion controls of the kernel and what stands for them in ns-3 (docs/simulators.md).
+"""Congestion controls of the kernel and what stands for them in ns-3 (docs/howto/simulators.md).
 
 A kernel's module parameters become attributes where ns-3 has the same; beside them, every congestion
 control takes what sets up its sockets (`SOCKET`), so that a difference to the kernel can be switched off or on:

@@ -3,7 +3,7 @@
 
 No root, no KVM, no modules on the host. CPU work takes no virtual time and idle time is
 skipped, so neither a slow machine nor a slow program can distort the network, and the
-same seed gives the same run to the bit (docs/reproducibility.md).
+same seed gives the same run to the bit (docs/explanation/reproducibility.md).
 """
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Engine(KernelEngine):
         Option("hz", "--hz", "timer ticks per second of the guest kernel: 100, 250, 300 or 1000 (default)", value="N",
                recorded="kernel_hz"),
         Option("kernel_options", "--kernel-option", "build the guest kernel with this option; stock: without the speed "
-               "patches (docs/kernels.md); may be repeated", value="NAME", repeats=True, recorded="kernel_options"),
+               "patches (docs/howto/kernels.md); may be repeated",
+               value="NAME", repeats=True, recorded="kernel_options"),
         Option("confine", "--no-confine", "do not sandbox guests"))
     RADIOS = True
     DECISIVE = (*KernelEngine.DECISIVE, "testbed/engines/uml/__init__.py", "testbed/engines/uml/memory.py",
@@ -238,7 +239,7 @@ class Engine(KernelEngine):
         # TIME_WAIT want a larger one than this little memory gets, but every dump walks it
         words = ["thash_entries=16384", *options]
         if "seccomp" in self._kernel.features:
-            # 13 to 27 % less CPU time per packet where kernel and host can, the same bytes (docs/kernels.md)
+            # 13 to 27 % less CPU time per packet where kernel and host can, the same bytes (docs/howto/kernels.md)
             words.append("seccomp=auto")
         code = self._code or code_bundle.ensure()
         if (code / c_libraries.PRELOAD).exists():

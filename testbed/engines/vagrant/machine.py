@@ -83,7 +83,8 @@ class Machine:
             words = first_sentence(errors.read())
         if code:
             hint = "; provision/box.sh makes a box of Debian packages" if "box" in words.lower() else ""
-            raise EnvironmentProblem(f"vagrant up: {words or f'ended with status {code}'}{hint} (docs/vagrant.md)")
+            raise EnvironmentProblem(
+                f"vagrant up: {words or f'ended with status {code}'}{hint} (docs/howto/vagrant.md)")
         if not self.running():
             raise EnvironmentProblem("vagrant up: done, but `vagrant ssh-config` knows of no machine")
 

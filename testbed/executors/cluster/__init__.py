@@ -2,7 +2,8 @@
 """Runs on a Dask cluster: workers started here (`local:N`), or those of a scheduler (`tcp://host:8786`).
 
 Each job has a thread here, which claims the run, submits it, fetches what came of it, verifies it and puts it in its
-place. Dask decides which worker carries it out, and does so again elsewhere when a worker is lost (docs/clusters.md).
+place. Dask decides which worker carries it out, and does so again elsewhere when a worker is lost
+(docs/howto/clusters.md).
 """
 from __future__ import annotations
 

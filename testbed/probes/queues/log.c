@@ -3,7 +3,7 @@
  * /dev/queue_log: which packets entered and left the root qdiscs of some devices, and when.
  *
  * The same instants as the tracepoints qdisc:qdisc_enqueue and qdisc:qdisc_dequeue tell, at a
- * fraction of their cost: 16 bytes for each, no filter to interpret, no ring buffer (docs/speed.md).
+ * fraction of their cost: 16 bytes for each, no filter to interpret, no ring buffer (docs/explanation/speed.md).
  *
  * Write an array of u32, the ifindex of each device, to begin (once per open); read what has
  * been noted, in the order of time:

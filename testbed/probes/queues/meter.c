@@ -4,7 +4,7 @@
  *
  * The same numbers as RTM_GETQDISC gives, without two system calls for each, and in the same place: the
  * process that samples sleeps in here, and what it would do when it wakes is done before it returns
- * (docs/speed.md).
+ * (docs/explanation/speed.md).
  *
  * Write a struct queue for each device of the network namespace one is in. QUEUE_METER_NOTE reads those that
  * are due, or all; QUEUE_METER_SAMPLE_UNTIL takes each reading when it is due, and sleeps in between. Read()

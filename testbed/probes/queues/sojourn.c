@@ -3,7 +3,7 @@
  * /dev/queue_sojourn: how long packets spend in the root qdiscs of some devices, summed up as they leave.
  *
  * The same instants as the tracepoints qdisc:qdisc_enqueue and qdisc:qdisc_dequeue tell, without a record of
- * each (docs/speed.md). A packet is known by the address of its skb. What those waited that are dropped from inside a
+ * each (docs/explanation/speed.md). A packet is known by the address of its skb. What those waited that are dropped from inside a
  * queue (skb:kfree_skb) is summed up by itself.
  *
  * Write a struct order, then the least time of each bin of the histogram (u64, ns, ascending, the first 0), then

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Synthetic run folders whose metrics are known in advance (docs/run-folder.md).
+"""Synthetic run folders whose metrics are known in advance (docs/reference/run-folder.md).
 
 With noise=0 the links send at constant rates, every packet waits the same
 time, and transfers take a fixed latency plus their size over a fixed rate.

@@ -120,7 +120,7 @@ def test_one_table_of_many_comparisons_is_wrong_in_one_case_of_twenty(rng):
 
 @pytest.mark.parametrize("spread, coverage", [(0.05, 0.94), (0.1, 0.92), (0.2, 0.945)])
 def test_adding_seeds_until_intervals_are_narrow_costs_coverage(rng, spread, coverage):
-    """docs/statistics.md says how much: stopping when the spread looks small favours spreads that look too small."""
+    """Stopping when the spread looks small favours spreads that look too small (docs/explanation/statistics.md)."""
     draws = 2_000
     held = 0
     for values in rng.normal(1, spread, (draws, 400)):

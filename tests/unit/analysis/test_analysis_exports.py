@@ -15,7 +15,7 @@ from testbed import PROJECT_DIR, cli
 from testbed.cli import export as command
 from tests.unit.analysis import fixture
 
-PAGE = (PROJECT_DIR / "docs/exports.md").read_text()
+PAGE = (PROJECT_DIR / "docs/howto/exports.md").read_text()
 
 
 @pytest.fixture

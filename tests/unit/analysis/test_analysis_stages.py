@@ -284,7 +284,7 @@ def test_code_that_changes_while_it_is_imported_counts_as_what_it_is(project):
 
 
 def test_the_example_of_the_docs(run_dir, one_file):
-    text = (derived.PROJECT_DIR / "docs" / "metrics.md").read_text()
+    text = (derived.PROJECT_DIR / "docs" / "reference/metrics.md").read_text()
     code = text[text.index('    """Largest backlog'):text.index("`UNITS` names all")]
     one_file(metrics, "of_a_test", code)
     values = measure_run(run_dir).values

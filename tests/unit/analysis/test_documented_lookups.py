@@ -57,7 +57,7 @@ def testbed(folder, monkeypatch, capsys):
 
 
 def test_queries(testbed):
-    table, as_csv, as_json = [testbed(words) for words in documented("queries.md", "runs query")]
+    table, as_csv, as_json = [testbed(words) for words in documented("howto/queries.md", "runs query")]
     assert table.startswith("4 runs: ") and "throughput" in table and "_p95" in table
     rows = list(csv.DictReader(io.StringIO(as_csv)))
     assert [row["load"] for row in rows] == ["85", "85"] and all(float(row["throughput_mean:left_to_right"]) > 0
@@ -67,19 +67,19 @@ def test_queries(testbed):
 
 
 def test_the_comparison(testbed, folder):
-    line, = documented("statistics.md", "compare")
+    line, = documented("explanation/statistics.md", "compare")
     assert "compare-access-link-load60" in testbed(line) and list(folder.glob("results/compare-*/**/index.html"))
 
 
 def test_sites(testbed, folder):
-    for words in [words for words in documented("reports.md", "report") if words[1:2] in ([], ["--output"])]:
+    for words in [words for words in documented("reference/reports.md", "report") if words[1:2] in ([], ["--output"])]:
         page = folder / testbed(words).strip()
         assert "access-link-load60-kernel6.1" in page.read_text()
     assert (folder / "results/index.html").is_file() and (folder / "public/index.html").is_file()
 
 
 def test_the_live_view_in_a_browser(folder):
-    first, usual, free = documented("watch.md", "watch")
+    first, usual, free = documented("howto/watch.md", "watch")
     assert (first, usual, free) == (["watch"], ["watch", "--serve"], ["watch", "--serve", "0"])
     with subprocess.Popen([PROJECT_DIR / "bin/testbed", *free], stdout=subprocess.PIPE, text=True, env={
             **os.environ, "TESTBED_RESULTS": str(folder / "results")}) as watching:
@@ -94,7 +94,7 @@ def test_the_live_view_in_a_browser(folder):
 
 def test_what_is_kept_and_removed(testbed, folder):
     """Last: it removes."""
-    commands = documented("queries.md", "runs list", "runs pin", "runs rm")
+    commands = documented("howto/queries.md", "runs list", "runs pin", "runs rm")
     said = [testbed(words) for words in commands]
     assert [words[1] for words in commands] == ["list", "pin", "rm", "rm", "rm"]
     assert said[0].startswith("10 runs in ") and said[1].count("figure 3 of the paper") == 4

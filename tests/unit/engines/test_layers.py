@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Dependencies go one way (docs/architecture.md): a layer imports those before it, and no other."""
+"""Dependencies go one way (docs/explanation/architecture.md): a layer imports those before it, and no other."""
 import ast
 import itertools
 

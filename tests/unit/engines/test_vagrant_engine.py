@@ -181,7 +181,7 @@ def test_a_box_that_cannot_be_had(stand_in, scenario, capsys):
     assert run(scenario) == 3
     assert capsys.readouterr().err.splitlines()[-1] == (
         "testbed: vagrant up: The box 'debian/bookworm64' could not be found or could not be accessed in the remote "
-        "catalog; provision/box.sh makes a box of Debian packages (docs/vagrant.md)")
+        "catalog; provision/box.sh makes a box of Debian packages (docs/howto/vagrant.md)")
 
 
 def test_modules_are_built_inside(tmp_path):

@@ -45,7 +45,7 @@ def test_every_check_has_a_run_that_it_fails():
 
 
 def test_every_check_is_in_the_document():
-    text = (PROJECT_DIR / "docs/verdict.md").read_text(encoding="utf-8")
+    text = (PROJECT_DIR / "docs/reference/verdict.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == checks.names()
 
 

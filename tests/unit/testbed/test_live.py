@@ -95,10 +95,10 @@ def test_nothing_there(tmp_path, monkeypatch, capsys):
 
 
 def test_the_example_of_the_docs(results, capsys):
-    """Each line has the form of docs/watch.md."""
+    """Each line has the form of docs/howto/watch.md."""
     assert cli.main(["watch", "--once"]) == 0
     said = capsys.readouterr().out.splitlines()
-    page = (PROJECT_DIR / "docs/watch.md").read_text()
+    page = (PROJECT_DIR / "docs/howto/watch.md").read_text()
     documented = re.search(r"watch --once\n((?:    .*\n)+)", page)[1].splitlines()
 
     def form(line):

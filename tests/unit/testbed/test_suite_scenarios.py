@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""impact-on-standard, fairness and multi-bottleneck: times, paths and commands are those of docs/suite.md."""
+"""impact-on-standard, fairness and multi-bottleneck: times, paths and commands are those of docs/howto/suite.md."""
 import re
 import shlex
 
@@ -11,7 +11,7 @@ from testbed.core.errors import ScenarioError, UsageError
 from testbed.scenario import scenario
 
 DOCS = PROJECT_DIR / "docs"
-PAGE = (DOCS / "suite.md").read_text()
+PAGE = (DOCS / "howto/suite.md").read_text()
 RTTS = ("10-10", "20-20", "40-40", "80-80", "160-160", "160-10", "160-20", "160-40", "160-80")
 
 
@@ -85,9 +85,9 @@ def test_commands_of_the_page(words):
 
 
 def test_the_example_of_camps(tmp_path):
-    """docs/tmix.md, on the network of docs/scenarios.md."""
-    tree = yaml.safe_load(re.search(r"```yaml\n(.*?)```", (DOCS / "scenarios.md").read_text(), re.DOTALL)[1])
-    camps = yaml.safe_load(re.search(r"```yaml\n(.*?)```", (DOCS / "tmix.md").read_text(), re.DOTALL)[1])
+    """docs/howto/tmix.md, on the network of docs/howto/scenarios.md."""
+    tree = yaml.safe_load(re.search(r"```yaml\n(.*?)```", (DOCS / "howto/scenarios.md").read_text(), re.DOTALL)[1])
+    camps = yaml.safe_load(re.search(r"```yaml\n(.*?)```", (DOCS / "howto/tmix.md").read_text(), re.DOTALL)[1])
     tree = {**{key: tree[key] for key in ("name", "topology", "timing", "probes")}, **camps}
     file = tmp_path / "camps.yaml"
     file.write_text(yaml.safe_dump(tree))

@@ -116,7 +116,7 @@ def _at(resolved, key):
     return at
 
 
-@pytest.mark.parametrize("name", [*suites.names(), "docs/suite.md"])
+@pytest.mark.parametrize("name", [*suites.names(), "docs/howto/suite.md"])
 def test_scenarios_choices_metrics_and_fields_of_every_suite_are_there(tmp_path, name):
     """Both versions of every part resolve at all points, and what parameters are called is in what is resolved; which
     metrics there are is known when the file is read."""

@@ -11,12 +11,12 @@ from testbed.core.errors import ScenarioError
 from testbed.core.fields import FieldError
 from testbed.scenario import scenario
 
-PAGE = (PROJECT_DIR / "docs/expectations.md").read_text()
+PAGE = (PROJECT_DIR / "docs/howto/expectations.md").read_text()
 
 
 @pytest.fixture
 def file(tmp_path):
-    """Function that writes the scenario of docs/expectations.md with other expectations."""
+    """Function that writes the scenario of docs/howto/expectations.md with other expectations."""
     def write(*lines):
         path = tmp_path / "mine.yaml"
         text = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""docs/scenarios.md: its example is a scenario, its options and its errors are what the testbed makes of them."""
+"""docs/howto/scenarios.md: its example is a scenario, its options and its errors are what the testbed makes of them."""
 import re
 
 import pytest
@@ -8,7 +8,7 @@ from testbed import PROJECT_DIR
 from testbed.core.errors import ScenarioError
 from testbed.scenario import scenario
 
-PAGE = (PROJECT_DIR / "docs/scenarios.md").read_text()
+PAGE = (PROJECT_DIR / "docs/howto/scenarios.md").read_text()
 
 
 @pytest.fixture

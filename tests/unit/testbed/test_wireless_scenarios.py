@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Scenarios over the air: what they resolve to is what docs/wireless.md, docs/suite.md and the study say."""
+"""Scenarios over the air are what docs/howto/wireless.md, docs/howto/suite.md and the study say."""
 import re
 import types
 
@@ -54,7 +54,7 @@ def test_the_load_of_wireless_lan_is_that_of_both_directions(load):
     assert part["unc_scale"] == scale
 
 
-PAGE = (DOCS / "suite.md").read_text()
+PAGE = (DOCS / "howto/suite.md").read_text()
 PAGE_OF_LAN = PAGE[PAGE.index("| `wireless-lan` | 60 % |"):PAGE.index("| `dial-up` | 60 % |")]
 
 
@@ -77,7 +77,7 @@ def test_the_last_hop_of_libra_hybrid_may_be_on_the_air():
 
 def test_the_page_of_radios(tmp_path):
     """Its example is a scenario; its arithmetic is that of topologies/standards/."""
-    text = (DOCS / "wireless.md").read_text()
+    text = (DOCS / "howto/wireless.md").read_text()
     example, = re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     file = tmp_path / "cell.yaml"
     file.write_text(example)

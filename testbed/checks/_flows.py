@@ -26,8 +26,12 @@ def single(evidence: Evidence) -> list[Json]:
 
 
 def greedy(flow: Mapping[str, Any]) -> bool:
-    """True if the flow is there to send all that it can until it is stopped: its segments are full."""
-    return flow["bytes"] is None and flow["rate_bps"] is None and flow["source"] is None and flow["kind"] != "on-off"
+    """True if the flow is there to send all that it can until it is stopped: its segments are full.
+
+    Where data go both ways, either end waits for the other.
+    """
+    return flow["bytes"] is None and flow["rate_bps"] is None and flow["source"] is None \
+        and not flow["both_ways"] and flow["kind"] != "on-off"
 
 
 def cut(evidence: Evidence) -> bool:

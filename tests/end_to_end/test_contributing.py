@@ -49,7 +49,7 @@ def _run(copy: pathlib.Path, line: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_block_is_an_example() -> None:
-    assert len(examples()) == len(re.findall(r"^```(?:python|yaml)$", _PAGE, re.MULTILINE)) == 15
+    assert len(examples()) == len(re.findall(r"^```(?:python|yaml)$", _PAGE, re.MULTILINE)) == 16
 
 
 def test_the_commands(copy: pathlib.Path) -> None:
@@ -60,7 +60,7 @@ def test_the_commands(copy: pathlib.Path) -> None:
         done = _run(copy, command)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         said.append(done.stdout)
-    for word in ("slow-line", "line ", "hidden ", "burst ", "load_average ", "pipe "):
+    for word in ("slow-line", "line ", "hidden ", "burst ", "ping-pong ", "load_average ", "pipe "):
         assert word in said[0]
     assert said[3] == "3\n"
     assert "all: 11 of 12 runs" in said[4]          # one of them was just made
@@ -87,7 +87,8 @@ def _leaves_what_it_should(run: pathlib.Path) -> str:
     assert [c for c in verdict["checks"] if "bytes were sent" in c["message"]]
     assert "largest_window,all,segments" in (run / "metrics.csv").read_text()
     assert (run / "raw/load_average.txt").read_text().count("\n") >= 5
-    assert {c["kind"] for c in json.loads((run / "raw/workload.json").read_text())["components"]} == {"greedy", "burst"}
+    components = json.loads((run / "raw/workload.json").read_text())["components"]
+    assert {component["kind"] for component in components} == {"greedy", "burst", "ping-pong"}
     assert verdict["verdict"] == "valid", verdict["reasons"]
     return str(verdict["verdict"])
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from testbed import checks
-from testbed.checks import _tables, edges
+from testbed.checks import _flows, _tables, edges
 from testbed.core import derived
 from tests.unit.testbed import bad_air, bad_links, bad_runs, bad_senders, evidence_files, spoils, steady_runs
 
@@ -389,3 +389,11 @@ def test_a_verdict_without_any_check_is_not_valid(tmp_path, monkeypatch):
 def test_what_only_a_kernel_leaves_is_not_asked_of_other_engines(tmp_path, check):
     evidence = checks.Evidence(tmp_path, {}, "simulated", [], {"kernel": False})
     assert (check, "not applicable") in [(c["check"], c["level"]) for c in checks.judge(evidence)["checks"]]
+
+
+@pytest.mark.parametrize("changed, full", [({}, True), ({"both_ways": True}, False), ({"bytes": 1000}, False),
+                                           ({"rate_bps": 1000}, False), ({"source": 1}, False),
+                                           ({"kind": "on-off"}, False)])
+def test_flows_that_fill_their_segments(changed, full):
+    assert _flows.greedy({"bytes": None, "rate_bps": None, "source": None, "both_ways": False, "kind": "mine",
+                          **changed}) == full

@@ -89,7 +89,7 @@ test-cluster: kernel
 	/usr/bin/python3 -m pytest tests/cluster
 
 test-vagrant:
-	./setup.sh run test vagrant
+	./setup.sh run unit test vagrant
 	tests/vagrant/private_libvirt.sh /usr/bin/python3 -m pytest tests/vagrant
 
 test-debian12: RELEASE = bookworm
@@ -100,8 +100,8 @@ test-debian:
 	tests/in_debian.sh '$(RELEASE)'
 
 unit:
-	./setup.sh
-	/usr/bin/python3 -m pytest tests/unit
+	./setup.sh run kernel unit
+	/usr/bin/python3 -m pytest $(PARALLEL) tests/unit
 
 fuzz: kernel
 	TESTBED_FUZZ=$(FUZZ) /usr/bin/python3 -m pytest -m hypothesis tests/unit tests/fuzz

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # Install the Debian packages of packages.txt that are missing, with sudo unless we are root.
-# Usage: ./setup.sh [PURPOSE...]      purposes: run kernel test (default: these), cluster debian programs vagrant vm
+# Usage: ./setup.sh [PURPOSE...]      purposes: run kernel unit test (default: these), cluster completion debian programs vagrant vm
 set -eu
 cd "$(dirname "$0")"
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -10,7 +10,7 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
 fi
 wanted=$(sed 's/#.*//' packages.txt | while read -r purpose package; do
     [ -n "$package" ] || continue
-    case " ${*:-run kernel test} " in *" $purpose "*) echo "$package" ;; esac
+    case " ${*:-run kernel unit test} " in *" $purpose "*) echo "$package" ;; esac
 done)
 missing=
 for package in $wanted; do
@@ -23,7 +23,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 need_lists=no
 # The guest kernel is built from Debian's source package; apt must know of it.
-case " ${*:-run kernel test} " in
+case " ${*:-run kernel unit test} " in
 *" kernel "*) apt-cache policy linux-source-6.12 2>/dev/null | grep -q 'Candidate: [^(]' || need_lists=yes ;;
 esac
 [ -n "$missing" ] || [ "$need_lists" = yes ] || exit 0

@@ -9,6 +9,7 @@ import argparse
 import ast
 import functools
 import importlib
+import os
 import pathlib
 import sys
 import types
@@ -58,6 +59,10 @@ def _cache_dir() -> pathlib.Path:
 
 
 def _run(words: list[str]) -> int:
+    if "_ARGCOMPLETE" in os.environ:
+        from testbed.cli import _completion
+        _completion.answer(_parser("".join(_completion.words_before()[:1])))
+        return 0
     parser = _parser(next((word for word in words if not word.startswith("-")), ""))
     if not words:
         parser.print_help()

@@ -7,8 +7,8 @@
 
 The first experiment is the reference. Runs with the same congestion control,
 point of a sweep, seed and traffic are compared one by one. Where seeds or
-traffic differ, means are compared (docs/explanation/statistics.md). The page begins with
-what differs in scenario, engine, kernel and code.
+traffic differ, means are compared. The page begins with what differs in
+scenario, engine, kernel and code (docs/explanation/statistics.md).
 """
 from __future__ import annotations
 

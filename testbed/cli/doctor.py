@@ -76,7 +76,8 @@ def _packages() -> Iterator[_Finding]:
     done = subprocess.run(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *purposes],
                           capture_output=True, text=True)
     installed = {line.split()[0] for line in done.stdout.splitlines() if line.endswith(" installed")}
-    missing = [name for name in purposes if name not in installed and purposes[name] in ("run", "kernel", "test")]
+    missing = [name for name in purposes
+               if name not in installed and purposes[name] in ("run", "kernel", "unit", "test")]
     needed = [name for name in missing if purposes[name] in ("run", "kernel")]
     if needed:
         yield False, "Debian packages", f"missing: {', '.join(needed)}", "make setup"

@@ -84,9 +84,9 @@ def test_only_what_is_missing_is_installed(machine):
     [
         (["run"], "mininet"),
         (["kernel"], "bison"),
-        (["test"], "python3-pytest"),
+        (["unit"], "python3-pytest"),
         (["run", "kernel"], "mininet bison"),
-        (["kernel", "test"], "bison python3-pytest"),
+        (["kernel", "unit"], "bison python3-pytest"),
     ],
 )
 def test_purposes(machine, purposes, wanted):
@@ -144,5 +144,5 @@ def test_a_failed_installation_is_a_failure(machine):
 def test_every_package_has_a_known_purpose():
     lines = [line.split("#")[0].split() for line in (PROJECT_DIR / "packages.txt").read_text().splitlines()]
     assert {words[0] for words in lines if words} == {
-        "run", "kernel", "test", "vm", "vagrant", "programs", "cluster", "debian"}
+        "run", "kernel", "unit", "test", "vm", "vagrant", "programs", "cluster", "completion", "debian"}
     assert all(len(words) in (0, 2) for words in lines)

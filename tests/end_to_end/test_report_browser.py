@@ -11,8 +11,8 @@ from analysis import figures
 from analysis.pages.report import build_report
 from testbed import cli
 from testbed.cli import _overview
+from tests.end_to_end.browser import Browser
 from tests.unit.analysis import fixture
-from tests.unit.analysis.browser import Browser
 
 LIMIT = "topology.central.queue.limit"
 
@@ -34,7 +34,7 @@ def report(tmp_path_factory):
         tmp_path_factory.mktemp("pages") / "demo", seeds=[1, 2], points=[{LIMIT: "85"}, {LIMIT: "340"}],
         shapes={"reno": fixture.Shape(noise=0.2), "cubic": fixture.Shape(noise=0.2, packets=(60, 8))})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "names", lambda: ["throughput"])
+        patch.setattr(figures, "files", lambda: ["analysis.figures.throughput"])
         return build_report(path).path
 
 

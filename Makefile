@@ -11,12 +11,13 @@ KERNEL ?=
 FUZZ  ?= 30
 RELEASE ?= trixie
 ENGINES ?= uml,ns3,ns2
+PREFIX ?= /usr/local
 
 COMMON_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(JOBS),--jobs '$(JOBS)') \
 	$(if $(KERNEL),--kernel '$(KERNEL)')
 RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--quick)
 
-.PHONY: help setup programs kernel compare studies suite test test-wireless test-suite test-kernels test-engines test-cluster test-vagrant test-debian test-debian12 test-debian13 unit fuzz bench clean scenario-%
+.PHONY: help setup programs kernel compare studies suite test test-wireless test-suite test-kernels test-engines test-cluster test-vagrant test-debian test-debian12 test-debian13 unit fuzz bench install clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
@@ -38,6 +39,7 @@ help:
 	@echo "make setup           install the Debian packages that are missing"
 	@echo "make programs        install the other programs of docs/howto/programs.md (nginx, caddy, curl)"
 	@echo "make kernel          build the guest kernel (done by itself when needed)"
+	@echo "make install         copy the testbed to PREFIX=/usr/local (run make setup first): PREFIX/bin/testbed"
 	@echo "make clean           remove caches of this checkout (results are kept)"
 
 setup:
@@ -108,6 +110,14 @@ fuzz: kernel
 
 bench: kernel
 	/usr/bin/python3 -m benchmarks
+
+# what runs need; caches and results are the user's
+INSTALLED = LICENSE analysis bin ccas kernel kernel-modules knobs packages.txt scenarios setup.sh simulation suites testbed topologies traffic
+
+install:
+	mkdir -p '$(DESTDIR)$(PREFIX)/lib/tcp-testbed' '$(DESTDIR)$(PREFIX)/bin'
+	tar -c --exclude=__pycache__ $(INSTALLED) | tar -x -C '$(DESTDIR)$(PREFIX)/lib/tcp-testbed'
+	ln -sfn ../lib/tcp-testbed/bin/testbed '$(DESTDIR)$(PREFIX)/bin/testbed'
 
 clean:
 	rm -rf .pytest_cache .hypothesis .mypy_cache

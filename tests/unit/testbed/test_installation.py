@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`make install` and `pip install -e .`: all that is needed is there, outside the clone too."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+import tomllib
+from testbed import PROJECT_DIR, __version__
+
+#: packages that only a clone needs
+_OF_A_CLONE = {"benchmarks", "tests"}
+_KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "knobs", "suites")
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    prefix = tmp_path_factory.mktemp("prefix")
+    subprocess.run(["make", "-s", "-C", PROJECT_DIR, "install", f"PREFIX={prefix}"], check=True)
+    return prefix
+
+
+def said_by(program: pathlib.Path, folder: pathlib.Path, *words: str) -> str:
+    without = {name: value for name, value in os.environ.items() if not name.startswith(("TESTBED_", "PYTHON"))}
+    return subprocess.run([program, *words], cwd=folder, env={**without, "HOME": str(folder), "COLUMNS": "200"},
+                          capture_output=True, text=True, check=True).stdout
+
+
+def test_it_runs_outside_the_clone_and_lists_the_same(prefix, tmp_path):
+    program = prefix / "bin/testbed"
+    assert said_by(program, tmp_path, "--version") == f"testbed {__version__}\n"
+    here = said_by(PROJECT_DIR / "bin/testbed", tmp_path, "list", "--json", *_KINDS)
+    assert said_by(program, tmp_path, "list", "--json", *_KINDS) == here
+    assert str(PROJECT_DIR) not in said_by(program, tmp_path, "doctor")
+
+
+def test_all_sources_of_a_kernel_are_installed(prefix):
+    for folder in ("kernel", "kernel-modules", "simulation"):
+        mine = {str(path.relative_to(PROJECT_DIR)) for path in (PROJECT_DIR / folder).rglob("*") if path.is_file()}
+        there = prefix / "lib/tcp-testbed"
+        found = {str(path.relative_to(there)) for path in (there / folder).rglob("*") if path.is_file()}
+        assert found >= {name for name in mine if "__pycache__" not in name}
+
+
+def test_pip_is_told_all_packages():
+    listed = tomllib.loads((PROJECT_DIR / "pyproject.toml").read_text())
+    packages = {path.parent.name for path in PROJECT_DIR.glob("*/__init__.py")} - _OF_A_CLONE
+    assert {*listed["tool"]["setuptools"]["packages"]} == packages
+    assert listed["project"]["scripts"] == {"testbed": "testbed.cli:main"}

@@ -17,7 +17,7 @@ COMMON_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(SEEDS),--seeds '$(SEEDS)') $
 	$(if $(KERNEL),--kernel '$(KERNEL)')
 RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--quick)
 
-.PHONY: help setup programs kernel compare studies suite test test-wireless test-suite test-kernels test-engines test-cluster test-vagrant test-debian test-debian12 test-debian13 unit fuzz bench install clean scenario-%
+.PHONY: help setup programs kernel compare studies suite test test-wireless test-suite test-kernels test-engines test-cluster test-vagrant test-debian test-debian12 test-debian13 unit fuzz bench docs site install clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
@@ -36,6 +36,7 @@ help:
 	@echo "make unit            the tests that need no guest kernel"
 	@echo "make fuzz            tests of properties with thirty times the examples (FUZZ=100 for a hundred)"
 	@echo "make bench           speed and scale: ratios to real time, CPU per packet"
+	@echo "make docs            the documentation as a site with search, in build/site"
 	@echo "make setup           install the Debian packages that are missing"
 	@echo "make programs        install the other programs of docs/howto/programs.md (nginx, caddy, curl)"
 	@echo "make kernel          build the guest kernel (done by itself when needed)"
@@ -119,6 +120,18 @@ install:
 	tar -c --exclude=__pycache__ $(INSTALLED) | tar -x -C '$(DESTDIR)$(PREFIX)/lib/tcp-testbed'
 	ln -sfn ../lib/tcp-testbed/bin/testbed '$(DESTDIR)$(PREFIX)/bin/testbed'
 
+docs:
+	./setup.sh docs
+	$(MAKE) site
+	@echo "build/site/index.html; with search: python3 -m http.server -d build/site, then http://localhost:8000"
+
+# the pages of the site, at the places where their links lead
+site:
+	rm -rf build/pages build/site
+	mkdir -p build/pages
+	cp -R README.md CONTRIBUTING.md CHANGELOG.md CITATION.cff docs build/pages/
+	/usr/bin/python3 -m mkdocs build --strict --quiet
+
 clean:
-	rm -rf .pytest_cache .hypothesis .mypy_cache
+	rm -rf build .pytest_cache .hypothesis .mypy_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

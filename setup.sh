@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # Install the Debian packages of packages.txt that are missing, with sudo unless we are root.
-# Usage: ./setup.sh [PURPOSE...]      purposes: run kernel unit test (default: these), cluster completion debian programs vagrant vm
+# Usage: ./setup.sh [PURPOSE...]      purposes: run kernel unit test (default: these), cluster completion debian docs programs vagrant vm
 set -eu
 cd "$(dirname "$0")"
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -92,7 +92,8 @@ class Engine(KernelEngine):
             return []                               # the other run shows that all is there
 
     def prepare(self, report: Report) -> None:
-        """The running kernel is as ready as it ever gets."""
+        """Make the code's libraries; the running kernel is as ready as it ever gets."""
+        code_bundle.ensure(report)
 
     def find(self) -> bool:
         return not needs.rights()

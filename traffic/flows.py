@@ -17,12 +17,13 @@ from typing import Any
 
 from testbed.core import fields
 from testbed.core.fields import FieldError
+from testbed.core.timing import Timing
 from testbed.core.units import show
 from traffic.datagrams import orders
 from traffic.datagrams.orders import FIRST_PORT, collect
 from traffic.greedy.orders import socket_programs
 from traffic.workload import routes
-from traffic.workload.components import NAME_PATTERN, Component, Context, Flow, Prepared, Timing
+from traffic.workload.components import NAME_PATTERN, Component, Context, Flow, Prepared
 
 __all__ = ["FIRST_PORT", "Section", "bulk_routes", "ccas", "collect", "flows", "prepare", "validate"]
 

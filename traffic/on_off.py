@@ -23,11 +23,12 @@ from typing import Any
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
+from testbed.core.timing import Timing
 from traffic.datagrams import orders
 from traffic.datagrams.orders import FIRST_PORT, collect
 from traffic.greedy.orders import socket_programs
 from traffic.workload import routes
-from traffic.workload.components import Component, Context, Flow, Prepared, Timing
+from traffic.workload.components import Component, Context, Flow, Prepared
 
 __all__ = ["FIRST_PORT", "Section", "bulk_routes", "collect", "flows", "prepare", "uses_ccas", "validate"]
 

@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed.core import fields, ip
+from testbed.core.timing import Timing
 from traffic.datagrams import orders
 from traffic.greedy.orders import socket_programs
 from traffic.greedy.scenario import MOST_SEGMENT_BYTES, check_segment
 from traffic.workload import routes
-from traffic.workload.components import Component, Context, Flow, Prepared, Timing
+from traffic.workload.components import Component, Context, Flow, Prepared
 
 FIRST_PORT = 6000
 _MOST_FLOWS, _MOST_PER_S, _NS = 10_000, 100_000, 1_000_000_000

@@ -24,11 +24,12 @@ from typing import Any
 from testbed.core import fields
 from testbed.core.fields import FieldError
 from testbed.core.replayed import Replayed
+from testbed.core.timing import Timing
 from traffic.replay import component as replay
 from traffic.replay.component import Plans, collect, plan_name
 from traffic.replay.plan import write_plan
 from traffic.workload import draws, routes
-from traffic.workload.components import Component, Context, Flow, Prepared, Timing
+from traffic.workload.components import Component, Context, Flow, Prepared
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "validate"]
 
@@ -74,7 +75,7 @@ def _routes(section: Section, network: Mapping[str, Any]) -> list[routes.Route]:
 
 def validate(section: Section, component: Component, network: Mapping[str, Any], timing: Timing) -> None:
     _routes(section, network)
-    end_us = timing["prefill_us"] + timing["warmup_us"] + timing["test_us"]
+    end_us = timing.duration_us
     if component.stop_us < end_us:
         raise FieldError("stop", "clients go on until the run ends; requests says after how many they close")
     if component.start_us + section.start_within_us > end_us:

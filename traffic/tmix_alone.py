@@ -23,11 +23,12 @@ from typing import Any
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 from testbed.core.replayed import Replayed
+from testbed.core.timing import Timing
 from topologies.links import varying
 from traffic.replay import component as replay
 from traffic.replay.component import Plans, collect, plan_name
 from traffic.tmix import scenario as tmix
-from traffic.workload.components import NAME_PATTERN, Component, Context, Flow, Prepared, Timing, component_seed
+from traffic.workload.components import NAME_PATTERN, Component, Context, Flow, Prepared, component_seed
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "inputs", "prepare", "validate"]
 
@@ -49,14 +50,13 @@ class Section:
     most: int = fields.count(default=2000, least=1, most=1_000_000)
 
     @property
-    def timing(self) -> dict[str, int]:
+    def timing(self) -> Timing:
         """Of the run whose connections these are."""
-        parts = {"prefill_us": self.prefill_us, "warmup_us": self.warmup_us, "test_us": self.test_us}
-        return {**parts, "duration_us": sum(parts.values())}
+        return Timing(prefill_us=self.prefill_us, warmup_us=self.warmup_us, test_us=self.test_us)
 
     def component(self, like: Component, seed: int) -> Component:
         """The Tmix component whose connections these are, in a run with this seed."""
-        end_us = self.timing["duration_us"]
+        end_us = self.timing.duration_us
         return dataclasses.replace(
             like, name=self.called, kind="tmix", seed=component_seed(seed, self.called, "tmix"),
             start_us=self.begins_us, stop_us=end_us if self.stops_us is None else min(self.stops_us, end_us))

@@ -15,7 +15,7 @@ import pandas as pd
 
 from analysis.read import shapes
 from analysis.read.shapes import AnalysisError, read_json
-from testbed.core import derived, raw_tables
+from testbed.core import derived, raw_tables, timing
 from testbed.core.errors import TestbedError
 
 __all__ = ["AnalysisError", "Array", "Interval", "Run", "State", "read_frame", "read_json"]
@@ -200,8 +200,8 @@ class Run:
     @cached_property
     def interval(self) -> Interval:
         """The measurement interval: after prefill and warm-up, to the end."""
-        timing = self.scenario["timing"]
-        start, end = timing["prefill_us"] + timing["warmup_us"], timing["duration_us"]
+        timed = timing.of(self.scenario["timing"])
+        start, end = timed.measure_from_us, timed.duration_us
         if end <= start:
             raise AnalysisError(f"{self.path / 'plan.json'}: nothing to measure, the run ends at {end} us "
                                 f"and warm-up at {start} us")

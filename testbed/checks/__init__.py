@@ -25,8 +25,9 @@ from collections.abc import Callable
 from typing import Any
 
 from testbed.checks import _tables
-from testbed.core import derived, ending, raw_tables
+from testbed.core import derived, ending, raw_tables, timing
 from testbed.core.derived import DamagedRun
+from testbed.core.timing import Timing
 from topologies import standards
 
 LEVELS = ("ok", "suspect", "invalid")
@@ -176,6 +177,11 @@ class Evidence:
     def workload(self) -> Json:
         """Components of the traffic, and flow records."""
         return self.json("workload.json")
+
+    @property
+    def timing(self) -> Timing:
+        """When measuring begins and ends."""
+        return timing.of(self.scenario["timing"])
 
     @property
     def flows(self) -> list[Json]:

@@ -12,8 +12,7 @@ Columns = dict[str, Any]
 
 def interval_us(evidence: Evidence) -> tuple[int, int]:
     """(begin, end) of the measurement interval, as of all metrics."""
-    timing = evidence.scenario["timing"]
-    return timing["prefill_us"] + timing["warmup_us"], timing["duration_us"]
+    return evidence.timing.measure_from_us, evidence.timing.duration_us
 
 
 def inside(table: Any, evidence: Evidence) -> Any:

@@ -138,7 +138,7 @@ def _programs(flows: list[Json], of_end: dict[tuple[int, str], Columns], evidenc
         got, arrived = said["checked_bytes"] + said["unchecked_bytes"], receiver["bytes_received"][-1]
         acked, last_us = sender["bytes_acked"][-1], min(sender["t_us"][-1], receiver["t_us"][-1])
         window = max(0.0, float((sender["bytes_sent"] - sender["bytes_retrans"] - sender["bytes_acked"]).max()))
-        end_us = min(flow["stop_us"], evidence.scenario["timing"]["duration_us"])
+        end_us = min(flow["stop_us"], evidence.timing.duration_us)
         rate_bps = min((rates[name] for name in flow["hops"] if name in rates), default=float("inf"))
         later = window + max(0.0, end_us - last_us) * rate_bps / 8e6 + _after_the_end(flow["hops"][-1], counters)
         if not max(arrived, acked) - window - _UNREAD_BYTES <= got <= arrived + later:

@@ -48,7 +48,7 @@ def _asked_again(evidence: Evidence, flows: list[Json]) -> int:
     asking = trying(samples, flows, evidence.network)
     if asking is None:
         return 0                                # of which the check `ccas` complains
-    early = asking[asking["t_us"] <= evidence.scenario["timing"]["duration_us"] - _UNDER_WAY_US]
+    early = asking[asking["t_us"] <= evidence.timing.duration_us - _UNDER_WAY_US]
     return int(early.groupby("flow")["total_retrans"].max().sum())
 
 

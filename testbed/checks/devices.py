@@ -30,7 +30,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     late = evidence.json("late.json")["changed"].get("qdiscs", {}) if evidence.can("late.json") else {}
     wrong = [*_wrong_queues(devices, network["links"], measured, None),
              *_wrong_queues(_later(devices, late), network["links"], measured,
-                            evidence.scenario["timing"]["duration_us"]),
+                            evidence.timing.duration_us),
              *_changed(devices, late, network["links"]), *_wrong_mtus(devices, network["links"]),
              *_wrong_segments(devices, network),
              *_wrong_windows(windows, network["nodes"]),

@@ -76,7 +76,7 @@ def _most_bytes(link: Json, from_us: float, for_us: float) -> float:
 
 def _counters(table: str, samples: Any, at_end: Json, evidence: Evidence) -> Iterator[str]:
     """The last sample of each queue, with what has left it until the counters were read."""
-    duration_us = evidence.scenario["timing"]["duration_us"]
+    duration_us = evidence.timing.duration_us
     for name, link, mine in _links(samples, evidence):
         last = {column: values[-1] for column, values in mine.items()}
         later_us = max(0, duration_us - last["t_us"]) + _LATER_US[evidence.clock]
@@ -98,7 +98,7 @@ def _sojourns(sojourn: Any, queue: Any, evidence: Evidence) -> Iterator[str]:
     timed_on = sojourn.groupby("link")["packets"].sum()
     for name, link, mine in _links(queue, evidence):
         sent, timed = mine["sent_packets"][-1], timed_on.get(name, 0)
-        later_us = max(0, evidence.scenario["timing"]["duration_us"] - mine["t_us"][-1]) \
+        later_us = max(0, evidence.timing.duration_us - mine["t_us"][-1]) \
             + _LATER_US[evidence.clock]
         leaving = _LEAVING * (later_us > 0 or evidence.clock == "simulated")
         more = _most_bytes(link, mine["t_us"][-1], later_us) / _LEAST_BYTES + leaving

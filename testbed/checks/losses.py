@@ -81,7 +81,7 @@ def _periodic(link: dict[str, Any], lost: int, packets: int) -> Finding:
 def _policed(link: dict[str, Any], lost: int, counts: dict[str, int], evidence: Evidence) -> Finding:
     """A policer lets no more through than bucket and rate; what was on the wire when counting began is extra."""
     limits = link["policer"]
-    seconds = evidence.scenario["timing"]["duration_us"] / 1e6 + _DRAINING_S
+    seconds = evidence.timing.duration_us / 1e6 + _DRAINING_S
     most = limits["burst_bytes"] + limits["rate_bps"] / 8 * seconds + link["rate_bps"] / 8e6 * link["delay_us"]
     passed = counts["wire_delivered_bytes"]
     return Finding("ok" if passed <= most else "invalid",

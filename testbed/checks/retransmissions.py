@@ -155,4 +155,4 @@ def _dropped_until(evidence: Evidence, at_us: float) -> dict[str, float]:
 
 
 def _when(reading: str, record: Json, evidence: Evidence) -> int:
-    return int(record["measure_from_us"] if reading == "measure_from" else evidence.scenario["timing"]["duration_us"])
+    return int(record["measure_from_us"] if reading == "measure_from" else evidence.timing.duration_us)

@@ -239,7 +239,7 @@ def _delivered_in_order(of: Columns) -> Any:
 
 def _shortest(of: Columns, evidence: Evidence) -> Iterator[tuple[str, str]]:
     """The shortest round trip is no longer than any mean of round trips so far, and never grows."""
-    if evidence.scenario["timing"]["duration_us"] > _REMEMBERED_US:
+    if evidence.timing.duration_us > _REMEMBERED_US:
         return
     shortest = of["min_rtt_us"]
     wrong = shortest > np.minimum.accumulate(of["srtt_us"]) + _CLOCK_US

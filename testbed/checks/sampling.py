@@ -65,7 +65,7 @@ def _queues(evidence: Evidence) -> Iterator[Finding]:
         return
     counts = queue["link"].value_counts()
     interval_us = (evidence.scenario.get("probes", {}).get("queue") or {}).get("interval_us")
-    wanted = evidence.scenario["timing"]["duration_us"] // interval_us + 1 if interval_us and evidence.can("kernel") \
+    wanted = evidence.timing.duration_us // interval_us + 1 if interval_us and evidence.can("kernel") \
         else 1
     for link in evidence.json("network.json")["links"]:
         name = link["name"]
@@ -82,7 +82,7 @@ def _times(evidence: Evidence) -> Iterator[Finding]:
     if not evidence.can("kernel"):
         return
     settings = evidence.scenario.get("probes", {}).get("queue") or {}
-    duration_us = evidence.scenario["timing"]["duration_us"]
+    duration_us = evidence.timing.duration_us
     for table, key, bottleneck in (("queue", "interval_us", True), ("edge_queue", "edge_interval_us", False)):
         rows = evidence.table(table, usecols=["t_us", "link"]) if settings.get(key) else None
         if rows is None or not settings["interval_us"]:
@@ -113,7 +113,7 @@ def _unseen(evidence: Evidence) -> Iterator[Finding]:
     counted = evidence.can("kernel") and evidence.json("guest.json")["probes"].get("queue", {}).get("counts_backlog")
     for link in evidence.network["links"] if counted else []:
         mine = [] if backlog is None else backlog.loc[backlog["link"] == link["name"], "t_us"]
-        if link["bottleneck"] and (not len(mine) or max(mine) < evidence.scenario["timing"]["duration_us"]):
+        if link["bottleneck"] and (not len(mine) or max(mine) < evidence.timing.duration_us):
             yield Finding("suspect", f"{link['name']}: the kernel counted what its queue held until the end, and "
                                      "raw/backlog.csv.gz does not have it")
     queue = None if backlog is None else evidence.table("queue", usecols=["t_us", "link", "backlog_packets"])
@@ -137,7 +137,7 @@ def _instants(evidence: Evidence) -> Iterator[Finding]:
     one of each link or socket."""
     if evidence.clock != "virtual" or not evidence.can("kernel"):
         return
-    duration_us = evidence.scenario["timing"]["duration_us"]
+    duration_us = evidence.timing.duration_us
     late_us = evidence.json("guest.json")["sampler_lateness_us"]
     for table, key in _KEYS.items():
         settings = evidence.scenario.get("probes", {}).get("queue" if table == "edge_queue" else table) or {}

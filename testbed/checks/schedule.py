@@ -54,7 +54,7 @@ def _traced(link: Json, evidence: Evidence) -> Finding:
     if table is None:
         return Finding("suspect", f"{name}: no record of the opportunities of its trace")
     rows = table[table["link"] == name]
-    due = list(varying.opportunities(link, 0, evidence.scenario["timing"]["duration_us"]))
+    due = list(varying.opportunities(link, 0, evidence.timing.duration_us))
     late_us = (rows["t_us"] - rows["due_us"]).abs().max()
     if due != list(zip(rows["due_us"], rows["packets"])) or late_us > _LATE_US[evidence.clock]:
         return Finding("invalid", f"{name}: {rows['packets'].sum()} opportunities at {len(rows)} instants, up to "
@@ -89,7 +89,7 @@ def _on_the_wire(link: Json, evidence: Evidence) -> Iterator[Finding]:
 
 def _on_time(link: Json, rows: Any, evidence: Evidence) -> Finding:
     """Every change that is due within the run, in its turn, as the schedule has it."""
-    name, end_us = link["name"], evidence.scenario["timing"]["duration_us"]
+    name, end_us = link["name"], evidence.timing.duration_us
     due = [(at_us, state) for at_us, state in list(varying.states(link))[1:] if at_us <= end_us]
     made = list(zip(rows["due_us"], rows.to_dict("records")))
     if [at_us for at_us, _ in due] != [at_us for at_us, _ in made] or any(

@@ -102,7 +102,7 @@ def _missing(samples: Any, ends: Any, interval_us: int, exact_us: int, evidence:
     """(what is wrong, samples of ends that were due and are there)"""
     import numpy as np
     import pandas as pd
-    duration_us = evidence.scenario["timing"]["duration_us"]
+    duration_us = evidence.timing.duration_us
     # a connection that is unfinished is alive in the last sample, too
     to_us = ends["to_us"].fillna(duration_us + exact_us + 1).to_numpy()
     first = np.floor((ends["from_us"].to_numpy() + exact_us) / interval_us).astype("int64") + 1
@@ -188,7 +188,7 @@ def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence
         return
     connected = samples[samples["state"].isin(_CONNECTED)]
     of = ends_of(connected, flows)[end == "receiver"]
-    duration_us = evidence.scenario["timing"]["duration_us"]
+    duration_us = evidence.timing.duration_us
     begun = _before_connected(samples, flows)
     lossy = {link["name"] for link in evidence.network["links"] if wires.lost_share(link) > _LOSSY}
     # a full queue of a bottleneck is part of a round trip

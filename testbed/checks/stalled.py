@@ -41,7 +41,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     at_end = samples["t_us"].max()
     last = samples[samples["t_us"] == at_end].set_index(_SOCKET)
-    pause_us = max((varying.longest_pause_us(link, evidence.scenario["timing"]["duration_us"])
+    pause_us = max((varying.longest_pause_us(link, evidence.timing.duration_us)
                     for link in evidence.network["links"]), default=0)
     yield from _transport(samples, last, at_end, _LONGEST_US + pause_us, bool(overloaded(evidence)))
     if any(flow["source"] is not None for flow in evidence.flows):

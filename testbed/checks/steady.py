@@ -83,7 +83,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                             f"them by {settled_us / 1e6:.3g} s")
         return
     share = (settled_us - from_us) / (to_us - from_us)
-    warmup_s = (settled_us - evidence.scenario["timing"]["prefill_us"]) / 1e6
+    warmup_s = (settled_us - evidence.timing.prefill_us) / 1e6
     wanted = f"a warm-up of at least {_rounded_up(warmup_s):g} s leaves that out"
     if share == 1:
         yield Finding("suspect", "most flows had not settled by the end: it is how they begin that was measured; a "

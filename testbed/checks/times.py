@@ -46,7 +46,7 @@ def _connections(connections: Any, flows: dict[int, Json], evidence: Evidence) -
     rtt_us = sum(connections["source"].map(one) for one in delays_us.values())
     took_us = connections["connected_us"] - connections["start_us"]
     yield from _wrong(connections, took_us < rtt_us - exact_us, "were connected in less than a round trip", took_us)
-    most_us = evidence.scenario["timing"]["duration_us"] + exact_us
+    most_us = evidence.timing.duration_us + exact_us
     yield from _wrong(connections, connections["end_us"] > most_us, "ended after the run", connections["end_us"])
 
 
@@ -71,7 +71,7 @@ def _units(units: Any, connections: Any, flows: dict[int, Json], evidence: Evide
     yield from _wrong(units, early, "got a data unit before the delay of the links had passed", took_us)
     yield from _wrong(units, units["delivered_us"].notna() & units["sent_us"].isna(),
                       "got a data unit that nobody sent")
-    late = units["delivered_us"] > evidence.scenario["timing"]["duration_us"] + exact_us
+    late = units["delivered_us"] > evidence.timing.duration_us + exact_us
     yield from _wrong(units, late, "got a data unit after the run", units["delivered_us"])
     per_connection = units.groupby(_KEY)["delivered_us"].agg(["max", "count"])
     mine = connections.join(per_connection, on=_KEY)

@@ -72,9 +72,8 @@ def _accounts(connections: Any, evidence: Evidence) -> Iterator[str]:
 
 def _none_of_the_measured(connections: Any, evidence: Evidence) -> Iterator[str]:
     """A measured part in which nothing finishes measures no completion."""
-    timing = evidence.scenario["timing"]
     endless = {name for name, what in replayed.names(evidence.workload["components"]).items() if not what.closes}
-    began = connections[connections["start_us"] >= timing["prefill_us"] + timing["warmup_us"]]
+    began = connections[connections["start_us"] >= evidence.timing.measure_from_us]
     began = began[~began["source"].isin([flow["source"] for flow in evidence.flows if flow["component"] in endless])]
     if len(began) and not (began["status"] == "finished").any():
         yield f"none of {len(began)} connections that began in the measured part finished"
@@ -83,7 +82,7 @@ def _none_of_the_measured(connections: Any, evidence: Evidence) -> Iterator[str]
 def _slow(connections: Any, flows: dict[int, Json], evidence: Evidence) -> tuple[int, int]:
     """(connections that waited too long at the end, those for which there is no limit)"""
     import numpy as np
-    end_us = evidence.scenario["timing"]["duration_us"]
+    end_us = evidence.timing.duration_us
     waiting = connections[connections["status"] == "unfinished"]
     connecting = waiting[waiting["connected_us"].isna() & waiting["start_us"].notna()]
     rtt_us = connecting["source"].map({source: flow["base_rtt_us"] for source, flow in flows.items()})

@@ -38,12 +38,12 @@ def left(found: Sequence[Plan], usual_s: Callable[[Plan], float], jobs: int | No
     for engine in dict.fromkeys(plan.engine for plan in found):
         mine = [plan for plan in found if plan.engine == engine]
         records = {plan.id: record for plan in mine if (record := store.finished(plan.id))}
-        there = [(float(records[plan.id]["wall_s"]), plan.timing["duration_us"]) for plan in mine if plan.id in records]
+        there = [(float(records[plan.id]["wall_s"]), plan.timing.duration_us) for plan in mine if plan.id in records]
         todo = [plan for plan in mine if plan.id not in records]
         missing += len(todo)
         if there:
             wall_s += sum(wall for wall, _ in there) / sum(virtual for _, virtual in there) \
-                * sum(plan.timing["duration_us"] for plan in todo)
+                * sum(plan.timing.duration_us for plan in todo)
         else:
             wall_s += sum(map(usual_s, todo))
     return Left(len(found), missing, wall_s / (jobs or len(os.sched_getaffinity(0))))
@@ -64,7 +64,7 @@ def say(found: Left) -> str:
 
 def usual_s(plan: Plan) -> float:
     """Wall seconds of a run of which none like it is there: as long as in real time."""
-    return START_S + float(plan.timing["duration_us"]) / 1e6
+    return START_S + float(plan.timing.duration_us) / 1e6
 
 
 def announce_sweep(plans: Sequence[Plan], arguments: argparse.Namespace) -> None:

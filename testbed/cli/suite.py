@@ -258,7 +258,7 @@ def _step(suite: suites.Suite, part: suites.Part, baseline: Sequence[str], argum
 def _left(step: _Step, jobs: int | None) -> _estimates.Left:
     def usual_s(plan: Plan) -> float:
         known: float | None = step.part.engines.get(plan.engine)
-        return known or _estimates.START_S + plan.timing["duration_us"] / 1e6 / step.speed
+        return known or _estimates.START_S + plan.timing.duration_us / 1e6 / step.speed
     return _estimates.left(step.plans, usual_s, jobs)._replace(unknown=step.unknown)
 
 

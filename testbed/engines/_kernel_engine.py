@@ -77,8 +77,8 @@ class KernelEngine(LinuxEngine):
         scenario, wanted = plan.scenario, {**_of_queues(plan), **plan.scenario["probes"], **self.OWN_PROBES}
         write_json(workload_dir / "job.json", {
             "network": scenario["network"], "probes": wanted, "programs": workload["programs"],
-            "seed": plan.seed, "duration_us": plan.timing["duration_us"],
-            "measure_from_us": plan.timing["prefill_us"] + plan.timing["warmup_us"],
+            "seed": plan.seed, "duration_us": plan.timing.duration_us,
+            "measure_from_us": plan.timing.measure_from_us,
             "timer_period_us": self.timer_period_us, "never_idle": self.never_idle,
             "probe_modules": [job_ccas.put_module(file, workload_dir)
                               for file in self.probe_modules([*wanted, *self.CHECKS_USE])],
@@ -157,7 +157,7 @@ def _collect(plan: Plan, wanted: dict[str, Any], workload: dict[str, Any], work_
     for name, settings in wanted.items():
         probes.load(name).collect(work_dir, raw_dir, {
             "settings": settings, "network": plan.scenario["network"], "flows": workload["flows"],
-            "t0_ns": guest["t0_ns"], **plan.timing})
+            "t0_ns": guest["t0_ns"], **plan.timing.record()})
     for name in ("link_changes", "opportunities"):
         _write_rows(name, work_dir, raw_dir, guest["t0_ns"])
     guest["traffic"] = traffic.collect(workload, traffic_context(plan, work_dir, guest_dir), raw_dir)

@@ -193,7 +193,7 @@ def carry_out(plans: Sequence[Plan], executor: ExecutorBase, store: Store, again
             if run_id not in finished or run_id in damaged]
     names = [experiment.run_name(job.plan) for job in jobs]
     failures: dict[str, str] = {}
-    longest_s = max((plan.timing["duration_us"] / 1e6 for plan in plans), default=0)
+    longest_s = max((plan.timing.duration_us / 1e6 for plan in plans), default=0)
     with open_display(len(jobs), longest_s) as display:
         if there:
             display.note(f"{there} run{'s are' if there > 1 else ' is'} already there")

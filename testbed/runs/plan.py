@@ -13,8 +13,10 @@ import json
 import pathlib
 from typing import Any
 
+from testbed.core import timing
 from testbed.core.errors import UsageError
 from testbed.core.files import write_json
+from testbed.core.timing import Timing
 
 SCHEMA = 2
 #: the engine that needs nothing of the machine
@@ -55,10 +57,9 @@ class Plan:
         return digest(decisive)[:_ID_DIGITS]
 
     @property
-    def timing(self) -> dict[str, int]:
-        """prefill_us, warmup_us, test_us, duration_us."""
-        found: dict[str, int] = self.scenario["timing"]
-        return found
+    def timing(self) -> Timing:
+        """When measuring begins and ends."""
+        return timing.of(self.scenario["timing"])
 
     @property
     def point(self) -> dict[str, str]:

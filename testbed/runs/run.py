@@ -61,7 +61,7 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
             return Outcome(plan.id, verdict=read_verdict(store.run_dir(plan.id)), was_there=True)
         stopwatch = _Stopwatch(on_progress)
         record: dict[str, Any] = {"schema": SCHEMA, "id": plan.id, "status": "failed", "error": None,
-                                  "virtual_s": plan.timing["duration_us"] / 1e6}
+                                  "virtual_s": plan.timing.duration_us / 1e6}
         plan.write(folder)
         work_dir = folder / "work"
         work_dir.mkdir()

@@ -10,7 +10,8 @@ import dataclasses
 from typing import Any
 
 from testbed.core.errors import UsageError
-from testbed.scenario.scenario import Scenario, TimingSection
+from testbed.core.timing import Timing
+from testbed.scenario.scenario import Scenario
 
 #: connections that are drawn, and virtual time for them; as many as there is time for
 MOST_CONNECTIONS = 2000
@@ -37,7 +38,7 @@ def scenario_of(loaded: Scenario) -> Scenario:
         loaded, title=f"{loaded.title}: connections alone on the idle network", traffic=[alone],
         network={**loaded.network, "links": [_anew(link, loaded.timing.duration_us)
                                              for link in loaded.network["links"]]},
-        timing=TimingSection(test_us=TEST_US), parameters={**loaded.parameters, "idle": True},
+        timing=Timing(test_us=TEST_US), parameters={**loaded.parameters, "idle": True},
         # nothing happens for most of the time
         probes={name: {**settings, "interval_us": max(settings["interval_us"], _INTERVAL_US)}
                 for name, settings in loaded.probes.items() if name in _PROBES})

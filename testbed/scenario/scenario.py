@@ -14,6 +14,7 @@ import topologies
 from testbed import PROJECT_DIR, probes
 from testbed.core import expectations, fields, guesses
 from testbed.core.errors import ScenarioError, UsageError
+from testbed.core.timing import Timing
 from testbed.core.yaml_file import YamlFile, parse_setting
 from testbed.scenario import axes, sections, usual_jitter
 from testbed.scenario.parameters import Parameters
@@ -31,26 +32,9 @@ _SECTIONS = _SETTABLE | {"choices", "parameters", *VERSIONS, "sweep"}
 _NOTHING = object()
 #: an error that names the option by itself
 _OPTION = re.compile(r"^(\S+:\d+ with )?--")
-_YEAR_US = 366 * 24 * 3600 * 10**6
 
 Json = dict[str, Any]
 Choices = Mapping[str, str | None] | None
-
-
-@dataclasses.dataclass(frozen=True)
-class TimingSection:
-    """The three parts of an experiment; metrics are taken over the last."""
-    prefill_us: int = fields.time(default=0, most=_YEAR_US)
-    warmup_us: int = fields.time(default=0, most=_YEAR_US)
-    test_us: int = fields.time(least=1, most=_YEAR_US)
-
-    @property
-    def duration_us(self) -> int:
-        return self.prefill_us + self.warmup_us + self.test_us
-
-    def record(self) -> dict[str, int]:
-        """As plan.json has it."""
-        return {**fields.encode(self), "duration_us": self.duration_us}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +54,7 @@ class Scenario:
     topology: Json          # as the file says, with all defaults
     network: Json           # what follows from it and from `hosts`
     traffic: list[Json]     # components: {"name", "kind", "start_us", "stop_us", ...}
-    timing: TimingSection
+    timing: Timing
     hosts: Json
     probes: dict[str, Json]
     parameters: Json        # the choices, quick and --set values that led here
@@ -382,7 +366,7 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
     name = tree["name"]
     if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > LONGEST_NAME:
         raise source.error("name", f"at most {LONGEST_NAME} lower-case letters, digits, _ and - expected")
-    timing: TimingSection = section(source, "timing", lambda: fields.decode(TimingSection, tree["timing"]))
+    timing: Timing = section(source, "timing", lambda: fields.decode(Timing, tree["timing"]))
     asked_hosts: end_hosts.HostsSection = section(source, "hosts", lambda: fields.decode(end_hosts.HostsSection,
                                                                                          tree.get("hosts")))
     defaults: DefaultsSection = section(source, "defaults",
@@ -392,7 +376,7 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
     resolved = section(source, "topology", lambda: topologies.resolve(tree["topology"], timing.duration_us))
     network = section(source, "hosts", lambda: end_hosts.apply(asked_hosts, resolved))
     components = sections.components(source, tree["traffic"], timing.duration_us)
-    sections.sensible(source, components, network, timing.record())
+    sections.sensible(source, components, network, timing)
     hosts, network = usual_jitter.apply(asked_hosts, components, resolved)
     asked = sections.asked_options(source, tree.get("kernel"))
     return Scenario(

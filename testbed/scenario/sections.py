@@ -11,6 +11,7 @@ import traffic
 from testbed import probes as known_probes
 from testbed.core import fields, guesses
 from testbed.core.fields import FieldError
+from testbed.core.timing import Timing
 from testbed.core.yaml_file import YamlFile, element_names
 
 NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
@@ -99,7 +100,7 @@ def components(source: YamlFile, given: Any, duration_us: int) -> list[Json]:
     return found
 
 
-def sensible(source: YamlFile, components: list[Json], network: Json, timing: Json) -> None:
+def sensible(source: YamlFile, components: list[Json], network: Json, timing: Timing) -> None:
     """That the components make sense for this network and timing."""
     # an error of a single component does not name it, which a list does
     single = isinstance(source.tree["traffic"], list) and len(components) == 1

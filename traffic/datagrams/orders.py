@@ -9,10 +9,11 @@ from typing import Any
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
+from testbed.core.timing import Timing
 from topologies import standards
 from traffic.datagrams.batch import HEADER
 from traffic.workload import routes
-from traffic.workload.components import Component, Context, Flow, Program, Timing
+from traffic.workload.components import Component, Context, Flow, Program
 
 FIRST_PORT = 7000
 #: of IPv4 and UDP

@@ -27,10 +27,11 @@ import numpy as np
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
+from testbed.core.timing import Timing
 from traffic.greedy.iperf3 import PROGRAM, output_name
 from traffic.greedy.orders import program, socket_programs, tcp_jobs
 from traffic.workload import routes
-from traffic.workload.components import Component, Context, Flow, Prepared, Timing, duration_us
+from traffic.workload.components import Component, Context, Flow, Prepared
 
 FIRST_PORT, FIRST_SOURCE_PORT = 6000, 30000
 #: simulators can send it, too (testbed/engines/_simulators/workload.py)
@@ -114,9 +115,9 @@ def validate(section: Section, component: Component, network: Mapping[str, Any],
     routes.in_time(component.start_us + (total - 1) * section.stagger_us + (section.start_within_us or 0) - 1,
                    component.stop_us, "stagger" if section.stagger_us else "start_within")
     latest_us = component.stop_us + section.stop_within_us
-    if latest_us > duration_us(timing):
+    if latest_us > timing.duration_us:
         raise FieldError("stop_within", f"stops until {latest_us / 1e6:g} s are possible, but the experiment ends at "
-                                        f"{duration_us(timing) / 1e6:g} s")
+                                        f"{timing.duration_us / 1e6:g} s")
 
 
 def bulk_routes(section: Section, network: Mapping[str, Any]) -> list[routes.Route]:

@@ -26,9 +26,10 @@ from typing import Any
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 from testbed.core.files import sha256_of
+from testbed.core.timing import Timing
 from traffic.program.runner import PATH, output_names
 from traffic.workload import routes
-from traffic.workload.components import Component, Context, Flow, Prepared, Program, Timing
+from traffic.workload.components import Component, Context, Flow, Prepared, Program
 
 #: transport of its flows: what a program sends, and how, is its own business
 TRANSPORT = "program"

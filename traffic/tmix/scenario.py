@@ -45,12 +45,13 @@ from typing import Any
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 from testbed.core.replayed import Replayed
+from testbed.core.timing import Timing
 from topologies.links import varying
 from traffic.replay import component as replay
 from traffic.replay.component import Plans, collect
 from traffic.tmix.synth import SynthParameters, decode
 from traffic.workload import routes
-from traffic.workload.components import Component, Context, Flow, Prepared, Timing
+from traffic.workload.components import Component, Context, Flow, Prepared
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "inputs", "plans", "prepare", "shares", "validate"]
 
@@ -262,7 +263,7 @@ def plans(section: Section, component: Component, context: Context) -> Plans:
     """
     key = hashlib.sha256(json.dumps([
         fields.encode(section), component.name, component.start_us, component.stop_us, component.seed,
-        shares(section, component), context.network, dict(context.timing)], sort_keys=True).encode()).hexdigest()
+        shares(section, component), context.network, context.timing.record()], sort_keys=True).encode()).hexdigest()
     shared = (context.shared_dir or context.work_dir) / f"plans-{key[:16]}"
     shared.parent.mkdir(parents=True, exist_ok=True)
     with open(shared.with_name(shared.name + ".lock"), "w") as lock:
@@ -286,8 +287,8 @@ def _build(section: Section, component: Component, context: Context, folder: pat
     found = _routes(section, context.network)
     files = _file_of_each(section, found)
     sources = files or Synthesised(len(found), section.synth, _weight_of_each(section, found))
-    measured_us = context.timing["prefill_us"] + context.timing["warmup_us"]
-    prefill_us = max(context.timing["prefill_us"] - component.start_us, 0)
+    measured_us = context.timing.measure_from_us
+    prefill_us = max(context.timing.prefill_us - component.start_us, 0)
     # a component that has stopped before anything is measured has its load from its beginning
     from_us = max(measured_us, component.start_us)
     if from_us >= component.stop_us:

@@ -28,13 +28,12 @@ from typing import Any, Protocol, cast
 
 from testbed.core import fields, guesses
 from testbed.core.files import write_json
+from testbed.core.timing import Timing
 from traffic.workload import assign, routes
 
 _FOLDER = pathlib.Path(__file__).parents[1]
 NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
 _MOST_COMPONENTS = 1000
-
-Timing = Mapping[str, int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +153,7 @@ class Context:
     @property
     def duration_us(self) -> int:
         """Length of the experiment."""
-        return duration_us(self.timing)
+        return self.timing.duration_us
 
 
 class Kind(Protocol):
@@ -259,18 +258,11 @@ def component_seed(seed: int, name: str, of: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:7], "big")
 
 
-def duration_us(timing: Timing) -> int:
-    """Length of the experiment."""
-    return timing["prefill_us"] + timing["warmup_us"] + timing["test_us"]
-
-
-# -- what the testbed calls ----------------------------------------------------------------------
-
 def validate(components: Sequence[Mapping[str, Any]], network: Mapping[str, Any], timing: Timing) -> None:
     """FieldError if a scenario's traffic makes no sense for its network and timing."""
     if not components:
         raise fields.FieldError("", "at least one component expected")
-    for given, (component, section, of) in zip(components, _read(components, duration_us(timing), 0)):
+    for given, (component, section, of) in zip(components, _read(components, timing.duration_us, 0)):
         try:
             of.validate(section, component, network, timing)
             if section.cca and not getattr(of, "uses_ccas", _always)(section):
@@ -320,7 +312,7 @@ def prepare(components: Sequence[Mapping[str, Any]], variants: Sequence[assign.V
 
     variants: records of testbed/scenario/ccas.py. FieldError if the traffic cannot be as asked.
     """
-    read = _read(components, duration_us(context.timing), context.seed)
+    read = _read(components, context.duration_us, context.seed)
     context.work_dir.mkdir(parents=True, exist_ok=True)
     made: list[tuple[Component, Any, Kind, list[Flow]]] = []
     for given, (component, section, of) in zip(components, read):

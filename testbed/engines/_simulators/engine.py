@@ -134,7 +134,7 @@ class SimulatorEngine(EngineBase):
         prepared = json.loads((workload_dir / "workload.json").read_text(encoding="utf-8"))
         work = workload.read(prepared, self.name)
         workload.write_instants(work, workload_dir)
-        changing.write_opportunities(network, plan.timing["duration_us"], workload_dir)
+        changing.write_opportunities(network, plan.timing.duration_us, workload_dir)
         parts = job_ccas.job_parts(self, plan.variants, network, hosts, prepared, workload_dir)
         (workload_dir / "orders.txt").write_text(self.order_text(plan, work, parts), encoding="utf-8")
         process.run(f"the {self.name} driver", [*self.command(), "orders.txt"], workload_dir, folder / "log.txt",

@@ -90,6 +90,6 @@ class Engine(SimulatorEngine):
             kind = agents.get((flow["cca"], sack[flow["sender"]]))
             return {"cca": flow["cca"], "agent": kind or f"Linux:{flow['cca']}"}
 
-        return "".join([orders.line("run", seed=plan.seed % (2**31 - 2) + 1, duration_us=plan.timing["duration_us"]),
+        return "".join([orders.line("run", seed=plan.seed % (2**31 - 2) + 1, duration_us=plan.timing.duration_us),
                         *orders.network(network, parts["sysctls"]), *changing.changes(network),
                         *orders.measurements(network), *orders.traffic(work, chosen), *orders.probes(plan)])

@@ -81,7 +81,7 @@ class Engine(SimulatorEngine):
         if "sojourn" in plan.scenario["probes"]:
             network = plan.scenario["network"]
             sojourn.write_tables(_sojourns(work_dir / "sojourn.bin", network), raw_dir, {
-                "settings": plan.scenario["probes"]["sojourn"], "network": network, "t0_ns": 0, **plan.timing})
+                "settings": plan.scenario["probes"]["sojourn"], "network": network, "t0_ns": 0, **plan.timing.record()})
 
 
 def _sojourns(path: pathlib.Path, network: Json) -> Iterator[tuple[Any, Any, Any]]:

@@ -23,7 +23,7 @@ def text(plan: Plan, work: Work, parts: Json, version: tuple[int, int]) -> str:
     network = plan.scenario["network"]
     return "".join([
         orders.line("run", seed=plan.seed % _SEEDS + 1, stream=plan.seed // _SEEDS + 1,
-                    duration_us=plan.timing["duration_us"]),
+                    duration_us=plan.timing.duration_us),
         *_ccas(plan, parts, version), *orders.network(network, parts["sysctls"]),
         *changing.changes(network), *changing.traces(network), *orders.measurements(network),
         *orders.traffic(work, lambda flow: {"cca": flow["cca"]}), *orders.probes(plan)])

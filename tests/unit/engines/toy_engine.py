@@ -51,7 +51,7 @@ class Engine(EngineBase):
             {"t_us": t_us, "link": link["name"], "sent_bytes": link["rate_bps"] * t_us // 8_000_000,
              "sent_packets": link["rate_bps"] * t_us // 8_000_000 // 1514, "drops": 0, "backlog_bytes": 0,
              "backlog_packets": 0}
-            for t_us in range(0, plan.timing["duration_us"] + 1, 100_000)
+            for t_us in range(0, plan.timing.duration_us + 1, 100_000)
             for link in plan.scenario["network"]["links"] if link["bottleneck"]]), raw_dir, "queue")
         # without a record of what flows delivered, no verdict is valid
         raw_files.write_table(pd.DataFrame([

@@ -7,6 +7,7 @@ import pytest
 
 from testbed.cli import _estimates, _series
 from testbed.core.errors import TestbedError
+from testbed.core.timing import Timing
 
 
 class _Terminal(io.StringIO):
@@ -15,7 +16,7 @@ class _Terminal(io.StringIO):
 
 
 def plans(count, duration_s):
-    return [types.SimpleNamespace(id=f"{number:016x}", engine="uml", timing={"duration_us": duration_s * 1e6})
+    return [types.SimpleNamespace(id=f"{number:016x}", engine="uml", timing=Timing(test_us=duration_s * 1_000_000))
             for number in range(count)]
 
 

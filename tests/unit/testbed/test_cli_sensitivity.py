@@ -108,10 +108,10 @@ def test_another_kernel_only_if_it_is_there_or_asked_for(asked):
 
 def test_quick_runs_are_short(asked):
     plans, _ = asked("--quick", "--seeds", "1", "--only", "fq")
-    assert {(plan.timing["warmup_us"], plan.timing["test_us"]) for plan in plans} == {(3_750_000, 11_250_000)}
+    assert {(plan.timing.warmup_us, plan.timing.test_us) for plan in plans} == {(3_750_000, 11_250_000)}
     plans.clear()
     asked("--quick", "--seeds", "1", "--only", "fq", "--set", "timing.test=90 s")
-    assert {(plan.timing["warmup_us"], plan.timing["test_us"]) for plan in plans} == {(20_000_000, 90_000_000)}
+    assert {(plan.timing.warmup_us, plan.timing.test_us) for plan in plans} == {(20_000_000, 90_000_000)}
 
 
 def test_the_experiment_says_what_was_asked(asked, tmp_path):

@@ -35,7 +35,7 @@ def load(tmp_path):
     " {kind: greedy, tool: sockets}]"])
 def test_the_scenario_is_one_that_could_have_been_written(load, text):
     made = idle.scenario_of(load(text))
-    traffic.validate(made.traffic, made.network, made.timing.record())
+    traffic.validate(made.traffic, made.network, made.timing)
     assert [component["kind"] for component in made.traffic] == ["tmix-alone"]
     assert made.timing.record() == {"prefill_us": 0, "warmup_us": 0, "test_us": idle.TEST_US,
                                     "duration_us": idle.TEST_US}
@@ -50,7 +50,7 @@ def test_its_connections_are_those_of_the_run(load, tmp_path):
                  "module_sha256": None}]
     numbers = []
     for number, one in enumerate((loaded, idle.scenario_of(loaded))):
-        context = traffic.Context(tmp_path / str(number), "/x", one.network, 5, one.timing.record())
+        context = traffic.Context(tmp_path / str(number), "/x", one.network, 5, one.timing)
         traffic.prepare(one.traffic, variants, context)
         plans = [read_plan(path) for path in sorted(context.work_dir.glob("*source*.plan"))]
         numbers.append({(source, conn): start_us for source, plan in enumerate(plans)

@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 
 import traffic
+from testbed.core import fields
 from testbed.core.fields import FieldError
+from testbed.core.timing import Timing
 from tests.unit.traffic.traffic_setup import TIMING, variant
 from traffic.replay.plan import read_plan
 from traffic.tmix.selected import PAUSE_US, longest_us
 
 OF = {"target": "right_to_left", "load_percent": 60}
-PARTS = {name: TIMING[name] for name in ("prefill_us", "warmup_us", "test_us")}
+PARTS = fields.encode(TIMING)
 ALONE = {"kind": "tmix-alone", "of": OF, **PARTS, "most": 40}
-LONG = {"prefill_us": 0, "warmup_us": 0, "test_us": 3_000_000_000, "duration_us": 3_000_000_000}
+LONG = Timing(test_us=3_000_000_000)
 RENO = variant("reno")
 
 
@@ -43,7 +45,7 @@ def test_they_are_connections_of_the_test_and_the_same_ones(both):
     assert len(alone) == 40 == sum(flow["connections"] for flow in workload["flows"])
     for key, (_, *rest) in alone.items():
         start_us, *same = run[key]
-        assert rest == same and TIMING["prefill_us"] + TIMING["warmup_us"] <= start_us < TIMING["duration_us"]
+        assert rest == same and TIMING.measure_from_us <= start_us < TIMING.duration_us
     component, = workload["components"]
     assert component["alone"]["drawn"] == 40 < component["alone"]["of"] < len(run)
     assert "offered_bps" not in component and component["target_links"] == ["right_to_left"]
@@ -68,7 +70,7 @@ def test_the_seed_decides_which(both, network, tmp_path):
 
 
 def test_as_many_as_there_is_time_for(network, tmp_path):
-    short = {**LONG, "test_us": 30_000_000, "duration_us": 30_000_000}
+    short = Timing(test_us=30_000_000)
     context = traffic.Context(tmp_path / "alone", "/x", network, 3, short)
     workload = traffic.prepare([ALONE], [RENO], context)
     component, = workload["components"]

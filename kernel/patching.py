@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which patches a kernel gets, and putting them in.
 
-    patches/NAME.patch                    runs depend on it: a kernel that it does not fit is refused
-    patches/speed/NAME.patch              left out where it does not fit
-    patches/[speed/]until-6.2/NAME.patch  the same patch as made for kernels up to 6.2
-    patches/[speed/]from-6.13/NAME.patch  and for kernels from 6.13 on
-
-One that was made for a kernel's version is tried before the one in the folder above. One without
-changes says why kernels of these versions do not need it. Kernels with the option `stock` get none of speed/.
+    patches/series              every patch, in order, and the kernels that get it
+    patches/NAME.patch          runs depend on it: a kernel that it does not fit is refused
+    patches/speed/NAME.patch    left out where it does not fit, and from kernels with the option `stock`
 """
 from __future__ import annotations
 
@@ -16,6 +12,7 @@ import pathlib
 import re
 import subprocess
 from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 from kernel.source import KernelError, tree_version
 
@@ -25,61 +22,71 @@ _SPEED = "speed"
 STOCK = "stock"
 
 
+class Patch(NamedTuple):
+    """A line of the series: a file, and the first and last version (6, 12) that get it, None without such a bound."""
+
+    path: pathlib.Path
+    first: tuple[int, ...] | None
+    last: tuple[int, ...] | None
+
+    @property
+    def for_speed(self) -> bool:
+        return self.path.parent.name == _SPEED
+
+    def concerns(self, version: tuple[int, ...] | None) -> bool:
+        """Whether a kernel of this version gets it, or may get it where the version is not known yet."""
+        return not version or ((not self.first or version[:2] >= self.first)
+                               and (not self.last or version[:2] <= self.last))
+
+
+def series() -> list[Patch]:
+    """All patches in order. KernelError with the line that cannot be read."""
+    found = []
+    for number, line in enumerate((FOLDER / "series").read_text().splitlines(), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        bounds = re.fullmatch(r"all|(\d+\.\d+)?-(\d+\.\d+)?", words[0])
+        if not bounds or words[0] == "-" or len(words) != 2 or not (FOLDER / words[1]).is_file():
+            raise KernelError(f"{FOLDER / 'series'}:{number}: versions (all, 6.3-6.12, -6.2 or 6.13-) and a patch "
+                              f"file expected, not {line.strip()!r}")
+        first, last = (tuple(map(int, bound.split("."))) if bound else None for bound in bounds.groups())
+        found.append(Patch(FOLDER / words[1], first, last))
+    return found
+
+
 def digest(version: tuple[int, ...] | None, options: Collection[str] = ()) -> str:
     """Digest of the patches that a kernel of this version with these options may get (None: the version is not known
     yet), so that patches for other kernels do not make anybody build again."""
     state = hashlib.sha256()
-    for patch in sorted(FOLDER.rglob("*.patch")):
-        left_out = STOCK in options and _SPEED in patch.relative_to(FOLDER).parts
-        if _concerns(patch.parent.name, version) and not left_out:
-            state.update(patch.read_bytes())
+    for patch in series():
+        if patch.concerns(version) and not (patch.for_speed and STOCK in options):
+            state.update(patch.path.read_bytes())
     return state.hexdigest()
 
 
 def put_all(tree: pathlib.Path, report: Callable[[str], None], options: Collection[str] = ()) -> None:
     """Patch the kernel in `tree`, which is to have these options. KernelError if it cannot be done."""
     version = tree_version(tree)
-    for choices in _choices(FOLDER, version):
-        refused = _put_one(choices, tree)
+    if version is None:
+        raise KernelError(f"{tree}: no kernel tree, its Makefile has no VERSION and PATCHLEVEL")
+    for patch in series():
+        if not patch.concerns(version) or patch.for_speed and STOCK in options:
+            continue
+        refused = _put_one(patch.path, tree)
+        if refused and not patch.for_speed:
+            raise KernelError(f"{patch.path.name} does not apply to this kernel:\n{refused}")
         if refused:
-            raise KernelError(f"{choices[0].name} does not apply to this kernel:\n{refused}")
+            report(f"{patch.path.name} does not apply to this kernel: built without it, runs will be slower")
     if STOCK in options:
         report(f"option {STOCK}: built without kernel/patches/{_SPEED}, runs will be slower")
-        return
-    for choices in _choices(FOLDER / _SPEED, version):
-        if _put_one(choices, tree):
-            report(f"{choices[0].name} does not apply to this kernel: built without it, runs will be slower")
 
 
-def _concerns(folder: str, version: tuple[int, ...] | None) -> bool:
-    """True if patches in the folder of this name may be for kernels of this version."""
-    bounds = re.fullmatch(r"(from|until)-(\d+)\.(\d+)", folder)
-    if not bounds or not version:
-        return True
-    bound = int(bounds.group(2)), int(bounds.group(3))
-    return version >= bound if bounds.group(1) == "from" else version <= bound
-
-
-def _choices(folder: pathlib.Path, version: tuple[int, ...] | None) -> list[list[pathlib.Path]]:
-    """The patches to be put in from a folder, each as the files to be tried one after the other."""
-    special = [f for f in sorted(folder.iterdir())
-               if re.match("from-|until-", f.name) and version and _concerns(f.name, version)]
-    names = sorted({patch.name for f in [folder, *special] for patch in f.glob("*.patch")})
-    return [[f / name for f in [*special, folder] if (f / name).is_file()] for name in names]
-
-
-def _put_one(choices: list[pathlib.Path], tree: pathlib.Path) -> str | None:
-    """Apply the first of these patches that fits, unless the tree has one; what `patch` complained of, or None."""
-    if "\n+++ " not in choices[0].read_text():
+def _put_one(patch: pathlib.Path, tree: pathlib.Path) -> str | None:
+    """Apply a patch unless the tree has it; what `patch` complained of, or None."""
+    if _apply(patch, tree, "--reverse", "--dry-run") is None:
         return None
-    if any(_apply(patch, tree, "--reverse", "--dry-run") is None for patch in choices):
-        return None
-    refused = None
-    for patch in choices:
-        refused = _apply(patch, tree, "--dry-run") or _apply(patch, tree)
-        if not refused:
-            return None
-    return refused
+    return _apply(patch, tree, "--dry-run") or _apply(patch, tree)
 
 
 def _apply(patch: pathlib.Path, tree: pathlib.Path, *options: str) -> str | None:

@@ -8,16 +8,15 @@ import pytest
 
 from kernel import build, configuration, patching, source
 from kernel.source import KernelError
-from tests.unit.kernel.toy_patch import ORIGINAL, PATCH, PATCHED
+from tests.unit.kernel.toy_patch import NEW_FILE, ORIGINAL, PATCH, PATCHED, add_patch
 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """A kernel/ folder of the test's own: its configuration and patches."""
     folder = tmp_path / "kernel"
-    (folder / "patches" / "speed").mkdir(parents=True)
+    add_patch(folder / "patches", "0001-needed.patch")
     (folder / "uml.config").write_text("CONFIG_NET=y\n")
-    (folder / "patches" / "0001-needed.patch").write_text(PATCH)
     monkeypatch.setattr(patching, "FOLDER", folder / "patches")
     monkeypatch.setattr(configuration, "CONFIG", folder / "uml.config")
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
@@ -29,6 +28,7 @@ def tree(tmp_path):
     folder = tmp_path / "linux"
     (folder / "net").mkdir(parents=True)
     (folder / "Kbuild").write_text("")
+    (folder / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 99\n")
     (folder / "net" / "tcp.c").write_text(ORIGINAL)
     return folder
 
@@ -55,7 +55,7 @@ def test_a_build_is_known_by_source_configuration_patches_and_compiler(here, tmp
     keys.append(key("tree-1"))
     (here / "patches" / "0001-needed.patch").write_text(PATCH + "\n")
     keys.append(key("tree-1"))
-    (here / "patches" / "speed" / "0001-fast.patch").write_text(PATCH)
+    add_patch(here / "patches", "speed/0001-fast.patch")
     keys.append(key("tree-1"))
     compiler(tmp_path / "gcc14", monkeypatch, "14.1.0")
     keys.append(key("tree-1"))
@@ -149,8 +149,7 @@ def test_a_finished_build_is_found_and_not_made_again(here, tree, tmp_path, monk
 def test_patches_for_other_versions_do_not_make_anybody_build_again(here, tmp_path, monkeypatch):
     compiler(tmp_path / "gcc12", monkeypatch, "12.2.0")
     before = {version: build.build_dir(version, f"debian-{version}") for version in ("6.1", "6.12", "7.2")}
-    (here / "patches" / "speed" / "until-6.2").mkdir()
-    (here / "patches" / "speed" / "until-6.2" / "0001-fast.patch").write_text(PATCH)
+    add_patch(here / "patches", "speed/0001-fast.patch", versions="-6.2")
     after = {version: build.build_dir(version, f"debian-{version}") for version in before}
     assert {version for version in before if before[version] != after[version]} == {"6.1"}
 
@@ -228,8 +227,7 @@ def test_a_source_is_patched_once_and_built_in_a_folder_of_its_own(here, tree, t
 
 def test_a_stock_kernel_is_built_from_a_source_of_its_own(here, tree, monkeypatch):
     built = []
-    (here / "patches" / "speed" / "0001-fast.patch").write_text(
-        "--- /dev/null\n+++ b/net/fast.c\n@@ -0,0 +1 @@\n+int fast;\n")
+    add_patch(here / "patches", "speed/0001-fast.patch", NEW_FILE)
     monkeypatch.setattr(build, "build_once", lambda source_dir, *_: built.append(source_dir))
     monkeypatch.setattr(source, "missing_tools", lambda: [])
     monkeypatch.setattr(source, "_make", lambda tree, target: None)

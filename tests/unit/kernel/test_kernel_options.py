@@ -9,6 +9,7 @@ from kernel import build, configuration, patching, pruning, source
 from kernel.source import KernelError
 from testbed import engines
 from testbed.core.fields import FieldError
+from tests.unit.kernel.toy_patch import add_patch
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def here(tmp_path, monkeypatch):
     """A configuration and options of the test's own."""
     folder = tmp_path / "kernel"
     (folder / "fragments").mkdir(parents=True)
-    (folder / "patches").mkdir()
+    add_patch(folder / "patches", "0001-needed.patch")
     (folder / "uml.config").write_text("CONFIG_NET=y\n# CONFIG_TUN is not set\n")
     for name, text in (("tun", "CONFIG_TUN=y\n"), ("ipv6", "CONFIG_IPV6=y\n"), ("mptcp", "CONFIG_MPTCP=y\n"),
                        ("ipv6+mptcp", "CONFIG_MPTCP_IPV6=y\n")):
@@ -59,8 +60,7 @@ def test_a_stock_kernel_has_the_same_configuration_and_other_patches(here):
     assert configuration.text(["stock"]) == configuration.text() and configuration.lacking("", ["stock"]) == []
     keys = [build.build_dir_of("tree-1", None, 1000, options) for options in ((), ("stock",), ("ipv6", "stock"))]
     assert keys[0] == keys[1], "there is no patch to be left out"
-    (here / "patches/speed").mkdir()
-    (here / "patches/speed/0001-fast.patch").write_text("fast\n")
+    add_patch(here / "patches", "speed/0001-fast.patch")
     assert build.build_dir_of("tree-1", None) not in keys
     assert [build.build_dir_of("tree-1", None, options=found) for found in (("stock",), ("ipv6", "stock"))] == keys[1:]
 

@@ -10,16 +10,17 @@ import time
 import pytest
 
 from kernel import build, configuration, patching, pruning, source
+from tests.unit.kernel.toy_patch import add_patch
 
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """A cache of the test's own, with a configuration and patches of its own."""
     folder = tmp_path / "kernel"
-    (folder / "patches" / "speed" / "until-6.2").mkdir(parents=True)
+    folder.mkdir()
+    add_patch(folder / "patches", "0001-any.patch")
+    add_patch(folder / "patches", "speed/0001-old.patch", versions="-6.2")
     (folder / "uml.config").write_text("CONFIG_NET=y\n")
-    (folder / "patches" / "0001-any.patch").write_text("any\n")
-    (folder / "patches" / "speed" / "until-6.2" / "0001-old.patch").write_text("old\n")
     monkeypatch.setattr(patching, "FOLDER", folder / "patches")
     monkeypatch.setattr(configuration, "CONFIG", folder / "uml.config")
     monkeypatch.setenv("TESTBED_CACHE", str(tmp_path / "cache"))
@@ -96,7 +97,7 @@ def test_builds_with_another_configuration_go_and_their_tree_stays_while_it_is_u
 
 def test_a_patch_for_other_versions_does_not_outdate_a_build(cache, tmp_path):
     new, old = add(cache, "debian-6.12-1", (6, 12)), add(cache, "tree-0123456789abcdef", (6, 1))
-    (tmp_path / "kernel" / "patches" / "speed" / "until-6.2" / "0001-old.patch").write_text("older\n")
+    (tmp_path / "kernel" / "patches" / "speed" / "0001-old.patch").write_text("older\n")
     prune(keep=())
     assert left(cache) == set(new) and not set(old) & left(cache)
 

@@ -7,7 +7,7 @@ import pytest
 from kernel import build, configuration, patching, revisions
 from kernel.source import KernelError
 from testbed.runs.git_history import History
-from tests.unit.kernel.toy_patch import ORIGINAL, PATCH, PATCHED
+from tests.unit.kernel.toy_patch import ORIGINAL, PATCHED, add_patch
 from tests.unit.testbed.test_history import commit, git
 
 MAKEFILE = "VERSION = 6\nPATCHLEVEL = 12\n"
@@ -18,9 +18,8 @@ def made(tmp_path, monkeypatch):
     """.tree: a git tree with two revisions of a kernel; .build(revision), .compiled: [(what net/tcp.c said, what the
     build folder had before)]."""
     folder = tmp_path / "kernel"
-    (folder / "patches/speed").mkdir(parents=True)
+    add_patch(folder / "patches", "0001-needed.patch")
     (folder / "uml.config").write_text("CONFIG_NET=y\n")
-    (folder / "patches/0001-needed.patch").write_text(PATCH)
     monkeypatch.setattr(patching, "FOLDER", folder / "patches")
     monkeypatch.setattr(configuration, "CONFIG", folder / "uml.config")
     monkeypatch.setattr(revisions, "missing_tools", lambda: [])
@@ -82,7 +81,7 @@ def test_what_was_built_is_found_by_its_commit_and_by_its_key(made):
 
 
 def test_a_stock_kernel_of_a_revision(made):
-    (patching.FOLDER / "speed/0001-fast.patch").write_text("--- /dev/null\n+++ b/fast\n@@ -0,0 +1 @@\n+fast\n")
+    add_patch(patching.FOLDER, "speed/0001-fast.patch", "--- /dev/null\n+++ b/fast\n@@ -0,0 +1 @@\n+fast\n")
     made.build("main~1")
     assert (made.work / "tree/fast").exists()
     made.build("main~1", ["stock"])

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Libraries in C that programs inside have, made by gcc.
 
-    testbed/guest/preload.so    makes the start of programs cheaper, and nothing else
-    traffic/replay/core.so      replays Tmix traffic by io_uring (docs/explanation/replay.md)
+    testbed/guest/preload.so            makes the start of programs cheaper, and nothing else
+    traffic/program/random_device.so    gives C++ programs random numbers that depend on the seed only
+    traffic/replay/core.so              replays Tmix traffic by io_uring (docs/explanation/replay.md)
 
-TESTBED_COMPILED=no goes without the latter. Tmix traffic is replayed by epoll then.
+TESTBED_COMPILED=no goes without the last. Tmix traffic is replayed by epoll then.
 """
 from __future__ import annotations
 
@@ -20,13 +21,19 @@ from testbed.core.errors import UsageError
 #: the interpreter inside
 PYTHON = "/usr/bin/python3"
 PRELOAD = "testbed/guest/preload.so"
+RANDOM_DEVICE = "traffic/program/random_device.so"
 TMIX_CORE = "traffic/replay/core.so"
 #: what they are made of: files, and all of folders
-_SOURCES = {PRELOAD: ("testbed/guest/preload.c",), TMIX_CORE: ("traffic/replay/core/", "traffic/io/ring.h")}
-_OPTIONS = {PRELOAD: ("-nostartfiles",), TMIX_CORE: ("-Wall", "-Wextra")}
-_LINKED = {PRELOAD: (), TMIX_CORE: ("-lm",)}
+_SOURCES = {PRELOAD: ("testbed/guest/preload.c",), RANDOM_DEVICE: ("traffic/program/random_device.c",),
+            TMIX_CORE: ("traffic/replay/core/", "traffic/io/ring.h")}
+_OPTIONS = {PRELOAD: ("-nostartfiles",), RANDOM_DEVICE: ("-Wall", "-Wextra"), TMIX_CORE: ("-Wall", "-Wextra")}
+_LINKED = {PRELOAD: (), RANDOM_DEVICE: (), TMIX_CORE: ("-lm",)}
 #: what is called in them
-_CALLED = {PRELOAD: ("use_virtual_clock",), TMIX_CORE: ("tmix_run", "tmix_close")}
+_CALLED = {PRELOAD: ("use_virtual_clock",), RANDOM_DEVICE: ("_ZNSt13random_device9_M_getvalEv",),
+           TMIX_CORE: ("tmix_run", "tmix_close")}
+#: what is different in runs that go without one
+WITHOUT = {PRELOAD: "makes runs slower and changes nothing else",
+           RANDOM_DEVICE: "makes runs of C++ programs differ from one time to the next"}
 #: Loads a library as it will be loaded inside, but from memory: temporary files may be where nothing is executed.
 _LOAD = """import ctypes, os, sys
 memory = os.memfd_create("library.so")

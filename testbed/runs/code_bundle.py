@@ -64,7 +64,7 @@ def ensure(report: Callable[[str], None] | None = None) -> pathlib.Path:
     for name, why in missing.items():
         path = pathlib.PurePath(name)
         if report is not None:
-            report(f"{path.name} is not made, which makes runs slower and changes nothing else: {why}")
+            report(f"{path.name} is not made, which {c_libraries.WITHOUT[name]}: {why}")
         target = target.with_name(f"{target.name}-without-{path.stem}")     # once it can be made, it is not this folder
     cache_dirs.ensure(target, lambda folder: _make(folder, made))
     return target

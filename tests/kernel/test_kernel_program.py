@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Unmodified programs in virtual time: what they send and leave, and what happens when one computes without end."""
 import json
+import pathlib
+import subprocess
 
 import pytest
 
@@ -55,3 +57,34 @@ def test_a_program_that_sends_nothing_and_ends_well_is_told(run_scenario, ends, 
                                          "traffic": {"name": "program", "kind": "program", **ends}}))
     reasons = [one["message"] for one in run.json("verdict.json")["reasons"] if one["check"] == "carried"]
     assert run.json("verdict.json")["verdict"] == "suspect" and any(says in reason for reason in reasons), reasons
+
+
+@pytest.fixture(scope="module")
+def random_numbers(run_scenario, tmp_path_factory):
+    """random_numbers(environment): what std::random_device gave to a program of two runs of one seed."""
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "draw.cc").write_text(
+        "#include <cstdio>\n#include <random>\n"
+        'int main() { std::random_device device; for (int i = 0; i < 4; i++) std::printf("%u\\n", device()); }\n')
+    subprocess.run(["g++", "-O2", "-o", folder / "draw", folder / "draw.cc"], check=True)
+
+    def random_numbers(environment):
+        end = {"command": ["draw"], "files": {"draw": {"copy_of": str(folder / "draw")}}, "environment": environment}
+        tree = small_scenario(**{"timing": {"warmup": "500 ms", "test": "500 ms"}, "traffic": {
+            "name": "draw", "kind": "program", "sender": end}})
+        return [(run_scenario(tree).folder / "raw/program-draw-sender.out").read_text() for _ in range(2)]
+    return random_numbers
+
+
+def test_the_random_device_of_a_program_in_cpp_draws_from_the_seed(random_numbers):
+    first, second = random_numbers({})
+    assert first == second and len(set(first.split())) == 4
+
+
+def test_without_the_library_it_has_the_processors_numbers(random_numbers):
+    """If this fails, the C++ library asks the kernel by itself, and random_device.c can go. Two draws of 128 bits are
+    never the same by chance."""
+    if "rdrand" not in pathlib.Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor has no random numbers")
+    first, second = random_numbers({"LD_PRELOAD": ""})
+    assert first != second

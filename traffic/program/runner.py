@@ -25,6 +25,8 @@ from traffic.io.clock import now_ns
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8"}
+#: std::random_device asks the guest's kernel; there where gcc could make it (testbed/core/c_libraries.py)
+_RANDOM_DEVICE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "random_device.so")
 _NOBODY = 65534
 _LARGEST_FILE_BYTES = 256 << 20
 _PR_SET_PDEATHSIG = 1
@@ -76,7 +78,8 @@ class _Program:
         self._job = job
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        self._environment = {**_ENVIRONMENT, "HOME": folder, "TMPDIR": folder,
+        preload = {"LD_PRELOAD": _RANDOM_DEVICE} if os.path.exists(_RANDOM_DEVICE) else {}
+        self._environment = {**_ENVIRONMENT, **preload, "HOME": folder, "TMPDIR": folder,
                              **{name: self._text(text) for name, text in job["environment"].items()}}
         self._outputs = [tempfile.TemporaryFile() for _ in range(2)]
         self.status: int | None = None

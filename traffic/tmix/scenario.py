@@ -92,7 +92,7 @@ class Section:
     balance: str = fields.word(choices=("off", "thirds"), default="off")
     synth: SynthParameters = fields.custom(decode, default={})
     reverse_load_percent: float | None = fields.percent(above=0, least=None, most=200, default=None)
-    weights: tuple[float, ...] | dict[str, float] = fields.custom(_weights, default=())
+    weights: tuple[float, ...] | dict[str, float] | None = fields.custom(_weights, default=None)
     windows: str = fields.word(choices=("off", "vector"), default="off")
     mix: str = fields.word(choices=("sources", "connections"), default="sources")
     most_connections: int = fields.count(default=5_000_000, least=1)
@@ -181,8 +181,10 @@ def _routes(section: Section, network: routes.Network) -> list[routes.Route]:
 
 def _weight_of_each(section: Section, found: list[routes.Route]) -> list[float]:
     """A weight for each source, [] if they are equal. FieldError if weights and sources do not fit."""
+    if section.weights is None:
+        return []
     if not isinstance(section.weights, dict):
-        if section.weights and len(section.weights) != len(found):
+        if len(section.weights) != len(found):
             raise FieldError("weights", f"{len(section.weights)} weights for {len(found)} sources")
         return list(section.weights)
     given = {"->".join(end.strip() for end in path.split("->")): weight for path, weight in section.weights.items()}

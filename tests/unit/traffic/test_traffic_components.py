@@ -226,3 +226,14 @@ def test_programs_import_no_more_than_they_need():
     assert done.stdout == "[]\n", done.stderr
     with pytest.raises(AttributeError):
         traffic.nonesuch
+
+
+@pytest.mark.parametrize("component", [
+    {"kind": "tmix", "target": "right_to_left", "load": "60 %"},
+    {"kind": "tmix-alone", "of": {"target": "right_to_left", "load": "60 %"}, "test": "5 s"},
+    {"kind": "request-response", "response": "20 kB", "think": {"mean": "1 s"}}, {"kind": "greedy", "cca": "reno"},
+    {"kind": "cbr", "rate": "5 Mbit/s", "packet": "1000 B", "start": "1 s"}])
+def test_what_a_component_says_can_be_read_again(component, network):
+    said = traffic.as_given(component)
+    assert traffic.as_given(said) == said and len(said) == len(component)
+    traffic.validate([said], network, TIMING)

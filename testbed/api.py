@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import pathlib
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -169,5 +170,4 @@ def value_of(wanted: Wanted, table: pd.DataFrame | None) -> Any:
 
 
 def _warn(text: str) -> None:
-    import warnings
     warnings.warn(text, stacklevel=4)

@@ -22,6 +22,7 @@ from analysis.metrics import Metric, measured
 from analysis.read import shapes
 from analysis.read.runs import AnalysisError, Run, State, read_json
 from analysis.read.zooms import Span
+from testbed.checks import read_verdict
 from testbed.core import units
 from testbed.core.errors import TestbedError
 
@@ -208,7 +209,6 @@ class Experiment:
     @cached_property
     def verdicts(self) -> dict[str, dict[str, Any]]:
         """{name of a finished run: its verdict}; damaged ones are left out."""
-        from testbed.checks import read_verdict
         found = {}
         for run in self.runs:
             if run.finished:
@@ -276,7 +276,6 @@ class Experiment:
 
     def _usable_idle(self, idle: Run) -> Run:
         """AnalysisError if a companion run cannot be used."""
-        from testbed.checks import read_verdict
         if not idle.finished:
             raise AnalysisError(f"{idle.name} is {idle.state.kind}: {idle.state.message}")
         if "_verdict" not in idle.__dict__:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from testbed.core import grouping
 from topologies.wireless import airways
 
@@ -27,7 +29,6 @@ def ends_of(samples: Any, flows: Sequence[dict[str, Any]]) -> tuple[Any, Any]:
 
     samples: rows of tcp_info; flows: flow records. A flow without a source port has whichever its sockets got.
     """
-    import numpy as np
     sending = {(f["sender"], f["sport"], f["dst"], f["dport"]): f["flow"] for f in flows if f["transport"] == "tcp"}
     receiving = {(f["receiver"], f["dport"], f["src"], f["sport"]): f["flow"] for f in flows if f["transport"] == "tcp"}
     socket = grouping.numbered(samples[name] for name in _SOCKET)

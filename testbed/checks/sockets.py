@@ -9,6 +9,9 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from testbed.checks import Evidence, Finding
 from testbed.checks._sockets import ends_of
 from topologies.links import varying, wires
@@ -62,8 +65,6 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _numbering(samples: Any, connections: Any) -> Callable[[Any, Any, Any], Any]:
     """number(nodes, ports, ports of the other end): what stands for each of these sockets, -1 if it has no port."""
-    import numpy as np
-    import pandas as pd
     nodes = pd.Index(pd.concat([samples["node"], connections["initiator"], connections["acceptor"]]).unique())
 
     def number(node: Any, sport: Any, dport: Any) -> Any:
@@ -79,7 +80,6 @@ def _lives(evidence: Evidence, connections: Any) -> Any:
     An acceptor gets its socket with the third packet, and an end may close before the other does: surely there is who
     sends a data unit, or has got one.
     """
-    import pandas as pd
     connections = connections[connections["connected_us"].notna()
                               & connections["status"].isin(["finished", "unfinished"])]
     units = evidence.table("adus", usecols=["source", "conn", "side", "sent_us", "delivered_us"])
@@ -100,8 +100,6 @@ def _lives(evidence: Evidence, connections: Any) -> Any:
 
 def _missing(samples: Any, ends: Any, interval_us: int, exact_us: int, evidence: Evidence) -> tuple[list[str], int]:
     """(what is wrong, samples of ends that were due and are there)"""
-    import numpy as np
-    import pandas as pd
     duration_us = evidence.timing.duration_us
     # a connection that is unfinished is alive in the last sample, too
     to_us = ends["to_us"].fillna(duration_us + exact_us + 1).to_numpy()
@@ -143,7 +141,6 @@ def _gone(samples: Any, connections: Any, number: Callable[[Any, Any, Any], Any]
     Of one that failed, one end may live on: a kernel that gives up after its last retransmission tells nobody, and who
     waits for data has nothing to send.
     """
-    import pandas as pd
     established = samples.loc[samples["state"] == "ESTAB", ["t_us", "socket"]].sort_values("t_us", kind="stable")
     last_us = established.groupby("socket")["t_us"].max()
     for node, other, sport, dport in (("initiator", "acceptor", "iport", "aport"),

@@ -8,6 +8,8 @@ Where the links are offered more than they carry there is no such limit.
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from testbed.checks import Evidence, Finding
 from testbed.checks._free import free_bps
 from testbed.checks._measured import connections_of_sources
@@ -81,7 +83,6 @@ def _none_of_the_measured(connections: Any, evidence: Evidence) -> Iterator[str]
 
 def _slow(connections: Any, flows: dict[int, Json], evidence: Evidence) -> tuple[int, int]:
     """(connections that waited too long at the end, those for which there is no limit)"""
-    import numpy as np
     end_us = evidence.timing.duration_us
     waiting = connections[connections["status"] == "unfinished"]
     connecting = waiting[waiting["connected_us"].isna() & waiting["start_us"].notna()]

@@ -13,6 +13,8 @@ import argparse
 import pathlib
 from typing import TYPE_CHECKING
 
+from testbed.core.errors import UsageError
+
 if TYPE_CHECKING:
     from analysis.packets.captures import Sequence
 
@@ -31,7 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from analysis.packets import captures, tcptrace
-    from testbed.core.errors import UsageError
     from testbed.runs import experiment
     run = experiment.find_run(arguments.run)
     found = captures.files(run)

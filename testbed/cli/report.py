@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import pathlib
 
-from testbed.cli import _shared
+from testbed.cli import _overview, _shared
 from testbed.core import units
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.progress import print_error
@@ -72,11 +72,10 @@ def _of_all(arguments: argparse.Namespace) -> int:
     """One page of all experiments. Damaged and unfinished ones are listed as such; verdicts are those judged last."""
     if arguments.zoom or arguments.margin is not None:
         raise UsageError("--zoom and --margin: which experiment? The page of all experiments has neither")
-    from testbed.cli._overview import build
     results = results_dir()
     if not results.is_dir():
         raise UsageError(f"{results}: no results folder; `testbed run` makes one, TESTBED_RESULTS names another")
-    print(build(results, {}, arguments.output))
+    print(_overview.build(results, {}, arguments.output))
     return 0
 
 

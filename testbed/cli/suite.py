@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from testbed import engines
-from testbed.cli import _estimates, _kernels, _process, _runs, _series, _shared, list as listing, run
+from testbed.cli import _estimates, _kernels, _overview, _process, _runs, _series, _shared, list as listing, run
 from testbed.cli._experiment import Asked, Done
 from testbed.core import fields, guesses
 from testbed.core.errors import RunFailed, UsageError
@@ -132,8 +132,7 @@ def _run(suite: suites.Suite, chosen: Sequence[suites.Part], steps: Sequence[_St
     store.create()
     if suite.baseline:
         _report(store, suite, chosen, steps, done, problems, subjects, arguments)
-    from testbed.cli._overview import build
-    print(f"all reports: {build(store.results, problems)}")
+    print(f"all reports: {_overview.build(store.results, problems)}")
     if problems:
         raise _series.failure("parts", len(steps), codes)
     return 0

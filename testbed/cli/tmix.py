@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 from testbed.cli import _from_pcap
 from testbed.core import units
 from testbed.core.errors import TestbedError, UsageError
+from testbed.core.fields import FieldError
+from testbed.core.yaml_file import parse_setting
 
 if TYPE_CHECKING:
     from traffic.tmix.batch import Batch
@@ -124,8 +126,6 @@ def _carry_out(arguments: argparse.Namespace) -> None:
 
 def _parameters(settings: list[str]) -> "SynthParameters":
     """The synthesiser's parameters with what --set says. UsageError if they make no sense."""
-    from testbed.core.fields import FieldError
-    from testbed.core.yaml_file import parse_setting
     from traffic.tmix.synth import decode
     given: dict[str, Any] = {}
     for setting in settings:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from testbed.core import raw_tables
+
 #: rows written at once: as Python objects they take much more memory than in a table
 _ROWS_AT_ONCE = 4096
 #: words that need no quotes in a CSV file
@@ -77,7 +79,6 @@ def table_file(raw_dir: pathlib.Path, name: str, flush_each: bool = False) -> It
 
     The bytes are the same in however many pieces they come, but for flush_each: then they are flushed after each.
     """
-    from testbed.core import raw_tables
     columns = raw_tables.TABLES[name].names()
     with packed(raw_dir / f"{name}.csv.gz") as file:
         file.write((",".join(columns) + "\n").encode())

@@ -16,6 +16,17 @@ HEIGHTS = {name: height for height, names in enumerate(LAYERS) for name in names
 OF_ANALYSIS = ("testbed.core", "testbed.checks")
 
 
+#: what may be imported inside a function, since not every command needs it: ms of CPU time that it takes in a new
+#: process (Debian 12, Python 3.11), with what it imports itself; of packages the module that takes the most
+LATE_MS = {"pandas": 212, "numpy": 57, "scipy": 97, "distributed": 243, "rich": 28, "argcomplete": 9, "kernel": 37,
+           "topologies": 59, "traffic": 86, "testbed.probes": 29, "testbed.checks": 31, "testbed.scenario": 73,
+           "testbed.runs": 26, "testbed.engines": 32, "testbed.executors": 115, "testbed.api": 211, "analysis": 259,
+           "testbed.core.cache_dirs": 39, "testbed.cli._completion": 9, "difflib": 4}
+#: started inside, in each run, by hosts whose every import takes wall time: they import what they turn out to need
+INSIDE = ("testbed/engines/uml/init.py", "testbed/engines/host/enter.py", "testbed/engines/vagrant/inside.py",
+          "testbed/guest/", "testbed/probes/", "topologies/", "traffic/")
+
+
 def layer_of(module: str) -> str | None:
     """The layer of a module; None of what belongs to none: testbed itself, and what is not ours."""
     parts = module.split(".")
@@ -54,6 +65,29 @@ def test_every_import_goes_to_a_lower_layer():
     found = [message for file in sources()
              for message in wrong_imports(file.relative_to(PROJECT_DIR), file.read_text(encoding="utf-8"))]
     assert not found, "\n".join(found)
+
+
+def late_imports(path, source):
+    """Imports inside functions that nothing in LATE_MS excuses."""
+    inner = {ast.unparse(node) for function in ast.walk(ast.parse(source))
+             if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) for node in ast.walk(function)
+             if isinstance(node, (ast.Import, ast.ImportFrom))}
+    for _, module in imported(path, "\n".join(sorted(inner))):
+        if not any(f"{module}.".startswith(f"{late}.") for late in LATE_MS):
+            yield f"{path}: {module} is imported inside a function"
+
+
+def test_imports_inside_functions_are_of_what_takes_long():
+    found = [message for file in sources() for path in [file.relative_to(PROJECT_DIR)]
+             if not str(path).startswith(INSIDE) for message in late_imports(path, file.read_text(encoding="utf-8"))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("line, found", [("import json", 1), ("from testbed.core import fields", 1),
+                                         ("import pandas as pd", 0), ("from analysis.read import runs", 0)])
+def test_a_late_import_is_found(line, found):
+    assert len(list(late_imports("made_up.py", f"def f():\n    {line}\n"))) == found
+    assert not list(late_imports("made_up.py", line))
 
 
 def test_every_file_belongs_to_a_layer():

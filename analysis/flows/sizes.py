@@ -37,6 +37,10 @@ def bounds(text: str) -> tuple[str, int, int] | None:
     return (match["prefix"] or "", int(match["low"]), int(match["high"])) if match else None
 
 
+#: with fewer transfers in a class its 99th percentile would be the slowest one
+LEAST_FOR_P99 = 100
+
+
 class Transfers(NamedTuple):
     """Times, whether they ended with the transfer or only with what was seen of it, and sizes (shape n each)."""
 
@@ -60,7 +64,9 @@ def describe(name: str, count_name: str, unit: str, scope_all: str, prefix: str,
     sized = transfers.of(transfers.sizes_bytes >= 1)
     place = classes(sized.sizes_bytes)
     for index in np.unique(place):
-        found += _described(name, count_name, unit, scope(index, prefix), sized.of(place == index), limit, (25, 50, 75))
+        mine = sized.of(place == index)
+        tail = (99,) if len(mine.times) >= LEAST_FOR_P99 else ()
+        found += _described(name, count_name, unit, scope(index, prefix), mine, limit, (25, 50, 75, *tail))
     return found
 
 

@@ -18,6 +18,8 @@ SHOWN = [Shown("connections", "flow_completion_time_p50", "completion, median", 
          Shown("connections", "flow_completion_time_mean", "completion, mean", 70),
          Shown("connections", "flow_completion_time_p95", "completion, p95", 80),
          Shown("sizes", "flow_completion_time_p50", "Flow completion time, median", 10, counted_by="flows_completed"),
+         Shown("sizes", "flow_completion_time_p99", "Flow completion time, 99th percentile", 15,
+               counted_by="flows_completed"),
          Shown("sizes", "flow_completion_time_mean", "Flow completion time, mean", 20, counted_by="flows_completed")]
 
 

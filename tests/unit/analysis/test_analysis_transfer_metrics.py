@@ -38,6 +38,16 @@ def test_flow_completion_by_size(run_dir, values):
     assert found["flows_completed", "all"] == 200 - 2 - 2  # failed, still alive at the end
 
 
+@pytest.mark.parametrize("transfers, p99_s", [(99, None), (100, 99), (200, 198)])
+def test_p99_by_size_needs_100_transfers(transfers, p99_s):
+    """Transfers of 2 kB take 1, 2, 3 ... seconds."""
+    times = np.arange(1, transfers + 1)
+    everything = sizes.Transfers(times, np.ones(transfers, dtype=bool), np.full(transfers, 2_000))
+    found = {(one.metric, one.scope): one.value
+             for one in sizes.describe("time", "done", "s", "all", "", everything, 1_000)}
+    assert found.get(("time_p99", "bytes_1000_to_3163")) == p99_s
+
+
 def test_completion_ends_with_the_last_byte_and_lifetime_with_the_connection(run_dir, values, change):
     """Connections that are closed a second after their last byte, one of a hundred failed.
 

@@ -18,6 +18,8 @@ import queue
 import re
 import sys
 import tempfile
+import threading
+import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,6 +39,8 @@ _CONNECT_S = 10
 #: jobs under way for each CPU of the cluster: the next one is there when a worker is free
 _AHEAD = 2
 _MOST_THREADS = 256
+_WORKERS_WITHIN_S = 60
+_ASK_EVERY_S = 5
 MISSING = "--cluster: Python's module distributed is missing: apt-get install python3-distributed python3-cryptography"
 
 
@@ -150,6 +154,8 @@ def _connected(where: str, jobs_at_a_time: int | None, scratch: pathlib.Path) ->
             count = int(where.partition(":")[2] or jobs_at_a_time or len(os.sched_getaffinity(0)))
             cluster = stack.enter_context(_local(count, folder))
             client = stack.enter_context(distributed.Client(cluster))
+            _wait_for_workers(cluster, client, count)
+            stack.enter_context(_replacing_lost_workers(cluster, count))
         else:
             try:
                 with warnings.catch_warnings():         # of versions that differ: see below
@@ -164,6 +170,36 @@ def _connected(where: str, jobs_at_a_time: int | None, scratch: pathlib.Path) ->
         if "dashboard" in client.scheduler_info().get("services", {}):
             print(f"dashboard: {_dashboard(client)}", file=sys.stderr)
         yield client
+
+
+def _wait_for_workers(cluster: Any, client: Any, count: int) -> None:
+    """Return when all workers of a local cluster are there, or some after a minute."""
+    deadline = time.monotonic() + _WORKERS_WITHIN_S
+    while len(workers_of(client)) < count and time.monotonic() < deadline:
+        ending.if_asked()
+        cluster.scale(count)
+        time.sleep(0.5)
+
+
+@contextlib.contextmanager
+def _replacing_lost_workers(cluster: Any, count: int) -> Iterator[None]:
+    """Meanwhile a worker is started for each that was lost for good.
+
+    With Python 3.13 and Dask 2024.12, encrypted connections of busy machines now and then end right after they were
+    made. Dask takes the worker off its list 15 s later, and starts another only when it is asked for as many as before.
+    """
+    over = threading.Event()
+
+    def ask() -> None:
+        while not over.wait(_ASK_EVERY_S):
+            cluster.scale(count)
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        asking.join()
 
 
 def other_versions(found: Mapping[str, Any]) -> str:

@@ -116,6 +116,8 @@ bench: kernel
 INSTALLED = LICENSE analysis bin ccas kernel kernel-modules knobs packages.txt scenarios setup.sh simulation suites testbed topologies traffic
 
 install:
+	@test -n '$(PREFIX)' || { echo 'make install: PREFIX is empty; a folder such as /usr/local expected' >&2; exit 2; }
+	rm -rf '$(DESTDIR)$(PREFIX)/lib/tcp-testbed'
 	mkdir -p '$(DESTDIR)$(PREFIX)/lib/tcp-testbed' '$(DESTDIR)$(PREFIX)/bin'
 	tar -c --exclude=__pycache__ $(INSTALLED) | tar -x -C '$(DESTDIR)$(PREFIX)/lib/tcp-testbed'
 	ln -sfn ../lib/tcp-testbed/bin/testbed '$(DESTDIR)$(PREFIX)/bin/testbed'

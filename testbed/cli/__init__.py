@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from testbed import __version__
 from testbed.cli import _process
 from testbed.cli._parser import Parser
-from testbed.core import imports
+from testbed.core import guesses, imports
 from testbed.core.errors import UsageError
 
 _OVERVIEW = """\
@@ -59,7 +59,7 @@ def _cache_dir() -> pathlib.Path:
 
 
 def _run(words: list[str]) -> int:
-    if "_ARGCOMPLETE" in os.environ:
+    if {"_ARGCOMPLETE", "COMP_LINE"} <= {*os.environ}:
         from testbed.cli import _completion
         _completion.answer(_parser("".join(_completion.words_before()[:1])))
         return 0
@@ -132,6 +132,8 @@ def _refuse_renamed(words: list[str]) -> None:
     if name in _RENAMED:
         raise UsageError(f"testbed {name} is now `testbed {_RENAMED[name]}`")
     if name in _USUAL_VERBS and rest and not {*rest} & {"-h", "--help"} and rest[0] not in _load(name).VERBS:
+        if guesses.close(rest[0], _load(name).VERBS):
+            return                      # a mistyped verb: the parser says which was meant
         raise UsageError(f"testbed {name} takes a verb now: {', '.join(_load(name).VERBS)}; what was `testbed {name}` "
                          f"is `testbed {name} {_USUAL_VERBS[name]}`")
 

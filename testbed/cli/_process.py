@@ -12,6 +12,7 @@ import traceback
 import types
 from collections.abc import Callable, Iterator
 
+from testbed import PROJECT_DIR
 from testbed.core import ending
 from testbed.core.errors import EnvironmentProblem, TestbedError
 from testbed.core.progress import print_error
@@ -107,6 +108,9 @@ def _explain(problem: Exception) -> tuple[int, str]:
         if unusable := cache_dirs.unusable(problem):
             return EnvironmentProblem.exit_code, unusable
         return 1, f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror or str(problem)
+    if isinstance(problem, ModuleNotFoundError) and not _is_ours(problem.name or ""):
+        return EnvironmentProblem.exit_code, (f"Python has no module {problem.name}: make setup installs it; a virtual "
+                                              "environment needs --system-site-packages (docs/howto/install.md)")
     if isinstance(problem, MemoryError):
         return 3, "not enough memory"
     if isinstance(problem, RecursionError):
@@ -114,6 +118,11 @@ def _explain(problem: Exception) -> tuple[int, str]:
     if isinstance(problem, UnicodeError):
         return 2, f"a name or text that cannot be encoded: {problem}"
     return BUG, _bug(problem)
+
+
+def _is_ours(module: str) -> bool:
+    """Whether a module is of the testbed itself, and not of a package that is missing."""
+    return (PROJECT_DIR / module.partition(".")[0] / "__init__.py").is_file()
 
 
 def _bug(problem: Exception) -> str:

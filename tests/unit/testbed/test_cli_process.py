@@ -132,6 +132,14 @@ def test_errors_are_one_line(problem, code, words, capsys):
     assert said.startswith("testbed: ") and words in said and said.count("\n") == 1
 
 
+def test_a_package_that_is_missing_is_no_bug(capsys):
+    assert _process.guarded(_raises(ModuleNotFoundError("No module named 'yaml'", name="yaml")), resumes=False) == 3
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "no module yaml" in said and "--system-site-packages" in said
+    missing = ModuleNotFoundError("No module named 'analysis.none'", name="analysis.none")
+    assert _process.guarded(_raises(missing), resumes=False) == _process.BUG
+
+
 def test_a_bug_is_one_line_and_a_file(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert _process.guarded(_raises(IndexError("list index\nout of range")), resumes=False) == 70

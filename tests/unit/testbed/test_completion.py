@@ -29,6 +29,15 @@ def test_names_and_options(tmp_path, line, expected):
     assert completed(line, tmp_path / "results") == expected
 
 
+def test_a_variable_of_argcomplete_alone_asks_for_nothing(monkeypatch, capsys):
+    monkeypatch.setenv("_ARGCOMPLETE", "1")
+    monkeypatch.delenv("COMP_LINE", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["runs", "lst"])
+    assert ended.value.code == 2
+    assert "did you mean list?" in capsys.readouterr().err
+
+
 def test_without_argcomplete_there_is_no_answer_and_no_error(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "argcomplete", None)
     monkeypatch.setenv("_ARGCOMPLETE", "1")

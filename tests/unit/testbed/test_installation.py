@@ -35,6 +35,20 @@ def test_it_runs_outside_the_clone_and_lists_the_same(prefix, tmp_path):
     assert str(PROJECT_DIR) not in said_by(program, tmp_path, "doctor")
 
 
+def test_another_installation_replaces_the_first(tmp_path):
+    gone = tmp_path / "a prefix/lib/tcp-testbed/scenarios/gone.yaml"
+    gone.parent.mkdir(parents=True)
+    gone.touch()
+    subprocess.run(["make", "-s", "-C", PROJECT_DIR, "install", f"PREFIX={tmp_path / 'a prefix'}"], check=True)
+    assert (gone.parent / "access-link.yaml").exists() and not gone.exists()
+
+
+def test_an_empty_prefix_is_refused(tmp_path):
+    done = subprocess.run(["make", "-s", "-C", PROJECT_DIR, "install", "PREFIX=", f"DESTDIR={tmp_path}"],
+                          capture_output=True, text=True)
+    assert done.returncode == 2 and "PREFIX is empty" in done.stderr and not list(tmp_path.iterdir())
+
+
 def test_all_sources_of_a_kernel_are_installed(prefix):
     for folder in ("kernel", "kernel-modules", "simulation"):
         mine = {str(path.relative_to(PROJECT_DIR)) for path in (PROJECT_DIR / folder).rglob("*") if path.is_file()}

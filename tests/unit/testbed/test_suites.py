@@ -72,7 +72,7 @@ def test_a_scenario_file_is_meant_as_seen_from_the_suite(tmp_path):
     ("better: lower", "better: lowest", r":16: parts.1.outputs.1.better: one of lower, higher, one, none expected"),
     ("better: lower", "better: lower, worse: x", r":16: parts.1.outputs.1.worse: unknown field; fields are: metric"),
     ("metric: drop_rate", "metric: Drop-Rate", r":16: parts.1.outputs.1.metric: a value such as 'drop_rate' expected"),
-    ("metric: drop_rate", "metric: dropped", r":16: parts.1.outputs.1.metric: no such metric; there are: .*drop_rate"),
+    ("metric: drop_rate", "metric: dropped", r":16: parts.1.outputs.1.metric: no such metric; did you mean .*drop"),
     ("outputs: [", "outputs: [{metric: drop_rate, scope: right_to_left, label: x, better: none}, ",
      r":16: parts.1.outputs: a metric of a scope is there twice"),
     ("    outputs: [{metric: drop_rate, scope: right_to_left, label: drops, better: lower}]\n", "",

@@ -135,11 +135,15 @@ def test_a_component_may_not_need_another_module_of_the_name_under_test(files):
 
 def test_a_suite_calls_its_baseline_by_its_label():
     class Part:
-        def words(self, quick, baseline):
+        engines: dict = {}
+
+        def words(self, version, baseline):
             return ["scenario", "--set", f"traffic.a.cca={baseline}"]
-    arguments = types.SimpleNamespace(seeds="2", quick=False, baseline="base=./old.c", cca="./new.c", jobs=None,
+    arguments = types.SimpleNamespace(seeds="2", version="", engine=None,
+                                      baseline="base=./old.c", cca="./new.c", jobs=None,
                                       kernel=None, hz=None, kernel_options=[])
-    words = suite._words(types.SimpleNamespace(ccas=()), Part(), "base", arguments)
+    judged = types.SimpleNamespace(ccas=(), baseline="sack", seeds=5)
+    words = suite._words(judged, Part(), "base", arguments)
     assert words[:6] == ["run", "scenario", "--set", "traffic.a.cca=base", "--cca", "base=./old.c,./new.c"]
 
 

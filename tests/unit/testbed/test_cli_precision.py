@@ -29,12 +29,13 @@ class Plans(list):
 def refine(monkeypatch, tmp_path):
     """refine(plans, needed per stage, ...) -> failures, with judge() answering what each stage needs."""
     def call(plans, needed, **options):
-        def judge(experiment, target, wanted, ids):
+        def judge(experiment, target, wanted, ids, of):
             assert ids == {plan.id for plan in plans} and (target, wanted) == (0.05, ["goodput", "drops"])
             return [Reached(CUBIC, f"m{place}", "all", len(plans), 0.1, one) for place, one in enumerate(needed.pop(0))]
         monkeypatch.setattr(precision, "judge", judge)
         monkeypatch.setattr(Experiment, "__init__", lambda self, folder: None)
-        arguments = argparse.Namespace(precision=0.05, precision_metrics="goodput, drops", most_seeds=None, **options)
+        arguments = argparse.Namespace(precision=0.05, precision_of=None,
+                                       precision_metrics="goodput, drops", most_seeds=None, **options)
         return _precision.refine(tmp_path, arguments, plans, plans.more)
     return call
 
@@ -85,6 +86,7 @@ def test_a_failure_ends_it(refine, capsys):
     ({"most_seeds": 2}, "--most-seeds 2: 3 seeds are asked for"),
     ({"precision_metrics": " , ,"}, "--precision-metrics: names of metrics")])
 def test_options_that_make_no_sense(given, says):
-    arguments = argparse.Namespace(**{"precision": 0.05, "most_seeds": None, "precision_metrics": None, **given})
+    arguments = argparse.Namespace(**{"precision": 0.05, "precision_of": None,
+                                      "most_seeds": None, "precision_metrics": None, **given})
     with pytest.raises(UsageError, match=says):
         _precision.check(arguments, [1, 2, 3])

@@ -10,7 +10,8 @@ from testbed.runs import code_bundle
 from traffic.replay import core_loop
 
 LYING = "what gcc made cannot be loaded: "
-NAMES = (c_libraries.PRELOAD, c_libraries.TMIX_CORE)
+NAMES = (c_libraries.PRELOAD, c_libraries.RANDOM_DEVICE, c_libraries.TMIX_CORE)
+CALLED = ("use_virtual_clock", "_ZNSt13random_device9_M_getvalEv", "tmix_run")
 GCC = "/usr/bin/gcc -shared -fPIC -x c - -o library.so <<'END'\n%s\nEND\n"
 
 
@@ -39,7 +40,7 @@ def test_a_compiler_that_fails_or_lies(compiler, script, why):
 def test_a_library_without_what_is_called_in_it(compiler):
     assert compiler(GCC % "int x;") == ({}, {
         name: f"{LYING}undefined symbol: {symbol}"
-        for name, symbol in zip(NAMES, ("use_virtual_clock", "tmix_run"))})
+        for name, symbol in zip(NAMES, CALLED)})
 
 
 def test_no_compiler(tmp_path, monkeypatch):

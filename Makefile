@@ -117,9 +117,11 @@ INSTALLED = LICENSE analysis bin ccas kernel kernel-modules knobs packages.txt s
 
 install:
 	@test -n '$(PREFIX)' || { echo 'make install: PREFIX is empty; a folder such as /usr/local expected' >&2; exit 2; }
+	rm -rf '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new'
+	mkdir -p '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new' '$(DESTDIR)$(PREFIX)/bin'
+	tar -c --exclude=__pycache__ $(INSTALLED) | tar -x -C '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new'
 	rm -rf '$(DESTDIR)$(PREFIX)/lib/tcp-testbed'
-	mkdir -p '$(DESTDIR)$(PREFIX)/lib/tcp-testbed' '$(DESTDIR)$(PREFIX)/bin'
-	tar -c --exclude=__pycache__ $(INSTALLED) | tar -x -C '$(DESTDIR)$(PREFIX)/lib/tcp-testbed'
+	mv '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new' '$(DESTDIR)$(PREFIX)/lib/tcp-testbed'
 	ln -sfn ../lib/tcp-testbed/bin/testbed '$(DESTDIR)$(PREFIX)/bin/testbed'
 
 docs:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from testbed.cli import _comparison, _expectations, _kernels, _precision, _runs
+from testbed.cli import _comparison, _expectations, _kernels, _precision, _process, _runs
 from testbed.cli._experiment import Asked, Done
 from testbed.cli._kernels import Level
 from testbed.core.errors import RunFailed, TestbedError, UsageError
@@ -64,7 +64,15 @@ def main(arguments: argparse.Namespace) -> int:
 
 def conclude(arguments: argparse.Namespace, done: Done) -> int:
     """Make the report of an experiment. RunFailed if something of it failed or was not run."""
-    damaged = _report(arguments, done)
+    damaged: dict[str, str] = {}
+
+    def report() -> int:
+        damaged.update(_report(arguments, done))
+        return 0
+    if done.failures:                   # they count, whatever keeps the report from being made, such as a full disk
+        _process.contained(report)
+    else:
+        report()
     unexpected = _expectations.judge(arguments, [done.folder])
     if done.failures or damaged:
         not_run = f"; not run at all: {', '.join(done.not_run)}" if done.not_run else ""

@@ -41,6 +41,7 @@ def test_another_installation_replaces_the_first(tmp_path):
     gone.touch()
     subprocess.run(["make", "-s", "-C", PROJECT_DIR, "install", f"PREFIX={tmp_path / 'a prefix'}"], check=True)
     assert (gone.parent / "access-link.yaml").exists() and not gone.exists()
+    assert [path.name for path in (tmp_path / "a prefix/lib").iterdir()] == ["tcp-testbed"]
 
 
 def test_an_empty_prefix_is_refused(tmp_path):

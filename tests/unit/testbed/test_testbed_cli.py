@@ -229,6 +229,13 @@ def test_failed_runs(tmp_path, carried_out, capsys):
     assert "testbed: reno-seed1, reno-seed2: the guest kernel crashed" in shown and "2 of 4 runs failed" in shown
 
 
+def test_a_report_that_cannot_be_made_hides_no_failed_run(tmp_path, carried_out, capsys):
+    carried_out.failures = {"reno-seed1": "No space left on device"}
+    assert cli.main(["run", str(tmp_path / "small.yaml"), "--cca", "reno", "--seeds", "1"]) == 4
+    shown = capsys.readouterr().err
+    assert "none of its 1 runs is there" in shown and "1 of 1 runs failed" in shown
+
+
 def test_what_is_missing_here(tmp_path, carried_out, monkeypatch, capsys):
     monkeypatch.setattr(FakeEngine, "trouble", [Problem("gcc is missing", "apt-get install gcc")])
     assert cli.main(["run", str(tmp_path / "small.yaml")]) == 3 and not carried_out

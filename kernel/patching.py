@@ -42,7 +42,7 @@ class Patch(NamedTuple):
 def series() -> list[Patch]:
     """All patches in order. KernelError with the line that cannot be read."""
     found = []
-    for number, line in enumerate((FOLDER / "series").read_text().splitlines(), 1):
+    for number, line in enumerate((FOLDER / "series").read_text(errors="replace").splitlines(), 1):
         words = line.partition("#")[0].split()
         if not words:
             continue
@@ -51,6 +51,8 @@ def series() -> list[Patch]:
             raise KernelError(f"{FOLDER / 'series'}:{number}: versions (all, 6.3-6.12, -6.2 or 6.13-) and a patch "
                               f"file expected, not {line.strip()!r}")
         first, last = (tuple(map(int, bound.split("."))) if bound else None for bound in bounds.groups())
+        if first and last and first > last:
+            raise KernelError(f"{FOLDER / 'series'}:{number}: {words[0]} holds no version; the lower one first")
         found.append(Patch(FOLDER / words[1], first, last))
     return found
 

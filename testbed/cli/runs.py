@@ -265,7 +265,7 @@ def _remove(store: Store, chosen: list[str], kept: int, dry_run: bool) -> int:
             busy.append(run_id)
             continue
         freed, removed = freed + size, removed + 1
-    print(f"{removed} runs, {freed / 1e6:.1f} MB {'would be ' * dry_run}removed"
+    print(f"{removed} run{'s'[:removed != 1]}, {freed / 1e6:.1f} MB {'would be ' * dry_run}removed"
           + (f"; {kept} stay that are listed or pinned" if kept else ""))
     if busy:
         raise RunFailed(f"being carried out at this moment: {', '.join(busy)}")

@@ -110,6 +110,17 @@ def test_a_line_of_the_series_that_cannot_be_read(add, tree, line):
         patching.put_all(tree, pytest.fail)
 
 
+def test_a_line_of_the_series_without_a_version_and_one_that_is_no_text(add):
+    series = patching.FOLDER / "series"
+    before = series.read_bytes()
+    add("0002-other.patch", PATCH, "6.12-6.3")
+    with pytest.raises(KernelError, match="series:.*: 6.12-6.3 holds no version"):
+        patching.series()
+    series.write_bytes(before + b"all \xff.patch\n")
+    with pytest.raises(KernelError, match="series:.*: versions .* expected"):
+        patching.series()
+
+
 def test_a_folder_without_a_version_is_no_kernel_tree(add, tree):
     (tree / "Makefile").write_text("all:\n")
     with pytest.raises(KernelError, match="no kernel tree"):

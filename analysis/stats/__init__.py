@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.estimates import CONFIDENCE as CONFIDENCE, ROUNDING, Estimate, is_wide, t_quantile as t_quantile
+from analysis.estimates import CONFIDENCE as CONFIDENCE, ROUNDING, WIDE, Estimate, is_wide, t_quantile as t_quantile
 
 #: what counts as equal, as a share of the reference mean, unless the user says otherwise
 MARGIN = 0.05
@@ -81,7 +81,7 @@ class Comparison:
     p_equal: of the hypothesis that the means differ by `margin` of the reference's mean or more (two one-sided tests,
     which know of that mean no more than the runs say); of a ratio, by a factor of 1 + margin or more. Where the
     resolution (how exactly values are known, in their unit; no ratio has one) is more than that, by it or more.
-    A margin of 0 means that the resolution alone counts.
+    A margin of 0 means that the resolution alone counts: a margin of the metric's own.
     """
 
     method: str
@@ -354,7 +354,11 @@ class _Samples:
             shift = math.log1p(margin)
             return replace(self, first=self.first - shift), replace(self, first=self.first + shift)
         if resolution > margin * abs(self.first.mean()):
-            return replace(self, first=self.first - resolution), replace(self, first=self.first + resolution)
+            # an index near its bound is skewed, though its spread is a small share of its mean: its own margin tells
+            wide = self.wide or not margin and any(
+                len(side) > 1 and side.std(ddof=1) > WIDE * resolution for side in (self.first, self.second))
+            return (replace(self, first=self.first - resolution, wide=wide),
+                    replace(self, first=self.first + resolution, wide=wide))
         share = math.copysign(margin, self.first.mean())
         return replace(self, first=self.first * (1 - share)), replace(self, first=self.first * (1 + share))
 

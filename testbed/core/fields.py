@@ -84,6 +84,11 @@ def size(default: Any = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> A
     return _field(_whole("bytes", least, most), default)
 
 
+def mean_size(default: Any = REQUIRED, least: float = 0, most: float = MOST_INTEGER) -> Any:
+    """A size in bytes that need not be whole, such as a mean; its key ends in _bytes."""
+    return _field(_real("bytes", least, most, None), default)
+
+
 def distance(default: Any = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> Any:
     """A distance in millimetres; its key ends in _mm."""
     return _field(_whole("mm", least, most), default)

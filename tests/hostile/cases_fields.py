@@ -217,7 +217,7 @@ CASES = [
     _set("sysctl-out-of-order", "hosts.sysctls={net.ipv4.tcp_wmem: 4096 1 1}", "three numbers of bytes in order"),
     _set("sysctl-of-the-cca", "hosts.sysctls={net.ipv4.tcp_congestion_control: reno}", "--cca, or cca of a component"),
     _set("sysctl-of-a-field", "hosts.sysctls={net.ipv4.tcp_sack: 0}", r"hosts\.sack says it"),
-    *[_set(f"queue-{kind}", f"topology.central.queue.kind={kind}", "topology.central.queue.kind: one of pfifo, .*, not")
+    *[_set(f"queue-{kind}", f"topology.central.queue.kind={kind}", "topology.central.queue.kind: one of bfifo, .*, not")
       for kind in ("no", "0", "[]", "{}")],
     _set("topology-no", "topology.kind=no", "no topology False; there are"),
     _set("delay-of-an-hour", "topology.central.delay=1 h", r"--set topology\.central\.delay: must be at most 274 s"),

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.kernel.small_runs import small_scenario
-from traffic.tmix import scenario
+from traffic.replay import component
 
 LIGHT = small_scenario(**{"traffic": {"kind": "tmix", "target": "right_to_left", "load": "20 %"},
                           "timing.prefill": "2 s", "timing.test": "4 s"})
@@ -42,7 +42,7 @@ def test_what_happens_is_what_happens_without(chained, run_scenario, monkeypatch
         @staticmethod
         def dumps(value, **more):
             return json.dumps({**value, "clock": "/dev/null"} if "endpoints" in value else value, **more)
-    monkeypatch.setattr(scenario, "json", Without)
+    monkeypatch.setattr(component, "json", Without)
     alone = run_scenario(LIGHT)
     assert sum(node["chains"] for node in ends(alone)[1]) == 0
     for name in ("connections", "adus"):

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tests.kernel.small_runs import small_scenario
-from traffic.tmix import scenario
+from traffic.replay import component
 from traffic.tmix.vectors import CONC, SEQ, Adu, Vector, check
 from traffic.tmix.writer import ALTERNATE, write_vectors
 
@@ -58,7 +58,7 @@ def test_connections_are_the_same_by_io_uring_and_by_epoll(run_scenario, tmp_pat
         "kind": "tmix", "target": "right_to_left", "load": "2 %", "scale": 1, "traces": str(tmp_path)}, **changes})
     runs = []
     for events in ("io_uring", "epoll"):
-        monkeypatch.setattr(scenario, "json", Json(events))
+        monkeypatch.setattr(component, "json", Json(events))
         runs.append(run_scenario(tree))
     chains = [[account["chains"] for account in run.json("raw/guest.json")["accounts"]] for run in runs]
     assert all(bool(count) == (not changes) for count in chains[0]) and set(chains[1]) == {0}

@@ -42,7 +42,7 @@ def _seconds(default: float) -> Any:
 
 
 def _bytes(default: float) -> Any:
-    return fields.number(default=default, least=1, most=MAX_ADU_BYTES)
+    return fields.mean_size(default=default, least=1, most=MAX_ADU_BYTES)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class SynthParameters:
     # what only other replayers use
     rtt_median_s: float = _seconds(0.06)
     rtt_sigma: float = _sigma(0.8)
-    window_bytes: int = fields.count(default=65535, least=1, most=1 << 32)
+    window_bytes: int = fields.size(default=65535, least=1, most=1 << 32)
 
     def __post_init__(self) -> None:
         for name in ("session_gap", "think"):

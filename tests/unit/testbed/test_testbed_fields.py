@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The decoder of typed sections: what it takes, what it refuses, and with which words."""
+import contextlib
 import dataclasses
+import importlib
 import json
+import pkgutil
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import testbed
+import topologies
+import traffic
 from testbed.core import fields
 from testbed.core.fields import FieldError
 
@@ -257,3 +263,34 @@ def test_spoilt_sections_are_decoded_or_refused_with_one_short_line(section, spo
         assert "\n" not in str(problem) and len(str(problem)) < 500
     else:
         assert fields.decode(Section, fields.encode(again)) == again
+
+
+EXAMPLES = {"bps": "10 Mbit/s", "us": "20 ms", "bytes": "2000 B", "percent": "6 %", "mm": "4 m"}
+
+
+def test_every_field_with_a_unit_in_its_name_reads_it():
+    """`mean_acceptor: 18 kB` is the field mean_acceptor_bytes: what reads it has to know bytes."""
+    sections = {}
+    for root in (topologies, traffic, testbed):
+        for found in pkgutil.walk_packages(root.__path__, f"{root.__name__}."):
+            if found.name.startswith(("topologies", "traffic", "testbed.scenario", "testbed.probes")):
+                with contextlib.suppress(ImportError):
+                    sections.update({thing: None for thing in vars(importlib.import_module(found.name)).values()
+                                     if isinstance(thing, type) and dataclasses.is_dataclass(thing)})
+    read = 0
+    every = (field for section in sections for field in dataclasses.fields(section) if "decoder" in field.metadata)
+    for field in every:
+        unit = fields.unit_of(field.name)
+        if not unit:
+            continue
+        read += 1
+        outcomes = []
+        for value in (EXAMPLES[unit], [EXAMPLES[unit]]):
+            try:
+                field.metadata["decoder"](value)
+                outcomes.append("")
+            except FieldError as problem:
+                outcomes.append(str(problem))
+        # what is out of bounds was read
+        assert any(not outcome or "must be" in outcome for outcome in outcomes), (field.name, outcomes)
+    assert read > 50

@@ -137,7 +137,21 @@ def margins() -> dict[str, float]:
     found: dict[str, float] = {}
     for name in names():
         with contextlib.suppress(Exception):            # reported where its metrics are missed
-            found.update(getattr(module(name), "MARGINS", {}))
+            found.update(_margins_of(name))
+    return found
+
+
+def _margins_of(name: str) -> dict[str, float]:
+    """What a file says in MARGINS, {} if nothing. AnalysisError if that is of no use."""
+    found = getattr(module(name), "MARGINS", {})
+    if not isinstance(found, dict):
+        raise AnalysisError(f"MARGINS: a mapping such as {{'jains_index': 0.01}} expected, not {found!r}")
+    for metric, value in found.items():
+        if metric not in _units_of(name) or metric in _ratios_of(name):
+            raise AnalysisError(f"MARGINS: {metric} is " + ("a ratio" if metric in _ratios_of(name) else
+                                                            "not among the UNITS of its file"))
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
+            raise AnalysisError(f"MARGINS: {value!r} of {metric}; a number above 0 expected")
     return found
 
 
@@ -215,6 +229,7 @@ def compute_metrics(run: Run, files: Sequence[str] | None = None) -> tuple[list[
                     raise AnalysisError(f"{metric.metric} of {metric.scope} is a ratio and {metric.value:g}")
                 found.append(metric)
             _check_shown(name)
+            _margins_of(name)
             _resolution_of(name, run)               # here, because what goes wrong is kept
         except Exception as error:      # the fault of the metric, or of what it was given to read
             ending.if_asked()

@@ -208,3 +208,14 @@ def test_margins_are_of_metrics_that_are_no_ratios():
     units = {name for file in metrics.names() for name in getattr(metrics.module(file), "UNITS", {})}
     assert metrics.margins() and set(metrics.margins()) <= units - metrics.ratios()
     assert all(value > 0 for value in metrics.margins().values())
+
+
+@pytest.mark.parametrize("margins, says", [
+    (5, "a mapping such as"), ({"jains_index": "x"}, "'x' of jains_index; a number above 0 expected"),
+    ({"jains_index": 0}, "a number above 0"), ({"jane": 0.01}, "jane is not among the UNITS of its file")])
+def test_margins_that_make_no_sense_are_the_files_error(run_dir, errors, monkeypatch, margins, says):
+    monkeypatch.setattr(metrics.module("flows"), "MARGINS", margins)
+    assert says in errors(run_dir)["flows"]
+    metrics.margins.cache_clear()
+    assert "jains_index" not in metrics.margins()
+    metrics.margins.cache_clear()

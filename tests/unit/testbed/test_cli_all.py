@@ -157,5 +157,6 @@ def test_the_page_of_all_reports(carried_out, results):
 def test_the_script_runs_the_command_from_anywhere(tmp_path, version, command):
     words = [PROJECT / "run_all.sh", *filter(None, [version]), "--list", "--only", "access-link"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    # a module that is not in the cache is compiled
+    assert done.returncode == 0 and all(line.startswith("compiling ") for line in done.stderr.splitlines())
     assert done.stdout.startswith(command + "   ")

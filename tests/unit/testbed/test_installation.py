@@ -3,10 +3,10 @@
 import os
 import pathlib
 import subprocess
+import tomllib
 
 import pytest
 
-import tomllib
 from testbed import PROJECT_DIR, __version__
 
 #: packages that only a clone needs

@@ -210,7 +210,7 @@ def test_cake_and_choke_drop_what_is_in_the_queue_and_every_packet_is_accounted_
     assert all(counts[flow["flow"]]["lost_packets"] > 20 for flow in flows if flow["transport"] == "udp")
     measured = {one["link"]: one for one in run.json("raw/checks.json")["bottlenecks"]}
     cake = next(link for link in network["links"] if link["queue"] == "cake")
-    # with 6.12.118 it was 81 once; why was not looked into
+    # of seeds 1 to 6 three have 82, the others 81
     assert cake["capacity_packets"] == 82 and measured["r1_to_r2"]["longest_queue_packets"] in (81, 82)
 
 

@@ -21,14 +21,16 @@ import pathlib
 import re
 import traceback
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from testbed.checks import _tables
 from testbed.core import derived, ending, raw_tables, timing
-from testbed.core.derived import DamagedRun
+from testbed.core.errors import DamagedRun
 from testbed.core.timing import Timing
 from topologies import standards
+from topologies.links.records import Network
+from traffic.workload.records import Flow, Workload
 
 LEVELS = ("ok", "suspect", "invalid")
 VERDICTS = {"ok": "valid", "suspect": "suspect", "invalid": "invalid"}
@@ -169,14 +171,14 @@ class Evidence:
         return self.run_dir / "raw" / f"{table}.csv.gz"
 
     @functools.cached_property
-    def network(self) -> Json:
+    def network(self) -> Network:
         """Nodes, links and paths as they were built."""
-        return self.json("network.json")
+        return Network(self.json("network.json"), "raw/network.json")
 
     @functools.cached_property
-    def workload(self) -> Json:
+    def workload(self) -> Workload:
         """Components of the traffic, and flow records."""
-        return self.json("workload.json")
+        return Workload(self.json("workload.json"), "raw/workload.json")
 
     @property
     def timing(self) -> Timing:
@@ -184,10 +186,9 @@ class Evidence:
         return timing.of(self.scenario["timing"])
 
     @property
-    def flows(self) -> list[Json]:
+    def flows(self) -> Sequence[Flow]:
         """Records of all flows."""
-        flows: list[Json] = self.workload.get("flows") or []
-        return flows
+        return self.workload.flows if self.workload.get("flows") else []
 
 
 def names() -> list[str]:

@@ -12,7 +12,7 @@ from testbed.checks._measured import Columns
 from testbed.checks._sockets import ends_of
 from testbed.core import grouping
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 #: the kernel's congestion controls that only set windows (no cong_control of their own): TCP computes the pacing rate
 OF_WINDOWS = frozenset("reno cubic bic cdg dctcp highspeed htcp hybla illinois lp nv scalable vegas veno westwood yeah"
                        .split())

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the load leaves free of each bottleneck."""
+from collections.abc import Mapping
 from typing import Any
 
 from testbed.checks import Evidence
@@ -29,12 +30,12 @@ def overloaded(evidence: Evidence) -> set[str]:
             and _offered_bps(link, evidence) > (1 - _LEAST_FREE) * varying.mean_rate_bps(link, from_us, to_us)}
 
 
-def _offered_bps(link: dict[str, Any], evidence: Evidence) -> float:
+def _offered_bps(link: Mapping[str, Any], evidence: Evidence) -> float:
     return float(sum(component.get("offered_bps", {}).get(link["name"], 0)
                      for component in evidence.workload["components"]))
 
 
-def _free_bps(link: dict[str, Any], evidence: Evidence, from_us: int, to_us: int) -> float:
+def _free_bps(link: Mapping[str, Any], evidence: Evidence, from_us: int, to_us: int) -> float:
     name = link["name"]
     load_bps = _offered_bps(link, evidence)
     others = [flow for flow in evidence.flows if flow["source"] is None and name in flow["hops"]]

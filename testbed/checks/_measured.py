@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What of a run is measured: over which part of it, and the connections of its flows."""
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from testbed.checks import Evidence
 from testbed.core import grouping
 
 #: rows of a table, as arrays by the names of its columns
-Columns = dict[str, Any]
+Columns = Mapping[str, Any]
 
 
 def interval_us(evidence: Evidence) -> tuple[int, int]:
@@ -30,7 +30,7 @@ def of_links(table: Any, names: Iterable[str]) -> Iterator[tuple[str, Columns]]:
             yield name, {column: values[rows[name]] for column, values in columns.items()}
 
 
-def connections_of_sources(evidence: Evidence) -> tuple[Any, dict[int, dict[str, Any]]]:
+def connections_of_sources(evidence: Evidence) -> tuple[Any, Mapping[int, Mapping[str, Any]]]:
     """(rows of connections, {source: flow}) of the flows that replay connections; None for rows if there are none.
 
     Other checks complain of connections that are missing.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the programs of TCP flows say of their sockets: `ends` of the accounts in guest.json."""
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from testbed.checks import Evidence
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def ends(evidence: Evidence) -> dict[tuple[int, str], Json]:

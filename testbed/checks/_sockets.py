@@ -11,7 +11,7 @@ from topologies.wireless import airways
 _SOCKET = ["node", "sport", "dst", "dport"]
 
 
-def trying(samples: Any, flows: Sequence[dict[str, Any]], network: Mapping[str, Any]) -> Any:
+def trying(samples: Any, flows: Sequence[Mapping[str, Any]], network: Mapping[str, Any]) -> Any:
     """The samples of senders that ask to be connected over the air, where a request may get lost again and again; their
     flows' numbers are in `flow`. None if there are none, or no samples."""
     of_air = [flow for flow in flows if airways.senders(network, flow)]
@@ -24,7 +24,7 @@ def trying(samples: Any, flows: Sequence[dict[str, Any]], network: Mapping[str, 
     return found if len(found) else None
 
 
-def ends_of(samples: Any, flows: Sequence[dict[str, Any]]) -> tuple[Any, Any]:
+def ends_of(samples: Any, flows: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
     """(number of the flow whose sender, number of the flow whose receiver) each sample's socket is; 0: of none.
 
     samples: rows of tcp_info; flows: flow records. A flow without a source port has whichever its sockets got.

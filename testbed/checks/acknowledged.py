@@ -5,7 +5,7 @@ received, and its program with it.
 The sockets' counters are bound to each other exactly, in every sample: to count one of them wrong shows, and so does a
 row that is another flow's. Both ends of a flow are sampled at one instant of virtual time.
 """
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ _UNREAD_BYTES = 1 << 18
 _PARTIAL, _FEW = 0.01, 4
 _RISING = ("bytes_acked", "bytes_received", "bytes_sent", "bytes_retrans", "total_retrans", "delivered")
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

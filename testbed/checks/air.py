@@ -4,7 +4,7 @@
 The counters are of two kinds that know nothing of each other: those of the computed channel (kernel-modules/air) and
 those of the kernel's devices.
 """
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.checks import Evidence, Finding
@@ -28,7 +28,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield from _cell(cell, {station["node"]: found[station["node"]] for station in cell["stations"]})
 
 
-def _cell(cell: dict[str, Any], stations: dict[str, Counters]) -> Iterator[Finding]:
+def _cell(cell: Mapping[str, Any], stations: dict[str, Counters]) -> Iterator[Finding]:
     wrong = 0
     queue_at_device = standards.of(cell).QUEUE_AT_DEVICE
     for node, counts in stations.items():

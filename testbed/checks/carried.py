@@ -5,7 +5,7 @@ Programs of others keep no account. What their hosts sent is known where no othe
 with data, and all packets that are not TCP's.
 """
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
@@ -18,7 +18,7 @@ _ENDED = "interrupt"
 #: of what a program said last
 _LAST_WORDS = 300
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The congestion control that every connection used: as its socket said before its SYN, when it was connected, and in
 samples."""
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.checks import Evidence, Finding
@@ -16,7 +16,7 @@ _DEFAULT = "net.ipv4.tcp_congestion_control"
 #: flows or names in one message
 _MOST_NAMED = 5
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ what it missed was lost by a radio, or dropped by a queue on the way: stations a
 of TCP.
 Who asked in vain where nothing was lost was not heard for another reason, which is a fault of the network or a program.
 """
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from testbed.checks import Evidence, Finding
@@ -20,7 +20,7 @@ NEEDS = ("kernel", "counters.json", "guest.json")
 _UNDER_WAY_US = 5_000_000
 _COLUMNS = ["t_us", "node", "sport", "dst", "dport", "state", "total_retrans"]
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

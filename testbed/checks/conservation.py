@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """No packet appears or vanishes: on every link, and in every router and switch, whatever the graph."""
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.checks import Evidence, Finding
@@ -13,7 +13,7 @@ NEEDS = ("counters.json",)
 #: standard deviations of the number of packets that something happens to at random; more come once in a million links
 _DEVIATIONS = 5
 
-Counters = dict[str, Any]
+Counters = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ def _router(router: str, links: dict[str, Counters], air: Counters | None) -> Fi
                                                  f"{out} out + {dropped} dropped + {queued} queued")
 
 
-def _chosen_losses(link: dict[str, Any], lost: int) -> Finding:
+def _chosen_losses(link: Mapping[str, Any], lost: int) -> Finding:
     """All that were chosen, and no others."""
     wanted = len(link["lose_segments"]) * link["lose_copies"]
     return Finding("ok" if lost == wanted else "suspect", f"{link['name']}: {lost} of {wanted} chosen losses took place"
@@ -79,7 +79,7 @@ def _duplicates(name: str, link: Counters, share: float) -> Finding:
     return _by_chance(f"{name} sent {doubled} of {packets} packets twice", doubled, packets, share)
 
 
-def _early(link: dict[str, Any], counts: Counters) -> Finding:
+def _early(link: Mapping[str, Any], counts: Counters) -> Finding:
     """Those that the kernel let go before others, of those that came so far."""
     packets = counts["device_rx_packets"] - counts["wire_dropped_packets"]
     early = counts["wire_early_packets"]

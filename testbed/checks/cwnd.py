@@ -6,7 +6,7 @@ else holds back has its whole window in flight, and where its congestion control
 pacing rate is 1.2 windows per round trip, or 2 in slow start. Nothing is lost while the state is Open.
 """
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ _ROUND_TRIPS, _BEHIND = 20, 16
 #: with less in flight a loss may bring no acknowledgement that tells of it: the sender waits for its timer
 _LEAST_WINDOW = 5
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Every packet of the UDP flows was received, or dropped on its way."""
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
@@ -14,7 +14,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield from _datagrams(evidence, flows, alone=len(flows) == len(evidence.flows))
 
 
-def _datagrams(evidence: Evidence, flows: list[dict[str, Any]], alone: bool) -> Iterator[Finding]:
+def _datagrams(evidence: Evidence, flows: Sequence[Mapping[str, Any]], alone: bool) -> Iterator[Finding]:
     """Every packet sent was received, or dropped on its way; alone: nothing else could have been dropped there."""
     if not evidence.can("guest.json") or not evidence.can("counters.json"):
         yield Finding(NOT_APPLICABLE, "the engine does not count the packets of UDP flows")
@@ -48,12 +48,12 @@ def _datagrams(evidence: Evidence, flows: list[dict[str, Any]], alone: bool) -> 
         yield Finding("ok", f"{message} ({dropped} dropped on their links)")
 
 
-def _lost_on_air(counters: dict[str, Any]) -> dict[str, int]:
+def _lost_on_air(counters: Mapping[str, Any]) -> dict[str, int]:
     """Of each station: what was dropped before its radio, and frames that never arrived."""
     return {node: row["dropped_packets"] + row["lost"] for node, row in counters.get("air_drained", {}).items()}
 
 
-def _ends(flows: list[dict[str, Any]], counts: dict[int, dict[str, Any]], links: dict[str, Any],
+def _ends(flows: Sequence[Mapping[str, Any]], counts: Mapping[int, Mapping[str, Any]], links: Mapping[str, Any],
           on_air: dict[int, int]) -> Iterator[Finding]:
     """Each flow by itself: what its socket dropped, and what only its own links can have lost."""
     for flow in flows:
@@ -68,11 +68,11 @@ def _ends(flows: list[dict[str, Any]], counts: dict[int, dict[str, Any]], links:
             yield Finding("suspect", f"flow {flow['flow']} sent no packet")
 
 
-def doubled_packets(link: dict[str, Any]) -> int:
+def doubled_packets(link: Mapping[str, Any]) -> int:
     """Packets that the wire of a link has sent twice: what it has more at its end than came to it."""
     return int(max(0, link["wire_delivered_packets"] + link["wire_dropped_packets"] + link["wire_queued_packets"]
                    - link["device_rx_packets"]))
 
 
-def _dropped(names: set[str], links: dict[str, Any]) -> int:
+def _dropped(names: set[str], links: Mapping[str, Any]) -> int:
     return sum(links[name]["dropped_packets"] + links[name]["wire_dropped_packets"] for name in names)

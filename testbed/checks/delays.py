@@ -15,7 +15,7 @@ from topologies.links import varying, wires
 
 NEEDS = ("kernel",)
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 #: how much earlier a packet may seem to be: clocks are read in whole us; on a wall clock timers are never early, either
 _CLOCK_US = 2
 #: a round trip may be taken from time stamps, which count ms

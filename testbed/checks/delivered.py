@@ -4,7 +4,7 @@ waits for something that was lost.
 
 The counters of links know nothing of connections, and programs nothing of packets. Holds at every load.
 """
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
@@ -20,7 +20,7 @@ _TOLERANCE = 0.01
 #: data that hosts hold which arrived out of order, in windows of a path, when the programs end
 _WINDOWS = 2
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ not decide that), devices have the MTU of their link, every queue, shaper and wi
 names, before the traffic and after it, connections begin with the window, and where it names one the slow-start
 threshold, that it names.
 """
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.checks import Evidence, Finding
@@ -44,7 +44,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                             "window and size of bursts")
 
 
-def _wrong_queues(devices: dict[str, Any], links: list[dict[str, Any]], measured: dict[str, Any],
+def _wrong_queues(devices: Mapping[str, Any], links: list[Mapping[str, Any]], measured: Mapping[str, Any],
                   ended_us: int | None) -> Iterator[str]:
     """ended_us: None before the traffic, else its end."""
     when = "" if ended_us is None else " after the traffic"
@@ -70,7 +70,7 @@ def _parted(text: str) -> tuple[str, bytes]:
     return kind, bytes.fromhex(options)
 
 
-def _later(devices: dict[str, Any], changed: dict[str, list[str | None]]) -> dict[str, Any]:
+def _later(devices: Mapping[str, Any], changed: dict[str, list[str | None]]) -> Mapping[str, Any]:
     """Devices as they were after the traffic. changed: {"node/device handle": [before, after]}"""
     found = {place: {"qdiscs": dict(one["qdiscs"])} for place, one in devices.items()}
     for name, (_, after) in changed.items():
@@ -79,7 +79,7 @@ def _later(devices: dict[str, Any], changed: dict[str, list[str | None]]) -> dic
     return found
 
 
-def _changed(devices: dict[str, Any], changed: dict[str, list[str | None]], links: list[dict[str, Any]]) \
+def _changed(devices: Mapping[str, Any], changed: dict[str, list[str | None]], links: list[Mapping[str, Any]]) \
         -> Iterator[str]:
     """What nobody was to change, options that the scenario says nothing of included."""
     moving = {place for link in links if varying.changes(link) or link.get("opportunities")
@@ -91,7 +91,7 @@ def _changed(devices: dict[str, Any], changed: dict[str, list[str | None]], link
             yield f"{place}: {handle} ({' -> '.join(sorted(kinds))}) is not what it was before the traffic"
 
 
-def _coarse(links: list[dict[str, Any]]) -> Iterator[Finding]:
+def _coarse(links: list[Mapping[str, Any]]) -> Iterator[Finding]:
     """Probabilities of RED that the kernel cannot hold."""
     for link in links:
         asked = link["queue_options"].get("probability")
@@ -102,7 +102,7 @@ def _coarse(links: list[dict[str, Any]]) -> Iterator[Finding]:
                                      "of (max - min) / 2^32")
 
 
-def _wrong_mtus(devices: dict[str, Any], links: list[dict[str, Any]]) -> Iterator[str]:
+def _wrong_mtus(devices: Mapping[str, Any], links: list[Mapping[str, Any]]) -> Iterator[str]:
     """Of what sends to a link, and of the device that stands for its wire."""
     for link in links:
         for place in (f"{link['from']}/{link['device']}", f"{link['to']}/{tc.wire_device(link['peer_device'])}"):
@@ -112,7 +112,7 @@ def _wrong_mtus(devices: dict[str, Any], links: list[dict[str, Any]]) -> Iterato
                       f"{ip.mtu_of(link)} B"
 
 
-def _wrong_segments(devices: dict[str, Any], network: dict[str, Any]) -> Iterator[str]:
+def _wrong_segments(devices: Mapping[str, Any], network: Mapping[str, Any]) -> Iterator[str]:
     single = {node["name"] for node in network["nodes"] if not node.get("gso", True)}
     for link in network["links"]:
         name = f"{link['from']}/{link['device']}"
@@ -121,7 +121,7 @@ def _wrong_segments(devices: dict[str, Any], network: dict[str, Any]) -> Iterato
             yield f"{name}: TCP may hand over {most} segments at once, not 1"
 
 
-def _wrong_windows(windows: dict[str, list[int]], nodes: list[dict[str, Any]]) -> Iterator[str]:
+def _wrong_windows(windows: dict[str, list[int]], nodes: list[Mapping[str, Any]]) -> Iterator[str]:
     for node in nodes:
         found = windows.get(node["name"], [])
         if "initcwnd" in node and found != [node["initcwnd"]]:
@@ -129,7 +129,7 @@ def _wrong_windows(windows: dict[str, list[int]], nodes: list[dict[str, Any]]) -
                    f"segments, not {node['initcwnd']}")
 
 
-def _wrong_thresholds(found: dict[str, dict[str, int]], nodes: list[dict[str, Any]]) -> Iterator[str]:
+def _wrong_thresholds(found: dict[str, dict[str, int]], nodes: list[Mapping[str, Any]]) -> Iterator[str]:
     for node in nodes:
         wanted = node.get("initial_ssthresh")
         if wanted is None:

@@ -5,7 +5,7 @@ Drops there are the business of the check `losses`.
 """
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -93,7 +93,7 @@ def _bottlenecks_us(evidence: Evidence, rates_bps: dict[str, float]) -> dict[str
             for name, samples in of_links(inside(queue, evidence), rates_bps)}
 
 
-def _link(link: dict[str, Any], rate_bps: float, samples: Columns, rtt_us: float, slower: bool,
+def _link(link: Mapping[str, Any], rate_bps: float, samples: Columns, rtt_us: float, slower: bool,
           behind_us: float | None, paces: bool) -> tuple[float, float, Finding | None]:
     """(mean wait in us, utilisation, what is wrong).
 

@@ -5,7 +5,7 @@ end, and when the network had run empty.
 The stacks' counters (raw/snmp.json) and those of the queues share nothing. The reading in the midst of the run tells in
 which part of it a queue sent, held and dropped what its counters have.
 """
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ _UDP_SENT = ("UdpOutDatagrams", "Udp6OutDatagrams")
 #: packets that one call of a program may hand over with UDP segmentation offload (UDP_MAX_SEGMENTS of Linux)
 _UDP_SEGMENTS = 128
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 #: {link: (packets that had come to its queue at the last sample until then, at the first one from then on)}
 _Came = dict[str, tuple[float, float]]
 

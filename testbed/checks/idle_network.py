@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Before the run: round-trip times, saturated rates, buffer sizes and offloads are as specified."""
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.checks import Evidence, Finding
@@ -48,7 +48,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     yield from _offloads(offloads, network["links"])
 
 
-def _offloads(offloads: dict[str, dict[str, bool]], links: list[dict[str, Any]]) -> Iterator[Finding]:
+def _offloads(offloads: dict[str, dict[str, bool]], links: list[Mapping[str, Any]]) -> Iterator[Finding]:
     """All off, but GRO where a host is to merge what it receives (topologies/linux/network.py)."""
     wanted = {(f"{link['to']}/g{link['peer_device']}", "gro") for link in links if link.get("gro")}
     active = {(name, feature) for name, features in offloads.items() for feature, on in features.items() if on}
@@ -60,7 +60,7 @@ def _offloads(offloads: dict[str, dict[str, bool]], links: list[dict[str, Any]])
                       + f", GRO is on where {len(wanted)} hosts merge packets" * bool(wanted))
 
 
-def _left_out(measured: dict[str, Any], network: dict[str, Any]) -> Iterator[Finding]:
+def _left_out(measured: Mapping[str, Any], network: Mapping[str, Any]) -> Iterator[Finding]:
     """What should have been measured and was not: bottlenecks, links without any echo, interfaces."""
     ways = {(path["initiator"], path["acceptor"]): {*path["hops"], *path["hops_back"]} for path in network["paths"]}
     echoed = set().union(*(ways.get((path["initiator"], path["acceptor"]), ()) for path in measured["paths"]))
@@ -74,7 +74,7 @@ def _left_out(measured: dict[str, Any], network: dict[str, Any]) -> Iterator[Fin
             yield Finding("suspect", f"{what} {', '.join(sorted(wanted - seen))} not measured")
 
 
-def _round_trips(paths: list[dict[str, Any]], clock: str) -> Iterator[Finding]:
+def _round_trips(paths: list[Mapping[str, Any]], clock: str) -> Iterator[Finding]:
     worst, wrong = 0.0, 0
     late_us = _LATE_US.get(clock, (0, 0))
     yield from _jitter(paths)
@@ -102,7 +102,7 @@ def _round_trips(paths: list[dict[str, Any]], clock: str) -> Iterator[Finding]:
                             "plus serialisation" + f" and up to {jitter_us} us of jitter" * bool(jitter_us))
 
 
-def _jitter(paths: list[dict[str, Any]]) -> Iterator[Finding]:
+def _jitter(paths: list[Mapping[str, Any]]) -> Iterator[Finding]:
     """Where there is to be jitter a round trip without any is rare; several of them, or the only one, are no chance."""
     jittery = [path for path in paths if path.get("jitter_us", 0) > _JITTER_US and path["measured_rtt_us"] is not None]
     without = [path for path in jittery if path["measured_rtt_us"] <= path["base_rtt_us"] + path["serialisation_us"]
@@ -113,7 +113,7 @@ def _jitter(paths: list[dict[str, Any]]) -> Iterator[Finding]:
                                  f"{without[0]['jitter_us']} us wanted ({len(without)} of {len(jittery)} paths)")
 
 
-def _behind_others(link: dict[str, Any], links: dict[str, dict[str, Any]], network: dict[str, Any]) -> bool:
+def _behind_others(link: Mapping[str, Any], links: dict[str, Mapping[str, Any]], network: Mapping[str, Any]) -> bool:
     """True if whatever reaches a link has crossed a bottleneck that is never faster: all ways to it do, and there is
     one bottleneck only to which they come from."""
     before: set[str] = set()
@@ -128,7 +128,7 @@ def _behind_others(link: dict[str, Any], links: dict[str, dict[str, Any]], netwo
     return len(before) == 1 and "" not in before
 
 
-def _saturated(measured: dict[str, Any], link: dict[str, Any], clock: str, frame_bytes: int) -> Iterator[Finding]:
+def _saturated(measured: Mapping[str, Any], link: Mapping[str, Any], clock: str, frame_bytes: int) -> Iterator[Finding]:
     name, tolerance = link["name"], _TOLERANCE[clock]
     if not measured["overloaded"]:
         yield Finding("suspect",
@@ -155,7 +155,7 @@ def _saturated(measured: dict[str, Any], link: dict[str, Any], clock: str, frame
                   frame_bytes)
 
 
-def _buffer(link: dict[str, Any], unit: str, longest: int, dropped: int, tolerance: float, all_seen: bool,
+def _buffer(link: Mapping[str, Any], unit: str, longest: int, dropped: int, tolerance: float, all_seen: bool,
             frame_bytes: int) -> Finding:
     """Whether an overloaded buffer holds what it should, then drops. all_seen: not only looked at now and then, when
     a packet may have left and the next not have come; frame_bytes: of the test's packets."""

@@ -4,7 +4,7 @@
 Counters of links are read once more when the traffic has ended (raw/counters.json), and the kernel's trace events
 (`sojourn`) know nothing of the queues' own counters. So rows that are missing or wrong in one of them show.
 """
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ _ROUNDED = 1e-4
 _ROUNDED_US = 0.002
 _COUNTERS = (("sent_packets", "sent_packets"), ("sent_bytes", "sent_bytes"), ("drops", "dropped_packets"))
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

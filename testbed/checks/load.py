@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Offered load against its target, its steadiness, and what the bottlenecks carried of it, in both directions."""
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
@@ -11,7 +11,7 @@ _TARGET, _CARRIED = 0.05, 0.10
 #: of its rate: what a link carries at least that is offered as much as it can carry, or more
 _OVERLOADED = 0.85
 
-_Component = dict[str, Any]
+_Component = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -53,7 +53,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                            frame / (frame - header_bytes))
 
 
-def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterator[Finding]:
+def _offered(component: _Component, links: Mapping[str, Any], whose: str) -> Iterator[Finding]:
     targets = component["target_links"]
     rate_bps = sum(varying.nominal_bps(links[name]) for name in targets)
     counted_bps = component.get("counted_bps", component["offered_bps"])
@@ -83,7 +83,7 @@ def _offered(component: _Component, links: dict[str, Any], whose: str) -> Iterat
         yield _reverse(component, links, counted_bps, whose)
 
 
-def _each(component: _Component, links: dict[str, Any], counted_bps: dict[str, float], whose: str) \
+def _each(component: _Component, links: Mapping[str, Any], counted_bps: dict[str, float], whose: str) \
         -> Iterator[Finding]:
     """Every target by itself, where the scenario says that each is to have the load."""
     for name in component["target_links"]:
@@ -94,7 +94,7 @@ def _each(component: _Component, links: dict[str, Any], counted_bps: dict[str, f
                       f"({error:+.2%})")
 
 
-def _reverse(component: _Component, links: dict[str, Any], counted_bps: dict[str, float], whose: str) -> Finding:
+def _reverse(component: _Component, links: Mapping[str, Any], counted_bps: dict[str, float], whose: str) -> Finding:
     """What the links against the target are offered, where the scenario says what it is to be."""
     names = component["reverse_links"]
     share = sum(counted_bps[name] for name in names) / sum(varying.nominal_bps(links[name]) for name in names)
@@ -122,7 +122,7 @@ def _by_chance(deviation: float) -> str:
     return f"; by chance alone {deviation:.1%} (standard deviation)" if deviation else ""
 
 
-def _carried(link: dict[str, Any], loaded: list[_Component], flows: list[dict[str, Any]], queue: Any,
+def _carried(link: Mapping[str, Any], loaded: list[_Component], flows: list[Mapping[str, Any]], queue: Any,
              waiting_bytes: float, more_bps: float, again_bps: float, packet_for_payload: float) -> Finding:
     """What a link carried, against all that was offered to it; more_bps, again_bps: what may come beside that;
     packet_for_payload: size of a full packet over that of what is in it."""
@@ -164,7 +164,7 @@ def _carried(link: dict[str, Any], loaded: list[_Component], flows: list[dict[st
     return Finding("ok" if fits and busy else "suspect", message)
 
 
-def _acknowledgements_bps(link: dict[str, Any], links: dict[str, Any], loaded: list[_Component], queue: Any,
+def _acknowledgements_bps(link: Mapping[str, Any], links: Mapping[str, Any], loaded: list[_Component], queue: Any,
                           acknowledgement_bytes: int) -> float:
     """What the load has not counted where data go the other way: it takes one acknowledgement for two packets there."""
     from_us = min(component["measured_us"][0] for component in loaded)
@@ -177,13 +177,13 @@ def _acknowledgements_bps(link: dict[str, Any], links: dict[str, Any], loaded: l
     return float(packets / 2 * acknowledgement_bytes * 8e6 / max(to_us - from_us, 1))
 
 
-def _frame_bytes(evidence: Evidence, name: str, flows: list[dict[str, Any]]) -> int:
+def _frame_bytes(evidence: Evidence, name: str, flows: list[Mapping[str, Any]]) -> int:
     """The largest frame that flows send over a link: as large as all links on their ways carry."""
     return max((ip.frame_bytes(evidence.network, (*flow["hops"], *flow["hops_back"])) for flow in flows
                 if name in (*flow["hops"], *flow["hops_back"])), default=ip.frame_bytes(evidence.network))
 
 
-def _again_bps(evidence: Evidence, name: str, flows: list[dict[str, Any]], queue: Any, frame_bytes: int) -> float:
+def _again_bps(evidence: Evidence, name: str, flows: list[Mapping[str, Any]], queue: Any, frame_bytes: int) -> float:
     """What TCP sent again over a link at most, though nothing was lost in that direction: it comes beside the load.
 
     Where a full buffer takes longer than a timeout of 1 s to send, or acknowledgements are lost, that is a good part.
@@ -209,7 +209,7 @@ def _again_bps(evidence: Evidence, name: str, flows: list[dict[str, Any]], queue
     return float(max(0, again - drops) * frame_bytes * 8 / max(seconds, 1e-6))
 
 
-def _waiting_bytes(evidence: Evidence, name: str, flows: list[dict[str, Any]]) -> float:
+def _waiting_bytes(evidence: Evidence, name: str, flows: list[Mapping[str, Any]]) -> float:
     """Payload that connections asked for in the direction of a link and did not get."""
     connections = evidence.table("connections", low_memory=False)
     if connections is None:

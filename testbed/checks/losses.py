@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Packets are lost where the scenario loses them: in queues of bottlenecks, and on lossy links as often as it says."""
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.checks import Evidence, Finding
@@ -26,14 +26,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                             f"({len(links)} link directions)")
 
 
-def _edge(link: dict[str, Any], counts: dict[str, int]) -> Iterator[Finding]:
+def _edge(link: Mapping[str, Any], counts: dict[str, int]) -> Iterator[Finding]:
     """Until the end: then hosts reset all connections at once, tens of thousands in an overload."""
     if counts["dropped_packets"] and not link["bottleneck"]:
         yield Finding("suspect", f"{link['name']} is no bottleneck, but its queue dropped {counts['dropped_packets']} "
                                  "packets")
 
 
-def _link(link: dict[str, Any], counts: dict[str, int], evidence: Evidence) -> Iterator[Finding]:
+def _link(link: Mapping[str, Any], counts: dict[str, int], evidence: Evidence) -> Iterator[Finding]:
     name, chosen = link["name"], counts.get("chosen_dropped_packets", 0)
     lost, packets = counts["wire_dropped_packets"] - chosen, counts["device_rx_packets"] - chosen
     if varying.varies(link, "loss_percent"):
@@ -55,7 +55,7 @@ def _link(link: dict[str, Any], counts: dict[str, int], evidence: Evidence) -> I
                   f"({100 * share:.4g} %)")
 
 
-def _changing(link: dict[str, Any], lost: int, packets: int, evidence: Evidence) -> Finding:
+def _changing(link: Mapping[str, Any], lost: int, packets: int, evidence: Evidence) -> Finding:
     """A link whose loss changes: as many are expected as arrived while each probability was there."""
     table = evidence.table("link_changes")
     if table is None:
@@ -71,14 +71,14 @@ def _changing(link: dict[str, Any], lost: int, packets: int, evidence: Evidence)
                    f"({len(mine)} changes)")
 
 
-def _periodic(link: dict[str, Any], lost: int, packets: int) -> Finding:
+def _periodic(link: Mapping[str, Any], lost: int, packets: int) -> Finding:
     """The kernel has counted since before traffic: one more or less."""
     every = link["loss_model"]["every"]
     return Finding("ok" if abs(lost - packets / every) <= 1 else "invalid",
                    f"{link['name']} lost {lost} of {packets} packets, every {every}th")
 
 
-def _policed(link: dict[str, Any], lost: int, counts: dict[str, int], evidence: Evidence) -> Finding:
+def _policed(link: Mapping[str, Any], lost: int, counts: dict[str, int], evidence: Evidence) -> Finding:
     """A policer lets no more through than bucket and rate; what was on the wire when counting began is extra."""
     limits = link["policer"]
     seconds = evidence.timing.duration_us / 1e6 + _DRAINING_S

@@ -13,7 +13,7 @@ from topologies import queues
 
 NEEDS = ("kernel",)
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 #: {(number of the flow, whether back to its sender, link): packets with CE}
 _Counts = dict[tuple[int, bool, str], int]
 
@@ -61,7 +61,7 @@ def _left(link: Json, left: int, before: int, counts: Json) -> Finding:
                    + f" and {before} that came with it" * bool(before))
 
 
-def _arrived(counts: _Counts, flows: dict[int, Json], links: set[str], evidence: Evidence) -> Iterator[Finding]:
+def _arrived(counts: _Counts, flows: Mapping[int, Json], links: set[str], evidence: Evidence) -> Iterator[Finding]:
     """The hosts' stacks counted what left the last of these queues on its way, but for what was lost behind it."""
     counters, nodes = evidence.json("counters.json")["drained"], evidence.json("snmp.json")["nodes"]
     sent: dict[str, int] = {}

@@ -6,7 +6,7 @@ Packets of a UDP flow are spread over its time whatever else is sent. So their m
 the shortest and the longest times of each interval of sojourn enclose.
 """
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ _LONG = 10
 #: of a base round trip: what the check `edges` lets packets wait on links that are no bottlenecks
 _EDGES = 0.1
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

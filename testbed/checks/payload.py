@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What connections delivered is what was sent: payload depends on its position, and is compared where it arrives."""
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
@@ -37,7 +37,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     yield from _delivered(evidence, mine)
 
 
-def _wrong(mine: dict[tuple[int, str], dict[str, Any]]) -> Iterator[Finding]:
+def _wrong(mine: dict[tuple[int, str], Mapping[str, Any]]) -> Iterator[Finding]:
     for (flow, end), one in mine.items():
         if one["wrong_pieces"]:
             connection, position = one["first_wrong"]
@@ -45,7 +45,7 @@ def _wrong(mine: dict[tuple[int, str], dict[str, Any]]) -> Iterator[Finding]:
                                      f"sent, the first in connection {connection} after {position} bytes")
 
 
-def _delivered(evidence: Evidence, mine: dict[tuple[int, str], dict[str, Any]]) -> Iterator[Finding]:
+def _delivered(evidence: Evidence, mine: dict[tuple[int, str], Mapping[str, Any]]) -> Iterator[Finding]:
     """The table of connections, made of other counts, has as many bytes."""
     connections = evidence.table("connections", low_memory=False)
     if connections is None:

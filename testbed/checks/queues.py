@@ -6,7 +6,7 @@ What one row says bounds the next: no packet leaves uncounted, a queue that cann
 rate, and one without active management was at its limit when it dropped. So rows of another time, another run or
 in another unit show, and drops that were moved.
 """
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ _LARGE_BYTES = 1 << 16
 #: the frame that is being sent at either end of an interval, and what the shaper's clock is early
 _FRAMES = 2
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ receivers that got something twice.
 
 A segment is sent again because a copy of it was lost, or in vain: then its receiver gets it twice and counts it.
 """
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ _ENTERED = {3: ("Recovery", ("TcpExtTCPSackRecovery", "TcpExtTCPRenoRecovery")),
 #: these leave a recovery at once and go back as after a timeout (kernel-modules/tcp_tahoe)
 _GO_BACK = ("tahoe",)
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -68,7 +68,7 @@ class _Sockets:
         return places[np.append(number[1:] != number[:-1], True)[:len(places)]]
 
 
-def _states(sockets: _Sockets, tcp: list[Json], record: Json) -> Iterator[str]:
+def _states(sockets: _Sockets, tcp: Sequence[Json], record: Json) -> Iterator[str]:
     """Sockets were not seen to come into a state more often than they came into it."""
     state, node = sockets.of["ca_state"], sockets.of["node"]
     going_back = {flow[end] for flow in tcp if flow["cca"] in _GO_BACK for end in ("sender", "receiver")}
@@ -83,7 +83,7 @@ def _states(sockets: _Sockets, tcp: list[Json], record: Json) -> Iterator[str]:
                 yield f"{host}: its sockets were seen to come into {name} {len(places)} times, its stack says {counted}"
 
 
-def _counted(reading: str, sockets: _Sockets, tcp: list[Json], record: Json, evidence: Evidence) -> Iterator[str]:
+def _counted(reading: str, sockets: _Sockets, tcp: Sequence[Json], record: Json, evidence: Evidence) -> Iterator[str]:
     """A host has sent as many segments, and as many of them again, as its sockets."""
     at_us, place = _when(reading, record, evidence), record["readings"].index(reading)
     last = sockets.last(at_us)
@@ -111,7 +111,7 @@ def _counted(reading: str, sockets: _Sockets, tcp: list[Json], record: Json, evi
                    f"{new:.0f} by its sockets until {at_us / 1e6:g} s")
 
 
-def _lost(reading: str, sockets: _Sockets, tcp: list[Json], record: Json, evidence: Evidence) -> Iterator[str]:
+def _lost(reading: str, sockets: _Sockets, tcp: Sequence[Json], record: Json, evidence: Evidence) -> Iterator[str]:
     """What was lost was sent again, or is not acknowledged yet; what was sent again was lost, or arrived twice, or is
     still under way. Connections that end leave segments for which nobody is there any more: they are not judged."""
     at_us, place = _when(reading, record, evidence), record["readings"].index(reading)

@@ -7,7 +7,7 @@ srtt is a mean of round trips to which each new one adds an eighth: beside the l
 events of the queues (sojourn) tell these, and TCP knows nothing of them.
 """
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ _ACK_BYTES = 94
 #: nothing passes a link for longer
 _LONG_US = 1e8
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

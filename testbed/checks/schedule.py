@@ -5,7 +5,7 @@ The record of the changes (`link_changes`) says when each took effect; the sampl
 carried, wherever packets were waiting all the time.
 """
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ _AT_THE_ENDS, _AFTER_OUTAGE = 2, 2
 #: what shorter stretches of a full queue carry says nothing of a rate
 _LEAST_FRAMES = 100
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:

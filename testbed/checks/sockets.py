@@ -6,7 +6,7 @@ nothing.
 """
 import collections
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ _EARLY = 0.1
 _CONNECTED = ("ESTAB", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT", "LAST-ACK", "CLOSING")
 _COLUMNS = ["t_us", "node", "sport", "dst", "dport", "state"]
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -164,7 +164,7 @@ def _gone(samples: Any, connections: Any, number: Callable[[Any, Any, Any], Any]
                    f"{one['t_us'] / 1e6:g} s")
 
 
-def _often(flows: list[Json], evidence: Evidence) -> Iterator[str]:
+def _often(flows: Sequence[Json], evidence: Evidence) -> Iterator[str]:
     """Of the hosts that are sampled more often, both ends of flows."""
     settings = evidence.scenario.get("probes", {}).get("tcp_info_often")
     samples = evidence.table("tcp_info_often", usecols=_COLUMNS) if settings else None
@@ -177,7 +177,7 @@ def _often(flows: list[Json], evidence: Evidence) -> Iterator[str]:
         yield from _flows(samples, mine, interval_us, evidence, end, "tcp_info_often")
 
 
-def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence, end: str = "sender",
+def _flows(samples: Any, flows: Sequence[Json], interval_us: int, evidence: Evidence, end: str = "sender",
            table: str = "tcp_info") -> Iterator[str]:
     """The senders (or receivers) of flows that last until they are stopped: no gap between the first sample and the
     end."""
@@ -219,7 +219,7 @@ def _flows(samples: Any, flows: list[Json], interval_us: int, evidence: Evidence
                f"{lacking[0][1]} of flow {lacking[0][0]}")
 
 
-def _before_connected(samples: Any, flows: list[Json]) -> dict[int, set[int]]:
+def _before_connected(samples: Any, flows: Sequence[Json]) -> dict[int, set[int]]:
     """{flow: when sockets of its sender were sampled that go where it goes}: those that ask to be connected, however
     often they are lost, and iperf3's control connection, which comes before the flow's own. Where only one flow goes to
     a port, whichever port they go from."""

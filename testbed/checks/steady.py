@@ -7,7 +7,7 @@ half of its time. The run has settled when most of its flows have. How much the 
 the measured time follows from the figure with and without it; a third of chance, as of short sawtooths, has no part in
 that. Where flows, links or other traffic come, go or change on purpose within the measured time, nothing is judged.
 """
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ _MOST_FLOWS = 1000
 _COLUMNS = ["t_us", "node", "src", "sport", "dst", "dport", "cwnd", "ssthresh", "ca_state", "total_retrans",
             "bytes_acked"]
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 class _Flow(NamedTuple):
@@ -104,7 +104,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                             "measured time, which changes little of it")
 
 
-def _on_purpose(flows: list[Json], evidence: Evidence) -> str:
+def _on_purpose(flows: Sequence[Json], evidence: Evidence) -> str:
     """What comes, goes or changes on purpose in the measured time; "" if nothing does."""
     from_us, to_us = interval_us(evidence)
     late_us = from_us + _BEGINS * (to_us - from_us)
@@ -160,7 +160,7 @@ def _of_flows(flows: dict[int, _Flow], from_us: int, settled_us: float, to_us: i
         yield f"the throughput of flow {worst} by {changed[worst]:+.0%}"
 
 
-def _of_links(flows: list[Json], evidence: Evidence, settled_us: float, in_slow_start: bool) -> Iterator[str]:
+def _of_links(flows: Sequence[Json], evidence: Evidence, settled_us: float, in_slow_start: bool) -> Iterator[str]:
     """What the transient changes of the bottlenecks that flows cross; in_slow_start: it ended with losses of that."""
     queue, backlog = evidence.table("queue"), evidence.table("backlog")
     if queue is None:

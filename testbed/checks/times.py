@@ -4,7 +4,7 @@
 Nothing arrives before the links' delay has passed, no connection ends before its data have arrived, and what has
 finished lacks nothing.
 """
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.checks import Evidence, Finding
@@ -17,7 +17,7 @@ _KEY = ["source", "conn"]
 _COUNTS = (("adus_delivered", "adus_asked"), ("init_bytes_delivered", "init_bytes_asked"),
            ("acc_bytes_delivered", "acc_bytes_asked"))
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -34,14 +34,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("ok", f"the times of {whose}{len(connections)} connections are possible, and fit each other")
 
 
-def _delays_us(flows: dict[int, Json], evidence: Evidence) -> dict[str, dict[int, float]]:
+def _delays_us(flows: Mapping[int, Json], evidence: Evidence) -> dict[str, dict[int, float]]:
     """{"i" or "a": {source: delay of the links that what this side sends goes over}}"""
     delay_us = {link["name"]: wires.least_delay_us(link) for link in evidence.network["links"]}
     return {side: {source: sum(delay_us[name] for name in flow[hops]) for source, flow in flows.items()}
             for side, hops in (("i", "hops"), ("a", "hops_back"))}
 
 
-def _connections(connections: Any, flows: dict[int, Json], evidence: Evidence) -> Iterator[str]:
+def _connections(connections: Any, flows: Mapping[int, Json], evidence: Evidence) -> Iterator[str]:
     delays_us, exact_us = _delays_us(flows, evidence), _EXACT_US[evidence.clock]
     rtt_us = sum(connections["source"].map(one) for one in delays_us.values())
     took_us = connections["connected_us"] - connections["start_us"]
@@ -61,7 +61,7 @@ def _finished(connections: Any) -> Iterator[str]:
     yield from _wrong(others, others["end_us"].notna(), "ended, though they are unfinished")
 
 
-def _units(units: Any, connections: Any, flows: dict[int, Json], evidence: Evidence) -> Iterator[str]:
+def _units(units: Any, connections: Any, flows: Mapping[int, Json], evidence: Evidence) -> Iterator[str]:
     units = units[units["source"].isin(flows)]
     exact_us = _EXACT_US[evidence.clock]
     delays_us = _delays_us(flows, evidence)

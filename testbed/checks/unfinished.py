@@ -5,7 +5,7 @@ How long a data unit may take follows from its size, the round trip and its fair
 leaves free of them. One whose segment was lost several times waits for a timer, too, as its socket says.
 Where the links are offered more than they carry there is no such limit.
 """
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ _INITIAL_WINDOW = 10         # segments
 _KEY = ["source", "conn"]
 _ENDS = ["initiator", "acceptor", "iport", "aport"]
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -81,7 +81,7 @@ def _none_of_the_measured(connections: Any, evidence: Evidence) -> Iterator[str]
         yield f"none of {len(began)} connections that began in the measured part finished"
 
 
-def _slow(connections: Any, flows: dict[int, Json], evidence: Evidence) -> tuple[int, int]:
+def _slow(connections: Any, flows: Mapping[int, Json], evidence: Evidence) -> tuple[int, int]:
     """(connections that waited too long at the end, those for which there is no limit)"""
     end_us = evidence.timing.duration_us
     waiting = connections[connections["status"] == "unfinished"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Flows limited by the receive window, the send buffer or their application tell nothing of congestion control; nor do
 windows of no segment, and those that no flow could ever fill."""
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ _CONNECTED = ("ESTAB", "FIN-WAIT-1", "CLOSE-WAIT", "LAST-ACK", "CLOSING")
 #: what the kernel counts for a segment beside its payload, at least (struct sk_buff, skb_shared_info)
 _OVERHEAD_BYTES = 552
 
-Json = dict[str, Any]
+Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -168,7 +168,7 @@ def _long_connections(component: str, last: Any, windows_given: bool) -> Iterato
                           f"{worst['dport']} for {shares.max():.2%}")
 
 
-def _applications(component: str, flows: list[Json], samples: Any, evidence: Evidence) -> Iterator[Finding]:
+def _applications(component: str, flows: Sequence[Json], samples: Any, evidence: Evidence) -> Iterator[Finding]:
     """Flows that are there to send all they can, all the time, must never have had nothing to send.
 
     `app_limited` is of the last packet that was delivered: while others are in flight and none of them is delivered,

@@ -20,17 +20,13 @@ from typing import Any
 
 from testbed import PROJECT_DIR
 from testbed.core import imports
-from testbed.core.errors import TestbedError
+from testbed.core.errors import DamagedRun
 from testbed.core.files import sha256_of, write_json, write_text
 
 NAME = "derived.json"
 
 Json = dict[str, Any]
 _Code = tuple[str, tuple[pathlib.Path, ...]]
-
-
-class DamagedRun(TestbedError):
-    """A file of a run folder is missing, or is not what the run left."""
 
 
 def check_raw(run_dir: pathlib.Path, record: Json) -> None:

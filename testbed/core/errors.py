@@ -35,3 +35,7 @@ class ExpectationFailed(TestbedError):
 class NotReproducible(TestbedError):
     """A repeated run gave other data than the first."""
     exit_code = 5
+
+
+class DamagedRun(TestbedError):
+    """A file of a run folder is missing, or is not what the run left."""

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from testbed.core import derived
-from testbed.core.errors import EnvironmentProblem, RunFailed
+from testbed.core.errors import DamagedRun, EnvironmentProblem, RunFailed
 from testbed.core.files import hash_raw, why_unwritable, write_json, write_text
 
 SCHEMA = 2
@@ -80,7 +80,7 @@ class Store:
         """What of a finished run's raw data is not as the run left it, in words; '' if all is."""
         try:
             derived.check_raw(self.run_dir(run_id), self.finished(run_id) or {})
-        except derived.DamagedRun as problem:
+        except DamagedRun as problem:
             return str(problem)
         return ""
 

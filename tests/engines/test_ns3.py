@@ -9,8 +9,7 @@ import stat
 import pytest
 
 from testbed import checks, engines
-from testbed.core.derived import DamagedRun
-from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.core.errors import DamagedRun, EnvironmentProblem, RunFailed, UsageError
 from testbed.engines.ns3 import build, ccas, installation
 from testbed.scenario import scenario
 from tests.engines.conftest import FinishedRun, carry_out, small_scenario

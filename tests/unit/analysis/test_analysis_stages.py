@@ -14,6 +14,7 @@ from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError, Run
 from testbed import checks
 from testbed.core import derived
+from testbed.core.errors import DamagedRun
 from testbed.core.files import hash_raw
 from tests.unit.analysis import fixture
 
@@ -202,7 +203,7 @@ def test_a_figure_is_one_file_and_one_that_raises_costs_nothing_else(tmp_path, o
 def test_damaged_runs_are_neither_judged_nor_measured(run_dir):
     (run_dir / "raw" / "queue.csv.gz").write_bytes(b"")
     for stage in (measure_run, checks.judge_run):
-        with pytest.raises((AnalysisError, derived.DamagedRun), match="queue.csv.gz: not what the run left"):
+        with pytest.raises((AnalysisError, DamagedRun), match="queue.csv.gz: not what the run left"):
             stage(run_dir)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from testbed import checks
 from testbed.checks import _flows, _tables, edges
-from testbed.core import derived
+from testbed.core.errors import DamagedRun
 from tests.unit.testbed import bad_air, bad_links, bad_runs, bad_senders, evidence_files, spoils, steady_runs
 
 
@@ -371,7 +371,7 @@ def test_a_table_is_read_once_and_each_check_has_its_own(tmp_path, files, monkey
     monkeypatch.setattr(pd, "read_csv", None)
     assert (evidence.table("queue")["drops"] >= 0).all() and evidence.table("opportunities") is None
     monkeypatch.undo()
-    with pytest.raises(derived.DamagedRun, match="raw/queue.csv.gz: column nonsense is missing"):
+    with pytest.raises(DamagedRun, match="raw/queue.csv.gz: column nonsense is missing"):
         evidence.table("queue", usecols=["t_us", "nonsense"])
     monkeypatch.setattr(_tables, "_SHORT", 0)
     monkeypatch.setattr(_tables, "_MOST_ROWS", 0)           # one that is too large is read for each

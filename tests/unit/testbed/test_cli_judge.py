@@ -9,7 +9,7 @@ import pytest
 
 from analysis import metrics
 from testbed import checks, cli
-from testbed.core.derived import DamagedRun
+from testbed.core.errors import DamagedRun
 from testbed.core.files import sha256_of
 from testbed.runs import experiment
 from testbed.runs.store import Store

@@ -14,6 +14,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from testbed.core.record import plain
+
 
 @contextlib.contextmanager
 def open_regular(path: str | pathlib.Path) -> Iterator[BinaryIO]:
@@ -87,8 +89,8 @@ def write_output(path: pathlib.Path, text: str) -> None:
 
 
 def write_json(path: pathlib.Path, value: object) -> None:
-    """Write JSON through a temporary name."""
-    write_text(path, json.dumps(value, indent=1) + "\n")
+    """Write JSON, also records, through a temporary name."""
+    write_text(path, json.dumps(value, indent=1, default=plain) + "\n")
 
 
 def sha256_of(path: pathlib.Path) -> str:

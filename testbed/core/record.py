@@ -43,9 +43,14 @@ class Record(Mapping[str, Any]):
         """A copy with other values."""
         return type(self)({**self.__dict__, **changes}, self._file)
 
-    def content(self) -> dict[str, Any]:
-        """The dictionary, for files."""
-        return self.__dict__
+    def content(self) -> dict[str, object]:
+        """Plain dictionaries and lists, for files."""
+        return {key: plain(value) for key, value in self.__dict__.items()}
+
+    def _make(self, **kinds: "type[Record]") -> None:
+        """Make records of the lists of objects that are there. The dictionary is a new one then."""
+        made = {key: self.of(kind, key) for key, kind in kinds.items() if key in self.__dict__}
+        object.__setattr__(self, "__dict__", {**self.__dict__, **made})
 
     def of(self, kind: type[_Kind], key: str) -> list[_Kind]:
         """The list of objects `key` as records of a kind."""
@@ -66,3 +71,14 @@ class Record(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.__dict__)
+
+
+def plain(value: object) -> object:
+    """Records in lists and dictionaries, and those themselves, as plain ones; also as `default` of json.dumps."""
+    if isinstance(value, Record):
+        return value.content()
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], Record):
+        return [plain(one) for one in value]
+    if isinstance(value, dict) and value and isinstance(next(iter(value.values())), Record):
+        return {key: plain(one) for key, one in value.items()}
+    return value

@@ -105,6 +105,4 @@ class Network(Record):
 
     def __init__(self, content: Mapping[str, object], file: str = "") -> None:
         super().__init__(content, file)
-        known = {name: self.of(kind, name) for name, kind in (("nodes", Node), ("links", Link), ("paths", Path))
-                 if self.has(name)}
-        self.__dict__ = {**self.__dict__, **known}
+        self._make(nodes=Node, links=Link, paths=Path)

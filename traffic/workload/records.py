@@ -42,23 +42,106 @@ class Flow(Record):
     hops_back: Sequence[str]
 
 
+class Variant(Record):
+    """A congestion control that flows of the run use, with the settings that make it what its name says."""
+    name: str
+    #: what TCP_CONGESTION calls it
+    kernel_cca: str
+    title: str = ""
+    source: str = ""
+    #: path of its sources, None if the kernel has it; module_name: as in lsmod
+    module: str | None = None
+    module_sha256: str | None = None
+    module_name: str | None = None
+    sysctls: Mapping[str, int | str] = {}
+    parameters: Mapping[str, int | str] = {}
+    #: made for queues that mark
+    needs_ecn: bool = False
+    #: False for those that only components of the traffic name
+    under_test: bool = True
+
+
 class Component(Record):
-    """What is said of every component; kinds add what they offer."""
+    """What workload.json says of a component: of all, then what kinds add where they have it."""
     name: str
     kind: str
     start_us: int = 0
     stop_us: int
+    #: names of those with which its flows take turns
     variants: Sequence[str] = ()
+    # of kinds with a rate, or bursts of one (cbr, on-off, paced)
+    transport: str | None = None
+    rate_bps: int | None = None
+    packet_bytes: int | None = None
+    packets_per_s: int | None = None
+    bursts: int | None = None
+    # of greedy flows: the limit of the window in segments
+    tool: str | None = None
+    segment_bytes: int | None = None
+    window: int | None = None
+    # of programs: {end: files that it leaves}
+    keep: Mapping[str, Sequence[str]] = {}
+    # of replayed connections (testbed/core/replayed.py)
+    mix: str | None = None
+    clients: int | None = None
+    closes: bool = True
+    alone: Mapping[str, int] | None = None
+    # of a load, that is of Tmix
+    target_links: Sequence[str] = ()
+    target_load: float | None = None
+    load_on: str = "sum"
+    #: {path: name of its vector file}
+    traces: Mapping[str, str] = {}
+    scale: float | None = None
+    source_factors: Sequence[float] = ()
+    connections: int | None = None
+    measured_us: Sequence[int] = ()
+    #: {link: bit/s} and {link: those of its thirds}; counted: with other headers than those of layer 2
+    offered_bps: Mapping[str, float] = {}
+    thirds_bps: Mapping[str, Sequence[float]] = {}
+    prefill_us: int | None = None
+    prefill_window_us: int | None = None
+    prefill_rule: str | None = None
+    prefill_flow_bps: int | None = None
+    bin_us: int | None = None
+    balance: str = "off"
+    shuffle_attempts: int | None = None
+    thirds_difference: float | None = None
+    thirds_chance: float = 0.0
+    load_error: float | None = None
+    #: None where the load was not searched for; 0 where it was, for this seed
+    load_chance: float | None = None
+    overhead: str = "l2"
+    #: "vector" or "off": of the sockets
+    windows: str = "off"
+    reverse_links: Sequence[str] = ()
+    reverse_load: float | None = None
+    reverse_factor: float | None = None
+
+    @property
+    def counted_bps(self) -> Mapping[str, float]:
+        """{link: its load, with the headers that count}"""
+        found: Mapping[str, float] = vars(self).get("counted_bps", self.offered_bps)
+        return found
+
+
+class Program(Record):
+    """A process of a component's traffic (traffic/workload/components.py); not kept in raw/."""
+    node: str
+    module: str
+    arguments: Sequence[str]
+    threads: int = 0
+    buffers_mb: int = 0
+    component: str
 
 
 class Workload(Record):
     """All of it. ccas: {congestion control as asked for: as the kernel calls it}"""
     components: Sequence[Component]
     flows: Sequence[Flow]
+    programs: Sequence[Program] = ()
     ccas: Mapping[str, str]
 
     def __init__(self, content: Mapping[str, object], file: str = "") -> None:
         super().__init__(content, file)
-        known = {name: self.of(kind, name) for name, kind in (("components", Component), ("flows", Flow))
-                 if self.has(name)}
-        self.__dict__ = {**self.__dict__, **known}
+        self._make(components=Component, flows=Flow, programs=Program)

@@ -69,7 +69,8 @@ def _show(what: str, look: Callable[[], Iterator[_Finding]], required: bool = Tr
 
 def _packages() -> Iterator[_Finding]:
     lines = [line.split("#")[0].split() for line in (PROJECT_DIR / "packages.txt").read_text().splitlines()]
-    purposes = {words[1]: words[0] for words in lines if len(words) == 2}
+    purposes = {words[1]: words[0] for words in lines if words}
+    optional = {words[1] for words in lines if "optional" in words}
     if not shutil.which("dpkg-query"):
         yield False, "Debian packages", "this is not a Debian system", "install the equivalents of packages.txt by hand"
         return
@@ -78,12 +79,15 @@ def _packages() -> Iterator[_Finding]:
     installed = {line.split()[0] for line in done.stdout.splitlines() if line.endswith(" installed")}
     missing = [name for name in purposes
                if name not in installed and purposes[name] in ("run", "kernel", "unit", "test")]
-    needed = [name for name in missing if purposes[name] in ("run", "kernel")]
+    needed = [name for name in missing if purposes[name] in ("run", "kernel") and name not in optional]
+    some = [name for name in missing if purposes[name] == "run" and name in optional]
     if needed:
         yield False, "Debian packages", f"missing: {', '.join(needed)}", "make setup"
-    else:
-        yield True, "Debian packages", ("all there" if not missing else
-                                        f"all there but for `make test`, which installs {', '.join(missing)}"), ""
+        return
+    said = [f"without {', '.join(some)}, which some scenarios and commands need (make setup)"] if some else []
+    if for_tests := [name for name in missing if name not in some]:
+        said.append(f"`make test` will install {', '.join(for_tests)}")
+    yield True, "Debian packages", "; ".join(["all there" if not some else "all there that every run needs", *said]), ""
 
 
 def _repair(name: str) -> None:

@@ -119,7 +119,8 @@ def test_doctor_without_permission(engine, capsys, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("missing, code, words", [
     ("bison", 3, "PROBLEM  Debian packages: missing: bison\n           fix: make setup"),
-    ("flake8", 0, "ok       Debian packages: all there but for `make test`, which installs flake8"),
+    ("flake8", 0, "ok       Debian packages: all there; `make test` will install flake8"),
+    ("tcptrace", 0, "ok       Debian packages: all there that every run needs; without tcptrace, which some"),
 ])
 def test_doctor_and_packages(engine, capsys, monkeypatch, tmp_path, missing, code, words):
     (tmp_path / "dpkg-query").write_text(f"""#!/bin/sh

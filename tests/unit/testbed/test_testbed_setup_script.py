@@ -25,7 +25,9 @@ class Machine:
             if line and not line.startswith("#")
         }
         self.user, self.candidate = 0, "6.12.9-1"
-        self.programs = {"dpkg-query", "apt-get", "apt-cache", "id", "sudo"}
+        self.absent: set[str] = set()           # what the distribution does not have
+        self.locked = 0                         # how often apt finds its lock taken
+        self.programs = {"dpkg-query", "apt-get", "apt-cache", "id", "sudo", "sleep"}
 
     def _fake(self, name, script):
         (self.bin / name).unlink(missing_ok=True)
@@ -40,8 +42,17 @@ class Machine:
             "dpkg-query",
             f'for package; do :; done\ncase "$package" in\n{states}*) echo "no package $package" >&2; exit 1 ;;\nesac',
         )
-        self._fake("apt-get", f'echo "apt-get $*" >> {self.log}')
-        self._fake("apt-cache", f'echo "  Candidate: {self.candidate}"')
+        lock = self.bin.parent / "locked"
+        lock.write_text("x" * self.locked)
+        self._fake("apt-get", f'''echo "apt-get $*" >> {self.log}
+case "$(cat {lock})" in
+x*) sed -i s/x// {lock}
+    echo "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 1" >&2
+    exit 100 ;;
+esac''')
+        none = "".join(f"{name}) echo '  Candidate: (none)' ;;\n" for name in sorted(self.absent))
+        self._fake("apt-cache", f'case "$2" in\n{none}*) echo "  Candidate: {self.candidate}" ;;\nesac')
+        self._fake("sleep", f'echo "sleep $*" >> {self.log}')
         self._fake("id", f"echo {self.user}")
         self._fake("sudo", f'echo "sudo" >> {self.log}\nexec "$@"')
         self.log.write_text("")
@@ -146,4 +157,31 @@ def test_every_package_has_a_known_purpose():
     assert {words[0] for words in lines if words} == {
         "run", "kernel", "unit", "test", "vm", "vagrant", "programs", "cluster", "completion", "debian",
         "docs"}
-    assert all(len(words) in (0, 2) for words in lines)
+    assert all(len(words) in (0, 2) or words[2:] == ["optional"] for words in lines)
+
+
+def test_a_taken_lock_is_waited_for(machine):
+    machine.installed.remove("mininet")
+    machine.locked = 3
+    done = machine.setup()
+    assert done.returncode == 0 and done.commands.count("sleep 5") == 3
+    assert done.commands[-1] == "apt-get -q install -y --no-install-recommends mininet"
+    assert done.stderr.count("waiting until it is done") == 1
+
+
+def test_nobody_waits_for_ever(machine):
+    machine.installed.remove("mininet")
+    machine.locked = 1000
+    done = machine.setup()
+    assert done.returncode == 100 and done.commands.count("sleep 5") == 360
+    assert done.stderr.endswith("still holds the package manager's lock after 1800 s\n")
+
+
+def test_what_a_distribution_lacks_is_named_if_it_is_optional(machine):
+    machine.installed -= {"mininet", "tcptrace", "ns2"}
+    machine.absent = {"tcptrace"}
+    done = machine.setup()
+    assert done.returncode == 0 and "no tcptrace;" in done.stderr
+    assert done.commands[-1] == "apt-get -q install -y --no-install-recommends mininet ns2"
+    machine.absent = {"mininet"}
+    assert machine.setup().commands[-1].endswith(" mininet tcptrace ns2"), "apt is to say that it has none"

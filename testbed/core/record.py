@@ -9,31 +9,108 @@
 
 A class declares what its objects have, for readers and for mypy; nothing is looked at, copied or converted before it is
 asked for, since guests read thousands of them in virtual time. An attribute that the file lacks and that has no default
-raises DamagedRun with file and key.
+raises DamagedRun with file and key. Objects within objects are records, too:
+
+    class Network(Record):
+        nodes = ListOf(Node)            # [{...}, ...]; missing is an error
+        cells = ListOf(Cell, ())        # missing: none
+        clock = Within(Clock)           # {...}; missing is an error
+        radio = Perhaps(Radio)          # {...}, null or missing
+        hosts = MapOf(Host)             # {name: {...}}
 """
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from testbed.core.errors import DamagedRun
 
 _Kind = TypeVar("_Kind", bound="Record")
 
 
+class _Inner(Generic[_Kind]):
+    """An attribute that is made of what the file has at its place, once."""
+
+    def __init__(self, kind: type[_Kind], missing: object = DamagedRun) -> None:
+        """missing: what it is where the file says nothing; by default that is an error."""
+        self._kind, self._missing, self._key = kind, missing, ""
+
+    def __set_name__(self, owner: type["Record"], name: str) -> None:
+        self._key = name
+
+    def __set__(self, record: "Record", value: object) -> None:
+        raise AttributeError(f"{self._key}: records are views; changed() makes others")
+
+    def _raw(self, record: "Record") -> Any:
+        if self._key in record.__dict__:
+            return record.__dict__[self._key]
+        return self._missing if self._missing is not DamagedRun else record._lacks(self._key)
+
+
+class Within(_Inner[_Kind]):
+    """An object in an object."""
+
+    def __get__(self, record: "Record", owner: type["Record"]) -> _Kind:
+        return self._kind(self._raw(record), record._file)
+
+
+class Perhaps(_Inner[_Kind]):
+    """An object in an object, or None."""
+
+    def __init__(self, kind: type[_Kind]) -> None:
+        super().__init__(kind, None)
+
+    def __get__(self, record: "Record", owner: type["Record"]) -> _Kind | None:
+        raw = self._raw(record)
+        return None if raw is None else self._kind(raw, record._file)
+
+
+class ListOf(_Inner[_Kind]):
+    """A list of objects."""
+
+    def __get__(self, record: "Record", owner: type["Record"]) -> Sequence[_Kind]:
+        raw = self._raw(record)
+        try:
+            made = record._made
+        except AttributeError:
+            made = {}
+            object.__setattr__(record, "_made", made)
+        known, found = made.get(self._key, (None, []))
+        if known is not raw or len(found) != len(raw):
+            found = [self._kind(one, record._file) for one in raw]
+            made[self._key] = raw, found
+        return found
+
+
+class MapOf(_Inner[_Kind]):
+    """Objects by name."""
+
+    def __get__(self, record: "Record", owner: type["Record"]) -> Mapping[str, _Kind]:
+        file = record._file
+        return {name: self._kind(one, file) for name, one in self._raw(record).items()}
+
+
 class Record(Mapping[str, Any]):
     """An object of a JSON file. It is a view: the dictionary stays the same one."""
-    __slots__ = ("__dict__", "_file")
+    __slots__ = ("__dict__", "_file", "_made")
     _file: str
+    #: {key: (list of the file, list of records)}
+    _made: dict[str, tuple[object, list[Any]]]
 
-    def __init__(self, content: Mapping[str, Any], file: str = "") -> None:
-        object.__setattr__(self, "__dict__", content if isinstance(content, dict) else dict(content))
-        object.__setattr__(self, "_file", file or getattr(content, "_file", ""))
+    def __init__(self, content: Mapping[str, object], file: str = "") -> None:
+        if not isinstance(content, dict):
+            content, file = (content.__dict__, file or content._file) if isinstance(content, Record) else (
+                dict(content), file)
+        object.__setattr__(self, "__dict__", content)
+        object.__setattr__(self, "_file", file)
 
     if not TYPE_CHECKING:               # mypy is to refuse attributes that no class declares
         def __getattr__(self, key):
             """What is asked for and is not there."""
-            if key.startswith("__"):
+            if key.startswith("_"):
                 raise AttributeError(key)
-            raise DamagedRun(f"{self._file or type(self).__name__}: key {key!r} is missing")
+            self._lacks(key)
+
+    def _lacks(self, key: str) -> NoReturn:
+        raise DamagedRun(f"{self._file or type(self).__name__}: key {key!r} is missing")
 
     def has(self, key: str) -> bool:
         """Whether the file says it."""
@@ -41,16 +118,11 @@ class Record(Mapping[str, Any]):
 
     def changed(self: _Kind, **changes: object) -> _Kind:
         """A copy with other values."""
-        return type(self)({**self.__dict__, **changes}, self._file)
+        return type(self)({**self.__dict__, **{key: plain(value) for key, value in changes.items()}}, self._file)
 
     def content(self) -> dict[str, object]:
         """Plain dictionaries and lists, for files."""
         return {key: plain(value) for key, value in self.__dict__.items()}
-
-    def _make(self, **kinds: "type[Record]") -> None:
-        """Make records of the lists of objects that are there. The dictionary is a new one then."""
-        made = {key: self.of(kind, key) for key, kind in kinds.items() if key in self.__dict__}
-        object.__setattr__(self, "__dict__", {**self.__dict__, **made})
 
     def of(self, kind: type[_Kind], key: str) -> list[_Kind]:
         """The list of objects `key` as records of a kind."""
@@ -58,10 +130,10 @@ class Record(Mapping[str, Any]):
 
     # as long as some code looks records up as dictionaries
     def __getitem__(self, key: str) -> Any:
-        return self.__dict__[key] if key in self.__dict__ else getattr(self, key)
+        return getattr(self, key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self.__dict__.get(key, default)
+        return getattr(self, key) if key in self.__dict__ else default
 
     def __contains__(self, key: object) -> bool:
         return key in self.__dict__

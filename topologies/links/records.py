@@ -7,7 +7,7 @@ and probes, traffic, checks and analysis read it.
 from collections.abc import Mapping, Sequence
 
 from testbed.core import ip
-from testbed.core.record import Record
+from testbed.core.record import ListOf, Perhaps, Record
 
 
 class Node(Record):
@@ -22,6 +22,8 @@ class Node(Record):
     neighbours: Sequence[Sequence[str]] = ()
     #: of a switch: (MAC, device)
     forwarding: Sequence[Sequence[str]] = ()
+    #: a host that passes on what is for others
+    forwards: bool = False
     #: of hosts; None of other nodes
     initcwnd: int | None = None
     initial_ssthresh: int | None = None
@@ -32,7 +34,56 @@ class Node(Record):
 class Opportunities(Record):
     """When a link with a trace may send: (time in us, how many full frames), again after each period."""
     times: Sequence[Sequence[int]]
+    #: None: not before the end of the run
     period_us: int | None
+
+
+class Change(Record):
+    """An entry of a schedule: what is so from an instant on. What is None stays as it was."""
+    at_us: int
+    rate_bps: int | None = None
+    delay_us: int | None = None
+    loss_percent: float | None = None
+    #: as the queue counts
+    limit: int | None = None
+    #: whether the link carries anything
+    up: bool | None = None
+
+
+class LossModel(Record):
+    """Of kind gilbert-elliott: the shares; of kind periodic: every so many-th packet is lost."""
+    kind: str
+    to_bad_percent: float
+    to_good_percent: float
+    bad_loss_percent: float
+    good_loss_percent: float
+    every: int
+
+
+class Jitter(Record):
+    """A delay that differs by up to `spread_us` from packet to packet."""
+    spread_us: int
+    reordering: bool
+
+
+class Reorder(Record):
+    """A share of the packets arrives early; displacement: where that was given in packets."""
+    share_percent: float
+    early_us: int
+    displacement: int | None = None
+
+
+class Policer(Record):
+    """A token bucket at the beginning of the wire."""
+    rate_bps: int
+    burst_bytes: int
+
+
+class Retransmission(Record):
+    """A data link that sends a lost frame again: a delay for each attempt."""
+    loss_percent: float
+    delay_us: int
+    attempts: int
 
 
 class Link(Record):
@@ -41,6 +92,7 @@ class Link(Record):
     direction: str
     device: str
     peer_device: str
+    #: of the end that sends; empty at a switch
     address: str = ""
     mac: str = ""
     rate_bps: int
@@ -51,33 +103,52 @@ class Link(Record):
     mtu_bytes: int = ip.MTU_BYTES
     #: the kind
     queue: str
+    #: option: value, as tc spells the options; times in us, rates in bit/s
     queue_options: Mapping[str, int | float | bool | str]
     queue_traits: Sequence[str] = ()
+    #: one of them is the limit as the queue counts it
     limit_packets: int | None = None
     limit_bytes: int | None = None
-    capacity_packets: int | None = None
-    capacity_bytes: int | None = None
-    capacity_us: int | None = None
+    capacity_packets: int
+    capacity_bytes: int
+    capacity_us: int
     bottleneck: bool = False
+    #: of a bottleneck's device; 0 of others
     ifindex: int = 0
+    # what its wire does beside its constant delay (topologies/links/impairments.py)
+    loss_model = Perhaps(LossModel)
+    duplicate_percent: float = 0.0
+    jitter = Perhaps(Jitter)
+    reorder = Perhaps(Reorder)
+    policer = Perhaps(Policer)
+    retransmission = Perhaps(Retransmission)
+    # how it changes (topologies/links/varying.py)
+    schedule = ListOf(Change, ())
+    opportunities = Perhaps(Opportunities)
+    #: of a link with a trace: its mean rate over the run
+    trace_bps: int | None = None
     # of the hosts at its ends
     jitter_us: int = 0
     coalescing_us: int = 0
     packet_cost_us: int = 0
     gso: bool = False
     gro: bool = False
-    #: of a link with a trace: its mean rate over the run
-    trace_bps: int | None = None
 
     @property
     def from_node(self) -> str:
         """The node that sends."""
-        return str(vars(self)["from"])
+        return str(getattr(self, "from"))
 
     @property
     def to_node(self) -> str:
         """The node that receives."""
-        return str(vars(self)["to"])
+        return str(getattr(self, "to"))
+
+    @property
+    def limit(self) -> int:
+        """As the queue counts it."""
+        found = self.limit_packets if self.limit_packets is not None else self.limit_bytes
+        return int(self.queue_options["limit"]) if found is None else found
 
 
 class Path(Record):
@@ -92,6 +163,35 @@ class Path(Record):
     #: names of the link directions there, and back
     hops: Sequence[str]
     hops_back: Sequence[str]
+    #: (cell, sender, receiver) of each hop over the air there, and back
+    air: Sequence[Sequence[str]] = ()
+    air_back: Sequence[Sequence[str]] = ()
+
+
+class Station(Record):
+    """A radio of a node."""
+    node: str
+    device: str
+    address: str
+    mac: str
+    x_mm: int
+    y_mm: int
+
+
+class Cell(Record):
+    """A channel with its stations (topologies/wireless/radio.py)."""
+    name: str
+    standard: str
+    rate_bps: int
+    #: up to which frames are understood, and heard
+    range_mm: int
+    sense_mm: int
+    #: of frames that are in range and met nobody else's
+    loss_percent: float
+    mtu_bytes: int
+    #: that wait at the device of a station, where that has a queue
+    queue_packets: int | None
+    stations = ListOf(Station)
 
 
 class Network(Record):
@@ -99,10 +199,7 @@ class Network(Record):
     ip_version: int = 4
     #: the least of all links
     mtu_bytes: int = ip.MTU_BYTES
-    nodes: Sequence[Node]
-    links: Sequence[Link]
-    paths: Sequence[Path]
-
-    def __init__(self, content: Mapping[str, object], file: str = "") -> None:
-        super().__init__(content, file)
-        self._make(nodes=Node, links=Link, paths=Path)
+    nodes = ListOf(Node)
+    links = ListOf(Link)
+    paths = ListOf(Path)
+    cells = ListOf(Cell, ())

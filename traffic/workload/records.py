@@ -5,7 +5,7 @@
 """
 from collections.abc import Mapping, Sequence
 
-from testbed.core.record import Record
+from testbed.core.record import ListOf, Record
 
 
 class Flow(Record):
@@ -137,11 +137,7 @@ class Program(Record):
 
 class Workload(Record):
     """All of it. ccas: {congestion control as asked for: as the kernel calls it}"""
-    components: Sequence[Component]
-    flows: Sequence[Flow]
-    programs: Sequence[Program] = ()
+    components = ListOf(Component)
+    flows = ListOf(Flow)
+    programs = ListOf(Program, ())
     ccas: Mapping[str, str]
-
-    def __init__(self, content: Mapping[str, object], file: str = "") -> None:
-        super().__init__(content, file)
-        self._make(components=Component, flows=Flow, programs=Program)

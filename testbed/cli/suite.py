@@ -289,7 +289,7 @@ def _report(store: Store, suite: suites.Suite, chosen: Sequence[suites.Part], st
     description = {
         "schema": 1, "name": suite.name, "title": suite.title, "source": suite.source, "quick": bool(arguments.version),
         "description": suite.description, "baseline": subjects[0], "subjects": subjects[1:],
-        "command": _command(arguments), "deviations": fields.encode(suite.deviations),
+        "command": _command(arguments), "deviations": fields.encoded(suite.deviations),
         "left_out": [part.title or part.name for part in suite.parts if part not in chosen],
         "parts": [_described(part, done.get(part.name), plans.get(part.name, []), problems.get(part.name, ""))
                   for part in chosen]}
@@ -303,7 +303,7 @@ def _report(store: Store, suite: suites.Suite, chosen: Sequence[suites.Part], st
 def _described(part: suites.Part, done: Done | None, plans: Sequence[Plan], problem: str) -> dict[str, Any]:
     return {"name": part.name, "title": part.title, "section": part.section, "not_run": part.not_run,
             "problem": problem, "experiment": done.folder.name if done else None,
-            "runs": [plan.id for plan in plans], **{name: fields.encode(getattr(part, name))
+            "runs": [plan.id for plan in plans], **{name: fields.encoded(getattr(part, name))
                                                     for name in ("outputs", "parameters", "deviations")}}
 
 

@@ -20,13 +20,18 @@ import functools
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 from testbed.core import guesses, units
 
 _Section = TypeVar("_Section")
-_Decoder = Callable[[Any], Any]
+#: what a field reads, and its default
+_Value = TypeVar("_Value")
+_Other = TypeVar("_Other")
+_Default = TypeVar("_Default")
+_Decoder = Callable[[object], _Value]
 
+#: the default of fields that have none, of whatever type they are
 REQUIRED: Any = dataclasses.MISSING
 #: whole numbers have 64 bits and a sign, as in JSON's readers and in the kernel
 MOST_INTEGER = 2**63 - 1
@@ -69,58 +74,58 @@ def show(value: object) -> str:
 
 # -- kinds of fields ---------------------------------------------------------------------------
 
-def rate(default: Any = REQUIRED, least: int = 1, most: int = MOST_INTEGER) -> Any:
+def rate(default: _Default = REQUIRED, least: int = 1, most: int = MOST_INTEGER) -> int | _Default:
     """A rate in bit/s; its key ends in _bps."""
     return _field(_whole("bps", least, most), default)
 
 
-def time(default: Any = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> Any:
+def time(default: _Default = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> int | _Default:
     """A time in microseconds; its key ends in _us."""
     return _field(_whole("us", least, most), default)
 
 
-def size(default: Any = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> Any:
+def size(default: _Default = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> int | _Default:
     """A size in bytes; its key ends in _bytes."""
     return _field(_whole("bytes", least, most), default)
 
 
-def mean_size(default: Any = REQUIRED, least: float = 0, most: float = MOST_INTEGER) -> Any:
+def mean_size(default: _Default = REQUIRED, least: float = 0, most: float = MOST_INTEGER) -> float | _Default:
     """A size in bytes that need not be whole, such as a mean; its key ends in _bytes."""
     return _field(_real("bytes", least, most, None), default)
 
 
-def distance(default: Any = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> Any:
+def distance(default: _Default = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> int | _Default:
     """A distance in millimetres; its key ends in _mm."""
     return _field(_whole("mm", least, most), default)
 
 
-def count(default: Any = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> Any:
+def count(default: _Default = REQUIRED, least: int = 0, most: int = MOST_INTEGER) -> int | _Default:
     """A whole number without a unit."""
     return _field(_whole("", least, most), default)
 
 
-def percent(default: Any = REQUIRED, least: float | None = 0, most: float | None = 100,
-            above: float | None = None) -> Any:
+def percent(default: _Default = REQUIRED, least: float | None = 0, most: float | None = 100,
+            above: float | None = None) -> float | _Default:
     """A percentage; its key ends in _percent."""
     return _field(_real("percent", least, most, above), default)
 
 
-def number(default: Any = REQUIRED, least: float | None = None, most: float | None = None,
-           above: float | None = None) -> Any:
+def number(default: _Default = REQUIRED, least: float | None = None, most: float | None = None,
+           above: float | None = None) -> float | _Default:
     """A finite number without a unit."""
     return _field(_real("", least, most, above), default)
 
 
-def flag(default: Any = REQUIRED) -> Any:
+def flag(default: _Default = REQUIRED) -> bool | _Default:
     """Yes or no."""
-    def read(value: Any) -> bool:
+    def read(value: object) -> bool:
         if not isinstance(value, bool):
             raise FieldError("", f"yes or no expected, not {show(value)}")
         return value
     return _field(read, default)
 
 
-def word(default: Any = REQUIRED, choices: tuple[str, ...] = (), pattern: str = "", example: str = "") -> Any:
+def word(default: _Default = REQUIRED, choices: tuple[str, ...] = (), pattern: str = "", example: str = "") -> str | _Default:
     """Text on one line: one of `choices`, or what matches `pattern`, of which `example` is an example.
 
     YAML 1.1 reads the words on and off as true and false; among `choices` they are words.
@@ -128,7 +133,7 @@ def word(default: Any = REQUIRED, choices: tuple[str, ...] = (), pattern: str = 
     expected = f"one of {', '.join(choices)} expected" if choices else "a word " * (not example) \
         + f"a value such as {example!r} " * bool(example) + "expected"
 
-    def read(value: Any) -> str:
+    def read(value: object) -> str:
         if isinstance(value, bool) and ("off", "on")[value] in choices:
             value = ("off", "on")[value]
         if not isinstance(value, str) or not value or choices and value not in choices \
@@ -140,9 +145,9 @@ def word(default: Any = REQUIRED, choices: tuple[str, ...] = (), pattern: str = 
     return _field(read, default)
 
 
-def text(default: Any = REQUIRED, longest: int = _LONGEST_TEXT) -> Any:
+def text(default: _Default = REQUIRED, longest: int = _LONGEST_TEXT) -> str | _Default:
     """Any text, also of several lines; a whole number stands for its digits."""
-    def read(value: Any) -> str:
+    def read(value: object) -> str:
         if isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
         if not isinstance(value, str) or "\0" in value:
@@ -153,13 +158,13 @@ def text(default: Any = REQUIRED, longest: int = _LONGEST_TEXT) -> Any:
     return _field(read, default)
 
 
-def listing(of: Any, default: Any = REQUIRED, least: int = 0, most: int = 10_000, distinct: bool = False,
-            single: bool = False) -> Any:
+def listing(of: _Value, default: _Default = REQUIRED, least: int = 0, most: int = 10_000, distinct: bool = False,
+            single: bool = False) -> tuple[_Value, ...] | _Default:
     """A list, decoded to a tuple. single: one value may stand for a list of one."""
-    decoder = _decoder(of)
-    nested = of.metadata.get("nested", False)
+    decoder = reader(of)
+    nested = _metadata(of)["nested"]
 
-    def read(value: Any) -> tuple[Any, ...]:
+    def read(value: object) -> tuple[_Value, ...]:
         if single and not isinstance(value, (list, tuple)):
             value = [value]
         if not isinstance(value, (list, tuple)):
@@ -180,11 +185,12 @@ def listing(of: Any, default: Any = REQUIRED, least: int = 0, most: int = 10_000
     return _field(read, default)
 
 
-def mapping(of: Any, keys: str, example: str, default: Any = REQUIRED, most: int = 1000) -> Any:
+def mapping(of: _Value, keys: str, example: str, default: _Default = REQUIRED,
+            most: int = 1000) -> dict[str, _Value] | _Default:
     """A mapping from names that match `keys` (of which `example` is one) to values, for names not known here."""
-    decoder = _decoder(of)
+    decoder = reader(of)
 
-    def read(value: Any) -> dict[str, Any]:
+    def read(value: object) -> dict[str, _Value]:
         if not isinstance(value, Mapping):
             raise FieldError("", f"a mapping expected, not {show(value)}")
         if len(value) > most:
@@ -202,29 +208,38 @@ def mapping(of: Any, keys: str, example: str, default: Any = REQUIRED, most: int
     return _field(read, default)
 
 
-def either(*kinds: Any) -> Any:
-    """A value of the first of several kinds that takes it; for elements of lists and mappings."""
-    decoders = [_decoder(kind) for kind in kinds]
-
-    def read(value: Any) -> Any:
+def either(first: _Value, second: _Other) -> _Value | _Other:
+    """A value of the first of two kinds that takes it; for elements of lists and mappings."""
+    def read(value: object) -> _Value | _Other:
         problems = []
-        for decoder in decoders:
+        for decoder in (reader(first), reader(second)):
             try:
-                return decoder(value)
+                return cast(_Value | _Other, decoder(value))
             except FieldError as problem:
                 problems.append(str(problem).removesuffix(f", not {show(value)}").removesuffix(" expected"))
         raise FieldError("", f"{' or '.join(problems)} expected, not {show(value)}")
     return _field(read, REQUIRED)
 
 
-def section(cls: type[Any], default: Any = REQUIRED) -> Any:
+@overload
+def section(cls: type[_Section], default: dict[str, object]) -> _Section: ...
+@overload
+def section(cls: type[_Section], default: _Default = REQUIRED) -> _Section | _Default: ...
+def section(cls: type[_Section], default: object = REQUIRED) -> object:
     """A section inside a section. A default of {} stands for one whose fields all have their defaults."""
     return custom(functools.partial(decode, cls), default)
 
 
-def tagged(classes: Mapping[str, type[Any]], default: Any = REQUIRED, tag: str = "kind", usual: str = "") -> Any:
+@overload
+def tagged(classes: Mapping[str, type[_Section]], default: dict[str, object], tag: str = "kind",
+           usual: str = "") -> _Section: ...
+@overload
+def tagged(classes: Mapping[str, type[_Section]], default: _Default = REQUIRED, tag: str = "kind",
+           usual: str = "") -> _Section | _Default: ...
+def tagged(classes: Mapping[str, type[_Section]], default: object = REQUIRED, tag: str = "kind",
+           usual: str = "") -> object:
     """A section that is one of several dataclasses, told apart by the word in its field `tag` (by default `usual`)."""
-    def read(value: Any) -> object:
+    def read(value: object) -> _Section:
         if not isinstance(value, Mapping):
             raise FieldError("", f"a mapping expected, not {show(value)}")
         kind = usual if value.get(tag) is None else value[tag]
@@ -232,12 +247,15 @@ def tagged(classes: Mapping[str, type[Any]], default: Any = REQUIRED, tag: str =
             raise FieldError(tag, "is missing" if kind == "" and value.get(tag) is None else
                              f"one of {', '.join(classes)} expected, not {show(kind)}"
                              f"{guesses.question(kind, classes)}")
-        decoded: object = decode(classes[kind], {**value, tag: kind})
-        return decoded
+        return decode(classes[kind], {**value, tag: kind})
     return custom(read, default)
 
 
-def custom(read: _Decoder, default: Any = REQUIRED) -> Any:
+@overload
+def custom(read: _Decoder[_Value], default: dict[str, object]) -> _Value: ...
+@overload
+def custom(read: _Decoder[_Value], default: _Default = REQUIRED) -> _Value | _Default: ...
+def custom(read: _Decoder[_Value], default: object = REQUIRED) -> object:
     """A field that `read` decodes to something that `encode` knows: a dataclass, tuple, dict or plain value.
 
     `read` raises FieldError with the name of the field inside the value, or "". A default of {} is decoded.
@@ -248,26 +266,36 @@ def custom(read: _Decoder, default: Any = REQUIRED) -> Any:
     return _field(read, default, nested=True)
 
 
-def reader(of: Any) -> _Decoder:
+def reader(of: _Value) -> _Decoder[_Value]:
     """What decodes a value of a kind of field; for a `custom` one that is of several kinds."""
-    return _decoder(of)
+    return cast(_Decoder[_Value], _metadata(of)["decoder"])
 
 
-def _field(decoder: _Decoder, default: Any, nested: bool = False) -> Any:
+def _field(decoder: _Decoder[_Value], default: _Default, nested: bool = False) -> _Value | _Default:
     metadata = {"decoder": decoder, "nested": nested}
     if isinstance(default, dict):
-        return dataclasses.field(kw_only=True, default_factory=lambda: dict(default), metadata=metadata)
+        return dataclasses.field(kw_only=True, default_factory=cast(Callable[[], _Default], default.copy),
+                                 metadata=metadata)
     return dataclasses.field(kw_only=True, default=default, metadata=metadata)
 
 
-def _decoder(field: Any) -> _Decoder:
-    decoder: _Decoder = field.metadata["decoder"]
-    return decoder
+def _metadata(field: object) -> Mapping[str, object]:
+    """What `_field` noted at a field; to type checkers it is a value of the field's type."""
+    return cast("dataclasses.Field[object]", field).metadata
 
 
-def _whole(unit: str, least: int, most: int) -> _Decoder:
+def _decoder(field: "dataclasses.Field[object]") -> _Decoder[object]:
+    return cast(_Decoder[object], field.metadata["decoder"])
+
+
+def _fields_of(cls: type) -> "dict[str, dataclasses.Field[object]]":
+    """{name: field} of a dataclass."""
+    return {field.name: field for field in dataclasses.fields(cast(Any, cls))}
+
+
+def _whole(unit: str, least: int, most: int) -> _Decoder[int]:
     """Reads a whole number of `unit` within bounds."""
-    def read(value: Any) -> int:
+    def read(value: object) -> int:
         value = _number(unit, value)
         if isinstance(value, bool) or not isinstance(value, int):
             raise FieldError("", _expected(unit, value, "a whole number"))
@@ -276,9 +304,9 @@ def _whole(unit: str, least: int, most: int) -> _Decoder:
     return read
 
 
-def _real(unit: str, least: float | None, most: float | None, above: float | None) -> _Decoder:
+def _real(unit: str, least: float | None, most: float | None, above: float | None) -> _Decoder[float]:
     """Reads a finite number of `unit` within bounds."""
-    def read(value: Any) -> float:
+    def read(value: object) -> float:
         value = _number(unit, value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise FieldError("", _expected(unit, value, "a number"))
@@ -325,8 +353,8 @@ def decode(cls: type[_Section], given: object) -> _Section:
         given = {}
     if not isinstance(given, Mapping):
         raise FieldError("", f"a mapping expected, not {show(given)}")
-    known = {field.name: field for field in dataclasses.fields(cast(Any, cls))}
-    values = {}
+    known = _fields_of(cls)
+    values: dict[str, object] = {}
     for key, value in given.items():
         name = _known_name(known, key, value)
         if value is None:
@@ -340,15 +368,15 @@ def decode(cls: type[_Section], given: object) -> _Section:
     return cls(**values)
 
 
-def given(cls: type[Any], section: Mapping[str, Any]) -> dict[str, Any]:
+def given(cls: type, section: Mapping[str, object]) -> dict[str, object]:
     """What a section gives of the fields of a dataclass, as `encode` has it, without defaults."""
     decoded = encode(decode(cls, section))
-    known = {field.name: field for field in dataclasses.fields(cls)}
+    known = _fields_of(cls)
     names = {_known_name(known, key, value) for key, value in section.items() if value is not None}
     return {name: value for name, value in decoded.items() if name in names}
 
 
-def _value(field: Any, value: object) -> Any:
+def _value(field: "dataclasses.Field[object]", value: object) -> object:
     """What a field reads. FieldError with its name."""
     try:
         return _decoder(field)(value)
@@ -375,7 +403,7 @@ def _is_quantity(value: object) -> bool:
         return False
 
 
-def _known_name(known: Mapping[str, Any], key: object, value: object) -> str:
+def _known_name(known: "Mapping[str, dataclasses.Field[object]]", key: object, value: object) -> str:
     """The field that a key stands for; FieldError if there is none."""
     name = key if isinstance(key, str) and key.isprintable() and len(key) <= 60 else show(key)
     relatives = [other for other in known if plain(other) == plain(name)]
@@ -397,7 +425,7 @@ def _known_name(known: Mapping[str, Any], key: object, value: object) -> str:
                      + guesses.question(plain(name), dict.fromkeys(map(plain, known))))
 
 
-def _what(decoder: _Decoder) -> str:
+def _what(decoder: _Decoder[object]) -> str:
     """What a field without a unit takes, as far as it says so."""
     if isinstance(decoder, functools.partial) and decoder.func is decode:
         names = dict.fromkeys(plain(field.name) for field in dataclasses.fields(decoder.args[0]))
@@ -406,13 +434,17 @@ def _what(decoder: _Decoder) -> str:
     return _WITHOUT_UNIT if inner == _WITHOUT_UNIT else f"a list, and in it {inner},"
 
 
-def encode(decoded: Any) -> Any:
+def encode(section: object) -> dict[str, object]:
     """What `decode` makes the same section of: plain dictionaries and lists, without fields that are None."""
-    if dataclasses.is_dataclass(decoded) and not isinstance(decoded, type):
-        return {field.name: encode(getattr(decoded, field.name)) for field in dataclasses.fields(decoded)
-                if getattr(decoded, field.name) is not None}
-    if isinstance(decoded, Mapping):
-        return {name: encode(value) for name, value in decoded.items()}
-    if isinstance(decoded, (list, tuple)):
-        return [encode(value) for value in decoded]
-    return decoded
+    return {name: encoded(value) for name in _fields_of(type(section)) if (value := getattr(section, name)) is not None}
+
+
+def encoded(value: object) -> object:
+    """A value that `encode` finds in a section."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return encode(value)
+    if isinstance(value, Mapping):
+        return {name: encoded(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encoded(one) for one in value]
+    return value

@@ -133,7 +133,7 @@ def early_us(link: Any) -> int:
 
 def record(link: Any) -> dict[str, Any]:
     """What network.json has of it, with the time that a displacement comes to."""
-    found = {name: fields.encode(getattr(link, name)) for name in NAMES if getattr(link, name) is not None}
+    found = {name: fields.encoded(getattr(link, name)) for name in NAMES if getattr(link, name) is not None}
     if link.reorder is not None:
-        found["reorder"] = {**found["reorder"], "early_us": early_us(link)}
+        found["reorder"] = fields.encode(link.reorder) | {"early_us": early_us(link)}
     return found

@@ -5,7 +5,7 @@ import json
 import math
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
@@ -15,6 +15,8 @@ from traffic.datagrams.batch import HEADER
 from traffic.workload import routes
 from traffic.workload.components import Component, Context, Flow, Program
 
+_Default = TypeVar("_Default")
+
 FIRST_PORT = 7000
 #: of IPv4 and UDP
 _LEAST_HEADER_BYTES = 28
@@ -22,7 +24,7 @@ _LEAST_HEADER_BYTES = 28
 _NEVER_FULL_PACKETS = 50_000
 
 
-def packet_field(default: Any = 1000) -> Any:
+def packet_field(default: _Default) -> int | _Default:
     """The field `packet` of a section: size of an IP packet."""
     return fields.size(default=default, least=_LEAST_HEADER_BYTES + HEADER.size, most=ip.MOST_MTU_BYTES)
 
@@ -31,7 +33,7 @@ def packet_field(default: Any = 1000) -> Any:
 class RateSection:
     """The fields of a component of UDP flows that have a rate."""
     rate_bps: int = fields.rate()
-    packet_bytes: int = packet_field()
+    packet_bytes: int = packet_field(1000)
     paths: tuple[str, ...] = routes.paths_field()
     flows: int = fields.count(default=1, least=1, most=10_000)
     start_within_us: int = fields.time(default=0)

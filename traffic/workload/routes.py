@@ -15,14 +15,14 @@ _EXAMPLE = "n4->n1"
 Network = Mapping[str, Any]
 
 
-def path_field(default: Any = None) -> Any:
+def path_field() -> str | None:
     """A section's field that names a path."""
-    return fields.word(pattern=PATH_PATTERN, example=_EXAMPLE, default=default)
+    return fields.word(pattern=PATH_PATTERN, example=_EXAMPLE, default=None)
 
 
-def paths_field() -> Any:
+def paths_field() -> tuple[str, ...]:
     """A section's field `paths`: by default the first one, in the direction of the acceptor's data."""
-    return fields.listing(path_field(), default=(), single=True)
+    return fields.listing(fields.word(pattern=PATH_PATTERN, example=_EXAMPLE), default=(), single=True)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -125,7 +125,8 @@ def flag(default: _Default = REQUIRED) -> bool | _Default:
     return _field(read, default)
 
 
-def word(default: _Default = REQUIRED, choices: tuple[str, ...] = (), pattern: str = "", example: str = "") -> str | _Default:
+def word(default: _Default = REQUIRED, choices: tuple[str, ...] = (), pattern: str = "",
+         example: str = "") -> str | _Default:
     """Text on one line: one of `choices`, or what matches `pattern`, of which `example` is an example.
 
     YAML 1.1 reads the words on and off as true and false; among `choices` they are words.
@@ -223,8 +224,12 @@ def either(first: _Value, second: _Other) -> _Value | _Other:
 
 @overload
 def section(cls: type[_Section], default: dict[str, object]) -> _Section: ...
+
+
 @overload
 def section(cls: type[_Section], default: _Default = REQUIRED) -> _Section | _Default: ...
+
+
 def section(cls: type[_Section], default: object = REQUIRED) -> object:
     """A section inside a section. A default of {} stands for one whose fields all have their defaults."""
     return custom(functools.partial(decode, cls), default)
@@ -233,9 +238,13 @@ def section(cls: type[_Section], default: object = REQUIRED) -> object:
 @overload
 def tagged(classes: Mapping[str, type[_Section]], default: dict[str, object], tag: str = "kind",
            usual: str = "") -> _Section: ...
+
+
 @overload
 def tagged(classes: Mapping[str, type[_Section]], default: _Default = REQUIRED, tag: str = "kind",
            usual: str = "") -> _Section | _Default: ...
+
+
 def tagged(classes: Mapping[str, type[_Section]], default: object = REQUIRED, tag: str = "kind",
            usual: str = "") -> object:
     """A section that is one of several dataclasses, told apart by the word in its field `tag` (by default `usual`)."""
@@ -253,8 +262,12 @@ def tagged(classes: Mapping[str, type[_Section]], default: object = REQUIRED, ta
 
 @overload
 def custom(read: _Decoder[_Value], default: dict[str, object]) -> _Value: ...
+
+
 @overload
 def custom(read: _Decoder[_Value], default: _Default = REQUIRED) -> _Value | _Default: ...
+
+
 def custom(read: _Decoder[_Value], default: object = REQUIRED) -> object:
     """A field that `read` decodes to something that `encode` knows: a dataclass, tuple, dict or plain value.
 

@@ -12,12 +12,16 @@ FUZZ  ?= 30
 RELEASE ?= trixie
 ENGINES ?= uml,ns3,ns2
 PREFIX ?= /usr/local
+IMAGE ?= testbed
+BASE ?=
+BUILD_OPTIONS ?=
+CONTAINERS ?= $(if $(shell command -v podman),podman,docker)
 
 COMMON_OPTIONS = $(if $(CCA),--cca '$(CCA)') $(if $(SEEDS),--seeds '$(SEEDS)') $(if $(JOBS),--jobs '$(JOBS)') \
 	$(if $(KERNEL),--kernel '$(KERNEL)')
 RUN_OPTIONS = $(COMMON_OPTIONS) $(if $(LOAD),--load '$(LOAD)') $(if $(QUICK),--quick)
 
-.PHONY: help setup programs kernel compare studies suite test test-wireless test-suite test-kernels test-engines test-cluster test-vagrant test-debian test-debian12 test-debian13 unit fuzz bench docs site install clean scenario-%
+.PHONY: help setup programs kernel compare studies suite test test-wireless test-suite test-kernels test-engines test-cluster test-vagrant test-debian test-debian12 test-debian13 test-container container unit fuzz bench docs site install clean scenario-%
 
 help:
 	@echo "make scenario-NAME   run a scenario and make its report: $(basename $(notdir $(wildcard scenarios/*.yaml)))"
@@ -33,6 +37,8 @@ help:
 	@echo "make test-cluster    64 runs on workers of a Dask cluster that are killed: the same bytes, each run once (minutes)"
 	@echo "make test-vagrant    a virtual machine by Vagrant and libvirt, and ./run_all.sh --smoke in it (long without KVM)"
 	@echo "make test-debian13   make test from a clone of the last commit in a minimal Debian 13 (also test-debian12), as root"
+	@echo "make container       the testbed as an image for podman or docker, IMAGE=testbed (docs/howto/containers.md)"
+	@echo "make test-container  builds such an image and runs it with every privilege taken away (a quarter of an hour)"
 	@echo "make unit            the tests that need no guest kernel"
 	@echo "make fuzz            tests of properties with thirty times the examples (FUZZ=100 for a hundred)"
 	@echo "make bench           speed and scale: ratios to real time, CPU per packet"
@@ -102,6 +108,14 @@ test-debian12 test-debian13: test-debian
 test-debian:
 	tests/in_debian.sh '$(RELEASE)'
 
+# BASE: the image of a Debian or Ubuntu
+container:
+	$(CONTAINERS) build $(BUILD_OPTIONS) --tag '$(IMAGE)' $(if $(BASE),--build-arg BASE='$(BASE)') --build-arg CODE_VERSION="$$(git describe --always --dirty --abbrev=12)" --file Containerfile .
+
+test-container:
+	./setup.sh container
+	tests/in_container.sh
+
 unit:
 	./setup.sh run kernel unit
 	/usr/bin/python3 -m pytest $(PARALLEL) tests/unit
@@ -120,6 +134,7 @@ install:
 	rm -rf '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new'
 	mkdir -p '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new' '$(DESTDIR)$(PREFIX)/bin'
 	tar -c --exclude=__pycache__ $(INSTALLED) | tar -x -C '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new'
+	git describe --always --dirty --abbrev=12 > '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new/code-version.txt' || rm '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new/code-version.txt'
 	rm -rf '$(DESTDIR)$(PREFIX)/lib/tcp-testbed'
 	mv '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new' '$(DESTDIR)$(PREFIX)/lib/tcp-testbed'
 	ln -sfn ../lib/tcp-testbed/bin/testbed '$(DESTDIR)$(PREFIX)/bin/testbed'

@@ -35,7 +35,10 @@ def available_memory_mb() -> int:
 
 @functools.cache
 def code_version() -> str:
-    """git's description of the checkout, or 'unknown' outside one."""
+    """git's description of the checkout; of an image or an installed copy what they were made from; else 'unknown'."""
+    noted = PROJECT_DIR / "code-version.txt"
+    if noted.is_file():
+        return noted.read_text(encoding="utf-8").strip() or "unknown"
     command = ["git", "-C", str(PROJECT_DIR), "describe", "--always", "--dirty", "--abbrev=12"]
     return _output(command).strip() or "unknown"
 

@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.read import series, tcp
+from analysis.read import curves, series, tcp
 from analysis.read.runs import AnalysisError, Array, Run
 
 WHAT = "flent's data file (.flent.gz): throughput, delay, windows and queues over time"
 VERSION = 4
-#: flent's own step, in seconds
-STEP_S = 0.2
 #: raw samples of a socket or queue that are kept at most
 _MOST_SAMPLES = 20_000
 _EPOCH = "1970-01-01T00:00:00.000000Z"
@@ -31,7 +29,7 @@ Json = dict[str, Any]
 
 def export(run: Run, folder: Path, stem: str) -> list[Path]:
     """STEM.flent.gz"""
-    edges = _edges(run)
+    edges = curves.edges_us(run)
     downloads, raw, what = _flows(run, edges)
     if not downloads:
         downloads, what = _links(run, edges)
@@ -60,41 +58,17 @@ def export(run: Run, folder: Path, stem: str) -> list[Path]:
     return [path]
 
 
-def _edges(run: Run) -> Array:
-    """Of bins of flent's step, or of the sampling interval where that is longer, from the beginning to the end."""
-    samples, queue = tcp.flow_samples(run), run.frame("queue")
-    apart = [] if queue is None else [float(np.median(np.diff(times))) for times in [np.unique(queue["t_us"])]
-                                      if len(times) > 2]
-    if samples is not None and samples["t_us"].nunique() > 2:
-        apart.append(tcp.sampled_each_us(run, samples))
-    step_us = max([STEP_S * 1e6, *apart])
-    end_us = run.interval.end_us
-    if end_us < step_us:
-        raise AnalysisError(f"{run.path}: shorter than a step of {step_us / 1e6:g} s")
-    return np.arange(int(end_us // step_us) + 1) * step_us
-
-
 def _flows(run: Run, edges: Array) -> tuple[dict[str, Array], dict[str, list[Json]], Json]:
     """Of each single TCP flow: throughput in bins, samples of its socket, and what it is."""
-    samples = tcp.flow_samples(run, "pacing_rate_bps", "delivery_rate_bps")
     listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)}
-    if samples is None or samples.empty or not listed:
-        return {}, {}, {}
-    samples = samples.sort_values("t_us", kind="stable")
     rates: dict[str, Array] = {}
     raw: dict[str, list[Json]] = {}
     what: Json = {}
-    for number, rows in samples.groupby(tcp.flow_numbers(run, samples)):
-        if not number:
-            continue
-        flow, name = listed[int(number)], f"TCP download::{number}"
-        times = np.append(flow["start_us"] or 0, rows["t_us"].to_numpy(dtype=float))
-        acked = np.append(0, np.nan_to_num(rows["bytes_acked"].to_numpy(dtype=float)))
-        mbps = np.diff(np.interp(edges, times, np.maximum.accumulate(acked))) * 8 / np.diff(edges)
-        rates[name] = np.where((edges[1:] > times[0]) & (edges[:-1] < times[-1]), mbps, np.nan)
-        raw[name] = _samples(rows, {
-            "tcp_cwnd": rows["cwnd"], "tcp_rtt": rows["srtt_us"].replace(0, np.nan) / 1e3,
-            "tcp_pacing_rate": rows["pacing_rate_bps"] / 1e6, "tcp_delivery_rate": rows["delivery_rate_bps"] / 1e6})
+    for number, rows in curves.of_each_flow(run, "pacing_rate_bps", "delivery_rate_bps").items():
+        flow, name = listed[number], f"TCP download::{number}"
+        rates[name] = curves.acked_mbps(rows, flow["start_us"] or 0, edges)
+        raw[name] = _samples(rows, {f"tcp_{one}": curves.sampled(rows, curves.OF_FLOWS[one])
+                                    for one in ("cwnd", "rtt", "pacing_rate", "delivery_rate")})
         what[name] = {"UNITS": "Mbits/s", "CONG_CONTROL": tcp.variant_of(flow), "SENDER": flow["sender"],
                       "RECEIVER": flow["receiver"], "LAYER": 4}
     return rates, raw, what

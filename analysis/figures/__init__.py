@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import traceback
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,8 +52,14 @@ def _name(file: str) -> str:
     return file.rpartition(".")[2]
 
 
-def draw_all(experiment: Experiment, folder: Path) -> tuple[list[Figure], list[dict[str, str]]]:
-    """Draw every figure that the usable runs of the experiment allow, in reading order.
+def files_of(name: str) -> list[str]:
+    """The files that may draw a figure of this name, which begins with the file's."""
+    return [file for file in files() if f"{name}_".startswith(f"{_name(file)}_")]
+
+
+def draw_all(experiment: Experiment, folder: Path, only: Collection[str] | None = None) \
+        -> tuple[list[Figure], list[dict[str, str]]]:
+    """Draw every figure that the usable runs of the experiment allow, in reading order; only: of these files.
 
     Also returns the errors {where, message, traceback} of those that could not be drawn.
     MissingProgram without gnuplot.
@@ -62,7 +69,7 @@ def draw_all(experiment: Experiment, folder: Path) -> tuple[list[Figure], list[d
     drawn: list[tuple[int, str, list[Figure]]] = []
     errors: list[dict[str, str]] = []
     with gnuplot.one_process():
-        for file in files() if experiment.usable_runs else ():
+        for file in (files() if only is None else only) if experiment.usable_runs else ():
             try:
                 figure = importlib.import_module(file)
                 drawn.append((figure.ORDER, file, figure.draw(experiment, folder)))

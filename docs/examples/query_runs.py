@@ -7,10 +7,10 @@
 # %% every run that meets the conditions, with two metrics
 import sys
 
-from testbed import api
+import testbed
 
 CONDITIONS = sys.argv[1] if len(sys.argv) > 1 else ""
-runs = api.query(CONDITIONS, "throughput", "p95_delay")
+runs = testbed.query(CONDITIONS, "throughput", "p95_delay")
 print(runs[["cca", "seed", "engine", "kernel", "verdict", "throughput_mean", "queueing_delay_p95"]].to_string())
 
 # %% only what can be trusted; simulators have no kernel

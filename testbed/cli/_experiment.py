@@ -6,14 +6,13 @@ import argparse
 import dataclasses
 import pathlib
 import shlex
-import sys
 from collections.abc import Collection, Sequence
 
 from testbed import engines, executors
 from testbed.cli import _estimates, _precision, _runs, _shared
 from testbed.cli._kernels import Level
 from testbed.core.errors import RunFailed, UsageError
-from testbed.core.progress import print_error
+from testbed.core.progress import print_error, say, title
 from testbed.runs import campaign, experiment
 from testbed.runs.engine import EngineBase
 from testbed.runs.plan import Plan
@@ -23,12 +22,16 @@ from testbed.scenario import alone, ccas, scenario, usual_jitter
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """What became of it. failures: {run: error}; not_run: {subject: why}; runs: how many were asked for."""
+    """What became of it. failures: {run: error}; not_run: {subject: why}; ids: of the runs that were asked for."""
     folder: pathlib.Path
     subjects: list[str]
     failures: dict[str, str]
     not_run: dict[str, str]
-    runs: int
+    ids: list[str]
+
+    @property
+    def runs(self) -> int:
+        return len(self.ids)
 
 
 class Asked:
@@ -82,11 +85,11 @@ class Asked:
             _estimates.announce_sweep([*plans, *companions], arguments)
         folder = experiment.add(store.results, described, plans, companions)
         names = list(dict.fromkeys(subject.name for part in parts for subject in part.subjects))
-        print(f"{self.first.title}: {', '.join(names)}; "
+        title(f"{self.first.title}: {', '.join(names)}; "
               + (f"{sum(len(part.points) for part in parts)} points, " if described.axes else "")
               + (f"engine {levels[0].engine.name}, " if among_others else "")
               + f"{len(self.seeds)} seed{'s'[:len(self.seeds) > 1]}, {self.first.timing.duration_us / 1e6:.0f} s of "
-              f"{levels[0].engine.capabilities.clock} time each -> {folder}", file=sys.stderr)
+              f"{levels[0].engine.capabilities.clock} time each -> {folder}")
         executors_of = [self.executor(part.level.engine, store, arguments.jobs) for part in parts]
 
         def run(seeds: list[int]) -> dict[str, str]:
@@ -105,7 +108,7 @@ class Asked:
             failures = _precision.refine(folder, arguments, plans, more)
         _runs.note_experiment(store, folder)
         _runs.tell(failures)
-        return Done(folder, names, failures, not_run, len(plans))
+        return Done(folder, names, failures, not_run, [plan.id for plan in plans])
 
     def _probed(self, engine: EngineBase, among_others: bool) \
             -> tuple[list[str], list[tuple[campaign.Point, scenario.Scenario]]]:
@@ -115,15 +118,14 @@ class Asked:
             probes = [name for name in self.arguments.probe if name in engine.capabilities.probes]
             for name in self.arguments.probe:
                 if name not in probes:
-                    print(f"engine {engine.name} has no probe {name}", file=sys.stderr)
+                    say(f"engine {engine.name} has no probe {name}")
             points = self._expand(probes)
         campaign.check_probes(probes, engine)
         for name in campaign.lacking_probes(points, engine):
-            print(f"engine {engine.name} has no probe {name}, which the scenario asks for: its runs are without",
-                  file=sys.stderr)
+            say(f"engine {engine.name} has no probe {name}, which the scenario asks for: its runs are without")
         if campaign.lacks_usual_jitter(points, engine):
-            print(f"engine {engine.name} has no jitter of hosts, which this traffic has by default: its runs are "
-                  "without", file=sys.stderr)
+            say(f"engine {engine.name} has no jitter of hosts, which this traffic has by default: its runs are "
+                "without")
         return probes, points
 
     def _parts(self, levels: Sequence[Level], points: Sequence[tuple[campaign.Point, scenario.Scenario]],
@@ -149,8 +151,7 @@ class Asked:
         if not parts:
             raise (RunFailed if RunFailed in kinds or not kinds else UsageError)(f"not run: {', '.join(not_run)}")
         if len(levels) > 1:
-            print(f"kernels: {', '.join(f'{one.kernel} ({one.engine.kernel_release()})' for one in levels)}",
-                  file=sys.stderr)
+            say(f"kernels: {', '.join(f'{one.kernel} ({one.engine.kernel_release()})' for one in levels)}")
         return parts, not_run
 
     def _described(self, levels: Sequence[Level], probes: list[str],

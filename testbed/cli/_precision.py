@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import sys
 from collections.abc import Callable, Sequence
 
 from testbed.cli import _shared
 from testbed.cli._parser import Container
 from testbed.core.errors import UsageError
+from testbed.core.progress import say
 from testbed.runs.plan import Plan
 
 MOST_SEEDS = 30
@@ -40,9 +40,9 @@ def check(arguments: argparse.Namespace, seeds: Sequence[int]) -> None:
     if arguments.precision_metrics is not None and not _names(arguments):
         raise UsageError("--precision-metrics: names of metrics, separated by commas, expected")
     if arguments.precision_metrics is not None:
-        from testbed import api
+        from testbed.runs import queries
         for name in _names(arguments):
-            api.check_metric(name)
+            queries.check_metric(name)
 
 
 def words(arguments: argparse.Namespace) -> list[str]:
@@ -74,20 +74,20 @@ def refine(folder: pathlib.Path, arguments: argparse.Namespace, plans: Sequence[
         reached = precision.judge(Experiment(folder), arguments.precision, _names(arguments),
                                   {plan.id for plan in plans}, arguments.precision_of or precision.MEAN)
         if all(one.enough() for one in reached):
-            _say(f"precision {target} reached with {len(known)} seeds")
+            say(f"precision {target} reached with {len(known)} seeds")
             return {}
         count = precision.next_count(reached, len(known), most)
         short = [one for one in reached if not one.enough()]
         if count == len(known):
-            _say(f"precision {target} not reached with {len(known)} seeds:")
+            say(f"precision {target} not reached with {len(known)} seeds:")
             _tell(short)
             return {}
         added = [max(known) + 1 + place for place in range(count - len(known))]
-        _say(f"precision {target}: {count - len(known)} more seed{'s' * (count - len(known) > 1)}, {added[0]}"
-             + (f" to {added[-1]}; " if len(added) > 1 else "; ") + f"{short[0]}")
+        say(f"precision {target}: {count - len(known)} more seed{'s' * (count - len(known) > 1)}, {added[0]}"
+            + (f" to {added[-1]}; " if len(added) > 1 else "; ") + f"{short[0]}")
         failures = more(added)
         if failures:
-            _say(f"precision {target}: no more seeds are added, as runs failed")
+            say(f"precision {target}: no more seeds are added, as runs failed")
             return failures
 
 
@@ -97,10 +97,6 @@ def _names(arguments: argparse.Namespace) -> list[str]:
 
 def _tell(short: Sequence[object]) -> None:
     for one in short[:_MOST_TOLD]:
-        _say(f"  {one}")
+        say(f"  {one}")
     if len(short) > _MOST_TOLD:
-        _say(f"  and {len(short) - _MOST_TOLD} more")
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+        say(f"  and {len(short) - _MOST_TOLD} more")

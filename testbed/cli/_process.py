@@ -14,30 +14,37 @@ from collections.abc import Callable, Iterator
 
 from testbed import PROJECT_DIR
 from testbed.core import ending
-from testbed.core.errors import EnvironmentProblem, TestbedError
+from testbed.core.errors import EnvironmentProblem, TestbedError, UsageError
 from testbed.core.progress import print_error
 
 #: a bug in the testbed (EX_SOFTWARE of sysexits.h)
 BUG = 70
 _ENDED_BY: dict[int, str] = {
     signal.SIGHUP: "the terminal went away", signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM"}
+_GOES_ON = "finished runs are kept, the same command goes on from here"
 #: errors of packages that must not know the testbed: (module, class, exit code)
 _FOREIGN = (("kernel", "NoSuchKernel", 2), ("kernel", "KernelError", 3), ("analysis.read.runs", "AnalysisError", 2),
             ("traffic", "ParameterError", 2), ("testbed.core.fields", "FieldError", 2))
+_KINDS: dict[int, type[TestbedError]] = {kind.exit_code: kind for kind in (TestbedError, UsageError,
+                                                                           EnvironmentProblem)}
 
 
-class _Signalled(KeyboardInterrupt):
+class Signalled(KeyboardInterrupt):
     """Raised by a signal that ends a command, so that everything is cleaned up on the way."""
 
     def __init__(self, number: int) -> None:
-        super().__init__()
+        super().__init__(f"{_ENDED_BY[number]}; {_GOES_ON}")
         self.number = number
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows of it."""
+        return [str(self)]
 
 
 def guarded(command: Callable[[], int], resumes: bool) -> int:
     """The exit code of a command, whatever it raises. resumes: the same command goes on where it was."""
     open_standard_files()
-    with _signals():
+    with signals():
         try:
             try:
                 code = command()
@@ -72,7 +79,7 @@ def _terminal_is_gone() -> bool:
 def _interrupted(interrupt: KeyboardInterrupt, resumes: bool) -> int:
     number: int = getattr(interrupt, "number", signal.SIGINT)
     print_error(_ENDED_BY[number]
-                + ("; finished runs are kept, the same command goes on from here" if resumes else ""))
+                + (f"; {_GOES_ON}" if resumes else ""))
     return 128 + number
 
 
@@ -95,8 +102,21 @@ def explained(command: Callable[[], int]) -> tuple[int, str]:
         return _explain(problem)
 
 
+def testbed_error(problem: Exception) -> TestbedError | None:
+    """An error of whatever package as one of the testbed's, None if it is a bug."""
+    if isinstance(problem, TestbedError):
+        return problem
+    code, message = _understood(problem) or (BUG, "")
+    return _KINDS[code](message) if code in _KINDS else None
+
+
 def _explain(problem: Exception) -> tuple[int, str]:
     """The exit code, and one line that says what is wrong."""
+    return _understood(problem) or (BUG, _bug(problem))
+
+
+def _understood(problem: Exception) -> tuple[int, str] | None:
+    """The same of an error that a user can do something about; None of any other."""
     if isinstance(problem, TestbedError):
         return problem.exit_code, str(problem)
     for module, name, code in _FOREIGN:
@@ -117,7 +137,7 @@ def _explain(problem: Exception) -> tuple[int, str]:
         return 2, "the input is nested too deeply"
     if isinstance(problem, UnicodeError):
         return 2, f"a name or text that cannot be encoded: {problem}"
-    return BUG, _bug(problem)
+    return None
 
 
 def _is_ours(module: str) -> bool:
@@ -138,14 +158,14 @@ def _bug(problem: Exception) -> str:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[None]:
+def signals() -> Iterator[None]:
     """Signals that end a command raise; as before afterwards. One that is ignored stays so (nohup)."""
     def end(number: int, _frame: types.FrameType | None) -> None:
-        raise ending.noted(_Signalled(number))
+        raise ending.noted(Signalled(number))
 
     def say(unraisable: "sys.UnraisableHookArgs") -> None:
         # where Python itself called back it goes on; what the signal asked for is not forgotten (core/ending.py)
-        if not isinstance(unraisable.exc_value, _Signalled):
+        if not isinstance(unraisable.exc_value, Signalled):
             hook(unraisable)
 
     before, hook = {}, sys.unraisablehook

@@ -18,10 +18,10 @@ from analysis import metrics, stats
 from analysis.compare import run_lists, unchanged
 from analysis.read.runs import Run
 from kernel import revisions
-from testbed import api, engines, executors
+from testbed import engines, executors
 from testbed.cli import _runs, _shared
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
-from testbed.runs import campaign, experiment
+from testbed.runs import campaign, experiment, queries
 from testbed.runs.engine import EngineBase
 from testbed.runs.git_history import Commit, History
 from testbed.runs.plan import Plan
@@ -160,7 +160,7 @@ class Bench:
         self._executor = executors.choose(arguments.executor, arguments.cluster)
         self._store = Store(results_dir())
         self._store.create()
-        self._wanted: api.Wanted | None = None
+        self._wanted: queries.Wanted | None = None
         self.folder = pathlib.Path()
 
     @property
@@ -217,10 +217,10 @@ class Bench:
                 raise Unusable(f"{name}: the run is invalid; its verdict is in {run.path}")
             table = metrics.load_metrics(run)
             if self._wanted is None:
-                found = api.wanted_of(self._arguments.metric, [table])
-                row = api.value_of(found, table)
+                found = queries.wanted_of(self._arguments.metric, [table])
+                row = queries.value_of(found, table)
                 self._wanted = found._replace(scope=str(row["scope"]))
-            row = api.value_of(self._wanted, table)
+            row = queries.value_of(self._wanted, table)
             if row is None:
                 raise Unusable(f"{name}: the run has no {self.metric}")
             key = run_lists.pairing_key(run)

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What several commands have in common."""
 import argparse
-import sys
 from collections.abc import Callable, Collection
 from typing import Any
 
 from testbed import engines
 from testbed.cli._parser import Container
-from testbed.core import units
+from testbed.core import progress, units
 
 #: what counts as equal, as a share of the reference mean: as analysis.stats has it, which takes long to load
 MARGIN = 0.05
 #: options of engines that say which guest kernel
 KERNEL_OPTIONS = ("kernel", "hz", "kernel_options")
+reporter = progress.reporter
 
 
 def add_engine_arguments(parser: Container) -> None:
@@ -90,17 +90,3 @@ def engine_words(arguments: argparse.Namespace, names: Collection[str] | None = 
     """Options of engines as they can be typed again; names: these only."""
     return [word for name, (_, option) in engines.options().items() if names is None or name in names
             if (given := getattr(arguments, name, None)) not in (None, []) for word in option.words(given)]
-
-
-def reporter() -> Callable[[str], None]:
-    """A function that shows what is being done: one changing line on a terminal, else plain lines."""
-    last = [""]
-
-    def plain(text: str) -> None:
-        if text.split(":")[0] != last[0].split(":")[0]:
-            print(text, file=sys.stderr)
-        last[:] = [text]
-
-    def line(text: str) -> None:
-        print(f"\r\033[K{text[:100]}", end="" if text.startswith("building") else "\n", file=sys.stderr, flush=True)
-    return line if sys.stderr.isatty() else plain

@@ -21,12 +21,12 @@ from collections.abc import Sequence
 
 from analysis.compare import unchanged
 from analysis.stats import nearness
-from testbed import api, engines
+from testbed import engines
 from testbed.cli import _runs, _shared
 from testbed.cli._revisions import Bench, KernelSource, Measured, ModuleSource, Source, Unusable, work_folder
 from testbed.core.errors import RunFailed, TestbedError, UsageError
 from testbed.core.files import write_text
-from testbed.runs import bisection
+from testbed.runs import bisection, queries
 from testbed.runs.bisection import SKIPPED, UNDECIDED, Found, Step
 from testbed.runs.git_history import Commit, History
 from testbed.runs.store import Store, results_dir
@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     _runs.check(arguments)
-    api.check_metric(arguments.metric)
+    queries.check_metric(arguments.metric)
     one = scenario.load(arguments.scenario, _runs.choices(arguments), arguments.quick, arguments.settings)
     seeds = _runs.seeds(arguments.seeds or str(max(LEAST_SEEDS, one.default_seeds)))
     if arguments.kernel and "," in arguments.kernel and not pathlib.Path(arguments.kernel).exists():

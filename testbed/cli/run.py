@@ -17,13 +17,12 @@ to resume.
 from __future__ import annotations
 
 import argparse
-import sys
 
 from testbed.cli import _comparison, _expectations, _kernels, _precision, _process, _runs
 from testbed.cli._experiment import Asked, Done
 from testbed.cli._kernels import Level
 from testbed.core.errors import RunFailed, TestbedError, UsageError
-from testbed.core.progress import print_error
+from testbed.core.progress import print_error, say
 from testbed.runs.store import Store, results_dir
 
 HELP = "run a scenario and make its report"
@@ -50,13 +49,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     results.add_argument("--no-report", action="store_true", help="do not make the report now")
 
 
-def main(arguments: argparse.Namespace) -> int:
+def begin(arguments: argparse.Namespace) -> tuple[Asked, list[Level]]:
+    """What is asked for, and the engines or kernels that are to do it. What makes no sense is refused before a kernel
+    is built."""
     _expectations.check(arguments)
     asked = Asked(arguments)
-    Store(results_dir()).require_writable()         # before a kernel is built
+    Store(results_dir()).require_writable()
     levels = _kernels.levels(arguments)
     if done := asked.fit(levels):
-        print(done, file=sys.stderr)
+        say(done)
+    return asked, levels
+
+
+def main(arguments: argparse.Namespace) -> int:
+    asked, levels = begin(arguments)
     if len(levels) > 1 and not levels[0].kernel:
         return _in_several(asked, levels)
     return conclude(arguments, asked.carry_out(levels, among_others=False))

@@ -164,12 +164,12 @@ def _add_query(parser: argparse.ArgumentParser) -> None:
 
 
 def _query(arguments: argparse.Namespace) -> int:
-    from testbed import api
+    from testbed.runs import queries
     metrics = [name.strip() for text in arguments.metric for name in text.split(",")]
     if "" in metrics:
         raise UsageError(f"--metric {','.join(arguments.metric)}: names separated by commas expected")
     problems: list[str] = []
-    found = api.query(" ".join(arguments.conditions), *metrics, report=problems.append)
+    found = queries.query(" ".join(arguments.conditions), *metrics, report=problems.append)
     units = found.attrs["units"]
     if arguments.csv:
         print(found.to_csv(index=False), end="")

@@ -55,9 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     _runs.check(arguments)
     if arguments.metric:
-        from testbed import api
+        from testbed.runs import queries
         for name in arguments.metric:
-            api.check_metric(name)
+            queries.check_metric(name)
     chosen = [knobs.load(name) for name in _only(arguments.only)]
     options = _shared.engine_options(arguments)
     base = knobs.Base(arguments.scenario, _runs.choices(arguments), arguments.quick,

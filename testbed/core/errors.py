@@ -7,6 +7,10 @@ class TestbedError(Exception):
     exit_code = 1
     __test__ = False        # not a test class, whatever its name suggests to pytest
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows of it, instead of the way through our code."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class UsageError(TestbedError):
     """What was asked for does not exist or makes no sense (names, values, options)."""

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Showing how far the runs are: a live table on a terminal, plain lines elsewhere.
+"""What a command tells of its work: lines, errors, and how far the runs are.
 
+All of it goes to the terminal, with a live table of the runs, or as plain lines to wherever standard error leads. Who
+calls the testbed from another program may hear it instead (`heard_by`).
 rich is imported when something is shown, not before: errors need nothing but this file.
 """
 import abc
+import contextlib
+import contextvars
 import os
 import sys
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from testbed.core.units import show_duration
@@ -19,8 +24,75 @@ _ASKED_FOR = {"FORCE_COLOR", "TTY_COMPATIBLE"}
 _UNSEEN = dict.fromkeys((7, 8, 11, 12, 13))
 
 
+class Listener(abc.ABC):
+    """Who hears what is told, instead of standard error."""
+
+    @abc.abstractmethod
+    def say(self, text: str) -> None:
+        """A line for the user."""
+
+    @abc.abstractmethod
+    def title(self, text: str) -> None:
+        """What is begun."""
+
+    @abc.abstractmethod
+    def step(self, text: str) -> None:
+        """What is being done just now; the next step takes its place."""
+
+    @abc.abstractmethod
+    def open_display(self, total_runs: int, duration_s: float) -> "Display":
+        """What shows the runs."""
+
+
+_listener: "contextvars.ContextVar[Listener | None]" = contextvars.ContextVar("listener", default=None)
+
+
+@contextlib.contextmanager
+def heard_by(listener: Listener) -> Iterator[None]:
+    """What this thread tells in the block goes to a listener."""
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+def say(text: str) -> None:
+    """A line for the user that is not what the command was asked for."""
+    if listener := _listener.get():
+        listener.say(text)
+    else:
+        print(text, file=sys.stderr)
+
+
+def title(text: str) -> None:
+    """What is begun: the line above all that follows."""
+    if listener := _listener.get():
+        listener.title(text)
+    else:
+        print(text, file=sys.stderr)
+
+
+def reporter() -> Callable[[str], None]:
+    """A function that shows what is being done: one changing line on a terminal, else plain lines."""
+    if listener := _listener.get():
+        return listener.step
+    last = [""]
+
+    def plain(text: str) -> None:
+        if text.split(":")[0] != last[0].split(":")[0]:
+            print(text, file=sys.stderr)
+        last[:] = [text]
+
+    def line(text: str) -> None:
+        print(f"\r\033[K{text[:100]}", end="" if text.startswith("building") else "\n", file=sys.stderr, flush=True)
+    return line if sys.stderr.isatty() else plain
+
+
 def open_display(total_runs: int, duration_s: float) -> "Display":
     """A display for `total_runs` runs of `duration_s` virtual seconds each."""
+    if listener := _listener.get():
+        return listener.open_display(total_runs, duration_s)
     if sys.stderr.isatty() or _ASKED_FOR & os.environ.keys():       # else what rich does is not worth loading it
         from rich.console import Console
         console = Console(stderr=True, highlight=False, emoji=False)
@@ -149,6 +221,9 @@ def print_error(text: str) -> None:
     text = "".join(one if one.isprintable() or one in "\n\t" else ascii(one)[1:-1] for one in text)
     lines = (line if len(line) <= _MOST_COLUMNS else f"{line[:_MOST_COLUMNS // 2]} ... {line[-_MOST_COLUMNS // 2:]}"
              for line in text.split("\n"))
+    if listener := _listener.get():
+        listener.say("\n".join(lines))
+        return
     try:
         print("testbed: " + "\n".join(lines), file=sys.stderr, flush=True)
     except OSError:

@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from testbed import api, cli
+import testbed
+from testbed import cli
 from testbed.core.errors import UsageError
 from testbed.core.files import write_json
+from testbed.runs import queries
 from tests.unit.analysis import fixture
 
 PROJECT = pathlib.Path(__file__).resolve().parents[3]
@@ -39,23 +41,23 @@ def surroundings(monkeypatch, results):
 
 
 def test_three_lines_of_python(results):
-    runs = api.query("scenario=access-link experiment=plain kernel>=6.12", "throughput", "p95_delay")
+    runs = testbed.query("scenario=access-link experiment=plain kernel>=6.12", "throughput", "p95_delay")
     assert list(runs["cca"]) == ["cubic", "cubic", "reno", "reno"] and list(runs["seed"]) == [1, 2, 1, 2]
     assert runs.groupby("cca")["throughput_mean"].mean().to_dict() == {"cubic": 72.0, "reno": 60.0}
     assert set(runs["queueing_delay_p95_scope"]) == {"right_to_left"}
     assert runs.attrs["units"] == {"throughput_mean": "Mbit/s", "queueing_delay_p95": "ms"}
-    elsewhere = api.query("", results=results / "nowhere")
-    assert len(elsewhere) == 0 and list(elsewhere) == list(api.COLUMNS)
+    elsewhere = testbed.query("", results=results / "nowhere")
+    assert len(elsewhere) == 0 and list(elsewhere) == list(queries.COLUMNS)
 
 
 def test_scopes():
-    runs = api.query("experiment=plain cca=reno seed=1", "throughput_mean", "throughput_mean:left_to_right")
+    runs = testbed.query("experiment=plain cca=reno seed=1", "throughput_mean", "throughput_mean:left_to_right")
     row, = runs.to_dict("records")
     assert (row["throughput_mean"], row["throughput_mean:left_to_right"]) == (60.0, 12.0)
 
 
 def test_points_and_runs_that_failed():
-    runs = api.query("limit>=85", "throughput")
+    runs = testbed.query("limit>=85", "throughput")
     assert list(runs["topology.central.queue.limit"]) == ["170", "85"] and \
         list(runs["status"]) == ["failed", "finished"]
     assert runs["throughput_mean"].isna().tolist() == [True, False]
@@ -93,23 +95,23 @@ def test_bad_questions_get_one_line(capsys, words, said):
 
 def test_short_names_of_metrics():
     names = ["queueing_delay_mean", "queueing_delay_backlog_mean", "queueing_delay_p50", "queueing_delay_p95", "drops"]
-    assert [api._metric(name, names) for name in ("queueing", "delay", "delay_backlog", "p95", "drops")] == [
+    assert [queries._metric(name, names) for name in ("queueing", "delay", "delay_backlog", "p95", "drops")] == [
         "queueing_delay_mean", "queueing_delay_mean", "queueing_delay_backlog_mean", "queueing_delay_p95", "drops"]
     with pytest.raises(UsageError, match="metric queueing: which of queueing_delay_p50, queueing_delay_p95"):
-        api._metric("queueing", names[2:])
+        queries._metric("queueing", names[2:])
 
 
 def test_numbers_that_were_edited_are_never_told(results):
-    run_id = api.query("experiment=plain cca=reno seed=2", "throughput")["id"].iloc[0]
+    run_id = testbed.query("experiment=plain cca=reno seed=2", "throughput")["id"].iloc[0]
     metrics = results / "runs" / run_id / "metrics.csv"
     metrics.write_text(metrics.read_text().replace(",60", ",99"))
-    assert api.query(f"id={run_id}", "throughput")["throughput_mean"].tolist() == [60.0]
+    assert testbed.query(f"id={run_id}", "throughput")["throughput_mean"].tolist() == [60.0]
 
 
 def test_a_damaged_run_costs_only_its_own_numbers(capsys, results):
     fixture.write_experiment(results / "torn", seeds=(1, 2), ccas=("bbr",), tmix=False,
                              shapes={"bbr": fixture.Shape(test_s=2)})
-    torn = api.query("cca=bbr seed=1")["id"].iloc[0]
+    torn = testbed.query("cca=bbr seed=1")["id"].iloc[0]
     (results / "runs" / torn / "raw/queue.csv.gz").unlink()
     assert cli.main(["runs", "query", "cca=bbr", "--metric", "throughput", "--json"]) == 1
     shown = capsys.readouterr()
@@ -124,7 +126,7 @@ def test_companion_runs_are_not_among_the_others(results, tmp_path):
     plan = json.loads((folder / "plan.json").read_text())
     plan["labels"]["parameters"] = {"idle": True}
     write_json(folder / "plan.json", plan)
-    assert len(api.query("", results=tmp_path)) == 0 and len(api.query("idle=yes", results=tmp_path)) == 1
+    assert len(testbed.query("", results=tmp_path)) == 0 and len(testbed.query("idle=yes", results=tmp_path)) == 1
 
 
 def test_the_example_of_the_page(results):

@@ -10,7 +10,7 @@ from testbed import PROJECT_DIR
 #: from the bottom up; layers of one line do not know each other
 LAYERS = (("kernel",), ("testbed.core",), ("topologies",), ("traffic",), ("testbed.probes",),
           ("testbed.guest", "testbed.scenario", "testbed.checks"), ("analysis",), ("testbed.runs",),
-          ("testbed.engines",), ("testbed.executors",), ("testbed.api",), ("testbed.cli",))
+          ("testbed.engines",), ("testbed.executors",), ("testbed.cli",), ("testbed.api",))
 HEIGHTS = {name: height for height, names in enumerate(LAYERS) for name in names}
 #: of testbed, analysis may read these only: what a run is made from is none of its business
 OF_ANALYSIS = ("testbed.core", "testbed.checks")
@@ -20,7 +20,7 @@ OF_ANALYSIS = ("testbed.core", "testbed.checks")
 #: process (Debian 12, Python 3.11), with what it imports itself; of packages the module that takes the most
 LATE_MS = {"pandas": 212, "numpy": 57, "scipy": 97, "distributed": 243, "rich": 28, "argcomplete": 9, "kernel": 37,
            "topologies": 59, "traffic": 86, "testbed.probes": 29, "testbed.checks": 31, "testbed.scenario": 73,
-           "testbed.runs": 26, "testbed.engines": 32, "testbed.executors": 115, "testbed.api": 211, "analysis": 259,
+           "testbed.runs": 211, "testbed.engines": 32, "testbed.executors": 115, "analysis": 259,
            "testbed.core.cache_dirs": 39, "testbed.cli._completion": 9, "difflib": 4}
 #: started inside, in each run, by hosts whose every import takes wall time: they import what they turn out to need
 INSIDE = ("testbed/engines/uml/init.py", "testbed/engines/host/enter.py", "testbed/engines/vagrant/inside.py",

@@ -5,10 +5,11 @@ import math
 
 import pytest
 
-from testbed import api, cli, engines
+from testbed import cli, engines
 from testbed.cli import _revisions, _runs
 from testbed.cli._revisions import Unusable
 from testbed.core.errors import EnvironmentProblem, RunFailed, UsageError
+from testbed.runs import queries
 from tests.unit.core.simple_plans import SMALL, QuickEngine
 from tests.unit.testbed.test_history import commit, git
 
@@ -41,7 +42,7 @@ def bisect(tree, tmp_path, monkeypatch):
         if isinstance(mean, Exception):
             raise mean
         bench.folder = tmp_path / "results"
-        bench._wanted = api.Wanted("queueing_delay_p95", "right_to_left", "x")
+        bench._wanted = queries.Wanted("queueing_delay_p95", "right_to_left", "x")
         return Measured(one, {seed: mean + NOISE[1 + (seed * number) % 4] * call.noise
                               for seed in bench._seeds}, {})
 

@@ -57,7 +57,7 @@ def carried_out(monkeypatch, results):
         calls.append((asked.scenario, asked.cca, asked.seeds, asked.sweeps))
         if asked.scenario in calls.problems:
             raise calls.problems[asked.scenario]
-        return _experiment.Done(results / f"of-{asked.scenario}", ["sack", "cubic"], {}, {}, 2)
+        return _experiment.Done(results / f"of-{asked.scenario}", ["sack", "cubic"], {}, {}, ["1", "2"])
 
     monkeypatch.setattr(_experiment.Asked, "carry_out", carry_out)
     monkeypatch.setattr(run, "conclude", lambda arguments, done: 0)

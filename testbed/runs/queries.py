@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""For Python programs and notebooks: runs and their metrics as a pandas table (docs/howto/queries.md).
-
-    from testbed import api
-    runs = api.query("scenario=access-link cca=cubic,bbr kernel>=6.12", "throughput", "p95_delay")
-    print(runs.groupby("cca")["queueing_delay_p95"].mean())
-"""
+"""Runs and their metrics, across experiments, as a pandas table (docs/howto/queries.md)."""
 from __future__ import annotations
 
 import difflib

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An experiment as tables, series and pictures."""
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import sys
+import warnings
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from analysis import stats
+from analysis.compare.rows import Comparisons
+from analysis.pages import columns
+from analysis.pages.report import build_report
+from analysis.read import curves, expectations
+from analysis.read.experiment import Experiment as Read
+from analysis.read.runs import Run as RunFolder
+from analysis.read.tables import Results
+from analysis.read.zooms import Span
+from testbed.api.pictures import Gallery, Picture
+from testbed.core import guesses, raw_tables
+from testbed.core.errors import RunFailed, UsageError
+from testbed.runs import experiment as listing, queries
+
+METRICS = ["cca", "seed", "point", "metric", "scope", "value", "unit"]
+SUMMARY = ["cca", "metric", "scope", "unit", "n", "mean", "ci95_low", "ci95_high"]
+COMPARISON = ["cca", "reference", "metric", "scope", "unit", "n", "reference_mean", "mean", "scale",
+              "difference", "ci95_low", "ci95_high", "result"]
+VERDICTS = ["run", "cca", "seed", "point", "status", "verdict", "reasons"]
+_ALL_SCOPES = ":*"
+EXPECTATIONS = ["cca", "point", "expectation", "result", "found"]
+
+
+class Run(NamedTuple):
+    """A run of an experiment: a congestion control (or several, joined by +) with a seed, at a point of a sweep."""
+    name: str
+    cca: str
+    seed: int
+    point: dict[str, str]
+    id: str
+    path: pathlib.Path
+
+
+class Experiment:
+    """Runs of one scenario, with their metrics, series and figures.
+
+    What it tells is worked out when it is asked for, and kept. Only runs that finished and are not invalid enter
+    tables and figures, as in a report; `verdicts()` has them all.
+    """
+
+    def __init__(self, path: pathlib.Path | str, only: Collection[str] | None = None,
+                 order: Sequence[str] = ()) -> None:
+        """path: its folder; only: ids of the runs that count; order: of the congestion controls, the first of which is
+        the reference of comparisons."""
+        self._read = Read(path, only)
+        if order:
+            self._read.description["subjects"] = list(order)
+        if self._read.runs and all(run.state.kind == "missing" for run in self._read.runs):
+            raise RunFailed(f"{self._read.path}: none of its {len(self._read.runs)} runs is there; "
+                            "`testbed run` makes them again")
+        self._galleries: dict[Span | None, Gallery] = {}
+
+    @property
+    def path(self) -> pathlib.Path:
+        """Its folder."""
+        return self._read.path
+
+    @property
+    def name(self) -> str:
+        """The name by which `testbed.open` finds it."""
+        return self._read.path.name
+
+    @property
+    def ccas(self) -> list[str]:
+        """The congestion controls, in their order."""
+        return self._read.subjects
+
+    @functools.cached_property
+    def runs(self) -> list[Run]:
+        """All of its runs."""
+        return [Run(run.name, run.subject, run.seed, run.point, run.path.name, run.path) for run in self._read.runs]
+
+    def __repr__(self) -> str:
+        seeds = {run.seed for run in self.runs}
+        return (f"<{self.name}: {_count(len(self.runs), 'run')} of {', '.join(self.ccas)}; "
+                f"{_count(len(seeds), 'seed')}>")
+
+    @functools.cached_property
+    def _results(self) -> Results:
+        found = Results(self._read)
+        self._read.discard(found.problems)
+        if left_out := [run.name for run in self._read.runs if run not in self._read.usable_runs]:
+            warnings.warn(f"{_count(len(left_out), 'run')} of {len(self.runs)} left out of tables and figures "
+                          f"({', '.join(left_out[:3])}{' ...' * (len(left_out) > 3)}): verdicts() says why",
+                          stacklevel=_depth_of_caller())
+        return found
+
+    def metrics(self, *names: str) -> pd.DataFrame:
+        """A row for each metric of each run: cca, seed, point, metric, scope, value, unit, and a column for each axis
+        of a sweep.
+
+        names: metrics of docs/reference/metrics.md, or enough words of one ("throughput", "p95_delay"), with the scope
+        behind it: "throughput_mean:left_to_right", or "throughput_mean:*" for all scopes. Without a scope it is `all`
+        if there is that, else the first one, which is the main bottleneck. Without names, all metrics in all scopes.
+        """
+        results = self._results
+        runs = {run.name: run for run in self._read.runs}
+        used = results.values[results.values["usable"].astype(bool)]
+        used = used[_named(names, used)]
+        rows = [runs[name] for name in used["run"]]
+        table = pd.DataFrame({"cca": [run.subject for run in rows], "seed": [run.seed for run in rows],
+                              "point": [self._point(self._read.row_of(run).point) for run in rows],
+                              **{name: used[name].to_numpy() for name in METRICS[3:]}}, columns=METRICS)
+        return self._with_axes(table, [self._read.row_of(run).point for run in rows])
+
+    def summary(self, *names: str) -> pd.DataFrame:
+        """A row for each metric of each congestion control (and point): n, mean, and its 95 % interval.
+
+        names: as of `metrics`. Seeds that turned out to be one and the same run count once. The mean of a ratio is
+        geometric (docs/explanation/statistics.md).
+        """
+        results = self._results
+        rows, points = [], []
+        for row in self._read.rows:
+            for metric, scope in results.measured():
+                if sample := results.sample(row, metric, scope):
+                    found = stats.summarise(sample, results.is_ratio(metric))
+                    rows.append((row.subject, metric, scope, results.unit(metric, scope), found.n, found.mean,
+                                 found.low, found.high))
+                    points.append(row.point)
+        table = self._with_axes(pd.DataFrame(rows, columns=SUMMARY), points)
+        return table[_named(names, table)].reset_index(drop=True)
+
+    def compare(self, *names: str, margin: float = stats.MARGIN) -> pd.DataFrame:
+        """A row for each metric of each congestion control but the first, with the first as reference: difference, its
+        95 % interval, and in words whether they are different, equal, or cannot be told apart.
+
+        names: as of `metrics`. margin: what counts as equal, as a share of the reference.
+        """
+        results = self._results
+        comparisons = Comparisons(results, columns.tables(results).all(), margin)
+        found = comparisons.frame().rename(columns={"subject": "cca"})
+        axes = results.axes()
+        table = self._with_axes(found[COMPARISON].copy(), [tuple(point) for point in found[axes].to_numpy()])
+        return table[_named(names, table)].reset_index(drop=True)
+
+    def verdicts(self) -> pd.DataFrame:
+        """A row for each run: run, cca, seed, point, status (finished, failed, ...), verdict (valid, suspect, invalid),
+        and the reasons."""
+        rows = []
+        known = self._read.verdicts             # may find runs damaged
+        for run in self._read.runs:
+            verdict = known.get(run.name, {})
+            reasons = [str(reason["message"]) for reason in verdict.get("reasons", [])]
+            rows.append((run.name, run.subject, run.seed, self._point(self._read.row_of(run).point), run.state.kind,
+                         verdict.get("verdict", ""), "; ".join(reasons) or run.state.message))
+        return pd.DataFrame(rows, columns=VERDICTS)
+
+    def expectations(self) -> pd.DataFrame:
+        """What the scenario expects of its metrics (docs/howto/expectations.md), and whether it was met."""
+        return pd.DataFrame([(one.row.subject, self._point(one.row.point), one.expectation.text, one.result, one.found)
+                             for one in expectations.judge(self._results)], columns=EXPECTATIONS)
+
+    def series(self, run: Run | str, name: str) -> pd.DataFrame:
+        """A series of a run over time, with a column for each flow or bottleneck; the index is time in seconds,
+        attrs["unit"] the unit. `testbed.series_names()` lists names.
+
+        run: one of `runs`, or its name ("cubic-seed1").
+        """
+        return curves.of(self._folder_of(run), name)
+
+    def table(self, run: Run | str, name: str) -> pd.DataFrame:
+        """A raw table of a run with all its columns (docs/reference/run-folder.md), such as tcp_info or queue."""
+        folder = self._folder_of(run)
+        there = sorted(path.name.removesuffix(".csv.gz") for path in (folder.path / "raw").glob("*.csv.gz"))
+        if name not in there or name not in raw_tables.TABLES:
+            raise UsageError(f"{folder.name} has no table {name!r}; {guesses.alternatives(name, there)}")
+        found = folder.frame(name, *raw_tables.TABLES[name].columns)
+        assert found is not None
+        return found
+
+    def _folder_of(self, run: Run | str) -> RunFolder:
+        name = run.name if isinstance(run, Run) else str(run)
+        for found in self._read.runs:
+            if found.name == name:
+                if not found.finished:
+                    raise RunFailed(f"{name}: {found.state.message}")
+                return found
+        raise UsageError(f"no run {name!r} in {self.name}; "
+                         f"{guesses.alternatives(name, [one.name for one in self.runs])}")
+
+    def figures(self) -> dict[str, str]:
+        """{name: title} of the figures that there are of these runs."""
+        return self._gallery(None).titles()
+
+    def figure(self, name: str, zoom: tuple[float, float] | None = None) -> Picture:
+        """A figure, as the report has it. zoom: from when to when (seconds) figures with a part drawn larger show it,
+        by default about the first loss."""
+        return self._gallery(zoom and Span(1e6 * zoom[0], 1e6 * zoom[1])).picture(name)
+
+    def _gallery(self, zoom: Span | None) -> Gallery:
+        _ = self._results                       # knows which runs cannot be used
+        self._read.zoom = zoom
+        if zoom not in self._galleries:
+            self._galleries[zoom] = Gallery(self._read)
+        return self._galleries[zoom]
+
+    def report(self) -> pathlib.Path:
+        """Make the report of the whole experiment, as `testbed report` does; its page."""
+        return build_report(self.path).path
+
+    def _point(self, point: Sequence[str]) -> str:
+        """'limit=85, rate=10 Mbit/s', '' without a sweep."""
+        return ", ".join(axis.say(value) for axis, value in zip(self._read.axes, point) if value)
+
+    def _with_axes(self, table: pd.DataFrame, points: Sequence[tuple[str, ...]]) -> pd.DataFrame:
+        """The table with a column for each axis, behind the point or the congestion control: numbers where its values
+        are quantities, else text."""
+        behind = 1 + list(table).index("point" if "point" in table else "cca")
+        for place, axis in enumerate(self._read.axes):
+            of: dict[str, Any] = dict(zip(axis.values, axis.numbers or axis.values))
+            name = axis.short if axis.short not in table else axis.key
+            table.insert(behind + place, name, [of.get(point[place]) for point in points])
+        return table
+
+
+def open_experiment(path_or_name: pathlib.Path | str) -> Experiment:
+    """An experiment that is there: its folder, or its name in the results folder (./results, or TESTBED_RESULTS)."""
+    return Experiment(listing.find(os.fspath(path_or_name)))
+
+
+def _named(names: Sequence[str], table: pd.DataFrame) -> Any:
+    """Which rows are of the metrics that are asked for; all if none is."""
+    if not names or table.empty:
+        return pd.Series(not names, index=table.index)
+    chosen = pd.Series(False, index=table.index)
+    for name in dict.fromkeys(names):
+        wanted = queries.wanted_of(name.removesuffix(_ALL_SCOPES), [table])
+        of_name = table["metric"] == wanted.metric
+        if not name.endswith(_ALL_SCOPES):
+            scopes = table["scope"][of_name].unique()
+            of_name &= table["scope"] == (wanted.scope or ("all" if "all" in scopes else scopes[0]))
+        chosen |= of_name
+    return chosen
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
+def _depth_of_caller() -> int:
+    """For warnings: how far up whoever called this module is."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back and frame.f_code.co_filename in (__file__, functools.__file__):
+        frame, depth = frame.f_back, depth + 1
+    return depth

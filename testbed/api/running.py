@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`testbed run` as a function."""
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import pathlib
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NoReturn
+
+from kernel.source import cache_dir
+from testbed import engines
+from testbed.api.experiment import Experiment
+from testbed.api.progress import told
+from testbed.cli import _process, run as command
+from testbed.cli._experiment import Done
+from testbed.cli._parser import Parser
+from testbed.core import guesses, imports
+from testbed.core.errors import RunFailed, UsageError
+
+Words = str | Iterable[str]
+
+
+def run(scenario: str | pathlib.Path, ccas: Words | None = None, seeds: int | Iterable[int] | None = None, *,
+        quick: bool | str = False, set: Mapping[str, Any] | Words = (), load: object = None,
+        choose: Mapping[str, Any] | Words = (), sweep: Mapping[str, Any] | Words = (), probes: Words = (),
+        slowdown: bool = False, precision: str | None = None, engine: str = engines.DEFAULT, jobs: int | None = None,
+        again: bool = False, progress: bool = True, **options: Any) -> Experiment:
+    """Run a scenario, and return the experiment with the runs that were asked for. Runs that are there already are not
+    run again; after an interruption, the same call goes on from there.
+
+    scenario: a name (`testbed list scenarios`), or the path of a .yaml file.
+    ccas: congestion controls as --cca has them: "reno", ["cubic", "./tcp_mine.c"]; by default those of the scenario.
+    seeds: how many (1..N), or which: [4, 7]. quick: the scenario's short version; "smoke": its smallest.
+    set: fields of the scenario, as --set has them: {"topology.central.queue.limit": 50}.
+    load, choose: choices of the scenario: 85, {"buffer": "long"}.
+    sweep: {"topology.central.queue.limit": [50, 100]}: a run for each value (and each combination).
+    probes: what to measure besides: ["tcp_probe"]. slowdown: as --slowdown. precision: as --precision: "5%".
+    engine: "uml", "ns3" ...; options of engines by their names: kernel="6.12", hz=1000.
+    jobs: runs at a time, by default one for each CPU. again: rerun what is there.
+    progress: one line that says how far it is, in a notebook and on a terminal; False: nothing.
+
+    UsageError, ScenarioError, EnvironmentProblem or RunFailed say in one line what is wrong; they are TestbedErrors.
+    """
+    words = _words_of(scenario, ccas, seeds, quick=quick, set=set, load=load, choose=choose, sweep=sweep, probes=probes,
+                      slowdown=slowdown, precision=precision, engine=engine, jobs=jobs, again=again, **options)
+    imports.remember_in(cache_dir)
+    with _clear_errors(), _interruptible(), told(progress):
+        arguments = _parsed(words)
+        asked, levels = command.begin(arguments)
+        if len(levels) > 1 and not levels[0].kernel:
+            raise UsageError(f"engine {engine}: one engine a call expected")
+        try:
+            done = asked.carry_out(levels, among_others=False)
+        finally:
+            gc.unfreeze()               # the executor froze what is there: in a notebook that would stay for ever
+    _require_all(done)
+    return Experiment(done.folder, {*done.ids}, done.subjects)
+
+
+class _Strict(Parser):
+    """A parser whose errors are errors of the testbed."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message.removeprefix("argument "))
+
+
+def _parsed(words: list[str]) -> Any:
+    parser = _Strict(prog="testbed.run", add_help=False)
+    command.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def _words_of(scenario: str | pathlib.Path, ccas: Words | None = None, seeds: int | Iterable[int] | None = None, *,
+              quick: bool | str = False, set: Mapping[str, Any] | Words = (), choose: Mapping[str, Any] | Words = (),
+              sweep: Mapping[str, Any] | Words = (), probes: Words = (), load: object = None, slowdown: bool = False,
+              precision: str | None = None, engine: str = engines.DEFAULT, jobs: int | None = None, again: bool = False,
+              **options: Any) -> list[str]:
+    """The words of the command line that ask for the same."""
+    if quick not in (False, True, "smoke"):
+        raise UsageError(f"quick={quick!r}: True, False or 'smoke' expected")
+    words = ["--yes"]                   # nobody is asked
+    words += [f"--{'quick' if quick is True else quick}"] if quick else []
+    known = engines.options()
+    for name, value in options.items():
+        if name not in known:
+            raise UsageError(f"run() has no argument {name!r}"
+                             + guesses.question(name, [*run.__annotations__, *known]))
+        if value not in (None, False):
+            words += known[name][1].words(_list(value) if known[name][1].repeats else value)
+    words += ["--slowdown"] * slowdown + ["--again"] * again
+    given = {"cca": None if ccas is None else [",".join(_list(ccas))], "seeds": _seeds(seeds),
+             "load": None if load is None else [str(load)], "set": _pairs("set", set),
+             "choose": _pairs("choose", choose), "sweep": _pairs("sweep", sweep), "probe": _list(probes),
+             "precision": precision and [precision], "engine": [engine], "jobs": None if jobs is None else [str(jobs)]}
+    # one word: a value may begin with a dash
+    words += [f"--{name}={value}" for name, values in given.items() for value in values or ()]
+    return [*words, "--", os.fspath(scenario)]
+
+
+def _list(value: Words) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _seeds(value: int | Iterable[int] | None) -> list[str] | None:
+    """As --seeds has it: 5, or which ones."""
+    if value is None:
+        return None
+    return ["".join(f"{one}," for one in value) if isinstance(value, Iterable) and not isinstance(value, str)
+            else str(value)]
+
+
+def _pairs(name: str, value: Mapping[str, Any] | Words) -> list[str]:
+    """KEY=VALUE words; a list of values is what a sweep goes through."""
+    if not isinstance(value, Mapping):
+        return _list(value)
+    return [f"{key}={','.join(map(_text, one)) if name == 'sweep' and isinstance(one, (list, tuple)) else _text(one)}"
+            for key, one in value.items()]
+
+
+def _text(value: object) -> str:
+    """A value as YAML has it."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, allow_nan=False, default=lambda number: number.item())     # numpy's numbers
+    except (AttributeError, TypeError, ValueError):
+        raise UsageError(f"{value!r}: text, a number, or a list or mapping of these expected") from None
+
+
+@contextlib.contextmanager
+def _clear_errors() -> Iterator[None]:
+    """Errors of the packages below become the testbed's, with one clear line; what is none of these is a bug."""
+    try:
+        yield
+    except Exception as problem:
+        clear = _process.testbed_error(problem)
+        if clear is None or clear is problem:
+            raise
+        raise clear from problem
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C and an interrupted kernel clean up as on the command line; so do signals that end the process, which then
+    do. Threads get no signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    try:
+        with _process.signals():
+            yield
+    except _process.Signalled as signalled:
+        if signalled.number != signal.SIGINT:
+            signal.raise_signal(signalled.number)       # what it would have done without us
+        raise
+
+
+def _require_all(done: Done) -> None:
+    """RunFailed if something was not run, or failed."""
+    where = f"the others are in testbed.open({done.folder.name!r})"
+    if done.failures:
+        name, error = next(iter(done.failures.items()))
+        raise RunFailed(f"{len(done.failures)} of {done.runs} runs failed, {name}: {error.splitlines()[0]}; {where}")
+    if done.not_run:
+        raise RunFailed(f"not run: {'; '.join(f'{name}: {why}' for name, why in done.not_run.items())}; {where}")

@@ -16,7 +16,7 @@ from analysis.drawing.style import number
 from analysis.figures import Figure
 from analysis.flows import per_connection, windows
 from analysis.flows.per_connection import Ratios
-from analysis.pages import inline, put_in_place, report_tables, scratch, templates
+from analysis.pages import findings, inline, put_in_place, report_tables, scratch, templates
 from analysis.pages.columns import Columns
 from analysis.pages.report_tables import Difference
 from analysis.read.runs import AnalysisError, Run
@@ -139,7 +139,8 @@ def _page(group: Group, found: Findings, building: Path, tables: Sequence[str], 
         sections=[{"versus": one, "label": group.labels[one.other.path], "sentence": sentence(one),
                    "facts": one.facts(), "alone": one.alone(), "tables": list(_tables(one, _results(one))),
                    "folded": list(_tables(one, [*one.tables.load, *one.tables.sizes]))} for one in group.versus],
-        repeats=repeats(group), found=found, kinds=per_connection.KINDS, sizes=per_connection.SIZES, number=number,
+        findings=shows(group), repeats=repeats(group), found=found, kinds=per_connection.KINDS,
+        sizes=per_connection.SIZES, number=number,
         beside=shown(beside), wide=shown(wide), csv=[(name, _CSV[name]) for name in tables],
         axes=[axis.short for axis in group.reference.axes], confidence=f"{100 * stats.CONFIDENCE:g}",
         margin=f"{100 * group.margin:g}", command=command))
@@ -169,6 +170,19 @@ def repeats(group: Group) -> list[str]:
     return [f"{one.experiment.path.name}, {said}" for one in results for said in report_tables.repeats(one)]
 
 
+def shows(group: Group) -> findings.Findings:
+    """What the numbers show, in sentences, of each experiment against the reference."""
+    first, several = group.labels[group.reference.path], len(group.versus) > 1
+    found = []
+    for one in group.versus:
+        label = group.labels[one.other.path]
+        found.append(findings.of_comparison(one.results[1], one.comparisons, list(one.pairs),
+                                            f"In {label}, {{}}" if several else "{}"))
+    said = [text for one in found for text in one.sentences]
+    others = "Each" if several else group.labels[group.versus[0].other.path]
+    return findings.Findings(said[:findings.MOST_SENTENCES], f"{others} against {first}. {found[0].note}".strip())
+
+
 def sentence(versus: Versus) -> str:
     """What was compared, and whether runs could be paired."""
     methods = {one.comparison.method for table in versus.tables.all()
@@ -195,13 +209,16 @@ def _same(versus: Versus) -> str:
 
 def lines(group: Group, found: Findings) -> Iterator[str]:
     """The same for a terminal: what differs, then a line for each comparison that the tables of results have."""
-    yield from repeats(group)
     for versus in group.versus:
-        yield sentence(versus)
         facts = versus.facts()
+        yield f"{group.labels[group.reference.path]} -> {group.labels[versus.other.path]}:"
         yield from (f"  {one.kind}, {one.name}: {one.reference} -> {one.other}" for one in facts)
         if not facts:
             yield "  nothing differs in scenario, engine, kernel and code"
+    yield from shows(group).sentences
+    yield from repeats(group)
+    for versus in group.versus:
+        yield sentence(versus)
         for title, rows in _tables(versus, _results(versus)):
             yield f"{title}:"
             yield from _aligned([_words(one) for one in rows])

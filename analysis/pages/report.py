@@ -58,7 +58,7 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom:
         pairs = kernels.pairs(results, tables.all(), margin)
         written = _write_tables(results, comparisons, pairs, building / "tables")
         drawn, errors = figures.draw_all(experiment, building / "figures")
-        page = {**report_page.context(results, comparisons, tables, margin), **kernels.context(results, pairs)}
+        page = {**report_page.context(results, comparisons, tables, margin, pairs), **kernels.context(results, pairs)}
         html = _render(experiment, page, drawn, errors, building, written)
         (building / "index.html").write_text(html, encoding="utf-8", errors="replace")
         put_in_place(building, target)

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from analysis import stats
+from analysis.compare import kernels
 from analysis.compare.rows import Comparisons
-from analysis.pages import report_controls, report_flow_table, report_tables, run_files
+from analysis.pages import findings, report_controls, report_flow_table, report_tables, run_files
 from analysis.pages.columns import Tables
 from analysis.read import expectations
 from analysis.read.experiment import Experiment
@@ -20,14 +21,17 @@ from analysis.read.tables import Results, flatten
 MOST_ROWS = 100     # of a table that is shown unfolded
 
 
-def context(results: Results, comparisons: Comparisons, tables: Tables, margin: float) -> dict[str, Any]:
-    """Everything the template shows except figures and files."""
+def context(results: Results, comparisons: Comparisons, tables: Tables, margin: float,
+            pairs: Sequence[kernels.Pair] = ()) -> dict[str, Any]:
+    """Everything the template shows except figures and files. pairs: kernels that are compared."""
     experiment = results.experiment
     run = next(iter(experiment.usable_runs or [run for run in experiment.runs
                                                if run.name not in results.problems]), None)
     return {
         "experiment": experiment,
         "title": title(experiment, run),
+        "findings": findings.of_report(results, comparisons, [
+            (pair.other, pair.reference, pair.comparisons) for pair in pairs]),
         "sentence": _sentence(experiment, run),
         "verdicts": verdicts(experiment),
         "repeats": report_tables.repeats(results),

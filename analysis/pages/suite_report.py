@@ -17,7 +17,7 @@ import pandas as pd
 from analysis import stats
 from analysis.compare.suite import (BETTER, DIFFERENT, EQUAL, NO_VALUE, NO_VERDICT, NOBODY, RECIPROCAL, SHAPE, UNKNOWN,
                                     WORDS, WORSE, Output, Part, Statement, Suite, as_run)
-from analysis.pages import put_in_place, report_page, report_tables, scratch, templates
+from analysis.pages import findings, put_in_place, report_page, report_tables, scratch, templates
 from analysis.pages.columns import Column
 from analysis.pages.report_tables import Difference, Table, TableRow
 from analysis.read.experiment import Experiment, Row
@@ -106,6 +106,7 @@ def _page(suite: Suite) -> str:
         suite=suite.description, baseline=suite.baseline, subjects=suite.subjects, parts=parts,
         names=WORDS, words=[_SHORT[word] for word in WORDS],
         counts=[(subject, suite.counts(subject)) for subject in suite.subjects], verdicts=_all_verdicts(suite),
+        findings=findings.Findings(list(suite.sentences())[:findings.MOST_SENTENCES], ""),
         who=[(subject, _who(suite, subject)) for subject in (suite.baseline, *suite.subjects)],
         seeds=suite.seeds_to_decide(), csv=_CSV, command=shlex.join(_described(suite)["command"]),
         margin=f"{100 * suite.margin:g}", confidence=f"{100 * stats.CONFIDENCE:g}",

@@ -118,7 +118,7 @@ def test_nothing_in_common_is_an_error(tmp_path):
 
 def test_seeds_that_are_one_run_are_told(both):
     group = Group(list(map(Experiment, both)))
-    assert [line.partition(" are one run")[0] for line in lines(group, find(group))][:4] == [
+    assert [line.partition(" are one run")[0] for line in lines(group, find(group)) if " are one run" in line] == [
         "old, reno: seeds 1–3", "old, cubic: seeds 1–3", "new, reno: seeds 1–3", "new, cubic: seeds 1–3"]
 
 

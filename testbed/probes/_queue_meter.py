@@ -132,6 +132,16 @@ def held(path: pathlib.Path, queues: int, watched: int, t0_ns: int) -> Any:
                      *(readings[name].astype(np.int64) for name in ("most_packets", "most_bytes"))], axis=1)
 
 
+def rows_so_far(path: pathlib.Path, queues: int, watched: int) -> Any:
+    """The same as `rows` of the first queues, those that are watched, while the file is being written: time counts
+    from the first reading of the run."""
+    start, readings = _readings(path, queues)
+    if not len(readings):
+        return []
+    found, = rows(path, [queues], int(readings["when"][0]))
+    return found[found[:, 1] < watched]
+
+
 def _readings(path: pathlib.Path, queues: int) -> tuple[Any, Any]:
     """(those before traffic, one of each queue; those of the run)"""
     import numpy as np

@@ -8,28 +8,35 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import pathlib
-import struct
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from testbed.probes import _queue_meter
 from testbed.runs.store import Store, plan_of, read_record
 from topologies.links import varying
 
-#: a sample of a queue in work/queue.bin (testbed/probes/queue.py)
-_SAMPLE = struct.Struct("<7q")
+#: of a sample of a queue
+_COLUMNS = 7
+#: of a curve
+_MOST_POINTS = 120
 #: over which throughput "now" is taken, at least
 _NOW_US = 1_000_000
 #: finished runs whose wall time is looked at
 _MOST_RECORDS = 50
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Json = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """A bottleneck: Mbit/s now, on average since the beginning, of its rate; what its queue holds; drops so far."""
+    """A bottleneck: Mbit/s now, on average since the beginning, of its rate; what its queue holds; drops so far.
+
+    curve: points (time in s, Mbit/s, packets in the queue) since the beginning.
+    """
     name: str
     now_mbps: float
     mean_mbps: float
@@ -37,6 +44,7 @@ class Link:
     backlog_packets: int
     backlog_ms: float
     drops: int
+    curve: tuple[tuple[float, float, int], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +116,7 @@ class Watcher:
             progress = _json(partial / "work/progress.json")
             phase = str(progress.get("phase") or "under way")
             virtual_s = float(progress.get("t_us") or 0) / 1e6 if phase == "traffic" else 0.0
-            links = tuple(_links(partial / "work/queue.bin", plan["scenario"]["network"]["links"]))
+            links = tuple(_links(partial / "work", plan["scenario"]["network"]["links"]))
             labels, engine = plan.get("labels") or {}, str(plan.get("engine"))
         except (OSError, KeyError, TypeError, ValueError, AttributeError):      # it has just ended, or was edited
             return None
@@ -132,33 +140,46 @@ class Watcher:
         return (last[1] - first[1]) / (last[0] - first[0]) if last[0] - first[0] > 0.5 and last[1] > first[1] else None
 
 
-def _links(path: pathlib.Path, links: list[Json]) -> list[Link]:
-    """The last whole samples of the bottlenecks; [] as long as there are none."""
+def _links(work: pathlib.Path, links: list[Json]) -> list[Link]:
+    """What the samples of the bottlenecks say so far; [] as long as there are none."""
     bottlenecks = [link for link in links if link["bottleneck"]]
-    try:
-        with open(path, "rb") as file:
-            # samples of one instant lie together, and a buffer is written when it is full
-            file.seek(0, os.SEEK_END)
-            size = file.tell() // _SAMPLE.size * _SAMPLE.size
-            begin = max(0, size - _SAMPLE.size * max(1, len(bottlenecks)) * 2000)
-            file.seek(begin)
-            data = file.read(size - begin)
-    except FileNotFoundError:
-        return []
-    of_link: dict[int, list[tuple[int, ...]]] = {}
-    for sample in _SAMPLE.iter_unpack(data[:len(data) // _SAMPLE.size * _SAMPLE.size]):
-        of_link.setdefault(sample[1], []).append(sample)
+    samples = _samples(work, len(links), len(bottlenecks))
     found = []
     for number, link in enumerate(bottlenecks):
-        samples = of_link.get(number)
-        if samples:
-            last = samples[-1]
-            before = next((one for one in reversed(samples) if one[0] <= last[0] - _NOW_US), samples[0])
+        mine = samples[samples[:, 1] == number]
+        if len(mine):
+            last = mine[-1].tolist()
+            before = mine[max(0, int(mine[:, 0].searchsorted(last[0] - _NOW_US, "right")) - 1)].tolist()
             rate_bps = varying.mean_rate_bps(link, before[0], last[0]) or varying.nominal_bps(link)
             found.append(Link(
                 link["name"], (last[2] - before[2]) * 8 / max(1, last[0] - before[0]), last[2] * 8 / max(1, last[0]),
-                rate_bps / 1e6, last[6], last[5] * 8e3 / rate_bps, last[4]))
+                rate_bps / 1e6, last[6], last[5] * 8e3 / rate_bps, last[4], _curve(mine)))
     return found
+
+
+def _samples(work: pathlib.Path, queues: int, watched: int) -> np.ndarray:
+    """Rows of time in us, number of the link, bytes and packets sent, drops, backlog in bytes and in packets.
+
+    Those that are on disk: where the kernel has the module queues/ all until the last second, else what buffers that
+    were full had (testbed/probes/queue.py).
+    """
+    import numpy as np
+    metered = work / _queue_meter.FILE
+    if metered.exists():
+        rows = _queue_meter.rows_so_far(metered, queues, watched)
+        return rows if len(rows) else np.empty((0, _COLUMNS), np.int64)
+    if not (work / "queue.bin").exists():
+        return np.empty((0, _COLUMNS), np.int64)
+    values = np.fromfile(work / "queue.bin", np.int64)
+    return values[:len(values) // _COLUMNS * _COLUMNS].reshape(-1, _COLUMNS)
+
+
+def _curve(samples: np.ndarray) -> tuple[tuple[float, float, int], ...]:
+    """(time in s, Mbit/s since the point before, packets in the queue at that time) at up to so many points."""
+    import numpy as np
+    chosen = samples[np.unique(np.linspace(0, len(samples) - 1, _MOST_POINTS + 1).astype(int))].tolist()
+    return tuple((one[0] / 1e6, (one[2] - before[2]) * 8 / max(1, one[0] - before[0]), one[6])
+                 for before, one in zip(chosen, chosen[1:]))
 
 
 def _experiments(results: pathlib.Path) -> list[tuple[str, dict[str, str]]]:

@@ -85,9 +85,14 @@ h1 { font-size: 1.3em; } h2 { font-size: 1.05em; margin-top: 1.6em; }
 th, td { text-align: right; padding: .3em .6em; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } td { font-variant-numeric: tabular-nums; }
 progress { width: 8em; accent-color: var(--bar); } .note { opacity: .75; }
+figure { display: inline-block; margin: .6em 1em .6em 0; } figcaption { font-size: .9em; }
+svg { display: block; width: 30em; max-width: 100%; height: auto; }
+svg[hidden] { display: none; } svg text { font: 11px system-ui, sans-serif; fill: currentColor; }
+polyline { fill: none; stroke: var(--bar); stroke-width: 1.5; } path { stroke: var(--line); fill: none; }
 </style></head><body>
 <h1>Runs under way</h1><p class="note" id="state" role="status">...</p>
-<div class="wide" id="runs"></div><h2>Bottlenecks so far</h2><div class="wide" id="links"></div>
+<div class="wide" id="runs"></div><h2>Bottlenecks so far</h2><div class="wide" id="links"></div><div id="curves"></div>
+<svg hidden></svg>
 <h2>Experiments</h2><div class="wide" id="experiments"></div>
 <script>
 "use strict";
@@ -117,6 +122,27 @@ function bar(value, most, label) {
   one.value = value; one.max = most || 1; one.setAttribute("aria-label", label);
   return one;
 }
+function drawn(name, attributes, ...inside) {
+  const one = document.createElementNS(document.querySelector("svg").namespaceURI, name);
+  for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value);
+  one.append(...inside);
+  return one;
+}
+function curve(title, points, until, least) {
+  const width = 480, height = 130, left = 46, bottom = 18, top = 8;
+  const most = Math.max(least, ...points.map(p => p[1])), round = v => Number(v.toPrecision(3)).toString();
+  const x = t => left + (width - left - 8) * t / (until || 1);
+  const y = v => height - bottom - (height - bottom - top) * v / most;
+  const text = (at, down, words, anchor) => drawn("text", {x: at, y: down, "text-anchor": anchor}, words);
+  const figure = document.createElement("figure"), caption = document.createElement("figcaption");
+  caption.textContent = title;
+  figure.append(caption, drawn("svg", {viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": title},
+    drawn("path", {d: "M" + left + " " + top + "V" + (height - bottom) + "H" + (width - 8)}),
+    text(left - 4, top + 8, round(most), "end"), text(left - 4, height - bottom, "0", "end"),
+    text(left, height - 4, "0", "middle"), text(width - 8, height - 4, round(until) + " s", "end"),
+    drawn("polyline", {points: points.map(p => x(p[0]).toFixed(1) + "," + y(p[1]).toFixed(1)).join(" ")})));
+  return figure;
+}
 async function look() {
   const state = document.getElementById("state");
   try {
@@ -132,6 +158,10 @@ async function look() {
       r => r.links.map(l => [r.name, l.name, l.now_mbps.toFixed(2) + " Mbit/s", l.mean_mbps.toFixed(2) + " Mbit/s",
             l.rate_mbps + " Mbit/s", l.backlog_packets + " packets", l.backlog_ms.toFixed(2) + " ms", l.drops])),
       "No samples yet.");
+    document.getElementById("curves").replaceChildren(...found.running.flatMap(r => r.links.flatMap(l => [
+      curve(r.name + ", " + l.name + ": throughput in Mbit/s", l.curve.map(p => [p[0], p[1]]), r.duration_s,
+            l.rate_mbps),
+      curve(r.name + ", " + l.name + ": queue in packets", l.curve.map(p => [p[0], p[2]]), r.duration_s, 10)])));
     table("experiments", ["experiment", "", "ended", "under way", "left"], found.experiments.map(
       e => [e.name, bar(e.ended, e.runs, "share of the runs of " + e.name + " that ended"), e.ended + " of " + e.runs,
             e.under_way, span(e.left_s)]), "None.");

@@ -65,10 +65,29 @@ def test_a_look(results):
     one, = look.running
     assert (one.name, one.scenario, one.engine, one.phase) == ("cubic-seed1", "demo", "uml", "traffic")
     assert (one.virtual_s, one.duration_s) == (5, 20) and 0 < one.speed <= 0.5 and one.left_s >= 30
-    assert one.links == (live.Link("right_to_left", 10, 10, 10, 10, 12, 3),
-                         live.Link("left_to_right", 1, 1, 10, 10, 12, 3))
+    curves = [tuple((t_us / 1e6, rate, 10) for t_us in range(100_000, 5_000_001, 100_000)) for rate in (10, 1)]
+    assert one.links == (live.Link("right_to_left", 10, 10, 10, 10, 12, 3, curves[0]),
+                         live.Link("left_to_right", 1, 1, 10, 10, 12, 3, curves[1]))
     assert look.experiments == (live.Sweep("demo", 1, 3, 1, 60.0),)
     assert contents(results) == before
+
+
+def test_readings_of_the_module(results):
+    """What runs with the module queues/ write: first a reading of each queue as it was, counters that went on from
+    then, the bottlenecks before the others; the last reading is not whole."""
+    partial, = results.glob("runs/.partial-*")
+    begin_ns, begin_bytes = 10**18, 777
+    readings = [(begin_ns - 5, begin_bytes, 0, 0, 0, 0, 0, 0, 0, 0, number) for number in range(3)]
+    readings += [(begin_ns + t_us * 1000, begin_bytes + t_us * rate // 8, 0, 0, 0, 3, 15_000, 10, 0, 0, number)
+                 for t_us in range(0, 5_000_001, 100_000) for number, rate in ((0, 10), (1, 1), (2, 5))]
+    (partial / "work/queue.bin").unlink()
+    (partial / "work/queue_meter.bin").write_bytes(
+        b"".join(struct.pack("<5Q6I", *one) for one in readings) + b"half")
+    first, second = live.Watcher(results).look().running[0].links
+    assert (first.now_mbps, first.mean_mbps, first.backlog_packets, first.drops) == (10, 10, 10, 3)
+    assert (second.now_mbps, second.mean_mbps) == (1, 1) and second.curve[-1] == (5.0, 1.0, 10)
+    (partial / "work/queue_meter.bin").write_bytes(struct.pack("<5Q6I", *readings[0]))
+    assert live.Watcher(results).look().running[0].links == ()
 
 
 @pytest.mark.parametrize("name, content", [

@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -298,7 +299,8 @@ def _build(source_dir: pathlib.Path, build_dir: pathlib.Path, report: Report, hz
         raise KernelError(f"this kernel refuses CONFIG_HZ={hz}")
     process = subprocess.Popen(make + [f"-j{os.cpu_count()}", "all"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", env=make_environment())
-    steps = 0
+    steps, began = 0, time.monotonic()
+    report(f"building the guest kernel, once for this source and machine (all output: {log_path})")
     try:
         with open(log_path, "a", encoding="utf-8") as log:
             for line in process.stdout or ():
@@ -306,7 +308,9 @@ def _build(source_dir: pathlib.Path, build_dir: pathlib.Path, report: Report, hz
                 if re.match(r"  [A-Z]{2,}", line):
                     steps += 1
                     if steps % 25 == 0:
-                        report(f"building: {min(99, 100 * steps // _ABOUT_STEPS)} % ({line.split()[-1]})")
+                        left_s = (time.monotonic() - began) * max(0, _ABOUT_STEPS / steps - 1)
+                        report(f"building: {min(99, 100 * steps // _ABOUT_STEPS)} %, "
+                               f"about {int(left_s) // 60}:{int(left_s) % 60:02d} left")
     except BaseException:
         process.terminate()
         raise

@@ -74,15 +74,19 @@ def title(text: str) -> None:
 
 
 def reporter() -> Callable[[str], None]:
-    """A function that shows what is being done: one changing line on a terminal, else plain lines."""
+    """A function that shows what is being done: one changing line on a terminal, else plain lines.
+
+    Lines that begin alike up to a colon tell how far the same thing is: one of them every ten seconds.
+    """
     if listener := _listener.get():
         return listener.step
-    last = [""]
+    what, told_s = "", 0.0
 
     def plain(text: str) -> None:
-        if text.split(":")[0] != last[0].split(":")[0]:
-            print(text, file=sys.stderr)
-        last[:] = [text]
+        nonlocal what, told_s
+        if text.split(":")[0] != what or time.monotonic() - told_s >= _PLAIN_EVERY_S:
+            print(text, file=sys.stderr, flush=True)
+            what, told_s = text.split(":")[0], time.monotonic()
 
     def line(text: str) -> None:
         print(f"\r\033[K{text[:100]}", end="" if text.startswith("building") else "\n", file=sys.stderr, flush=True)

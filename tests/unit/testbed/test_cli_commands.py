@@ -12,6 +12,7 @@ import pytest
 import kernel
 from testbed import cli, engines
 from testbed.cli import _shared
+from testbed.core import progress
 from testbed.runs.engine import Problem
 
 _VECTORS = pathlib.Path(__file__).resolve().parents[2] / "data/tmix/original.txt"
@@ -220,11 +221,14 @@ def test_tmix_plot(capsys, tmp_path):
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
 
-def test_plain_reports_are_not_repeated(capsys):
+def test_plain_reports_are_repeated_every_ten_seconds(capsys, monkeypatch):
+    now_s = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now_s)
     report = _shared.reporter()
-    for text in ("downloading", "building: 2 %", "building: 4 %", "booting it once"):
+    for now_s, text in ((0, "downloading"), (1, "building: 2 %"), (10, "building: 4 %"), (11, "building: 30 %"),
+                        (20, "building: 31 %"), (20, "booting it once")):
         report(text)
-    assert capsys.readouterr().err.splitlines() == ["downloading", "building: 2 %", "booting it once"]
+    assert capsys.readouterr().err.splitlines() == ["downloading", "building: 2 %", "building: 30 %", "booting it once"]
 
 
 @pytest.mark.parametrize("words, now", [

@@ -9,7 +9,7 @@ import pytest
 
 import kernel
 from testbed import cli, engines
-from testbed.cli import _experiment, _runs, _shared, run
+from testbed.cli import _experiment, _runs, run
 from testbed.core import errors
 from testbed.core.files import hash_raw
 from testbed.runs import campaign, experiment
@@ -324,13 +324,6 @@ def test_list(capsys, monkeypatch):
     shown = capsys.readouterr().out
     for word in (*scenario.names(), "dumbbell", "tmix", "greedy", "sojourn", "not built yet", "none"):
         assert word in shown
-
-
-def test_plain_reports_are_not_repeated(capsys):
-    report = _shared.reporter()
-    for text in ("downloading", "building: 2 %", "building: 4 %", "booting it once"):
-        report(text)
-    assert capsys.readouterr().err.splitlines() == ["downloading", "building: 2 %", "booting it once"]
 
 
 @pytest.fixture

@@ -105,10 +105,10 @@ def counted(found: Sequence[str]) -> dict[str, Any]:
 
 
 def _run_row(run: Run, experiment: Experiment) -> dict[str, Any]:
-    verdict = experiment.verdicts.get(run.name, {})
-    return {"run": run, "verdict": experiment.verdict(run), "problem": "" if verdict else run.state.message,
-            "reasons": verdict.get("reasons") or [], "checks": verdict.get("checks") or [],
-            "errors": verdict.get("errors") or [], "used": run in experiment.usable_runs,
+    found = experiment.verdicts.get(run.name)
+    return {"run": run, "verdict": experiment.verdict(run), "problem": "" if found else run.state.message,
+            "reasons": found["reasons"] if found else [], "checks": found["checks"] if found else [],
+            "errors": found["errors"] if found else [], "used": run in experiment.usable_runs,
             "files": run_files.records(run, experiment), "raw": run_files.raw(run, experiment)}
 
 

@@ -25,6 +25,7 @@ from analysis.read.zooms import Span
 from testbed.checks import read_verdict
 from testbed.core import units
 from testbed.core.errors import TestbedError
+from testbed.core.run_files import Verdict
 
 MOST_DRAWN = 8  # rows of a sweep in a figure that shows single rows
 #: what numbers without a unit count: the limits of queues that count packets, the choice of scenarios with Tmix
@@ -207,7 +208,7 @@ class Experiment:
                                 by_point[str(row.point)].point) for row in rows}
 
     @cached_property
-    def verdicts(self) -> dict[str, dict[str, Any]]:
+    def verdicts(self) -> dict[str, Verdict]:
         """{name of a finished run: its verdict}; damaged ones are left out."""
         found = {}
         for run in self.runs:

@@ -52,7 +52,8 @@ def _run(suite: ElementTree.Element, experiment: Experiment, run: Run) -> None:
                                   name=_text(run.name))
     if wall_s is not None:
         case.set("time", f"{wall_s:.3f}")
-    reasons = [str(reason.get("message")) for reason in experiment.verdicts.get(run.name, {}).get("reasons") or []]
+    found = experiment.verdicts.get(run.name)
+    reasons = [reason["message"] for reason in found["reasons"]] if found else []
     if verdict == "invalid":
         _said(case, "failure", "invalid: " + "; ".join(reasons))
     elif verdict == "suspect":

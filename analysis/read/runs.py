@@ -17,6 +17,7 @@ from analysis.read import shapes
 from analysis.read.shapes import AnalysisError, read_json
 from testbed.core import derived, raw_tables, timing
 from testbed.core.errors import TestbedError
+from testbed.core.run_files import RunRecord
 
 __all__ = ["AnalysisError", "Array", "Interval", "Run", "State", "read_frame", "read_json"]
 
@@ -183,7 +184,7 @@ class Run:
             for file, record in (("run.json", status), ("plan.json", self.plan)):
                 if record["id"] != wanted:
                     return State("damaged", f"{self.path / file}: this is run {record['id']!r}, not {wanted}")
-            derived.check_raw(self.path, status)
+            derived.check_raw(self.path, RunRecord(status, str(self.path / "run.json")))
             self._check()
         except TestbedError as error:
             return State("damaged", str(error))

@@ -21,30 +21,38 @@ import pathlib
 import re
 import traceback
 import zlib
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from testbed.checks import _tables
-from testbed.core import derived, ending, raw_tables, timing
+from testbed.core import derived, ending, raw_tables
 from testbed.core.errors import DamagedRun
+from testbed.core.guest_files import Checks, Counters, Guest, Late, Snmp
+from testbed.core.record import Named, Record
+from testbed.core.run_files import CheckResult, Environment, Plan, RunRecord, Scenario, Verdict
 from testbed.core.timing import Timing
 from topologies import standards
 from topologies.links.records import Network
-from traffic.workload.records import Flow, Workload
+from traffic.workload.records import Flow, Variant, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LEVELS = ("ok", "suspect", "invalid")
 VERDICTS = {"ok": "valid", "suspect": "suspect", "invalid": "invalid"}
 NOT_APPLICABLE = "not applicable"
 NAME = "verdict.json"
 #: what engines can do if nothing says otherwise
-_ALL = {"kernel": True, "modules": True, "parallel": True, "probes": None}
+_ALL: Mapping[str, object] = {"kernel": True, "modules": True, "parallel": True, "probes": None}
 #: of a JSON file that is kept for all checks; those of thousands of hosts have more
 _KEPT_JSON = 1_000_000
 
 #: in what pandas says of columns that were asked for
 _NOT_FOUND, _WORD = re.compile(r"columns expected but not found: \[(?P<columns>.*)\]"), re.compile(r"\w+")
 
-Json = dict[str, Any]
+_Kind = TypeVar("_Kind", bound=Record)
+#: columns of a table: their names, or what chooses them; None for all
+_Chosen = Sequence[str] | Callable[[str], bool] | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,18 +62,7 @@ class Finding:
     message: str
 
 
-class _Record(dict[str, Any]):
-    """An object of a JSON file, which says what it lacks."""
-
-    def __init__(self, content: Json, file: str) -> None:
-        super().__init__(content)
-        self._file = file
-
-    def __missing__(self, key: str) -> Any:
-        raise DamagedRun(f"{self._file}: key {key!r} is missing")
-
-
-def _keys(value: Any) -> set[str]:
+def _keys(value: object) -> set[str]:
     """All keys of what is in a JSON file."""
     if isinstance(value, list):
         return set().union(*map(_keys, value))
@@ -84,13 +81,14 @@ class Evidence:
     capabilities: those of the engine.
     """
     run_dir: pathlib.Path
-    scenario: Json
+    scenario: Scenario
     clock: str
-    variants: list[Json]
-    capabilities: Json = dataclasses.field(default_factory=lambda: dict(_ALL))
+    variants: Sequence[Variant]
+    capabilities: Mapping[str, object] = dataclasses.field(default_factory=lambda: dict(_ALL))
     _kept: dict[str, "_tables.KeptTable | None"] = dataclasses.field(default_factory=dict, init=False, repr=False,
                                                                      compare=False)
-    _json: dict[str, Json] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+    _json: dict[str, Mapping[str, object]] = dataclasses.field(default_factory=dict, init=False, repr=False,
+                                                               compare=False)
     _columns: dict[str, set[str]] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     def can(self, need: str) -> bool:
@@ -99,7 +97,7 @@ class Evidence:
             return bool(self.capabilities.get("kernel")) or (self.run_dir / "raw" / need).exists()
         return bool(self.capabilities.get(need))
 
-    def json(self, name: str) -> Json:
+    def _object(self, name: str) -> Mapping[str, object]:
         """A JSON file of the run's raw folder. Not to be changed: a small one is read once for all checks.
 
         DamagedRun if it is missing or cannot be read.
@@ -107,7 +105,7 @@ class Evidence:
         if name in self._json:
             return self._json[name]
         path = self.run_dir / "raw" / name
-        value = _read(path, f"raw/{name}", lambda pairs: _Record(pairs, f"raw/{name}"))
+        value = _read(path, f"raw/{name}", lambda pairs: Named(pairs, f"raw/{name}"))
         if path.stat().st_size <= _KEPT_JSON:
             self._json[name] = value
         return value
@@ -118,17 +116,19 @@ class Evidence:
         first = None if kept else self.table(table, nrows=1)
         return kept.rows > 0 if kept else first is not None and not first.empty
 
-    def table(self, name: str, **options: Any) -> Any:
+    def table(self, name: str, usecols: _Chosen = None, nrows: int | None = None, low_memory: bool = True) \
+            -> pd.DataFrame | None:
         """A CSV file of the run's raw folder as a pandas table, or None if the run has none.
 
-        options: those of pandas.read_csv. A table is read once for all checks; each gets one of its own.
+        usecols, nrows, low_memory: as of pandas.read_csv. A table is read once for all checks; each gets one
+        of its own.
         DamagedRun if it cannot be read, or has words where numbers belong.
         """
         path = self._path(name)
         if not path.exists():
             return None
         try:
-            frame = self._read_table(path, name, options)
+            frame = self._read_table(path, name, usecols, nrows, low_memory)
         except (OSError, EOFError, ValueError, zlib.error) as problem:
             words = " ".join(str(problem).split())
             if missing := _NOT_FOUND.search(words):
@@ -141,19 +141,19 @@ class Evidence:
                 raise DamagedRun(f"raw/{path.name}: column {column}: numbers expected that fit into 64 bits")
         return frame
 
-    def _read_table(self, path: pathlib.Path, name: str, options: Json) -> Any:
+    def _read_table(self, path: pathlib.Path, name: str, wanted: _Chosen, nrows: int | None, low_memory: bool) \
+            -> pd.DataFrame:
         import pandas as pd
-        if options.keys() - {"usecols", "low_memory"}:
-            return pd.read_csv(path, **options)
-        if name not in self._kept:
+        if nrows is None and name not in self._kept:
             self._kept[name] = _tables.keep(path)
-        kept, wanted = self._kept[name], options.get("usecols")
-        if kept is None:
-            return pd.read_csv(path, **options)
-        chosen = [column for column in kept.names() if wanted is None or
-                  (wanted(column) if callable(wanted) else column in wanted)]
-        if wanted is not None and not callable(wanted) and len(chosen) < len(set(wanted)):
-            return pd.read_csv(path, **options)             # it says what is missing
+        kept = self._kept.get(name)
+        if nrows is not None or kept is None:
+            return pd.read_csv(path, usecols=wanted, nrows=nrows, low_memory=low_memory)
+        if wanted is None or callable(wanted):
+            return kept.table([column for column in kept.names() if wanted is None or wanted(column)])
+        chosen = [column for column in kept.names() if column in wanted]
+        if len(chosen) < len(set(wanted)):
+            return pd.read_csv(path, usecols=wanted)        # it says what is missing
         return kept.table(chosen)
 
     def lacking(self, problem: KeyError) -> str:
@@ -170,25 +170,53 @@ class Evidence:
             raise ValueError(f"no table {table!r}; there are: {', '.join(raw_tables.TABLES)}")
         return self.run_dir / "raw" / f"{table}.csv.gz"
 
+    def _record(self, kind: type[_Kind], name: str) -> _Kind:
+        return kind(self._object(name), f"raw/{name}")
+
     @functools.cached_property
     def network(self) -> Network:
         """Nodes, links and paths as they were built."""
-        return Network(self.json("network.json"), "raw/network.json")
+        return self._record(Network, "network.json")
 
     @functools.cached_property
     def workload(self) -> Workload:
         """Components of the traffic, and flow records."""
-        return Workload(self.json("workload.json"), "raw/workload.json")
+        return self._record(Workload, "workload.json")
+
+    @property
+    def measured(self) -> Checks:
+        """What was measured and read back before the traffic."""
+        return self._record(Checks, "checks.json")
+
+    @property
+    def counters(self) -> Counters:
+        """What links and radios counted."""
+        return self._record(Counters, "counters.json")
+
+    @property
+    def snmp(self) -> Snmp:
+        """What the stacks of all nodes counted."""
+        return self._record(Snmp, "snmp.json")
+
+    @property
+    def guest(self) -> Guest:
+        """What programs, traffic and probes account for."""
+        return self._record(Guest, "guest.json")
+
+    @property
+    def late(self) -> Late:
+        """What was another after the traffic."""
+        return self._record(Late, "late.json")
 
     @property
     def timing(self) -> Timing:
         """When measuring begins and ends."""
-        return timing.of(self.scenario["timing"])
+        return self.scenario.timing
 
     @property
     def flows(self) -> Sequence[Flow]:
         """Records of all flows."""
-        return self.workload.flows if self.workload.get("flows") else []
+        return self.workload.flows if self.workload.has("flows") else []
 
 
 def names() -> list[str]:
@@ -196,11 +224,11 @@ def names() -> list[str]:
     return sorted({file.stem for folder in __path__ for file in pathlib.Path(folder).glob("[a-z]*.py")})
 
 
-def judge(evidence: Evidence) -> Json:
+def judge(evidence: Evidence) -> Verdict:
     """All checks on a run -> the contents of verdict.json."""
     importlib.invalidate_caches()
-    checks: list[Json] = []
-    errors: list[Json] = []
+    checks: list[CheckResult] = []
+    errors: list[dict[str, str]] = []
     for name in names():
         try:
             module = importlib.import_module(f"testbed.checks.{name}")
@@ -229,21 +257,21 @@ def judge(evidence: Evidence) -> Json:
             "checks": checks, "errors": errors}
 
 
-def _entry(check: str, level: str, message: str) -> Json:
+def _entry(check: str, level: str, message: str) -> CheckResult:
     return {"check": check, "level": level, "message": message}
 
 
-def judge_run(run_dir: pathlib.Path) -> Json:
+def judge_run(run_dir: pathlib.Path) -> Verdict:
     """Judge a sealed run and write its verdict.json; returns the verdict.
 
     DamagedRun if the run's files are not what it left; OSError if the verdict cannot be written.
     """
     record, verdict = _judged(run_dir)
-    derived.keep(run_dir, NAME, json.dumps(verdict, indent=1) + "\n", _code(), record["raw_sha256"])
+    derived.keep(run_dir, NAME, json.dumps(verdict, indent=1) + "\n", _code(), str(record.raw_sha256))
     return verdict
 
 
-def judge_edited(run_dir: pathlib.Path) -> tuple[list[str], Json]:
+def judge_edited(run_dir: pathlib.Path) -> tuple[list[str], Verdict]:
     """(files of raw/ that are not what the run left, the verdict on what is there now); nothing is written.
 
     DamagedRun if a record beside raw/ cannot be read.
@@ -252,20 +280,19 @@ def judge_edited(run_dir: pathlib.Path) -> tuple[list[str], Json]:
     return derived.edited_files(run_dir, record), judge(evidence)
 
 
-def read_verdict(run_dir: pathlib.Path, metric_errors: list[dict[str, str]] | None = None) -> Json:
+def read_verdict(run_dir: pathlib.Path, metric_errors: list[dict[str, str]] | None = None) -> Verdict:
     """The verdict on a run: of verdict.json, or made again if that is not the work of these checks on this data.
 
     Metrics that could not be computed count here, too: metric_errors, or what derived.json notes of them.
     DamagedRun if the run's files are not what it left.
     """
-    record = _read(run_dir / "run.json")
-    verdict = None
-    if derived.fresh(run_dir, NAME, _code(), str(record.get("raw_sha256"))):
-        verdict = _read(run_dir / NAME)
+    record = _run(run_dir)
+    if derived.fresh(run_dir, NAME, _code(), str(record.raw_sha256)):
+        verdict = cast(Verdict, _read(run_dir / NAME))
     else:
         record, verdict = _judged(run_dir)
         try:
-            derived.keep(run_dir, NAME, json.dumps(verdict, indent=1) + "\n", _code(), record["raw_sha256"])
+            derived.keep(run_dir, NAME, json.dumps(verdict, indent=1) + "\n", _code(), str(record.raw_sha256))
         except OSError:                         # somebody else's results, or a full disk: the verdict is what counts
             pass
     if metric_errors is None:
@@ -273,7 +300,7 @@ def read_verdict(run_dir: pathlib.Path, metric_errors: list[dict[str, str]] | No
     return _with_metrics(verdict, metric_errors)
 
 
-def _with_metrics(verdict: Json, errors: list[dict[str, str]]) -> Json:
+def _with_metrics(verdict: Verdict, errors: list[dict[str, str]]) -> Verdict:
     """A verdict that also knows of metrics that failed."""
     if not errors:
         return verdict
@@ -283,32 +310,38 @@ def _with_metrics(verdict: Json, errors: list[dict[str, str]]) -> Json:
             "errors": [*verdict["errors"], *errors]}
 
 
-def _judged(run_dir: pathlib.Path) -> tuple[Json, Json]:
+def _judged(run_dir: pathlib.Path) -> tuple[RunRecord, Verdict]:
     """(run.json, verdict)"""
     record, evidence = _evidence(run_dir)
     derived.check_raw(run_dir, record)
     return record, judge(evidence)
 
 
-def _evidence(run_dir: pathlib.Path) -> tuple[Json, Evidence]:
+def _evidence(run_dir: pathlib.Path) -> tuple[RunRecord, Evidence]:
     """(run.json, what the checks look at)"""
-    record, plan, environment = (_read(run_dir / name) for name in ("run.json", "plan.json", "environment.json"))
+    record, plan, environment = _run(run_dir), _read(run_dir / "plan.json"), _read(run_dir / "environment.json")
     try:
-        capabilities = {**_ALL, **(environment.get("capabilities") or {})}
-        evidence = Evidence(run_dir, plan["scenario"], str(environment["clock"]), list(plan["variants"]), capabilities)
+        planned, place = Plan(plan, str(run_dir / "plan.json")), Environment(environment)
+        evidence = Evidence(run_dir, planned.scenario, place.clock, planned.of(Variant, "variants"),
+                            {**_ALL, **(place.capabilities or {})})
     except (KeyError, TypeError) as problem:
         raise DamagedRun(f"{run_dir}: plan.json or environment.json lacks {problem}") from None
     return record, evidence
 
 
-def _read(path: pathlib.Path, shown: str = "", record: Callable[[Json], Json] | None = None) -> Json:
+def _run(run_dir: pathlib.Path) -> RunRecord:
+    return RunRecord(_read(run_dir / "run.json"), str(run_dir / "run.json"))
+
+
+def _read(path: pathlib.Path, shown: str = "", made: Callable[[dict[str, object]], object] | None = None) \
+        -> dict[str, object]:
     """A JSON object of a file. DamagedRun, which calls the file `shown`, if there is none.
 
-    record: makes of each object in it what is returned.
+    made: makes of each object in it what is returned.
     """
     shown = shown or str(path)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"), object_hook=record)
+        value = json.loads(path.read_text(encoding="utf-8"), object_hook=made)
     except FileNotFoundError:
         raise DamagedRun(f"{shown}: file is missing") from None
     except OSError as problem:

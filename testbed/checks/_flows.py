@@ -2,8 +2,8 @@
 """Samples of TCP flows of one connection each, told by flow and end."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,41 +11,44 @@ from testbed.checks import Evidence
 from testbed.checks._measured import Columns
 from testbed.checks._sockets import ends_of
 from testbed.core import grouping
+from traffic.workload.records import Flow
 
-Json = Mapping[str, Any]
+if TYPE_CHECKING:
+    import pandas as pd
+
 #: the kernel's congestion controls that only set windows (no cong_control of their own): TCP computes the pacing rate
 OF_WINDOWS = frozenset("reno cubic bic cdg dctcp highspeed htcp hybla illinois lp nv scalable vegas veno westwood yeah"
                        .split())
 SOCKET = ("node", "src", "sport", "dst", "dport")
 
 
-def single(evidence: Evidence) -> list[Json]:
+def single(evidence: Evidence) -> list[Flow]:
     """Records of the TCP flows of one connection each."""
-    return [flow for flow in evidence.flows if flow["transport"] == "tcp" and flow["source"] is None
-            and flow["connections"] == 1]
+    return [flow for flow in evidence.flows if flow.transport == "tcp" and flow.source is None
+            and flow.connections == 1]
 
 
-def greedy(flow: Mapping[str, Any]) -> bool:
+def greedy(flow: Flow) -> bool:
     """True if the flow is there to send all that it can until it is stopped: its segments are full.
 
     Where data go both ways, either end waits for the other.
     """
-    return flow["bytes"] is None and flow["rate_bps"] is None and flow["source"] is None \
-        and not flow["both_ways"] and flow["kind"] != "on-off"
+    return flow.bytes is None and flow.rate_bps is None and flow.source is None \
+        and not flow.both_ways and flow.kind != "on-off"
 
 
 def cut(evidence: Evidence) -> bool:
     """True if links differ in the largest packet that they carry: senders find that out, and cut their segments."""
-    return len({link.get("mtu_bytes") for link in evidence.network["links"]}) > 1
+    return len({link.mtu_bytes for link in evidence.network.links}) > 1
 
 
-def sack(flow: Mapping[str, Any], evidence: Evidence) -> bool:
+def sack(flow: Flow, evidence: Evidence) -> bool:
     """True if both ends have selective acknowledgements."""
-    settings = evidence.json("checks.json").get("sysctls_wanted", {})
-    return all(str(settings.get(flow[end], {}).get("net.ipv4.tcp_sack", 1)) != "0" for end in ("sender", "receiver"))
+    settings = evidence.measured.sysctls_wanted
+    return all(str(settings.get(node, {}).get("net.ipv4.tcp_sack", 1)) != "0" for node in (flow.sender, flow.receiver))
 
 
-def established(evidence: Evidence, columns: Sequence[str]) -> Any:
+def established(evidence: Evidence, columns: Sequence[str]) -> pd.DataFrame | None:
     """Samples of established connections; None if there are none, or nobody knows one of these columns."""
     samples = evidence.table("tcp_info", usecols=[*dict.fromkeys(("t_us", *SOCKET, "state", *columns))])
     if samples is None or samples[list(columns)].isna().all().any():
@@ -54,7 +57,7 @@ def established(evidence: Evidence, columns: Sequence[str]) -> Any:
     return samples if len(samples) else None
 
 
-def by_end(samples: Any, flows: Sequence[Json]) -> dict[tuple[int, str], Columns]:
+def by_end(samples: pd.DataFrame, flows: Sequence[Flow]) -> dict[tuple[int, str], Columns]:
     """{(flow, "sender" or "receiver"): its samples}, in the order of the table; of flows with several sockets (iperf3's
     control connection) those of the socket that has moved the most."""
     sender, receiver = ends_of(samples, flows)

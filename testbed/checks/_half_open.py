@@ -10,9 +10,16 @@ What tells it from an acceptor's program that does not accept, or does not send:
 the initiator's is established, and it has sent SYN-ACKs again (TcpExtTCPSynRetrans in raw/snmp.json counts these, too).
 An accept queue that overflows looks the same: of that the check `stack` complains.
 """
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from testbed.checks import Evidence
+from testbed.core.guest_files import NodeCounters
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _RESENT = "TcpExtTCPSynRetrans"
 #: when a SYN-ACK is sent again
@@ -22,7 +29,7 @@ _KEY = ["source", "conn"]
 Connection = tuple[int, int]
 
 
-def find_half_open(evidence: Evidence, connections: Any, units: Any, samples: Any,
+def find_half_open(evidence: Evidence, connections: pd.DataFrame, units: pd.DataFrame, samples: pd.DataFrame,
                    at_end: int) -> dict[Connection, str]:
     """{(source, conn): its acceptor, as the traffic's account of overdue programs calls it}.
 
@@ -39,13 +46,13 @@ def find_half_open(evidence: Evidence, connections: Any, units: Any, samples: An
         if last.get(here) == "ESTAB" and at.get(there, -1) < row.connected_us:
             resent = sum(row.connected_us + again_us < at_end for again_us in _AGAIN_US)
             found.setdefault(row.acceptor, []).append(((row.source, row.conn), resent))
-    nodes = evidence.json("snmp.json")["nodes"] if evidence.can("snmp.json") else {}
+    nodes: Mapping[str, NodeCounters] = evidence.snmp.nodes if evidence.can("snmp.json") else {}
     return {key: f"the acceptor of connection {key[1]} of source {key[0]}" for node, mine in found.items()
             if 0 < sum(resent for _, resent in mine) <= nodes.get(node, {}).get(_RESENT, [0])[-1]
             for key, _ in mine}
 
 
-def _silent(connections: Any, units: Any) -> Any:
+def _silent(connections: pd.DataFrame, units: pd.DataFrame) -> pd.DataFrame:
     """Connections that their initiators have, over which nothing was sent either way."""
     alive = connections[(connections["status"] == "unfinished") & connections["connected_us"].notna()]
     used = units[units["sent_us"].notna() | units["delivered_us"].notna()]

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The shortest and longest times that packets spent in a queue, over any part of a run."""
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +7,7 @@ from testbed.checks import Evidence
 from testbed.checks._measured import Columns, of_links
 
 
-def extremes(values: Any, first: Any, last: Any, which: Callable[..., Any]) -> Any:
+def extremes(values: np.ndarray, first: np.ndarray, last: np.ndarray, which: np.ufunc) -> np.ndarray:
     """which(values[first:last + 1]) for each pair, with `which` np.fmin or np.fmax; NaN where last is before first."""
     found, count = np.full(len(first), np.nan), last - first + 1
     current, width = np.asarray(values, float), 1
@@ -27,14 +23,15 @@ class Sojourns:
 
     def __init__(self, evidence: Evidence) -> None:
         table = evidence.table("sojourn")
-        self.interval_us = (evidence.scenario.get("probes", {}).get("sojourn") or {}).get("interval_us", 0)
-        links = [link["name"] for link in evidence.network["links"]]
+        self.interval_us = evidence.scenario.probe("sojourn").interval_us
+        links = [link.name for link in evidence.network.links]
         self._rows: dict[str, Columns] = {} if table is None else dict(of_links(table, links))
 
     def __contains__(self, link: str) -> bool:
         return link in self._rows
 
-    def between(self, link: str, from_us: Any, to_us: Any) -> tuple[Any, Any]:
+    def between(self, link: str, from_us: np.ndarray, to_us: np.ndarray) \
+            -> tuple[np.ndarray, np.ndarray]:
         """(shortest, longest) time in us of the packets that left in each of these spans; NaN where none did."""
         rows = self._rows[link]
         first = np.searchsorted(rows["t_us"], from_us - self.interval_us, "right")

@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which flow a sampled socket belongs to."""
-from collections.abc import Mapping, Sequence
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from testbed.core import grouping
+from topologies.links.records import Network
 from topologies.wireless import airways
+from traffic.workload.records import Flow
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SOCKET = ["node", "sport", "dst", "dport"]
 
 
-def trying(samples: Any, flows: Sequence[Mapping[str, Any]], network: Mapping[str, Any]) -> Any:
+def trying(samples: pd.DataFrame | None, flows: Sequence[Flow], network: Network) \
+        -> pd.DataFrame | None:
     """The samples of senders that ask to be connected over the air, where a request may get lost again and again; their
     flows' numbers are in `flow`. None if there are none, or no samples."""
     of_air = [flow for flow in flows if airways.senders(network, flow)]
@@ -24,13 +32,13 @@ def trying(samples: Any, flows: Sequence[Mapping[str, Any]], network: Mapping[st
     return found if len(found) else None
 
 
-def ends_of(samples: Any, flows: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
+def ends_of(samples: pd.DataFrame, flows: Sequence[Flow]) -> tuple[np.ndarray, np.ndarray]:
     """(number of the flow whose sender, number of the flow whose receiver) each sample's socket is; 0: of none.
 
     samples: rows of tcp_info; flows: flow records. A flow without a source port has whichever its sockets got.
     """
-    sending = {(f["sender"], f["sport"], f["dst"], f["dport"]): f["flow"] for f in flows if f["transport"] == "tcp"}
-    receiving = {(f["receiver"], f["dport"], f["src"], f["sport"]): f["flow"] for f in flows if f["transport"] == "tcp"}
+    sending = {(f.sender, f.sport, f.dst, f.dport): f.flow for f in flows if f.transport == "tcp"}
+    receiving = {(f.receiver, f.dport, f.src, f.sport): f.flow for f in flows if f.transport == "tcp"}
     socket = grouping.numbered(samples[name] for name in _SOCKET)
     first = grouping.first_rows(socket)
     found = [(sending.get((node, sport, dst, dport)) or sending.get((node, None, dst, dport)) or 0,

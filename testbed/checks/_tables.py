@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import abc
 import pathlib
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
 
 #: rows read at once: what is worked on stays in the processor's caches
 _AT_ONCE = 1 << 17
@@ -23,7 +28,7 @@ class KeptTable(abc.ABC):
         self.rows = rows
 
     @abc.abstractmethod
-    def table(self, names: list[str]) -> Any:
+    def table(self, names: list[str]) -> pd.DataFrame:
         """These columns, in the file's order, as pandas.read_csv gives them: a table of one's own."""
 
     @abc.abstractmethod
@@ -34,11 +39,11 @@ class KeptTable(abc.ABC):
 class _Short(KeptTable):
     """What pandas makes of a file."""
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: pd.DataFrame) -> None:
         super().__init__(len(frame))
         self._frame = frame
 
-    def table(self, names: list[str]) -> Any:
+    def table(self, names: list[str]) -> pd.DataFrame:
         wanted = [place for place, name in enumerate(self._frame) if name in names]
         return self._frame.take(wanted, axis=1).copy()
 
@@ -53,7 +58,7 @@ class _Long(KeptTable):
         super().__init__(rows)
         self._columns = columns
 
-    def table(self, names: list[str]) -> Any:
+    def table(self, names: list[str]) -> pd.DataFrame:
         import pandas as pd
         wanted = set(names)
         return pd.DataFrame({name: column.values() for name, column in self._columns.items() if name in wanted},
@@ -85,11 +90,11 @@ class _Column:
     """A column, piece by piece: texts as numbers of texts, numbers in the smallest type that holds them."""
 
     def __init__(self) -> None:
-        self._pieces: list[tuple[Any, bool]] = []       # and whether _MISSING stands for missing numbers
+        self._pieces: list[tuple[np.ndarray, bool]] = []       # and whether _MISSING stands for missing numbers
         self._kinds: set[str] = set()                   # of numbers: i (integers), f (some are missing, or fractions)
         self._texts: dict[str, int] = {}
 
-    def add(self, piece: Any) -> bool:
+    def add(self, piece: pd.Series) -> bool:
         """False if what the column is depends on more than this piece."""
         if piece.dtype == object:
             if self._kinds or not all(isinstance(text, str) for text in piece.dropna().unique()):
@@ -102,14 +107,14 @@ class _Column:
         self._pieces.append(_whole(piece.to_numpy()) if piece.dtype.kind == "f" else (_small(piece.to_numpy()), False))
         return True
 
-    def _coded(self, texts: Any) -> Any:
+    def _coded(self, texts: pd.Series) -> np.ndarray:
         import numpy as np
         import pandas as pd
         codes, found = pd.factorize(texts)
         numbers = np.array([self._texts.setdefault(text, len(self._texts)) for text in found] + [-1], np.int32)
         return _small(numbers[codes])
 
-    def values(self) -> Any:
+    def values(self) -> np.ndarray:
         """All of it, as one array."""
         import numpy as np
         if not self._kinds:
@@ -124,7 +129,7 @@ class _Column:
         return np.concatenate(numbers)
 
 
-def _whole(values: Any) -> tuple[Any, bool]:
+def _whole(values: np.ndarray) -> tuple[np.ndarray, bool]:
     """Numbers of which some are missing as integers, if the others are such; True if so."""
     import numpy as np
     missing = np.isnan(values)
@@ -134,7 +139,7 @@ def _whole(values: Any) -> tuple[Any, bool]:
     return _small(np.where(missing, _MISSING, rest).astype(np.int64)), True
 
 
-def _small(values: Any) -> Any:
+def _small(values: np.ndarray) -> np.ndarray:
     """The same integers in the smallest type for them."""
     import numpy as np
     if not values.size:

@@ -5,8 +5,10 @@ received, and its program with it.
 The sockets' counters are bound to each other exactly, in every sample: to count one of them wrong shows, and so does a
 row that is another flow's. Both ends of a flow are sampled at one instant of virtual time.
 """
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +16,12 @@ from testbed.checks import Evidence, Finding
 from testbed.checks._flows import by_end, cut, established, greedy, sack, single
 from testbed.checks._measured import Columns
 from testbed.checks._programs import ends
+from testbed.core.guest_files import Counters
 from topologies.links import varying
+from traffic.workload.records import Flow
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NEEDS = ("kernel", "guest.json", "counters.json", "snmp.json")
 
@@ -30,11 +37,9 @@ _UNREAD_BYTES = 1 << 18
 _PARTIAL, _FEW = 0.01, 4
 _RISING = ("bytes_acked", "bytes_received", "bytes_sent", "bytes_retrans", "total_retrans", "delivered")
 
-Json = Mapping[str, Any]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    if not any(flow["transport"] == "tcp" for flow in evidence.flows):
+    if not any(flow.transport == "tcp" for flow in evidence.flows):
         return
     samples = established(evidence, _COLUMNS)
     if samples is None:
@@ -42,7 +47,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         return
     flows = single(evidence)
     of_end = by_end(samples, flows)
-    nodes = evidence.json("snmp.json")["nodes"]
+    nodes = evidence.snmp.nodes
     syns = {node: values.get(_SYNS, [0])[-1] for node, values in nodes.items()}
     problems = [*_falling(of_end)]
     if not cut(evidence):
@@ -56,7 +61,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("ok", f"bytes sent, sent again, acknowledged and in flight agree in {len(samples)} samples")
 
 
-def _each(samples: Any, syns: dict[str, int]) -> Iterator[str]:
+def _each(samples: pd.DataFrame, syns: dict[str, int]) -> Iterator[str]:
     """In every sample of every socket, whatever it sends: a segment has between one byte and mss."""
     of = {name: samples[name].to_numpy(float) for name in _COLUMNS}
     under_way = of["bytes_sent"] - of["bytes_retrans"] - of["bytes_acked"]
@@ -73,11 +78,11 @@ def _each(samples: Any, syns: dict[str, int]) -> Iterator[str]:
                      lambda row: f"{of['bytes_acked'][row]:.0f} bytes in {of['delivered'][row]:.0f} segments")
 
 
-def _full(flows: list[Json], of_end: dict[tuple[int, str], Columns], syns: dict[str, int],
+def _full(flows: Sequence[Flow], of_end: dict[tuple[int, str], Columns], syns: dict[str, int],
           evidence: Evidence) -> Iterator[str]:
     """Flows that send all they can have full segments, but for one now and then that a write did not fill."""
     for flow in filter(greedy, flows):
-        of = of_end.get((flow["flow"], "sender"))
+        of = of_end.get((flow.flow, "sender"))
         if of is None:
             continue
         acked, delivered = of["bytes_acked"] / of["mss"], of["delivered"]
@@ -88,13 +93,13 @@ def _full(flows: list[Json], of_end: dict[tuple[int, str], Columns], syns: dict[
         # (tcp_add_reno_sack), and at least one segment more where a part of a window is acknowledged
         if wrong.any() and sack(flow, evidence):
             row = int(np.argmax(wrong))
-            yield (f"flow {flow['flow']}: {delivered[row]:.0f} segments delivered at {of['t_us'][row] / 1e6:g} s, of "
+            yield (f"flow {flow.flow}: {delivered[row]:.0f} segments delivered at {of['t_us'][row] / 1e6:g} s, of "
                    f"which {acked[row]:.1f} are acknowledged and {of['unacked'][row]:.0f} may be")
         again = of["bytes_retrans"] / of["mss"]
-        wrong = of["total_retrans"] > again * (1 + _PARTIAL) + syns.get(flow["sender"], 0) + _FEW
+        wrong = of["total_retrans"] > again * (1 + _PARTIAL) + syns.get(flow.sender, 0) + _FEW
         if wrong.any():
             row = int(np.argmax(wrong))
-            yield (f"flow {flow['flow']}: {of['total_retrans'][row]:.0f} segments were sent again until "
+            yield (f"flow {flow.flow}: {of['total_retrans'][row]:.0f} segments were sent again until "
                    f"{of['t_us'][row] / 1e6:g} s, whose bytes make {again[row]:.1f}")
 
 
@@ -108,10 +113,10 @@ def _falling(of_end: dict[tuple[int, str], Columns]) -> Iterator[str]:
                 break
 
 
-def _both_ends(flows: list[Json], of_end: dict[tuple[int, str], Columns]) -> Iterator[str]:
+def _both_ends(flows: Sequence[Flow], of_end: dict[tuple[int, str], Columns]) -> Iterator[str]:
     """What the sender knows to have arrived has, and what has arrived was sent."""
     for flow in flows:
-        there, here = of_end.get((flow["flow"], "sender")), of_end.get((flow["flow"], "receiver"))
+        there, here = of_end.get((flow.flow, "sender")), of_end.get((flow.flow, "receiver"))
         if there is None or here is None:
             continue
         _, sent_rows, got_rows = np.intersect1d(there["t_us"], here["t_us"], return_indices=True)
@@ -120,40 +125,40 @@ def _both_ends(flows: list[Json], of_end: dict[tuple[int, str], Columns]) -> Ite
         wrong = (acked - _SYN_BYTES > got) | (got > sent)
         if wrong.any():
             row = int(np.argmax(wrong))
-            yield (f"flow {flow['flow']}: its receiver has {got[row]:.0f} bytes in order at "
+            yield (f"flow {flow.flow}: its receiver has {got[row]:.0f} bytes in order at "
                    f"{there['t_us'][sent_rows[row]] / 1e6:g} s, of {sent[row]:.0f} sent and {acked[row]:.0f} "
                    "acknowledged")
 
 
-def _programs(flows: list[Json], of_end: dict[tuple[int, str], Columns], evidence: Evidence) -> Iterator[str]:
+def _programs(flows: Sequence[Flow], of_end: dict[tuple[int, str], Columns], evidence: Evidence) -> Iterator[str]:
     """What programs received is what their sockets had, but for what was not read or came after the last sample."""
     found = ends(evidence)
-    rates = {link["name"]: varying.most(link, "rate_bps") for link in evidence.network["links"]}
-    counters = evidence.json("counters.json")
+    rates = {link.name: varying.most(link, "rate_bps") for link in evidence.network.links}
+    counters = evidence.counters
     for flow in flows:
-        sender, receiver = of_end.get((flow["flow"], "sender")), of_end.get((flow["flow"], "receiver"))
-        said = found.get((flow["flow"], "receiver"))
+        sender, receiver = of_end.get((flow.flow, "sender")), of_end.get((flow.flow, "receiver"))
+        said = found.get((flow.flow, "receiver"))
         if sender is None or receiver is None or said is None:
             continue
-        got, arrived = said["checked_bytes"] + said["unchecked_bytes"], receiver["bytes_received"][-1]
+        got, arrived = said.checked_bytes + said.unchecked_bytes, receiver["bytes_received"][-1]
         acked, last_us = sender["bytes_acked"][-1], min(sender["t_us"][-1], receiver["t_us"][-1])
         window = max(0.0, float((sender["bytes_sent"] - sender["bytes_retrans"] - sender["bytes_acked"]).max()))
-        end_us = min(flow["stop_us"], evidence.timing.duration_us)
-        rate_bps = min((rates[name] for name in flow["hops"] if name in rates), default=float("inf"))
-        later = window + max(0.0, end_us - last_us) * rate_bps / 8e6 + _after_the_end(flow["hops"][-1], counters)
+        end_us = min(flow.stop_us, evidence.timing.duration_us)
+        rate_bps = min((rates[name] for name in flow.hops if name in rates), default=float("inf"))
+        later = window + max(0.0, end_us - last_us) * rate_bps / 8e6 + _after_the_end(flow.hops[-1], counters)
         if not max(arrived, acked) - window - _UNREAD_BYTES <= got <= arrived + later:
-            yield (f"flow {flow['flow']}: its receiver's program got {got} bytes, its socket {arrived:.0f}, and "
+            yield (f"flow {flow.flow}: its receiver's program got {got} bytes, its socket {arrived:.0f}, and "
                    f"{acked:.0f} were acknowledged")
 
 
-def _after_the_end(link: str, counters: Json) -> float:
+def _after_the_end(link: str, counters: Counters) -> float:
     """Bytes that a link delivered while the network ran empty: some programs still read then."""
-    at_end, drained = (counters[reading].get(link, {}).get("wire_delivered_bytes", 0)
-                       for reading in ("at_end", "drained"))
-    return float(drained - at_end)
+    if link not in counters.drained:
+        return 0.0                              # over the air
+    return float(counters.drained[link].wire_delivered_bytes - counters.at_end[link].wire_delivered_bytes)
 
 
-def _told(samples: Any, wrong: Any, law: str, values: Callable[[int], str]) -> Iterator[str]:
+def _told(samples: pd.DataFrame, wrong: np.ndarray, law: str, values: Callable[[int], str]) -> Iterator[str]:
     """A law that does not hold, and the first sample that breaks it."""
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -6,10 +6,11 @@ with data, and all packets that are not TCP's.
 """
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._programs import ends, receivers, tcp_flows
+from testbed.core.guest_files import TrafficAccount
+from traffic.workload.records import Flow
 
 NEEDS = ("guest.json",)
 
@@ -18,11 +19,9 @@ _ENDED = "interrupt"
 #: of what a program said last
 _LAST_WORDS = 300
 
-Json = Mapping[str, Any]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    traffic = evidence.json("guest.json").get("traffic") or {}
+    traffic = evidence.guest.traffic
     bad = 0
     for component, files in _files(traffic):
         for name in files:
@@ -42,11 +41,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(NOT_APPLICABLE, "nobody counts what components carried")
 
 
-def _files(traffic: Json) -> Iterator[tuple[str, list[str]]]:
+def _files(traffic: Mapping[str, TrafficAccount]) -> Iterator[tuple[str, list[str]]]:
     """(component, files of raw/ that its programs left)"""
     for component, account in traffic.items():
-        if isinstance(account, dict) and isinstance(account.get("files"), dict):
-            yield component, [name for names in account["files"].values() for name in names]
+        if account.files:
+            yield component, [name for names in account.files.values() for name in names]
 
 
 def _text(evidence: Evidence, name: str) -> str:
@@ -76,31 +75,29 @@ def _carried(evidence: Evidence) -> dict[str, int]:
     """{component: an amount of data, 0 if none} of the components of whose flows all are known."""
     amounts: dict[str, list[int | None]] = {}
     accounts, counts, tables = ends(evidence), _datagrams(evidence), _delivered(evidence)
-    both = {flow["flow"]: receivers([flow]) for flow in tcp_flows(evidence)}
+    both = {flow.flow: receivers([flow]) for flow in tcp_flows(evidence)}
     for flow in evidence.flows:
-        if flow["transport"] == "program":
+        if flow.transport == "program":
             amount = _sent(flow, evidence)
-        elif flow["source"] is not None:
-            amount = tables.get(flow["source"])
-        elif flow["transport"] == "udp":
-            amount = counts.get(flow["flow"])
+        elif flow.source is not None:
+            amount = tables.get(flow.source)
+        elif flow.transport == "udp":
+            amount = counts.get(flow.flow)
         else:
-            known = [accounts[end] for end in both.get(flow["flow"], ()) if end in accounts]
-            amount = sum(one["checked_bytes"] + one["unchecked_bytes"] for one in known) if known else None
-        amounts.setdefault(flow["component"], []).append(amount)
+            known = [accounts[end] for end in both.get(flow.flow, ()) if end in accounts]
+            amount = sum(one.checked_bytes + one.unchecked_bytes for one in known) if known else None
+        amounts.setdefault(flow.component, []).append(amount)
     return {component: sum(filter(None, of_flows)) for component, of_flows in amounts.items() if None not in of_flows}
 
 
 def _datagrams(evidence: Evidence) -> dict[int, int]:
     """{UDP flow: packets that it received}"""
-    accounts = (evidence.json("guest.json").get("traffic") or {}).values()
-    return {one["flow"]: one["received_packets"] for account in accounts if isinstance(account, dict)
-            for one in account.get("flows") or () if "received_packets" in one}
+    return {flow: one.received_packets for flow, one in evidence.guest.datagrams().items()}
 
 
 def _delivered(evidence: Evidence) -> dict[int, int]:
     """{source: bytes delivered on its connections} of those that had some to deliver."""
-    if all(flow["source"] is None for flow in evidence.flows):
+    if all(flow.source is None for flow in evidence.flows):
         return {}
     connections = evidence.table("connections", low_memory=False)
     if connections is None:
@@ -110,13 +107,13 @@ def _delivered(evidence: Evidence) -> dict[int, int]:
     return {int(source): int(delivered[source]) for source in asked.index[asked > 0]}
 
 
-def _sent(flow: Json, evidence: Evidence) -> int | None:
+def _sent(flow: Flow, evidence: Evidence) -> int | None:
     """Segments with data and packets of other protocols that both hosts of a flow sent; None if others share them."""
-    hosts = {flow["sender"], flow["receiver"]}
-    if not evidence.can("snmp.json") or any(hosts & {other["sender"], other["receiver"]} for other in evidence.flows
-                                            if other["flow"] != flow["flow"]):
+    hosts = {flow.sender, flow.receiver}
+    if not evidence.can("snmp.json") or any(hosts & {other.sender, other.receiver} for other in evidence.flows
+                                            if other.flow != flow.flow):
         return None
-    nodes, total = evidence.json("snmp.json")["nodes"], 0
+    nodes, total = evidence.snmp.nodes, 0
     for host in hosts:
         last = {name: values[-1] for name, values in nodes.get(host, {}).items()}
         # neighbours are looked for by ICMPv6

@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The congestion control that every connection used: as its socket said before its SYN, when it was connected, and in
 samples."""
-from collections.abc import Iterator, Mapping
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from testbed.checks import Evidence, Finding
 from testbed.checks._programs import ends, tcp_flows
 from testbed.checks._sockets import ends_of, trying
+from testbed.core.guest_files import FlowEnd
+from traffic.workload.records import Flow
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NEEDS = ("kernel",)
 #: a socket has what its flow is to have before it is connected, too: what another one leaves behind stays
@@ -15,8 +22,6 @@ _CONNECTED = ("ESTAB", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT", "LAST-ACK", "CL
 _DEFAULT = "net.ipv4.tcp_congestion_control"
 #: flows or names in one message
 _MOST_NAMED = 5
-
-Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -31,30 +36,33 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 # -- before the SYN ------------------------------------------------------------------------------
 
-def _births(evidence: Evidence, flows: list[Json]) -> Iterator[Finding]:
+
+def _births(evidence: Evidence, flows: Sequence[Flow]) -> Iterator[Finding]:
     """What a program can choose only once its connection is there is what its host has by default until then, and what
     that leaves behind stays: pacing, ECN."""
-    found, sysctls = ends(evidence), evidence.json("checks.json").get("sysctls") or {}
+    found, sysctls = ends(evidence), evidence.measured.sysctls
     wrong = known = 0
     for flow in flows:
         for end in ("sender", "receiver"):
-            born = found.get((flow["flow"], end), {}).get("born")
-            if not born and not flow.get("chooses_cca", True):
-                default = sysctls.get(flow[end], {}).get(_DEFAULT)
-                born = {default: 1} if default else None
-            others = sorted(name for name in born or () if name != flow["cca"])
+            one = found.get((flow.flow, end))
+            born = one.born if one else {}
+            if not born and not flow.chooses_cca:
+                default = sysctls.get(flow.sender if end == "sender" else flow.receiver, {}).get(_DEFAULT)
+                born = {default: 1} if default else {}
+            others = sorted(name for name in born if name != flow.cca)
             known += bool(born)
             if others:
                 wrong += 1
-                yield Finding("invalid", f"flow {flow['flow']}: its {end} was born with {', '.join(others)}, not with "
-                                         f"{flow['cca']}: what that leaves behind (pacing, ECN) stays")
+                yield Finding("invalid", f"flow {flow.flow}: its {end} was born with {', '.join(others)}, not with "
+                                         f"{flow.cca}: what that leaves behind (pacing, ECN) stays")
     if known and not wrong:
         yield Finding("ok", f"{known} ends of flows had their congestion control before their SYN")
 
 
 # -- every connection ----------------------------------------------------------------------------
 
-def _connections(evidence: Evidence, flows: list[Json], asking: set[int]) -> Iterator[Finding]:
+
+def _connections(evidence: Evidence, flows: Sequence[Flow], asking: set[int]) -> Iterator[Finding]:
     """Of flows that send one way the sender only: what the other end is set to decides nothing.
 
     asking: flows that were seen before they were connected, which some of them may never have been.
@@ -63,42 +71,47 @@ def _connections(evidence: Evidence, flows: list[Json], asking: set[int]) -> Ite
     silent = []
     total = 0
     for flow in flows:
-        for end in ("sender", *(["receiver"] if flow["both_ways"] else [])):
-            counts = found.get((flow["flow"], end), {}).get("ccas") or {}
-            others = {name: count for name, count in counts.items() if name != flow["cca"]}
-            total += counts.get(flow["cca"], 0)
+        for end in ("sender", *(["receiver"] if flow.both_ways else [])):
+            one = found.get((flow.flow, end))
+            counts = one.ccas if one else {}
+            others = {name: count for name, count in counts.items() if name != flow.cca}
+            total += sum(counts.values()) - sum(others.values())
             if others:
                 wrong += 1
-                yield Finding("invalid", f"flow {flow['flow']}: {sum(others.values())} connections used "
+                yield Finding("invalid", f"flow {flow.flow}: {sum(others.values())} connections used "
                                          f"{', '.join(sorted(name or 'an unknown one' for name in others))} at the "
-                                         f"{end}, not {flow['cca']}")
-            if not counts and flow["flow"] not in asking:
-                silent.append(flow["flow"])
+                                         f"{end}, not {flow.cca}")
+            if not counts and flow.flow not in asking:
+                silent.append(flow.flow)
     if silent:
         yield Finding("suspect", f"no connection of {len(set(silent))} of {len(flows)} flows said which congestion "
                                  f"control it uses{_such_as(silent)}")
     yield from _missing(evidence, flows, found)
     if not wrong and not silent:
         yield Finding("ok", f"{total} sockets of {len(flows)} flows said that they use "
-                            + _named(sorted({flow["cca"] for flow in flows})))
+                            + _named(_used(flows)))
 
 
-def _missing(evidence: Evidence, flows: list[Json], found: dict[tuple[int, str], Json]) -> Iterator[Finding]:
+def _missing(evidence: Evidence, flows: Sequence[Flow], found: Mapping[tuple[int, str], FlowEnd]) -> Iterator[Finding]:
     """Connections that were established, and nobody asked."""
     connections = evidence.table("connections", usecols=["source", "connected_us"]) \
-        if any(flow["source"] is not None for flow in flows) else None
+        if any(flow.source is not None for flow in flows) else None
     if connections is None:
         return
     established = connections[connections["connected_us"].notna()].groupby("source").size().to_dict()
     asked: dict[int, int] = {}
     for flow in flows:
-        if flow["source"] is not None:
-            counts = found.get((flow["flow"], "sender"), {}).get("ccas") or {}
-            asked[flow["source"]] = asked.get(flow["source"], 0) + sum(counts.values())
+        if flow.source is not None:
+            one = found.get((flow.flow, "sender"))
+            asked[flow.source] = asked.get(flow.source, 0) + (sum(one.ccas.values()) if one else 0)
     for source, count in asked.items():
         if count != established.get(source, 0):
             yield Finding("invalid", f"source {source}: {established.get(source, 0)} connections were established, "
                                      f"of which {count} said which congestion control they use")
+
+
+def _used(flows: Sequence[Flow]) -> list[str]:
+    return sorted({str(flow.cca) for flow in flows})
 
 
 def _named(names: list[str]) -> str:
@@ -111,7 +124,8 @@ def _such_as(flows: list[int]) -> str:
 
 # -- samples: it may change later ----------------------------------------------------------------
 
-def _samples(samples: Any, flows: list[Json]) -> Iterator[Finding]:
+
+def _samples(samples: pd.DataFrame, flows: Sequence[Flow]) -> Iterator[Finding]:
     if samples is None:
         return
     if not samples["state"].isin(_CONNECTED).any():
@@ -120,7 +134,7 @@ def _samples(samples: Any, flows: list[Json]) -> Iterator[Finding]:
         return
     samples = samples[samples["state"].isin(_BORN + _CONNECTED)]
     samples = samples.assign(cca=samples["cca"].fillna("unknown"))
-    ccas = sorted({flow["cca"] for flow in flows})
+    ccas = _used(flows)
     if len(ccas) == 1:                      # whatever socket it is, of a flow or beside one
         others = samples.loc[samples["cca"] != ccas[0], "cca"].value_counts()
         if len(others):
@@ -130,17 +144,17 @@ def _samples(samples: Any, flows: list[Json]) -> Iterator[Finding]:
     yield from _by_flow(samples, flows, ccas)
 
 
-def _by_flow(samples: Any, flows: list[Json], ccas: list[str]) -> Iterator[Finding]:
+def _by_flow(samples: pd.DataFrame, flows: Sequence[Flow], ccas: list[str]) -> Iterator[Finding]:
     sender, receiver = ends_of(samples, flows)
-    both_ways = {flow["flow"] for flow in flows if flow["both_ways"]}
+    both_ways = {flow.flow for flow in flows if flow.both_ways}
     number = sender + receiver * [one in both_ways for one in receiver]
     used = samples[number > 0].groupby(number[number > 0])["cca"].unique()
     wrong = 0
     for flow in flows:
-        if flow["flow"] in used.index and list(used[flow["flow"]]) != [flow["cca"]]:
+        if flow.flow in used.index and list(used[flow.flow]) != [flow.cca]:
             wrong += 1
-            yield Finding("invalid", f"flow {flow['flow']} used {', '.join(sorted(used[flow['flow']]))}, "
-                                     f"not {flow['cca']}")
+            yield Finding("invalid", f"flow {flow.flow} used {', '.join(sorted(used[flow.flow]))}, "
+                                     f"not {flow.cca}")
     if not wrong:
         yield Finding("ok", f"{(number > 0).sum()} samples of {len(used)} flows report {_named(ccas)}"
                             + ", each its own" * (len(ccas) > 1))

@@ -6,13 +6,13 @@ what it missed was lost by a radio, or dropped by a queue on the way: stations a
 of TCP.
 Who asked in vain where nothing was lost was not heard for another reason, which is a fault of the network or a program.
 """
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 from testbed.checks import Evidence, Finding
 from testbed.checks._programs import ends, tcp_flows
 from testbed.checks._sockets import trying
 from topologies.wireless import airways
+from traffic.workload.records import Flow
 
 NEEDS = ("kernel", "counters.json", "guest.json")
 
@@ -20,13 +20,11 @@ NEEDS = ("kernel", "counters.json", "guest.json")
 _UNDER_WAY_US = 5_000_000
 _COLUMNS = ["t_us", "node", "sport", "dst", "dport", "state", "total_retrans"]
 
-Json = Mapping[str, Any]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     flows = [flow for flow in tcp_flows(evidence) if airways.senders(evidence.network, flow)]
     found = ends(evidence)
-    vain = [flow for flow in flows if not (found.get((flow["flow"], "sender")) or {}).get("ccas")]
+    vain = [flow for flow in flows if not ((one := found.get((flow.flow, "sender"))) and one.ccas)]
     if not flows:
         return
     if not vain:
@@ -42,7 +40,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                             "radios and queues on their ways")
 
 
-def _asked_again(evidence: Evidence, flows: list[Json]) -> int:
+def _asked_again(evidence: Evidence, flows: Sequence[Flow]) -> int:
     """How often these flows sent their requests again, but for the last of them."""
     samples = evidence.table("tcp_info", usecols=_COLUMNS)
     asking = trying(samples, flows, evidence.network)
@@ -52,14 +50,13 @@ def _asked_again(evidence: Evidence, flows: list[Json]) -> int:
     return int(early.groupby("flow")["total_retrans"].max().sum())
 
 
-def _lost(evidence: Evidence, flows: Iterable[Json]) -> int:
+def _lost(evidence: Evidence, flows: Iterable[Flow]) -> int:
     """Packets that were lost or dropped where these flows' requests and answers go, in the whole run."""
-    counters = evidence.json("counters.json")
+    counters = evidence.counters
     stations, links = set[str](), set[str]()
     for flow in flows:
         stations |= airways.senders(evidence.network, flow)
-        stations |= airways.senders(evidence.network, {"sender": flow["receiver"], "receiver": flow["sender"]})
-        links |= {*flow["hops"], *flow["hops_back"]}
-    return int(sum(counters["air_drained"][node][key] for node in stations for key in ("lost", "dropped_packets"))
-               + sum(counters["drained"][name].get(key) or 0 for name in links
-                     for key in ("dropped_packets", "wire_dropped_packets")))
+        stations |= airways.senders(evidence.network, flow.changed(sender=flow.receiver, receiver=flow.sender))
+        links |= {*flow.hops, *flow.hops_back}
+    return sum(counters.air_drained[node].lost + counters.air_drained[node].dropped_packets for node in stations) + sum(
+        counters.drained[name].dropped_packets + counters.drained[name].wire_dropped_packets for name in links)

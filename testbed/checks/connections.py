@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Connections of sources began when they were due, could be made, and some of them finished."""
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testbed.checks import Evidence, Finding
 from testbed.checks._free import overloaded
 from testbed.core import replayed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: more than these fail for other reasons than a full queue now and then
 _FAILED_SHARE = 0.01
@@ -20,7 +25,7 @@ _PORTS = ("failed: EADDRINUSE", "failed: EADDRNOTAVAIL")
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    sources = {flow["source"]: flow["component"] for flow in evidence.flows if flow["source"] is not None}
+    sources = {flow.source: flow.component for flow in evidence.flows if flow.source is not None}
     if not sources:
         return
     connections = evidence.table("connections", low_memory=False)
@@ -28,18 +33,19 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("suspect", "no record of the connections: what they delivered is not known")
         return
     # clients may go on until the run ends
-    endless = {name for name, what in replayed.names(evidence.workload["components"]).items() if not what.closes}
+    endless = {name for name, what in replayed.names(evidence.workload.components).items() if not what.closes}
     components = list(dict.fromkeys(sources.values()))
     owner = connections["source"].map(sources)
     busy = overloaded(evidence)
     for component in components:
-        overload = any(busy & {*flow["hops"], *(flow.get("hops_back") or ())} for flow in evidence.flows
-                       if flow["component"] == component and flow["source"] is not None)
+        overload = any(busy & {*flow.hops, *(flow.hops_back or ())} for flow in evidence.flows
+                       if flow.component == component and flow.source is not None)
         yield from _connections(connections[owner == component], _LATE_US[evidence.clock],
                                 f"{component}: " if len(components) > 1 else "", component in endless, overload)
 
 
-def _connections(connections: Any, most_late_us: float, whose: str, endless: bool, overload: bool) -> Iterator[Finding]:
+def _connections(connections: pd.DataFrame, most_late_us: float, whose: str, endless: bool, overload: bool) \
+        -> Iterator[Finding]:
     status = connections["status"].astype(str)
     failed = status.str.startswith("failed")
     began = connections["start_us"].notna() | connections["scheduled_us"].isna()
@@ -59,7 +65,7 @@ def _connections(connections: Any, most_late_us: float, whose: str, endless: boo
                             f"{int((status == 'unfinished').sum())} were alive at the end")
 
 
-def _failures(failures: Any, total: int, whose: str, overload: bool) -> Iterator[Finding]:
+def _failures(failures: pd.Series, total: int, whose: str, overload: bool) -> Iterator[Finding]:
     if failures.empty:
         return
     ports = int(failures.isin(_PORTS).sum())

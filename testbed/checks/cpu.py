@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """On a wall clock: the machine was fast enough for the network that it emulated."""
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._measured import inside, interval_us as measured_us
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _KINDS = ["user_us", "system_us", "irq_us", "softirq_us", "steal_us", "idle_us"]
 #: the kernel's own work, and what another machine took
@@ -53,7 +58,7 @@ def _level(value: float, bounds: tuple[float, float]) -> str:
     return "invalid" if value > bounds[1] else "suspect" if value > bounds[0] else "ok"
 
 
-def _spent(evidence: Evidence) -> Any:
+def _spent(evidence: Evidence) -> pd.DataFrame | None:
     """What was counted in each second of the measured part, by CPU and second; None without samples."""
     table = evidence.table("cpu")
     if table is None:
@@ -63,7 +68,7 @@ def _spent(evidence: Evidence) -> Any:
     return at_ends.groupby(level="cpu").diff().dropna(subset=["t_us"])
 
 
-def _percent(spent: Any) -> Any:
+def _percent(spent: pd.DataFrame) -> pd.DataFrame:
     """Shares of the time in percent: of each kind, `busy` for all but idle, `waiting` for tasks that had no CPU."""
     counted = spent[_KINDS].sum(axis=1)
     shares = 100 * spent[_KINDS].div(counted.where(counted > 0), axis=0)
@@ -73,7 +78,7 @@ def _percent(spent: Any) -> Any:
 
 def _interval_us(evidence: Evidence) -> int:
     """Between readings of the queues, which are due at multiples of it; 0 without such readings."""
-    return (evidence.scenario["probes"].get("queue") or {}).get("interval_us") or 0
+    return evidence.scenario.probe("queue").interval_us or 0
 
 
 def _late_us(evidence: Evidence) -> float:

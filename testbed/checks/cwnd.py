@@ -6,8 +6,7 @@ else holds back has its whole window in flight, and where its congestion control
 pacing rate is 1.2 windows per round trip, or 2 in slow start. Nothing is lost while the state is Open.
 """
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from testbed.checks._flows import OF_WINDOWS, by_end, established, greedy, sack,
 from testbed.checks._measured import Columns
 from topologies import queues
 from topologies.links import varying
+from traffic.workload.records import Flow
 
 NEEDS = ("kernel",)
 
@@ -40,19 +40,17 @@ _ROUND_TRIPS, _BEHIND = 20, 16
 #: with less in flight a loss may bring no acknowledgement that tells of it: the sender waits for its timer
 _LEAST_WINDOW = 5
 
-Json = Mapping[str, Any]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     flows = [flow for flow in single(evidence) if greedy(flow)]
     samples = established(evidence, _COLUMNS) if flows else None
     if samples is None:
         return                                  # of samples that are missing other checks complain
-    modules = {variant["name"] for variant in evidence.variants if variant.get("module_sha256")}
-    paced = {link["name"] for link in evidence.network["links"] if queues.traits(link).paces}
+    modules = {variant.name for variant in evidence.variants if variant.module_sha256}
+    paced = {link.name for link in evidence.network.links if queues.traits(link).paces}
     of_end, problems, judged = by_end(samples, flows), 0, 0
     for flow in flows:
-        of = of_end.get((flow["flow"], "sender"))
+        of = of_end.get((flow.flow, "sender"))
         if of is None:
             continue
         # before the first data are acknowledged a request that was sent twice has left a window of one segment
@@ -62,13 +60,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         found = [*_states(of)]
         # what a queue holds back counts as sent, and not as part of the round trip; without SACK what is lost is in
         # flight for longer than the state says
-        if sack(flow, evidence) and flow["hops"][0] not in paced:
+        if sack(flow, evidence) and flow.hops[0] not in paced:
             found += _little(of)
-        if flow["cca"] in OF_WINDOWS and flow["variant"] not in modules:
-            found += [*_paced(of, _ratios(flow["sender"], evidence)), *_filled(flow, of, evidence)]
+        if flow.cca in OF_WINDOWS and flow.variant not in modules:
+            found += [*_paced(of, _ratios(flow.sender, evidence)), *_filled(flow, of, evidence)]
         for level, problem in found:
             problems += 1
-            yield Finding("invalid" if level == "invalid" else "suspect", f"flow {flow['flow']}: {problem}")
+            yield Finding("invalid" if level == "invalid" else "suspect", f"flow {flow.flow}: {problem}")
     if judged and not problems:
         yield Finding("ok", f"windows, round trips, rates and states fit each other in {judged} samples of "
                             f"{len(flows)} flows")
@@ -87,7 +85,7 @@ def _states(of: Columns) -> Iterator[tuple[str, str]]:
                           f"{of['total_retrans'][-1]:.0f} segments again")
 
 
-def _waits_for_timeouts(of: Columns) -> Any:
+def _waits_for_timeouts(of: Columns) -> np.ndarray:
     """Of the times between samples: nothing comes any more until a timeout, since what is in flight was lost. The state
     is Open until then, where nobody has told of a gap."""
     silent, timeouts = np.diff(of["delivered"]) == 0, of["ca_state"][1:] == _LOSS
@@ -136,15 +134,15 @@ def _paced(of: Columns, ratios: tuple[float, float]) -> Iterator[tuple[str, str]
                           f"instead of {rate_bps[row] / 1e6:.3f} {_at(of, wrong)}")
 
 
-def _filled(flow: Json, of: Columns, evidence: Evidence) -> Iterator[tuple[str, str]]:
+def _filled(flow: Flow, of: Columns, evidence: Evidence) -> Iterator[tuple[str, str]]:
     """A sender has its window in flight, unless its program, the receiver's window, its buffer or its own device is the
     limit. Beyond the window is what a smaller one has left."""
-    links = {link["name"]: link for link in evidence.network["links"]}
-    hops = [links[name] for name in flow["hops"] if name in links]
-    if len(hops) < len(flow["hops"]) or queues.traits(hops[0]).paces or len(hops) > 1 and varying.least(
+    links = {link.name: link for link in evidence.network.links}
+    hops = [links[name] for name in flow.hops if name in links]
+    if len(hops) < len(flow.hops) or queues.traits(hops[0]).paces or len(hops) > 1 and varying.least(
             hops[0], "rate_bps") <= min(varying.most(hop, "rate_bps") for hop in hops[1:]):
         return                                  # what waits in its own device the kernel keeps small
-    free = (of["ca_state"] == _OPEN) & (of["app_limited"] == 0) & (of["t_us"] < flow["stop_us"])
+    free = (of["ca_state"] == _OPEN) & (of["app_limited"] == 0) & (of["t_us"] < flow.stop_us)
     for limit in ("rwnd_limited_us", "sndbuf_limited_us"):
         free[1:] &= np.diff(of[limit]) == 0
     free[:1] = False
@@ -165,10 +163,10 @@ def _filled(flow: Json, of: Columns, evidence: Evidence) -> Iterator[tuple[str, 
 
 def _ratios(node: str, evidence: Evidence) -> tuple[float, float]:
     """Windows per round trip in slow start and later."""
-    settings = (evidence.json("checks.json").get("sysctls") or {}).get(node, {})
+    settings = evidence.measured.sysctls.get(node, {})
     slow, later = (float(settings.get(f"net.ipv4.{name}", usual)) / 100 for name, usual in _RATIOS)
     return slow, later
 
 
-def _at(of: Columns, rows: Any) -> str:
+def _at(of: Columns, rows: np.ndarray) -> str:
     return f"at {of['t_us'][int(np.argmax(rows))] / 1e6:g} s"

@@ -6,16 +6,16 @@ UDP flows have the one-way delay of each packet that arrived, of TCP connections
 their senders saw. Queues only add to both.
 """
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from testbed.checks import Evidence, Finding
 from testbed.checks._sockets import ends_of
+from testbed.core.guest_files import DatagramCounts
 from topologies.links import varying, wires
+from topologies.links.records import Link
 
 NEEDS = ("kernel",)
 
-Json = Mapping[str, Any]
 #: how much earlier a packet may seem to be: clocks are read in whole us; on a wall clock timers are never early, either
 _CLOCK_US = 2
 #: a round trip may be taken from time stamps, which count ms
@@ -31,24 +31,23 @@ _MOST_EARLY = 0.25
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    links = {link["name"]: link for link in evidence.network["links"]}
-    accounts = evidence.json("guest.json").get("traffic", {}).values()
-    counts = {one["flow"]: one for account in accounts if isinstance(account, dict) for one in account.get("flows", ())}
+    links = {link.name: link for link in evidence.network.links}
+    counts = evidence.guest.datagrams()
     wrong = timed = 0
     for flow in evidence.flows:
-        one = counts.get(flow["flow"], {})
-        if "delay_min_us" in one:
-            timed += one["received_packets"]
-            for problem in _one_way([links[name] for name in flow["hops"]], one):
+        one = counts.get(flow.flow)
+        if one and one.delay_min_us is not None:
+            timed += one.received_packets
+            for problem in _one_way([links[name] for name in flow.hops], one, one.delay_min_us):
                 wrong += 1
-                yield Finding("invalid", f"flow {flow['flow']}: {problem}")
+                yield Finding("invalid", f"flow {flow.flow}: {problem}")
     shortest = _shortest_rtts(evidence)
-    for flow in (flow for flow in evidence.flows if flow["flow"] in shortest):
-        hops = [links[name] for name in (*flow["hops"], *flow["hops_back"])]
+    for flow in (flow for flow in evidence.flows if flow.flow in shortest):
+        hops = [links[name] for name in (*flow.hops, *flow.hops_back)]
         least_us = _least_us(hops, _LEAST_FRAME_BYTES)
-        if shortest[flow["flow"]] < least_us - _STAMP_US - _CLOCK_US:
+        if shortest[flow.flow] < least_us - _STAMP_US - _CLOCK_US:
             wrong += 1
-            yield Finding("invalid", f"flow {flow['flow']}: a round trip took {shortest[flow['flow']] / 1000:.3f} ms, "
+            yield Finding("invalid", f"flow {flow.flow}: a round trip took {shortest[flow.flow] / 1000:.3f} ms, "
                                      f"its way takes {least_us / 1000:.3f} ms at least")
     if (timed or shortest) and not wrong:
         yield Finding("ok", "no packet was faster than its way: " + " and ".join(
@@ -56,41 +55,41 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             + [f"the shortest round trips of {len(shortest)} TCP flows"] * bool(shortest)))
 
 
-def _one_way(hops: list[Json], counts: Json) -> Iterator[str]:
+def _one_way(hops: Sequence[Link], counts: DatagramCounts, shortest_us: float) -> Iterator[str]:
     """What is wrong with the delays of a UDP flow, whose packets are all of one size."""
-    packets = counts["received_packets"]
-    size, rest = divmod(counts["received_bytes"], packets)
+    packets = counts.received_packets
+    size, rest = divmod(counts.received_bytes, packets)
     frame_bytes = 14 if rest else size + 14
     least_us = _least_us(hops, frame_bytes)
-    if counts["delay_min_us"] < least_us - _CLOCK_US:
-        yield (f"a packet took {counts['delay_min_us'] / 1000:.3f} ms, its way takes {least_us / 1000:.3f} ms at least")
+    if shortest_us < least_us - _CLOCK_US:
+        yield (f"a packet took {shortest_us / 1000:.3f} ms, its way takes {least_us / 1000:.3f} ms at least")
     usual_us = least_us + sum(wires.early_us(link) for link in hops)
-    early = 1 - math.prod(1 - (link.get("reorder") or {}).get("share_percent", 0) / 100 for link in hops)
-    if packets >= _LEAST_PACKETS and early <= _MOST_EARLY and counts["delay_p50_us"] < usual_us - _CLOCK_US:
-        yield (f"half of the packets took no longer than {counts['delay_p50_us'] / 1000:.3f} ms, those that nothing "
+    early = 1 - math.prod(1 - (link.reorder.share_percent if link.reorder else 0) / 100 for link in hops)
+    if packets >= _LEAST_PACKETS and early <= _MOST_EARLY and counts.delay_p50_us < usual_us - _CLOCK_US:
+        yield (f"half of the packets took no longer than {counts.delay_p50_us / 1000:.3f} ms, those that nothing "
                f"lets go early take {usual_us / 1000:.3f} ms")
     late_us = max(_surely_late_us(link, packets) for link in hops)
-    if late_us and counts["delay_max_us"] < least_us + late_us - _CLOCK_US:
-        yield (f"no packet took longer than {counts['delay_max_us'] / 1000:.3f} ms: nothing was delayed at random, "
+    if late_us and counts.delay_max_us < least_us + late_us - _CLOCK_US:
+        yield (f"no packet took longer than {counts.delay_max_us / 1000:.3f} ms: nothing was delayed at random, "
                f"{(least_us + late_us) / 1000:.3f} ms expected")
 
 
-def _least_us(hops: list[Json], frame_bytes: int) -> float:
+def _least_us(hops: Sequence[Link], frame_bytes: int) -> float:
     """The shortest time that a frame of this size takes over the links, with nobody in its way."""
     return sum(wires.least_delay_us(link) + frame_bytes * 8e6 / float(varying.most(link, "rate_bps")) for link in hops)
 
 
-def _surely_late_us(link: Mapping[str, Any], packets: int) -> float:
+def _surely_late_us(link: Link, packets: int) -> float:
     """By how much one of so many packets is delayed at random at least, but for a chance that never comes."""
-    again = link.get("retransmission")
-    step_us = again["delay_us"] if again and packets * again["loss_percent"] / 100 >= _EXPECTED else 0
-    spread_us = max((link.get("jitter") or {}).get("spread_us", 0), link["jitter_us"])
+    again = link.retransmission
+    step_us = again.delay_us if again and packets * again.loss_percent / 100 >= _EXPECTED else 0
+    spread_us = max(link.jitter.spread_us if link.jitter else 0, link.jitter_us)
     return float(max(step_us, spread_us / 2 if packets >= _LEAST_PACKETS else 0))
 
 
 def _shortest_rtts(evidence: Evidence) -> dict[int, float]:
     """{flow: the shortest round trip in us that one of its senders saw}"""
-    flows = [flow for flow in evidence.flows if flow["transport"] == "tcp"]
+    flows = [flow for flow in evidence.flows if flow.transport == "tcp"]
     samples = evidence.table("tcp_info", usecols=["node", "sport", "dst", "dport", "min_rtt_us"]) if flows else None
     if samples is None or samples.empty:
         return {}

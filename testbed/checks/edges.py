@@ -5,8 +5,7 @@ Drops there are the business of the check `losses`.
 """
 import functools
 import itertools
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._measured import Columns, inside, interval_us, of_links
 from topologies import queues
 from topologies.links import varying
+from topologies.links.records import Link
 
 NEEDS = ("edge_queue.csv.gz",)
 
@@ -36,7 +36,7 @@ _LEAST_SAMPLES = 5
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    links = {link["name"]: link for link in evidence.network["links"] if not link["bottleneck"]}
+    links = {link.name: link for link in evidence.network.links if not link.bottleneck}
     if not links:
         return
     table = evidence.table("edge_queue")
@@ -54,13 +54,13 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if unseen:
         yield Finding("suspect", f"no samples of the queues of {len(unseen)} links that are no bottlenecks, such as "
                                  f"{unseen[0]}")
-    bottlenecks = {link["name"]: varying.mean_rate_bps(link, from_us, to_us) for link in evidence.network["links"]
-                   if link["bottleneck"]}
+    bottlenecks = {link.name: varying.mean_rate_bps(link, from_us, to_us) for link in evidence.network.links
+                   if link.bottleneck}
     waits_us = functools.cache(lambda: _bottlenecks_us(evidence, bottlenecks))
-    hosts = {node["name"] for node in evidence.network["nodes"] if node["role"] == "host"}
+    hosts = {node.name for node in evidence.network.nodes if node.role == "host"}
     bad, longest, busiest = 0, 0.0, 0.0
     for name, samples in of_links(table, (name for name in rows if name in links and name not in unseen)):
-        ways = [way for path in evidence.network["paths"] for way in (path["hops"], path["hops_back"]) if name in way]
+        ways = [way for path in evidence.network.paths for way in (path.hops, path.hops_back) if name in way]
         rate_bps = max(varying.mean_rate_bps(links[name], from_us, to_us), 1)      # 0 in an outage
         slower = any(rate_bps < bottlenecks.get(other, 0) for way in ways for other in way)
         # a host that is as slow as the bottleneck holds a burst before the bottleneck can: it takes its place
@@ -81,7 +81,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _interval_us(evidence: Evidence) -> int:
     """Time between two samples; where nothing is said of it, any number of samples is right."""
-    return int((evidence.scenario.get("probes", {}).get("queue") or {}).get("edge_interval_us", 0))
+    return evidence.scenario.probe("queue").edge_interval_us or 0
 
 
 def _bottlenecks_us(evidence: Evidence, rates_bps: dict[str, float]) -> dict[str, float]:
@@ -93,14 +93,14 @@ def _bottlenecks_us(evidence: Evidence, rates_bps: dict[str, float]) -> dict[str
             for name, samples in of_links(inside(queue, evidence), rates_bps)}
 
 
-def _link(link: Mapping[str, Any], rate_bps: float, samples: Columns, rtt_us: float, slower: bool,
+def _link(link: Link, rate_bps: float, samples: Columns, rtt_us: float, slower: bool,
           behind_us: float | None, paces: bool) -> tuple[float, float, Finding | None]:
     """(mean wait in us, utilisation, what is wrong).
 
     slower: than a bottleneck on one of its paths; behind_us: of a host that may hold bursts in a bottleneck's place,
     how long packets wait in that; paces: packets may wait for their time, too, and not only for the link.
     """
-    name = link["name"]
+    name = link.name
     busy = _busy(samples, rate_bps)
     waits = busy if paces else np.ones_like(busy)
     packets = np.nanmean(samples["backlog_packets"] * waits)
@@ -130,17 +130,17 @@ def _link(link: Mapping[str, Any], rate_bps: float, samples: Columns, rtt_us: fl
     return wait_us, utilisation, finding
 
 
-def _busy(samples: Columns, rate_bps: float) -> Any:
+def _busy(samples: Columns, rate_bps: float) -> np.ndarray:
     """Whether the link carried all it can until each sample; until the first one, whether it did so until the next."""
     used = np.diff(samples["sent_bytes"]) * 8e6 / np.maximum(np.diff(samples["t_us"]), 1) / rate_bps
     return np.concatenate([used[:1], used]) > _UTILISATION
 
 
-def _longest(long: Any) -> int:
+def _longest(long: np.ndarray) -> int:
     """How many in a row are true, at most."""
     return max((sum(1 for _ in run) for true, run in itertools.groupby(long) if true), default=0)
 
 
 def _shortest_rtt_us(name: str, evidence: Evidence) -> float:
-    return min((path["base_rtt_us"] for path in evidence.network["paths"]
-                if name in [*path["hops"], *path["hops_back"]]), default=0.0)
+    return min((path.base_rtt_us for path in evidence.network.paths
+                if name in [*path.hops, *path.hops_back]), default=0.0)

@@ -5,14 +5,15 @@ end, and when the network had run empty.
 The stacks' counters (raw/snmp.json) and those of the queues share nothing. The reading in the midst of the run tells in
 which part of it a queue sent, held and dropped what its counters have.
 """
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._measured import of_links
 from testbed.core import ip
+from testbed.core.guest_files import Counters, NodeCounters
+from topologies.links.records import Link, Node
 
 NEEDS = ("kernel", "snmp.json", "counters.json")
 
@@ -24,7 +25,6 @@ _UDP_SENT = ("UdpOutDatagrams", "Udp6OutDatagrams")
 #: packets that one call of a program may hand over with UDP segmentation offload (UDP_MAX_SEGMENTS of Linux)
 _UDP_SEGMENTS = 128
 
-Json = Mapping[str, Any]
 #: {link: (packets that had come to its queue at the last sample until then, at the first one from then on)}
 _Came = dict[str, tuple[float, float]]
 
@@ -33,21 +33,21 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     if evidence.clock != "virtual":
         yield Finding(NOT_APPLICABLE, "on this clock stacks and queues are not read at one instant")
         return
-    record, counters = evidence.json("snmp.json"), evidence.json("counters.json")
-    links, version = evidence.network["links"], ip.version(evidence.network)
-    radios = {node for cell in evidence.network.get("cells", ()) for node in cell.get("nodes", ())}
-    came = {"measure_from": _came_until(evidence, record["measure_from_us"])}
+    record, counters = evidence.snmp, evidence.counters
+    links, version = evidence.network.links, ip.version(evidence.network)
+    radios = {station.node for cell in evidence.network.cells for station in cell.stations}
+    came = {"measure_from": _came_until(evidence, record.measure_from_us)}
     for reading in ("at_end", "drained"):
-        came[reading] = {name: (total, total) for name, one in counters[reading].items()
-                         for total in (one["sent_packets"] + one["dropped_packets"] + one["queued_packets"],)}
-    programs = {node for flow in evidence.flows if flow["transport"] == "program"
-                for node in (flow["sender"], flow["receiver"])}
+        came[reading] = {name: (total, total) for name, one in counters.reading(reading).items()
+                         for total in (one.sent_packets + one.dropped_packets + one.queued_packets,)}
+    programs = {node for flow in evidence.flows if flow.transport == "program"
+                for node in (flow.sender, flow.receiver)}
     wrong = compared = 0
-    for node in evidence.network["nodes"]:
-        name, values = node["name"], record["nodes"].get(node["name"])
-        if node["role"] not in ("host", "router") or not values or name in radios:
+    for node in evidence.network.nodes:
+        name, values = node.name, record.nodes.get(node.name)
+        if node.role not in ("host", "router") or not values or name in radios:
             continue                            # a switch has no such counters
-        for number, reading in enumerate(record["readings"]):
+        for number, reading in enumerate(record.readings):
             for law, least, most, stack in _laws(node, reading, number, values, links, came, counters, version,
                                                  name in programs):
                 compared += 1
@@ -57,20 +57,20 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                                              f"its stack, {least:.0f}{f' to {most:.0f}' if most > least else ''} by "
                                              "its links")
     if compared and not wrong:
-        yield Finding("ok", f"the stacks of {len(record['nodes'])} nodes sent and received what their links carried, "
+        yield Finding("ok", f"the stacks of {len(record.nodes)} nodes sent and received what their links carried, "
                             f"in {compared} comparisons")
 
 
 _WHEN = {"measure_from": "when measuring began", "at_end": "at the end", "drained": "when the network had run empty"}
 
 
-def _laws(node: Json, reading: str, number: int, values: Json, links: list[Json], came: dict[str, _Came],
-          counters: Json, version: int, programs: bool) -> Iterator[tuple[str, float, float, float]]:
+def _laws(node: Node, reading: str, number: int, values: NodeCounters, links: Sequence[Link], came: dict[str, _Came],
+          counters: Counters, version: int, programs: bool) -> Iterator[tuple[str, float, float, float]]:
     """(law, least and most by the links, by the stack) of a node at a reading. A stack counts a large packet as one,
     also one that a program of somebody else's hands over by UDP segmentation offload."""
-    out = [link["name"] for link in links if link["from"] == node["name"]]
-    into = [link for link in links if link["to"] == node["name"]]
-    if out and not node.get("gso") and all(name in came.get(reading, {}) for name in out):
+    out = [link.name for link in links if link.from_node == node.name]
+    into = [link for link in links if link.to_node == node.name]
+    if out and not (node.has("gso") and node.gso) and all(name in came.get(reading, {}) for name in out):
         least, most = (sum(came[reading][name][end] for name in out) for end in (0, 1))
         stack = sum(values[name][number] for name in _SENT[version] if name in values)
         # too large for the next link: kernels differ in whether these count
@@ -78,8 +78,8 @@ def _laws(node: Json, reading: str, number: int, values: Json, links: list[Json]
         if programs:
             least -= (_UDP_SEGMENTS - 1) * sum(values[name][number] for name in _UDP_SENT if name in values)
         yield "sent = queued", max(least, 0), most + refused, stack
-    if into and reading in counters and not any(link.get("gro") for link in into):
-        total = sum(counters[reading][link["name"]]["wire_delivered_packets"] for link in into)
+    if into and counters.has(reading) and not any(link.gro for link in into):
+        total = sum(counters.reading(reading)[link.name].wire_delivered_packets for link in into)
         yield "delivered = received", total, total, values.get(_RECEIVED[version], [0] * (number + 1))[number]
 
 

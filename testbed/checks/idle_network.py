@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Before the run: round-trip times, saturated rates, buffer sizes and offloads are as specified."""
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from testbed.checks import Evidence, Finding
 from testbed.core import ip, units
+from testbed.core.guest_files import Checks, MeasuredBottleneck, MeasuredPath
 from topologies import queues, standards
 from topologies.links import varying
+from topologies.links.records import Link, Network
 from topologies.wireless import airways
 
 NEEDS = ("checks.json",)
@@ -24,33 +25,35 @@ _JITTER_US = 20
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    measured = evidence.json("checks.json")
+    measured = evidence.measured
     clock = evidence.clock
-    offloads = measured["offloads"] if evidence.can("kernel") else {}
-    network = evidence.json("network.json")
-    for what in ("paths", "bottlenecks", *(["offloads"] if evidence.can("kernel") else [])):
-        # a network of radios only has no bottleneck that could be told before
-        if not measured[what] and (what != "bottlenecks" or network["links"]):
+    offloads = measured.offloads if evidence.can("kernel") else {}
+    network = evidence.network
+    for what, found, wanted in (("paths", measured.paths, True),
+                                # a network of radios only has no bottleneck that could be told before
+                                ("bottlenecks", measured.bottlenecks, bool(network.links)),
+                                ("offloads", measured.offloads, evidence.can("kernel"))):
+        if not found and wanted:
             yield Finding("suspect", f"no {what} were measured before the run")
-    yield from _round_trips(measured["paths"], clock)
-    links = {link["name"]: link for link in network["links"]}
+    yield from _round_trips(measured.paths, clock)
+    links = {link.name: link for link in network.links}
     yield from _left_out(measured, network)
-    for bottleneck in measured["bottlenecks"]:
-        link = links[bottleneck["link"]]
-        if not bottleneck["overloaded"] and _behind_others(link, links, network):
-            yield Finding("ok", f"{link['name']}: not measured, since no bottleneck before it is faster: no queue can "
+    for bottleneck in measured.bottlenecks:
+        link = links[bottleneck.link]
+        if not bottleneck.overloaded and _behind_others(link, links, network):
+            yield Finding("ok", f"{link.name}: not measured, since no bottleneck before it is faster: no queue can "
                                 "stand there for long")
-        elif bottleneck.get("lost_events"):
-            yield Finding("suspect", f"{link['name']}: {bottleneck['lost_events']} events of its test were lost, its "
+        elif bottleneck.lost_events:
+            yield Finding("suspect", f"{link.name}: {bottleneck.lost_events} events of its test were lost, its "
                                      "rate and buffer were not measured")
         else:
             yield from _saturated(bottleneck, link, clock, ip.frame_bytes(network))
-    yield from _offloads(offloads, network["links"])
+    yield from _offloads(offloads, network.links)
 
 
-def _offloads(offloads: dict[str, dict[str, bool]], links: list[Mapping[str, Any]]) -> Iterator[Finding]:
+def _offloads(offloads: Mapping[str, Mapping[str, bool]], links: Sequence[Link]) -> Iterator[Finding]:
     """All off, but GRO where a host is to merge what it receives (topologies/linux/network.py)."""
-    wanted = {(f"{link['to']}/g{link['peer_device']}", "gro") for link in links if link.get("gro")}
+    wanted = {(f"{link.to_node}/g{link.peer_device}", "gro") for link in links if link.gro}
     active = {(name, feature) for name, features in offloads.items() for feature, on in features.items() if on}
     for what, names in (("on", active - wanted), ("off", wanted - active if offloads else set())):
         if names:
@@ -60,114 +63,115 @@ def _offloads(offloads: dict[str, dict[str, bool]], links: list[Mapping[str, Any
                       + f", GRO is on where {len(wanted)} hosts merge packets" * bool(wanted))
 
 
-def _left_out(measured: Mapping[str, Any], network: Mapping[str, Any]) -> Iterator[Finding]:
+def _left_out(measured: Checks, network: Network) -> Iterator[Finding]:
     """What should have been measured and was not: bottlenecks, links without any echo, interfaces."""
-    ways = {(path["initiator"], path["acceptor"]): {*path["hops"], *path["hops_back"]} for path in network["paths"]}
-    echoed = set().union(*(ways.get((path["initiator"], path["acceptor"]), ()) for path in measured["paths"]))
-    links = network["links"]
+    ways = {(path.initiator, path.acceptor): {*path.hops, *path.hops_back} for path in network.paths}
+    echoed = set().union(*(ways.get((path.initiator, path.acceptor), ()) for path in measured.paths))
+    links = network.links
     for what, wanted, seen in (
-            ("rate and buffer of", {link["name"] for link in links if link["bottleneck"]},
-             {one["link"] for one in measured["bottlenecks"]}),
+            ("rate and buffer of", {link.name for link in links if link.bottleneck},
+             {one.link for one in measured.bottlenecks}),
             ("the round-trip time over", set().union(*ways.values()), echoed),
-            ("offloads of", {f"{link['from']}/{link['device']}" for link in links}, set(measured["offloads"]))):
+            ("offloads of", {f"{link.from_node}/{link.device}" for link in links}, set(measured.offloads))):
         if seen and wanted - seen:
             yield Finding("suspect", f"{what} {', '.join(sorted(wanted - seen))} not measured")
 
 
-def _round_trips(paths: list[Mapping[str, Any]], clock: str) -> Iterator[Finding]:
+def _round_trips(paths: Sequence[MeasuredPath], clock: str) -> Iterator[Finding]:
     worst, wrong = 0.0, 0
     late_us = _LATE_US.get(clock, (0, 0))
     yield from _jitter(paths)
     for path in paths:
-        if path["measured_rtt_us"] is None:
+        if path.measured_rtt_us is None:
             wrong += 1
-            yield Finding("invalid", f"idle RTT {path['initiator']}-{path['acceptor']}: no answer")
+            yield Finding("invalid", f"idle RTT {path.initiator}-{path.acceptor}: no answer")
             continue
-        usual_us = path["base_rtt_us"] + path["serialisation_us"] + path.get("hosts_us", 0) + path.get("air_us", 0)
-        least_us = usual_us - path.get("early_us", 0)
+        usual_us = path.base_rtt_us + path.serialisation_us + path.hosts_us + path.air_us
+        least_us = usual_us - path.early_us
         # late: jitter of wires again, and frames that the data link sends again
         # on the air, stations back off
-        most_us = usual_us + path.get("jitter_us", 0) + path.get("late_us", 0)
-        expected_us = min(max(path["measured_rtt_us"], least_us), most_us)
-        error_us = max(0.0, abs(path["measured_rtt_us"] - expected_us) - _CLOCK_US)
+        most_us = usual_us + path.jitter_us + path.late_us
+        expected_us = min(max(path.measured_rtt_us, least_us), most_us)
+        error_us = max(0.0, abs(path.measured_rtt_us - expected_us) - _CLOCK_US)
         worst = max(worst, error_us / expected_us)
         if error_us > max(_TOLERANCE[clock] * expected_us, late_us[0]):
             wrong += 1
             bad = error_us > max(_INVALID[clock] * expected_us, late_us[1])
-            yield Finding("invalid" if bad else "suspect", f"idle RTT {path['initiator']}-{path['acceptor']}: "
-                          f"{path['measured_rtt_us'] / 1000:.3f} ms instead of {expected_us / 1000:.3f} ms")
+            yield Finding("invalid" if bad else "suspect", f"idle RTT {path.initiator}-{path.acceptor}: "
+                          f"{path.measured_rtt_us / 1000:.3f} ms instead of {expected_us / 1000:.3f} ms")
     if paths and not wrong:
-        jitter_us = max(path.get("jitter_us", 0) for path in paths)
+        jitter_us = max(path.jitter_us for path in paths)
         yield Finding("ok", f"idle RTTs of {len(paths)} paths within {worst:.4%} of the specification "
                             "plus serialisation" + f" and up to {jitter_us} us of jitter" * bool(jitter_us))
 
 
-def _jitter(paths: list[Mapping[str, Any]]) -> Iterator[Finding]:
+def _jitter(paths: Sequence[MeasuredPath]) -> Iterator[Finding]:
     """Where there is to be jitter a round trip without any is rare; several of them, or the only one, are no chance."""
-    jittery = [path for path in paths if path.get("jitter_us", 0) > _JITTER_US and path["measured_rtt_us"] is not None]
-    without = [path for path in jittery if path["measured_rtt_us"] <= path["base_rtt_us"] + path["serialisation_us"]
-               + path.get("hosts_us", 0) + _CLOCK_US]
+    jittery = [(path, path.measured_rtt_us) for path in paths
+               if path.jitter_us > _JITTER_US and path.measured_rtt_us is not None]
+    without = [(path, rtt_us) for path, rtt_us in jittery
+               if rtt_us <= path.base_rtt_us + path.serialisation_us + path.hosts_us + _CLOCK_US]
     if without and (len(without) > 1 or len(jittery) == 1):
-        yield Finding("invalid", f"idle RTT {without[0]['initiator']}-{without[0]['acceptor']}: "
-                                 f"{without[0]['measured_rtt_us'] / 1000:.3f} ms have no jitter, up to "
-                                 f"{without[0]['jitter_us']} us wanted ({len(without)} of {len(jittery)} paths)")
+        path, rtt_us = without[0]
+        yield Finding("invalid", f"idle RTT {path.initiator}-{path.acceptor}: {rtt_us / 1000:.3f} ms have no jitter, "
+                                 f"up to {path.jitter_us} us wanted ({len(without)} of {len(jittery)} paths)")
 
 
-def _behind_others(link: Mapping[str, Any], links: dict[str, Mapping[str, Any]], network: Mapping[str, Any]) -> bool:
+def _behind_others(link: Link, links: Mapping[str, Link], network: Network) -> bool:
     """True if whatever reaches a link has crossed a bottleneck that is never faster: all ways to it do, and there is
     one bottleneck only to which they come from."""
     before: set[str] = set()
-    cells = {cell["name"]: standards.of(cell).most_bps() for cell in network.get("cells", ())}
-    most_bps = {name: varying.most(other, "rate_bps") for name, other in links.items() if other["bottleneck"]} | cells
-    for path in network["paths"]:
+    cells = {cell.name: standards.of(cell).most_bps() for cell in network.cells}
+    most_bps = {name: varying.most(other, "rate_bps") for name, other in links.items() if other.bottleneck} | cells
+    for path in network.paths:
         for hops in (airways.way(path, links), airways.way(path, links, back=True)):
-            if link["name"] in hops:
-                slower = [name for name in hops[:hops.index(link["name"])]
+            if link.name in hops:
+                slower = [name for name in hops[:hops.index(link.name)]
                           if most_bps.get(name, math.inf) <= varying.least(link, "rate_bps")]
                 before.add(slower[-1] if slower else "")
     return len(before) == 1 and "" not in before
 
 
-def _saturated(measured: Mapping[str, Any], link: Mapping[str, Any], clock: str, frame_bytes: int) -> Iterator[Finding]:
-    name, tolerance = link["name"], _TOLERANCE[clock]
-    if not measured["overloaded"]:
+def _saturated(measured: MeasuredBottleneck, link: Link, clock: str, frame_bytes: int) -> Iterator[Finding]:
+    name, tolerance = link.name, _TOLERANCE[clock]
+    if not measured.overloaded:
         yield Finding("suspect",
                       f"{name}: the hosts behind it cannot overload it, its rate and buffer were not measured")
         return
-    packets = measured["window_packets"]
+    packets = measured.window_packets
     # each frame was timed from its beginning to that of the next (testbed/guest/departures.py); where frames within a
     # window were counted, one more or less is no error
-    timed = "busy_us" in measured
+    timed = measured.busy_us is not None
     shows = 0.0 if timed else 1 / max(packets, 1)
-    error = measured["measured_bps"] / link["rate_bps"] - 1
+    error = measured.measured_bps / link.rate_bps - 1
     level = "invalid" if abs(error) > max(_INVALID[clock], shows) or not packets else \
         "ok" if abs(error) <= max(tolerance, shows) else "suspect"
     limits = f", which can show {shows:.1%}" if shows > tolerance else ""
     yield Finding(level, f"{name} saturated carries {_rate(measured['measured_bps'])} at layer 2 "
                          f"({error:+.4%}, over {packets} packets{limits})")
-    if not measured["filled"]:
-        yield Finding("suspect", f"{name}: its buffer of {units.show_duration(link['capacity_us'] / 1e6)} "
-                                 f"({link['capacity_packets']} packets) is too large to be filled, "
+    if not measured.filled:
+        yield Finding("suspect", f"{name}: its buffer of {units.show_duration(link.capacity_us / 1e6)} "
+                                 f"({link.capacity_packets} packets) is too large to be filled, "
                                  "its limit was not measured")
         return
-    unit = "packets" if link["limit_packets"] is not None else "bytes"
-    yield _buffer(link, unit, measured[f"longest_queue_{unit}"], measured["dropped_packets"], tolerance, timed,
-                  frame_bytes)
+    unit, longest = ("packets", measured.longest_queue_packets) if link.limit_packets is not None \
+        else ("bytes", measured.longest_queue_bytes)
+    yield _buffer(link, unit, longest, measured.dropped_packets, tolerance, timed, frame_bytes)
 
 
-def _buffer(link: Mapping[str, Any], unit: str, longest: int, dropped: int, tolerance: float, all_seen: bool,
+def _buffer(link: Link, unit: str, longest: int, dropped: int, tolerance: float, all_seen: bool,
             frame_bytes: int) -> Finding:
     """Whether an overloaded buffer holds what it should, then drops. all_seen: not only looked at now and then, when
     a packet may have left and the next not have come; frame_bytes: of the test's packets."""
     packet = 1 if unit == "packets" else frame_bytes
-    limit = link[f"limit_{unit}"]
+    limit = link.limit
     least = limit // packet * packet * (1 - tolerance) - packet * (not all_seen)
     # an AQM may drop before the buffer is full
     early = queues.traits(link).tail_drop and longest < least
     if longest > limit or dropped == 0 or early:
-        return Finding("invalid", f"{link['name']} overloaded: the queue reached {longest} {unit} with "
+        return Finding("invalid", f"{link.name} overloaded: the queue reached {longest} {unit} with "
                                   f"{dropped} drops, its limit is {limit}")
-    return Finding("ok", f"{link['name']} overloaded: the queue holds {longest} of {limit} {unit}, then drops")
+    return Finding("ok", f"{link.name} overloaded: the queue holds {longest} of {limit} {unit}, then drops")
 
 
 def _rate(rate_bps: float) -> str:

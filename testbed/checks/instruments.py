@@ -4,15 +4,22 @@
 Counters of links are read once more when the traffic has ended (raw/counters.json), and the kernel's trace events
 (`sojourn`) know nothing of the queues' own counters. So rows that are missing or wrong in one of them show.
 """
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._measured import Columns, interval_us, of_links
 from testbed.core import ip
+from testbed.core.guest_files import LinkCounters
 from topologies.links import varying
+from topologies.links.records import Link
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: how much later one may be read than the other, in us; in virtual time nothing happens between them
 _LATER_US = {"virtual": 0, "simulated": 0, "real": 250_000}
@@ -25,9 +32,7 @@ _AT_THE_END = {"virtual": 1, "simulated": 0, "real": 0}
 _ROUNDED = 1e-4
 #: of a single time: both tables have three decimals
 _ROUNDED_US = 0.002
-_COUNTERS = (("sent_packets", "sent_packets"), ("sent_bytes", "sent_bytes"), ("drops", "dropped_packets"))
-
-Json = Mapping[str, Any]
+_COUNTERS = ("sent_packets", "sent_bytes", "drops")
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -35,7 +40,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     problems: list[str] = []
     compared = []
     if evidence.can("counters.json"):
-        at_end = evidence.json("counters.json")["at_end"]
+        at_end = evidence.counters.at_end
         for name in ("queue", "edge_queue"):
             if tables[name] is not None:
                 problems += _counters(name, tables[name], at_end, evidence)
@@ -57,24 +62,25 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(NOT_APPLICABLE, "nothing was counted twice")
     elif not problems:
         yield Finding("ok", f"{', '.join(compared)} agree with what other instruments counted on "
-                            f"{len(evidence.network['links'])} link directions")
+                            f"{len(evidence.network.links)} link directions")
 
 
-def _links(table: Any, evidence: Evidence) -> Iterator[tuple[str, Json, Columns]]:
+def _links(table: pd.DataFrame, evidence: Evidence) -> Iterator[tuple[str, Link, Columns]]:
     """(name, link, rows) of every link that the table is about; of what is missing others complain."""
-    links = {link["name"]: link for link in evidence.network["links"]}
+    links = {link.name: link for link in evidence.network.links}
     for name, mine in of_links(table, links):
         yield name, links[name], mine
 
 
-def _most_bytes(link: Json, from_us: float, for_us: float) -> float:
+def _most_bytes(link: Link, from_us: float, for_us: float) -> float:
     """What may leave a queue within a time."""
-    if link.get("opportunities"):
+    if link.opportunities:
         return sum(count for _, count in varying.opportunities(link, from_us, from_us + for_us)) * varying.FRAME_BYTES
     return float(varying.most(link, "rate_bps") * for_us / 8e6)
 
 
-def _counters(table: str, samples: Any, at_end: Json, evidence: Evidence) -> Iterator[str]:
+def _counters(table: str, samples: pd.DataFrame, at_end: Mapping[str, LinkCounters], evidence: Evidence) \
+        -> Iterator[str]:
     """The last sample of each queue, with what has left it until the counters were read."""
     duration_us = evidence.timing.duration_us
     for name, link, mine in _links(samples, evidence):
@@ -82,18 +88,19 @@ def _counters(table: str, samples: Any, at_end: Json, evidence: Evidence) -> Ite
         later_us = max(0, duration_us - last["t_us"]) + _LATER_US[evidence.clock]
         more_bytes = _most_bytes(link, last["t_us"], later_us)
         leaving = _LEAVING * (later_us > 0 or evidence.clock == "simulated")
-        for column, counter in _COUNTERS:
+        counted = at_end[name]
+        for column, at_last in zip(_COUNTERS, (counted.sent_packets, counted.sent_bytes, counted.dropped_packets)):
             most = more_bytes + leaving * (ip.mtu_of(link) + ip.ETHERNET_BYTES) if column == "sent_bytes" \
                 else more_bytes / _LEAST_BYTES + leaving
-            if not 0 <= at_end[name][counter] - last[column] <= most:
-                yield (f"{name}: {last[column]:.0f} {column} in the last row of {table}, {at_end[name][counter]} by "
+            if not 0 <= at_last - last[column] <= most:
+                yield (f"{name}: {last[column]:.0f} {column} in the last row of {table}, {at_last} by "
                        "its counters at the end")
-        falls = np.any([np.diff(mine[column]) < 0 for column, _ in _COUNTERS], axis=0)
+        falls = np.any([np.diff(mine[column]) < 0 for column in _COUNTERS], axis=0)
         if falls.any():
             yield f"{name}: counters go down in {table}, at {mine['t_us'][1 + falls.argmax()] / 1e6:g} s"
 
 
-def _sojourns(sojourn: Any, queue: Any, evidence: Evidence) -> Iterator[str]:
+def _sojourns(sojourn: pd.DataFrame, queue: pd.DataFrame, evidence: Evidence) -> Iterator[str]:
     """As many packets have been timed as the queue has sent."""
     timed_on = sojourn.groupby("link")["packets"].sum()
     for name, link, mine in _links(queue, evidence):
@@ -106,15 +113,15 @@ def _sojourns(sojourn: Any, queue: Any, evidence: Evidence) -> Iterator[str]:
             yield f"{name}: {sent:.0f} packets were sent, of which {timed:.0f} are in sojourn"
 
 
-def _sojourns_in_time(sojourn: Any, queue: Any, evidence: Evidence) -> Iterator[str]:
+def _sojourns_in_time(sojourn: pd.DataFrame, queue: pd.DataFrame, evidence: Evidence) -> Iterator[str]:
     """In virtual time they agree at each instant at which both are known: neither is shifted, or of another run.
 
     Of a link with a trace many packets leave in one instant, which may be before or after that of the sample.
     """
-    interval_us = (evidence.scenario.get("probes", {}).get("sojourn") or {}).get("interval_us")
+    interval_us = evidence.scenario.probe("sojourn").interval_us
     if evidence.clock != "virtual" or not interval_us:
         return
-    traces = {link["name"] for link in evidence.network["links"] if link.get("opportunities")}
+    traces = {link.name for link in evidence.network.links if link.opportunities}
     timed = {name: rows for name, _, rows in _links(sojourn, evidence)}
     for name, _, mine in _links(queue, evidence):
         if name not in timed or name in traces:
@@ -129,7 +136,7 @@ def _sojourns_in_time(sojourn: Any, queue: Any, evidence: Evidence) -> Iterator[
                    f"instants, such as {at_us / 1e6:g} s ({short[int(np.argmax(wrong))]:+.0f} in queue)")
 
 
-def _spreads(sojourn: Any, spread: Any, evidence: Evidence) -> Iterator[str]:
+def _spreads(sojourn: pd.DataFrame, spread: pd.DataFrame, evidence: Evidence) -> Iterator[str]:
     """The distribution has as many packets on either side of each edge of a bin as the shortest and longest times of
     the intervals say at least."""
     from_us, _ = interval_us(evidence)
@@ -162,21 +169,21 @@ def _spreads(sojourn: Any, spread: Any, evidence: Evidence) -> Iterator[str]:
                    f"{np.nansum(bins['packets']) - above[one]:.0f} at most")
 
 
-def _up_to(values: Any, weights: Any, edges: Any) -> Any:
+def _up_to(values: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """The sum of the weights of values that are no larger than each edge."""
     order = np.argsort(values, kind="stable")
     return np.concatenate([[0], np.cumsum(weights[order])])[np.searchsorted(values[order], edges, "right")]
 
 
-def _distributions(sojourn: Any, spread: Any, evidence: Evidence) -> Iterator[str]:
+def _distributions(sojourn: pd.DataFrame, spread: pd.DataFrame, evidence: Evidence) -> Iterator[str]:
     """After warm-up as many packets as the series has, and times that sum up to the same."""
     from_us, _ = interval_us(evidence)
-    settings = evidence.scenario.get("probes", {}).get("sojourn") or {}
+    settings = evidence.scenario.probe("sojourn")
     bins_of = {name: bins for name, _, bins in _links(spread, evidence)}
     for name, _, mine in _links(sojourn, evidence):
         late, bins = mine["t_us"] >= from_us, bins_of.get(name, {column: np.zeros(0) for column in spread})
         # the interval in which the warm-up ends has packets of both parts
-        split = ~late & (mine["t_us"] + settings.get("interval_us", 0) > from_us)
+        split = ~late & (mine["t_us"] + (settings.interval_us or 0) > from_us)
         packets, spent_us = mine["packets"], mine["packets"] * mine["mean_us"]
         counted, timed = np.nansum(bins["packets"]), np.nansum(packets[late])
         if not timed <= counted <= timed + np.nansum(packets[split]):

@@ -15,14 +15,14 @@ _KEPT_MB, _KEPT_OF_CONNECTION_MB = 16, 1 / 1024
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    before, late = evidence.json("checks.json").get("tainted"), evidence.json("late.json")
-    after = late.get("tainted")
+    before, late = evidence.measured.tainted, evidence.late
+    after = late.tainted
     if before is None or after is None:
         yield Finding("suspect", "whether the kernel warned of itself is not known")
         return
     # a machine's own kernel may have been so for months
     mask = after if evidence.clock == "virtual" else after & ~before
-    said = late.get("trouble") or ["its log has nothing of it"]
+    said = late.trouble or ["its log has nothing of it"]
     words = f": {said[0]}" + f" (and {len(said) - 1} more)" * (len(said) > 1)
     when = "during the traffic" if mask & ~before else "before the traffic"
     broken = [name for bit, name in _BROKEN.items() if mask & bit]
@@ -39,15 +39,15 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _kept(evidence: Evidence) -> Iterator[Finding]:
     """Of a kernel of its own, in which nobody else allocates memory."""
-    late = evidence.json("late.json")
-    more_mb = late.get("kept_more_mb")
+    late = evidence.late
+    more_mb = late.kept_more_mb
     if more_mb is None:
         yield Finding("suspect", "how much memory the kernel kept is not known")
         return
     connections = sum(counts.get("TcpActiveOpens", [0])[-1] + counts.get("TcpPassiveOpens", [0])[-1]
-                      for counts in evidence.json("snmp.json")["nodes"].values())
+                      for counts in evidence.snmp.nodes.values())
     allowed_mb = _KEPT_MB + _KEPT_OF_CONNECTION_MB * connections
-    for name, kept_bytes in late.get("kept_of_connections", {}).items():
+    for name, kept_bytes in late.kept_of_connections.items():
         if kept_bytes > 0:
             yield Finding("suspect", f"{name}: the kernel keeps {kept_bytes} B of each connection that is over: it "
                                      "does not free what it allocates")

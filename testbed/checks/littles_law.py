@@ -29,13 +29,13 @@ _LEAST_PACKETS = 1.0
 def check(evidence: Evidence) -> Iterator[Finding]:
     queue, sojourn = evidence.table("queue"), evidence.table("sojourn")
     if sojourn is None:
-        if "sojourn" in evidence.scenario.get("probes", {}):
+        if "sojourn" in evidence.scenario.probes:
             yield Finding("suspect", "no record of the time that packets spent in queues")
         return
     if queue is None:
         return                                  # of that another check complains
     from_us, to_us = interval_us(evidence)
-    traits = {link["name"]: queues.traits(link) for link in evidence.network["links"] if link["bottleneck"]}
+    traits = {link.name: queues.traits(link) for link in evidence.network.links if link.bottleneck}
     # both with the samples at the ends
     before, during = (dict(of_links(queue[queue["t_us"].between(*ends_us)], traits))
                       for ends_us in ((0, from_us), (from_us, to_us)))

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Packets are lost where the scenario loses them: in queues of bottlenecks, and on lossy links as often as it says."""
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from testbed.checks import Evidence, Finding
+from testbed.core.guest_files import LinkCounters
 from topologies.links import varying, wires
+from topologies.links.records import Link, Policer
 
 NEEDS = ("counters.json",)
 
@@ -16,34 +17,33 @@ _DRAINING_S = 15
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    counters = evidence.json("counters.json")
-    links = evidence.json("network.json")["links"]
-    found = [finding for link in links for finding in _edge(link, counters["at_end"][link["name"]])]
-    found += [finding for link in links for finding in _link(link, counters["drained"][link["name"]], evidence)]
+    counters = evidence.counters
+    links = evidence.network.links
+    found = [finding for link in links for finding in _edge(link, counters.at_end[link.name])]
+    found += [finding for link in links for finding in _link(link, counters.drained[link.name], evidence)]
     yield from found
     if all(finding.level == "ok" for finding in found):
         yield Finding("ok", f"no packet lost but in the queues of bottlenecks and on lossy links "
                             f"({len(links)} link directions)")
 
 
-def _edge(link: Mapping[str, Any], counts: dict[str, int]) -> Iterator[Finding]:
+def _edge(link: Link, counts: LinkCounters) -> Iterator[Finding]:
     """Until the end: then hosts reset all connections at once, tens of thousands in an overload."""
-    if counts["dropped_packets"] and not link["bottleneck"]:
-        yield Finding("suspect", f"{link['name']} is no bottleneck, but its queue dropped {counts['dropped_packets']} "
+    if counts.dropped_packets and not link.bottleneck:
+        yield Finding("suspect", f"{link.name} is no bottleneck, but its queue dropped {counts.dropped_packets} "
                                  "packets")
 
 
-def _link(link: Mapping[str, Any], counts: dict[str, int], evidence: Evidence) -> Iterator[Finding]:
-    name, chosen = link["name"], counts.get("chosen_dropped_packets", 0)
-    lost, packets = counts["wire_dropped_packets"] - chosen, counts["device_rx_packets"] - chosen
+def _link(link: Link, counts: LinkCounters, evidence: Evidence) -> Iterator[Finding]:
+    name, chosen = link.name, counts.chosen_dropped_packets
+    lost, packets = counts.wire_dropped_packets - chosen, counts.device_rx_packets - chosen
     if varying.varies(link, "loss_percent"):
         yield _changing(link, lost, packets, evidence)
         return
-    model = link.get("loss_model") or {}
-    if model.get("kind") == "periodic":
-        yield _periodic(link, chosen, counts["device_rx_packets"])
-    if link.get("policer"):
-        yield _policed(link, chosen, counts, evidence)
+    if link.loss_model and link.loss_model.kind == "periodic":
+        yield _periodic(link, chosen, counts.device_rx_packets, link.loss_model.every)
+    if link.policer:
+        yield _policed(link, link.policer, chosen, counts, evidence)
     share = wires.lost_share(link)
     if not share:
         if lost:
@@ -55,35 +55,33 @@ def _link(link: Mapping[str, Any], counts: dict[str, int], evidence: Evidence) -
                   f"({100 * share:.4g} %)")
 
 
-def _changing(link: Mapping[str, Any], lost: int, packets: int, evidence: Evidence) -> Finding:
+def _changing(link: Link, lost: int, packets: int, evidence: Evidence) -> Finding:
     """A link whose loss changes: as many are expected as arrived while each probability was there."""
     table = evidence.table("link_changes")
     if table is None:
-        return Finding("suspect", f"{link['name']}: no record of its changes, and of what it was sent between them")
-    mine = table[table["link"] == link["name"]]
+        return Finding("suspect", f"{link.name}: no record of its changes, and of what it was sent between them")
+    mine = table[table["link"] == link.name]
     arrived = [0, *mine["arrived_packets"], packets]
-    shares = [link["loss_percent"] / 100, *(mine["loss_percent"] / 100)]
+    shares = [link.loss_percent / 100, *(mine["loss_percent"] / 100)]
     parts = [(later - earlier, share) for earlier, later, share in zip(arrived, arrived[1:], shares)]
     expected = sum(count * share for count, share in parts)
     most = _DEVIATIONS * math.sqrt(sum(count * share * (1 - share) for count, share in parts)) + 1
     return Finding("ok" if abs(lost - expected) <= most else "suspect",
-                   f"{link['name']} lost {lost} of {packets} packets at random, {expected:.0f} expected "
+                   f"{link.name} lost {lost} of {packets} packets at random, {expected:.0f} expected "
                    f"({len(mine)} changes)")
 
 
-def _periodic(link: Mapping[str, Any], lost: int, packets: int) -> Finding:
+def _periodic(link: Link, lost: int, packets: int, every: int) -> Finding:
     """The kernel has counted since before traffic: one more or less."""
-    every = link["loss_model"]["every"]
     return Finding("ok" if abs(lost - packets / every) <= 1 else "invalid",
-                   f"{link['name']} lost {lost} of {packets} packets, every {every}th")
+                   f"{link.name} lost {lost} of {packets} packets, every {every}th")
 
 
-def _policed(link: Mapping[str, Any], lost: int, counts: dict[str, int], evidence: Evidence) -> Finding:
+def _policed(link: Link, limits: Policer, lost: int, counts: LinkCounters, evidence: Evidence) -> Finding:
     """A policer lets no more through than bucket and rate; what was on the wire when counting began is extra."""
-    limits = link["policer"]
     seconds = evidence.timing.duration_us / 1e6 + _DRAINING_S
-    most = limits["burst_bytes"] + limits["rate_bps"] / 8 * seconds + link["rate_bps"] / 8e6 * link["delay_us"]
-    passed = counts["wire_delivered_bytes"]
+    most = limits.burst_bytes + limits.rate_bps / 8 * seconds + link.rate_bps / 8e6 * link.delay_us
+    passed = counts.wire_delivered_bytes
     return Finding("ok" if passed <= most else "invalid",
-                   f"{link['name']}: its policer dropped {lost} of {counts['device_rx_packets']} packets, {passed} "
+                   f"{link.name}: its policer dropped {lost} of {counts.device_rx_packets} packets, {passed} "
                    f"bytes went on, of {most:.0f} that it admits")

@@ -10,15 +10,15 @@ from testbed.checks import Evidence, Finding
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     # a network of radios only has no queues of links
-    sampled = "queue" if evidence.network["links"] or not evidence.network.get("cells") else "air"
+    sampled = "queue" if evidence.network.links or not evidence.network.cells else "air"
     seen = evidence.has_rows(sampled)
     if not seen:
         yield Finding("suspect", "no queue was sampled" if sampled == "queue" else "no radio was sampled (probe air)")
     if not evidence.flows:
         yield Finding("suspect", "no flow is on record")
         return
-    sources = [flow for flow in evidence.flows if flow["source"] is not None]
-    others = [flow for flow in evidence.flows if flow["source"] is None]
+    sources = [flow for flow in evidence.flows if flow.source is not None]
+    others = [flow for flow in evidence.flows if flow.source is None]
     silent = []
     if sources and not evidence.has_rows("connections"):
         silent.append(f"{len(sources)} sources (raw/connections.csv.gz)")
@@ -34,5 +34,5 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 def _has_accounts(evidence: Evidence) -> bool:
     if not evidence.can("guest.json"):
         return False
-    guest = evidence.json("guest.json")
-    return bool(guest.get("accounts")) or any(guest.get("traffic", {}).values())
+    guest = evidence.guest
+    return bool(guest.accounts) or any(account.content() for account in guest.traffic.values())

@@ -6,16 +6,18 @@ Packets of a UDP flow are spread over its time whatever else is sent. So their m
 the shortest and the longest times of each interval of sojourn enclose.
 """
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.checks._measured import Columns, of_links
 from testbed.core import ip
+from testbed.core.guest_files import DatagramCounts
 from topologies import queues
 from topologies.links import varying, wires
+from topologies.links.records import Link
+from traffic.workload.records import Flow
 
 NEEDS = ("kernel", "guest.json")
 
@@ -30,60 +32,58 @@ _LONG = 10
 #: of a base round trip: what the check `edges` lets packets wait on links that are no bottlenecks
 _EDGES = 0.1
 
-Json = Mapping[str, Any]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    flows = [flow for flow in evidence.flows if flow["transport"] == "udp"]
-    accounts = evidence.json("guest.json").get("traffic", {}).values()
-    counts = {one["flow"]: one for account in accounts if isinstance(account, dict) for one in account.get("flows", ())}
+    flows = [flow for flow in evidence.flows if flow.transport == "udp"]
+    counts = evidence.guest.datagrams()
     table = evidence.table("sojourn") if flows else None
     if not flows:
         return
-    links = {link["name"]: link for link in evidence.network["links"]}
+    links = {link.name: link for link in evidence.network.links}
     sojourns = {} if table is None else dict(of_links(table, links))
     wrong = judged = 0
     for flow in flows:
-        one, hops = counts.get(flow["flow"], {}), [links[name] for name in flow["hops"] if name in links]
-        if one.get("received_packets", 0) < _LEAST_PACKETS or "delay_mean_us" not in one or not _plain(
+        one, hops = counts.get(flow.flow), [links[name] for name in flow.hops if name in links]
+        if one is None or one.received_packets < _LEAST_PACKETS or one.delay_mean_us is None or not _plain(
                 flow, hops, sojourns, evidence):
             continue
         judged += 1
-        for problem in _judge(flow, one, hops, sojourns):
+        for problem in _judge(flow, one, one.delay_mean_us, hops, sojourns):
             wrong += 1
-            yield Finding("suspect", f"flow {flow['flow']}: {problem}")
+            yield Finding("suspect", f"flow {flow.flow}: {problem}")
     if not judged:
         yield Finding(NOT_APPLICABLE, "of no UDP flow is the time known that its packets spent in queues")
     elif not wrong:
         yield Finding("ok", f"one-way delays of {judged} UDP flows are what delays, frames and queues make")
 
 
-def _plain(flow: Json, hops: list[Json], sojourns: dict[str, Columns], evidence: Evidence) -> bool:
+def _plain(flow: Flow, hops: Sequence[Link], sojourns: dict[str, Columns], evidence: Evidence) -> bool:
     """True if nothing but frames and known queues is on the way; of AQMs that choose by flow a flow's own wait is not
     known."""
-    nodes = {node["name"]: node for node in evidence.network["nodes"]}
-    return len(hops) == len(flow["hops"]) and not any(
-        wires.late_us(link) or wires.early_us(link) or link.get("jitter_us") or link.get("coalescing_us")
-        or link.get("packet_cost_us") or link.get("gro") or link.get("opportunities") or varying.changes(link)
-        or nodes[link["from"]].get("wakeup_cost_us") or link["bottleneck"] and (
-            link["name"] not in sojourns or not queues.traits(link).flow_blind)
+    nodes = {node.name: node for node in evidence.network.nodes}
+    return len(hops) == len(flow.hops) and not any(
+        wires.late_us(link) or wires.early_us(link) or link.jitter_us or link.coalescing_us
+        or link.packet_cost_us or link.gro or link.opportunities or varying.changes(link)
+        or nodes[link.from_node].wakeup_cost_us or link.bottleneck and (
+            link.name not in sojourns or not queues.traits(link).flow_blind)
         for link in hops)
 
 
-def _judge(flow: Json, counts: Json, hops: list[Json], sojourns: dict[str, Columns]) -> Iterator[str]:
-    packets, sent = counts["received_packets"], counts["sent_packets"]
-    frame = counts["received_bytes"] / packets + ip.ETHERNET_BYTES
-    idle_us = sum(link["delay_us"] + frame * 8e6 / link["rate_bps"] for link in hops)
-    edges_us = _EDGES * flow["base_rtt_us"] + sum(
-        (ip.mtu_of(link) + ip.ETHERNET_BYTES) * 8e6 / link["rate_bps"] for link in hops)
-    longest_us = sum(float(sojourns[link["name"]]["max_us"].max()) for link in hops if link["name"] in sojourns)
-    span_us = float(flow["stop_us"] - flow["start_us"])
+def _judge(flow: Flow, counts: DatagramCounts, took_us: float, hops: Sequence[Link], sojourns: dict[str, Columns]) \
+        -> Iterator[str]:
+    packets, sent = counts.received_packets, counts.sent_packets
+    frame = counts.received_bytes / packets + ip.ETHERNET_BYTES
+    idle_us = sum(link.delay_us + frame * 8e6 / link.rate_bps for link in hops)
+    edges_us = _EDGES * flow.base_rtt_us + sum(
+        (ip.mtu_of(link) + ip.ETHERNET_BYTES) * 8e6 / link.rate_bps for link in hops)
+    longest_us = sum(float(sojourns[link.name]["max_us"].max()) for link in hops if link.name in sojourns)
+    span_us = float(flow.stop_us - flow.start_us)
     least_us = most_us = spread_us = 0.0
     for link in hops:
-        if link["name"] in sojourns:
-            rows = sojourns[link["name"]]
-            mine = (rows["packets"] > 0) & (rows["t_us"] >= flow["start_us"]) & (
-                rows["t_us"] <= flow["stop_us"] + longest_us)
+        if link.name in sojourns:
+            rows = sojourns[link.name]
+            mine = (rows["packets"] > 0) & (rows["t_us"] >= flow.start_us) & (
+                rows["t_us"] <= flow.stop_us + longest_us)
             if not mine.any():
                 continue
             rows = {name: values[mine] for name, values in rows.items()}
@@ -97,10 +97,10 @@ def _judge(flow: Json, counts: Json, hops: list[Json], sojourns: dict[str, Colum
     # packets that were lost would have waited for the longest time
     least_us -= (sent - packets) / sent * longest_us + off_us
     most_us += edges_us + off_us
-    mean_us = counts["delay_mean_us"] - idle_us
+    mean_us = took_us - idle_us
     if span_us > _LONG * longest_us and not least_us - _CLOCK_US <= mean_us <= most_us + _CLOCK_US:
-        yield (f"its packets took {counts['delay_mean_us'] / 1000:.3f} ms on average, delays, frames and queues make "
+        yield (f"its packets took {took_us / 1000:.3f} ms on average, delays, frames and queues make "
                f"{(idle_us + least_us) / 1000:.3f} to {(idle_us + most_us) / 1000:.3f} ms")
-    if counts["delay_max_us"] - idle_us > longest_us + edges_us + _CLOCK_US:
-        yield (f"a packet took {counts['delay_max_us'] / 1000:.3f} ms, delays, frames and queues make "
+    if counts.delay_max_us - idle_us > longest_us + edges_us + _CLOCK_US:
+        yield (f"a packet took {counts.delay_max_us / 1000:.3f} ms, delays, frames and queues make "
                f"{(idle_us + longest_us + edges_us) / 1000:.3f} ms at most")

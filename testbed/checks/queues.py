@@ -6,8 +6,7 @@ What one row says bounds the next: no packet leaves uncounted, a queue that cann
 rate, and one without active management was at its limit when it dropped. So rows of another time, another run or
 in another unit show, and drops that were moved.
 """
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from testbed.checks._measured import Columns, of_links
 from testbed.core import ip
 from topologies import queues
 from topologies.links import varying
+from topologies.links.records import Link
 
 NEEDS = ("kernel",)
 
@@ -26,11 +26,9 @@ _LARGE_BYTES = 1 << 16
 #: the frame that is being sent at either end of an interval, and what the shaper's clock is early
 _FRAMES = 2
 
-Json = Mapping[str, Any]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    links = {link["name"]: link for link in evidence.network["links"] if link["bottleneck"]}
+    links = {link.name: link for link in evidence.network.links if link.bottleneck}
     queue = evidence.table("queue")
     if queue is None or not links:
         return                                  # of a table that is missing other checks complain
@@ -38,7 +36,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(NOT_APPLICABLE, "on this clock the counters of a queue are not read at one instant")
         return
     largest = {name: ip.mtu_of(link) + ip.ETHERNET_BYTES for name, link in links.items()}
-    if any(node.get("gso") for node in evidence.network["nodes"]):
+    if any(node.has("gso") and node.gso for node in evidence.network.nodes):
         largest = dict.fromkeys(links, _LARGE_BYTES)
     problems = [f"{name}: {problem}" for name, rows in of_links(queue, links)
                 for problem in _link(links[name], rows, largest[name])]
@@ -48,7 +46,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("ok", f"each of {len(queue)} samples of {len(links)} queues follows from the one before it")
 
 
-def _link(link: Json, rows: Columns, largest: int) -> Iterator[str]:
+def _link(link: Link, rows: Columns, largest: int) -> Iterator[str]:
     packets, size, t_us = rows["backlog_packets"], rows["backlog_bytes"], rows["t_us"]
     yield from _first(t_us, (size > packets * largest) | (size < packets * _LEAST_FRAME_BYTES), lambda row: (
         f"{size[row]:.0f} bytes cannot be {packets[row]:.0f} packets"))
@@ -61,14 +59,14 @@ def _link(link: Json, rows: Columns, largest: int) -> Iterator[str]:
         f"sent {sent[row]:.0f} and dropped {dropped[row]:.0f}"))
     if not varying.varies(link, "limit") and queues.traits(link).tail_drop:
         yield from _limit(link, rows, largest)
-    if not varying.changes(link) and not link.get("opportunities"):
+    if not varying.changes(link) and not link.opportunities:
         yield from _rate(link, rows, largest)
 
 
-def _limit(link: Json, rows: Columns, largest: int) -> Iterator[str]:
+def _limit(link: Link, rows: Columns, largest: int) -> Iterator[str]:
     """A buffer holds no more than its limit, and drops only at it."""
-    unit, one = ("packets", 1) if link["limit_packets"] is not None else ("bytes", largest)
-    limit, held, left = link[f"limit_{unit}"], rows[f"backlog_{unit}"], np.diff(rows[f"sent_{unit}"])
+    unit, one = ("packets", 1) if link.limit_packets is not None else ("bytes", largest)
+    limit, held, left = link.limit, rows[f"backlog_{unit}"], np.diff(rows[f"sent_{unit}"])
     # while a link that changes is down the packet that would go next counts, too, and not in the limit
     more = one * bool(varying.changes(link))
     yield from _first(rows["t_us"], held > limit + more, lambda row: (
@@ -79,10 +77,10 @@ def _limit(link: Json, rows: Columns, largest: int) -> Iterator[str]:
         f"{limit} that it has room for"))
 
 
-def _rate(link: Json, rows: Columns, largest: int) -> Iterator[str]:
+def _rate(link: Link, rows: Columns, largest: int) -> Iterator[str]:
     """No more is sent than the rate allows, and no less where the queue cannot have been empty."""
     sent, span_us = np.diff(rows["sent_bytes"]), np.diff(rows["t_us"])
-    carries = link["rate_bps"] * span_us / 8e6
+    carries = link.rate_bps * span_us / 8e6
 
     def describe(row: int) -> str:
         return (f"{sent[row]:.0f} bytes sent in {span_us[row] / 1000:g} ms, the link carries {carries[row]:.0f}, and "
@@ -93,7 +91,7 @@ def _rate(link: Json, rows: Columns, largest: int) -> Iterator[str]:
     yield from _first(rows["t_us"][1:], wrong, describe)
 
 
-def _first(t_us: Any, wrong: Any, describe: Any) -> Iterator[str]:
+def _first(t_us: np.ndarray, wrong: np.ndarray, describe: Callable[[int], str]) -> Iterator[str]:
     """What is wrong at the first of these times, and at how many it is."""
     if wrong.any():
         row, count = int(np.argmax(wrong)), int(wrong.sum())

@@ -7,8 +7,7 @@ srtt is a mean of round trips to which each new one adds an eighth: beside the l
 events of the queues (sojourn) tell these, and TCP knows nothing of them.
 """
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +18,8 @@ from testbed.checks._ranges import Sojourns
 from testbed.core import ip
 from topologies import queues
 from topologies.links import varying, wires
+from topologies.links.records import Link
+from traffic.workload.records import Flow
 
 NEEDS = ("kernel",)
 
@@ -48,12 +49,10 @@ _ACK_BYTES = 94
 #: nothing passes a link for longer
 _LONG_US = 1e8
 
-Json = Mapping[str, Any]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     flows = single(evidence)
-    links = {link["name"]: link for link in evidence.network["links"]}
+    links = {link.name: link for link in evidence.network.links}
     problems = list(_base(evidence, links))
     for problem in problems:
         yield Finding("invalid", problem)
@@ -66,17 +65,17 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     most_us, mean_us = _edges_us(flows, of_end, sojourns, evidence), _edges_mean_us(sojourns, evidence)
     judged = 0
     for flow in flows:
-        of = of_end.get((flow["flow"], "sender"))
-        names = (*flow["hops"], *flow["hops_back"])
+        of = of_end.get((flow.flow, "sender"))
+        names = (*flow.hops, *flow.hops_back)
         if of is None or any(name not in links for name in names):
             continue                            # over the air nobody knows
         edge_us = sum(most_us.get(name, 0.0) for name in names), sum(mean_us.get(name, 0.0) for name in names)
-        copying = [name for name in names if links[name].get("duplicate_percent")]
+        copying = [name for name in names if links[name].duplicate_percent]
         for level, problem in _flow(flow, of, [links[name] for name in names], edge_us, sojourns, evidence):
             problems.append(problem)
             if copying and level == "suspect":
                 problem += f"; copies of a link that is always busy wait on its wire: {', '.join(copying)}"
-            yield Finding("invalid" if level == "invalid" else "suspect", f"flow {flow['flow']}: {problem}")
+            yield Finding("invalid" if level == "invalid" else "suspect", f"flow {flow.flow}: {problem}")
         judged += len(of["t_us"])
     if not judged:
         yield Finding(NOT_APPLICABLE, "no sample of a sender says how long its round trips took")
@@ -84,31 +83,31 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("ok", f"{judged} samples of smoothed round trips are what delays, frames and queues make")
 
 
-def _edges_us(flows: list[Json], of_end: dict[tuple[int, str], Columns], sojourns: Sojourns, evidence: Evidence) \
+def _edges_us(flows: Sequence[Flow], of_end: dict[tuple[int, str], Columns], sojourns: Sojourns, evidence: Evidence) \
         -> dict[str, float]:
     """How long a packet may wait at most where no sojourn is recorded: for all that may be in flight over the link, and
     for what hosts are slow to do. Infinite where others cross it, or packets are held back (fq)."""
-    flight = {flow["flow"]: _PEAK * float(np.maximum(of["unacked"], of["cwnd"]).max())
-              for flow in flows for of in (of_end.get((flow["flow"], "sender")),) if of is not None and len(of["t_us"])}
+    flight = {flow.flow: _PEAK * float(np.maximum(of["unacked"], of["cwnd"]).max())
+              for flow in flows for of in (of_end.get((flow.flow, "sender")),) if of is not None and len(of["t_us"])}
     waiting: dict[str, float] = {}
     feeders: dict[str, set[str]] = {}
     # of the largest packets, though paths with a smaller MTU have none such
-    mtu = max(map(ip.mtu_of, evidence.network["links"]), default=ip.MTU_BYTES) + ip.ETHERNET_BYTES
+    mtu = max(map(ip.mtu_of, evidence.network.links), default=ip.MTU_BYTES) + ip.ETHERNET_BYTES
     for flow in evidence.flows:
-        for way, frame in ((flow["hops"], mtu), (flow["hops_back"], mtu if flow["both_ways"] else _ACK_BYTES)):
+        for way, frame in ((flow.hops, mtu), (flow.hops_back, mtu if flow.both_ways else _ACK_BYTES)):
             for before, name in zip(("", *way), way):
-                waiting[name] = waiting.get(name, 0.0) + flight.get(flow["flow"], np.inf) * frame
+                waiting[name] = waiting.get(name, 0.0) + flight.get(flow.flow, np.inf) * frame
                 feeders.setdefault(name, set()).add(before)
-    rates = {link["name"]: varying.least(link, "rate_bps") for link in evidence.network["links"]}
-    busy = {node["name"] for node in evidence.network["nodes"] if node.get("wakeup_cost_us") or node.get("gso")}
+    rates = {link.name: varying.least(link, "rate_bps") for link in evidence.network.links}
+    busy = {node.name for node in evidence.network.nodes if node.wakeup_cost_us or node.has("gso") and node.gso}
     found = {}
-    for link in evidence.network["links"]:
-        name, fed_by = link["name"], feeders.get(link["name"], set())
-        found[name] = wires.late_us(link) + link.get("jitter_us", 0) + link.get("coalescing_us", 0)
-        if not rates[name] or link.get("packet_cost_us") or link.get("opportunities") or link["from"] in busy \
-                or link["to"] in busy:
+    for link in evidence.network.links:
+        name, fed_by = link.name, feeders.get(link.name, set())
+        found[name] = wires.late_us(link) + link.jitter_us + link.coalescing_us
+        if not rates[name] or link.packet_cost_us or link.opportunities or link.from_node in busy \
+                or link.to_node in busy:
             found[name] = np.inf
-        elif name not in sojourns and (link["bottleneck"] or queues.traits(link).paces):
+        elif name not in sojourns and (link.bottleneck or queues.traits(link).paces):
             found[name] = np.inf
         elif name not in sojourns:
             # what slower links bring waits for a frame of each of the others at most
@@ -118,17 +117,19 @@ def _edges_us(flows: list[Json], of_end: dict[tuple[int, str], Columns], sojourn
     return found
 
 
-def _base(evidence: Evidence, links: dict[str, Json]) -> Iterator[str]:
+def _base(evidence: Evidence, links: Mapping[str, Link]) -> Iterator[str]:
     """Base round trips that others are compared with are the sums of the links' delays."""
-    for what, ways in (("path", evidence.network["paths"]), ("flow", evidence.flows)):
-        for number, way in enumerate(ways):
-            names = [*way["hops"], *way["hops_back"]]
-            if any(name not in links for name in names) or any(links[name].get("cell") for name in names):
-                continue
-            delays_us = sum(links[name]["delay_us"] for name in names)
-            if way.get("base_rtt_us") is not None and abs(way["base_rtt_us"] - delays_us) > len(names):
-                yield (f"{what} {way.get(what, number)}: a base round trip of {way['base_rtt_us'] / 1000:g} ms, the "
-                       f"delays of its links make {delays_us / 1000:g} ms")
+    paths = [(f"path {number}", path.hops, path.hops_back, path.base_rtt_us)
+             for number, path in enumerate(evidence.network.paths)]
+    flows = [(f"flow {flow.flow}", flow.hops, flow.hops_back, flow.base_rtt_us) for flow in evidence.flows]
+    for what, there, back, base_rtt_us in (*paths, *flows):
+        names = [*there, *back]
+        if any(name not in links for name in names):
+            continue
+        delays_us = sum(links[name].delay_us for name in names)
+        if base_rtt_us is not None and abs(base_rtt_us - delays_us) > len(names):
+            yield (f"{what}: a base round trip of {base_rtt_us / 1000:g} ms, the delays of its links make "
+                   f"{delays_us / 1000:g} ms")
 
 
 def _edges_mean_us(sojourns: Sojourns, evidence: Evidence) -> dict[str, float]:
@@ -136,14 +137,14 @@ def _edges_mean_us(sojourns: Sojourns, evidence: Evidence) -> dict[str, float]:
     edges = evidence.table("edge_queue")
     if edges is None:
         return {}
-    names = [link["name"] for link in evidence.network["links"] if link["name"] not in sojourns]
-    rates = {link["name"]: varying.least(link, "rate_bps") for link in evidence.network["links"]}
+    names = [link.name for link in evidence.network.links if link.name not in sojourns]
+    rates = {link.name: varying.least(link, "rate_bps") for link in evidence.network.links}
     return {name: (np.nanmean(rows["backlog_bytes"]) + _DEVIATIONS * np.nanstd(rows["backlog_bytes"])
                    / math.sqrt(len(rows["t_us"]))) * 8e6 / rates[name]
             for name, rows in of_links(edges, names) if rates[name]}
 
 
-def _flow(flow: Json, of: Columns, ways: list[Json], edge_us: tuple[float, float], sojourns: Sojourns,
+def _flow(flow: Flow, of: Columns, ways: Sequence[Link], edge_us: tuple[float, float], sojourns: Sojourns,
           evidence: Evidence) -> Iterator[tuple[str, str]]:
     """(level, what is wrong with the samples of a sender); edge_us: how long packets may wait where no sojourn is
     recorded, at most and on average."""
@@ -171,7 +172,7 @@ def _flow(flow: Json, of: Columns, ways: list[Json], edge_us: tuple[float, float
         yield from _on_average(of, most_us + edge_us[1], ways)
 
 
-def _on_average(of: Columns, most_us: Any, ways: list[Json]) -> Iterator[tuple[str, str]]:
+def _on_average(of: Columns, most_us: np.ndarray, ways: Sequence[Link]) -> Iterator[tuple[str, str]]:
     """On average an acknowledgement is no later after its segment than the mean time between two of them. In srtt that
     counts for more if all the waiting of a round trip falls on the last of its acknowledgements, before a pause."""
     known, delivered = np.isfinite(most_us), np.ptp(of["delivered"])
@@ -187,20 +188,20 @@ def _on_average(of: Columns, most_us: Any, ways: list[Json]) -> Iterator[tuple[s
                           f"{allowed_us / 1000:.3f} ms allowed for acknowledgements that wait")
 
 
-def _batch(ways: list[Json]) -> int:
+def _batch(ways: Sequence[Link]) -> int:
     """Segments per acknowledgement: more where a host's device puts them together."""
-    return _SEGMENTS * (_LARGE if any(link.get("gro") for link in ways) else 1)
+    return _SEGMENTS * (_LARGE if any(link.gro for link in ways) else 1)
 
 
-def _bounds(flow: Json, of: Columns, ways: list[Json], sojourns: Sojourns, evidence: Evidence) \
-        -> tuple[Any, Any, Any]:
+def _bounds(flow: Flow, of: Columns, ways: Sequence[Link], sojourns: Sojourns, evidence: Evidence) \
+        -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(the least, the most, by how much more acknowledgements may wait) of srtt in each sample; the most is infinite
     where nothing says how long some wait may be."""
-    t_us, forth = of["t_us"].astype(float), len(flow["hops"])
+    t_us, forth = of["t_us"].astype(float), len(flow.hops)
     batch, delivered = _batch(ways), of["delivered"] if sack(flow, evidence) else _delivered_in_order(of)
     begin = np.searchsorted(delivered, delivered - batch * _ROUND_TRIPS, "right") - 1
     known, at = begin >= 0, np.maximum(begin, 0)
-    since_us = np.where(known, t_us[at], float(flow["start_us"]))
+    since_us = np.where(known, t_us[at], float(flow.start_us))
     again = of["total_retrans"] - np.where(known, of["total_retrans"][at], 0)
     old = (1 - _GAIN) ** ((delivered - np.where(known, delivered[at], 0)) / batch)
     header = ip.ETHERNET_BYTES + ip.header_bytes(evidence.network) + ip.TCP_BYTES
@@ -218,18 +219,18 @@ def _bounds(flow: Json, of: Columns, ways: list[Json], sojourns: Sojourns, evide
             if varying.least(link, "rate_bps") else np.inf
         most_us += passing_us
         behind_us += min(passing_us, _LONG_US) + wires.late_us(link)
-        if link["name"] in sojourns:
-            shortest, longest = sojourns.between(link["name"], since_us - behind_us - _DELAYED_US, t_us)
+        if link.name in sojourns:
+            shortest, longest = sojourns.between(link.name, since_us - behind_us - _DELAYED_US, t_us)
             least_us += np.nan_to_num(shortest)
             most_us += np.nan_to_num(longest)
-            behind_us += sojourns.longest_us(link["name"])
+            behind_us += sojourns.longest_us(link.name)
     # an acknowledgement comes no later after its segment than after the one before it, an eighth of which counts
     late_us = np.minimum((t_us - since_us) * _GAIN, _MOST_DELAYED_US)
     most_us[~known | (again > 0) | (of["ca_state"] != 0)] = np.inf
     return old * np.minimum(first_us, least_us) + (1 - old) * least_us, most_us, late_us
 
 
-def _delivered_in_order(of: Columns) -> Any:
+def _delivered_in_order(of: Columns) -> np.ndarray:
     """Segments delivered without those of repairs: without SACK a duplicate acknowledgement counts as a delivery and
     brings no round trip, and that which ends the repair brings one for very many segments."""
     repairing = of["ca_state"] != 0

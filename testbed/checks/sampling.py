@@ -37,41 +37,41 @@ def check(evidence: Evidence) -> Iterator[Finding]:
 
 def _samplers(evidence: Evidence) -> Iterator[Finding]:
     """Of probes, which are on a clock of their own only where there is a kernel."""
-    guest = evidence.json("guest.json")
-    for probe in evidence.scenario.get("probes", {}):
-        if probe not in guest["sampler_lateness_us"]:
+    guest = evidence.guest
+    for probe in evidence.scenario.probes:
+        if probe not in guest.sampler_lateness_us:
             yield Finding("suspect", f"no record of probe {probe}, which the scenario asks for")
         if probe in raw_tables.TABLES and evidence.table(probe, nrows=0) is None:
             yield Finding("suspect", f"probe {probe} left no table")
-    for probe, lateness_us in guest["sampler_lateness_us"].items():
-        interval_us = (evidence.scenario.get("probes", {}).get(probe) or {}).get("interval_us")
+    for probe, lateness_us in guest.sampler_lateness_us.items():
+        interval_us = evidence.scenario.probe(probe).interval_us
         most_us = _late_us(evidence, interval_us) if interval_us else _OWN_LATE_US[evidence.clock]
         if lateness_us > most_us:
             yield Finding("suspect", f"probe {probe} was up to {lateness_us} us late")
-    for probe, notes in guest["probes"].items():
-        if notes.get("lost_events"):
-            yield Finding("invalid", f"probe {probe} lost {notes['lost_events']} events")
-    if guest["sampler_lateness_us"]:
-        yield Finding("ok", f"samples at most {max(guest['sampler_lateness_us'].values())} us late")
+    for probe, notes in guest.probes.items():
+        if notes.lost_events:
+            yield Finding("invalid", f"probe {probe} lost {notes.lost_events} events")
+    if guest.sampler_lateness_us:
+        yield Finding("ok", f"samples at most {max(guest.sampler_lateness_us.values())} us late")
 
 
 def _queues(evidence: Evidence) -> Iterator[Finding]:
     """Of every bottleneck as many samples as its interval promises."""
-    if not evidence.network["links"]:
+    if not evidence.network.links:
         return                                  # of a network of radios only
     queue = evidence.table("queue", usecols=["link"])
     if queue is None:
         yield Finding("suspect", "no queue was sampled")
         return
     counts = queue["link"].value_counts()
-    interval_us = (evidence.scenario.get("probes", {}).get("queue") or {}).get("interval_us")
+    interval_us = evidence.scenario.probe("queue").interval_us
     wanted = evidence.timing.duration_us // interval_us + 1 if interval_us and evidence.can("kernel") \
         else 1
-    for link in evidence.json("network.json")["links"]:
-        name = link["name"]
-        if link["bottleneck"] and name not in counts:
+    for link in evidence.network.links:
+        name = link.name
+        if link.bottleneck and name not in counts:
             yield Finding("suspect", f"{name}: its queue was never sampled")
-        elif link["bottleneck"]:
+        elif link.bottleneck:
             due = f", {wanted} were due" if wanted > 1 else ""
             yield Finding("ok" if counts[name] >= wanted else "suspect",
                           f"{name}: {counts[name]} samples of its queue{due}")
@@ -81,17 +81,17 @@ def _times(evidence: Evidence) -> Iterator[Finding]:
     """Of every link, bottleneck or not, a row for each time at which it was due: neither a gap nor an early end."""
     if not evidence.can("kernel"):
         return
-    settings = evidence.scenario.get("probes", {}).get("queue") or {}
+    settings = evidence.scenario.probe("queue")
     duration_us = evidence.timing.duration_us
-    for table, key, bottleneck in (("queue", "interval_us", True), ("edge_queue", "edge_interval_us", False)):
-        rows = evidence.table(table, usecols=["t_us", "link"]) if settings.get(key) else None
-        if rows is None or not settings["interval_us"]:
+    step_us = settings.interval_us
+    for table, each_us, bottleneck in (("queue", step_us, True), ("edge_queue", settings.edge_interval_us, False)):
+        rows = evidence.table(table, usecols=["t_us", "link"]) if each_us else None
+        if rows is None or not step_us or not each_us:
             continue                            # of a table that is missing other checks complain
         # edges are read with the bottlenecks, at the first of these times that is not before theirs
-        step_us = settings["interval_us"]
-        apart_us = -(-settings[key] // step_us) * step_us
+        apart_us = -(-each_us // step_us) * step_us
         most_us = apart_us + step_us * (not bottleneck) + _late_us(evidence, step_us)
-        names = [link["name"] for link in evidence.network["links"] if link["bottleneck"] == bottleneck]
+        names = [link.name for link in evidence.network.links if link.bottleneck == bottleneck]
         for name, mine in of_links(rows, names):
             times_us = mine["t_us"]
             if np.isnan(times_us).any():
@@ -110,17 +110,18 @@ def _unseen(evidence: Evidence) -> Iterator[Finding]:
     have not.
     """
     backlog = evidence.table("backlog")
-    counted = evidence.can("kernel") and evidence.json("guest.json")["probes"].get("queue", {}).get("counts_backlog")
-    for link in evidence.network["links"] if counted else []:
-        mine = [] if backlog is None else backlog.loc[backlog["link"] == link["name"], "t_us"]
-        if link["bottleneck"] and (not len(mine) or max(mine) < evidence.timing.duration_us):
-            yield Finding("suspect", f"{link['name']}: the kernel counted what its queue held until the end, and "
+    notes = evidence.guest.probes if evidence.can("kernel") else {}
+    counted = "queue" in notes and notes["queue"].counts_backlog
+    for link in evidence.network.links if counted else []:
+        mine = [] if backlog is None else backlog.loc[backlog["link"] == link.name, "t_us"]
+        if link.bottleneck and (not len(mine) or max(mine) < evidence.timing.duration_us):
+            yield Finding("suspect", f"{link.name}: the kernel counted what its queue held until the end, and "
                                      "raw/backlog.csv.gz does not have it")
     queue = None if backlog is None else evidence.table("queue", usecols=["t_us", "link", "backlog_packets"])
     if backlog is None or queue is None:
         return
     from_us, to_us = interval_us(evidence)
-    samples = dict(of_links(inside(queue, evidence), [link["name"] for link in evidence.network["links"]]))
+    samples = dict(of_links(inside(queue, evidence), [link.name for link in evidence.network.links]))
     for name, mine in of_links(backlog, samples):
         held, seen = mean_held(mine, from_us, to_us), samples[name]["backlog_packets"]
         since = (mine["t_us"] > from_us) & (mine["t_us"] <= to_us)
@@ -138,15 +139,15 @@ def _instants(evidence: Evidence) -> Iterator[Finding]:
     if evidence.clock != "virtual" or not evidence.can("kernel"):
         return
     duration_us = evidence.timing.duration_us
-    late_us = evidence.json("guest.json")["sampler_lateness_us"]
+    late_us = evidence.guest.sampler_lateness_us
     for table, key in _KEYS.items():
-        settings = evidence.scenario.get("probes", {}).get("queue" if table == "edge_queue" else table) or {}
-        rows = evidence.table(table, usecols=["t_us", *key]) if settings.get("interval_us") else None
+        interval_us = evidence.scenario.probe("queue" if table == "edge_queue" else table).interval_us
+        rows = evidence.table(table, usecols=["t_us", *key]) if interval_us else None
         if rows is None or rows.empty:
             continue                            # of a table that is missing other checks complain
         t_us = rows["t_us"].to_numpy()
         late = late_us.get("queue" if table == "edge_queue" else table, 0) + _CLOCK_US
-        wrong = ((t_us + _CLOCK_US) % settings["interval_us"] > late + _CLOCK_US) | (t_us < 0) | (
+        wrong = ((t_us + _CLOCK_US) % interval_us > late + _CLOCK_US) | (t_us < 0) | (
             t_us > duration_us + late)
         if wrong.any():
             yield Finding("suspect", f"{table}: {int(wrong.sum())} of {len(rows)} rows are of instants at which no "

@@ -4,9 +4,11 @@
 The record of the changes (`link_changes`) says when each took effect; the samples of the queue say what the link
 carried, wherever packets were waiting all the time.
 """
+from __future__ import annotations
+
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +16,10 @@ from testbed.checks import NOT_APPLICABLE, Evidence, Finding
 from testbed.core import ip
 from testbed.core.units import show_rate
 from topologies.links import varying
+from topologies.links.records import Link
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: how late a change may take effect, in us
 _LATE_US = {"virtual": 1, "simulated": 1, "real": 5000}
@@ -24,15 +30,13 @@ _AT_THE_ENDS, _AFTER_OUTAGE = 2, 2
 #: what shorter stretches of a full queue carry says nothing of a rate
 _LEAST_FRAMES = 100
 
-Json = Mapping[str, Any]
-
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    for link in evidence.network["links"]:
-        if link.get("opportunities"):
+    for link in evidence.network.links:
+        if link.opportunities:
             yield _traced(link, evidence)
             yield from _on_the_wire(link, evidence)
-    links = [link for link in evidence.network["links"] if varying.changes(link)]
+    links = [link for link in evidence.network.links if varying.changes(link)]
     if not links:
         return
     table = evidence.table("link_changes")
@@ -40,17 +44,19 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("suspect", "no record of the changes of links")
         return
     for link in links:
-        yield _on_time(link, table[table["link"] == link["name"]], evidence)
-        yield from _pauses(link, table[table["link"] == link["name"]], evidence)
+        yield _on_time(link, table[table["link"] == link.name], evidence)
+        yield from _pauses(link, table[table["link"] == link.name], evidence)
     samples = evidence.table("queue")
+    if samples is None:
+        return                                  # of which other checks complain
     # what a trace carries is known opportunity by opportunity
-    for link in (one for one in links if one["bottleneck"] and samples is not None and not one.get("opportunities")):
-        yield _carried(link, samples[samples["link"] == link["name"]], evidence.clock)
+    for link in (one for one in links if one.bottleneck and not one.opportunities):
+        yield _carried(link, samples[samples["link"] == link.name], evidence.clock)
 
 
-def _traced(link: Json, evidence: Evidence) -> Finding:
+def _traced(link: Link, evidence: Evidence) -> Finding:
     """Each opportunity of a trace was there at its time, and used if a packet waited; nothing left at others."""
-    name, table = link["name"], evidence.table("opportunities")
+    name, table = link.name, evidence.table("opportunities")
     if table is None:
         return Finding("suspect", f"{name}: no record of the opportunities of its trace")
     rows = table[table["link"] == name]
@@ -68,28 +74,28 @@ def _traced(link: Json, evidence: Evidence) -> Finding:
                       f"{used.sum() / varying.FRAME_BYTES:.0f} were used, and none was left while packets waited"))
 
 
-def _on_the_wire(link: Json, evidence: Evidence) -> Iterator[Finding]:
+def _on_the_wire(link: Link, evidence: Evidence) -> Iterator[Finding]:
     """All that leaves at an instant of a trace is on the wire at once, which sends it at `rate`. Before the next
     instant it has, but for a frame; where it has not, packets wait behind the queue, and no instrument sees them."""
     table = evidence.table("opportunities")
-    rows = None if table is None else table[(table["link"] == link["name"]).to_numpy()]
+    rows = None if table is None else table[(table["link"] == link.name).to_numpy()]
     if rows is None or len(rows) < 2:
         return
     gaps_us = np.diff(rows["due_us"].to_numpy(dtype=float))
     used = np.diff(rows["sent_bytes"].to_numpy(dtype=float), prepend=0)[:-1]
     # a queue that gets `used` and sends at the rate: what it holds is how far that sum is above its lowest so far
-    ahead = np.cumsum(used - link["rate_bps"] * gaps_us / 8e6)
+    ahead = np.cumsum(used - link.rate_bps * gaps_us / 8e6)
     standing = float((ahead - np.minimum.accumulate(np.minimum(ahead, 0))).max())
     if standing > varying.FRAME_BYTES:
         enough_bps = np.divide(8e6 * used, gaps_us, out=np.zeros(len(used)), where=gaps_us > 0).max()
-        yield Finding("suspect", f"{link['name']}: up to {standing:.0f} bytes of its trace's opportunities waited on "
-                                 f"the wire, where nothing counts them, for its rate of {show_rate(link['rate_bps'])}: "
+        yield Finding("suspect", f"{link.name}: up to {standing:.0f} bytes of its trace's opportunities waited on "
+                                 f"the wire, where nothing counts them, for its rate of {show_rate(link.rate_bps)}: "
                                  f"{show_rate(round(enough_bps))} sends each before the next one")
 
 
-def _on_time(link: Json, rows: Any, evidence: Evidence) -> Finding:
+def _on_time(link: Link, rows: pd.DataFrame, evidence: Evidence) -> Finding:
     """Every change that is due within the run, in its turn, as the schedule has it."""
-    name, end_us = link["name"], evidence.timing.duration_us
+    name, end_us = link.name, evidence.timing.duration_us
     due = [(at_us, state) for at_us, state in list(varying.states(link))[1:] if at_us <= end_us]
     made = list(zip(rows["due_us"], rows.to_dict("records")))
     if [at_us for at_us, _ in due] != [at_us for at_us, _ in made] or any(
@@ -102,22 +108,22 @@ def _on_time(link: Json, rows: Any, evidence: Evidence) -> Finding:
                    f"{name}: {len(made)} changes, at most {late_us:.0f} us late")
 
 
-def _pauses(link: Json, rows: Any, evidence: Evidence) -> Iterator[Finding]:
+def _pauses(link: Link, rows: pd.DataFrame, evidence: Evidence) -> Iterator[Finding]:
     """Nothing is sent from the beginning of an outage to its end, or to that of the run."""
     sent = rows["sent_packets"].diff()[rows["up"].shift() == 0].sum()
     if len(rows) and not rows["up"].iloc[-1] and evidence.can("counters.json"):
-        sent += evidence.json("counters.json")["at_end"][link["name"]]["sent_packets"] - rows["sent_packets"].iloc[-1]
+        sent += evidence.counters.at_end[link.name]["sent_packets"] - rows["sent_packets"].iloc[-1]
     if sent > 0:
-        yield Finding("invalid", f"{link['name']} sent {int(sent)} packets during outages")
+        yield Finding("invalid", f"{link.name} sent {int(sent)} packets during outages")
 
 
-def _carried(link: Json, samples: Any, clock: str) -> Finding:
+def _carried(link: Link, samples: pd.DataFrame, clock: str) -> Finding:
     """What a queue that is never empty lets go, against the rates of the schedule.
 
     A queue that is not empty at two samples may have been in between, and the link have carried less. It was not if
     there was more in it than the link carries until the next sample.
     """
-    name, worst, checked_us, frame_bytes = link["name"], 0.0, 0.0, ip.mtu_of(link) + ip.ETHERNET_BYTES
+    name, worst, checked_us, frame_bytes = link.name, 0.0, 0.0, ip.mtu_of(link) + ip.ETHERNET_BYTES
     waiting = samples["backlog_bytes"] > 0
     until_next_us = -samples["t_us"].diff(-1)
     carries = [varying.mean_rate_bps(link, at_us, at_us + wait_us) * wait_us / 8e6 + frame_bytes if wait_us > 0
@@ -143,14 +149,14 @@ def _carried(link: Json, samples: Any, clock: str) -> Finding:
                          "which its queue was never empty")
 
 
-def _stretches(samples: Any, until_next: Any) -> Iterator[tuple[Any, Any]]:
+def _stretches(samples: pd.DataFrame, until_next: pd.Series) -> Iterator[tuple[pd.Series, pd.Series]]:
     """(first, last sample) of every stretch; until_next: of each sample, if the time to the next belongs to one."""
     position = until_next.reset_index(drop=True)
     for _, rows in position[position].groupby((~position).cumsum()[position]):
         yield samples.iloc[rows.index[0]], samples.iloc[rows.index[-1] + 1]
 
 
-def _frames(link: Json, from_us: float, to_us: float) -> float:
+def _frames(link: Link, from_us: float, to_us: float) -> float:
     """By how many frames a link may differ from its schedule: the one that is being sent goes on at the old rate."""
     frames, states = float(_AT_THE_ENDS), list(varying.states(link))
     for (_, before), (at_us, after) in zip(states, states[1:]):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernel settings read back as they were set, and again when the traffic is over."""
 from collections.abc import Iterator
-from typing import Any
 
 from testbed.checks import Evidence, Finding
+from testbed.core.guest_files import Late
 
 NEEDS = ("kernel",)
 #: sections of late.json that this check has; qdiscs may change as a schedule says (devices.py)
@@ -16,21 +16,21 @@ _MOST_NAMED = 3
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     """What was asked for against what was read back; both were recorded by the run."""
-    checks = evidence.json("checks.json")
-    machine, nodes = checks.get("machine_sysctls_wanted"), checks.get("sysctls_wanted")
+    checks = evidence.measured
+    machine, nodes = checks.machine_sysctls_wanted, checks.sysctls_wanted
     for wanted, whose in ((machine, "of the whole kernel"), (nodes, "of the nodes")):
         if not wanted:
             yield Finding("suspect", f"no record of the settings {whose} that were wanted")
     wrong = 0
-    for place, settings in [("the kernel", machine or {}), *(nodes or {}).items()]:
-        found = checks.get("machine_sysctls", {}) if place == "the kernel" else checks["sysctls"].get(place, {})
+    for place, settings in [("the kernel", machine), *nodes.items()]:
+        found = checks.machine_sysctls if place == "the kernel" else checks.sysctls.get(place, {})
         for name, value in settings.items():
-            value, active = _text(value), found.get(name)
-            if active != value:
+            asked, active = _text(value), found.get(name)
+            if active != asked:
                 wrong += 1
-                yield Finding("invalid", f"{place}: {name} is {active}, not {value}")
-    late = evidence.json("late.json") if evidence.can("late.json") else None
-    if not late or not late["read"].get("sysctls"):
+                yield Finding("invalid", f"{place}: {name} is {active}, not {asked}")
+    late = evidence.late if evidence.can("late.json") else None
+    if late is None or not late.read.get("sysctls"):
         yield Finding("suspect", "settings were not read again after the traffic")
         return
     changed = list(_changed(late))
@@ -40,11 +40,11 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                             f"{len(nodes)} nodes read back as they were set, and again after the traffic")
 
 
-def _changed(late: Any) -> Iterator[Finding]:
+def _changed(late: Late) -> Iterator[Finding]:
     """What was changed while the traffic went on: by a module, or a program of the traffic."""
     for section, whose in _LATE.items():
         alike: dict[tuple[str, str, str], list[str]] = {}
-        for name, (before, after) in late["changed"].get(section, {}).items():
+        for name, (before, after) in late.changes(section).items():
             place, _, setting = name.rpartition(" ")
             alike.setdefault((setting if place else "", _text(before), _text(after)), []).append(place or name)
         for (setting, before, after), places in alike.items():
@@ -54,5 +54,5 @@ def _changed(late: Any) -> Iterator[Finding]:
                                      f"and was {before} before it")
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return " ".join(str(value).split())

@@ -6,8 +6,7 @@ nothing.
 """
 import collections
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ from testbed.checks import Evidence, Finding
 from testbed.checks._sockets import ends_of
 from topologies.links import varying, wires
 from topologies.wireless import airways
+from traffic.workload.records import Flow
 
 NEEDS = ("kernel",)
 
@@ -31,14 +31,14 @@ _EARLY = 0.1
 _CONNECTED = ("ESTAB", "FIN-WAIT-1", "FIN-WAIT-2", "CLOSE-WAIT", "LAST-ACK", "CLOSING")
 _COLUMNS = ["t_us", "node", "sport", "dst", "dport", "state"]
 
-Json = Mapping[str, Any]
+#: (nodes, ports, ports of the other end) -> a number for each socket
+_Numbering = Callable[[pd.Series, pd.Series, pd.Series], np.ndarray]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    settings = evidence.scenario.get("probes", {}).get("tcp_info") or {}
-    interval_us = int(settings.get("interval_us", 0))
+    interval_us = evidence.scenario.probe("tcp_info").interval_us or 0
     samples = evidence.table("tcp_info", usecols=_COLUMNS) if interval_us else None
-    if samples is None or samples.empty or not any(flow["transport"] == "tcp" for flow in evidence.flows):
+    if samples is None or samples.empty or not any(flow.transport == "tcp" for flow in evidence.flows):
         return                                  # of a table that is missing, or of nothing in it, other checks complain
     samples = samples.assign(due=((samples["t_us"] + _EARLY * interval_us) // interval_us).astype("int64"))
     connections = evidence.table("connections", low_memory=False)
@@ -52,8 +52,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         missing, seen = _missing(samples, alive, interval_us, _EXACT_US[evidence.clock], evidence)
         problems += missing
         problems += _gone(samples, connections, number, _EXACT_US[evidence.clock])
-    long = [flow for flow in evidence.flows if flow["transport"] == "tcp" and flow["source"] is None
-            and flow["bytes"] is None]
+    long = [flow for flow in evidence.flows if flow.transport == "tcp" and flow.source is None
+            and flow.bytes is None]
     problems += _flows(samples, long, interval_us, evidence)
     problems += _often(long, evidence)
     for problem in problems:
@@ -63,17 +63,17 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                             f"when they were due, and {len(long)} flows from their beginning to their end")
 
 
-def _numbering(samples: Any, connections: Any) -> Callable[[Any, Any, Any], Any]:
+def _numbering(samples: pd.DataFrame, connections: pd.DataFrame) -> _Numbering:
     """number(nodes, ports, ports of the other end): what stands for each of these sockets, -1 if it has no port."""
     nodes = pd.Index(pd.concat([samples["node"], connections["initiator"], connections["acceptor"]]).unique())
 
-    def number(node: Any, sport: Any, dport: Any) -> Any:
+    def number(node: pd.Series, sport: pd.Series, dport: pd.Series) -> np.ndarray:
         found = nodes.get_indexer(node) * 2.0**32 + sport.to_numpy() * 2.0**16 + dport.to_numpy()
         return np.where(np.isnan(found), -1, found).astype(np.int64)
     return number
 
 
-def _lives(evidence: Evidence, connections: Any) -> Any:
+def _lives(evidence: Evidence, connections: pd.DataFrame) -> pd.DataFrame:
     """Ends of connections, those that began them first and then the others in the same order: node, sport, dport; that
     the connection is alive from from_us to to_us, and this end of it surely from first_us to last_us.
 
@@ -98,7 +98,8 @@ def _lives(evidence: Evidence, connections: Any) -> Any:
     return pd.concat(ends, ignore_index=True)
 
 
-def _missing(samples: Any, ends: Any, interval_us: int, exact_us: int, evidence: Evidence) -> tuple[list[str], int]:
+def _missing(samples: pd.DataFrame, ends: pd.DataFrame, interval_us: int, exact_us: int, evidence: Evidence) \
+        -> tuple[list[str], int]:
     """(what is wrong, samples of ends that were due and are there)"""
     duration_us = evidence.timing.duration_us
     # a connection that is unfinished is alive in the last sample, too
@@ -135,7 +136,7 @@ def _missing(samples: Any, ends: Any, interval_us: int, exact_us: int, evidence:
             f"{at_us[lacking[0]] / 1e6:g} s"], int(found.sum())
 
 
-def _gone(samples: Any, connections: Any, number: Callable[[Any, Any, Any], Any], exact_us: int) -> Iterator[str]:
+def _gone(samples: pd.DataFrame, connections: pd.DataFrame, number: _Numbering, exact_us: int) -> Iterator[str]:
     """Established sockets of connections that had ended: the latest that began from that port.
 
     Of one that failed, one end may live on: a kernel that gives up after its last retransmission tells nobody, and who
@@ -164,20 +165,20 @@ def _gone(samples: Any, connections: Any, number: Callable[[Any, Any, Any], Any]
                    f"{one['t_us'] / 1e6:g} s")
 
 
-def _often(flows: Sequence[Json], evidence: Evidence) -> Iterator[str]:
+def _often(flows: Sequence[Flow], evidence: Evidence) -> Iterator[str]:
     """Of the hosts that are sampled more often, both ends of flows."""
-    settings = evidence.scenario.get("probes", {}).get("tcp_info_often")
-    samples = evidence.table("tcp_info_often", usecols=_COLUMNS) if settings else None
-    if settings is None or samples is None:
+    settings = evidence.scenario.probe("tcp_info_often")
+    interval_us = settings.interval_us
+    samples = evidence.table("tcp_info_often", usecols=_COLUMNS) if interval_us else None
+    if interval_us is None or samples is None:
         return
-    interval_us = int(settings["interval_us"])
     samples = samples.assign(due=((samples["t_us"] + _EARLY * interval_us) // interval_us).astype("int64"))
     for end in ("sender", "receiver"):
-        mine = [flow for flow in flows if flow[end] in settings["hosts"]]
+        mine = [flow for flow in flows if (flow.sender if end == "sender" else flow.receiver) in settings.hosts]
         yield from _flows(samples, mine, interval_us, evidence, end, "tcp_info_often")
 
 
-def _flows(samples: Any, flows: Sequence[Json], interval_us: int, evidence: Evidence, end: str = "sender",
+def _flows(samples: pd.DataFrame, flows: Sequence[Flow], interval_us: int, evidence: Evidence, end: str = "sender",
            table: str = "tcp_info") -> Iterator[str]:
     """The senders (or receivers) of flows that last until they are stopped: no gap between the first sample and the
     end."""
@@ -187,30 +188,30 @@ def _flows(samples: Any, flows: Sequence[Json], interval_us: int, evidence: Evid
     of = ends_of(connected, flows)[end == "receiver"]
     duration_us = evidence.timing.duration_us
     begun = _before_connected(samples, flows)
-    lossy = {link["name"] for link in evidence.network["links"] if wires.lost_share(link) > _LOSSY}
+    lossy = {link.name for link in evidence.network.links if wires.lost_share(link) > _LOSSY}
     # a full queue of a bottleneck is part of a round trip
-    longest_us = {link["name"]: varying.most(link, "delay_us") + link["bottleneck"] * link["capacity_us"]
-                  for link in evidence.network["links"]}
+    longest_us = {link.name: varying.most(link, "delay_us") + link.bottleneck * link.capacity_us
+                  for link in evidence.network.links}
     lacking, unconnected = [], []
     for flow in flows:
-        own = set(connected["due"][of == flow["flow"]])
+        own = set(connected["due"][of == flow.flow])
         first_own = min(own, default=math.inf)
-        seen = sorted(own | {due for due in begun.get(flow["flow"], ()) if due < first_own})
-        stop_us = min(flow["stop_us"], duration_us + 1)
+        seen = sorted(own | {due for due in begun.get(flow.flow, ()) if due < first_own})
+        stop_us = min(flow.stop_us, duration_us + 1)
         last_due = (stop_us - 1 - _EXACT_US[evidence.clock]) // interval_us
         # of a flow that was never sampled nothing says that it was slow to connect
-        slow = seen and lossy.intersection([*flow.get("hops", ()), *flow.get("hops_back", ())])
+        slow = seen and lossy.intersection([*flow.hops, *flow.hops_back])
         connecting_us = (_CONNECTING_LOSSY_US if slow else _CONNECTING_US) \
-            + _ROUND_TRIPS * sum(longest_us[name] for key in ("hops", "hops_back") for name in flow.get(key, ()))
-        first_due = (flow["start_us"] + connecting_us) // interval_us + 1
+            + _ROUND_TRIPS * sum(longest_us[name] for name in (*flow.hops, *flow.hops_back))
+        first_due = (flow.start_us + connecting_us) // interval_us + 1
         first = min([first_due, *seen])
         missing = set(range(first, last_due + 1)) - set(seen)
         # over the air the check `connected` tells of those that try until the end
-        if not own and flow["flow"] in begun and last_due >= first_due and (
+        if not own and flow.flow in begun and last_due >= first_due and (
                 missing or not airways.senders(evidence.network, flow)):
-            unconnected.append((flow["flow"], max(begun[flow["flow"]]) * interval_us / 1e6))
+            unconnected.append((flow.flow, max(begun[flow.flow]) * interval_us / 1e6))
         elif missing:
-            lacking.append((flow["flow"], len(missing)))
+            lacking.append((flow.flow, len(missing)))
     if unconnected:
         yield (f"{len(unconnected)} of {len(flows)} flows were not connected within the run, as far as {table} tells, "
                f"such as flow {unconnected[0][0]}, whose sender tried until {unconnected[0][1]:g} s")
@@ -219,11 +220,11 @@ def _flows(samples: Any, flows: Sequence[Json], interval_us: int, evidence: Evid
                f"{lacking[0][1]} of flow {lacking[0][0]}")
 
 
-def _before_connected(samples: Any, flows: Sequence[Json]) -> dict[int, set[int]]:
+def _before_connected(samples: pd.DataFrame, flows: Sequence[Flow]) -> dict[int, set[int]]:
     """{flow: when sockets of its sender were sampled that go where it goes}: those that ask to be connected, however
     often they are lost, and iperf3's control connection, which comes before the flow's own. Where only one flow goes to
     a port, whichever port they go from."""
-    ends = collections.Counter((flow["sender"], flow["dst"], flow["dport"]) for flow in flows)
-    sender, _ = ends_of(samples, [{**flow, "sport": None} if ends[flow["sender"], flow["dst"], flow["dport"]] == 1
+    ends = collections.Counter((flow.sender, flow.dst, flow.dport) for flow in flows)
+    sender, _ = ends_of(samples, [flow.changed(sport=None) if ends[flow.sender, flow.dst, flow.dport] == 1
                                   else flow for flow in flows])
     return {int(flow): set(due) for flow, due in samples["due"].groupby(sender) if flow}

@@ -3,10 +3,11 @@
 
 They count for whole namespaces, over the whole run: no connection, however short, escapes them.
 """
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from testbed.checks import Evidence, Finding
 from testbed.core import ip
+from testbed.core.guest_files import NodeCounters
 from topologies.links import wires
 
 NEEDS = ("snmp.json",)
@@ -45,12 +46,9 @@ _REORDERING = ("TcpExtTCPSACKReorder", "TcpExtTCPTSReorder")
 _REORDERED, _REORDERED_FEW = 1e-4, 2
 
 
-Counters = dict[str, list[int]]
-
-
-def _large(counters: dict[str, Counters], evidence: Evidence) -> Iterator[Finding]:
+def _large(counters: Mapping[str, NodeCounters], evidence: Evidence) -> Iterator[Finding]:
     """Each segment of TCP is a packet of IP, unless the host hands several over at once for its device to cut."""
-    wanted = {node["name"] for node in evidence.network["nodes"] if node.get("gso")}
+    wanted = {node.name for node in evidence.network.nodes if node.has("gso") and node.gso}
     requests = "Ip6OutRequests" if ip.version(evidence.network) == 6 else "IpOutRequests"
     for node, values in counters.items():
         segments, packets = values.get("TcpOutSegs"), values.get(requests)
@@ -60,35 +58,35 @@ def _large(counters: dict[str, Counters], evidence: Evidence) -> Iterator[Findin
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    record = evidence.json("snmp.json")
-    nodes = {node["name"] for node in evidence.network["nodes"]}
-    if nodes - record["nodes"].keys():
-        yield Finding("suspect", f"the stack of {', '.join(sorted(nodes - record['nodes'].keys()))} was not read")
+    record = evidence.snmp
+    nodes = {node.name for node in evidence.network.nodes}
+    if nodes - record.nodes.keys():
+        yield Finding("suspect", f"the stack of {', '.join(sorted(nodes - record.nodes.keys()))} was not read")
     totals: dict[str, int] = {}
-    at_end = record["readings"].index("at_end")
-    for counters in record["nodes"].values():
+    at_end = record.readings.index("at_end")
+    for counters in record.nodes.values():
         for name, values in counters.items():
             totals[name] = totals.get(name, 0) + values[at_end if name in _UNTIL_THE_END else -1]
     for name, refused in _REFUSED.items():
         totals[name] = max(0, totals.get(name, 0) - totals.get(refused, 0))
     bad = 0
     network = evidence.network
-    one_mtu = len({ip.mtu_of(link) for link in (*network["links"], *network.get("cells", ()))}) <= 1
+    one_mtu = len({ip.mtu_of(link) for link in (*network.links, *network.cells)}) <= 1
     for what, names in {**NEVER, **({"packets were too large for a link": _TOO_LARGE} if one_mtu else {})}.items():
         met = {name: totals[name] for name in names if totals.get(name)}
         if met:
             bad += 1
             yield Finding("suspect", f"{what}: " + ", ".join(f"{name} {count}" for name, count in met.items()))
-    for finding in _large(record["nodes"], evidence):
+    for finding in _large(record.nodes, evidence):
         bad += 1
         yield finding
-    tcp = any(flow["transport"] == "tcp" for flow in evidence.flows)
+    tcp = any(flow.transport == "tcp" for flow in evidence.flows)
     sent = totals.get("TcpExtTCPOrigDataSent", 0)
     if tcp and not sent:
         yield Finding("suspect", "the hosts' TCP sent no data")
         return
     reordered = sum(totals.get(name, 0) for name in _REORDERING)
-    overtaking = [link["name"] for link in evidence.network["links"] if wires.reorders(link)]
+    overtaking = [link.name for link in evidence.network.links if wires.reorders(link)]
     if not overtaking and reordered > max(_REORDERED * sent, _REORDERED_FEW) + totals.get(
             "TcpExtTCPDSACKRecvSegs", 0):
         bad += 1

@@ -8,7 +8,6 @@ made as slow as a segment in 20 s. Program: what was sent and acknowledged has b
 has been sent, unless its end never came to be (testbed/checks/_half_open.py).
 """
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +29,7 @@ _HEADER_BYTES = 100
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    if not any(flow["transport"] == "tcp" for flow in evidence.flows):
+    if not any(flow.transport == "tcp" for flow in evidence.flows):
         return
     samples = evidence.table("tcp_info", usecols=_COLUMNS)
     if not evidence.can("kernel") and (samples is None or samples["bytes_acked"].isna().all()):
@@ -42,13 +41,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     at_end = samples["t_us"].max()
     last = samples[samples["t_us"] == at_end].set_index(_SOCKET)
     pause_us = max((varying.longest_pause_us(link, evidence.timing.duration_us)
-                    for link in evidence.network["links"]), default=0)
+                    for link in evidence.network.links), default=0)
     yield from _transport(samples, last, at_end, _LONGEST_US + pause_us, bool(overloaded(evidence)))
-    if any(flow["source"] is not None for flow in evidence.flows):
+    if any(flow.source is not None for flow in evidence.flows):
         yield from _programs(evidence, samples, last, at_end)
 
 
-def _transport(samples: Any, last: Any, at_end: int, longest_us: float, overload: bool) -> Iterator[Finding]:
+def _transport(samples: pd.DataFrame, last: pd.DataFrame, at_end: int, longest_us: float, overload: bool) \
+        -> Iterator[Finding]:
     """longest_us: without an acknowledgement, outages of links included; overload: a link is offered too much."""
     sending = last[last["unacked"] > 0]
     waited_us = _unchanged_us(samples, sending, at_end)
@@ -74,17 +74,17 @@ def _transport(samples: Any, last: Any, at_end: int, longest_us: float, overload
                             f"acknowledgements, for at most {longest_s:.1f} s{unlucky}")
 
 
-def _segment_us(sockets: Any) -> Any:
+def _segment_us(sockets: pd.DataFrame) -> pd.Series:
     """How long pacing takes for a segment; 0 where nothing is paced."""
     return (8e6 * (sockets["mss"] + _HEADER_BYTES) / sockets["pacing_rate_bps"]).replace(np.inf, 0).fillna(0)
 
 
-def _interval_us(samples: Any) -> float:
+def _interval_us(samples: pd.DataFrame) -> float:
     """The longest time from one sample to the next."""
     return float(np.diff(np.unique(samples["t_us"])).max(initial=0))
 
 
-def _unchanged_us(samples: Any, sockets: Any, at_end: int, column: str = "bytes_acked") -> Any:
+def _unchanged_us(samples: pd.DataFrame, sockets: pd.DataFrame, at_end: int, column: str = "bytes_acked") -> pd.Series:
     """For how long sockets have been as they are at the end: waiting or not, and nothing more acknowledged.
 
     column: what has not grown, in place of what is acknowledged.
@@ -109,7 +109,7 @@ def _unchanged_us(samples: Any, sockets: Any, at_end: int, column: str = "bytes_
     return pd.Series(at_end - t_us[since][first], sockets.index[found]).sort_index()
 
 
-def _programs(evidence: Evidence, samples: Any, last: Any, at_end: int) -> Iterator[Finding]:
+def _programs(evidence: Evidence, samples: pd.DataFrame, last: pd.DataFrame, at_end: int) -> Iterator[Finding]:
     """Units that were sent long ago, of which TCP has nothing left to deliver, and that nobody has got."""
     units = evidence.table("adus", usecols=["source", "conn", "side", "sent_us", "delivered_us"])
     connections = evidence.table("connections", low_memory=False)
@@ -136,12 +136,12 @@ def _programs(evidence: Evidence, samples: Any, last: Any, at_end: int) -> Itera
                                  f"{stuck[0].conn} of source {stuck[0].source}")
 
 
-def _overdue(evidence: Evidence, connections: Any, units: Any, samples: Any, at_end: int) -> Iterator[Finding]:
+def _overdue(evidence: Evidence, connections: pd.DataFrame, units: pd.DataFrame, samples: pd.DataFrame, at_end: int) \
+        -> Iterator[Finding]:
     """Units that were due long ago and never sent, as the traffic accounts for them (traffic/replay/overdue.py)."""
     if not evidence.can("guest.json"):
         return
-    accounts = evidence.json("guest.json").get("traffic", {})
-    late = [message for account in accounts.values() for message in account.get("overdue", [])]
+    late = [message for account in evidence.guest.traffic.values() for message in account.overdue]
     half_open = find_half_open(evidence, connections, units, samples, at_end) if late else {}
     # who has never heard of a connection cannot send anything over it
     late = [message for message in late if message not in half_open.values()]

@@ -7,8 +7,10 @@ half of its time. The run has settled when most of its flows have. How much the 
 the measured time follows from the figure with and without it; a third of chance, as of short sawtooths, has no part in
 that. Where flows, links or other traffic come, go or change on purpose within the measured time, nothing is judged.
 """
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,6 +19,10 @@ from testbed.checks._measured import Columns, interval_us, of_links
 from testbed.checks._sockets import ends_of
 from testbed.core import ip, steadiness
 from topologies.links import varying
+from traffic.workload.records import Flow
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: what the transient may change of a throughput or a delay, as of the load between thirds of a run; of one flow's
 #: throughput, which has a part of all losses only, twice that
@@ -36,8 +42,6 @@ _MOST_FLOWS = 1000
 _COLUMNS = ["t_us", "node", "src", "sport", "dst", "dport", "cwnd", "ssthresh", "ca_state", "total_retrans",
             "bytes_acked"]
 
-Json = Mapping[str, Any]
-
 
 class _Flow(NamedTuple):
     """acked: bytes over time; settled_us: when it had settled; in_slow_start: whether what it answered first had come
@@ -49,8 +53,8 @@ class _Flow(NamedTuple):
 
 class _Curve(NamedTuple):
     """A quantity that only grows, at some times."""
-    t_us: Any
-    value: Any
+    t_us: np.ndarray
+    value: np.ndarray
 
     def rate(self, from_us: float, to_us: float) -> float:
         """Growth per us."""
@@ -58,8 +62,8 @@ class _Curve(NamedTuple):
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    flows = [flow for flow in evidence.flows if flow["kind"] == "greedy" and flow["transport"] == "tcp"
-             and flow["connections"] == 1 and flow["source"] is None]
+    flows = [flow for flow in evidence.flows if flow.kind == "greedy" and flow.transport == "tcp"
+             and flow.connections == 1 and flow.source is None]
     if not flows:
         return
     if why := _on_purpose(flows, evidence):
@@ -70,7 +74,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(NOT_APPLICABLE, "whether the flows have settled is not known: they were not sampled")
         return
     sender, _ = ends_of(samples, flows)
-    sampled = {flow["flow"]: _of_flow(samples[sender == flow["flow"]], flow) for flow in flows}
+    sampled = {flow.flow: _of_flow(samples[sender == flow.flow], flow) for flow in flows}
     known_flows = {number: one for number, one in sampled.items() if one}
     from_us, to_us = interval_us(evidence)
     known = sorted(one.settled_us for one in known_flows.values())
@@ -104,33 +108,33 @@ def check(evidence: Evidence) -> Iterator[Finding]:
                             "measured time, which changes little of it")
 
 
-def _on_purpose(flows: Sequence[Json], evidence: Evidence) -> str:
+def _on_purpose(flows: Sequence[Flow], evidence: Evidence) -> str:
     """What comes, goes or changes on purpose in the measured time; "" if nothing does."""
     from_us, to_us = interval_us(evidence)
     late_us = from_us + _BEGINS * (to_us - from_us)
     for flow in evidence.flows:
-        if flow["kind"] not in ("greedy", "cbr", "poisson") or flow.get("bytes") is not None:
-            return f"{flow['component']} comes and goes"
-        if (flow["start_us"] or 0) > late_us or (flow["stop_us"] or to_us) < to_us:
-            return f"flow {flow['flow']} begins or ends in the measured time"
-    for link in evidence.network["links"]:
-        if varying.changes(link) or link.get("opportunities"):
-            return f"{link['name']} changes"
-        if link.get("lose_segments"):
-            return f"{link['name']} loses chosen segments"
-    if evidence.network.get("cells"):
+        if flow.kind not in ("greedy", "cbr", "poisson") or flow.bytes is not None:
+            return f"{flow.component} comes and goes"
+        if (flow.start_us or 0) > late_us or (flow.stop_us or to_us) < to_us:
+            return f"flow {flow.flow} begins or ends in the measured time"
+    for link in evidence.network.links:
+        if varying.changes(link) or link.opportunities:
+            return f"{link.name} changes"
+        if link.lose_segments:
+            return f"{link.name} loses chosen segments"
+    if evidence.network.cells:
         return "the air is shared by turns"
     return f"{len(flows)} flows are too many" if len(flows) > _MOST_FLOWS else ""
 
 
-def _of_flow(samples: Any, flow: Json) -> _Flow | None:
+def _of_flow(samples: pd.DataFrame, flow: Flow) -> _Flow | None:
     """What the samples of a flow's socket say; None if there are too few."""
     if len(samples) < 2:
         return None
     samples = samples.sort_values("t_us", kind="stable")
     t_us, acked, cwnd, state, again = (samples[name].to_numpy(dtype=float) for name in (
         "t_us", "bytes_acked", "cwnd", "ca_state", "total_retrans"))
-    begun_us = flow["start_us"] or 0
+    begun_us = flow.start_us or 0
     curve = _Curve(np.append(min(begun_us, t_us[0]), t_us), np.append(0, acked))
     answers = np.flatnonzero((np.nan_to_num(state) >= _ANSWERS) | (np.nan_to_num(np.diff(again, prepend=0)) > 0)
                              | (np.diff(cwnd, prepend=0) < -0.1 * cwnd))
@@ -142,7 +146,7 @@ def _of_flow(samples: Any, flow: Json) -> _Flow | None:
                      not cwnd[max(first - 1, 0)] >= threshold)
     wanted = _SETTLED * curve.rate((begun_us + t_us[-1]) / 2, t_us[-1])
     # over round trips: acknowledgements of a slow start come in bursts
-    width_us = max(flow.get("base_rtt_us") or 0, float(np.median(np.diff(t_us))))
+    width_us = max(flow.base_rtt_us or 0, float(np.median(np.diff(t_us))))
     edges = np.arange(begun_us, t_us[-1] + 1, max(width_us, 1))
     rates = np.diff(np.interp(edges, curve.t_us, curve.value)) / max(width_us, 1)
     enough = np.flatnonzero(rates >= wanted)
@@ -160,14 +164,14 @@ def _of_flows(flows: dict[int, _Flow], from_us: int, settled_us: float, to_us: i
         yield f"the throughput of flow {worst} by {changed[worst]:+.0%}"
 
 
-def _of_links(flows: Sequence[Json], evidence: Evidence, settled_us: float, in_slow_start: bool) -> Iterator[str]:
+def _of_links(flows: Sequence[Flow], evidence: Evidence, settled_us: float, in_slow_start: bool) -> Iterator[str]:
     """What the transient changes of the bottlenecks that flows cross; in_slow_start: it ended with losses of that."""
     queue, backlog = evidence.table("queue"), evidence.table("backlog")
     if queue is None:
         return                                  # of which other checks complain
     from_us, to_us = interval_us(evidence)
-    crossed = {name for flow in flows for name in flow["hops"]}
-    rates = {link["name"]: link["rate_bps"] for link in evidence.network["links"] if link["bottleneck"]}
+    crossed = {name for flow in flows for name in flow.hops}
+    rates = {link.name: link.rate_bps for link in evidence.network.links if link.bottleneck}
     held = {} if backlog is None else dict(of_links(backlog, rates))
     for name, mine in of_links(queue, [name for name in rates if name in crossed]):
         sent, drops = (_Curve(mine["t_us"], mine[column]) for column in ("sent_bytes", "drops"))

@@ -4,20 +4,24 @@
 Nothing arrives before the links' delay has passed, no connection ends before its data have arrived, and what has
 finished lacks nothing.
 """
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testbed.checks import Evidence, Finding
 from testbed.checks._measured import connections_of_sources
 from topologies.links import wires
+from traffic.workload.records import Flow
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: how exact the times are, in us. Some simulators know only to within a packet when a connection was connected
 _EXACT_US = {"virtual": 1.0, "simulated": 1000.0, "real": 1000.0}
 _KEY = ["source", "conn"]
 _COUNTS = (("adus_delivered", "adus_asked"), ("init_bytes_delivered", "init_bytes_asked"),
            ("acc_bytes_delivered", "acc_bytes_asked"))
-
-Json = Mapping[str, Any]
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -34,14 +38,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("ok", f"the times of {whose}{len(connections)} connections are possible, and fit each other")
 
 
-def _delays_us(flows: Mapping[int, Json], evidence: Evidence) -> dict[str, dict[int, float]]:
+def _delays_us(flows: Mapping[int, Flow], evidence: Evidence) -> dict[str, dict[int, float]]:
     """{"i" or "a": {source: delay of the links that what this side sends goes over}}"""
-    delay_us = {link["name"]: wires.least_delay_us(link) for link in evidence.network["links"]}
-    return {side: {source: sum(delay_us[name] for name in flow[hops]) for source, flow in flows.items()}
-            for side, hops in (("i", "hops"), ("a", "hops_back"))}
+    delay_us = {link.name: wires.least_delay_us(link) for link in evidence.network.links}
+    return {side: {source: sum(delay_us[name] for name in flow.way(back)) for source, flow in flows.items()}
+            for side, back in (("i", False), ("a", True))}
 
 
-def _connections(connections: Any, flows: Mapping[int, Json], evidence: Evidence) -> Iterator[str]:
+def _connections(connections: pd.DataFrame, flows: Mapping[int, Flow], evidence: Evidence) -> Iterator[str]:
     delays_us, exact_us = _delays_us(flows, evidence), _EXACT_US[evidence.clock]
     rtt_us = sum(connections["source"].map(one) for one in delays_us.values())
     took_us = connections["connected_us"] - connections["start_us"]
@@ -50,7 +54,7 @@ def _connections(connections: Any, flows: Mapping[int, Json], evidence: Evidence
     yield from _wrong(connections, connections["end_us"] > most_us, "ended after the run", connections["end_us"])
 
 
-def _finished(connections: Any) -> Iterator[str]:
+def _finished(connections: pd.DataFrame) -> Iterator[str]:
     finished = connections[connections["status"] == "finished"]
     yield from _wrong(finished, finished["end_us"].isna(), "finished and have no end")
     lacking = False
@@ -61,7 +65,8 @@ def _finished(connections: Any) -> Iterator[str]:
     yield from _wrong(others, others["end_us"].notna(), "ended, though they are unfinished")
 
 
-def _units(units: Any, connections: Any, flows: Mapping[int, Json], evidence: Evidence) -> Iterator[str]:
+def _units(units: pd.DataFrame, connections: pd.DataFrame, flows: Mapping[int, Flow], evidence: Evidence) \
+        -> Iterator[str]:
     units = units[units["source"].isin(flows)]
     exact_us = _EXACT_US[evidence.clock]
     delays_us = _delays_us(flows, evidence)
@@ -81,7 +86,8 @@ def _units(units: Any, connections: Any, flows: Mapping[int, Json], evidence: Ev
                       "have another number of delivered data units than the table of these")
 
 
-def _sent_us(units: Any, connections: Any, delays_us: dict[str, dict[int, float]], evidence: Evidence) -> Any:
+def _sent_us(units: pd.DataFrame, connections: pd.DataFrame, delays_us: dict[str, dict[int, float]],
+             evidence: Evidence) -> pd.Series:
     """When data units were sent.
 
     A simulator may find out only later that a connection is established, and that what had waited for nothing else has
@@ -96,7 +102,7 @@ def _sent_us(units: Any, connections: Any, delays_us: dict[str, dict[int, float]
     return units["sent_us"].where(~at_once, mine["start_us"] + rtt_us)
 
 
-def _wrong(rows: Any, wrong: Any, what: str, value_us: Any = None) -> Iterator[str]:
+def _wrong(rows: pd.DataFrame, wrong: pd.Series, what: str, value_us: pd.Series | None = None) -> Iterator[str]:
     """One line on the rows for which something is so, with the first of them."""
     if wrong.any():
         one = rows[wrong].iloc[0]

@@ -22,6 +22,7 @@ from testbed import PROJECT_DIR
 from testbed.core import imports
 from testbed.core.errors import DamagedRun
 from testbed.core.files import sha256_of, write_json, write_text
+from testbed.core.run_files import RunRecord
 
 NAME = "derived.json"
 
@@ -29,7 +30,7 @@ Json = dict[str, Any]
 _Code = tuple[str, tuple[pathlib.Path, ...]]
 
 
-def check_raw(run_dir: pathlib.Path, record: Json) -> None:
+def check_raw(run_dir: pathlib.Path, record: RunRecord) -> None:
     """DamagedRun if raw/ is not what was sealed; record: run.json.
 
     Files older than run.json, which was written last, are taken to be as they were; others are hashed.
@@ -38,15 +39,15 @@ def check_raw(run_dir: pathlib.Path, record: Json) -> None:
         raise DamagedRun(problem)
 
 
-def edited_files(run_dir: pathlib.Path, record: Json) -> list[str]:
+def edited_files(run_dir: pathlib.Path, record: RunRecord) -> list[str]:
     """What of raw/ is not as it was sealed: a line for each file. All are hashed, whatever their times say."""
     return list(_changes(run_dir, record, hash_all=True))
 
 
-def _changes(run_dir: pathlib.Path, record: Json, hash_all: bool) -> Iterator[str]:
+def _changes(run_dir: pathlib.Path, record: RunRecord, hash_all: bool) -> Iterator[str]:
     """Files of raw/ that are missing, have come, or have another hash."""
-    wanted = record.get("raw_files_sha256")
-    if not isinstance(wanted, dict) or not wanted or not isinstance(record.get("raw_sha256"), str):
+    wanted = record.raw_files_sha256
+    if not isinstance(wanted, dict) or not wanted or not isinstance(record.raw_sha256, str):
         raise DamagedRun(f"{run_dir / 'run.json'}: raw_files_sha256 and raw_sha256 expected, hashes of raw files")
     try:
         since_ns = 0 if hash_all else (run_dir / "run.json").stat().st_mtime_ns

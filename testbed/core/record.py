@@ -18,12 +18,13 @@ raises DamagedRun with file and key. Objects within objects are records, too:
         radio = Perhaps(Radio)          # {...}, null or missing
         hosts = MapOf(Host)             # {name: {...}}
 """
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 from testbed.core.errors import DamagedRun
 
 _Kind = TypeVar("_Kind", bound="Record")
+_Value = TypeVar("_Value")
 
 
 class _Inner(Generic[_Kind]):
@@ -43,6 +44,15 @@ class _Inner(Generic[_Kind]):
         if self._key in record.__dict__:
             return record.__dict__[self._key]
         return self._missing if self._missing is not DamagedRun else record._lacks(self._key)
+
+    @staticmethod
+    def _made(record: "Record") -> dict[str, tuple[object, Sized]]:
+        """What was made of lists and objects so far."""
+        try:
+            return record._made
+        except AttributeError:
+            object.__setattr__(record, "_made", {})
+            return record._made
 
 
 class Within(_Inner[_Kind]):
@@ -68,32 +78,44 @@ class ListOf(_Inner[_Kind]):
 
     def __get__(self, record: "Record", owner: type["Record"]) -> Sequence[_Kind]:
         raw = self._raw(record)
-        try:
-            made = record._made
-        except AttributeError:
-            made = {}
-            object.__setattr__(record, "_made", made)
-        known, found = made.get(self._key, (None, []))
-        if known is not raw or len(found) != len(raw):
-            found = [self._kind(one, record._file) for one in raw]
-            made[self._key] = raw, found
-        return found
+        known, found = self._made(record).get(self._key, (None, ()))
+        if known is raw and len(found) == len(raw):
+            return cast(Sequence[_Kind], found)
+        made = [self._kind(one, record._file) for one in raw]
+        record._made[self._key] = raw, made
+        return made
 
 
 class MapOf(_Inner[_Kind]):
     """Objects by name."""
 
     def __get__(self, record: "Record", owner: type["Record"]) -> Mapping[str, _Kind]:
-        file = record._file
-        return {name: self._kind(one, file) for name, one in self._raw(record).items()}
+        raw = self._raw(record)
+        known, found = self._made(record).get(self._key, (None, ()))
+        if known is raw and len(found) == len(raw):
+            return cast(Mapping[str, _Kind], found)
+        made = Named({name: self._kind(one, record._file) for name, one in raw.items()}, record._file)
+        record._made[self._key] = raw, made
+        return made
+
+
+class Named(dict[str, _Value]):
+    """An object of a file whose keys are names, of links for example. DamagedRun for one that it lacks."""
+
+    def __init__(self, content: Mapping[str, _Value], file: str) -> None:
+        super().__init__(content)
+        self._file = file
+
+    def __missing__(self, key: str) -> _Value:
+        raise DamagedRun(f"{self._file}: key {key!r} is missing")
 
 
 class Record(Mapping[str, Any]):
     """An object of a JSON file. It is a view: the dictionary stays the same one."""
     __slots__ = ("__dict__", "_file", "_made")
     _file: str
-    #: {key: (list of the file, list of records)}
-    _made: dict[str, tuple[object, list[Any]]]
+    #: {key: (what the file has, records of it)}
+    _made: dict[str, tuple[object, Sized]]
 
     def __init__(self, content: Mapping[str, object], file: str = "") -> None:
         if not isinstance(content, dict):

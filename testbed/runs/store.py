@@ -27,6 +27,7 @@ from typing import Any
 from testbed.core import derived
 from testbed.core.errors import DamagedRun, EnvironmentProblem, RunFailed
 from testbed.core.files import hash_raw, why_unwritable, write_json, write_text
+from testbed.core.run_files import RunRecord
 
 SCHEMA = 2
 RUNS = "runs"
@@ -79,7 +80,7 @@ class Store:
     def damage(self, run_id: str) -> str:
         """What of a finished run's raw data is not as the run left it, in words; '' if all is."""
         try:
-            derived.check_raw(self.run_dir(run_id), self.finished(run_id) or {})
+            derived.check_raw(self.run_dir(run_id), RunRecord(self.finished(run_id) or {}))
         except DamagedRun as problem:
             return str(problem)
         return ""

@@ -12,7 +12,9 @@ import yaml
 
 from testbed import checks
 from testbed.core.raw_files import write_table
+from testbed.core.run_files import Scenario
 from topologies.links import varying
+from traffic.workload.records import Variant
 
 _DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 FRAME_BYTES = 1514
@@ -135,8 +137,9 @@ def test_a_record_that_is_wrong_is_noticed(changed, tmp_path, engine, column, va
     rows.loc[0, column] = value
     write_table(rows, tmp_path / "run" / "raw", "link_changes")
     plan, environment = (finished.json(name) for name in ("plan.json", "environment.json"))
-    verdict = checks.judge(checks.Evidence(tmp_path / "run", plan["scenario"], environment["clock"],
-                                           plan["variants"], environment["capabilities"]))
+    verdict = checks.judge(checks.Evidence(
+        tmp_path / "run", Scenario(plan["scenario"]), environment["clock"], list(map(Variant, plan["variants"])),
+        environment["capabilities"]))
     assert verdict["verdict"] == message and "schedule" in {one["check"] for one in verdict["reasons"]}
 
 

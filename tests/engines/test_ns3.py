@@ -10,9 +10,11 @@ import pytest
 
 from testbed import checks, engines
 from testbed.core.errors import DamagedRun, EnvironmentProblem, RunFailed, UsageError
+from testbed.core.run_files import Scenario
 from testbed.engines.ns3 import build, ccas, installation
 from testbed.scenario import scenario
 from tests.engines.conftest import FinishedRun, carry_out, small_scenario
+from traffic.workload.records import Variant
 
 PARKING_LOT = {
     "kind": "parking-lot",
@@ -149,8 +151,8 @@ def spoiled(finished, folder, name, change):
     with pytest.raises(DamagedRun):             # nobody can do this to a sealed run unnoticed
         checks.judge_run(copy)
     plan, environment = (json.loads((copy / file).read_text()) for file in ("plan.json", "environment.json"))
-    return checks.judge(checks.Evidence(copy, plan["scenario"], environment["clock"], plan["variants"],
-                                        environment["capabilities"]))
+    return checks.judge(checks.Evidence(copy, Scenario(plan["scenario"]), environment["clock"],
+                                        list(map(Variant, plan["variants"])), environment["capabilities"]))
 
 
 @pytest.mark.parametrize("name, change, check", [

@@ -41,6 +41,10 @@ class Flow(Record):
     hops: Sequence[str]
     hops_back: Sequence[str]
 
+    def way(self, back: bool) -> Sequence[str]:
+        """Names of link directions from its sender, or back to it."""
+        return self.hops_back if back else self.hops
+
 
 class Variant(Record):
     """A congestion control that flows of the run use, with the settings that make it what its name says."""
@@ -88,7 +92,7 @@ class Component(Record):
     alone: Mapping[str, int] | None = None
     # of a load, that is of Tmix
     target_links: Sequence[str] = ()
-    target_load: float | None = None
+    target_load: float
     load_on: str = "sum"
     #: {path: name of its vector file}
     traces: Mapping[str, str] = {}

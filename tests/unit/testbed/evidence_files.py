@@ -8,9 +8,11 @@ import pandas as pd
 
 import topologies
 from testbed import checks
+from testbed.core.run_files import Scenario
 from testbed.guest.tuning import node_sysctls
 from tests.unit.testbed import kernel_options
 from topologies.links import end_hosts
+from traffic.workload.records import Variant
 
 PROBES = {"queue": {"interval_us": 1_000_000, "edge_interval_us": 1_000_000}, "sojourn": {"interval_us": 1_000_000},
           "tcp_info": {"interval_us": 1_000_000}}
@@ -59,7 +61,7 @@ def counters(source, target, into, dropped=0, queued=0, **changes):
     return {"from": source, "to": target, "sent_packets": sent, "sent_bytes": sent * 1514, "dropped_packets": dropped,
             "queued_packets": queued, "device_tx_packets": sent, "device_rx_packets": sent,
             "wire_delivered_packets": sent, "wire_dropped_packets": 0, "chosen_dropped_packets": 0,
-            "wire_queued_packets": 0, **changes}
+            "wire_queued_packets": 0, "wire_delivered_bytes": sent * 1514, **changes}
 
 
 def drained():
@@ -245,8 +247,8 @@ def write(folder, files, clock="virtual", variants=("cubic",), timing=None, prob
             content.to_csv(raw / f"{name}.csv.gz", index=False)
         else:
             (raw / name).write_text(content if isinstance(content, str) else json.dumps(content))
-    return checks.Evidence(folder, {"hosts": HOSTS, "probes": probes or PROBES, "timing": timing or TIMING}, clock,
-                           [variant(name) for name in variants], **more)
+    scenario = Scenario({"hosts": HOSTS, "probes": probes or PROBES, "timing": timing or TIMING})
+    return checks.Evidence(folder, scenario, clock, [Variant(variant(name)) for name in variants], **more)
 
 
 def set_at(tree, path, value):

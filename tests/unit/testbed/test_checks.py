@@ -7,7 +7,9 @@ import pytest
 from testbed import checks
 from testbed.checks import _flows, _tables, edges
 from testbed.core.errors import DamagedRun
+from testbed.core.run_files import Scenario
 from tests.unit.testbed import bad_air, bad_links, bad_runs, bad_senders, evidence_files, spoils, steady_runs
+from traffic.workload.records import Flow
 
 
 @pytest.mark.parametrize("check", checks.names())
@@ -174,11 +176,9 @@ def test_chosen_losses_are_not_random(findings, files):
 
 def test_nothing_is_said_of_edges_in_a_short_test(tmp_path, files):
     files["edge_queue"] = files["edge_queue"][:0]
-    evidence = evidence_files.write(tmp_path, files)
-    evidence.scenario["timing"] = {**evidence_files.TIMING, "duration_us": 14_000_000}
-    assert [finding.level for finding in edges.check(evidence)] == ["not applicable"]
-    evidence.scenario["timing"]["duration_us"] = 15_000_000
-    assert [finding.level for finding in edges.check(evidence)] == ["suspect"]
+    for duration_us, level in ((14_000_000, "not applicable"), (15_000_000, "suspect")):
+        evidence = evidence_files.write(tmp_path, files, timing={**evidence_files.TIMING, "duration_us": duration_us})
+        assert [finding.level for finding in edges.check(evidence)] == [level]
 
 
 @pytest.mark.parametrize("queue, timed, level", [
@@ -382,12 +382,12 @@ def test_a_table_is_read_once_and_each_check_has_its_own(tmp_path, files, monkey
 
 def test_a_verdict_without_any_check_is_not_valid(tmp_path, monkeypatch):
     monkeypatch.setattr(checks, "names", lambda: [])
-    assert checks.judge(checks.Evidence(tmp_path, {}, "virtual", []))["verdict"] == "suspect"
+    assert checks.judge(checks.Evidence(tmp_path, Scenario({}), "virtual", []))["verdict"] == "suspect"
 
 
 @pytest.mark.parametrize("check", ["conservation", "idle_network", "settings"])
 def test_what_only_a_kernel_leaves_is_not_asked_of_other_engines(tmp_path, check):
-    evidence = checks.Evidence(tmp_path, {}, "simulated", [], {"kernel": False})
+    evidence = checks.Evidence(tmp_path, Scenario({}), "simulated", [], {"kernel": False})
     assert (check, "not applicable") in [(c["check"], c["level"]) for c in checks.judge(evidence)["checks"]]
 
 
@@ -395,5 +395,5 @@ def test_what_only_a_kernel_leaves_is_not_asked_of_other_engines(tmp_path, check
                                            ({"rate_bps": 1000}, False), ({"source": 1}, False),
                                            ({"kind": "on-off"}, False)])
 def test_flows_that_fill_their_segments(changed, full):
-    assert _flows.greedy({"bytes": None, "rate_bps": None, "source": None, "both_ways": False, "kind": "mine",
-                          **changed}) == full
+    assert _flows.greedy(Flow({"bytes": None, "rate_bps": None, "source": None, "both_ways": False, "kind": "mine",
+                               **changed})) == full

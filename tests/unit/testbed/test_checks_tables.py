@@ -108,8 +108,8 @@ def test_whether_a_table_is_there_and_has_rows(tmp_path, files, kept):
 def test_a_small_json_file_is_read_once(tmp_path, files, monkeypatch, most_bytes):
     evidence = evidence_files.write(tmp_path, files)
     monkeypatch.setattr(checks, "_KEPT_JSON", most_bytes)
-    path = tmp_path / "raw" / "new.json"
-    path.write_text(json.dumps({"number": 1, "more": "x" * 20}))
-    assert evidence.json("new.json")["number"] == 1
-    path.write_text(json.dumps({"number": 2, "more": "x" * 20}))
-    assert evidence.json("new.json")["number"] == (1 if most_bytes > 20 else 2)
+    path = tmp_path / "raw" / "snmp.json"
+    path.write_text(json.dumps({"measure_from_us": 1, "more": "x" * 20}))
+    assert evidence.snmp.measure_from_us == 1
+    path.write_text(json.dumps({"measure_from_us": 2, "more": "x" * 20}))
+    assert evidence.snmp.measure_from_us == (1 if most_bytes > 20 else 2)

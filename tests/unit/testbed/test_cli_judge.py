@@ -89,7 +89,8 @@ def good_run(tmp_path):
     """The folder of a run whose raw data is good, sealed."""
     files = evidence_files.good_files()
     evidence = evidence_files.write(tmp_path, files)
-    described = {"plan.json": {"scenario": evidence.scenario, "variants": evidence.variants},
+    described = {"plan.json": {"scenario": evidence.scenario.content(), "labels": {},
+                               "variants": [one.content() for one in evidence.variants]},
                  "environment.json": {"clock": evidence.clock},
                  "run.json": {"schema": 2, "status": "finished", "raw_sha256": "of all", "raw_files_sha256": {
                      path.name: sha256_of(path) for path in (tmp_path / "raw").iterdir()}}}

@@ -13,7 +13,9 @@ from testbed.guest import air
 from tests.unit.testbed import evidence_files
 from tests.unit.testbed.bad_air import COUNTS, LOW_RATE, MESH, counted, datagrams_on_air, in_vain, wires_and_radio
 from topologies import standards
+from topologies.links.records import Network
 from topologies.wireless import air_accounts
+from traffic.workload.records import Flow
 
 
 def findings(tmp_path, **how):
@@ -42,7 +44,7 @@ def asked(state, **flow):
     flow = {"flow": 1, "transport": "tcp", "sender": "n1", "receiver": "n2", "sport": None, "dport": 5000,
             "src": "10.0.1.1", "dst": "10.0.1.2", **flow}
     samples = pd.DataFrame([{"t_us": 1, "node": "n1", "sport": 1024, "dst": "10.0.1.2", "dport": 5000, "state": state}])
-    return _sockets.trying(samples, [flow], MESH)
+    return _sockets.trying(samples, [Flow(flow)], Network(MESH))
 
 
 def test_a_flow_over_the_air_may_ask_for_long():
@@ -85,10 +87,10 @@ def test_datagrams_may_be_lost_on_the_air(tmp_path, lost, network):
     ("left_to_right", 6, False),        # it is before the air
     ("r1_to_n1", 54, True)])            # behind right_to_left
 def test_a_link_behind_the_air(link, mbps, expected):
-    network = topologies.resolve({
+    network = Network(topologies.resolve({
         "kind": "wireless-cell", "central": {"rate_bps": 2 * 10**7, "delay_us": 2000}, "edge": {"rate_bps": 10**9},
-        "left_delays_us": [0], "stations": 2, "radio": {"rate_bps": mbps * 10**6}})
-    links = {one["name"]: one for one in network["links"]}
+        "left_delays_us": [0], "stations": 2, "radio": {"rate_bps": mbps * 10**6}}))
+    links = {one.name: one for one in network.links}
     assert idle_network._behind_others(links[link], links, network) is expected
 
 

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What stands beside raw/ in a run's folder, and in that of an experiment: plan.json, environment.json, run.json,
+verdict.json and experiment.json (docs/reference/run-folder.md).
+
+testbed/runs writes all but verdict.json, which is the checks' (testbed/checks); checks and analysis read them.
+"""
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from testbed.core import timing
+from testbed.core.record import ListOf, Record, Within
+from testbed.core.timing import Timing
+
+# -- plan.json -----------------------------------------------------------------------------------
+
+
+class ProbeSettings(Record):
+    """What a scenario says of a probe."""
+    interval_us: int | None = None
+    #: of `queue`: that of the links that are no bottlenecks
+    edge_interval_us: int | None = None
+    #: of `tcp_info_often`
+    hosts: Sequence[str] = ()
+
+
+class Scenario(Record):
+    """A scenario as resolved. Its sections topology and hosts are those of the user; network: as network.json."""
+    #: {name: settings}
+    probes: Mapping[str, Mapping[str, object] | None] = {}
+    #: sections of components, as the kind of each has them
+    traffic: Sequence[Mapping[str, object]]
+
+    @property
+    def timing(self) -> Timing:
+        """When measuring begins and ends."""
+        if not self.has("timing"):
+            self._lacks("timing")
+        section: Mapping[str, int] = vars(self)["timing"]
+        return timing.of(section)
+
+    def probe(self, name: str) -> ProbeSettings:
+        """The settings of a probe; empty ones if the scenario has none."""
+        return ProbeSettings(self.probes.get(name) or {}, self._file)
+
+
+class Labels(Record):
+    """What people call a run."""
+    name: str = ""
+    title: str = ""
+    source: str = ""
+    description: str = ""
+    #: choices and fields that were given
+    parameters: Mapping[str, object] = {}
+    #: {axis of a sweep: value}
+    point: Mapping[str, str] | None = None
+
+
+class Plan(Record):
+    """plan.json; `variants` has the records of traffic/workload/records.py."""
+    id: str
+    subject: str
+    seed: int
+    engine: str
+    scenario = Within(Scenario)
+    labels = Within(Labels)
+    variants: Sequence[Mapping[str, object]]
+    kernel_key: str = ""
+    guest_code: str = ""
+    #: {path: SHA-256}
+    inputs: Mapping[str, str] = {}
+
+
+# -- environment.json ----------------------------------------------------------------------------
+
+
+class Environment(Record):
+    """What a run took place in. An engine adds what it knows of itself."""
+    engine: str
+    #: virtual, real or simulated
+    clock: str
+    capabilities: Mapping[str, object] | None = None
+    code_version: str | None = None
+    testbed_version: str | None = None
+    kernel_release: str | None = None
+    kernel_source: str | None = None
+    kernel_options: Sequence[str] = ()
+    kernel_hz: int | None = None
+    simulator: str | None = None
+
+
+# -- run.json ------------------------------------------------------------------------------------
+
+
+class RunRecord(Record):
+    """How a run went; written when it is sealed."""
+    id: str
+    #: finished or failed
+    status: str
+    error: str | None = None
+    virtual_s: float | None = None
+    wall_s: float | None = None
+    largest_process_bytes: int | None = None
+    #: of raw/, all of it and each file
+    raw_sha256: str | None = None
+    raw_files_sha256: Mapping[str, str] | None = None
+
+
+# -- verdict.json --------------------------------------------------------------------------------
+
+
+class CheckResult(TypedDict):
+    """A finding of a check: level ok, suspect, invalid or not applicable."""
+    check: str
+    level: str
+    message: str
+
+
+class Verdict(TypedDict):
+    """valid, suspect or invalid, why, and what all checks found; errors: {where, traceback} of checks that failed."""
+    verdict: str
+    reasons: list[CheckResult]
+    checks: list[CheckResult]
+    errors: list[dict[str, str]]
+
+
+# -- experiment.json -----------------------------------------------------------------------------
+
+
+class ListedRun(Record):
+    """A run as an experiment lists it."""
+    id: str
+    name: str
+    subject: str
+    seed: int
+    #: {axis: value}
+    point: Mapping[str, str]
+
+
+class ExperimentRecord(Record):
+    """Which runs belong together."""
+    schema: int
+    name: str
+    scenario: str
+    title: str = ""
+    source: str = ""
+    description: str = ""
+    parameters: Mapping[str, object] = {}
+    engine: str | None = None
+    kernel_spec: str | None = None
+    kernels: Sequence[str] = ()
+    command: Sequence[str] = ()
+    axes: Mapping[str, Sequence[str]] = {}
+    subjects: Sequence[str] = ()
+    seeds: Sequence[int] = ()
+    runs = ListOf(ListedRun)
+    idle = ListOf(ListedRun, ())
+    #: records of testbed/core/expectations.py
+    expect: Sequence[Mapping[str, object]] = ()

@@ -154,10 +154,10 @@ class Experiment:
         rows = []
         known = self._read.verdicts             # may find runs damaged
         for run in self._read.runs:
-            verdict = known.get(run.name, {})
-            reasons = [str(reason["message"]) for reason in verdict.get("reasons", [])]
+            verdict = known.get(run.name)
+            reasons = [reason["message"] for reason in verdict["reasons"]] if verdict else []
             rows.append((run.name, run.subject, run.seed, self._point(self._read.row_of(run).point), run.state.kind,
-                         verdict.get("verdict", ""), "; ".join(reasons) or run.state.message))
+                         verdict["verdict"] if verdict else "", "; ".join(reasons) or run.state.message))
         return pd.DataFrame(rows, columns=VERDICTS)
 
     def expectations(self) -> pd.DataFrame:

@@ -50,7 +50,8 @@ def _ellipses(group: Group, folder: Path, looks: dict[str, style.Look]) -> Itera
             found = [pair for run in of_label if link in run.bottlenecks and (pair := ellipse.bins(run, link))]
             if found:
                 points[label] = tuple(np.concatenate([pair[axis] for pair in found]) for axis in (0, 1))
-        ellipses = ellipse.Ellipses.of(points)
+        ellipses = ellipse.Ellipses.of(points, {label: np.mean(means, axis=0) for label, of_label in runs.items()
+                                                if (means := ellipse.means(of_label, link))})
         if len(ellipses.outlines) > 1:
             name = f"ellipse_{number}"
             ellipse.script(folder, name, ellipses, looks, key=False, size=HALF_PX)

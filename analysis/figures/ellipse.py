@@ -7,6 +7,7 @@ Computer-Generated Congestion Control" (SIGCOMM 2013).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pandas as pd
 
 from analysis.drawing import gnuplot, labels, legend, style
 from analysis.figures import Figure
+from analysis.metrics import load_metrics
 from analysis.read import series
 from analysis.read.experiment import Experiment
 from analysis.read.runs import Array, Run
@@ -54,12 +56,27 @@ class Ellipses:
     counts: dict[str, int]
 
     @classmethod
-    def of(cls, points: dict[str, tuple[Array, ...]]) -> Ellipses:
-        """points: {label: (delays, throughputs)}; rows with fewer than LEAST_POINTS are left out."""
+    def of(cls, points: dict[str, tuple[Array, ...]], centres: dict[str, Array] | None = None) -> Ellipses:
+        """points: {label: (delays, throughputs)}; rows with fewer than LEAST_POINTS are left out.
+
+        centres: {label: (delay, throughput)} about which ellipses are drawn; without, the means of the points.
+        """
         kept = {label: pair for label, pair in points.items() if len(pair[0]) >= LEAST_POINTS}
-        return cls({label: np.maximum(covariance_ellipse(*pair), 0) for label, pair in kept.items()},
-                   {label: np.array([pair[0].mean(), pair[1].mean()]) for label, pair in kept.items()},
-                   {label: len(pair[0]) for label, pair in kept.items()})
+        means = {label: np.array([pair[0].mean(), pair[1].mean()]) for label, pair in kept.items()}
+        about = {label: (centres or {}).get(label, mean) for label, mean in means.items()}
+        return cls({label: np.maximum(covariance_ellipse(*pair) + about[label] - means[label], 0)
+                    for label, pair in kept.items()}, about, {label: len(pair[0]) for label, pair in kept.items()})
+
+
+def means(runs: Sequence[Run], link: str) -> list[tuple[float, float]]:
+    """(queueing delay, throughput) of each run as the tables have them: the mean over packets, and over time."""
+    found = list[tuple[float, float]]()
+    for run in runs:
+        metrics = load_metrics(run)
+        of_link = metrics[metrics["scope"] == link].set_index("metric")["value"]
+        if {"queueing_delay_mean", "throughput_mean"} <= set(of_link.index):
+            found.append((float(of_link["queueing_delay_mean"]), float(of_link["throughput_mean"])))
+    return found
 
 
 def bins(run: Run, link: str) -> tuple[Array, Array] | None:
@@ -86,18 +103,20 @@ def _draw_link(experiment: Experiment, folder: Path, link: str) -> list[Figure]:
     """The ellipse over time, and with three seeds or more the one over seeds."""
     found_bins = {row.label: [found for run in experiment.usable(row) if (found := bins(run, link))]
                   for row in experiment.drawn}
+    of_runs = {row.label: each for row in experiment.drawn if (each := means(experiment.usable(row), link))}
     over_time = Ellipses.of({label: tuple(np.concatenate([pair[axis] for pair in found] or [[]]) for axis in (0, 1))
-                             for label, found in found_bins.items()})
-    over_seeds = Ellipses.of({label: tuple(np.array([pair[axis].mean() for pair in found if len(pair[axis])])
-                                           for axis in (0, 1)) for label, found in found_bins.items()})
+                             for label, found in found_bins.items()},
+                            {label: np.mean(each, axis=0) for label, each in of_runs.items()})
+    over_seeds = Ellipses.of({label: tuple(np.array(each).T) for label, each in of_runs.items()})
     figures = []
     where, looks = style.direction(link), experiment.looks(experiment.drawn)
     if over_time.outlines:
         name = f"ellipse_{link}"
         script(folder, name, over_time, looks, bool(experiment.axes))
         figures.append(Figure(name, f"Throughput and queueing delay over time, {where}", (
-            f"{_BETTER} Each point is the mean of all bins of 1\u00a0s after warm-up of all seeds, each ellipse the "
-            f"1-sigma contour of their covariance, {_SIGMA} A long ellipse varies much over time. Where the traffic "
+            f"{_BETTER} Each point has the means of the tables (delay over packets, throughput over time), each "
+            "ellipse about it is the 1-sigma contour of the covariance of all bins of 1\u00a0s after warm-up of all "
+            f"seeds, {_SIGMA} The file has both. A long ellipse varies much over time. Where the traffic "
             "demands less than the link gives, throughput and delay rise and fall together because demand does: the "
             "tilt then tells of the traffic, which all share, and not of the congestion control. "
             f"{_CUT}{experiment.drawn_note}")))
@@ -136,9 +155,11 @@ def script(folder: Path, name: str, ellipses: Ellipses, looks: dict[str, style.L
     """
     outlines, centres = ellipses.outlines, ellipses.centres
     (x_low, x_high), (y_low, y_high) = (_limits(outlines, axis) for axis in (0, 1))
-    columns = {}
+    columns: dict[str, Array] = {}
     for label, outline in outlines.items():
         columns[f"{label} delay_ms"], columns[f"{label} throughput_mbps"] = outline.T
+        for what, mean in zip(("mean_delay_ms", "mean_throughput_mbps"), centres[label]):
+            columns[f"{label} {what}"] = np.append(mean, np.full(len(outline) - 1, np.nan))
     right, top = size[0] - MARGIN, size[1] - MARGIN
     width, height = right - LEFT, top - BOTTOM
 

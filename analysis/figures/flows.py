@@ -14,6 +14,7 @@ from analysis.figures import Figure
 from analysis.read import series, tcp
 from analysis.read.experiment import Experiment
 from analysis.read.runs import Run
+from topologies.links import varying
 
 ORDER = 60
 MOST_DRAWN = 12  # flows in a panel
@@ -107,10 +108,22 @@ def _draw(experiment: Experiment, folder: Path,
     seeds = sorted({flows[label][0].seed for label in labels})
     how = (f"Payload acknowledged in the {_window_us(flows[labels[0]][0]) / 1e6:g} s before"
            if column == "throughput_mbps" else "As tcp_info has it")
+    if column == "throughput_mbps" and top > _fastest_mbps([flows[label][0] for label in labels]):
+        how += (". More than the link's rate is acknowledged at once when a lost segment, for which others waited, "
+                "has come; shown are samples")
     return Figure(name, title, f"{how}, one line per flow (at most "
                   f"{MOST_DRAWN}), one panel per congestion control; here colours tell flows "
                   f"apart. Seed {', '.join(map(str, seeds))} only, from the begin of the run, "
                   f"warm-up included.{experiment.drawn_note}")
+
+
+def _fastest_mbps(runs: list[Run]) -> float:
+    """The rate of the fastest bottleneck at any time; infinite where one follows a trace."""
+    links = [link for run in runs for link in run.bottlenecks.values()]
+    if any(link.get("opportunities") for link in links):
+        return math.inf
+    rates = [state["rate_bps"] or math.inf for link in links for _, state in varying.states(link)]
+    return max(rates, default=math.inf) / 1e6
 
 
 def _names(drawn: tuple[Run, dict[int, pd.DataFrame]]) -> list[str]:

@@ -9,13 +9,11 @@ import numpy as np
 import pandas as pd
 
 from analysis.flows import flow_means
-from analysis.read import shapes, tcp
-from analysis.read.runs import Array, Run, read_json
+from analysis.read import tcp
+from analysis.read.runs import Array, Run
 
 #: runs of more are looked at as a whole: a report has no room for each
 MOST_FLOWS = 20
-_ACCOUNT = shapes.Object({"accounts": shapes.Each(shapes.Object({}))})
-_DELIVERED = shapes.Object({"delivered_us": shapes.Values(shapes.COUNT)})
 
 
 class Buffers(NamedTuple):
@@ -30,7 +28,7 @@ class Buffers(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """A flow over [start_us, end_us): from its start, or the beginning of the measurement interval, to the end.
+    """A flow over [start_us, end_us): the part of the measurement interval in which it was there (tcp.lived).
 
     Of the sender, by time: bytes acknowledged, segments in that, sRTT (0 before the first), state of the congestion
     control. gone_us: when its socket was not there any more, None if it stayed until the end.
@@ -89,8 +87,7 @@ def of_run(run: Run) -> list[Curves]:
 
 
 def _curves(run: Run, flow: dict[str, Any], rows: pd.DataFrame, buffers: Buffers | None, every_us: float) -> Curves:
-    start_us, end_us = run.interval
-    begun_us = flow["start_us"] or 0
+    begun_us, run_end_us = flow["start_us"] or 0, run.interval.end_us
     t_us = rows["t_us"].to_numpy(dtype=float)
     # counters are 0 at the start, also where the first sample comes later
     late = [begun_us] if begun_us < t_us[0] else []
@@ -98,10 +95,11 @@ def _curves(run: Run, flow: dict[str, Any], rows: pd.DataFrame, buffers: Buffers
     mss = rows["mss"].replace(0, np.nan).median()
     acked = rows["bytes_acked"].to_numpy(dtype=float)
     acked[acked <= 1] = 0       # Linux counts the SYN as a byte
-    return Curves(flow, max(start_us, begun_us), end_us, np.append(late, t_us), np.append(zero, acked),
+    start_us, end_us = tcp.lived(run, flow, t_us[-1], every_us)
+    return Curves(flow, start_us, end_us, np.append(late, t_us), np.append(zero, acked),
                   np.append(zero, acked / mss), np.append(zero, np.nan_to_num(rows["srtt_us"].to_numpy(dtype=float))),
                   np.append(zero, np.nan_to_num(rows["ca_state"].to_numpy(dtype=float))),
-                  t_us[-1] + every_us if t_us[-1] + 2 * every_us < end_us else None, buffers)
+                  t_us[-1] + every_us if t_us[-1] + 2 * every_us < run_end_us else None, buffers)
 
 
 def _buffers(run: Run) -> dict[int, Buffers]:
@@ -115,12 +113,3 @@ def _buffers(run: Run) -> dict[int, Buffers]:
                             for name in ("t_us", "in_flight", "bytes_written", "timeouts")),
                           *(ends[1][flow][name].to_numpy(dtype=float) for name in ("t_us", "bytes_read")))
             for flow in ends[0].keys() & ends[1].keys() - {0}}
-
-
-def delivered_us(run: Run) -> dict[int, int]:
-    """{flow: when its receiver had read the last byte}, of those that came to an end and whose programs say so."""
-    path = run.path / "raw" / "guest.json"
-    record = read_json(path) if path.exists() else {}
-    accounts = record["accounts"] if not shapes.mismatch(record, _ACCOUNT) else []
-    return {int(flow): at_us for account in accounts if not shapes.mismatch(account, _DELIVERED)
-            for flow, at_us in account["delivered_us"].items() if flow.isdecimal()}

@@ -15,8 +15,8 @@ SHOWN = [Shown("arrived", "arrived_rate_l2", "", 10)]
 
 
 def compute(run: Run) -> list[Metric]:
-    """Bytes of layer 2 that the last link carried in the measurement interval / its length, for each flow of a run
-    with programs that has this link for itself.
+    """Bytes of layer 2 that the last link carried / the time, both of the part of the measurement interval between the
+    flow's start and its stop, for each flow of a run with programs that has this link for itself.
 
     With headers, retransmissions and acknowledgements of other flows' data, the same for QUIC and for TCP.
     """
@@ -26,8 +26,9 @@ def compute(run: Run) -> list[Metric]:
     found = []
     for flow, link in zip(run.flows, last):
         samples = series.queue_samples(run, link, "edge_queue") if last.count(link) == 1 else None
-        if samples is not None:
-            edges = np.array(run.interval, dtype=float)
+        start_us, end_us = run.interval
+        edges = np.array([max(start_us, flow["start_us"] or 0), min(end_us, flow["stop_us"] or end_us)], dtype=float)
+        if samples is not None and edges[1] > edges[0]:
             found.append(Metric("arrived_rate_l2", f"flow_{flow['flow']}", "Mbit/s",
                                 float(series.throughput_mbps(samples, edges)[0])))
     return found

@@ -10,6 +10,7 @@ import numpy as np
 from analysis.flows import fairness, flow_curves, flow_means
 from analysis.flows.flow_curves import Curves
 from analysis.metrics import Metric, Shown
+from analysis.read import tcp
 from analysis.read.runs import Run
 from testbed.core import ip
 from topologies.links import varying
@@ -41,10 +42,9 @@ SHOWN = [Shown("flow_layers", "mean_throughput_l7", "throughput, layer 7", 20, b
          Shown("flow_layers", "mean_recovery_time_l4", "recovery time", 180, best=-1),
          Shown("flow_layers", "mean_idt_ewma_l4", "inter-delivery time, EWMA", 190, best=-1),
          Shown("flow_layers", "total_rtos_l4", "retransmission timeouts", 210, best=-1),
-         Shown("network_layers", "mean_agg_utilization_bw_l4", "utilisation, sum of the flows' means (may pass 1)", 20,
-               best=1),
-         Shown("network_layers", "mean_agg_in_flight_l4", "in flight, sum of the flows' means", 30),
-         Shown("network_layers", "mean_agg_utilization_bdp_l4", "utilisation of BDP, sum of the flows' means", 40),
+         Shown("network_layers", "mean_agg_utilization_bw_l4", "utilisation, all flows", 20, best=1),
+         Shown("network_layers", "mean_agg_in_flight_l4", "in flight, all flows", 30),
+         Shown("network_layers", "mean_agg_utilization_bdp_l4", "utilisation of BDP, all flows", 40),
          Shown("network_layers", "mean_agg_network_power_l4", "network power, sum", 50, best=1),
          Shown("network_layers", "mean_agg_utility_pf_l4", "utility pf, sum", 60, best=1),
          Shown("network_layers", "mean_agg_utility_mpdf_l4", "utility mpdf, sum", 70, best=1),
@@ -54,11 +54,11 @@ SHOWN = [Shown("flow_layers", "mean_throughput_l7", "throughput, layer 7", 20, b
 
 
 def compute(run: Run) -> list[Metric]:
-    """Of each flow from its start to the end of the run; then sums over the flows, and how they share."""
+    """Of each flow as long as it is there; then of all flows together, and how they share."""
     curves = flow_curves.of_run(run)
     if not curves:
         return []
-    delivered = flow_curves.delivered_us(run)
+    delivered = tcp.delivered_us(run)
     found: list[Metric] = []
     for one in curves:
         scope = f"flow_{one.flow['flow']}"
@@ -68,8 +68,12 @@ def compute(run: Run) -> list[Metric]:
             values.append(("flow_completion_time_l4", "s", (at_us - one.flow["start_us"]) / 1e6))
         found += [Metric(name, scope, unit, value) for name, unit, value in values if math.isfinite(value)]
     sums: dict[tuple[str, str], list[float]] = {}
+    shares = {f"flow_{one.flow['flow']}": (one.end_us - one.start_us) / 1e6 / run.interval.seconds for one in curves}
     for metric in found:
-        if metric.metric.startswith(("mean_in_flight", "mean_sending", "mean_throughput", "mean_util", "mean_network")):
+        if metric.metric.startswith(("mean_in_flight", "mean_sending", "mean_throughput", "mean_utilization")):
+            # over the whole interval, or flows that follow each other would add up to more than the link has
+            sums.setdefault((metric.metric, metric.unit), []).append(metric.value * shares[metric.scope])
+        elif metric.metric.startswith(("mean_utility", "mean_network")):
             sums.setdefault((metric.metric, metric.unit), []).append(metric.value)
     found += [Metric(name.replace("mean_", "mean_agg_", 1), "all", unit, sum(values))
               for (name, unit), values in sums.items() if len(values) == len(curves)]

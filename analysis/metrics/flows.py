@@ -9,7 +9,7 @@ definitions follow the flow metrics of CCPerf where they exist there.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,12 +35,19 @@ SHOWN = [Shown("flows", "mean_throughput_l4", "", 10), Shown("ccas", "mean_throu
          Shown("flow_layers", "mean_srtt_l4", "sRTT", 100, best=-1),
          Shown("flow_layers", "mean_est_qdelay_l4", "estimated queueing delay", 110, best=-1),
          Shown("flow_layers", "total_retransmissions_l4", "retransmissions", 200, best=-1),
-         Shown("network_layers", "mean_agg_throughput_l4", "throughput, sum of the flows' means", 10, best=1)]
+         Shown("network_layers", "mean_agg_throughput_l4", "throughput, all flows", 10, best=1)]
 SECOND_US = 1_000_000
 
 
+class Got(NamedTuple):
+    """Throughput of a flow, Mbit/s: over the time that it was there, and over the whole measurement interval."""
+
+    of_life: float
+    of_run: float
+
+
 def compute(run: Run) -> list[Metric]:
-    """Per flow over [first sample, end of the run] within the measurement interval."""
+    """Per flow as long as it is there within the measurement interval; of all flows, over the whole of it."""
     listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)}
     found = tcp.measured(run, single=True) if listed else None
     if found is None:
@@ -51,38 +58,42 @@ def compute(run: Run) -> list[Metric]:
     if not flows:
         return []
     metrics: list[Metric] = []
-    throughputs = {}
+    throughputs: dict[int, Got] = {}
+    each_us = tcp.sampled_each_us(run, samples)
     for flow in flows:
         mine = number == flow
-        found_of_flow = _flow(run, f"flow_{flow}", samples[mine], steps[mine], listed[flow])
-        throughputs[flow] = found_of_flow[0].value
-        metrics += found_of_flow
-    metrics.append(Metric("mean_agg_throughput_l4", "all", "Mbit/s", sum(throughputs.values())))
+        window_us = tcp.lived(run, listed[flow], float(samples["t_us"][mine].iloc[-1]), each_us)
+        if window_us[1] <= window_us[0]:
+            continue
+        of_flow = _flow(f"flow_{flow}", samples[mine], steps[mine], listed[flow], window_us)
+        throughputs[flow] = Got(of_flow[0].value, steps["bytes_acked"][mine].sum() * 8 / 1e6 / run.interval.seconds)
+        metrics += of_flow
+    metrics.append(Metric("mean_agg_throughput_l4", "all", "Mbit/s", sum(got.of_run for got in throughputs.values())))
     metrics += _by_cca(throughputs, {
         flow: tcp.variant_of(listed[flow]) or str(samples["cca"][number == flow].iloc[-1])
-        for flow in flows})
+        for flow in throughputs})
     if len(flows) > 1:
         metrics += _fairness(run, samples, steps, number, flows)
     return metrics
 
 
-def _by_cca(throughputs: dict[int, float], cca_of: dict[int, str]) -> list[Metric]:
+def _by_cca(throughputs: dict[int, Got], cca_of: dict[int, str]) -> list[Metric]:
     """Mean per flow, and sum, of the flows of each CCA or variant; nothing if all use the same."""
     metrics = []
     for cca in sorted(set(cca_of.values())) if len(set(cca_of.values())) > 1 else ():
-        mine = [value for flow, value in throughputs.items() if cca_of[flow] == cca]
-        metrics += [Metric("mean_throughput_l4", f"cca_{cca}", "Mbit/s", sum(mine) / len(mine)),
-                    Metric("mean_agg_throughput_l4", f"cca_{cca}", "Mbit/s", sum(mine))]
+        mine = [got for flow, got in throughputs.items() if cca_of[flow] == cca]
+        metrics += [Metric("mean_throughput_l4", f"cca_{cca}", "Mbit/s", sum(got.of_life for got in mine) / len(mine)),
+                    Metric("mean_agg_throughput_l4", f"cca_{cca}", "Mbit/s", sum(got.of_run for got in mine))]
     return metrics
 
 
-def _flow(run: Run, scope: str, samples: pd.DataFrame, steps: pd.DataFrame,
-          flow: dict[str, Any]) -> list[Metric]:
-    """Throughput first.  Rates count zero after completion; cwnd and sRTT hold their last value."""
-    start_us, end_us = run.interval
+def _flow(scope: str, samples: pd.DataFrame, steps: pd.DataFrame, flow: dict[str, Any],
+          life_us: tuple[float, float]) -> list[Metric]:
+    """Throughput first."""
+    end_us = life_us[1]
     times = samples["t_us"].to_numpy()
     base_us = flow.get("base_rtt_us")
-    window_us = end_us - max(start_us, flow["start_us"] or 0)
+    window_us = end_us - life_us[0]
     throughput = steps["bytes_acked"].sum() * 8 / window_us
     holds = np.diff(np.append(np.minimum(times, end_us), end_us)).astype(float)
     holds = holds if holds.sum() > 0 else np.ones(len(times))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.read.runs import Array, Run
+from analysis.read import shapes
+from analysis.read.runs import Array, Run, read_json
 from testbed.core import grouping
 
 SOCKET = ["node", "src", "sport", "dst", "dport"]
@@ -18,6 +19,8 @@ COUNTERS = ["bytes_sent", "bytes_retrans", "bytes_acked", "bytes_received", "tot
 MOST_FLOWS = 100  # of a run whose flows are looked at one by one
 #: what several metrics ask for is kept for them, where it is no more than some 300 MB
 _KEPT_ROWS = 1_500_000
+_ACCOUNT = shapes.Object({"accounts": shapes.Each(shapes.Object({}))})
+_DELIVERED = shapes.Object({"delivered_us": shapes.Values(shapes.COUNT)})
 _PLACES = {"sender": ("src", "sport", "dst", "dport"), "receiver": ("dst", "dport", "src", "sport")}
 
 
@@ -50,6 +53,30 @@ def sampled_each_us(run: Run, samples: pd.DataFrame) -> float:
     others = samples if often is None else samples[~samples["node"].isin(set(often["node"]))]
     times = np.unique((others if len(others) else samples)["t_us"])
     return float(np.median(np.diff(times))) if len(times) > 1 else math.inf
+
+
+def lived(run: Run, flow: dict[str, Any], last_us: float, each_us: float) -> tuple[float, float]:
+    """[from, to), microseconds: the part of the measurement interval in which a listed flow was there.
+
+    last_us: its last sample (of the run, or of the interval); each_us: the time between two. A flow whose samples end
+    two of these before the interval does is over with the last of them; so is one that delivered its last byte before.
+    """
+    start_us, end_us = run.interval
+    over_us = end_us if last_us + 2 * each_us >= end_us else last_us
+    return max(start_us, flow["start_us"] or 0), min(over_us, delivered_us(run).get(flow["flow"], over_us))
+
+
+def delivered_us(run: Run) -> dict[int, int]:
+    """{flow: when its receiver had read the last byte}, of those that came to an end and whose programs say so."""
+    known: dict[int, int] | None = run.__dict__.get("_delivered_us")
+    if known is None:
+        path = run.path / "raw" / "guest.json"
+        record = read_json(path) if path.exists() else {}
+        accounts = record["accounts"] if not shapes.mismatch(record, _ACCOUNT) else []
+        known = run.__dict__["_delivered_us"] = {
+            int(flow): at_us for account in accounts if not shapes.mismatch(account, _DELIVERED)
+            for flow, at_us in account["delivered_us"].items() if flow.isdecimal()}
+    return known
 
 
 def asked_each_us(run: Run) -> int:

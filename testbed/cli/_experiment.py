@@ -17,7 +17,7 @@ from testbed.runs import campaign, experiment
 from testbed.runs.engine import EngineBase
 from testbed.runs.plan import Plan
 from testbed.runs.store import Store, results_dir
-from testbed.scenario import alone, ccas, scenario, usual_jitter
+from testbed.scenario import alone, ccas, descriptions, scenario, usual_jitter
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,6 +162,7 @@ class Asked:
         base = campaign.fitting(base, levels[0].engine)
         labels = base.labels()
         labels["parameters"] = {key: value for key, value in labels["parameters"].items() if key not in axes}
+        labels["description"] = _of_all_points(labels["description"], [one for _, one in points])
         arguments, engine = self.arguments, levels[0].engine
         kernels = [level.kernel for level in levels if level.kernel]
         return experiment.Description(
@@ -204,6 +205,16 @@ class _Part:
         """Companion runs, under the first subject."""
         return campaign.make_plans(self._alone, self.subjects[:1], seeds, self.level.engine, self._report) \
             if self._alone else []
+
+
+def _of_all_points(description: str, points: Sequence[scenario.Scenario]) -> str:
+    """A description that says of what a sweep varies which values it has; what an engine added to it stays."""
+    trees = [one.file.tree for one in points if one.file]
+    text = " ".join(str(trees[0].get("description") or "").split()) if trees else ""
+    of_one = descriptions.filled(text, trees[:1])
+    of_base = next((one.description for one in points[:1]), "")
+    added = description[len(of_base):] if description.startswith(of_base) else ""
+    return descriptions.filled(text, trees) + added if of_one and len(trees) > 1 else description
 
 
 def _of_all(parts: Sequence[_Part], seeds: Sequence[int]) -> tuple[list[Plan], list[Plan]]:

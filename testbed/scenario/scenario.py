@@ -16,7 +16,7 @@ from testbed.core import expectations, fields, guesses
 from testbed.core.errors import ScenarioError, UsageError
 from testbed.core.timing import Timing
 from testbed.core.yaml_file import YamlFile, parse_setting
-from testbed.scenario import axes, sections, usual_jitter
+from testbed.scenario import axes, descriptions, sections, usual_jitter
 from testbed.scenario.parameters import Parameters
 from testbed.scenario.sections import LONGEST_NAME, NAME_PATTERN, section
 from topologies.links import end_hosts
@@ -381,7 +381,8 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
     asked = sections.asked_options(source, tree.get("kernel"))
     return Scenario(
         name=name, title=sections.text(source, tree, "title") or name, source=sections.text(source, tree, "source"),
-        description=sections.text(source, tree, "description"), topology=topology, network=network, traffic=components,
+        description=descriptions.filled(sections.text(source, tree, "description"), [tree]), topology=topology,
+        network=network, traffic=components,
         timing=timing, hosts=fields.encode(hosts), probes=sections.probes(source, tree.get("probes"), network),
         parameters=parameters, default_ccas=list(defaults.ccas), default_seeds=defaults.seeds, choices=choices,
         listed=isinstance(tree["traffic"], list), file=source, cca_places=sections.cca_places(source, components),

@@ -13,6 +13,7 @@ from analysis.figures import draw_all
 from analysis.figures.ellipse import Ellipses, covariance_ellipse
 from analysis.figures.sojourn import ccdf, thinned
 from analysis.metrics import load_metrics
+from analysis.pages.report import build_report
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError
 from tests.unit.analysis import fixture
@@ -175,3 +176,14 @@ def test_looks_differ_and_keep_their_place():
     looks = style.looks(names)
     assert len(set(looks.values())) == 20
     assert style.looks(names[:3])["cca2"] == looks["cca2"]
+
+
+def test_ellipses_stand_about_the_means_of_the_tables(tmp_path):
+    """The mean over packets is another one than that over bins, of which some have few."""
+    path = fixture.write_experiment(tmp_path / "demo", ccas=["reno"], seeds=[1, 2], shapes={
+        "reno": fixture.Shape(noise=0.5)})
+    build_report(path)
+    table = pd.read_csv(path / "report/tables/summary.csv").set_index(["metric", "scope"])["mean"]
+    drawn = pd.read_csv(path / "report/figures/ellipse_right_to_left.csv").iloc[0]
+    assert drawn["reno mean_delay_ms"] == pytest.approx(table["queueing_delay_mean", "right_to_left"], rel=1e-5)
+    assert drawn["reno mean_throughput_mbps"] == pytest.approx(table["throughput_mean", "right_to_left"], rel=1e-5)

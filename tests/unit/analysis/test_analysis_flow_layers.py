@@ -30,7 +30,7 @@ def with_buffers(path, in_flight=10):
         timeouts=2)[["t_us", "node", "src", "sport", "dst", "dport", "in_flight", "bytes_written", "bytes_read",
                      "timeouts"]])
     record = json.loads((path / "raw" / "guest.json").read_text())
-    record["accounts"] = [{"node": "n4"}, {"node": "n1", "delivered_us": {"1": 11_500_000}}]
+    record["accounts"] = [{"node": "n4"}, {"node": "n1", "delivered_us": {"1": 12_000_000}}]
     (path / "raw" / "guest.json").write_text(json.dumps(record))
     fixture.seal(path)
     return path
@@ -48,7 +48,7 @@ def found(tmp_path, values):
     ("mean_utility_mpdf_l4", -1), ("mean_utilization_bw_l4", 0.01), ("mean_in_flight_l4", 10), ("cov_in_flight_l4", 0),
     ("mean_utilization_bdp_l4", 10 / (100e6 * 0.008 / 8 / 1500)), ("mean_est_qdelay_l4", 22),
     ("mean_one_way_delay_l7", 120), ("mean_idt_ewma_l4", IDT_MS), ("total_rtos_l4", 0),
-    ("flow_completion_time_l4", 11.5)])
+    ("flow_completion_time_l4", 12)])
 def test_metrics_of_a_flow(found, metric, value):
     loose = {"mean_idt_ewma_l4": 0.02, "mean_one_way_delay_l7": 0.01}.get(metric, 1e-3)
     assert found[metric, "flow_1"] == pytest.approx(value, rel=loose, abs=1e-3)
@@ -82,19 +82,20 @@ def test_metrics_of_link_and_network(found, metric, scope, value):
     assert found[metric, scope] == pytest.approx(value, rel=2e-3, abs=1e-3)
 
 
-def test_a_flow_whose_socket_is_gone_counts_as_nothing_until_the_end(tmp_path, values, change):
-    """Until 7 s of 2 to 12 s: half of everything; sRTT and window hold."""
+def test_a_flow_whose_socket_is_gone_counts_as_long_as_it_was_there(tmp_path, values, change):
+    """Until 7 s of 2 to 12 s: its means are those of 5 s, those of all flows of 10 s."""
     path = fixture.write_run(tmp_path / "reno-seed1", shape=FAST, tmix=False, flows=two_flows())
     change(path, "tcp_info", lambda table: table[(table["t_us"] <= 7_000_000) | ~(
         table["sport"].eq(10_000) | table["dport"].eq(10_000))])
     found = values(with_buffers(path))
     for layer in (4, 7):
-        assert found[f"mean_throughput_l{layer}", "flow_1"] == pytest.approx(0.5, rel=1e-2)
-    assert found["mean_in_flight_l4", "flow_1"] == pytest.approx(5, rel=1e-2)
+        assert found[f"mean_throughput_l{layer}", "flow_1"] == pytest.approx(1, rel=1e-2)
+        assert found[f"mean_agg_throughput_l{layer}", "all"] == pytest.approx(1.5, rel=1e-2)
+    assert found["mean_in_flight_l4", "flow_1"] == pytest.approx(10, rel=1e-2)
+    assert found["mean_agg_in_flight_l4", "all"] == pytest.approx(15, rel=1e-2)
     assert found["mean_srtt_l4", "flow_1"] == pytest.approx(30)
-    # half of the values 1, half 0: sd 1/2 / mean 1/2
-    assert found["cov_throughput_l4", "flow_1"] == pytest.approx(1, rel=1e-2)
-    assert found["mean_utility_pf_l4", "flow_1"] == pytest.approx(0, abs=1e-3)
+    assert found["cov_throughput_l4", "flow_1"] == pytest.approx(0, abs=1e-2)
+    assert found["mean_utility_pf_l4", "flow_1"] == pytest.approx(0, abs=1e-2)
     assert found["mean_jains_fairness_throughput_l4", BIN] == pytest.approx(1)
     assert found["mean_entropy_fairness_throughput_l4", BIN] == pytest.approx(0.5, rel=1e-2)
 

@@ -134,12 +134,13 @@ def _without(one: report_tables.Difference, place: int) -> report_tables.Differe
 
 def frames(found: Sequence[Pair]) -> dict[str, pd.DataFrame]:
     """Tables of the report, by name."""
+    tables = [pair.comparisons.frame() for pair in found]
     return {"kernels": pd.DataFrame([
         (pair.reference, pair.other, line.subject, " ".join(line.point), line.seeds, line.pairs, line.same,
          line.compared, line.different, line.words) for pair in found for line in pair.lines],
         columns=["reference", "kernel", "subject", "point", "seeds", "pairs_of_runs", "pairs_with_the_same_raw_data",
                  "comparisons", "comparisons_different", "result"]),
-        "kernels_comparison": pd.concat([pair.comparisons.frame() for pair in found]).rename(
+        "kernels_comparison": pd.concat([table for table in tables if not table.empty] or tables[:1]).rename(
             columns={f"axis.{KERNEL_AXIS}": KERNEL_AXIS})}
 
 

@@ -66,7 +66,8 @@ def test_a_window_is_judged_by_itself(tmp_path, monkeypatch):
         samples = run.frame("queue").copy()
         late = samples["t_us"] > middle_us
         for name in ("sent_bytes", "sent_packets"):
-            samples.loc[late, name] = samples[~late].groupby("link")[name].max()[samples.loc[late, "link"]].to_numpy()
+            samples.loc[late, name] = (
+                samples[~late].groupby("link", observed=True)[name].max()[samples.loc[late, "link"]].to_numpy())
         samples.to_csv(run.path / "raw/queue.csv.gz", index=False)
     monkeypatch.setattr("testbed.core.derived.check_raw", lambda *_: None)
     whole, part, outside = expectations.judge(Results(Experiment(path)))

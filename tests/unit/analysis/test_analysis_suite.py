@@ -91,7 +91,7 @@ def test_what_is_closer_than_it_is_known_is_equal(results, ids, monkeypatch):
     monkeypatch.setattr(metrics, "resolutions", lambda run: {**known(run), "queueing_delay_mean": 6.0})
     found = Suite(described(runs=ids), results)
     assert words(found, "good")["delay", "60"] == "equal" and words(found, "good")["throughput", "60"] == "better"
-    page = suite_report._tables(found)["scorecard"].set_index(["subject", "metric", "point"])
+    page = suite_report._tables(found)["scorecard"].set_index(["subject", "metric", "point"]).sort_index()
     assert page["result"]["good", "queueing_delay_mean", "60"] == "different, by less than its resolution"
     assert set(page["resolution"][:, "queueing_delay_mean"]) == {6.0} and set(page["resolution"]) == {0.0, 6.0}
     monkeypatch.setattr(metrics, "resolutions", lambda run: {"queueing_delay_mean": 4.0 + 2 * (run.subject == "bad")})

@@ -11,7 +11,7 @@
     stagger: 0 s                between the starts of one flow and the next
 """
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testbed.core import fields
 from traffic.datagrams import orders
@@ -20,6 +20,9 @@ from traffic.datagrams.orders import FIRST_PORT, RateSection, collect, flows, us
 from traffic.workload.components import Component, Context, Flow, Prepared
 
 __all__ = ["FIRST_PORT", "Section", "collect", "flows", "prepare", "uses_ccas", "validate"]
+
+if TYPE_CHECKING:
+    from traffic.datagrams.departures import Instants
 
 #: simulators can send it, too (testbed/engines/_simulators/workload.py)
 SIMULATED = True
@@ -33,11 +36,12 @@ class Section(RateSection):
 
 def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
     """One job file per host that sends or receives."""
-    timing: dict[int, dict[str, Any]] = {}
+    timing: dict[int, "Instants"] = {}
     for place, flow in enumerate(flows):
         timing[flow.flow] = {"gap_ns": orders.gap_ns(section.rate_bps, section.packet_bytes)}
         if section.gap_spread_percent:
-            timing[flow.flow].update(gaps=UNIFORM, spread=section.gap_spread_percent / 100,
-                                     seed=orders.seed(component, place))
+            timing[flow.flow]["gaps"] = UNIFORM
+            timing[flow.flow]["spread"] = section.gap_spread_percent / 100
+            timing[flow.flow]["seed"] = orders.seed(component, place)
     made = orders.programs(component, flows, {flow.flow: section.packet_bytes for flow in flows}, timing, context)
     return Prepared(made, {"rate_bps": section.rate_bps, "packet_bytes": section.packet_bytes})

@@ -12,13 +12,12 @@ Defaults: the first path, in the direction of the acceptor's data; start and sto
 controls, with which the flows that name none take turns.
 """
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
 from testbed.core import fields
 from testbed.core.fields import FieldError
 from testbed.core.timing import Timing
 from testbed.core.units import show
+from topologies.links.records import Network
 from traffic.datagrams import orders
 from traffic.datagrams.orders import FIRST_PORT, collect
 from traffic.greedy.orders import socket_programs
@@ -68,9 +67,9 @@ class Section:
     flows: tuple[FlowSection, ...] = fields.listing(fields.section(FlowSection), least=1)
 
 
-def ccas(given: Mapping[str, Any]) -> list[str]:
+def ccas(section: Section) -> list[str]:
     """The variants that single flows of a component name."""
-    return [one["cca"] for one in given["flows"] if one.get("cca")]
+    return [one.cca for one in section.flows if one.cca]
 
 
 def uses_ccas(section: Section) -> bool:
@@ -78,11 +77,11 @@ def uses_ccas(section: Section) -> bool:
     return any(one.transport == "tcp" and one.cca is None for one in section.flows)
 
 
-def bulk_routes(section: Section, network: Mapping[str, Any]) -> list[routes.Route]:
+def bulk_routes(section: Section, network: Network) -> list[routes.Route]:
     return [route for one in section.flows if one.transport == "tcp" for route in _routes(one, network)]
 
 
-def validate(section: Section, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
+def validate(section: Section, component: Component, network: Network, _timing: Timing) -> None:
     for place, one in enumerate(section.flows, start=1):
         try:
             _routes(one, network)
@@ -102,7 +101,7 @@ def _times(one: FlowSection, component: Component) -> tuple[int, int]:
             component.stop_us if one.stop_us is None else min(one.stop_us, component.stop_us))
 
 
-def _routes(one: FlowSection, network: Mapping[str, Any]) -> list[routes.Route]:
+def _routes(one: FlowSection, network: Network) -> list[routes.Route]:
     """The paths that a flow may take: the one it names, or those with its base RTT."""
     if one.rtt_us is None:
         return routes.find(network, [] if one.path is None else [one.path], "path")

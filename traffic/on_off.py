@@ -18,12 +18,12 @@ A flow begins to send at its start. Lengths are drawn beforehand, so that they a
 import dataclasses
 import math
 import random
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 from testbed.core.timing import Timing
+from topologies.links.records import Network
 from traffic.datagrams import orders
 from traffic.datagrams.orders import FIRST_PORT, collect
 from traffic.greedy.orders import socket_programs
@@ -77,11 +77,11 @@ def uses_ccas(section: Section) -> bool:
     return section.transport == "tcp"
 
 
-def bulk_routes(section: Section, network: Mapping[str, Any]) -> list[routes.Route]:
+def bulk_routes(section: Section, network: Network) -> list[routes.Route]:
     return routes.find(network, section.paths) if section.transport == "tcp" else []
 
 
-def validate(section: Section, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
+def validate(section: Section, component: Component, network: Network, _timing: Timing) -> None:
     total = section.flows * len(routes.find(network, section.paths))
     routes.in_time(component.start_us + section.start_within_us - 1, component.stop_us, "start_within")
     orders.enough_ports(total)
@@ -137,13 +137,13 @@ def _draw(section: Section, chance: Callable[[], float]) -> Callable[[], float]:
 
 def prepare(section: Section, component: Component, flows: list[Flow], context: Context) -> Prepared:
     """One job file per host that sends or receives."""
-    bursts_us = {flow.flow: {"bursts_us": _bursts_us(section, component, place, flow.start_us)}
-                 for place, flow in enumerate(flows)}
-    description: dict[str, Any] = {"transport": section.transport, "bursts": sum(
-        len(one["bursts_us"]) for one in bursts_us.values())}
+    bursts_us = {flow.flow: _bursts_us(section, component, place, flow.start_us) for place, flow in enumerate(flows)}
+    description: dict[str, object] = {"transport": section.transport, "bursts": sum(
+        len(one) for one in bursts_us.values())}
     if section.rate_bps is None:
-        return Prepared(socket_programs(component, flows, context, bursts_us), description)
-    gap = {"gap_ns": orders.gap_ns(section.rate_bps, section.packet)}
+        return Prepared(socket_programs(component, flows, context, {
+            flow: {"bursts_us": one} for flow, one in bursts_us.items()}), description)
+    gap_ns = orders.gap_ns(section.rate_bps, section.packet)
     made = orders.programs(component, flows, {flow.flow: section.packet for flow in flows},
-                           {flow: {**gap, **one} for flow, one in bursts_us.items()}, context)
+                           {flow: {"gap_ns": gap_ns, "bursts_us": one} for flow, one in bursts_us.items()}, context)
     return Prepared(made, {**description, "rate_bps": section.rate_bps, "packet_bytes": section.packet})

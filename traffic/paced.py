@@ -9,15 +9,16 @@
     start_within: 0 s           every start is later by a random time below this one, from the run's seed
 """
 import dataclasses
+import pathlib
 from collections.abc import Mapping
-from typing import Any
 
 from testbed.core import fields, ip
 from testbed.core.timing import Timing
+from topologies.links.records import Network
 from traffic.datagrams import orders
 from traffic.greedy.orders import socket_programs
 from traffic.greedy.scenario import MOST_SEGMENT_BYTES, check_segment
-from traffic.workload import routes
+from traffic.workload import records, routes
 from traffic.workload.components import Component, Context, Flow, Prepared
 
 FIRST_PORT = 6000
@@ -34,11 +35,11 @@ class Section:
     start_within_us: int = fields.time(default=0)
 
 
-def _routes(section: Section, network: Mapping[str, Any]) -> list[routes.Route]:
+def _routes(section: Section, network: Network) -> list[routes.Route]:
     return routes.find(network, section.paths) if section.paths else routes.routes(network)
 
 
-def validate(section: Section, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
+def validate(section: Section, component: Component, network: Network, _timing: Timing) -> None:
     for way in _routes(section, network):
         check_segment("packet", section.packet_bytes, network, way)
     routes.in_time(component.start_us + section.start_within_us - 1, component.stop_us, "start_within")
@@ -60,7 +61,7 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
     return Prepared(made, {"packets_per_s": section.packets, "packet_bytes": section.packet_bytes})
 
 
-def collect(_component: Mapping[str, Any], _workload: Mapping[str, Any], _context: Context, _raw_dir: Any) \
-        -> dict[str, Any]:
+def collect(_component: records.Component, _workload: records.Workload, _context: Context, _raw_dir: pathlib.Path) \
+        -> Mapping[str, object]:
     """The counters are in the programs' accounts."""
     return {}

@@ -17,14 +17,13 @@ raw/adus.csv.gz, and simulators have it, too. All is drawn before the run, and i
 import dataclasses
 import random
 from array import array
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from testbed.core import fields
 from testbed.core.fields import FieldError
 from testbed.core.replayed import Replayed
 from testbed.core.timing import Timing
+from topologies.links.records import Network
 from traffic.replay import component as replay
 from traffic.replay.component import Plans, collect, plan_name
 from traffic.replay.plan import write_plan
@@ -68,12 +67,12 @@ class Section:
                 self.think or draws.Time(mean_us=self.think_us or 0))
 
 
-def _routes(section: Section, network: Mapping[str, Any]) -> list[routes.Route]:
+def _routes(section: Section, network: Network) -> list[routes.Route]:
     """Of each path, from the client."""
     return routes.find(network, section.paths) if section.paths else routes.routes(network)[:1]
 
 
-def validate(section: Section, component: Component, network: Mapping[str, Any], timing: Timing) -> None:
+def validate(section: Section, component: Component, network: Network, timing: Timing) -> None:
     _routes(section, network)
     end_us = timing.duration_us
     if component.stop_us < end_us:
@@ -100,14 +99,14 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
 
 def _write(path: Path, section: Section, component: Component, flow: Flow, context: Context) -> None:
     """The plan of a path (traffic/replay/plan.py, which has the columns)."""
-    columns: dict[str, Any] = {name: array("q") for name in (
+    columns: dict[str, "array[int]"] = {name: array("q") for name in (
         "start_us", "conn_id", "mss_init", "mss_acc", "prefill", "init_need", "init_wait_us", "init_bytes", "acc_need",
         "acc_wait_us", "acc_bytes")}
     columns |= {"init_first": array("q", [0]), "acc_first": array("q", [0])}
     draw = random.Random(f"{component.seed}/{flow.source}/start")
     begins = sorted((component.start_us + draw.randrange(max(section.start_within_us, 1)), client)
                     for client in range(section.clients))
-    slowest_bps = min(link["rate_bps"] for link in context.network["links"] if link["name"] in {
+    slowest_bps = min(link.rate_bps for link in context.network.links if link.name in {
         *flow.hops, *flow.hops_back})
     for start_us, client in begins:
         columns["start_us"].append(start_us)
@@ -121,7 +120,7 @@ def _write(path: Path, section: Section, component: Component, flow: Flow, conte
     write_plan(path, columns, source=flow.source, duration_us=context.duration_us, seed=component.seed, scale=1.0)
 
 
-def _client(columns: dict[str, Any], section: Section, draw: random.Random, left_us: int, rtt_us: int,
+def _client(columns: dict[str, "array[int]"], section: Section, draw: random.Random, left_us: int, rtt_us: int,
             rate_bps: int) -> None:
     """Rows of one client: as many requests as there is time for at best, or are asked for, then its FIN."""
     of_requests, of_answers, of_thinking = section.drawn()

@@ -17,14 +17,13 @@ for those to see who use the times (analysis/flows/slowdown.py).
 """
 import dataclasses
 import random
-from collections.abc import Mapping
-from typing import Any
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 from testbed.core.replayed import Replayed
 from testbed.core.timing import Timing
 from topologies.links import varying
+from topologies.links.records import Network
 from traffic.replay import component as replay
 from traffic.replay.component import Plans, collect, plan_name
 from traffic.tmix import scenario as tmix
@@ -67,7 +66,7 @@ def inputs(section: Section) -> dict[str, str]:
     return tmix.inputs(section.of)
 
 
-def validate(section: Section, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
+def validate(section: Section, component: Component, network: Network, _timing: Timing) -> None:
     of = section.component(component, 0)
     if of.start_us >= of.stop_us:
         raise FieldError("begins", f"{of.start_us / 1e6:g} s is not before the stop at {of.stop_us / 1e6:g} s")
@@ -106,7 +105,7 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
         "of": sum(len(one.candidates) for one in found), "drawn": total}))
 
 
-def _slowest_bps(flow: Flow, network: Mapping[str, Any]) -> int:
+def _slowest_bps(flow: Flow, network: Network) -> int:
     """Rate of the slowest link on the way there or back."""
     crossed = {*flow.hops, *flow.hops_back}
-    return min(round(varying.nominal_bps(link)) for link in network["links"] if link["name"] in crossed)
+    return min(round(varying.nominal_bps(link)) for link in network.links if link.name in crossed)

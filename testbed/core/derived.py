@@ -15,8 +15,7 @@ import importlib
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 from testbed import PROJECT_DIR
 from testbed.core import imports
@@ -26,7 +25,6 @@ from testbed.core.run_files import RunRecord
 
 NAME = "derived.json"
 
-Json = dict[str, Any]
 _Code = tuple[str, tuple[pathlib.Path, ...]]
 
 
@@ -73,7 +71,7 @@ def _hash(path: pathlib.Path) -> str:
         return ""
 
 
-def fresh(run_dir: pathlib.Path, name: str, code_sha256: str, raw_sha256: str) -> Json | None:
+def fresh(run_dir: pathlib.Path, name: str, code_sha256: str, raw_sha256: str) -> dict[str, object] | None:
     """What derived.json notes of a file, None if the file has to be made again."""
     found = noted(run_dir, name)
     if found.get("code_sha256") != code_sha256 or found.get("raw_sha256") != raw_sha256:
@@ -84,21 +82,22 @@ def fresh(run_dir: pathlib.Path, name: str, code_sha256: str, raw_sha256: str) -
         return None
 
 
-def noted(run_dir: pathlib.Path, name: str) -> Json:
+def noted(run_dir: pathlib.Path, name: str) -> dict[str, object]:
     """What derived.json says of a file, {} if nothing."""
     found = _read(run_dir).get(name)
     return found if isinstance(found, dict) else {}
 
 
-def keep(run_dir: pathlib.Path, name: str, text: str, code_sha256: str, raw_sha256: str, **more: Any) -> None:
+def keep(run_dir: pathlib.Path, name: str, text: str, code_sha256: str, raw_sha256: str, **more: object) -> None:
     """Write a file, and note it. OSError if the folder cannot be written to."""
     with _locked(run_dir):
         write_text(run_dir / name, text)
-        note = {"sha256": sha256_of(run_dir / name), "code_sha256": code_sha256, "raw_sha256": raw_sha256, **more}
-        write_json(run_dir / NAME, {**_read(run_dir), name: note})
+        note: dict[str, object] = {
+            "sha256": sha256_of(run_dir / name), "code_sha256": code_sha256, "raw_sha256": raw_sha256, **more}
+        write_json(run_dir / NAME, _read(run_dir) | {name: note})
 
 
-def _read(run_dir: pathlib.Path) -> Json:
+def _read(run_dir: pathlib.Path) -> dict[str, object]:
     """derived.json; {} if there is none that can be read: then everything is made again."""
     try:
         found = json.loads((run_dir / NAME).read_text(encoding="utf-8"))
@@ -107,7 +106,7 @@ def _read(run_dir: pathlib.Path) -> Json:
     return found if isinstance(found, dict) else {}
 
 
-def errors_of(note: Json) -> list[dict[str, str]]:
+def errors_of(note: Mapping[str, object]) -> list[dict[str, str]]:
     """The errors {where, message, traceback} that derived.json notes of a file."""
     errors = note.get("errors")
     return [{key: str(error.get(key, "")) for key in ("where", "message", "traceback")}

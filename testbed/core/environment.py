@@ -7,7 +7,6 @@ import os
 import pathlib
 import platform
 import subprocess
-from typing import Any
 
 from testbed import PROJECT_DIR, __version__
 
@@ -15,7 +14,7 @@ _PACKAGES = ("mininet", "iproute2", "iperf3", "python3", "libc6", "gnuplot-nox",
              "python3-scipy")
 
 
-def this_machine() -> dict[str, Any]:
+def this_machine() -> dict[str, object]:
     """Versions of programs and code, and the machine's kernel, as environment.json has them.
 
     Packages and git are asked once for each process: what they say is 50 ms of CPU time.

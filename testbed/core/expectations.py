@@ -12,7 +12,7 @@ import operator
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import cast
 
 from testbed.core import fields, metric_names, units
 from testbed.core.fields import FieldError
@@ -41,7 +41,7 @@ class Window:
                  if value is not None]
         return " ".join([*words, *(["after", self.after] if self.after else [])])
 
-    def interval_us(self, components: Sequence[Mapping[str, Any]], begin_us: int, end_us: int) -> tuple[int, int]:
+    def interval_us(self, components: Sequence[Mapping[str, object]], begin_us: int, end_us: int) -> tuple[int, int]:
         """The window of a run whose measurement is [begin_us, end_us). FieldError of a field of it if it has none.
 
         components: of the resolved scenario, with name, start_us and stop_us.
@@ -60,11 +60,11 @@ class Window:
                 raise FieldError(field, f"the window {what}; {measured}")
         return first_us, last_us
 
-    def _event_us(self, components: Sequence[Mapping[str, Any]]) -> int:
+    def _event_us(self, components: Sequence[Mapping[str, object]]) -> int:
         name, _, event = self.after.rpartition(".")
         if event not in ("start", "stop"):
             raise FieldError("after", f"COMPONENT.start or COMPONENT.stop expected, not {fields.show(self.after)}")
-        times_us = {one["name"]: int(one[f"{event}_us"]) for one in components}
+        times_us = {str(one["name"]): cast(int, one[f"{event}_us"]) for one in components}
         if name not in times_us:
             raise FieldError("after", f"no component {fields.show(name)}; there are: {', '.join(times_us)}")
         return times_us[name]
@@ -97,7 +97,7 @@ class Expectation:
     def met_by(self, value: float) -> bool:
         return bool(COMPARISONS[self.comparison](value, self.limit))
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """As experiment.json has it."""
         return {**dataclasses.asdict(self), "ccas": list(self.ccas)}
 
@@ -112,7 +112,7 @@ class _Section:
     after: str = fields.text(default="", longest=_LONGEST)
 
 
-def decode(given: object, components: Sequence[Mapping[str, Any]], begin_us: int, end_us: int) \
+def decode(given: object, components: Sequence[Mapping[str, object]], begin_us: int, end_us: int) \
         -> tuple[Expectation, ...]:
     """The section `expect` of a scenario. FieldError, with the number of the element.
 

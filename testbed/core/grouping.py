@@ -4,13 +4,17 @@ group."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
 
 #: numbers of pairs beyond this might not fit into 64 bits
 _MOST = 2**62
 
 
-def numbered(columns: Iterable[Any]) -> Any:
+def numbered(columns: Iterable[pd.Series]) -> np.ndarray:
     """A number for each row, the same where all columns are: 0 for the first row, and so on, by first appearance. What
     is missing is the same as what is missing."""
     import numpy as np
@@ -26,13 +30,13 @@ def numbered(columns: Iterable[Any]) -> Any:
     return pd.factorize(found)[0]
 
 
-def first_rows(numbers: Any) -> Any:
+def first_rows(numbers: np.ndarray) -> np.ndarray:
     """Where each of the numbers that `numbered` gives appears first."""
     import numpy as np
     return np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))
 
 
-def rows_of(column: Any) -> dict[Any, Any]:
+def rows_of(column: pd.Series) -> dict[Any, np.ndarray]:
     """{value: places of the rows that have it, in their order}; of what is missing there are none."""
     import numpy as np
     import pandas as pd
@@ -43,7 +47,7 @@ def rows_of(column: Any) -> dict[Any, Any]:
     return {value: order[begin:end] for value, begin, end in zip(values, ends, ends[1:])}
 
 
-def _codes(column: Any) -> tuple[Any, int]:
+def _codes(column: pd.Series) -> tuple[np.ndarray, int]:
     """(a number for each value, -1 for one that is missing; how many there may be)"""
     import numpy as np
     import pandas as pd

@@ -14,8 +14,8 @@ import json
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import cast
 
 from testbed.core.files import write_text
 
@@ -78,7 +78,7 @@ class _Memory:
     def __init__(self, path: pathlib.Path | None) -> None:
         self._path = path
         self._changed = False
-        self._known: dict[str, Any] = {}
+        self._known: dict[str, object] = {}
         self._asked: dict[str, tuple[_Statement, ...]] = {}
         with contextlib.suppress(OSError, ValueError, RecursionError):
             known = json.loads(path.read_text(encoding="utf-8")) if path else None
@@ -120,10 +120,10 @@ def _memory_in(folder: pathlib.Path | None) -> _Memory:
     return _Memory(folder and folder / "imports.json")
 
 
-def _checked(value: Any) -> tuple[_Statement, ...] | None:
+def _checked(value: object) -> tuple[_Statement, ...] | None:
     """What the cache says of a source; None if it says nothing that could be true."""
     try:
-        found = tuple((level, module, tuple(names)) for level, module, names in value)
+        found = tuple((level, module, tuple(names)) for level, module, names in cast(Iterable[_Statement], value))
     except (TypeError, ValueError):
         return None
     could_be = all(type(level) is int and 0 <= level <= _MOST_LEVELS and _is_name(module or "a")
@@ -131,13 +131,13 @@ def _checked(value: Any) -> tuple[_Statement, ...] | None:
     return found if could_be else None
 
 
-def _is_name(text: Any) -> bool:
+def _is_name(text: object) -> bool:
     return isinstance(text, str) and len(text) <= _LONGEST and all(part.isidentifier() for part in text.split("."))
 
 
 def _parsed(source: bytes) -> tuple[_Statement, ...]:
     found: list[_Statement] = []
-    waiting: list[Any] = [ast.parse(source)]
+    waiting: list[ast.AST] = [ast.parse(source)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Import):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import functools
 import pathlib
-from typing import Any
+from collections.abc import Iterable
+from typing import cast
 
 from testbed import PROJECT_DIR
 
@@ -20,7 +21,7 @@ OF_TWO_RUNS = ("analysis.flows.camps", "analysis.flows.slowdown")
 @functools.cache
 def windowed() -> frozenset[str]:
     """Metrics that are known of a part of a run, too: `WINDOWED = {"throughput_mean", ...}` of their files."""
-    return frozenset(metric for path in _paths() for metric in _literal(path, "WINDOWED"))
+    return frozenset(metric for path in _paths() for metric in cast(Iterable[str], _literal(path, "WINDOWED")))
 
 
 @functools.cache
@@ -28,7 +29,7 @@ def units() -> dict[str, str]:
     """{metric: unit} of all files that compute metrics."""
     found: dict[str, str] = {}
     for path in _paths():
-        found.update(_literal(path, "UNITS"))
+        found.update(cast(dict[str, str], _literal(path, "UNITS")))
     return found
 
 
@@ -37,7 +38,7 @@ def _paths() -> list[pathlib.Path]:
             *(PROJECT_DIR / f"{name.replace('.', '/')}.py" for name in OF_TWO_RUNS)]
 
 
-def _literal(path: pathlib.Path, name: str) -> Any:
+def _literal(path: pathlib.Path, name: str) -> object:
     """A constant of a file; {} of one without it, or that is no Python: that is told where its metrics are missed."""
     try:
         body = ast.parse(path.read_bytes()).body

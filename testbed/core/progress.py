@@ -12,9 +12,13 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testbed.core.units import show_duration
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
 
 _PLAIN_EVERY_S = 10
 _MOST_COLUMNS = 1000
@@ -183,13 +187,13 @@ class _Plain(Display):
 class _Live(Display):
     """A bar for each run that is going on, and one for all of them."""
 
-    def __init__(self, console: Any, total_runs: int, duration_s: float) -> None:
+    def __init__(self, console: "Console", total_runs: int, duration_s: float) -> None:
         from rich.progress import BarColumn, Progress, TextColumn
         super().__init__(total_runs, duration_s)
         self._bars = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24),
                               TextColumn("{task.fields[state]}"), console=console, transient=True)
         self._all = self._bars.add_task("all runs", total=total_runs, state=f"0 of {total_runs}")
-        self._tasks: dict[str, Any] = {}
+        self._tasks: dict[str, "TaskID"] = {}
 
     def __enter__(self) -> "Display":
         self._bars.start()

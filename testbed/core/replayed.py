@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What workload.json says of a component whose connections are replayed, whichever kind of traffic made them."""
 import dataclasses
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,23 +25,32 @@ class Replayed:
         """Whether a load is meant: not by clients, nor by connections that are alone on the network."""
         return self.clients is None and self.alone is None
 
-    def shares(self, variants: Collection[Any]) -> int:
+    def shares(self, variants: Collection[object]) -> int:
         """How many plans each source has."""
         return max(len(variants), 1) if self.mix == "connections" else 1
 
-    def record(self, described: Mapping[str, Any]) -> dict[str, Any]:
+    def record(self, described: Mapping[str, object]) -> dict[str, object]:
         """The entry of workload.json; described: what else is said of the connections."""
         clients = {} if self.clients is None else {"clients": self.clients, "closes": self.closes}
         return {"mix": self.mix, **described, **clients, **({"alone": self.alone} if self.alone is not None else {})}
 
 
-def of(component: Mapping[str, Any]) -> Replayed | None:
+class _Component(Protocol):
+    """What a component of workload.json says of it (traffic/workload/records.py)."""
+    name: str
+    mix: str | None
+    clients: int | None
+    closes: bool
+    alone: Mapping[str, int] | None
+
+
+def of(component: _Component) -> Replayed | None:
     """Of a component of workload.json; None if its connections are not replayed."""
-    if "mix" not in component:
+    if component.mix is None:
         return None
-    return Replayed(component["mix"], component.get("clients"), component.get("closes", True), component.get("alone"))
+    return Replayed(component.mix, component.clients, component.closes, component.alone)
 
 
-def names(components: Collection[Mapping[str, Any]]) -> dict[str, Replayed]:
+def names(components: Iterable[_Component]) -> dict[str, Replayed]:
     """{name of a component: what is said of it} of those that are replayed."""
-    return {component["name"]: found for component in components if (found := of(component)) is not None}
+    return {component.name: found for component in components if (found := of(component)) is not None}

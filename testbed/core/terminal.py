@@ -21,7 +21,6 @@ import time
 import tty
 import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.files import write_text
@@ -80,7 +79,7 @@ def session_folder(parent: str, prefix: str) -> Iterator[pathlib.Path]:
         os.waitpid(pid, 0)
 
 
-def reading(session: Mapping[str, Any]) -> str:
+def reading(session: Mapping[str, object]) -> str:
     """What `connect` reads for a session of testbed/guest/shell.py."""
     if session["interactive"]:
         return "keys"

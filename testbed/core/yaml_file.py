@@ -32,7 +32,7 @@ class YamlFile:
         tree = nodes.value(nodes.root, "") if nodes.root is not None else None
         if not isinstance(tree, dict):
             raise ScenarioError(f"{path}:1: a mapping of sections expected")
-        self.tree: dict[str, Any] = tree
+        self.tree: dict[str, object] = tree
         self.texts = nodes.texts
         self._lines = nodes.lines
         for key in self.tree:
@@ -85,35 +85,34 @@ class YamlFile:
 
     def _canonical(self, field: str) -> str:
         """A field's dotted name with numbers for the elements of lists."""
-        at: Any = self.tree
+        at: object = self.tree
         names = []
         for part in _split(field):
-            number = _number_of(at, part) if isinstance(at, list) else None
+            number, at = _inside(at, part)
             names.append(str(number) if number else part)
-            at = at[number - 1] if number else at.get(part) if isinstance(at, dict) else None
         return ".".join(names)
 
     def written(self, field: str) -> str:
         """A field's name without the parts that the file leaves out: a default, or a section for both directions."""
-        at: Any = self.tree
+        at: object = self.tree
         names = []
         for part in _split(field):
-            number = _number_of(at, part) if isinstance(at, list) else None
-            if number or isinstance(at, dict) and at.get(part) is not None:
+            number, inside = _inside(at, part)
+            if number or inside is not None:
                 names.append(part)
-                at = at[number - 1] if number else at[part]
+                at = inside
         return ".".join(names)
 
-    def mapping(self, section: str) -> dict[str, Any]:
+    def mapping(self, section: str) -> dict[str, object]:
         """A section that must be a mapping (empty if it is missing); with dots, one inside of another."""
-        value: Any = self.tree
+        found = self.tree
         for part in section.split("."):
-            value = value.get(part)
+            value = found.get(part)
             if value is None:
                 return {}
             if not isinstance(value, dict):
                 raise self.error(section, "a mapping expected")
-        found: dict[str, Any] = value
+            found = value
         return found
 
     # -- changing it ------------------------------------------------------------------------------
@@ -124,7 +123,7 @@ class YamlFile:
         other.tree, other._origin, other._lines = copy.deepcopy(self.tree), dict(self._origin), dict(self._lines)
         return other
 
-    def put(self, key: str, value: Any, origin: str) -> str:
+    def put(self, key: str, value: object, origin: str) -> str:
         """Override the field with dotted name `key`; `origin` says who did, for errors.
 
         Returns the field's own name, in which elements of lists are numbers.
@@ -134,7 +133,7 @@ class YamlFile:
             raise self._refused_key(origin, f"no such section; sections are: {', '.join(sorted(self.sections))}")
         if len(parts) > MOST_DEPTH:
             raise self._refused_key(origin, f"nested more than {MOST_DEPTH} deep")
-        at: Any = self.tree
+        at: Any = self.tree                         # a section, a list, or a value
         names = []                                  # as they are before the value may give an element another name
         for depth, part in enumerate(parts):
             around, last = ".".join(parts[:depth]), depth == len(parts) - 1
@@ -143,7 +142,7 @@ class YamlFile:
                 if number is None:
                     raise self._refused_key(origin, f"{around} has no element {part!r}; it has: "
                                                     f"{', '.join(filter(None, element_names(at))) or len(at)}")
-                index: Any = number - 1
+                index: int | str = number - 1
             elif isinstance(at, dict) and part:
                 index = part
                 if not last and at.get(part) is None:
@@ -185,7 +184,7 @@ class YamlFile:
             self._check_keys(inside, name)
 
 
-def parse_setting(option: str, text: str) -> Any:
+def parse_setting(option: str, text: str) -> object:
     """The value that a `--set key=text` gives; `option`: '--set key', for errors. UsageError if it is none."""
     if len(text) > _LONGEST_SETTING:
         raise UsageError(f"{option}: longer than {_LONGEST_SETTING} characters")
@@ -196,7 +195,7 @@ def parse_setting(option: str, text: str) -> Any:
     return None if nodes.root is None else nodes.value(nodes.root, "")
 
 
-def element_names(elements: Iterable[Any]) -> list[str]:
+def element_names(elements: Iterable[object]) -> list[str]:
     """What the elements of a list are called: by their `name`, or by their `kind`, from the second with a number."""
     names: list[str] = []
     counts: dict[str, int] = {}
@@ -216,7 +215,15 @@ def _split(key: str) -> list[str]:
     return key.split(".")
 
 
-def _number_of(elements: list[Any], name: str) -> int | None:
+def _inside(around: object, part: str) -> tuple[int | None, object]:
+    """(number of an element that a part of a field's name stands for, if it is one, and what is there), or None."""
+    if isinstance(around, list):
+        number = _number_of(around, part)
+        return number, around[number - 1] if number else None
+    return None, around.get(part) if isinstance(around, dict) else None
+
+
+def _number_of(elements: list[object], name: str) -> int | None:
     """Number, from 1, of the list's element that is called so."""
     for number, called in enumerate(element_names(elements), start=1):
         if name in (called, str(number)):

@@ -7,7 +7,7 @@ no dates, no sets, no NaN. A number as a key is its usual spelling, so that 1 an
 import collections
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import NoReturn, cast
 
 import yaml
 
@@ -24,7 +24,7 @@ Refuse = Callable[[int, str, str], Exception]
 class _Composer(yaml.composer.Composer, yaml.resolver.Resolver):        # type: ignore[misc]
     """Makes nodes of events."""
 
-    def __init__(self, events: list[Any]) -> None:
+    def __init__(self, events: list[yaml.Event]) -> None:
         yaml.composer.Composer.__init__(self)
         yaml.resolver.Resolver.__init__(self)
         self._events = collections.deque(events)
@@ -32,10 +32,10 @@ class _Composer(yaml.composer.Composer, yaml.resolver.Resolver):        # type: 
     def check_event(self, *kinds: type) -> bool:
         return bool(self._events) and isinstance(self._events[0], kinds)
 
-    def peek_event(self) -> Any:
+    def peek_event(self) -> yaml.Event:
         return self._events[0]
 
-    def get_event(self) -> Any:
+    def get_event(self) -> yaml.Event:
         return self._events.popleft()
 
 
@@ -68,7 +68,7 @@ class Nodes:
     def _fail(self, line: int, field: str, message: str) -> NoReturn:
         raise self._refuse(line, field, message) from None
 
-    def _events(self, text: str) -> list[Any]:
+    def _events(self, text: str) -> list[yaml.Event]:
         """Nothing recursive has seen the text yet: here it may still be of any depth and length."""
         nodes = depth = 0
         events = []
@@ -86,7 +86,7 @@ class Nodes:
                 self._fail(event.start_mark.line + 1, "", f"more than {MOST_NODES} values")
         return events
 
-    def _count_expanded(self, node: Any) -> int:
+    def _count_expanded(self, node: yaml.Node) -> int:
         """Values of a node with every alias written out."""
         line = node.start_mark.line + 1
         if id(node) in self._open:
@@ -101,7 +101,7 @@ class Nodes:
         self._sizes[id(node)] = size
         return size
 
-    def value(self, node: Any, field: str, depth: int = 0) -> Any:
+    def value(self, node: yaml.Node, field: str, depth: int = 0) -> object:
         """The value of a node; `field`: its dotted name."""
         line = node.start_mark.line + 1
         if depth > MOST_DEPTH:
@@ -117,9 +117,9 @@ class Nodes:
             return [self.value(item, f"{field}.{number}", depth + 1) for number, item in enumerate(node.value, start=1)]
         return self._scalar(node, field, line)
 
-    def _mapping(self, node: Any, field: str, depth: int) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        own: dict[str, Any] = {}
+    def _mapping(self, node: yaml.Node, field: str, depth: int) -> dict[str, object]:
+        merged: dict[str, object] = {}
+        own: dict[str, object] = {}
         lines: dict[str, int] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
@@ -127,7 +127,7 @@ class Nodes:
                 for given in value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]:
                     if not isinstance(given, yaml.MappingNode):
                         self._fail(line, field, "<< expects a mapping")
-                    merged = {**self.value(given, field, depth + 1), **merged}
+                    merged = {**cast(dict[str, object], self.value(given, field, depth + 1)), **merged}
                 continue
             key = self._key(key_node, field)
             name = f"{field}.{key}".lstrip(".")
@@ -137,7 +137,7 @@ class Nodes:
             own[key] = self.value(value_node, name, depth + 1)
         return {**merged, **own}
 
-    def _key(self, node: Any, field: str) -> str:
+    def _key(self, node: yaml.Node, field: str) -> str:
         line = node.start_mark.line + 1
         if not isinstance(node, yaml.ScalarNode) or not node.value or not node.value.isprintable() \
                 or len(node.value) > _LONGEST_KEY or node.tag == "tag:yaml.org,2002:null":
@@ -145,7 +145,7 @@ class Nodes:
         text = str(node.value)
         return str(self._scalar(node, field, line)) if node.tag == "tag:yaml.org,2002:int" else text
 
-    def _scalar(self, node: Any, field: str, line: int) -> Any:
+    def _scalar(self, node: yaml.Node, field: str, line: int) -> object:
         try:
             value = self._loader.construct_object(node)
         except yaml.MarkedYAMLError as problem:
@@ -165,7 +165,7 @@ class Nodes:
         return value
 
 
-def _children(node: Any) -> Iterator[Any]:
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
         for pair in node.value:
             yield from pair

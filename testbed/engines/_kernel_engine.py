@@ -27,6 +27,7 @@ from testbed.runs import code_bundle, job_ccas
 from testbed.runs.engine import OnProgress, traffic_context, write_workload
 from testbed.runs.plan import Plan
 from topologies import queues
+from traffic.workload.records import Workload
 
 Json = dict[str, Any]
 #: guest files that go to raw/ as they are
@@ -160,7 +161,7 @@ def _collect(plan: Plan, wanted: dict[str, Any], workload: dict[str, Any], work_
             "t0_ns": guest["t0_ns"], **plan.timing.record()})
     for name in ("link_changes", "opportunities"):
         _write_rows(name, work_dir, raw_dir, guest["t0_ns"])
-    guest["traffic"] = traffic.collect(workload, traffic_context(plan, work_dir, guest_dir), raw_dir)
+    guest["traffic"] = traffic.collect(Workload(workload), traffic_context(plan, work_dir, guest_dir), raw_dir)
     del guest["t0_ns"]
     write_json(raw_dir / "guest.json", guest)
 

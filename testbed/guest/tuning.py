@@ -7,7 +7,8 @@ from typing import Any
 from testbed.core.fields import FieldError
 from topologies.links import varying
 from topologies.linux.namespace import sysctl_path
-from traffic.workload.assign import SOURCE_PORTS, Variant, host_defaults, host_variants
+from traffic.workload.assign import SOURCE_PORTS, host_defaults, host_variants
+from traffic.workload.records import Flow, Variant
 
 #: shares of the memory at which TCP begins to save, and beyond which it gets none
 _TCP_MEMORY = (1 / 2, 5 / 8, 3 / 4)
@@ -110,8 +111,9 @@ def node_sysctls(network: Network, hosts: Mapping[str, Any], variants: Sequence[
     shared = _hosts_of_several_components(flows)
     thresholds = {node["name"] for node in network["nodes"] if "initial_ssthresh" in node}
     names = [node["name"] for node in network["nodes"]]
-    defaults = host_defaults(names, flows, variants)
-    for node, used in host_variants(names, flows, variants).items():
+    defaults = host_defaults(names, [Flow(flow) for flow in flows], [Variant(one) for one in variants])
+    for node, used in host_variants(
+            names, [Flow(flow) for flow in flows], [Variant(one) for one in variants]).items():
         first, *others = (_host_sysctls(buffer_bytes, variant, hosts) for variant in used)
         for variant, other in zip(used[1:], others):
             for key in first.keys() | other.keys():

@@ -124,7 +124,7 @@ def _reason(problem: FieldError | None, scenario: Scenario) -> str:
 
 def _check_hosts(scenario: Scenario, variants: Sequence[ccas.Variant]) -> None:
     """ScenarioError if the scenario says of hosts what a variant has otherwise: none of them wins without a word."""
-    given = (scenario.file.tree.get("hosts") if scenario.file else None) or {}
+    given = scenario.file.mapping("hosts") if scenario.file else {}
     for variant in variants:
         if wrong := ccas.contradiction(variant, scenario.hosts, given):
             field, message = wrong

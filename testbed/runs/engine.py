@@ -21,6 +21,7 @@ from testbed.core.errors import RunFailed, UsageError
 from testbed.core.fields import FieldError
 from testbed.core.files import write_json
 from testbed.runs.plan import Plan
+from topologies.links.records import Network
 
 #: called with (phase, experiment time in us) while a run goes on
 OnProgress = Callable[[str, int], None]
@@ -236,8 +237,8 @@ class EngineBase(abc.ABC):
 
 def traffic_context(plan: Plan, work_dir: pathlib.Path, guest_dir: str, **more: Any) -> traffic.Context:
     """What kinds of traffic know of a run."""
-    return traffic.Context(work_dir=work_dir, guest_dir=guest_dir, network=plan.scenario["network"], seed=plan.seed,
-                           timing=plan.timing, **more)
+    return traffic.Context(work_dir=work_dir, guest_dir=guest_dir, network=Network(plan.scenario["network"]),
+                           seed=plan.seed, timing=plan.timing, **more)
 
 
 def write_workload(workload: Mapping[str, Any], raw_dir: pathlib.Path) -> None:

@@ -11,7 +11,9 @@ from testbed.core.units import show_rate
 from testbed.guest.tuning import connection_places, node_sysctls
 from testbed.scenario import ccas
 from topologies.links import varying
+from topologies.links.records import Network
 from traffic.workload import routes
+from traffic.workload.records import Variant
 
 Json = dict[str, Any]
 
@@ -35,7 +37,7 @@ def job_parts(engine: _Engine, variants: Sequence[Json], network: Json, hosts: J
     flows = workload["flows"]
     ccas.check_together(variants)
     try:
-        sysctls = node_sysctls(network, hosts, variants, flows)
+        sysctls = node_sysctls(network, hosts, [Variant(one) for one in variants], flows)
     except FieldError as problem:
         raise UsageError(f"{problem.field}: {problem}") from None
     modules: dict[str, Json] = {}
@@ -84,7 +86,7 @@ def _find(engine: _Engine, sha256: str) -> _Module:
 def _rate_bps(variant: Json, network: Json, workload: Json) -> int:
     """Rate of the bottleneck of a variant's flows: of each the slowest on its way, a target of its component first,
     and the rate of radios where it crosses the air."""
-    links, radios = routes.bottlenecks(network), _radios_bps(network)
+    links, radios = routes.bottlenecks(Network(network)), _radios_bps(network)
     targets = {component["name"]: set(component.get("target_links", ())) for component in workload["components"]}
     rates = set()
     for flow in workload["flows"]:

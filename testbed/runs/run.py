@@ -24,6 +24,7 @@ from testbed.core.files import write_json
 from testbed.runs.engine import EngineBase, OnProgress, traffic_context
 from testbed.runs.plan import Plan
 from testbed.runs.store import SCHEMA, Store
+from traffic.workload.records import Variant
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +69,7 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
         try:
             write_json(folder / "environment.json", {
                 "engine": plan.engine, "capabilities": dataclasses.asdict(engine.capabilities),
-                "clock": engine.capabilities.clock, **engine.environment(), **environment.this_machine()})
+                "clock": engine.capabilities.clock} | engine.environment() | environment.this_machine())
             stopwatch("traffic of this seed", 0)
             _prepare(plan, engine, work_dir, shared_dir, lambda text: on_progress(text, 0))
             if job.most_memory_mb is not None and (needs_mb := engine.memory_mb(plan, work_dir)) > job.most_memory_mb:
@@ -127,7 +128,7 @@ def _prepare(plan: Plan, engine: EngineBase, work_dir: pathlib.Path, shared_dir:
              report: Callable[[str], None]) -> None:
     """Make what the traffic programs need in `work_dir`, and workload.json."""
     try:
-        traffic.prepare(plan.scenario["traffic"], list(plan.variants), traffic_context(
+        traffic.prepare(plan.scenario["traffic"], [Variant(one) for one in plan.variants], traffic_context(
             plan, work_dir, engine.guest_dir(work_dir), shared_dir=shared_dir, report=report))
     except MemoryError:
         raise RunFailed("not enough memory to prepare the traffic") from None

@@ -108,7 +108,8 @@ def read(path: pathlib.Path) -> Knob:
             raise file.error(section, "a sentence expected")
     if not values:
         raise file.error("values", "at least one value expected")
-    return Knob(path.stem, file.tree["title"], file.tree["why"], tuple(values), str(file.tree.get("unless") or ""))
+    title, why, unless = (str(file.tree.get(section) or "") for section in ("title", "why", "unless"))
+    return Knob(path.stem, title, why, tuple(values), unless)
 
 
 def _texts(file: YamlFile, field: str, given: Any) -> dict[str, str]:

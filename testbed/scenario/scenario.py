@@ -8,7 +8,7 @@ import dataclasses
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import topologies
 from testbed import PROJECT_DIR, probes
@@ -371,9 +371,10 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
                                                                                          tree.get("hosts")))
     defaults: DefaultsSection = section(source, "defaults",
                                         lambda: fields.decode(DefaultsSection, tree.get("defaults")))
-    topology = section(source, "topology", lambda: topologies.complete(tree["topology"]))
-    section(source, "topology", lambda: topologies.in_time(tree["topology"], timing.duration_us))
-    resolved = section(source, "topology", lambda: topologies.resolve(tree["topology"], timing.duration_us))
+    given = cast(dict[str, object], tree["topology"])
+    topology = section(source, "topology", lambda: topologies.complete(given))
+    section(source, "topology", lambda: topologies.in_time(given, timing.duration_us))
+    resolved = section(source, "topology", lambda: topologies.resolve(given, timing.duration_us))
     network = section(source, "hosts", lambda: end_hosts.apply(asked_hosts, resolved))
     components = sections.components(source, tree["traffic"], timing.duration_us)
     sections.sensible(source, components, network, timing)

@@ -13,6 +13,7 @@ from testbed.core import fields, guesses
 from testbed.core.fields import FieldError
 from testbed.core.timing import Timing
 from testbed.core.yaml_file import YamlFile, element_names
+from topologies.links.records import Network
 
 NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
 LONGEST_NAME = 60
@@ -105,7 +106,7 @@ def sensible(source: YamlFile, components: list[Json], network: Json, timing: Ti
     # an error of a single component does not name it, which a list does
     single = isinstance(source.tree["traffic"], list) and len(components) == 1
     section(source, f"traffic.{components[0]['name']}" if single else "traffic",
-            lambda: traffic.validate(components, network, timing))
+            lambda: traffic.validate(components, Network(network), timing))
 
 
 def probes(source: YamlFile, given: Any, network: Json) -> dict[str, Json]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import traffic
 from topologies.links import end_hosts
+from topologies.links.records import Network
 
 if TYPE_CHECKING:
     from testbed.scenario.scenario import Scenario
@@ -30,7 +31,7 @@ def apply(hosts: end_hosts.HostsSection, components: Sequence[Mapping[str, Any]]
 
 def packet_time_us(components: Sequence[Mapping[str, Any]], network: Mapping[str, Any]) -> int:
     """That of TCP flows that send all they can, on the slowest link that their data cross; 0 if there are none."""
-    return end_hosts.packet_time_us(network, [way.hops for way in traffic.bulk_routes(components, network)])
+    return end_hosts.packet_time_us(network, [way.hops for way in traffic.bulk_routes(components, Network(network))])
 
 
 def without(scenario: Scenario) -> Scenario:

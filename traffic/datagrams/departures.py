@@ -9,17 +9,34 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import NotRequired, TypedDict
+
+    class Instants(TypedDict):
+        """What an order says of when packets leave; spread: of uniform gaps, a share of the mean."""
+        gap_ns: int
+        bursts_us: NotRequired[list[tuple[int, int]]]
+        gaps: NotRequired[str]
+        seed: NotRequired[str]
+        spread: NotRequired[float]
+
+    class Order(Instants):
+        """What a program is told of a flow that it sends."""
+        flow: int
+        address: str
+        port: int
+        payload_bytes: int
+        start_us: int
+        stop_us: int
 
 #: an order's "gaps"
 EXPONENTIAL, UNIFORM = "exponential", "uniform"
 
 
-def departures_ns(order: Mapping[str, Any]) -> Iterator[int]:
+def departures_ns(order: Order) -> Iterator[int]:
     """Instants in ns of experiment time, in their order.
 
     Equal gaps are counted from the beginning of each burst, of which the first packet leaves at once. In a Poisson
@@ -38,12 +55,12 @@ def departures_ns(order: Mapping[str, Any]) -> Iterator[int]:
             at_ns += draw() * gap_ns
 
 
-def equal(order: Mapping[str, Any]) -> bool:
+def equal(order: Order) -> bool:
     """Whether all packets are the same time apart: from `start_us` on, `gap_ns` each."""
     return order.get("gaps") is None and order.get("bursts_us") is None
 
 
-def _draw(order: Mapping[str, Any]) -> Callable[[], float] | None:
+def _draw(order: Order) -> Callable[[], float] | None:
     """Draws gaps with mean 1; None: all are equal."""
     kind = order.get("gaps")
     if kind is None:

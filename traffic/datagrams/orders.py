@@ -5,15 +5,19 @@ import json
 import math
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 from testbed.core.timing import Timing
 from topologies import standards
+from topologies.links.records import Link, Network
 from traffic.datagrams.batch import HEADER
-from traffic.workload import routes
+from traffic.workload import records, routes
 from traffic.workload.components import Component, Context, Flow, Program
+
+if TYPE_CHECKING:
+    from traffic.datagrams.departures import Instants
 
 _Default = TypeVar("_Default")
 
@@ -51,7 +55,7 @@ def gap_ns(rate_bps: int, packet_bytes: int) -> int:
     return gap
 
 
-def validate(section: RateSection, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
+def validate(section: RateSection, component: Component, network: Network, _timing: Timing) -> None:
     """FieldError if there are more flows than ports, or no room in a packet."""
     total = section.flows * len(routes.find(network, section.paths))
     enough_ports(total)
@@ -60,12 +64,12 @@ def validate(section: RateSection, component: Component, network: Mapping[str, A
     fits(section.packet_bytes, network, routes.find(network, section.paths))
 
 
-def uses_ccas(_section: Any) -> bool:
+def uses_ccas(_section: object) -> bool:
     """Whether a congestion control makes a difference to flows of a section."""
     return False
 
 
-def fits(packet_bytes: int, network: Mapping[str, Any], ways: Sequence[routes.Route]) -> None:
+def fits(packet_bytes: int, network: Network, ways: Sequence[routes.Route]) -> None:
     """FieldError if packets of this size have no room for headers, number and instant, or find none on their ways."""
     least = _LEAST_HEADER_BYTES + ip.more_bytes(network) + HEADER.size
     if packet_bytes < least:
@@ -109,23 +113,23 @@ def seed(component: Component, place: int) -> str:
 
 
 def programs(component: Component, flows: Sequence[Flow], packet_bytes: Mapping[int, int],
-             timing: Mapping[int, Mapping[str, Any]], context: Context) -> list[Program]:
+             timing: Mapping[int, "Instants"], context: Context) -> list[Program]:
     """One job file per host that sends or receives.
 
     packet_bytes: {flow: size of its IP packets}; timing: {flow: what its order says of the packets' instants}.
     """
-    jobs: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    jobs: dict[str, dict[str, list[dict[str, object]]]] = {}
     for flow in flows:
-        order = {"flow": flow.flow, "address": flow.dst, "port": flow.dport,
-                 "payload_bytes": packet_bytes[flow.flow] - ip.udp_header_bytes(flow.dst)}
+        order: dict[str, object] = {"flow": flow.flow, "address": flow.dst, "port": flow.dport,
+                                    "payload_bytes": packet_bytes[flow.flow] - ip.udp_header_bytes(flow.dst)}
         jobs.setdefault(flow.sender, {"send": [], "receive": []})["send"].append(
             {**order, "start_us": flow.start_us, "stop_us": flow.stop_us, **timing[flow.flow]})
         jobs.setdefault(flow.receiver, {"send": [], "receive": []})["receive"].append(
             {**order, "packets_per_s": 1e9 / timing[flow.flow]["gap_ns"]})
     # a sender whose socket is full makes its program wait, and with it whoever else that is for
     first_hops = {flow.hops[0] for flow in flows if flow.hops}
-    waits = any(_most_queued(link) > _NEVER_FULL_PACKETS for link in context.network["links"]
-                if link["name"] in first_hops)
+    waits = any(_most_queued(link) > _NEVER_FULL_PACKETS for link in context.network.links
+                if link.name in first_hops)
     found = []
     for node, job in sorted(jobs.items()):
         name = f"{component.name}-{node}.udp.json"
@@ -137,15 +141,15 @@ def programs(component: Component, flows: Sequence[Flow], packet_bytes: Mapping[
     return found
 
 
-def _most_queued(link: Mapping[str, Any]) -> float:
+def _most_queued(link: Link) -> float:
     """Packets that the queue of a link holds, of the smallest if it counts bytes."""
-    return float(link.get("limit_packets") or (link.get("limit_bytes") or math.inf) / _LEAST_HEADER_BYTES)
+    return float(link.limit_packets or (link.limit_bytes or math.inf) / _LEAST_HEADER_BYTES)
 
 
-def _drain_us(flows: Sequence[Flow], network: Mapping[str, Any]) -> int:
+def _drain_us(flows: Sequence[Flow], network: Network) -> int:
     """The longest time that a packet may still be under way when the experiment ends."""
-    queues_us = {link["name"]: link.get("capacity_us") or 0 for link in network["links"]}
-    of_air_us = sum(standards.of(cell).longest_queue_us() for cell in network.get("cells", ()))
+    queues_us = {link.name: link.capacity_us for link in network.links}
+    of_air_us: int = sum(standards.of(cell).longest_queue_us() for cell in network.cells)
     return 1_000_000 + of_air_us + max(flow.base_rtt_us + sum(queues_us[name] for name in flow.hops) for flow in flows)
 
 
@@ -153,22 +157,22 @@ def _output_name(component: str, node: str) -> str:
     return f"{component}-{node}.counts.json"
 
 
-def collect(component: Mapping[str, Any], workload: Mapping[str, Any], context: Context, _raw_dir: pathlib.Path) \
-        -> dict[str, Any]:
+def collect(component: records.Component, workload: records.Workload, context: Context, _raw_dir: pathlib.Path) \
+        -> Mapping[str, object]:
     """{"flows": [counts of each UDP flow]}, if there are any.
 
     sent_*, received_* and, by their numbers, lost, reordered, duplicate packets; delay_*_us of those that arrived.
     Lost ones include those that arrived and found no room in the receiver's socket (socket_dropped_packets).
     """
-    mine = [flow for flow in workload["flows"]
-            if flow["component"] == component["name"] and flow["transport"] == "udp"]
-    nodes = {flow[end] for flow in mine for end in ("sender", "receiver")}
-    counts: dict[str, dict[str, Any]] = {}
+    mine = [flow for flow in workload.flows
+            if flow.component == component.name and flow.transport == "udp"]
+    nodes = {node for flow in mine for node in (flow.sender, flow.receiver)}
+    counts: dict[str, dict[str, int]] = {}
     for node in sorted(nodes):
-        for flow, found in json.loads((context.work_dir / _output_name(component["name"], node)).read_text()).items():
+        for flow, found in json.loads((context.work_dir / _output_name(component.name, node)).read_text()).items():
             counts.setdefault(flow, {}).update(found)
     found = []
     for flow in mine:
-        one = counts[str(flow["flow"])]
-        found.append({"flow": flow["flow"], **one, "lost_packets": one["sent_packets"] - one["received_packets"]})
+        one = counts[str(flow.flow)]
+        found.append({"flow": flow.flow, **one, "lost_packets": one["sent_packets"] - one["received_packets"]})
     return {"flows": found} if found else {}

@@ -20,7 +20,7 @@ import struct
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from testbed.core import ip
 from traffic import program
@@ -31,7 +31,21 @@ from traffic.io.sockets import raise_descriptor_limit
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import TypedDict, TypeVar
+
+    from traffic.datagrams.departures import Order
+
+    class Expected(TypedDict):
+        """What it is told of a flow that it receives."""
+        flow: int
+        address: str
+        port: int
+        payload_bytes: int
+        packets_per_s: float
+
+    _OneOrder = TypeVar("_OneOrder", Order, Expected)
+    _End = TypeVar("_End", "_Sender", "_Receiver")
+    _More = TypeVar("_More", int, Batch)
 
 #: packets are taken from the receiver's socket so often, which has room for as many
 _DRAIN_NS = 100_000_000
@@ -63,18 +77,18 @@ class _Host:
         """Make the senders."""
         self.senders = [self._made("sender", order, _Sender, t0_ns) for order in self.host.job["send"]]
 
-    def _made(self, role: str, order: Mapping[str, Any], end: Callable[..., Any], *more: object) -> Any:
+    def _made(self, role: str, order: _OneOrder, end: Callable[[_OneOrder, _More], _End], more: _More) -> _End:
         """A sender or receiver; its socket is in the namespace of its host."""
         try:
             self.host.enter()
-            return end(order, *more)
+            return end(order, more)
         except OSError as problem:
             what = self.host.name(f"flow {order['flow']}, {role}")
             sys.exit(f"{what}: {type(problem).__name__}: {problem}")
 
-    def account(self) -> dict[str, Any]:
+    def account(self) -> dict[str, object]:
         """What was counted, also in a file of the node's."""
-        counts: dict[str, dict[str, Any]] = {sender.flow: sender.counts() for sender in self.senders}
+        counts: dict[str, dict[str, float]] = {sender.flow: sender.counts() for sender in self.senders}
         for receiver in self.receivers:
             counts.setdefault(receiver.flow, {}).update(receiver.counts())
         with open(self.host.job["output"], "w") as f:
@@ -85,7 +99,7 @@ class _Host:
 class _Sender:
     """A flow that sends: a packet whenever it is due."""
 
-    def __init__(self, order: Mapping[str, Any], t0_ns: int) -> None:
+    def __init__(self, order: Order, t0_ns: int) -> None:
         self.flow = str(order["flow"])
         self._t0_ns = t0_ns
         self._departures = departures_ns(order)
@@ -104,7 +118,7 @@ class _Sender:
             self._packets += 1
             yield self._t0_ns + due_ns, fd, size, header
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, float]:
         return {"sent_packets": self._packets, "sent_bytes": self._packets * (self.payload_bytes + self._header_bytes)}
 
 
@@ -135,7 +149,7 @@ class Gaps:
 class _Receiver:
     """A flow that arrives. What is in a packet behind its header is not looked at."""
 
-    def __init__(self, order: Mapping[str, Any], batch: Batch) -> None:
+    def __init__(self, order: Expected, batch: Batch) -> None:
         self.flow = str(order["flow"])
         self._batch = batch
         self._packets = self._bytes = self._reordered = self._duplicates = 0
@@ -173,13 +187,13 @@ class _Receiver:
         self._delays_us[delay_ns // 1000] += 1
         self._delays_ns += delay_ns
 
-    def counts(self) -> dict[str, Any]:
+    def counts(self) -> dict[str, float]:
         memory = struct.unpack("=9I", self._socket.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, 36))
         return {"received_packets": self._packets, "received_bytes": self._bytes,
                 "reordered_packets": self._reordered, "duplicate_packets": self._duplicates,
                 "socket_dropped_packets": memory[_MEMINFO_DROPS], **self._delays()}
 
-    def _delays(self) -> dict[str, Any]:
+    def _delays(self) -> dict[str, float]:
         """One-way delays of the packets that arrived, in whole us; nothing if none did."""
         if not self._packets:
             return {}
@@ -222,7 +236,10 @@ def main() -> None:
                 receiver.drain(t0_ns + ahead_ns)
             look_ns = look_ns + _DRAIN_NS if look_ns < end_ns else None
     accounts = {host.host.node: host.account() for host in hosts}
-    program.done(accounts if len(hosts) > 1 else accounts[hosts[0].host.node])
+    if len(hosts) > 1:
+        program.done(accounts)
+    else:
+        program.done(accounts[hosts[0].host.node])
 
 
 if __name__ == "__main__":

@@ -12,9 +12,36 @@ from traffic.io.payload import PERIOD, Pattern, Tally, differs, phase
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import NotRequired, TypedDict
 
-    Order = dict[str, Any]
+    class Pace(TypedDict):
+        """So much at a time, at instants so far apart."""
+        bytes: int
+        gap_ns: int
+
+    class Order(TypedDict):
+        """What a program is told of an end of a flow; what each key means: flows.py."""
+        flow: int
+        address: str
+        port: int
+        cca: str | None
+        start_us: int
+        stop_us: int
+        peer: NotRequired[str]
+        bytes: NotRequired[int]
+        maxseg: NotRequired[int]
+        window_bytes: NotRequired[int]
+        sequence_start: NotRequired[int]
+        bursts_us: NotRequired[list[tuple[int, int]]]
+        pace: NotRequired[Pace]
+
+    class Job(TypedDict):
+        """The orders of a program."""
+        send: list[Order]
+        receive: list[Order]
+        duration_us: int
+        ring: bool
+        wakeup_cost_us: NotRequired[int]
 
 _TCP_CLOSE = 7
 #: what the receivers of a node have to read into, all together; each at least, at most
@@ -51,7 +78,7 @@ class End:
         name = answer.partition(b"\0")[0].decode()
         self._ccas[name] = self._ccas.get(name, 0) + 1
 
-    def account(self) -> dict[str, Any]:
+    def account(self) -> dict[str, object]:
         """For the program's account."""
         return {"flow": self.flow["flow"], "end": _END[self.role], "ccas": self._ccas, "born": self._born,
                 **self.tally.account()}
@@ -61,14 +88,14 @@ class Counts:
     """What flows have sent and received; delivered_us: when the receiver had read the last byte, of flows that came to
     an end."""
 
-    def __init__(self, jobs: list[dict[str, Any]]) -> None:
+    def __init__(self, jobs: list[Job]) -> None:
         #: the beginning of the experiment
         self.t0_ns = 0
         self._sent_bytes = {flow["flow"]: 0 for job in jobs for flow in job["send"]}
         self._read = {flow["flow"]: Tally() for job in jobs for flow in job["receive"]}
         self._delivered_us: dict[int, int] = {}
 
-    def account(self, job: dict[str, Any]) -> dict[str, dict[int, int]]:
+    def account(self, job: Job) -> dict[str, dict[int, int]]:
         """Of the flows of one of the jobs."""
         received = {flow["flow"] for flow in job["receive"]}
         return {"sent_bytes": {flow["flow"]: self._sent_bytes[flow["flow"]] for flow in job["send"]},

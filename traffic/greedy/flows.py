@@ -31,7 +31,8 @@ from traffic.io.sockets import raise_descriptor_limit
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+
+    from traffic.io.uring import Ring
 
 #: what is imported when it is known which of them drives the flows
 ALSO = ("topologies.linux.namespace", "traffic.greedy.ring", "traffic.greedy.ring_ends",
@@ -46,7 +47,7 @@ def main() -> None:
     listeners = [_listen(host, flow) for host in hosts for flow in host.job["receive"]]
     counts = ends.Counts([host.job for host in hosts])
     orders = [(host, flow, role) for role in ("send", "receive") for host in hosts for flow in host.job[role]]
-    all_ends: list[Any]
+    all_ends: list[ends.End]
     run: Callable[[int, int], None]
     if ring:
         from traffic.greedy.ring import RingFlows
@@ -54,15 +55,19 @@ def main() -> None:
         run = RingFlows(ring, all_ends, listeners, counts, pattern).run
     else:
         from traffic.greedy import threads
-        all_ends = [threads.End(flow, role, host) for host, flow, role in orders]
-        run = partial(threads.run, all_ends, listeners, counts, pattern)
+        threaded = [threads.End(flow, role, host) for host, flow, role in orders]
+        all_ends = [*threaded]
+        run = partial(threads.run, threaded, listeners, counts, pattern)
     counts.t0_ns = program.wait_for_start()
     run(counts.t0_ns, counts.t0_ns + hosts[0].job["duration_us"] * 1000)
     for listener in listeners:
         listener.detach()       # closed with the program: one by one Python asks three things of each
-    found: dict[str, Any] = {host.node: {**counts.account(host.job), "ends": [
+    found: dict[str, dict[str, object]] = {host.node: {**counts.account(host.job), "ends": [
         end.account() for (of, _, _), end in zip(orders, all_ends) if of is host]} for host in hosts}
-    program.done(found if len(hosts) > 1 else found[hosts[0].node])
+    if len(hosts) > 1:
+        program.done(found)
+    else:
+        program.done(found[hosts[0].node])
 
 
 def _listen(host: program.Host, flow: ends.Order) -> socket.socket:
@@ -74,7 +79,7 @@ def _listen(host: program.Host, flow: ends.Order) -> socket.socket:
         sys.exit(f"{host.name(ends.name(flow, 'receive'))}: {problem.strerror}")
 
 
-def _ring(job: dict[str, Any]) -> Any:
+def _ring(job: ends.Job) -> Ring | None:
     """A traffic.io.uring.Ring, where the job wants one and the kernel has it; else None."""
     if not job["ring"]:
         return None

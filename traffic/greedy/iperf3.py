@@ -11,19 +11,47 @@ with "done {bytes per flow}", or with iperf3's own words if one fails. The accou
 congestion control iperf3 reports and, where it is preloaded, which one its data connection was born with, and what the
 receiver found in the payload.
 """
+from __future__ import annotations
+
 import json
 import os
 import select
 import signal
 import sys
 from collections.abc import Collection
-from typing import Any
 
 from testbed.core import ip
 from traffic import program
 from traffic.io.clock import now_ns
 
-_Order = dict[str, Any]
+TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
+if TYPE_CHECKING:
+    from typing import Literal, TypedDict
+
+    class _Order(TypedDict):
+        """An element of a job's `send` or `receive`; a receiver has no times and no source port."""
+        flow: int
+        address: str
+        port: int
+        cca: str | None
+        source_port: int
+        start_us: int
+        stop_us: int
+
+    class _Sums(TypedDict):
+        bytes: int
+
+    class _End(TypedDict, total=False):
+        """`end` of what iperf3 says, as far as it is read."""
+        sum_sent: _Sums
+        sum_received: _Sums
+        sender_tcp_congestion: str
+        receiver_tcp_congestion: str
+
+    class _Output(TypedDict, total=False):
+        """What iperf3 says, as far as it is read."""
+        end: _End
+        error: str
 
 PROGRAM = "/usr/bin/iperf3"
 _PATIENCE_MS = 86_400_000   # the longest it takes
@@ -67,7 +95,7 @@ class Children:
         # file descriptor of a process -> (its id, flow, role)
         self.running: dict[int, tuple[int, int, str]] = {}
         # (flow, role) -> the sums in its JSON
-        self._ended: dict[tuple[int, str], dict[str, Any]] = {}
+        self._ended: dict[tuple[int, str], _End] = {}
 
     def start(self, flow: int, role: str, arguments: list[str], cca: str | None = None) -> None:
         """Start iperf3; its output goes to a file of its own. cca: that its sockets have from the first, if not the
@@ -94,12 +122,12 @@ class Children:
         os.close(fd)
         return os.waitstatus_to_exitcode(status)
 
-    def _check(self, flow: int, role: str, status: int) -> dict[str, Any]:
+    def _check(self, flow: int, role: str, status: int) -> _Output:
         """The JSON of an iperf3 that has ended; ChildFailed unless it is all there is, and names no error."""
         with open(self._path(flow, role), errors="replace") as f:
             complaint, brace, rest = f.read().partition("{")
         try:
-            output: dict[str, Any] = json.loads(brace + rest)
+            output: _Output = json.loads(brace + rest)
         except ValueError:
             complaint, output = (complaint + brace + rest)[-1000:], {}
         found = [complaint.strip(), output.get("error")]
@@ -112,24 +140,24 @@ class Children:
             raise ChildFailed(f"iperf3 {role} of flow {flow}: {words}")
         return output
 
-    def transferred(self, role: str, which: str) -> dict[int, int]:
+    def transferred(self, role: str, which: Literal["sum_sent", "sum_received"]) -> dict[int, int]:
         """{flow: bytes} of the given sum of the children's output."""
         return {flow: sums[which]["bytes"] for (flow, of), sums in sorted(self._ended.items()) if of == role}
 
-    def ends(self) -> list[dict[str, Any]]:
+    def ends(self) -> list[dict[str, object]]:
         """What the children's ends of the flows used and found, for the account."""
         return [self._end(flow, role, output) for (flow, role), output in sorted(self._ended.items())]
 
-    def _end(self, flow: int, role: str, output: dict[str, Any]) -> dict[str, Any]:
-        name, key = (("sender", "sender_tcp_congestion") if role == "client" else
-                     ("receiver", "receiver_tcp_congestion"))
-        found: dict[str, Any] = {"flow": flow, "end": name, "ccas": {output[key]: 1} if key in output else {}}
+    def _end(self, flow: int, role: str, output: _End) -> dict[str, object]:
+        name, cca = (("sender", output.get("sender_tcp_congestion")) if role == "client" else
+                     ("receiver", output.get("receiver_tcp_congestion")))
+        found: dict[str, object] = {"flow": flow, "end": name, "ccas": {} if cca is None else {cca: 1}}
         try:
             with open(self._path(flow, role) + _PAYLOAD) as f:
                 compared, wrong, first, *born = f.read().split()
         except FileNotFoundError:               # not preloaded
-            return {**found, "checked_bytes": 0, "unchecked_bytes": output.get("sum_received", {}).get("bytes", 0)
-                    if role == "server" else 0, "wrong_pieces": 0, "first_wrong": None}
+            return {**found, "checked_bytes": 0, "unchecked_bytes": output["sum_received"]["bytes"]
+                    if role == "server" and "sum_received" in output else 0, "wrong_pieces": 0, "first_wrong": None}
         return {**found, "born": dict.fromkeys(born, 1), "checked_bytes": int(compared), "unchecked_bytes": 0,
                 "wrong_pieces": int(wrong), "first_wrong": [0, int(first)] if int(wrong) else None}
 

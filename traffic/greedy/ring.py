@@ -20,7 +20,7 @@ from traffic.io.uring import Ring, may_ask
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
 _LEAST_ENTRIES, _MOST_ENTRIES = 64, 4096
 _START, _STOP, _END = range(3)
@@ -107,7 +107,7 @@ class RingFlows:
                 self._ends[number >> KIND_BITS].completed(kind, result)
         return timer
 
-    def submit(self, operation: Any, *arguments: Any, number: int) -> None:
+    def submit(self, operation: Callable[..., None], *arguments: int | bytes, number: int) -> None:
         """Hand over an operation of an end; there has to be room."""
         operation(*arguments, number)
         self.under_way += 1

@@ -20,7 +20,7 @@ from traffic.io.uring import LINK, QUIET
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
     from traffic.greedy.ring import RingFlows
 
@@ -129,7 +129,7 @@ class Receiver:
             self._flows.ring.make_room()
             self._submit(self._flows.ring.receive_now, self._fd, self._buffer_at, self._flows.most_bytes, 0, kind=READ)
 
-    def _submit(self, operation: Any, *arguments: Any, kind: int) -> None:
+    def _submit(self, operation: Callable[..., None], *arguments: int | bytes, kind: int) -> None:
         self._flows.submit(operation, *arguments, number=self.number << KIND_BITS | kind)
 
 
@@ -199,6 +199,6 @@ class Sender:
         self._submit(self._flows.ring.send, self._connection.fileno(), self._flows.pattern.address + self._place, size,
                      0, kind=WRITE)
 
-    def _submit(self, operation: Any, *arguments: Any, kind: int) -> None:
+    def _submit(self, operation: Callable[..., None], *arguments: int | bytes, kind: int) -> None:
         self._to_cancel = (kind,)
         self._flows.submit(operation, *arguments, number=self.number << KIND_BITS | kind)

@@ -21,16 +21,16 @@ import pathlib
 import shutil
 import subprocess
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 from testbed.core.timing import Timing
+from topologies.links.records import Network
 from traffic.greedy.iperf3 import PROGRAM, output_name
 from traffic.greedy.orders import program, socket_programs, tcp_jobs
-from traffic.workload import routes
+from traffic.workload import records, routes
 from traffic.workload.components import Component, Context, Flow, Prepared
 
 FIRST_PORT, FIRST_SOURCE_PORT = 6000, 30000
@@ -75,21 +75,21 @@ class Section:
             raise FieldError("sequence_start", "1 is not possible: the SYN would have number 0, with which Linux "
                                                "chooses one")
 
-    def limits(self, network: Mapping[str, Any]) -> dict[str, int]:
+    def limits(self, network: Network) -> dict[str, int]:
         """What both ends of a flow are told: `maxseg` and `window_bytes`, where they are set."""
         segment = {} if self.segment_bytes is None else {"maxseg": self.segment_bytes + ip.TIMESTAMP_BYTES}
         return segment if self.window is None else {**segment, "window_bytes": self.window_bytes(network)}
 
-    def window_bytes(self, network: Mapping[str, Any]) -> int:
+    def window_bytes(self, network: Network) -> int:
         """The receiver's window, 0 without a limit."""
         return (self.window or 0) * (self.segment_bytes or min(self.segments(network)))
 
-    def segments(self, network: Mapping[str, Any]) -> set[int]:
+    def segments(self, network: Network) -> set[int]:
         """Payload of full segments on the component's paths."""
         return {ip.segment_bytes(network, (*way.hops, *way.hops_back)) for way in routes.find(network, self.paths)}
 
 
-def check_segment(field: str, segment_bytes: int, network: Mapping[str, Any], way: routes.Route) -> None:
+def check_segment(field: str, segment_bytes: int, network: Network, way: routes.Route) -> None:
     """FieldError if the packets of a path have no room for so much payload."""
     crossed = (*way.hops, *way.hops_back)
     if segment_bytes > (most := ip.segment_bytes(network, crossed)):
@@ -97,7 +97,7 @@ def check_segment(field: str, segment_bytes: int, network: Mapping[str, Any], wa
                                 f"over IPv{ip.version(network)}, not {segment_bytes}")
 
 
-def validate(section: Section, component: Component, network: Mapping[str, Any], timing: Timing) -> None:
+def validate(section: Section, component: Component, network: Network, timing: Timing) -> None:
     total = section.flows * len(routes.find(network, section.paths))
     if total > _MOST[section.tool]:
         raise FieldError("flows", f"{total} flows need more ports than there are")
@@ -110,7 +110,7 @@ def validate(section: Section, component: Component, network: Mapping[str, Any],
     if section.window is not None and section.window_bytes(network) < _LEAST_WINDOW_BYTES:
         raise FieldError("window", f"{section.window} segments are {section.window_bytes(network)} bytes; at least "
                                    f"{_LEAST_WINDOW_BYTES} are possible")
-    if section.tool == "iperf3" and any(node.get("wakeup_cost_us") for node in network["nodes"]):
+    if section.tool == "iperf3" and any(node.wakeup_cost_us for node in network.nodes):
         raise FieldError("tool", "iperf3 knows no cost of wake-ups (hosts.wakeup_cost); use tool: sockets")
     routes.in_time(component.start_us + (total - 1) * section.stagger_us + (section.start_within_us or 0) - 1,
                    component.stop_us, "stagger" if section.stagger_us else "start_within")
@@ -120,7 +120,7 @@ def validate(section: Section, component: Component, network: Mapping[str, Any],
                                         f"{timing.duration_us / 1e6:g} s")
 
 
-def bulk_routes(section: Section, network: Mapping[str, Any]) -> list[routes.Route]:
+def bulk_routes(section: Section, network: Network) -> list[routes.Route]:
     return routes.find(network, section.paths)
 
 
@@ -191,12 +191,12 @@ def _compile(folder: pathlib.Path) -> str:
     return _PRELOAD
 
 
-def collect(component: Mapping[str, Any], workload: Mapping[str, Any], context: Context, raw_dir: pathlib.Path) \
-        -> dict[str, Any]:
+def collect(component: records.Component, workload: records.Workload, context: Context, raw_dir: pathlib.Path) \
+        -> Mapping[str, object]:
     """iperf3's own JSON goes to raw/; sockets leave but their counters, which are in the programs' accounts."""
-    for flow in workload["flows"]:
+    for flow in workload.flows:
         for role in ("client", "server"):
-            name = output_name(flow["flow"], role)
-            if flow["component"] == component["name"] and (context.work_dir / name).exists():
+            name = output_name(flow.flow, role)
+            if flow.component == component.name and (context.work_dir / name).exists():
                 shutil.copyfile(context.work_dir / name, raw_dir / name)
     return {}

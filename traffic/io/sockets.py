@@ -21,7 +21,7 @@ from _socket import inet_pton  # `socket` takes time to import
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any, Final
+    from typing import Final
 
 AF_INET, AF_INET6 = 2, 10
 SOCK_STREAM: Final = 1
@@ -62,8 +62,8 @@ _libc = ctypes.PyDLL(None, use_errno=True)
 _errno = ctypes.get_errno
 
 
-def _function(name: str, *argtypes: Any) -> Any:
-    function = getattr(_libc, name)
+def _function(name: str, *argtypes: type) -> ctypes._NamedFuncPointer:
+    function: ctypes._NamedFuncPointer = getattr(_libc, name)
     function.argtypes = argtypes
     return function
 
@@ -123,7 +123,7 @@ def family_of(ip: bytes) -> int:
     return AF_INET if len(ip) == 4 else AF_INET6
 
 
-def pack_endpoint(buffer: Any, place: int, ip: bytes, port: int) -> int:
+def pack_endpoint(buffer: ctypes.Array[ctypes.c_char] | bytearray, place: int, ip: bytes, port: int) -> int:
     """Write the struct sockaddr of an endpoint; its size."""
     if len(ip) == 4:
         SOCKADDR_IN.pack_into(buffer, place, AF_INET, port.to_bytes(2, "big"), ip)
@@ -250,7 +250,7 @@ class Epoll:
         _pack_event(_event, 0, events, number)
         _check(_epoll_ctl(self._fd, EPOLL_CTL_MOD, fd, _event_at), "EPOLL_CTL_MOD")
 
-    def wait(self, timeout_ns: int) -> Iterable[tuple[Any, ...]]:
+    def wait(self, timeout_ns: int) -> Iterable[tuple[int, ...]]:
         """Iterator over (events, number) of what happened within `timeout_ns`.
 
         Empty after the time or a signal.
@@ -259,7 +259,8 @@ class Epoll:
         timeout[0], timeout[1] = divmod(timeout_ns, 1_000_000_000)
         n = _epoll_pwait2(self._fd, self._at, MAX_EVENTS, self._timeout_at, self._signals_at)
         if n > 0:
-            return _EVENT.iter_unpack(self._view[:n * _EVENT.size])
+            events: Iterable[tuple[int, ...]] = _EVENT.iter_unpack(self._view[:n * _EVENT.size])
+            return events
         if n < 0 and _errno() != EINTR:
             _check(n, "epoll_pwait2")
         return ()

@@ -24,7 +24,7 @@ from traffic.io.sockets import (IPPROTO_TCP, MSG_NOSIGNAL, SEND_BUFFER_BYTES, SO
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from typing import Any, Final
+    from typing import Final
 
 # <linux/io_uring.h>
 _OP_RECVMSG: Final = 10
@@ -81,7 +81,7 @@ _syscall.argtypes = [_long] * 7
 run_signal_handlers = ctypes.pythonapi.PyErr_CheckSignals
 
 
-def _address(buffer: Any) -> int:
+def _address(buffer: bytearray | mmap.mmap | ctypes.Array[ctypes.c_char]) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
 
 
@@ -271,7 +271,7 @@ class Ring:
         """Hand over what waits, and have the kernel do what has become possible: of a chain the next operation."""
         self._enter(0)
 
-    def submit_and_wait(self) -> list[tuple[Any, ...]]:
+    def submit_and_wait(self) -> list[tuple[int, ...]]:
         """Hand everything over, sleep until something completes.
 
         Returns a list of (number, result) in the order of completion; it is empty after

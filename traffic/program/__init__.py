@@ -12,17 +12,17 @@ from traffic.io.clock import now_ns
 
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 _LISTEN = "0A"                          # TCP_LISTEN in /proc/net/tcp
 
 
-def read_job() -> dict[str, Any]:
-    """The job file named on the command line. SIGTERM ends the program from here on, cleaning up."""
+def read_job() -> Any:
+    """The job of the program, from the file named on the command line. SIGTERM ends it from here on, cleaning up."""
     _end_at_sigterm()
     with open(sys.argv[1]) as f:
-        job: dict[str, Any] = json.load(f)
-    return job
+        return json.load(f)
 
 
 def _end_at_sigterm() -> None:
@@ -32,7 +32,7 @@ def _end_at_sigterm() -> None:
 class Host:
     """A node that a program serves: its name, its orders, its network namespace (None: the program's own)."""
 
-    def __init__(self, job: dict[str, Any], node: str = "", descriptor: int | None = None) -> None:
+    def __init__(self, job: Any, node: str = "", descriptor: int | None = None) -> None:
         self.job, self.node, self._descriptor = job, node, descriptor
 
     def enter(self) -> None:
@@ -81,7 +81,7 @@ def bound_ports(transport: str) -> set[int]:
     return {int(row[1].rpartition(":")[2], 16) for row in rows if transport == "udp" or row[3] == _LISTEN}
 
 
-def done(account: dict[str, Any]) -> None:
+def done(account: Mapping[str, object]) -> None:
     """The last word: what was sent and received."""
     print("done", json.dumps(account), flush=True)
 

@@ -17,7 +17,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import IO, BinaryIO, TypedDict
 
 from traffic import program
 from traffic.io import payload
@@ -43,7 +44,7 @@ class Failed(Exception):
     """The program did not do what it should; the message is one line, and its last words."""
 
 
-def output_names(prefix: str, keep: list[str]) -> dict[str, str]:
+def output_names(prefix: str, keep: Iterable[str]) -> dict[str, str]:
     """{file in the program's folder, or "" and " " for its two outputs: name under which it is kept}"""
     return {"": f"{prefix}.out", " ": f"{prefix}.err", **{name: f"{prefix}-{name}" for name in keep}}
 
@@ -71,10 +72,36 @@ def main() -> None:
                                   "ended_us": (one.ended_ns - t0_ns) // 1000}})
 
 
+class _File(TypedDict, total=False):
+    """A file that it finds: its text, a size, or a copy of another."""
+    text: str
+    bytes: int
+    copy_of: str
+
+
+class _Job(TypedDict):
+    """See above."""
+    what: str
+    command: list[str]
+    optional: list[str]
+    environment: Mapping[str, str]
+    setup: list[list[str]]
+    files: Mapping[str, _File]
+    keep: list[str]
+    ready: str | None
+    port: int
+    at_stop: bool
+    exit: list[int]
+    start_us: int
+    stop_us: int
+    patience_us: int
+    output: str
+
+
 class _Program:
     """The program, its folder and its outputs."""
 
-    def __init__(self, job: dict[str, Any], folder: str) -> None:
+    def __init__(self, job: _Job, folder: str) -> None:
         self._job = job
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
@@ -126,17 +153,18 @@ class _Program:
         return [word for word in self._job["optional"]
                 if re.search(rf"(?<![\w-]){re.escape(word.partition('=')[0])}(?![\w-])", text)]
 
-    def start(self, command: list[str] | None = None, outputs: list[Any] | None = None) -> None:
+    def start(self, command: list[str] | None = None, outputs: list[IO[bytes]] | None = None) -> None:
         """Start it, or a command before it, whose outputs may be others."""
         out, err = outputs or self._outputs
         words = [self._text(word) for word in command or self._job["command"]]
         if words[0] in self._job["files"]:
             words[0] = os.path.join(self._folder, words[0])
-        rights: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        user = _NOBODY if os.geteuid() == 0 else None
         try:
             self._process = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self._folder,
-                env=self._environment, start_new_session=True, preexec_fn=_end_with_us, **rights)
+                env=self._environment, start_new_session=True, preexec_fn=_end_with_us,
+                user=user, group=user, extra_groups=[] if user else None)
         except OSError as problem:
             raise Failed(f"{self._job['what']}: {words[0]}: {problem.strerror}") from None
 
@@ -154,7 +182,7 @@ class _Program:
             raise self._failed(f"{_ended(status)} before it was ready")
 
     def _is_ready(self) -> bool:
-        kind, _, name = self._job["ready"].partition(":")
+        kind, _, name = (self._job["ready"] or "").partition(":")
         if kind == "file":
             return os.path.exists(os.path.join(self._folder, name))
         return self._job["port"] in program.bound_ports(kind)
@@ -214,7 +242,7 @@ class _Program:
                 raise Failed(f"{self._job['what']} left no file {name}")
 
 
-def _write(file: Any, content: dict[str, Any], filled: Any) -> None:
+def _write(file: BinaryIO, content: _File, filled: Callable[[str], str]) -> None:
     """Text, or so many bytes that no compression would make few of."""
     if "text" in content:
         file.write(filled(content["text"]).encode())

@@ -21,14 +21,14 @@ import pathlib
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 from testbed.core.files import sha256_of
 from testbed.core.timing import Timing
+from topologies.links.records import Network
 from traffic.program.runner import PATH, output_names
-from traffic.workload import routes
+from traffic.workload import records, routes
 from traffic.workload.components import Component, Context, Flow, Prepared, Program
 
 #: transport of its flows: what a program sends, and how, is its own business
@@ -113,7 +113,7 @@ def inputs(section: Section) -> dict[str, str]:
     return found
 
 
-def validate(section: Section, component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
+def validate(section: Section, component: Component, network: Network, _timing: Timing) -> None:
     routes.find(network, [] if section.path is None else [section.path], "path")
     names = [*_values(None, component, "sender"), _AT_RUN_TIME]
     for role, end in section.ends():
@@ -157,7 +157,7 @@ def prepare(section: Section, component: Component, flows: list[Flow], context: 
         values = _values(flow, component, role)
         prefix = _prefix(component.name, role)
         node = flow.sender if role == "sender" else flow.receiver
-        files: dict[str, dict[str, Any]] = {}
+        files: dict[str, dict[str, object]] = {}
         for name, file in end.files.items():
             if file.copy_of is not None:
                 copied = f"{prefix}-given-{name}"
@@ -198,12 +198,12 @@ def _require(role: str, end: EndSection) -> None:
                                                 "package (packages.txt has those of docs/howto/programs.md)")
 
 
-def collect(component: Mapping[str, Any], _workload: Mapping[str, Any], context: Context, raw_dir: pathlib.Path) \
-        -> dict[str, Any]:
+def collect(component: records.Component, _workload: records.Workload, context: Context, raw_dir: pathlib.Path) \
+        -> Mapping[str, object]:
     """The programs' outputs and the files to keep go to raw/."""
     kept: dict[str, list[str]] = {}
-    for role, keep in component["keep"].items():
-        kept[role] = list(output_names(_prefix(component["name"], role), keep).values())
+    for role, keep in component.keep.items():
+        kept[role] = list(output_names(_prefix(component.name, role), keep).values())
         for name in kept[role]:
             shutil.copyfile(context.work_dir / name, raw_dir / name)
     return {"files": kept}

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from traffic.replay.plan import read_plan
 from traffic.replay.records import (ACCEPTOR, COLUMNS, FINISHED, INITIATOR, NEVER, UNFINISHED, read_header,
                                     records_name, status_text)
 
+if TYPE_CHECKING:
+    from traffic.replay.records import RecordsHeader
+
 GZIP_LEVEL = 1
 ROWS_AT_ONCE = 1 << 16
 
@@ -29,7 +32,23 @@ class CollectError(ValueError):
     """Records that do not belong together."""
 
 
-def read_records(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
+class Account(TypedDict):
+    """What guest.json says of a component of replayed connections.
+
+    mismatches: messages, of a finished connection of which not every byte asked was delivered; overdue: messages, of
+    one whose program should have sent something long before the end.
+    """
+    connections: int
+    status: dict[str, int]
+    adus_asked: int
+    adus_delivered: int
+    bytes_asked: int
+    bytes_delivered: int
+    mismatches: list[str]
+    overdue: list[str]
+
+
+def read_records(path: str | Path) -> tuple["RecordsHeader", dict[str, np.ndarray]]:
     """(header, dict of int64 arrays) of a records file. Raises RecordsError, OSError."""
     with open(path, "rb") as file:
         header = read_header(file, str(path))
@@ -37,12 +56,10 @@ def read_records(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
                         for name, count, _ in COLUMNS}
 
 
-def account_of(parts: Iterable["ReplayedSource"], end_us: int) -> dict[str, Any]:
-    """{"connections", "status": {status: count}, "adus_asked", "adus_delivered", "bytes_asked",
-    "bytes_delivered", "mismatches": [messages], "overdue": [messages]}; a mismatch is a finished connection of which
-    not every byte asked was delivered, overdue is one whose program should have sent something long before end_us."""
-    account: dict[str, Any] = {"connections": 0, "status": {}, "adus_asked": 0, "adus_delivered": 0,
-                               "bytes_asked": 0, "bytes_delivered": 0, "mismatches": [], "overdue": []}
+def account_of(parts: Iterable["ReplayedSource"], end_us: int) -> Account:
+    """Of all of them; [0, end_us) is the run."""
+    account: Account = {"connections": 0, "status": {}, "adus_asked": 0, "adus_delivered": 0,
+                        "bytes_asked": 0, "bytes_delivered": 0, "mismatches": [], "overdue": []}
     for one in parts:
         one.add_to(account)
         account["overdue"] += one.overdue(end_us)
@@ -75,7 +92,7 @@ class ReplayedSource:
             if (header["connections"], header["own_ops"], header["peer_ops"]) != (n, own, peer):
                 raise CollectError(f"source {source}: the records of its {header['role']} were "
                                    f"made with another plan than {plan_path}")
-        if any(self.header[key] != acc_header[key] for key in ("port", "ports")):
+        if (self.header["port"], self.header["ports"]) != (acc_header["port"], acc_header["ports"]):
             raise CollectError(f"source {source}: its ends used different ports")
         self.owner = {side: np.repeat(np.arange(n), np.diff(self.plan[f"{side}_first"]))
                       for side in ("init", "acc")}
@@ -85,14 +102,14 @@ class ReplayedSource:
                       .astype(np.int64) for side in ("init", "acc")}
         self.status = self._status()
 
-    def _status(self) -> Any:
+    def _status(self) -> np.ndarray:
         """Status texts: of the initiator's errno, the acceptor's, else whether both finished."""
         init, acc = self.init["status"], self.acc["status"]
         code = np.where(init < 0, init, np.where(acc < 0, acc, np.minimum(init, acc)))
         values, where = np.unique(code, return_inverse=True)
         return np.array([status_text(value) for value in values.tolist()], object)[where]
 
-    def _adus(self, side: str) -> tuple[Any, Any, Any]:
+    def _adus(self, side: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(data rows, count per connection, count of delivered ones per connection)."""
         data = self.plan[f"{side}_bytes"] > 0
         n = len(self.plan["start_us"])
@@ -100,7 +117,7 @@ class ReplayedSource:
         done = data & (self.delivered_us[side] != NEVER)
         return data, np.bincount(owner[data], minlength=n), np.bincount(owner[done], minlength=n)
 
-    def connections(self) -> list[Any]:
+    def connections(self) -> list[np.ndarray]:
         """Columns of connections.csv.gz. `end_us` is the end of the later of the two ends."""
         n = len(self.plan["start_us"])
         first, ports = self.header["ports"]
@@ -116,7 +133,7 @@ class ReplayedSource:
                 self.asked["acc"], self.delivered["acc"],
                 adus[0][1] + adus[1][1], adus[0][2] + adus[1][2], self.status]
 
-    def adus(self) -> list[Any]:
+    def adus(self) -> list[np.ndarray]:
         """Columns of adus.csv.gz: by connection, the initiator's ADUs first."""
         parts = []
         for side, letter, records in (("init", "i", self.init), ("acc", "a", self.acc)):
@@ -131,7 +148,7 @@ class ReplayedSource:
         return [np.full(len(order), self.source), self.plan["conn_id"][owner[order]],
                 *[column[order] for column in columns]]
 
-    def add_to(self, account: dict[str, Any]) -> None:
+    def add_to(self, account: Account) -> None:
         """Add this source to the account."""
         account["connections"] += len(self.status)
         for status, count in zip(*np.unique(self.status.astype(str), return_counts=True)):
@@ -166,7 +183,7 @@ class ReplayedSource:
         return messages
 
 
-def write_table(path: str, columns: Sequence[str], parts: Iterable[list[Any]]) -> None:
+def write_table(path: str, columns: Sequence[str], parts: Iterable[list[np.ndarray]]) -> None:
     """Write a gzip-compressed CSV with the same bytes for the same values.
 
     parts: lists of columns, one after the other; NEVER in an integer column is left empty.
@@ -188,14 +205,14 @@ def write_table(path: str, columns: Sequence[str], parts: Iterable[list[Any]]) -
         raise
 
 
-def _packed(block: list[Any]) -> bytes:
+def _packed(block: list[np.ndarray]) -> bytes:
     texts = [column.tolist() if column.dtype == object else _integers(column) for column in block]
     text = "\n".join(map(",".join, zip(*texts))) + "\n"
     packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, 31)   # 31: gzip header without a time
     return packer.compress(text.encode()) + packer.flush()
 
 
-def _integers(column: Any) -> list[str]:
+def _integers(column: np.ndarray) -> list[str]:
     """The texts of integers, empty for NEVER."""
     texts = list(map(str, column.tolist()))
     for i in np.flatnonzero(column == NEVER).tolist():

@@ -6,11 +6,10 @@ import os
 import pathlib
 import shutil
 from collections.abc import Mapping
-from typing import Any
 
 from testbed.core import replayed
 from testbed.core.replayed import Replayed
-from traffic.workload import routes
+from traffic.workload import records, routes
 from traffic.workload.components import Component, Context, Flow, Prepared, Program
 
 
@@ -22,7 +21,7 @@ class Plans:
     """
     folder: pathlib.Path
     connections: list[list[int]]
-    described: dict[str, Any] = dataclasses.field(default_factory=dict)
+    described: Mapping[str, object] = dataclasses.field(default_factory=dict)
 
 
 def plan_name(source: int, share: int = 0, shares: int = 1) -> str:
@@ -33,7 +32,7 @@ def plan_name(source: int, share: int = 0, shares: int = 1) -> str:
 def prepare(component: Component, flows: list[Flow], context: Context, plans: Plans, what: Replayed) -> Prepared:
     """The plans in context.work_dir, and one job file per host."""
     shares = what.shares(component.variants)
-    endpoints: dict[str, list[dict[str, Any]]] = {}
+    endpoints: dict[str, list[dict[str, object]]] = {}
     for place, flow in enumerate(flows):
         source, share = divmod(place, shares)
         plan = f"{component.name}-{plan_name(source, share, shares)}"
@@ -65,18 +64,18 @@ def _link(source: pathlib.Path, target: pathlib.Path) -> None:
         shutil.copyfile(source, target)
 
 
-def collect(component: Mapping[str, Any], workload: Mapping[str, Any], context: Context, raw_dir: pathlib.Path) \
-        -> dict[str, Any]:
+def collect(component: records.Component, workload: records.Workload, context: Context, raw_dir: pathlib.Path) \
+        -> Mapping[str, object]:
     """Replay records -> connections.csv.gz, adus.csv.gz of all replayed components; returns the account of this one."""
     from traffic.replay.collect import ReplayedSource, account_of, write_tables
     parts: dict[str, list[ReplayedSource]] = {}
-    for one in workload["components"]:
+    for one in workload.components:
         if what := replayed.of(one):
-            shares = what.shares(one["variants"])
-            mine = [flow for flow in workload["flows"] if flow["component"] == one["name"]]
-            plans = [f"{one['name']}-{plan_name(*divmod(place, shares), shares)}" for place in range(len(mine))]
-            parts[one["name"]] = [ReplayedSource(flow["source"], context.work_dir / plan, context.work_dir)
-                                  for flow, plan in zip(mine, plans)]
-    if next(iter(parts)) == component["name"]:
+            shares = what.shares(one.variants)
+            mine = [flow for flow in workload.flows if flow.component == one.name]
+            plans = [f"{one.name}-{plan_name(*divmod(place, shares), shares)}" for place in range(len(mine))]
+            parts[one.name] = [ReplayedSource(flow.source or 0, context.work_dir / plan, context.work_dir)
+                               for flow, plan in zip(mine, plans)]
+    if next(iter(parts)) == component.name:
         write_tables([part for of_one in parts.values() for part in of_one], raw_dir)
-    return account_of(parts[component["name"]], context.duration_us)
+    return account_of(parts[component.name], context.duration_us)

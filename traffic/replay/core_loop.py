@@ -20,7 +20,6 @@ from traffic.replay.endpoint import End, listener
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from array import array
-    from typing import Any
 
 #: the library beside this file
 LIBRARY = "core.so"
@@ -103,7 +102,7 @@ class CoreLoop:
         self._ring = Ring(_RING_ENTRIES)
         self._pattern = Pattern(SEND_BUFFER_BYTES)
         self._ends = ends
-        self._kept: list[Any] = []      # memory whose address the library has
+        self._kept: list[object] = []      # memory whose address the library has
         self._shared_ends = (_End * len(ends))(*(self._shared_end(end) for end in ends))
 
     @property

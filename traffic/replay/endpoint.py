@@ -23,7 +23,19 @@ from traffic.replay.records import INITIATOR, ROLES, Records, status_text
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from array import array
-    from typing import Any
+    from typing import NotRequired, TypedDict
+
+    class Entry(TypedDict):
+        """An element of a job's `endpoints`; ports: the first source port, and their number."""
+        flow: NotRequired[int]
+        source: int
+        role: str
+        plan: str
+        local: str
+        peer: str
+        port: int
+        ports: NotRequired[tuple[int, int]]
+        cca: NotRequired[str | None]
 
 DEFAULT_PORTS = (1024, 60000)
 BACKLOG = 4096          # the kernel takes the smaller of this and net.core.somaxconn
@@ -48,7 +60,7 @@ class End:
     peer_wait_us: array[int]
     peer_bytes: array[int]
 
-    def __init__(self, entry: dict[str, Any], node: str) -> None:
+    def __init__(self, entry: Entry, node: str) -> None:
         """`entry`: an element of the job's `endpoints`. Raises JobError, PlanError, OSError."""
         try:
             self.source, self.role = entry["source"], entry["role"]
@@ -110,7 +122,7 @@ class End:
         """The same, with what the socket said."""
         self._ccas[name] = self._ccas.get(name, 0) + connections
 
-    def account(self) -> dict[str, Any]:
+    def account(self) -> dict[str, object]:
         """Counts of this end for the account on stdout."""
         records = self.records
         counts: dict[str, int] = {}

@@ -6,7 +6,7 @@ Neither TCP nor the tables show that: nothing is under way, and who has not sent
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from traffic.replay.records import NEVER
 LIMIT_US = 5_000_000
 
 
-def overdue(first: Any, ops: dict[str, Any], sent_us: Any, arrived_us: Any, peer_first: Any, peer_bytes: Any,
-            read_us: Any, began_us: Any, alive: Any, end_us: int) -> list[int]:
+def overdue(first: np.ndarray, ops: Mapping[str, np.ndarray], sent_us: np.ndarray, arrived_us: np.ndarray,
+            peer_first: np.ndarray, peer_bytes: np.ndarray,
+            read_us: np.ndarray, began_us: np.ndarray, alive: np.ndarray, end_us: int) -> list[int]:
     """Numbers of the connections one side of which is overdue at `end_us`.
 
     ops: need, wait_us, bytes of this side's ops, those of connection i in rows first[i]:first[i + 1]; sent_us: when it
@@ -38,7 +39,8 @@ def overdue(first: Any, ops: dict[str, Any], sent_us: Any, arrived_us: Any, peer
     return found
 
 
-def _ready_us(op: int, ops: dict[str, Any], arrived_us: Any, peer_bytes: Any, read_us: Any,
+def _ready_us(op: int, ops: Mapping[str, np.ndarray], arrived_us: np.ndarray, peer_bytes: np.ndarray,
+              read_us: np.ndarray,
               began_us: int) -> int | None:
     """When it was due at the latest; None if not everything it waits for is known to have come."""
     since_us = began_us

@@ -21,7 +21,8 @@ TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that import
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-    from typing import Any
+
+    Column = bytes | memoryview | array[int]        # and a numpy array, which type checkers do not know
 
 MAGIC = b"tmixplan 1\n"
 MAX_HEADER_BYTES = 1 << 20
@@ -61,7 +62,7 @@ class Plan:
     window_init: array[int]
     window_acc: array[int]
 
-    def __init__(self, header: dict[str, Any], columns: Sequence[array[int]]) -> None:
+    def __init__(self, header: dict[str, object], columns: Sequence[array[int]]) -> None:
         self.header = header
         self.window_init = self.window_acc = array("q")
         for (name, _, _), values in zip((*COLUMNS, *WINDOW_COLUMNS), columns):
@@ -71,7 +72,7 @@ class Plan:
         return len(self.start_us)
 
 
-def write_plan(path: str | Path, columns: Mapping[str, Any], **metadata: Any) -> None:
+def write_plan(path: str | Path, columns: Mapping[str, Column], **metadata: object) -> None:
     """Write a plan; it appears under its name only when complete.
 
     columns: name -> buffer of native int64 (array('q') or numpy), as in COLUMNS, and WINDOW_COLUMNS if wanted.

@@ -17,7 +17,20 @@ from array import array
 TYPE_CHECKING = False       # typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, BinaryIO, Final
+    from typing import BinaryIO, Final, Literal, TypedDict
+
+    class RecordsHeader(TypedDict):
+        """Of a file of records; own_ops, peer_ops: how many there are; ports: the first one, their number."""
+        source: int
+        role: str
+        node: str
+        local: str
+        peer: str
+        port: int
+        ports: list[int]
+        connections: int
+        own_ops: int
+        peer_ops: int
 
 MAGIC = b"tmixrecords 1\n"
 NEVER: Final = -1
@@ -28,13 +41,14 @@ UNFINISHED: Final = 1      # alive when the replay stopped
 FINISHED: Final = 2        # every byte written and read, closed
 
 # name, what it has one row for, value until something happens
-COLUMNS = (("start_us", "connections", NEVER),      # connect() called; initiator only
-           ("connected_us", "connections", NEVER),  # established; initiator only
-           ("end_us", "connections", NEVER),        # closed or failed
-           ("status", "connections", NOT_STARTED),
-           ("read_bytes", "connections", 0),
-           ("sent_us", "own_ops", NEVER),           # began to write the op's first byte, or FIN
-           ("delivered_us", "peer_ops", NEVER))     # read the last byte of the peer's op
+COLUMNS: tuple[tuple[str, Literal["connections", "own_ops", "peer_ops"], int], ...] = (
+    ("start_us", "connections", NEVER),      # connect() called; initiator only
+    ("connected_us", "connections", NEVER),  # established; initiator only
+    ("end_us", "connections", NEVER),        # closed or failed
+    ("status", "connections", NOT_STARTED),
+    ("read_bytes", "connections", 0),
+    ("sent_us", "own_ops", NEVER),           # began to write the op's first byte, or FIN
+    ("delivered_us", "peer_ops", NEVER))     # read the last byte of the peer's op
 
 ROLES = INITIATOR, ACCEPTOR = "initiator", "acceptor"
 
@@ -54,13 +68,13 @@ class Records:
     sent_us: array[int]
     delivered_us: array[int]
 
-    def __init__(self, header: dict[str, Any], columns: Sequence[array[int]]) -> None:
+    def __init__(self, header: RecordsHeader, columns: Sequence[array[int]]) -> None:
         self.header = header
         for (name, _, _), values in zip(COLUMNS, columns):
             setattr(self, name, values)
 
     @classmethod
-    def empty(cls, header: dict[str, Any]) -> "Records":
+    def empty(cls, header: RecordsHeader) -> "Records":
         """Records in which nothing has happened; `header` has the three counts."""
         return cls(header, [array("q", [initial]) * header[count]
                             for _, count, initial in COLUMNS])
@@ -96,7 +110,7 @@ def records_name(name: str, role: str) -> str:
     return f"{name}.{role}.records"
 
 
-def read_header(file: BinaryIO, path: str) -> dict[str, Any]:
+def read_header(file: BinaryIO, path: str) -> RecordsHeader:
     """The header of an open records file, which is left at its columns.
 
     Raises RecordsError if it is no such file or not of the right size.
@@ -104,7 +118,7 @@ def read_header(file: BinaryIO, path: str) -> dict[str, Any]:
     if file.read(len(MAGIC)) != MAGIC:
         raise RecordsError(f"{path}: does not begin with '{MAGIC.decode().strip()}'")
     try:
-        header: dict[str, Any] = json.loads(file.readline())
+        header: RecordsHeader = json.loads(file.readline())
         right = file.tell() + 8 * sum(header[count] for _, count, _ in COLUMNS)
     except (ValueError, KeyError, TypeError) as error:
         raise RecordsError(f"{path}: header line: {error!r}") from error

@@ -7,7 +7,6 @@ steadily: arrangements of the bins are tried until the load of the last third of
 """
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -29,12 +28,12 @@ class Traffic:
     batch: batches.Batch        # start_us in trace time
     pieces: Pieces              # on the links
     counted: Pieces             # the same with the overhead by which the load is counted
-    bits: Any                   # of each connection on the target links, as counted
-    source_first: Any           # offsets of the sources' connections
+    bits: np.ndarray            # of each connection on the target links, as counted
+    source_first: np.ndarray    # offsets of the sources' connections
     length_us: int              # of the trace
 
     @property
-    def source(self) -> Any:
+    def source(self) -> np.ndarray:
         """The source of each connection, from 0."""
         return np.repeat(np.arange(len(self.source_first) - 1), np.diff(self.source_first))
 
@@ -54,16 +53,16 @@ class Traffic:
 @dataclass(frozen=True)
 class Schedule:
     """Start times from the component's beginning (-1: left out) and the load they give."""
-    trace_starts_us: Any        # in trace time, shuffled
-    start_us: Any
-    moved: Any                  # bool: by the prefill rule
+    trace_starts_us: np.ndarray        # in trace time, shuffled
+    start_us: np.ndarray
+    moved: np.ndarray           # bool: by the prefill rule
     window_us: int
     scale: float
-    factors: Any                # float64[sources], on the scale
+    factors: np.ndarray         # float64[sources], on the scale
     flow_bps: float | None      # of a connection in the prefill, where its rule has one
-    offered_bps: Any
-    counted_bps: Any            # the same with the overhead by which the load is counted
-    thirds_bps: Any
+    offered_bps: np.ndarray
+    counted_bps: np.ndarray     # the same with the overhead by which the load is counted
+    thirds_bps: np.ndarray
     thirds_difference: float    # of the targets together, as testbed/core/steadiness.py defines it
     thirds_chance: float        # its standard deviation by chance alone
     load_error: float           # counted / target - 1
@@ -98,9 +97,9 @@ def arrange(traffic: Traffic, run: Run) -> tuple[Schedule, int]:
     return best[1], attempt + 1
 
 
-def _factors(traffic: Traffic, run: Run, trace_starts: Any, scale: float) -> Any:
+def _factors(traffic: Traffic, run: Run, trace_starts: np.ndarray, scale: float) -> np.ndarray:
     """A factor on the scale for each source: 1, but where every target is to have the load."""
-    def offered(factors: Any) -> Any:
+    def offered(factors: np.ndarray) -> np.ndarray:
         start_us, _, _ = _timed(traffic, run, trace_starts, scale, factors)
         return offered_bps(traffic.counted, start_us, run.from_us, run.to_us)
     ones = np.ones(len(run.rtts_us))
@@ -120,7 +119,7 @@ def _cutting_scale(traffic: Traffic, run: Run) -> float:
     return search_scale(_offer(traffic, run, traffic.batch.start_us), run.target_bps, mean)[0]
 
 
-def _shuffled(traffic: Traffic, bin_length_us: float, seed: int, attempt: int) -> Any:
+def _shuffled(traffic: Traffic, bin_length_us: float, seed: int, attempt: int) -> np.ndarray:
     starts = np.empty_like(traffic.batch.start_us)
     for source, (a, b) in enumerate(zip(traffic.source_first, traffic.source_first[1:])):
         starts[a:b] = shuffle_starts(traffic.batch.start_us[a:b], max(round(bin_length_us), 1),
@@ -137,7 +136,8 @@ def _flow_bps(traffic: Traffic, run: Run, scale: float) -> float | None:
     return flow_bps(run.rate_bps, per_s / scale, run.most_rtt_us)
 
 
-def _timed(traffic: Traffic, run: Run, trace_starts: Any, scale: float, factors: Any = None) -> tuple[Any, Any, int]:
+def _timed(traffic: Traffic, run: Run, trace_starts: np.ndarray, scale: float,
+           factors: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, int]:
     """(start_us, moved, window_us), from the component's beginning; factors: on the scale, of each source."""
     start_us = scale_starts(trace_starts, scale if factors is None else (scale * factors)[traffic.source])
     start_us[start_us >= run.to_us] = -1
@@ -151,7 +151,7 @@ def _timed(traffic: Traffic, run: Run, trace_starts: Any, scale: float, factors:
     return placed, moved, window_us
 
 
-def _offer(traffic: Traffic, run: Run, trace_starts: Any) -> Callable[[float], float]:
+def _offer(traffic: Traffic, run: Run, trace_starts: np.ndarray) -> Callable[[float], float]:
     def offered(scale: float) -> float:
         start_us, _, _ = _timed(traffic, run, trace_starts, scale)
         return float(run.weights @ offered_bps(traffic.counted, start_us, run.from_us,
@@ -159,7 +159,8 @@ def _offer(traffic: Traffic, run: Run, trace_starts: Any) -> Callable[[float], f
     return offered
 
 
-def schedule_of(traffic: Traffic, run: Run, trace_starts: Any, scale: float, factors: Any = None) -> Schedule:
+def schedule_of(traffic: Traffic, run: Run, trace_starts: np.ndarray, scale: float,
+                factors: np.ndarray | None = None) -> Schedule:
     """The schedule of an arrangement: trace_starts, start times of the connections in trace time."""
     start_us, moved, window_us = _timed(traffic, run, trace_starts, scale, factors)
     offered, counted = (offered_bps(one, start_us, run.from_us, run.to_us)

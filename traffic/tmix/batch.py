@@ -8,7 +8,6 @@ Rows `first[i]:first[i + 1]` of the ADU table belong to connection i, in the ord
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,23 +18,23 @@ from traffic.tmix.vectors import DEFAULT_FIN_WAIT_US, SEQ, Adu, Vector
 class Batch:
     """Columns of n connections and their ADUs."""
 
-    start_us: Any               # int64[n]
-    kind: Any                   # int8[n]: vectors.SEQ or CONC
-    ids: Any                    # int64[n, 2]
-    windows: Any                # int64[n, 2], bytes
-    min_rtt_us: Any             # int64[n]
-    loss: Any                   # float64[n, 2], ratios
-    mss: Any                    # int64[n, 2], bytes
-    first: Any                  # int64[n + 1]
-    side: Any                   # int8[adus]: vectors.INITIATOR or ACCEPTOR
-    wait_us: Any                # int64[adus]
-    size_bytes: Any             # int64[adus]; 0 is a FIN
+    start_us: np.ndarray        # int64[n]
+    kind: np.ndarray            # int8[n]: vectors.SEQ or CONC
+    ids: np.ndarray             # int64[n, 2]
+    windows: np.ndarray         # int64[n, 2], bytes
+    min_rtt_us: np.ndarray      # int64[n]
+    loss: np.ndarray            # float64[n, 2], ratios
+    mss: np.ndarray             # int64[n, 2], bytes
+    first: np.ndarray           # int64[n + 1]
+    side: np.ndarray            # int8[adus]: vectors.INITIATOR or ACCEPTOR
+    wait_us: np.ndarray         # int64[adus]
+    size_bytes: np.ndarray      # int64[adus]; 0 is a FIN
 
     def __len__(self) -> int:
         return len(self.start_us)
 
     @property
-    def owner(self) -> Any:
+    def owner(self) -> np.ndarray:
         """The connection each ADU belongs to, int64[adus]."""
         return np.repeat(np.arange(len(self)), np.diff(self.first))
 
@@ -45,7 +44,7 @@ class Batch:
         adus = tuple(map(Adu, self.side[rows].tolist(), self.wait_us[rows].tolist(),
                          self.size_bytes[rows].tolist()))
 
-        def pair(column: Any) -> Any:
+        def pair(column: np.ndarray) -> np.ndarray:
             return tuple(column[index].tolist()) if column[index, 0] >= 0 else None
 
         rtt_us = int(self.min_rtt_us[index])
@@ -56,7 +55,7 @@ class Batch:
     def __iter__(self) -> Iterator[Vector]:
         return map(self.vector, range(len(self)))
 
-    def take(self, indices: Any) -> "Batch":
+    def take(self, indices: np.ndarray) -> "Batch":
         """The connections `indices` (an integer array), in that order."""
         counts = np.diff(self.first)[indices]
         first = offsets(counts)
@@ -66,7 +65,7 @@ class Batch:
                      self.mss[indices], first, self.side[rows], self.wait_us[rows],
                      self.size_bytes[rows])
 
-    def with_starts(self, start_us: Any) -> "Batch":
+    def with_starts(self, start_us: np.ndarray) -> "Batch":
         """The same connections with other start times, in their present order."""
         return replace(self, start_us=np.asarray(start_us, np.int64))
 
@@ -87,7 +86,7 @@ class Batch:
             size_bytes=np.insert(self.size_bytes, ends, 0))
 
 
-def offsets(counts: Any) -> Any:
+def offsets(counts: np.ndarray) -> np.ndarray:
     """Row offsets [0, c0, c0 + c1, ...] of consecutive groups of `counts` rows."""
     first = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=first[1:])
@@ -112,7 +111,7 @@ def from_vectors(vectors: Iterable[Vector]) -> Batch:
         wait_us.extend(waits)
         size_bytes.extend(sizes)
 
-    def column(values: Any, kind_: Any, shape: Any = -1) -> Any:
+    def column(values: "array[int] | array[float]", kind_: type, shape: int | tuple[int, int] = -1) -> np.ndarray:
         return np.frombuffer(values, kind_).reshape(shape) if len(values) else \
             np.zeros(0 if shape == -1 else (0, 2), kind_)
 
@@ -131,7 +130,7 @@ def concatenate(batches: Sequence[Batch]) -> Batch:
     return Batch(**columns)
 
 
-def bytes_received_before(batch: Batch) -> Any:
+def bytes_received_before(batch: Batch) -> np.ndarray:
     """For every ADU: payload its sender's peer has sent earlier in the connection."""
     by_side = [np.where(batch.side == side, batch.size_bytes, 0) for side in (0, 1)]
     peer = np.empty_like(batch.size_bytes)
@@ -142,7 +141,7 @@ def bytes_received_before(batch: Batch) -> Any:
     return peer
 
 
-def needs(batch: Batch) -> Any:
+def needs(batch: Batch) -> np.ndarray:
     """`need_bytes` of every ADU's op: in SEQ all that the peer sent before, in CONC 0."""
     sequential = np.repeat(batch.kind == SEQ, np.diff(batch.first))
     return np.where(sequential, bytes_received_before(batch), 0)

@@ -7,7 +7,6 @@ its variance. Whatever hangs together within a bin, such as the connections of o
 makes up most of the load makes the estimate as large as itself, so that heavy tails are not taken for defects.
 """
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,12 +16,12 @@ from traffic.tmix.load import Pieces, inside
 @dataclass(frozen=True)
 class Starts:
     """When connections start, of which source, -1 for one that takes no part; and the length of a bin. In us."""
-    start_us: Any
-    source: Any
+    start_us: np.ndarray
+    source: np.ndarray
     bin_us: int
 
 
-def load_chance(pieces: Pieces, starts: Starts, from_us: float, to_us: float, weights: Any) -> float:
+def load_chance(pieces: Pieces, starts: Starts, from_us: float, to_us: float, weights: np.ndarray) -> float:
     """Standard deviation of the load over [from_us, to_us), relative to it.
 
     weights: float64[2] (or [links]), what counts of the wire bytes.
@@ -31,20 +30,20 @@ def load_chance(pieces: Pieces, starts: Starts, from_us: float, to_us: float, we
     return _deviation(terms, starts, (from_us, to_us)) / float(terms.sum()) if terms.any() else 0.0
 
 
-def thirds_chance(pieces: Pieces, starts: Starts, from_us: float, to_us: float, weights: Any) -> float:
+def thirds_chance(pieces: Pieces, starts: Starts, from_us: float, to_us: float, weights: np.ndarray) -> float:
     """Standard deviation of the difference of last and second third of [from_us, to_us) (core/steadiness.py)."""
     edges = np.linspace(from_us, to_us, 4)
     second, last = (_bytes_inside(pieces, starts, a, b, weights) for a, b in zip(edges[1:], edges[2:]))
     return _deviation(last - second, starts, edges) / float(second.sum()) if second.any() else 0.0
 
 
-def _bytes_inside(pieces: Pieces, starts: Starts, from_us: float, to_us: float, weights: Any) -> Any:
+def _bytes_inside(pieces: Pieces, starts: Starts, from_us: float, to_us: float, weights: np.ndarray) -> np.ndarray:
     """Weighted wire bytes of each connection in [from_us, to_us), float64[n]."""
     return np.add.reduceat((weights @ pieces.wire_bytes) * inside(pieces, starts.start_us, from_us, to_us),
                            pieces.first[:-1])
 
 
-def _deviation(terms: Any, starts: Starts, edges: Any) -> float:
+def _deviation(terms: np.ndarray, starts: Starts, edges: np.ndarray) -> float:
     """Standard deviation of the sum of a term for each connection; between two edges the mean of a bin is the same."""
     taking_part = starts.start_us >= 0
     place, source = starts.start_us[taking_part] // starts.bin_us, starts.source[taking_part]

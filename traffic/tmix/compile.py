@@ -2,7 +2,6 @@
 """Compiles connections into the columns of a plan file."""
 
 import pathlib
-from typing import Any
 
 import numpy as np
 
@@ -12,8 +11,9 @@ from traffic.tmix.vectors import ACCEPTOR, INITIATOR
 from traffic.tmix.wire import DEFAULT_MSS
 
 
-def compile_plan(batch: Batch, conn_id: Any = None, prefill: Any = None, windows: bool = False,
-                 path_mss: int = DEFAULT_MSS) -> dict[str, Any]:
+def compile_plan(batch: Batch, conn_id: np.ndarray | None = None, prefill: np.ndarray | None = None,
+                 windows: bool = False,
+                 path_mss: int = DEFAULT_MSS) -> dict[str, np.ndarray]:
     """The plan columns of a batch: dict of int64 arrays as `plan.COLUMNS` names them; windows: WINDOW_COLUMNS, too.
 
     batch: connections with start_us in experiment time, in any order.
@@ -42,7 +42,8 @@ def compile_plan(batch: Batch, conn_id: Any = None, prefill: Any = None, windows
     return {name: np.ascontiguousarray(column, np.int64) for name, column in columns.items()}
 
 
-def write_plan_of(path: pathlib.Path, batch: Batch, conn_id: Any = None, prefill: Any = None,
-                  windows: bool = False, path_mss: int = DEFAULT_MSS, **metadata: Any) -> None:
+def write_plan_of(path: pathlib.Path, batch: Batch, conn_id: np.ndarray | None = None,
+                  prefill: np.ndarray | None = None,
+                  windows: bool = False, path_mss: int = DEFAULT_MSS, **metadata: object) -> None:
     """Compile a batch and write it as a plan file; see `compile_plan`, `plan.write_plan`."""
     write_plan(path, compile_plan(batch, conn_id, prefill, windows, path_mss), **metadata)

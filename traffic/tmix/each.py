@@ -5,7 +5,6 @@ One scale for all sources meets the load on the sum of the targets. Beside it, t
 no other get a factor on the scale of their own, so that this target has the load, whatever crosses several does there.
 """
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,8 @@ _TOLERANCE = 0.005
 _MOST_ROUNDS = 16
 
 
-def fit_each(offered: Callable[[Any], Any], connection_bytes: Any, source: Any, run: Run) -> Any:
+def fit_each(offered: Callable[[np.ndarray], np.ndarray], connection_bytes: np.ndarray, source: np.ndarray,
+             run: Run) -> np.ndarray:
     """The factor of each source, float64[sources], at which the target that is furthest off is closest.
 
     offered: function of the factors -> bit/s on each link; connection_bytes: float64[links, connections], what each
@@ -29,7 +29,7 @@ def fit_each(offered: Callable[[Any], Any], connection_bytes: Any, source: Any, 
     own_share = [connection_bytes[link][mine[source]].sum() / connection_bytes[link].sum()
                  for link, mine in zip(targets, alone)]
     factors, damping, before = np.ones(len(run.rtts_us)), np.ones(len(targets)), np.zeros(len(targets))
-    best: tuple[float, Any] | None = None
+    best: tuple[float, np.ndarray] | None = None
     for _ in range(_MOST_ROUNDS):
         error = offered(factors)[targets] / run.each_bps - 1
         worst = float(np.abs(error).max())

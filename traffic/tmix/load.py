@@ -8,7 +8,6 @@ has no retransmissions in it. docs/howto/tmix.md derives the model.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -27,16 +26,16 @@ class Pieces:
     A piece is spread evenly over [begin_us, end_us], counted from its connection's start.
     """
 
-    first: Any                  # int64[n + 1]: rows of each connection
-    owner: Any                  # int64[pieces]
-    begin_us: Any               # float64[pieces]
-    end_us: Any                 # float64[pieces]
-    wire_bytes: Any             # float64[2, pieces]: from the initiator, from the acceptor; or float64[links, pieces]
-    data_end_us: Any            # float64[n]: last data packet, from the connection's start
+    first: np.ndarray    # int64[n + 1]: rows of each connection
+    owner: np.ndarray    # int64[pieces]
+    begin_us: np.ndarray        # float64[pieces]
+    end_us: np.ndarray   # float64[pieces]
+    wire_bytes: np.ndarray      # float64[2, pieces]: from the initiator, from the acceptor; or float64[links, pieces]
+    data_end_us: np.ndarray     # float64[n]: last data packet, from the connection's start
     overhead: Overhead = L2     # what wire_bytes counts beside payload
 
     @property
-    def connection_bytes(self) -> Any:
+    def connection_bytes(self) -> np.ndarray:
         """Wire bytes of each connection in each direction (on each link), float64[2, n]."""
         return np.add.reduceat(self.wire_bytes, self.first[:-1], axis=1)
 
@@ -45,7 +44,7 @@ class Pieces:
         return self if overhead == self.overhead else replace(
             self, wire_bytes=wire_bytes(batch, overhead), overhead=overhead)
 
-    def on_links(self, crossing: Any) -> "Pieces":
+    def on_links(self, crossing: np.ndarray) -> "Pieces":
         """The same with what crosses each link; crossing: float64[links, n, 2], 1 where a side's data do."""
         wire = np.empty((len(crossing), len(self.owner)))
         for link, sides in enumerate(crossing):
@@ -53,7 +52,7 @@ class Pieces:
         return replace(self, wire_bytes=wire)
 
 
-def pieces(batch: Batch, rtt_us: Any, share_bps: Any, overhead: Overhead = L2) -> Pieces:
+def pieces(batch: Batch, rtt_us: float | np.ndarray, share_bps: float | np.ndarray, overhead: Overhead = L2) -> Pieces:
     """The `Pieces` of a batch whose FINs are explicit (`Batch.with_explicit_fins`).
 
     rtt_us: base round-trip time, a number or one for each connection.
@@ -95,7 +94,7 @@ def expected_share_bps(rate_bps: float, load: float) -> float:
     return rate_bps * max(1 - load, 0.1)
 
 
-def _dependency_chains(batch: Batch, counts: Any) -> tuple[Any, Any]:
+def _dependency_chains(batch: Batch, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """Chains of ADUs each waiting for the one before: a SEQ connection, a side of a CONC one.
 
     Returns the chain of every ADU in chain order, and the order (None: rows are in it).
@@ -108,9 +107,10 @@ def _dependency_chains(batch: Batch, counts: Any) -> tuple[Any, Any]:
     return chain[order], order
 
 
-def _begin_us(batch: Batch, chain: Any, order: Any, owner: Any, rtt_us: Any, lasts_us: Any) -> Any:
+def _begin_us(batch: Batch, chain: np.ndarray, order: np.ndarray | None, owner: np.ndarray, rtt_us: np.ndarray,
+              lasts_us: np.ndarray) -> np.ndarray:
     """When each piece begins, from the connection's start, if nothing delays it."""
-    def arrange(column: Any) -> Any:
+    def arrange(column: np.ndarray) -> np.ndarray:
         return column if order is None else column[order]
 
     side, lasts_us = arrange(batch.side), arrange(lasts_us)
@@ -134,7 +134,7 @@ def _begin_us(batch: Batch, chain: Any, order: Any, owner: Any, rtt_us: Any, las
     return result
 
 
-def carried_bytes(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) -> Any:
+def carried_bytes(pieces_: Pieces, start_us: np.ndarray, from_us: float, to_us: float) -> np.ndarray:
     """Wire bytes in [from_us, to_us) in each direction, float64[2].
 
     start_us: experiment time at which each connection of the Pieces starts; negative for
@@ -143,7 +143,7 @@ def carried_bytes(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) 
     return pieces_.wire_bytes @ inside(pieces_, start_us, from_us, to_us)
 
 
-def inside(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) -> Any:
+def inside(pieces_: Pieces, start_us: np.ndarray, from_us: float, to_us: float) -> np.ndarray:
     """The share of each piece in [from_us, to_us), float64[pieces]; start_us likewise."""
     start_us = np.asarray(start_us, float)
     begin = start_us[pieces_.owner]
@@ -158,21 +158,21 @@ def inside(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) -> Any:
     return share * taking_part
 
 
-def offered_bps(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) -> Any:
+def offered_bps(pieces_: Pieces, start_us: np.ndarray, from_us: float, to_us: float) -> np.ndarray:
     """Offered load over [from_us, to_us) in each direction, bit/s, float64[2]."""
     if to_us <= from_us:
         raise ValueError(f"interval [{from_us}, {to_us}) us is empty")
     return carried_bytes(pieces_, start_us, from_us, to_us) * 8e6 / (to_us - from_us)
 
 
-def thirds_bps(pieces_: Pieces, start_us: Any, from_us: float, to_us: float) -> Any:
+def thirds_bps(pieces_: Pieces, start_us: np.ndarray, from_us: float, to_us: float) -> np.ndarray:
     """Offered load of the three thirds of an interval, float64[2, 3]."""
     edges = np.linspace(from_us, to_us, 4)
     return np.stack([offered_bps(pieces_, start_us, a, b) for a, b in zip(edges, edges[1:])],
                     axis=1)
 
 
-def scale_starts(start_us: Any, scale: float) -> Any:
+def scale_starts(start_us: np.ndarray, scale: float) -> np.ndarray:
     """Experiment start times: scale * trace start, in whole microseconds."""
     return np.rint(np.asarray(start_us) * scale).astype(np.int64)
 

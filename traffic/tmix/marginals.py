@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How the bytes of connections are distributed: medians, means, and how much the largest carry."""
-from typing import Any
 
 import numpy as np
 
@@ -10,13 +9,13 @@ from traffic.tmix.vectors import ACCEPTOR, INITIATOR
 LARGE_BYTES = 1_000_000
 
 
-def connection_bytes(batch: Batch) -> Any:
+def connection_bytes(batch: Batch) -> np.ndarray:
     """Payload of each connection from the initiator and from the acceptor, float64[2, n]."""
     return np.stack([np.bincount(batch.owner[batch.side == side], batch.size_bytes[batch.side == side], len(batch))
                      for side in (INITIATOR, ACCEPTOR)])
 
 
-def top_share(sizes_bytes: Any, share: float = 0.01) -> float:
+def top_share(sizes_bytes: np.ndarray, share: float = 0.01) -> float:
     """Share of all bytes in the largest `share` of the connections, of which there is at least one."""
     count = max(round(share * len(sizes_bytes)), 1)
     total = float(np.sum(sizes_bytes))

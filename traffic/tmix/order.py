@@ -2,7 +2,6 @@
 """What is wanted of a workload, and the same as arrays for those who make it."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -97,9 +96,9 @@ class Run:
     target_bps: float
     rtts_us: Sequence[int]
     most_rtt_us: int            # with full queues
-    shares_bps: Any             # float64[sources]: rate of a long transfer
-    crossing: Any               # float64[links, sources, 2]: 1 where a side's data cross a link
-    weights: Any                # float64[links]: 1 for a target
+    shares_bps: np.ndarray      # float64[sources]: rate of a long transfer
+    crossing: np.ndarray        # float64[links, sources, 2]: 1 where a side's data cross a link
+    weights: np.ndarray         # float64[links]: 1 for a target
     prefill_us: int             # these three from the component's beginning
     from_us: int
     to_us: int
@@ -134,10 +133,10 @@ class Run:
         return self.order.on_each and self.order.scale == "search"
 
     @property
-    def each_bps(self) -> Any:
+    def each_bps(self) -> np.ndarray:
         """What each target is to be offered, in the order of the links."""
         return self.order.load * np.array(list(self.order.rates_bps.values()))[self.weights > 0]
 
-    def crossings(self, links: Any) -> Any:
+    def crossings(self, links: np.ndarray) -> np.ndarray:
         """How often a byte of each side of each source crosses some links; links: 1 for those; float64[sources, 2]."""
         return np.tensordot(links, self.crossing, axes=1)

@@ -9,7 +9,6 @@ state at prefill_t and are left out. The others are started, in their order, in 
 carry their bits. Which are over by then, and which bits count, is decided by a rule.
 """
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -24,11 +23,11 @@ class Candidates:
     lasts_us: float[n], from a connection's start to the end of its data. bits: float[n], those that the window is to
     make up for.
     """
-    lasts_us: Any
-    bits: Any
+    lasts_us: np.ndarray
+    bits: np.ndarray
 
 
-def at_flow_rate(start_us: Any, bits: Any, flow_bps: float, prefill_us: int) -> Candidates:
+def at_flow_rate(start_us: np.ndarray, bits: np.ndarray, flow_bps: float, prefill_us: int) -> Candidates:
     """As the evaluation suite judges: by a rate that every connection has, of the bits until prefill_t.
 
     start_us: int64[n]; bits: float[n], what each puts on the target link in all.
@@ -43,8 +42,8 @@ def flow_bps(rate_bps: float, connections_per_s: float, most_rtt_us: float) -> f
     return rate_bps / (connections_per_s * most_rtt_us / 1e6)
 
 
-def prefill(start_us: Any, candidates: Candidates, prefill_us: int, target_bps: float,
-            published_us: int | None = None) -> tuple[Any, Any, int]:
+def prefill(start_us: np.ndarray, candidates: Candidates, prefill_us: int, target_bps: float,
+            published_us: int | None = None) -> tuple[np.ndarray, np.ndarray, int]:
     """Apply the rule.
 
     start_us: int64[n], experiment time without prefill.

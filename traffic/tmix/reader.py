@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from traffic.tmix.vectors import (ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_ID, MAX_MSS, MAX_TIME_US, MIN_MSS, SEQ,
                                   Adu, Vector, epochs)
@@ -70,7 +70,7 @@ def read_vectors(path: str | Path, *, check_epochs: bool = True, limits: Limits 
         magic = raw.read(2)
         raw.seek(0)
         packed = magic == b"\x1f\x8b"
-        stream: Any = io.BufferedReader(cast(Any, gzip.GzipFile(fileobj=raw)), 1 << 16) if packed else raw
+        stream = io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=raw)), 1 << 16) if packed else raw
         guard = _Guard(path, raw if packed else None, limits)
         yield from _Parser(Path(path), check_epochs).vectors(_lines(stream, path, guard))
 
@@ -322,9 +322,10 @@ class _Parser:
         self._check_counts()
         fins = [Adu(side, wait_us, 0) for side, wait_us in enumerate(self._fins)
                 if wait_us is not None]
-        known: Any = self._properties.get
-        return Vector(self._start_us, self._kind, self._ids, tuple(self._data + fins),
-                      known(b"w"), known(b"r", (None,))[0], known(b"l"), known(b"m"))
+        windows, mss = (cast("tuple[int, int] | None", self._properties.get(name)) for name in (b"w", b"m"))
+        min_rtt_us, = cast("tuple[int | None]", self._properties.get(b"r", (None,)))
+        return Vector(self._start_us, self._kind, self._ids, tuple(self._data + fins), windows, min_rtt_us,
+                      cast("tuple[float, float] | None", self._properties.get(b"l")), mss)
 
     def _check_counts(self) -> None:
         if self._kind == SEQ:

@@ -7,7 +7,6 @@ leaves in a single run is taken up by one factor on all ADUs of that side.
 """
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ _MOST_ROUNDS = 12
 class Reverse:
     """side: whose data cross the reverse links; links: float64[links], 1 for one of them; bps: their load together."""
     side: int
-    links: Any
+    links: np.ndarray
     bps: float
 
     def load(self, run: Run) -> float:
@@ -51,7 +50,8 @@ class Reverse:
         raise WorkloadError("a reverse load needs sources whose initiators are all on one side of the target",
                             "reverse_load")
 
-    def parameters(self, parameters: SynthParameters, run: Run, crossings: Any, against: Any, wire_bytes: Any) \
+    def parameters(self, parameters: SynthParameters, run: Run, crossings: np.ndarray, against: np.ndarray,
+                   wire_bytes: np.ndarray) \
             -> SynthParameters:
         """The parameters with the mean of the side's data at which both loads are met together.
 
@@ -75,7 +75,7 @@ class Reverse:
         return replace(parameters, **{name: present + change})
 
 
-def wire_growth(overhead: Overhead) -> Any:
+def wire_growth(overhead: Overhead) -> np.ndarray:
     """Wire bytes from each side for a byte more that a side sends in full packets, float64[2 senders, 2]."""
     payload = overhead.mss - overhead.option_bytes
     data, acks = 1 + overhead.header_bytes / payload, overhead.header_bytes / overhead.packets_per_ack / payload

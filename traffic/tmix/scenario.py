@@ -40,13 +40,14 @@ import os
 import pathlib
 import shutil
 from collections.abc import Mapping
-from typing import Any
+from typing import TypedDict, cast
 
 from testbed.core import fields, ip
 from testbed.core.fields import FieldError
 from testbed.core.replayed import Replayed
 from testbed.core.timing import Timing
 from topologies.links import varying
+from topologies.links.records import Network
 from traffic.replay import component as replay
 from traffic.replay.component import Plans, collect
 from traffic.tmix.synth import SynthParameters, decode
@@ -62,13 +63,12 @@ _MOST_SOURCES = 10_000
 _DESCRIPTION = "description.json"
 
 
-def _weights(value: Any) -> tuple[float, ...] | dict[str, float]:
+def _weights(value: object) -> tuple[float, ...] | dict[str, float]:
     """Weights of all sources, or of some paths."""
     weight = fields.number(above=0, most=1e6)
-    of = fields.mapping(weight, keys=routes.PATH_PATTERN, example="n1->n4") if isinstance(value, Mapping) \
-        else fields.listing(weight, least=1)
-    read: tuple[float, ...] | dict[str, float] = fields.reader(of)(value)
-    return read
+    if isinstance(value, Mapping):
+        return fields.reader(fields.mapping(weight, keys=routes.PATH_PATTERN, example="n1->n4"))(value)
+    return fields.reader(fields.listing(weight, least=1))(value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,9 +161,9 @@ def _file_of_each(section: Section, found: list[routes.Route]) -> list[pathlib.P
         raise FieldError("traces", f"{section.traces}: {problem}") from None
 
 
-def _routes(section: Section, network: routes.Network) -> list[routes.Route]:
+def _routes(section: Section, network: Network) -> list[routes.Route]:
     """The path of each source, from its initiator. FieldError if one does not cross a target."""
-    targets = {link["name"] for link in routes.find_links(network, section.target)}
+    targets = {link.name for link in routes.find_links(network, section.target)}
 
     def crosses(route: routes.Route) -> bool:
         return bool(targets & {*route.hops, *route.hops_back})
@@ -204,11 +204,11 @@ def _check_each(section: Section, found: list[routes.Route]) -> None:
             raise FieldError("load_on", f"each needs a source that crosses {target} and no other target")
 
 
-def _reverse(section: Section, network: routes.Network) -> list[str]:
+def _reverse(section: Section, network: Network) -> list[str]:
     """The links that run against the targets. FieldError if there are none, or are targets themselves."""
     links = routes.find_links(network, section.target)
     found = [name for name, link in routes.bottlenecks(network).items()
-             if any((link["from"], link["to"]) == (target["to"], target["from"]) for target in links)]
+             if any((link.from_node, link.to_node) == (target.to_node, target.from_node) for target in links)]
     if len(found) < len(links):
         raise FieldError("reverse_load", f"no bottleneck runs against every one of {', '.join(section.target)}")
     if set(found) & set(section.target):
@@ -216,7 +216,7 @@ def _reverse(section: Section, network: routes.Network) -> list[str]:
     return found
 
 
-def _mtu_bytes(found: list[routes.Route], network: routes.Network) -> int:
+def _mtu_bytes(found: list[routes.Route], network: Network) -> int:
     """The largest packet on the paths of sources. FieldError if they differ: the load is counted in packets of one
     size."""
     known = {ip.mtu_bytes(network, (*route.hops, *route.hops_back)) for route in found}
@@ -226,7 +226,7 @@ def _mtu_bytes(found: list[routes.Route], network: routes.Network) -> int:
     return known.pop()
 
 
-def validate(section: Section, _component: Component, network: Mapping[str, Any], _timing: Timing) -> None:
+def validate(section: Section, _component: Component, network: Network, _timing: Timing) -> None:
     found = _routes(section, network)
     _mtu_bytes(found, network)
     _weight_of_each(section, found)
@@ -265,7 +265,8 @@ def plans(section: Section, component: Component, context: Context) -> Plans:
     """
     key = hashlib.sha256(json.dumps([
         fields.encode(section), component.name, component.start_us, component.stop_us, component.seed,
-        shares(section, component), context.network, context.timing.record()], sort_keys=True).encode()).hexdigest()
+        shares(section, component), context.network.content(), context.timing.record()],
+        sort_keys=True).encode()).hexdigest()
     shared = (context.shared_dir or context.work_dir) / f"plans-{key[:16]}"
     shared.parent.mkdir(parents=True, exist_ok=True)
     with open(shared.with_name(shared.name + ".lock"), "w") as lock:
@@ -276,11 +277,11 @@ def plans(section: Section, component: Component, context: Context) -> Plans:
             description = _build(section, component, context, part)
             (part / _DESCRIPTION).write_text(json.dumps(description))
             os.rename(part, shared)
-    described: dict[str, Any] = json.loads((shared / _DESCRIPTION).read_text())
-    return Plans(shared, described.pop("plans"), described)
+    described: dict[str, object] = json.loads((shared / _DESCRIPTION).read_text())
+    return Plans(shared, cast(list[list[int]], described.pop("plans")), described)
 
 
-def _build(section: Section, component: Component, context: Context, folder: pathlib.Path) -> dict[str, Any]:
+def _build(section: Section, component: Component, context: Context, folder: pathlib.Path) -> dict[str, object]:
     """Make the plans in `folder`. FieldError if that cannot be."""
     from traffic.tmix.order import Order, SourcePath, WorkloadError
     from traffic.tmix.reader import Limits, VectorError
@@ -308,7 +309,7 @@ def _build(section: Section, component: Component, context: Context, folder: pat
         ip_version=ip.version(context.network), mtu_bytes=_mtu_bytes(found, context.network),
         limits=Limits(section.most_size_bytes, section.most_connections, "most_size"), **_rules(section))
     paths = [SourcePath(route.base_rtt_us, route.hops, route.hops_back, sum(
-        bottlenecks[name]["capacity_us"] for name in (*route.hops, *route.hops_back) if name in bottlenecks))
+        bottlenecks[name].capacity_us for name in (*route.hops, *route.hops_back) if name in bottlenecks))
         for route in found]
     try:
         made = build_workload(sources, paths, order, folder,
@@ -322,7 +323,14 @@ def _build(section: Section, component: Component, context: Context, folder: pat
     return made
 
 
-def _rules(section: Section) -> dict[str, Any]:
+class _Rules(TypedDict):
+    overhead: str
+    prefill_rule: str
+    prefill_window_us: int | None
+    connections_per_s: float | None
+
+
+def _rules(section: Section) -> _Rules:
     """How the load is counted and the link prefilled, as an `Order` has it."""
     from traffic.tmix.prefill import UNC_CONNECTIONS_PER_S
     usual = ("suite", "suite", "published") if section.as_suite else ("l2", "uncongested", "computed")

@@ -4,7 +4,6 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ class Selected:
         return cls(plan, np.flatnonzero(mine).tolist(), longest_us(plan, rtt_us, rate_bps, segment_bytes).tolist())
 
 
-def longest_us(plan: Plan, rtt_us: int, rate_bps: int, segment_bytes: int = _SEGMENT_BYTES) -> Any:
+def longest_us(plan: Plan, rtt_us: int, rate_bps: int, segment_bytes: int = _SEGMENT_BYTES) -> np.ndarray:
     """How long each connection takes at most on an idle path without losses, int64[n].
 
     As if every op waited for the one before it, began in slow start and had its acknowledgment delayed.
@@ -68,7 +67,7 @@ def rewritten(selected: Selected, starts_us: Mapping[int, int], path: Path) -> N
     """Write a plan of some connections, {row: start}; their numbers and ops stay as they were."""
     plan = selected.plan
     rows = np.array(sorted(starts_us, key=lambda row: starts_us[row]), np.int64)
-    columns: dict[str, Any] = {"start_us": np.array([starts_us[row] for row in rows.tolist()], np.int64)}
+    columns: dict[str, np.ndarray] = {"start_us": np.array([starts_us[row] for row in rows.tolist()], np.int64)}
     for name in ("conn_id", "mss_init", "mss_acc", "prefill", "window_init", "window_acc"):
         values = np.asarray(getattr(plan, name), np.int64)
         if len(values) or not name.startswith("window"):

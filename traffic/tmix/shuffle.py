@@ -8,7 +8,6 @@ keeping the burstiness inside a bin (draft-irtf-iccrg-tcpeval-01).
 
 import random
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,8 @@ def permutation(n: int, draw: Callable[[], float]) -> list[int]:
     return places
 
 
-def shuffle_starts(start_us: Any, bin_length_us: int, seed: int | str, length_us: int | None = None) -> Any:
+def shuffle_starts(start_us: np.ndarray, bin_length_us: int, seed: int | str,
+                   length_us: int | None = None) -> np.ndarray:
     """New start times of one source's connections.
 
     start_us: int64 array, trace time. bin_length_us: in trace time.

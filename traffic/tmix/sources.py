@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The connections of each source: read from the user's trace files, or synthesised."""
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from traffic.tmix.order import Run, WorkloadError
 from traffic.tmix.reader import Limits, read_vectors
 from traffic.tmix.reverse import Reverse, wire_growth
 from traffic.tmix.synth import SynthParameters, expected_connections, synthesise
-from traffic.tmix.vectors import MAX_TIME_US
+from traffic.tmix.vectors import MAX_TIME_US, Vector
 from traffic.tmix.wire import wire_bytes
 
 #: connections between two words of progress
@@ -49,7 +48,8 @@ def trace_files(folder: str | pathlib.Path) -> list[pathlib.Path]:
     return found
 
 
-def read(sources: Sequence[Any], limits: Limits, report: Callable[[str], None]) -> list[batches.Batch]:
+def read(sources: Sequence[batches.Batch | str | pathlib.Path], limits: Limits,
+         report: Callable[[str], None]) -> list[batches.Batch]:
     """The connections of vector files (or Batches, as they are), in their order.
 
     Raises VectorError for a defect in a file, WorkloadError for too many connections.
@@ -66,7 +66,7 @@ def read(sources: Sequence[Any], limits: Limits, report: Callable[[str], None]) 
     return loaded
 
 
-def _counted(vectors: Any, before: int, limits: Limits, report: Callable[[int], None]) -> Any:
+def _counted(vectors: Iterable[Vector], before: int, limits: Limits, report: Callable[[int], None]) -> Iterator[Vector]:
     """The same vectors, with progress shown. WorkloadError if there are too many."""
     adus = 0
     for count, vector in enumerate(vectors, start=1):
@@ -107,7 +107,7 @@ def mean_scale(sources: Synthesised, run: Run) -> float:
     return expected_bits / sampled_bits
 
 
-def _relative_weights(sources: Synthesised) -> Any:
+def _relative_weights(sources: Synthesised) -> np.ndarray:
     weights = np.array(sources.weights or [1.0] * sources.count, float)
     return weights / weights.mean()
 
@@ -116,7 +116,7 @@ def _bits_per_connection(sources: Synthesised, run: Run) -> tuple[float, float, 
     """Mean bits that a connection puts on the targets: of a fixed sample, the same for every seed; and of the
     distribution, whose mean payload the sample misses by the more the heavier its tail. And the parameters, in which a
     mean is another where the reverse load is given."""
-    def crossings(links: Any) -> Any:
+    def crossings(links: np.ndarray) -> np.ndarray:
         """How often a byte of each side crosses them, on the mean of the connections."""
         return np.average(run.crossings(links), axis=0, weights=_relative_weights(sources))
 
@@ -129,7 +129,7 @@ def _bits_per_connection(sources: Synthesised, run: Run) -> tuple[float, float, 
     return 8 * float(np.mean(targets @ sampled)), 8 * float(targets @ expected), parameters
 
 
-def _wire_bytes(parameters: SynthParameters, run: Run) -> tuple[Any, Any]:
+def _wire_bytes(parameters: SynthParameters, run: Run) -> tuple[np.ndarray, np.ndarray]:
     """What connections put on the wire from each side: those of a fixed sample, float64[2, n], and the mean of the
     distribution, float64[2]."""
     sample = synthesise(200.0, 0, replace(parameters, connections_per_second=200.0)).with_explicit_fins()

@@ -10,7 +10,6 @@ from one seed; docs/howto/tmix.md gives the distributions and where they come fr
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import Any
 
 import numpy as np
 
@@ -20,28 +19,28 @@ from traffic.tmix.presets import DEFAULT, PRESETS
 from traffic.tmix.vectors import ACCEPTOR, CONC, INITIATOR, MAX_ADU_BYTES, MAX_MSS, MAX_TIME_US, MIN_MSS, SEQ
 
 
-def _mean(default: float) -> Any:
+def _mean(default: float) -> float:
     """Mean of a geometric distribution from 1."""
     return fields.number(default=default, least=1, most=1e6)
 
 
-def _share(default: float) -> Any:
+def _share(default: float) -> float:
     return fields.number(default=default, least=0, most=1)
 
 
-def _alpha(default: float) -> Any:
+def _alpha(default: float) -> float:
     return fields.number(default=default, least=0.01, most=100)
 
 
-def _sigma(default: float) -> Any:
+def _sigma(default: float) -> float:
     return fields.number(default=default, least=0, most=10)
 
 
-def _seconds(default: float) -> Any:
+def _seconds(default: float) -> float:
     return fields.number(default=default, least=1e-6, most=1e6)
 
 
-def _bytes(default: float) -> Any:
+def _bytes(default: float) -> float:
     return fields.mean_size(default=default, least=1, most=MAX_ADU_BYTES)
 
 
@@ -185,16 +184,16 @@ def _geometric_mean(mean: float, most: int) -> float:
     return float(mean * (1 - (1 - 1 / mean) ** most))
 
 
-def _pareto(rng: Any, alpha: float, low: float, high: float, n: int) -> Any:
+def _pareto(rng: np.random.Generator, alpha: float, low: float, high: float, n: int) -> np.ndarray:
     """n draws of the bounded Pareto distribution, by inversion."""
     return low * (1 - rng.random(n) * (1 - (low / high) ** alpha)) ** (-1 / alpha)
 
 
-def _lognormal(rng: Any, median: float, sigma: float, n: int) -> Any:
+def _lognormal(rng: np.random.Generator, median: float, sigma: float, n: int) -> np.ndarray:
     return median * np.exp(sigma * rng.standard_normal(n))
 
 
-def _mix(rng: Any, probability: float, tail: Any, body: Any) -> Any:
+def _mix(rng: np.random.Generator, probability: float, tail: np.ndarray, body: np.ndarray) -> np.ndarray:
     return np.where(rng.random(len(body)) < probability, tail, body)
 
 
@@ -218,7 +217,7 @@ def synthesise(duration_s: float, seed: int | Sequence[int], parameters: SynthPa
     return _connections(rng, p, start_us)
 
 
-def _starts(rng: Any, p: SynthParameters, duration_s: float) -> Any:
+def _starts(rng: np.random.Generator, p: SynthParameters, duration_s: float) -> np.ndarray:
     """Start times in us. Sessions begin before 0 too, so that the process is stationary."""
     # nearly every session is shorter than this; the rest is lost from the first seconds only
     lead_s = 4 * p.connections_per_session * pareto_mean(
@@ -237,16 +236,16 @@ def _starts(rng: Any, p: SynthParameters, duration_s: float) -> Any:
     return (start_s * 1e6).astype(np.int64)
 
 
-def _microseconds(seconds: Any, most_s: float) -> Any:
+def _microseconds(seconds: np.ndarray, most_s: float) -> np.ndarray:
     """At least 1 us: ns-2's alternate format cannot tell a wait of 0 from no wait."""
     return np.clip(seconds * 1e6, 1, most_s * 1e6).astype(np.int64)
 
 
-def _sizes(sizes: Any, most: float) -> Any:
+def _sizes(sizes: np.ndarray, most: float) -> np.ndarray:
     return np.clip(sizes, 1, most).astype(np.int64)
 
 
-def _connections(rng: Any, p: SynthParameters, start_us: Any) -> Batch:
+def _connections(rng: np.random.Generator, p: SynthParameters, start_us: np.ndarray) -> Batch:
     n = len(start_us)
     exchanges = np.minimum(rng.geometric(1 / p.exchanges_per_connection, n), p.exchanges_max)
     kind = np.where(rng.random(n) < p.concurrent_share, CONC, SEQ).astype(np.int8)

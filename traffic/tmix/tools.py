@@ -3,7 +3,6 @@
 
 import math
 import pathlib
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ PERCENTILES = (1, 10, 25, 50, 75, 90, 95, 99, 99.9, 100)
 FORMATS = (ORIGINAL, ALTERNATE)
 
 
-def info(path: str | pathlib.Path, *, check_epochs: bool = True, limits: Limits = Limits()) -> dict[str, Any]:
+def info(path: str | pathlib.Path, *, check_epochs: bool = True, limits: Limits = Limits()) -> dict[str, object]:
     """What a vector file contains: a JSON-able dict, units in the key names.
 
     `wire_*` is what a link would carry, with headers, ACKs, handshakes and FINs (`load`);
@@ -36,7 +35,7 @@ def info(path: str | pathlib.Path, *, check_epochs: bool = True, limits: Limits 
                   expected_share_bps(1e9, 0))
     duration_s = (int(batch.start_us.max()) + 1) / 1e6
     data = batch.size_bytes > 0
-    result: dict[str, Any] = {
+    result: dict[str, object] = {
         "connections": len(batch),
         "kinds": {"SEQ": int((batch.kind == SEQ).sum()), "CONC": int((batch.kind == CONC).sum())},
         "first_start_s": int(batch.start_us.min()) / 1e6,
@@ -64,10 +63,10 @@ def info(path: str | pathlib.Path, *, check_epochs: bool = True, limits: Limits 
     return result
 
 
-def _percentiles(values: Any) -> dict[str, float]:
+def _percentiles(values: np.ndarray) -> dict[str, float]:
     if not len(values):
         return {}
-    found: Any = np.percentile(values, PERCENTILES)
+    found: np.ndarray = np.percentile(values, PERCENTILES)
     return {f"{p:g}": round(float(v), 6) for p, v in zip(PERCENTILES, found)}
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Bytes that connections put on a link, with the headers that somebody counts."""
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -47,18 +46,18 @@ SUITE = Overhead(40, 0, 1, 0)
 OVERHEADS = {"ip": IP, "l2": L2, "wire": WIRE, "suite": SUITE}
 
 
-def packet_payload_bytes(mss: Any, overhead: Overhead = L2) -> Any:
+def packet_payload_bytes(mss: np.ndarray, overhead: Overhead = L2) -> np.ndarray:
     """Payload of a full packet of each side, like `mss`: the side's `m` value (-1: none) without options."""
     return np.where(mss > 0, np.minimum(mss, overhead.mss), overhead.mss) - overhead.option_bytes
 
 
-def packets(batch: Batch, overhead: Overhead = L2) -> Any:
+def packets(batch: Batch, overhead: Overhead = L2) -> np.ndarray:
     """Number of packets of each ADU, int64[adus]; 0 for a FIN."""
     payload = packet_payload_bytes(batch.mss, overhead)[batch.owner, batch.side]
     return -(-batch.size_bytes // payload)
 
 
-def wire_bytes(batch: Batch, overhead: Overhead = L2) -> Any:
+def wire_bytes(batch: Batch, overhead: Overhead = L2) -> np.ndarray:
     """Bytes of every ADU or FIN of a batch in each direction (from the initiator, from the acceptor), float64[2, adus]:
     data, its acknowledgements, opening and closing. FINs are explicit."""
     count = packets(batch, overhead)

@@ -4,7 +4,6 @@ import pathlib
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -22,8 +21,9 @@ from traffic.tmix.sources import Synthesised, mean_scale, read, synthesised
 _TRACE_MARGINS = (1.3, 2.6, 5.2)
 
 
-def build_workload(sources: Synthesised | Sequence[Any], paths: Sequence[SourcePath], order: Order,
-                   out_dir: pathlib.Path, report: Callable[[str], None] = lambda text: None) -> dict[str, Any]:
+def build_workload(sources: Synthesised | Sequence[batches.Batch | str | pathlib.Path], paths: Sequence[SourcePath],
+                   order: Order,
+                   out_dir: pathlib.Path, report: Callable[[str], None] = lambda text: None) -> dict[str, object]:
     """Make the plan files (`plan_name`) in out_dir and the account of the load.
 
     sources: a list of vector files or Batches, one for each path, or a `Synthesised`.
@@ -92,7 +92,7 @@ def _arranged(loaded: Sequence[batches.Batch], run: Run, report: Callable[[str],
     return traffic, *arrange(traffic, run)
 
 
-def _by_link(run: Run, values: Any) -> dict[str, Any]:
+def _by_link(run: Run, values: np.ndarray) -> dict[str, object]:
     return {name: np.round(value, 1).tolist() for name, value in zip(run.order.rates_bps, values)}
 
 
@@ -115,7 +115,7 @@ def _write_plans(traffic: Traffic, schedule: Schedule, run: Run, out_dir: pathli
     return counts
 
 
-def deal(bits: Any, shares: int, seed: str) -> Any:
+def deal(bits: np.ndarray, shares: int, seed: str) -> np.ndarray:
     """Deal connections out: the share of each, int64[n].
 
     In the order of their sizes, each group of as many as there are shares is dealt in random order: the

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from traffic.tmix.vectors import CONC, INITIATOR, SEQ, Vector, check, epochs
 
@@ -51,8 +51,9 @@ def write_vectors(path: str | Path, vectors: Iterable[Vector], text_format: str 
     count = 0
     with _output(path) as raw:
         # mtime 0 and no name: the same vectors give the same bytes
-        stream: Any = (gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0,
-                                     compresslevel=6) if path.suffix == ".gz" else raw)
+        stream: BinaryIO | gzip.GzipFile = gzip.GzipFile(
+            filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) \
+            if path.suffix == ".gz" else raw
         for vector in vectors:
             stream.write(format_vector(vector, text_format).encode("ascii"))
             count += 1

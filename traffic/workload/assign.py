@@ -8,15 +8,15 @@ of all its flows, or of those whose programs cannot choose. Where they differ it
 programs choose.
 """
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from testbed.core import fields
+from traffic.workload import records
+from traffic.workload.records import Variant
 
 if TYPE_CHECKING:
     from traffic.workload.components import Component, Flow, Kind
-
-Variant = Mapping[str, Any]
 
 #: leaves nothing in a socket: it has no state, no pacing, no function that runs when a connection begins, and takes ECN
 #: as the host has it (net/ipv4/tcp_cong.c, tcp_reno); and every kernel has it
@@ -32,8 +32,8 @@ SOURCE_PORTS = (1024, 60000)
 def variants_of(names: Sequence[str], variants: Sequence[Variant]) -> tuple[Variant, ...]:
     """The variants that a component's flows take turns with: those with these names, or those under test."""
     if not names:
-        return tuple(v for v in variants if v.get("under_test", True))
-    known = {v["name"]: v for v in variants}
+        return tuple(v for v in variants if v.under_test)
+    known = {v.name: v for v in variants}
     for name in names:
         if name not in known:
             raise fields.FieldError("cca", f"{name} is not one of this run's variants: {', '.join(known) or 'none'}")
@@ -46,25 +46,25 @@ def take_turns(flows: Sequence["Flow"], variants: Sequence[Variant], known: Sequ
     turns = itertools.cycle(variants)
     for flow in tcp if variants else ():
         variant = next(turns) if flow.own_variant is None else variants_of([flow.own_variant], known)[0]
-        flow.variant, flow.cca = variant["name"], variant["kernel_cca"]
+        flow.variant, flow.cca = variant.name, variant.kernel_cca
 
 
-def host_variants(nodes: Iterable[str], flows: Iterable[Mapping[str, Any]], variants: Sequence[Variant]) \
+def host_variants(nodes: Iterable[str], flows: Iterable[records.Flow], variants: Sequence[Variant]) \
         -> dict[str, list[Variant]]:
     """{node: the variants that have flows there, in the order of `variants`}.
 
     flows: flow records. Of other nodes it is the first variant under test.
     """
-    first = [v for v in variants if v.get("under_test", True)][:1] or list(variants[:1])
+    first = [v for v in variants if v.under_test][:1] or list(variants[:1])
     used: dict[str, set[str]] = {}
     for flow in flows:
-        if flow["variant"] is not None:
-            used.setdefault(flow["sender"], set()).add(flow["variant"])
-            used.setdefault(flow["receiver"], set()).add(flow["variant"])
-    return {node: [v for v in variants if v["name"] in used[node]] if node in used else first for node in nodes}
+        if flow.variant is not None:
+            used.setdefault(flow.sender, set()).add(flow.variant)
+            used.setdefault(flow.receiver, set()).add(flow.variant)
+    return {node: [v for v in variants if v.name in used[node]] if node in used else first for node in nodes}
 
 
-def host_defaults(nodes: Iterable[str], flows: Sequence[Mapping[str, Any]], variants: Sequence[Variant]) \
+def host_defaults(nodes: Iterable[str], flows: Sequence[records.Flow], variants: Sequence[Variant]) \
         -> dict[str, str]:
     """{node: its default congestion control}
 
@@ -72,9 +72,9 @@ def host_defaults(nodes: Iterable[str], flows: Sequence[Mapping[str, Any]], vari
     """
     fixed: dict[str, dict[str, str]] = {}           # node -> {congestion control: a component that needs it}
     for flow in flows:
-        if not flow.get("chooses_cca", True) and flow["cca"]:
-            for node in (flow["sender"], flow["receiver"]):
-                fixed.setdefault(node, {}).setdefault(flow["cca"], flow["component"])
+        if not flow.chooses_cca and flow.cca:
+            for node in (flow.sender, flow.receiver):
+                fixed.setdefault(node, {}).setdefault(flow.cca, flow.component)
     found = {}
     for node, used in host_variants(nodes, flows, variants).items():
         needed = fixed.get(node, {})
@@ -82,7 +82,7 @@ def host_defaults(nodes: Iterable[str], flows: Sequence[Mapping[str, Any]], vari
             raise fields.FieldError("cca", " and ".join(f"{of} ({cca})" for cca, of in needed.items()) + " have the "
                                     f"default of their host {node}, as programs that choose no congestion control "
                                     "before they connect: use paths between different hosts")
-        ccas = list(needed) or list(dict.fromkeys(variant["kernel_cca"] for variant in used))
+        ccas = list(needed) or list(dict.fromkeys(variant.kernel_cca for variant in used))
         if ccas:
             found[node] = ccas[0] if len(ccas) == 1 else NEUTRAL_CCA
     return found
@@ -90,8 +90,8 @@ def host_defaults(nodes: Iterable[str], flows: Sequence[Mapping[str, Any]], vari
 
 def choose_at_hosts(flows: Sequence["Flow"], variants: Sequence[Variant]) -> None:
     """Note at each flow which of its ends must choose its congestion control: the others have it by default."""
-    records = [flow.record() for flow in flows]
-    defaults = host_defaults({record[end] for record in records for end in ("sender", "receiver")}, records, variants)
+    said = [flow.record() for flow in flows]
+    defaults = host_defaults({end for one in said for end in (one.sender, one.receiver)}, said, variants)
     for flow in flows:
         flow.sender_cca = flow.cca if flow.cca != defaults.get(flow.sender) else None
         flow.receiver_cca = flow.cca if flow.cca != defaults.get(flow.receiver) else None

@@ -14,26 +14,31 @@ A kind is a module `traffic/<kind>.py` or `traffic/<kind>/scenario.py` with
 
 and, if need be, FIRST_PORT and FIRST_SOURCE_PORT of its flows, bulk_routes(section, network) -> routes of its
 TCP flows that send all they can, inputs(section) -> {path: sha256} of the user's files that it reads,
-ccas(given) -> names of the variants that single flows of it ask for, and uses_ccas(section) -> whether a
+ccas(section) -> names of the variants that single flows of it ask for, and uses_ccas(section) -> whether a
 congestion control of the component makes a difference to any of its flows.
 `SIMULATED = True`: all its programs are such that testbed/engines/_simulators/workload.py knows what they do.
 """
 import dataclasses
+import functools
 import hashlib
 import importlib
 import pathlib
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from testbed.core import fields, guesses
 from testbed.core.files import write_json
 from testbed.core.timing import Timing
-from traffic.workload import assign, routes
+from topologies.links.records import Network
+from traffic.workload import assign, records, routes
 
 _FOLDER = pathlib.Path(__file__).parents[1]
 NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
 _MOST_COMPONENTS = 1000
+
+#: what a component of a scenario or plan.json says
+Given = Mapping[str, object]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +61,7 @@ class Component:
     start_us: int
     stop_us: int
     seed: int = 0
-    variants: tuple[assign.Variant, ...] = ()       # with which its flows take turns
+    variants: tuple[records.Variant, ...] = ()       # with which its flows take turns
 
 
 @dataclasses.dataclass
@@ -93,16 +98,16 @@ class Flow:
     sender_cca: str | None = None       # what the sender's program has to choose: None if its host's default is right
     receiver_cca: str | None = None     # ... and the receiver's
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> records.Flow:
         """As workload.json has it."""
-        return {"flow": self.flow, "component": self.component, "kind": self.kind, "transport": self.transport,
-                "sender": self.sender, "receiver": self.receiver, "src": self.src, "dst": self.dst,
-                "sport": self.sport, "dport": self.dport, "variant": self.variant, "cca": self.cca,
-                "chooses_cca": self.chooses_cca,
-                "start_us": self.start_us, "stop_us": self.stop_us, "bytes": self.bytes, "rate_bps": self.rate_bps,
-                "connections": self.connections, "source": self.source, "both_ways": self.both_ways,
-                "base_rtt_us": self.base_rtt_us, "hops": list(self.hops),
-                "hops_back": list(self.hops_back)}
+        return records.Flow({
+            "flow": self.flow, "component": self.component, "kind": self.kind, "transport": self.transport,
+            "sender": self.sender, "receiver": self.receiver, "src": self.src, "dst": self.dst,
+            "sport": self.sport, "dport": self.dport, "variant": self.variant, "cca": self.cca,
+            "chooses_cca": self.chooses_cca,
+            "start_us": self.start_us, "stop_us": self.stop_us, "bytes": self.bytes, "rate_bps": self.rate_bps,
+            "connections": self.connections, "source": self.source, "both_ways": self.both_ways,
+            "base_rtt_us": self.base_rtt_us, "hops": list(self.hops), "hops_back": list(self.hops_back)})
 
 
 @dataclasses.dataclass
@@ -126,7 +131,7 @@ class Program:
 class Prepared:
     """What a component wants started, and what it offers (its part of workload.json)."""
     programs: list[Program]
-    description: dict[str, Any]
+    description: Mapping[str, object]
 
 
 def _silent(_text: str) -> None:
@@ -144,7 +149,7 @@ class Context:
     """
     work_dir: pathlib.Path
     guest_dir: str
-    network: dict[str, Any]
+    network: Network
     seed: int
     timing: Timing
     report: Callable[[str], None] = _silent
@@ -157,17 +162,18 @@ class Context:
 
 
 class Kind(Protocol):
-    """A module that is a kind of traffic."""
-    Section: type[Any]
+    """A module that is a kind of traffic. Its sections are of its own class, together with `CommonSection`."""
+    Section: type
 
-    def validate(self, section: Any, component: Component, network: Mapping[str, Any], timing: Timing) -> None: ...
+    def validate(self, section: CommonSection, component: Component, network: Network, timing: Timing) -> None: ...
 
-    def flows(self, section: Any, component: Component, context: Context) -> list[Flow]: ...
+    def flows(self, section: CommonSection, component: Component, context: Context) -> list[Flow]: ...
 
-    def prepare(self, section: Any, component: Component, flows: list[Flow], context: Context) -> Prepared: ...
+    def prepare(self, section: CommonSection, component: Component, flows: list[Flow],
+                context: Context) -> Prepared: ...
 
-    def collect(self, component: Mapping[str, Any], workload: Mapping[str, Any], context: Context,
-                raw_dir: pathlib.Path) -> dict[str, Any]: ...
+    def collect(self, component: records.Component, workload: records.Workload, context: Context,
+                raw_dir: pathlib.Path) -> Mapping[str, object]: ...
 
 
 def names() -> list[str]:
@@ -188,24 +194,31 @@ def kind(name: object) -> Kind:
 
 # -- sections ----------------------------------------------------------------------------------
 
-def _section(given: Mapping[str, Any]) -> type[Any]:
+def _section(given: Given) -> type[CommonSection]:
     """The dataclass of a component: the fields of its kind and those of all."""
     if not isinstance(given, Mapping):
         raise fields.FieldError("", f"a mapping expected, not {fields.show(given)}")
     of = kind(given.get("kind")).Section
-    return dataclasses.dataclass(frozen=True)(types.new_class("Section", (of, CommonSection)))
+    return _with_common(of)
 
 
-def as_given(given: Mapping[str, Any]) -> dict[str, Any]:
+@functools.cache
+def _with_common(of: type) -> type[CommonSection]:
+    """The dataclass of a kind's sections with the fields of all."""
+    found: type[CommonSection] = dataclasses.dataclass(frozen=True)(types.new_class("Section", (of, CommonSection)))
+    return found
+
+
+def as_given(given: Given) -> dict[str, object]:
     """What a component of a scenario file says, as plan.json has it: without defaults, with units in the keys."""
     return fields.given(_section(given), given)
 
 
-def _read(components: Sequence[Mapping[str, Any]], duration_us: int, seed: int) -> list[tuple[Component, Any, Kind]]:
+def _read(components: Sequence[Given], duration_us: int, seed: int) -> list[tuple[Component, CommonSection, Kind]]:
     """(component, section, kind) of each. FieldErrors begin with the component's name if there are several."""
     if len(components) > _MOST_COMPONENTS:
         raise fields.FieldError("", f"at most {_MOST_COMPONENTS} components")
-    read: list[tuple[Component, Any, Kind]] = []
+    read: list[tuple[Component, CommonSection, Kind]] = []
     counts: dict[str, int] = {}
     for given in components:
         try:
@@ -230,7 +243,8 @@ def _read(components: Sequence[Mapping[str, Any]], duration_us: int, seed: int) 
     return read
 
 
-def _check_draws(component: Component, section: Any, known: Mapping[str, tuple[Component, Any]]) -> None:
+def _check_draws(component: Component, section: CommonSection,
+                 known: Mapping[str, tuple[Component, CommonSection]]) -> None:
     """FieldError if a component has draws of one that has none of its own to share."""
     if section.draws is None:
         return
@@ -241,7 +255,7 @@ def _check_draws(component: Component, section: Any, known: Mapping[str, tuple[C
                                          f"{section.draws}; there are: {', '.join(others) or 'none'}")
 
 
-def _inside(components: Sequence[Mapping[str, Any]], given: Mapping[str, Any], problem: fields.FieldError) \
+def _inside(components: Sequence[Given], given: Given, problem: fields.FieldError) \
         -> fields.FieldError:
     if len(components) < 2 or not isinstance(given, Mapping):
         return problem
@@ -258,7 +272,7 @@ def component_seed(seed: int, name: str, of: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:7], "big")
 
 
-def validate(components: Sequence[Mapping[str, Any]], network: Mapping[str, Any], timing: Timing) -> None:
+def validate(components: Sequence[Given], network: Network, timing: Timing) -> None:
     """FieldError if a scenario's traffic makes no sense for its network and timing."""
     if not components:
         raise fields.FieldError("", "at least one component expected")
@@ -271,11 +285,11 @@ def validate(components: Sequence[Mapping[str, Any]], network: Mapping[str, Any]
             raise _inside(components, given, problem) from None
 
 
-def _always(_section: Any) -> bool:
+def _always(_section: CommonSection) -> bool:
     return True
 
 
-def bulk_routes(components: Sequence[Mapping[str, Any]], network: Mapping[str, Any]) -> list[routes.Route]:
+def bulk_routes(components: Sequence[Given], network: Network) -> list[routes.Route]:
     """The routes of TCP flows that send all they can, of traffic that makes sense for the network."""
     found: list[routes.Route] = []
     for given in components:
@@ -285,18 +299,19 @@ def bulk_routes(components: Sequence[Mapping[str, Any]], network: Mapping[str, A
     return found
 
 
-def component_ccas(components: Sequence[Mapping[str, Any]]) -> list[str]:
+def component_ccas(components: Sequence[Given]) -> list[str]:
     """The variants that components, and their flows, name themselves, each once."""
     named: list[str] = []
     for given in components:
-        named += given.get("cca") or ()
-        of_flows = getattr(kind(given["kind"]), "ccas", None)
+        section = fields.decode(_section(given), given)
+        named += section.cca
+        of_flows: Callable[[CommonSection], list[str]] | None = getattr(kind(section.kind), "ccas", None)
         if of_flows:
-            named += of_flows(given)
+            named += of_flows(section)
     return list(dict.fromkeys(named))
 
 
-def inputs(components: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def inputs(components: Sequence[Given]) -> dict[str, str]:
     """{path: sha256} of the user's files that the traffic is made from."""
     found: dict[str, str] = {}
     for given in components:
@@ -306,15 +321,15 @@ def inputs(components: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
-def prepare(components: Sequence[Mapping[str, Any]], variants: Sequence[assign.Variant], context: Context) \
-        -> dict[str, Any]:
+def prepare(components: Sequence[Given], variants: Sequence[records.Variant], context: Context) \
+        -> records.Workload:
     """Make what the programs of a run need in context.work_dir; the workload, also as workload.json there.
 
-    variants: records of testbed/scenario/ccas.py. FieldError if the traffic cannot be as asked.
+    FieldError if the traffic cannot be as asked.
     """
     read = _read(components, context.duration_us, context.seed)
     context.work_dir.mkdir(parents=True, exist_ok=True)
-    made: list[tuple[Component, Any, Kind, list[Flow]]] = []
+    made: list[tuple[Component, CommonSection, Kind, list[Flow]]] = []
     for given, (component, section, of) in zip(components, read):
         try:
             of.validate(section, component, context.network, context.timing)
@@ -337,16 +352,17 @@ def prepare(components: Sequence[Mapping[str, Any]], variants: Sequence[assign.V
         except fields.FieldError as problem:
             raise _inside(components, given, problem) from None
         descriptions.append({"name": component.name, "kind": component.kind, "start_us": component.start_us,
-                             "stop_us": component.stop_us, "variants": [v["name"] for v in component.variants],
+                             "stop_us": component.stop_us, "variants": [v.name for v in component.variants],
                              **prepared.description})
         programs += [{**dataclasses.asdict(program), "component": component.name} for program in prepared.programs]
-    workload = {"components": descriptions, "flows": [flow.record() for flow in flows], "programs": programs,
-                "ccas": {v["name"]: v["kernel_cca"] for v in variants}}
+    workload = records.Workload({
+        "components": descriptions, "flows": [flow.record().content() for flow in flows], "programs": programs,
+        "ccas": {v.name: v.kernel_cca for v in variants}})
     write_json(context.work_dir / "workload.json", workload)
     return workload
 
 
-def collect(workload: Mapping[str, Any], context: Context, raw_dir: pathlib.Path) -> dict[str, Any]:
+def collect(workload: records.Workload, context: Context, raw_dir: pathlib.Path) -> dict[str, Mapping[str, object]]:
     """Turn what the programs left into raw files; {component: account}."""
-    return {component["name"]: kind(component["kind"]).collect(component, workload, context, raw_dir)
-            for component in workload["components"]}
+    return {component.name: kind(component.kind).collect(component, workload, context, raw_dir)
+            for component in workload.components}

@@ -2,17 +2,15 @@
 """Paths of a network between hosts, as scenarios name them: "n4->n1" sends from n4 to n1."""
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from testbed.core import fields
 from testbed.core.fields import FieldError
+from topologies.links.records import Link, Network, Path
 
 #: how sections spell a path
 PATH_PATTERN = r"\s*[A-Za-z0-9_-]+\s*->\s*[A-Za-z0-9_-]+\s*"
 _EXAMPLE = "n4->n1"
-
-Network = Mapping[str, Any]
 
 
 def path_field() -> str | None:
@@ -37,14 +35,14 @@ class Route:
     hops_back: tuple[str, ...]      # ... and back
 
 
-def bottlenecks(network: Network) -> dict[str, dict[str, Any]]:
+def bottlenecks(network: Network) -> dict[str, Link]:
     """{name: link} of the link directions that are bottlenecks."""
-    return {link["name"]: link for link in network["links"] if link["bottleneck"]}
+    return {link.name: link for link in network.links if link.bottleneck}
 
 
 def routes(network: Network) -> list[Route]:
     """The network's paths, from the initiator to the acceptor."""
-    return [_route(path, "initiator", "acceptor") for path in network["paths"]]
+    return [_route(path) for path in network.paths]
 
 
 def back(route: Route) -> Route:
@@ -52,9 +50,9 @@ def back(route: Route) -> Route:
     return Route(route.receiver, route.sender, route.dst, route.src, route.base_rtt_us, route.hops_back, route.hops)
 
 
-def _route(path: Mapping[str, Any], sender: str, receiver: str) -> Route:
-    return Route(path[sender], path[receiver], path[f"{sender}_address"], path[f"{receiver}_address"],
-                 path["base_rtt_us"], tuple(path["hops"]), tuple(path["hops_back"]))
+def _route(path: Path) -> Route:
+    return Route(path.initiator, path.acceptor, path.initiator_address, path.acceptor_address, path.base_rtt_us,
+                 tuple(path.hops), tuple(path.hops_back))
 
 
 def in_time(latest_us: int, stop_us: int, field: str) -> None:
@@ -82,10 +80,10 @@ def find(network: Network, names: Iterable[str], field: str = "paths") -> list[R
 
 def wakeup_cost_us(network: Network, node: str) -> int:
     """What each wake-up of a program on this host costs (topologies/links/end_hosts.py)."""
-    return int(next(one.get("wakeup_cost_us", 0) for one in network["nodes"] if one["name"] == node))
+    return next(one.wakeup_cost_us for one in network.nodes if one.name == node)
 
 
-def find_links(network: Network, names: Iterable[str], field: str = "target") -> list[dict[str, Any]]:
+def find_links(network: Network, names: Iterable[str], field: str = "target") -> list[Link]:
     """The bottleneck link directions with these names. FieldError if there are none."""
     known = bottlenecks(network)
     for name in names:

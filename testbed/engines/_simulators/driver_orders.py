@@ -100,7 +100,7 @@ def traffic(work: Work, chosen: Chosen) -> Iterator[str]:
         yield line("datagrams", flow=flow["flow"], sender=flow["sender"], receiver=flow["receiver"], dst=flow["dst"],
                    dport=flow["dport"], start_us=flow["start_us"], stop_us=flow["stop_us"],
                    payload_bytes=one.order["payload_bytes"],
-                   **{"gap_ns": one.order["gap_ns"]} if one.equal else {"departures": one.departures})
+                   **dict[str, object](gap_ns=one.order["gap_ns"]) if one.equal else {"departures": one.departures})
 
 
 def probes(plan: Plan) -> Iterator[str]:

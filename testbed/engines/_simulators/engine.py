@@ -25,6 +25,7 @@ from testbed.runs import job_ccas
 from testbed.runs.engine import EngineBase, OnProgress, Report, traffic_context, write_workload
 from testbed.runs.plan import Plan
 from topologies.links import impairments, varying
+from traffic.workload.records import Workload
 
 Json = dict[str, Any]
 _TABLES = ("queue", "edge_queue", "sojourn", "tcp_info", "tcp_probe", "retransmissions", "link_changes",
@@ -161,7 +162,8 @@ class SimulatorEngine(EngineBase):
         tables.datagram_counts(work_dir, prepared, flows["datagrams"])
         write_json(raw_dir / "guest.json", {
             "probes": {}, "accounts": [], "bulk": flows["bulk"],
-            "traffic": traffic.collect(prepared, traffic_context(plan, work_dir, str(work_dir)), raw_dir)})
+            "traffic": traffic.collect(
+                Workload(prepared), traffic_context(plan, work_dir, str(work_dir)), raw_dir)})
 
 
 def _left(path: pathlib.Path) -> Json:

@@ -52,7 +52,7 @@ class Source:
 class Datagrams:
     """A flow of UDP packets of the same size. order: what its program is told of it (traffic/datagrams)."""
     flow: Json
-    order: Json
+    order: departures.Order
 
     @property
     def equal(self) -> bool:

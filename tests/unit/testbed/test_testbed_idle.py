@@ -5,6 +5,8 @@ import pytest
 import traffic
 from testbed.core.errors import UsageError
 from testbed.scenario import alone as idle, scenario
+from topologies.links.records import Network
+from traffic.workload.records import Variant
 
 SMALL = """\
 name: small
@@ -35,7 +37,7 @@ def load(tmp_path):
     " {kind: greedy, tool: sockets}]"])
 def test_the_scenario_is_one_that_could_have_been_written(load, text):
     made = idle.scenario_of(load(text))
-    traffic.validate(made.traffic, made.network, made.timing)
+    traffic.validate(made.traffic, Network(made.network), made.timing)
     assert [component["kind"] for component in made.traffic] == ["tmix-alone"]
     assert made.timing.record() == {"prefill_us": 0, "warmup_us": 0, "test_us": idle.TEST_US,
                                     "duration_us": idle.TEST_US}
@@ -46,11 +48,10 @@ def test_the_scenario_is_one_that_could_have_been_written(load, text):
 def test_its_connections_are_those_of_the_run(load, tmp_path):
     from traffic.replay.plan import read_plan
     loaded = load("{kind: tmix, name: background, target: right_to_left, load: 60 %, start: 1 s}")
-    variants = [{"name": "reno", "kernel_cca": "reno", "under_test": True, "sysctls": {}, "parameters": {},
-                 "module_sha256": None}]
+    variants = [Variant({"name": "reno", "kernel_cca": "reno"})]
     numbers = []
     for number, one in enumerate((loaded, idle.scenario_of(loaded))):
-        context = traffic.Context(tmp_path / str(number), "/x", one.network, 5, one.timing)
+        context = traffic.Context(tmp_path / str(number), "/x", Network(one.network), 5, one.timing)
         traffic.prepare(one.traffic, variants, context)
         plans = [read_plan(path) for path in sorted(context.work_dir.glob("*source*.plan"))]
         numbers.append({(source, conn): start_us for source, plan in enumerate(plans)

@@ -9,7 +9,7 @@ from testbed.core import ip
 from testbed.core.fields import FieldError
 from testbed.engines._simulators import refusals
 from testbed.guest import overload
-from topologies.links import end_hosts
+from topologies.links import end_hosts, records
 from topologies.linux import tc
 from topologies.linux.network import Network
 from traffic.datagrams import orders
@@ -42,7 +42,7 @@ def test_segments_are_those_of_the_narrowest_link_on_the_path():
     lot = {"kind": "parking-lot", "links": [{**_LINK, "mtu_bytes": 576}, _LINK], "access": {"rate_bps": 10**9},
            "hosts": [{"router": 1}, {"router": 2}, {"router": 3}], "paths": ["n1-n3", "n2-n3"], "mtu_bytes": 9000}
     network = topologies.resolve(lot)
-    narrow, wide = routes.find(network, ["n3->n1", "n3->n2"])
+    narrow, wide = routes.find(records.Network(network), ["n3->n1", "n3->n2"])
     assert (network["mtu_bytes"], ip.segment_bytes(network)) == (576, 524)
     assert [ip.segment_bytes(network, (*way.hops, *way.hops_back)) for way in (narrow, wide)] == [524, 8948]
     assert ip.segment_bytes(topologies.resolve({**dumbbell(mtu_bytes=9000), "ip": 6})) == 8928
@@ -129,11 +129,11 @@ def test_a_trace_is_looked_at_with_the_mtu_of_its_topology(tmp_path):
 
 def test_what_does_not_fit_into_a_path():
     network = topologies.resolve(dumbbell(mtu_bytes=9000, edge={"rate_bps": 10**9, "mtu_bytes": 5000}))
-    ways = routes.find(network, [])
-    orders.fits(5000, network, ways)
+    ways = routes.find(records.Network(network), [])
+    orders.fits(5000, records.Network(network), ways)
     with pytest.raises(FieldError, match=re.escape("at most 5000 B, the MTU from n2 to n1, not 5001 B")):
-        orders.fits(5001, network, ways)
-    assert Section(window=4, tool="sockets").window_bytes(network) == 4 * 4948
+        orders.fits(5001, records.Network(network), ways)
+    assert Section(window=4, tool="sockets").window_bytes(records.Network(network)) == 4 * 4948
 
 
 def test_simulators_refuse_it():

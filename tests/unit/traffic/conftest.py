@@ -6,12 +6,13 @@ import pytest
 import topologies
 import traffic
 from tests.unit.traffic.traffic_setup import DUMBBELL, TIMING
+from topologies.links.records import Network
 
 
 @pytest.fixture
 def network():
     """Hosts n1, n2 left, n3, n4 right; four paths."""
-    return topologies.resolve(DUMBBELL)
+    return Network(topologies.resolve(DUMBBELL))
 
 
 @pytest.fixture

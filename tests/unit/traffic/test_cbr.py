@@ -52,7 +52,7 @@ def test_hosts_whose_senders_may_have_to_wait_have_a_program_each(context, limit
     network = copy.deepcopy(context.network)
     context = dataclasses.replace(context, network=network)
     for link in network["links"]:
-        link.update(limits if link["name"].startswith("n3_") else {"limit_packets": 10**6, "limit_bytes": None})
+        vars(link).update(limits if link["name"].startswith("n3_") else {"limit_packets": 10**6, "limit_bytes": None})
     programs = traffic.prepare([{**CBR, "paths": ["n3->n1"]}], [variant("cubic")], context)["programs"]
     assert [program["threads"] for program in programs] == 2 * [threads]
 

@@ -5,6 +5,7 @@ import pytest
 import traffic
 from testbed.core.fields import FieldError
 from tests.unit.traffic.traffic_setup import TIMING, variant
+from topologies.links.records import Network
 
 
 def listed(*flows, **more):
@@ -55,7 +56,7 @@ def test_records_and_jobs(context, jobs):
 def test_flows_of_the_same_rtt_take_turns_with_its_paths(tmp_path):
     import topologies
     from tests.unit.traffic.traffic_setup import DUMBBELL
-    network = topologies.resolve({**DUMBBELL, "left_delays_us": [0, 0], "right_delays_us": [0, 5000]})
+    network = Network(topologies.resolve({**DUMBBELL, "left_delays_us": [0, 0], "right_delays_us": [0, 5000]}))
     context = traffic.Context(tmp_path / "work", "/run/guest", network, 3, TIMING)
     flows = traffic.prepare(listed(*[{"rtt_us": 0}] * 3, {"rtt_us": 10000}), [variant("cubic")], context)["flows"]
     assert [(flow["sender"], flow["receiver"]) for flow in flows] == [("n3", "n1"), ("n3", "n2"), ("n3", "n1"),

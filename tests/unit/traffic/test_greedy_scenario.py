@@ -129,7 +129,7 @@ def test_sockets_have_no_source_port_and_take_a_sequence_number(prepare, jobs):
     ({"kind": "paced", "packets": 10, "flows": 9, "paths": ["n3->n1"]}, 0, {"n1": False, "n3": False})])
 def test_a_ring_drives_more_than_eight_ends_that_neither_rest_nor_cost_wake_ups(prepare, jobs, context, section,
                                                                                 wakeup_cost_us, rings):
-    next(node for node in context.network["nodes"] if node["name"] == "n3")["wakeup_cost_us"] = wakeup_cost_us
+    vars(next(node for node in context.network.nodes if node.name == "n3"))["wakeup_cost_us"] = wakeup_cost_us
     workload = prepare(section)
     made = jobs(workload)
     assert {node: job["ring"] for node, _, job in made} == rings

@@ -9,6 +9,7 @@ import traffic
 from testbed.core import fields
 from testbed.core.fields import FieldError
 from tests.unit.traffic.traffic_setup import CENTRAL, EDGE, TIMING, variant
+from topologies.links.records import Network
 from traffic.replay.plan import read_plan
 from traffic.tmix.scenario import Section, _rules
 
@@ -221,7 +222,7 @@ def test_files_called_after_paths_go_there_and_are_recorded(context, tmp_path):
 
 
 def test_targets_on_any_topology(tmp_path):
-    network = topologies.resolve({"kind": "parking-lot", **PARKING_LOT})
+    network = Network(topologies.resolve({"kind": "parking-lot", **PARKING_LOT}))
     targets = [link["name"] for link in network["links"] if link["bottleneck"] and link["direction"] == "right_to_left"]
     made = traffic.prepare([{**TMIX, "target": targets}], [CUBIC], traffic.Context(tmp_path, "/x", network, 1, TIMING))
     component, = made["components"]
@@ -234,7 +235,7 @@ def test_targets_on_any_topology(tmp_path):
 
 
 def test_a_load_on_each_target(tmp_path):
-    network = topologies.resolve({"kind": "parking-lot", **PARKING_LOT})
+    network = Network(topologies.resolve({"kind": "parking-lot", **PARKING_LOT}))
     each = {**TMIX, "target": ["r2_to_r1", "r3_to_r2"], "load_on": "each"}
     made, = traffic.prepare([each], [CUBIC], traffic.Context(tmp_path, "/x", network, 1, TIMING))["components"]
     assert made["load_on"] == "each"
@@ -252,7 +253,7 @@ def test_a_load_on_each_target(tmp_path):
 
 
 def test_a_load_on_each_of_one_target_is_the_load_on_it(tmp_path):
-    network = topologies.resolve({"kind": "parking-lot", **PARKING_LOT})
+    network = Network(topologies.resolve({"kind": "parking-lot", **PARKING_LOT}))
 
     def offered(**more):
         section = {**TMIX, "target": "r2_to_r1", **more}

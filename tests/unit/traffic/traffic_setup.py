@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A small network, the timing of a run and variants, for the tests in this folder."""
 from testbed.core.timing import Timing
+from traffic.workload.records import Variant
 
 EDGE = {"rate_bps": 10**9, "queue": {"kind": "pfifo", "limit": 1000}}
 CENTRAL = {"rate_bps": 10**8, "queue": {"kind": "pfifo", "limit": 100}}
@@ -11,5 +12,5 @@ TIMING = Timing(prefill_us=1_000_000, warmup_us=2_000_000, test_us=7_000_000)
 
 def variant(name, kernel_cca=None, **more):
     """A variant's record, as traffic needs it."""
-    return {"name": name, "kernel_cca": kernel_cca or name, "under_test": True, "sysctls": {}, "parameters": {},
-            "module_sha256": None, **more}
+    return Variant({"name": name, "kernel_cca": kernel_cca or name, "under_test": True, "sysctls": {}, "parameters": {},
+                    "module_sha256": None, **more})

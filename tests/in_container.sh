@@ -27,7 +27,7 @@ valid() {
 cp docs/examples/tcp_mine.c "$work/data/tcp_mine.c"
 podman run --rm --network none -v "$work/data:/data" "$image" run access-link --quick --cca cubic,./tcp_mine.c
 [ "$(valid)" = 2 ] || { echo "in_container: two valid runs expected, of cubic and tcp_mine.c" >&2; exit 1; }
-test -f "$work"/data/results/access-link-quick*/report/index.html
+test -f "$work"/data/results/access-link*-quick/report/index.html
 echo "in_container: a user's congestion control: valid"
 
 # no root, no capability, no network, nothing to write to but the user's folder and /tmp

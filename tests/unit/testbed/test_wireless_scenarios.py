@@ -86,8 +86,9 @@ def test_the_page_of_radios(tmp_path):
     assert [path["air"] for path in loaded.network["paths"]] == [[["air", "r2", "n2"]], [["air", "r2", "n3"]]]
     standard = standards.of(cell)
     frame_us = standard.frame_us(standard.data_bytes(1500))
-    assert f"{frame_us:.0f} us. With DIFS" in text and f"acknowledgement ({standard.ack_us():.0f} us)" in text
-    assert f"sends {standard.saturated_bps(1500) / 1e6:.3f} Mbit/s of IP" in text
+    words = " ".join(text.split())
+    assert f"at 6 Mbit/s: {frame_us:.0f} us" in words and f"acknowledgement ({standard.ack_us():.0f} us)" in words
+    assert f"sends {standard.saturated_bps(1500) / 1e6:.3f} Mbit/s of IP" in words
     assert yaml.safe_load(example)["topology"]["radio"]["rate"] == "6 Mbit/s" and cell["rate_bps"] == 6 * 10**6
 
 

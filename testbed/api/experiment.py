@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis import stats
+from analysis import metrics, stats
 from analysis.compare.rows import Comparisons
 from analysis.pages import columns
 from analysis.pages.report import build_report
@@ -110,7 +110,11 @@ class Experiment:
         results = self._results
         runs = {run.name: run for run in self._read.runs}
         used = results.values[results.values["usable"].astype(bool)]
-        used = used[_named(names, used)]
+        chosen = self._chosen(names)
+        used = used.assign(place=[chosen.get(key, -1) for key in zip(used["metric"], used["scope"])])
+        used = used[used["place"] >= 0].sort_values("place", kind="stable")
+        order = {run.name: place for place, run in enumerate(self._read.runs)}
+        used = used.sort_values("run", key=lambda column: column.map(order), kind="stable")
         rows = [runs[name] for name in used["run"]]
         table = pd.DataFrame({"cca": [run.subject for run in rows], "seed": [run.seed for run in rows],
                               "point": [self._point(self._read.row_of(run).point) for run in rows],
@@ -126,14 +130,14 @@ class Experiment:
         results = self._results
         rows, points = [], []
         for row in self._read.rows:
-            for metric, scope in results.measured():
+            for metric, scope in self._chosen(names):
                 if sample := results.sample(row, metric, scope):
                     found = stats.summarise(sample, results.is_ratio(metric))
                     rows.append((row.subject, metric, scope, results.unit(metric, scope), found.n, found.mean,
                                  found.low, found.high))
                     points.append(row.point)
-        table = self._with_axes(pd.DataFrame(rows, columns=SUMMARY), points)
-        return table[_named(names, table)].reset_index(drop=True)
+        table = pd.DataFrame(rows, columns=SUMMARY).astype({name: "float64" for name in SUMMARY[-3:]})
+        return self._with_axes(table, points)
 
     def compare(self, *names: str, margin: float = stats.MARGIN) -> pd.DataFrame:
         """A row for each metric of each congestion control but the first, with the first as reference: difference, its
@@ -142,11 +146,31 @@ class Experiment:
         names: as of `metrics`. margin: what counts as equal, as a share of the reference.
         """
         results = self._results
+        chosen = self._chosen(names)
+        for metric, _ in chosen:
+            if names and metric in metrics.not_compared():
+                raise UsageError(f"metric {metric} is not compared: another metric says the same, or the scenario "
+                                 "decides it (docs/reference/metrics.md)")
         comparisons = Comparisons(results, columns.tables(results).all(), margin)
         found = comparisons.frame().rename(columns={"subject": "cca"})
         axes = results.axes()
-        table = self._with_axes(found[COMPARISON].copy(), [tuple(point) for point in found[axes].to_numpy()])
-        return table[_named(names, table)].reset_index(drop=True)
+        found["place"] = [chosen.get(key, -1) for key in zip(found["metric"], found["scope"])]
+        found = found[found["place"] >= 0].sort_values("place", kind="stable")
+        table = found[COMPARISON].reset_index(drop=True)
+        return self._with_axes(table, [tuple(point) for point in found[axes].to_numpy()])
+
+    def _chosen(self, names: Sequence[str]) -> dict[tuple[str, str], int]:
+        """{(metric, scope): its place} of the metrics that are asked for, all if none is. UsageError for others."""
+        there = self._results.measured()
+        table = pd.DataFrame(there, columns=["metric", "scope"])
+        chosen: list[tuple[str, str]] = [] if names and there else there
+        for name in names if there else ():
+            wanted = queries.wanted_of(name.removesuffix(_ALL_SCOPES), [table])
+            scopes = [scope for metric, scope in there if metric == wanted.metric]
+            if not name.endswith(_ALL_SCOPES):
+                scopes = [wanted.scope or ("all" if "all" in scopes else scopes[0])]
+            chosen += [(wanted.metric, scope) for scope in scopes]
+        return {key: place for place, key in enumerate(dict.fromkeys(chosen))}
 
     def verdicts(self) -> pd.DataFrame:
         """A row for each run: run, cca, seed, point, status (finished, failed, ...), verdict (valid, suspect, invalid),
@@ -222,7 +246,7 @@ class Experiment:
         are quantities, else text."""
         behind = 1 + list(table).index("point" if "point" in table else "cca")
         for place, axis in enumerate(self._read.axes):
-            of: dict[str, Any] = dict(zip(axis.values, axis.numbers or axis.values))
+            of: dict[str, Any] = dict(zip(axis.values, _short_numbers(axis.numbers) or axis.values))
             name = axis.short if axis.short not in table else axis.key
             table.insert(behind + place, name, [of.get(point[place]) for point in points])
         return table
@@ -233,19 +257,9 @@ def open_experiment(path_or_name: pathlib.Path | str) -> Experiment:
     return Experiment(listing.find(os.fspath(path_or_name)))
 
 
-def _named(names: Sequence[str], table: pd.DataFrame) -> Any:
-    """Which rows are of the metrics that are asked for; all if none is."""
-    if not names or table.empty:
-        return pd.Series(not names, index=table.index)
-    chosen = pd.Series(False, index=table.index)
-    for name in dict.fromkeys(names):
-        wanted = queries.wanted_of(name.removesuffix(_ALL_SCOPES), [table])
-        of_name = table["metric"] == wanted.metric
-        if not name.endswith(_ALL_SCOPES):
-            scopes = table["scope"][of_name].unique()
-            of_name &= table["scope"] == (wanted.scope or ("all" if "all" in scopes else scopes[0]))
-        chosen |= of_name
-    return chosen
+def _short_numbers(numbers: Sequence[float] | None) -> Sequence[float] | None:
+    """Whole ones as such."""
+    return [int(one) for one in numbers] if numbers and all(float(one).is_integer() for one in numbers) else numbers
 
 
 def _count(count: int, what: str) -> str:

@@ -74,7 +74,7 @@ def announce_sweep(plans: Sequence[Plan], arguments: argparse.Namespace) -> None
     found = Left(len(plans), len(plans), sum(map(usual_s, plans)) / (arguments.jobs or len(os.sched_getaffinity(0)))) \
         if arguments.again else left(plans, usual_s, arguments.jobs)
     guess = "" if found.missing < found.runs else ", at the pace of real time" if found.missing else ""
-    progress.say(f"{say(found)}{guess}")
+    progress.step(f"{say(found)}{guess}")
     if found.wall_s < _ASK_FROM_S or arguments.yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     print("Begin? [y/N] ", end="", file=sys.stderr, flush=True)

@@ -69,6 +69,14 @@ def say(text: str) -> None:
         print(text, file=sys.stderr)
 
 
+def step(text: str) -> None:
+    """What is being done just now."""
+    if listener := _listener.get():
+        listener.step(text)
+    else:
+        print(text, file=sys.stderr)
+
+
 def title(text: str) -> None:
     """What is begun: the line above all that follows."""
     if listener := _listener.get():

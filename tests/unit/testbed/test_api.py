@@ -185,6 +185,8 @@ def test_compare_says_what_may_be_said(plain):
     row, = plain.compare("throughput").to_dict("records")
     assert (row["cca"], row["reference"], row["n"]) == ("cubic", "reno", 5)
     assert row["difference"] == pytest.approx(row["mean"] - row["reference_mean"]) and "different" in row["result"]
+    with pytest.raises(UsageError, match="utilisation is not compared"):
+        plain.compare("utilisation")
 
 
 def test_verdicts_have_all_runs(plain):

@@ -18,15 +18,15 @@ _MOST_TOLD = 6
 
 def add_arguments(parser: Container) -> None:
     parser.add_argument("--precision", type=_shared.share, metavar="PERCENT",
-                        help="add seeds until the 95%% intervals of means are within this of the mean, or say how many "
-                        "seeds would be needed")
+                        help="add seeds until each 95%% interval is within this share of its mean; if --most-seeds is "
+                        "reached, say how many it would take")
     parser.add_argument("--precision-of", choices=("mean", "median"),
-                        help="whose intervals these are: of means from 5 seeds on (default), or of medians from 10 on")
+                        help="judge intervals of means (default; begins with 5 seeds) or of medians (begins with 10)")
     parser.add_argument("--precision-metrics", metavar="A,B",
-                        help="which metrics' intervals, by name or name:scope (default: by the kind of traffic, "
+                        help="metrics to judge, by name or name:scope (default: by the kind of traffic, "
                         "docs/explanation/statistics.md)")
     parser.add_argument("--most-seeds", type=_shared.positive, metavar="N",
-                        help=f"where --precision stops (default: {MOST_SEEDS})")
+                        help=f"with --precision: at most this many seeds (default: {MOST_SEEDS})")
 
 
 def check(arguments: argparse.Namespace, seeds: Sequence[int]) -> None:

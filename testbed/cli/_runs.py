@@ -48,7 +48,7 @@ def add_choice_arguments(parser: Container, with_ccas: bool = True) -> None:
                             "folder), variant files (./mine.yaml); a+b: odd flows use a, even flows use b; "
                             "new=./tcp_mine.c: call it new")
     parser.add_argument("--load", metavar="PERCENT", type=_percent,
-                        help="offered load, if the scenario has a choice of it")
+                        help="offered load, if the scenario lets you choose it")
     parser.add_argument("--choose", metavar="NAME=OPTION", action="append", default=[],
                         help="another choice of the scenario (see `testbed list scenarios`); may be repeated")
 

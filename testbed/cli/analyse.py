@@ -26,9 +26,10 @@ _MOST_DRAWN = 8
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="a run's folder, or its id")
-    parser.add_argument("--tcptrace", action="store_true", help="also what tcptrace says of each capture")
+    parser.add_argument("--tcptrace", action="store_true", help="also print tcptrace's output for each capture")
     parser.add_argument("--graphs", metavar="FOLDER", type=pathlib.Path,
-                        help="also tcptrace's time sequence, throughput and round-trip times, as xplot files and drawn")
+                        help="also write tcptrace's time sequence, throughput and round-trip times, as xplot files "
+                        "and pictures")
 
 
 def main(arguments: argparse.Namespace) -> int:

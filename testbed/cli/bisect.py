@@ -7,9 +7,10 @@
       --good v6.12 --bad v7.3 --metric p95_delay
 
 Each revision that git chooses runs with the same seeds as the good and the bad
-one. It is nearer to one of the two, or the search stops and says how many seeds
-would tell. A revision that does not build, or crashes, is skipped. The tree is
-only read, and none of its hooks runs. Run the same command again to resume.
+one. It counts as good or bad, whichever it is nearer to. If it is not clearly
+nearer to either, the search stops and says how many seeds would decide. A
+revision that does not build, or crashes, is skipped. The tree is only read, and
+none of its hooks runs. Run the same command again to resume.
 """
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--module", metavar="PATH",
                         help="the module in the tree: a .c file or a folder (default: the tree is a kernel)")
     parser.add_argument("--path", metavar="PATH", action="append", default=[], dest="paths",
-                        help="of a kernel: only commits that change files below this path, such as net/ipv4; may be "
+                        help="for a kernel: only commits that change files below this path, such as net/ipv4; may be "
                         "repeated")
     parser.add_argument("--good", metavar="REV", required=True, help="a revision with the good value")
     parser.add_argument("--bad", metavar="REV", required=True, help="a later revision with the bad value")

@@ -25,7 +25,7 @@ GROUP = "Look at results"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("reference", help="experiment, by folder or name")
-    parser.add_argument("others", metavar="other", nargs="+", help="experiments that are compared with it")
+    parser.add_argument("others", metavar="other", nargs="+", help="experiments to compare with it")
     _shared.add_margin_argument(parser)
     parser.add_argument("--output", metavar="FOLDER", type=pathlib.Path,
                         help="where the page and tables go (default: compare-REFERENCE-OTHER in the results folder)")

@@ -31,7 +31,7 @@ _Finding = tuple[bool, str, str, str]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", help="only this engine (default: all)")
     parser.add_argument("--repair", action="store_true",
-                        help="first put back what runs of engine host that were killed have left (as root)")
+                        help="first undo the changes that killed runs of engine host left behind (as root)")
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -22,8 +22,8 @@ GROUP = "Set up and explore"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _shared.add_engine_options(parser, _shared.KERNEL_OPTIONS)
-    parser.add_argument("--prune", action="store_true", help="remove kernels from the cache that no run has used "
-                        "for a month or that no build would give today")
+    parser.add_argument("--prune", action="store_true", help="remove cached kernels that no run used for a "
+                        "month, or that no build would make today")
     parser.add_argument("--module", metavar="PATH", help="build the module of PATH (a .c file or a folder)")
 
 

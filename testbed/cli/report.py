@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="where the page of all experiments goes (default: the results folder)")
     _shared.add_margin_argument(parser, None)
     parser.add_argument("--zoom", metavar="FROM..TO", type=_span,
-                        help="the part of a run that figures of tcp_probe and captures draw larger, such as 2s..4s "
+                        help="the part of a run that figures of tcp_probe and captures enlarge, such as 2s..4s "
                              "(default: about the first loss)")
 
 

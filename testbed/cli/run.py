@@ -35,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--sweep", metavar="KEY=VALUES", action="append", default=[], dest="sweeps",
                       help="run for each value of a field or choice: key=a,b,c or key=from..to/step; several sweeps "
                       "give every combination")
-    what.add_argument("--yes", action="store_true", help="begin a long sweep without a question")
+    what.add_argument("--yes", action="store_true", help="begin a long sweep without asking")
     what.add_argument("--probe", metavar="NAME", action="append", default=[],
-                      help="measure this, too, such as tcp_probe; may be repeated")
+                      help="add a probe, such as tcp_probe (see `testbed list probes`); may be repeated")
     what.add_argument("--slowdown", action="store_true",
                       help="also replay each seed's connections alone on the idle network, and compare completion "
                       "times")

@@ -41,9 +41,9 @@ _RM = """Remove runs, or an experiment with its report.
   testbed runs rm 0123456789abcdef             a run, by id or folder
   testbed runs rm verdict=invalid --listed     also runs that experiments list
 
-A run stays if it is pinned, being carried out now, or listed by an experiment;
---pinned and --listed say otherwise. If a run that you name has to stay, nothing
-is removed."""
+A run stays if it is under way, pinned, or listed by an experiment; --pinned and
+--listed remove the latter two. If a run that you name has to stay, nothing is
+removed."""
 _JUDGE = """Make verdicts and metrics of runs again, from their raw data.
 
 Nothing runs and no raw data changes: verdict.json, metrics.csv and derived.json
@@ -84,7 +84,7 @@ def _selected(store: Store, words: list[str]) -> list[dict[str, Any]]:
 
 def _add_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("conditions", nargs="*", metavar="CONDITION",
-                        help="such as verdict=invalid; without any, all runs")
+                        help="such as verdict=invalid (default: all runs)")
     parser.add_argument("--rebuild", action="store_true", help="first make index.sqlite again from the run folders")
     parser.add_argument("--json", action="store_true", help="as JSON: [{column: value}]")
 
@@ -154,9 +154,10 @@ def disk_use(folder: pathlib.Path) -> int:
 
 def _add_query(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("conditions", nargs="*", metavar="CONDITION",
-                        help="such as cca=cubic,bbr; without any, all runs")
+                        help="such as cca=cubic,bbr (default: all runs)")
     parser.add_argument("--metric", metavar="A,B", action="append", default=[],
-                        help="metrics, separated by commas, each with :SCOPE if not of `all` or the main bottleneck")
+                        help="metrics, separated by commas; NAME:SCOPE for a scope other than `all` or the main "
+                        "bottleneck")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="as CSV")
     form.add_argument("--json", action="store_true",
@@ -307,7 +308,8 @@ def _add_judge(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="+", metavar="WHAT",
                         help="runs or experiments, by folder, name or id; `all` for every run there is")
     parser.add_argument("--edited", action="store_true",
-                        help="judge raw files that somebody changed: name them, say what checks find, write nothing")
+                        help="judge raw files that somebody changed: name them, print what checks find, write "
+                        "nothing")
 
 
 def _judge(arguments: argparse.Namespace) -> int:

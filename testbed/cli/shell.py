@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _runs.add_setting_arguments(parser)
     _shared.add_engine_arguments(parser)
     parser.add_argument("--exec", metavar="COMMAND", action="append", dest="commands",
-                        help="do this instead of asking; may be repeated")
+                        help="run this command instead of reading commands; may be repeated")
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -8,8 +8,8 @@
   testbed suite run iccrg --quick --cca docs/examples/tcp_mine.c
 
 Each part of a suite is an experiment with a report of its own. Before each part
-you read how much time is left. Run the same command again to resume. A part
-that fails does not stop the others.
+the command prints the remaining time. A part that fails does not stop the
+others. Run the same command again to resume.
 
 In a suite with a baseline, the baseline runs beside the congestion controls
 under test, and one report says where they are better (docs/howto/suite.md).

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     info.add_argument("--json", action="store_true", help="as JSON")
     convert = commands.add_parser("convert", help="write a file in the other format")
     synth = commands.add_parser("synth", help="make a file of synthetic connections")
-    shuffle = commands.add_parser("shuffle", help="put bins of a file in another order")
+    shuffle = commands.add_parser("shuffle", help="shuffle the bins of a file")
     for command in (convert, shuffle):
         command.add_argument("file")
     plot = commands.add_parser("plot", help="draw distributions and the load over time, side by side")
@@ -52,12 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     plot.add_argument("-o", "--output-folder", type=pathlib.Path, required=True, metavar="FOLDER",
                       help="where the page goes: index.html, figure as SVG and PNG, tables")
     plot.add_argument("--rate", default="40 Mbit/s",
-                      help="at which transfers proceed (default: %(default)s, the share of a long one on 100 Mbit/s at "
+                      help="rate of transfers (default: %(default)s, the share of a long one on 100 Mbit/s at "
                            "60 %% load)")
     _from_pcap.add_arguments(commands.add_parser("from-pcap", help="make a file of the connections of a capture"))
     for command in (info, convert, shuffle, plot):
         command.add_argument("--most-bytes", type=int, metavar="N",
-                             help="read a file of more than 4 GB, or one that unpacks to far more than its size")
+                             help="allow so many bytes: for a file of more than 4 GB, or one that unpacks to far more "
+                             "than its size")
     for command in (convert, synth, shuffle):
         command.add_argument("output", help="compressed if it ends in .gz")
         command.add_argument("--format", choices=("original", "alternate"),

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _runs.add_choice_arguments(parser, with_ccas=False)
     _runs.add_setting_arguments(parser)
     parser.add_argument("link", help="name of a link direction, such as right_to_left")
-    parser.add_argument("--output", metavar="FILE", type=pathlib.Path, help="where to (default: LINK.trace)")
+    parser.add_argument("--output", metavar="FILE", type=pathlib.Path, help="(default: LINK.trace)")
 
 
 def main(arguments: argparse.Namespace) -> int:

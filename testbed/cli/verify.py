@@ -29,7 +29,7 @@ GROUP = "Share and repeat"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", help="a run, such as results/access-link-load60/runs/cubic-seed1, or its id; or a pack")
-    parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="of a pack: runs at a time (default: one "
+    parser.add_argument("--jobs", type=_shared.positive, metavar="N", help="for a pack: runs at a time (default: one "
                         "per CPU)")
     _shared.add_engine_options(parser)          # the engine is that of the run
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Show running experiments and their progress. Ctrl-C ends it.
 
-  testbed watch                   a table that follows; without a terminal: text
+  testbed watch                   a live table; without a terminal: text
   testbed watch --once            one look (--json: for programs)
   testbed watch --serve 8787      a page for a browser: http://127.0.0.1:8787
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--serve", metavar="PORT", nargs="?", type=int, const=_PORT,
                         help=f"a page for a browser on this machine (default: port {_PORT}; 0: any that is free)")
     parser.add_argument("--every", metavar="SECONDS", type=float, default=2.0,
-                        help="between two looks (default: %(default)g)")
+                        help="seconds between two looks (default: %(default)g)")
     parser.add_argument("--once", action="store_true", help="one look, then end")
     parser.add_argument("--json", action="store_true", help="with --once: as JSON")
 

@@ -30,9 +30,9 @@ GROUP = "Set up and explore"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scheduler", help="its address, such as tcp://scheduler:8786")
     parser.add_argument("--jobs", type=_shared.positive, metavar="N",
-                        help="runs at a time (default: one per CPU, fewer where there is no memory for that)")
-    parser.add_argument("--scratch", metavar="FOLDER", help="where runs are kept until the client has them (default: "
-                        "where Dask has it)")
+                        help="runs at a time (default: one per CPU, fewer if memory is short)")
+    parser.add_argument("--scratch", metavar="FOLDER", help="folder for runs until the client has them (default: "
+                        "Dask's)")
 
 
 def main(arguments: argparse.Namespace) -> int:

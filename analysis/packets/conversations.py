@@ -2,7 +2,7 @@
 """The TCP connections of a capture as connection vectors: the a-b-t model, read off sequence numbers.
 
 After Hernandez-Campos, "Generation and validation of empirically-derived TCP application workloads" (PhD thesis, UNC,
-2006), chapter 3. What is measured at one place of the network and what follows from it: docs/howto/tmix.md.
+2006), chapter 3. What is measured at one place of the network and what follows from it: docs/reference/tmix.md.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ install:
 	@test -n '$(PREFIX)' || { echo 'make install: PREFIX is empty; a folder such as /usr/local expected' >&2; exit 2; }
 	rm -rf '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new'
 	mkdir -p '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new' '$(DESTDIR)$(PREFIX)/bin'
-	tar -c --exclude=__pycache__ $(INSTALLED) | tar -x -C '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new'
+	tar -c --exclude=__pycache__ --exclude=docs/labs/results $(INSTALLED) | tar -x -C '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new'
 	git describe --always --dirty --abbrev=12 > '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new/code-version.txt' || rm '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new/code-version.txt'
 	rm -rf '$(DESTDIR)$(PREFIX)/lib/tcp-testbed'
 	mv '$(DESTDIR)$(PREFIX)/lib/tcp-testbed.new' '$(DESTDIR)$(PREFIX)/lib/tcp-testbed'

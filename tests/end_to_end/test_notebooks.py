@@ -16,6 +16,28 @@ preprocessors = pytest.importorskip("nbconvert.preprocessors", reason="needs pyt
 pytest.importorskip("ipykernel", reason="needs python3-ipykernel: make setup")
 
 LABS = sorted(PROJECT.glob("docs/labs/*.ipynb"))
+#: what each lab is there to show, as cells at its end
+STORIES = {
+    "bufferbloat": """
+table = means(queues, "queueing_delay_mean", "utilisation", "udp_one_way_delay_mean:*", rows="kind")
+delay, call = table["queueing_delay_mean (ms)"], table["udp_one_way_delay_mean (ms)"]
+assert delay["pfifo"] > 200 and delay["codel"] < 10 and delay["fq_codel"] < 10, delay
+assert call["pfifo"] > 200 and call["codel"] < 25 and call["fq_codel"] < 12.5 and table["utilisation (%)"].min() > 98
+""",
+    "congestion-control": """
+busy = means(lossy, "utilisation")["utilisation (%)"]
+assert busy["bbr"] > 95 and busy["reno"] < 75 and busy["cubic"] < 75, busy
+delay = means(buffers, "queueing_delay_mean", rows=["cca", "limit"])["queueing_delay_mean (ms)"].unstack()
+assert (delay.loc[["reno", "cubic"], 200] > 100).all() and delay.loc["bbr", 200] < 40, delay
+assert set(lossy.compare("throughput_mean")["result"]) == {"n = 1: no verdict below 5 seeds"}
+""",
+    "sharing": """
+ratio = distances.summary("throughput_ratio_short_long").set_index("cca")["mean"]
+assert ratio["reno"] > 1.5 > ratio["bbr"] > 0.67, ratio
+of = pairs.summary("mean_throughput_l4:*").set_index(["limit", "cca", "scope"])["mean"]
+assert of[17, "cubic+bbr", "flow_2"] > 4 * of[17, "cubic+bbr", "flow_1"], of
+""",
+}
 
 
 @pytest.fixture
@@ -42,8 +64,10 @@ def outputs(notebook):
 
 @pytest.mark.parametrize("path", LABS, ids=lambda path: path.stem)
 def test_a_lab(path: pathlib.Path, jupyter):
-    """All cells run, runs are valid, and what a cell shows at its end is a table or a picture."""
-    notebook = jupyter(nbformat.read(path, 4), path.parent)
+    """All cells run, runs are valid, there are tables and pictures, and they show what the lab is about."""
+    notebook = nbformat.read(path, 4)
+    notebook.cells.append(nbformat.v4.new_code_cell(STORIES[path.stem]))
+    jupyter(notebook, path.parent)
     shown = [output.data for output in outputs(notebook) if "data" in output]
     assert not [output for output in outputs(notebook) if output.output_type in ("error", "stream")]
     assert sum("image/png" in data for data in shown) >= 2 and sum("text/html" in data for data in shown) >= 2

@@ -65,6 +65,10 @@ class _Line(progress.Listener):
             self._shown_at = now
             self._show(text)
 
+    def end(self, text: str) -> None:
+        """The line as it stays."""
+        self._show(text)
+
     def say(self, text: str) -> None:
         self._keep(text)
 
@@ -91,7 +95,7 @@ class _Runs(progress.Display):
 
     def __exit__(self, *exc: object) -> None:
         took = f", {show_duration(time.monotonic() - self._began_at)}" if self.total_runs else ""
-        self._line.show(self._text() + took, at_once=True)
+        self._line.end(f"{self._title}: {self._text()}{took}")
 
     def note(self, text: str) -> None:
         self._notes = text
@@ -123,23 +127,33 @@ class _Runs(progress.Display):
         self._line.show(f"{self._text()}{left}{' | ' if going_on else ''}{going_on}", at_once)
 
     def _text(self) -> str:
-        """'Long flows: reno, cubic: 3 of 10 runs: 3 valid (4 runs are already there)'"""
+        """'3 of 10 runs: 3 valid, 4 runs are already there'"""
         found = [f"{count} {what}" for what, count in self._verdicts.items()]
         parts = [f"{self.ended} of {self.total_runs} runs{': ' if found else ''}{', '.join(found)}"] \
             if self.total_runs else []
-        return ": ".join([self._title, ", ".join([*parts, *([self._notes] if self._notes else [])])])
+        return ", ".join([*parts, *([self._notes] if self._notes else [])])
 
 
 class _Terminal(_Line):
+    def __init__(self) -> None:
+        super().__init__()
+        self._open = False
+
     def _show(self, text: str) -> None:
         width = shutil.get_terminal_size().columns - 1
         print(f"\r\033[K{text[:width]}", end="", file=sys.stderr, flush=True)
+        self._open = True
 
     def _keep(self, text: str) -> None:
         print(f"\r\033[K{text}", file=sys.stderr, flush=True)
+        self._open = False
+
+    def end(self, text: str) -> None:
+        self._keep(text)
 
     def close(self) -> None:
-        print(file=sys.stderr, flush=True)
+        if self._open:
+            print(file=sys.stderr, flush=True)
 
 
 class _Notebook(_Line):

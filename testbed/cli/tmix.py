@@ -67,8 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     plot.add_argument("--duration", type=float, default=3600.0, metavar="SECONDS",
                       help="of presets (default: %(default)g)")
     synth.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
-                       help="a parameter, such as preset=unc-like or mean_acceptor='18 kB' (docs/reference/tmix.md); may "
-                            "be repeated")
+                       help="a parameter, such as preset=unc-like or mean_acceptor='18 kB' (docs/reference/tmix.md); "
+                            "may be repeated")
     shuffle.add_argument("--bin", type=float, required=True, metavar="SECONDS")
     for command in (synth, shuffle, plot):
         command.add_argument("--seed", type=int, default=1)

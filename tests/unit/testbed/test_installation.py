@@ -27,6 +27,17 @@ def said_by(program: pathlib.Path, folder: pathlib.Path, *words: str) -> str:
                           capture_output=True, text=True, check=True).stdout
 
 
+def test_a_notebook_outside_the_clone_has_the_labs_and_the_package(prefix, tmp_path):
+    there = prefix / "lib/tcp-testbed"
+    assert {path.name for path in (there / "docs/labs").iterdir()} == {
+        path.name for path in (PROJECT_DIR / "docs/labs").iterdir() if path.is_file()}
+    lines = "import testbed; print(testbed.__file__); print(testbed.open.__name__); testbed.open('nothing')"
+    done = subprocess.run(["/usr/bin/python3", "-c", lines], cwd=tmp_path, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": str(there)})
+    assert done.stdout.splitlines() == [str(there / "testbed/__init__.py"), "open_experiment"]
+    assert done.stderr.splitlines()[-1].startswith("testbed.core.errors.UsageError: no experiment 'nothing'")
+
+
 def test_it_runs_outside_the_clone_and_lists_the_same(prefix, tmp_path):
     program = prefix / "bin/testbed"
     assert said_by(program, tmp_path, "--version") == f"testbed {__version__}\n"

@@ -191,3 +191,20 @@ def test_cache_folder(monkeypatch, tmp_path):
     monkeypatch.setattr(pathlib.Path, "home", unknown)
     with pytest.raises(KernelError, match="no home folder that could have the cache; set TESTBED_CACHE"):
         source.cache_dir()
+
+
+def test_what_no_guest_kernel_is_built_from_stays_in_the_package(tmp_path):
+    """Of drivers that no guest has only what configuring reads is unpacked: an eighth of the disk."""
+    tree = tmp_path / "in/linux-source-6.12"
+    kept = ["Makefile", "drivers/gpu/Kconfig", "drivers/gpu/drm/Makefile", "drivers/net/tun.c",
+            "drivers/net/wireless/a.c", "arch/um/kernel/time.c", "arch/x86/um/a.S", "net/ipv4/tcp.c", "include/net/tcp.h", "tools/testing/a.c"]
+    left = ["drivers/gpu/drm/amd/huge.h", "drivers/net/ethernet/intel/a.c", "sound/a.c", "arch/arm64/boot/dts/a.dts",
+            "Documentation/net/a.rst"]
+    for name in (*kept, *left):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text("x")
+    subprocess.run(["tar", "-cJf", tmp_path / "source.tar.xz", "-C", tmp_path / "in", "linux-source-6.12"], check=True)
+    (tmp_path / "out").mkdir()
+    source._unpack(tmp_path / "source.tar.xz", tmp_path / "out", source.not_unpacked())
+    out = tmp_path / "out/linux-source-6.12"
+    assert sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()) == sorted(kept)

@@ -197,7 +197,8 @@ def test_what_no_guest_kernel_is_built_from_stays_in_the_package(tmp_path):
     """Of drivers that no guest has only what configuring reads is unpacked: an eighth of the disk."""
     tree = tmp_path / "in/linux-source-6.12"
     kept = ["Makefile", "drivers/gpu/Kconfig", "drivers/gpu/drm/Makefile", "drivers/net/tun.c",
-            "drivers/net/wireless/a.c", "arch/um/kernel/time.c", "arch/x86/um/a.S", "net/ipv4/tcp.c", "include/net/tcp.h", "tools/testing/a.c"]
+            "drivers/net/wireless/a.c", "arch/um/kernel/time.c", "arch/x86/um/a.S", "net/ipv4/tcp.c",
+            "include/net/tcp.h", "tools/testing/a.c"]
     left = ["drivers/gpu/drm/amd/huge.h", "drivers/net/ethernet/intel/a.c", "sound/a.c", "arch/arm64/boot/dts/a.dts",
             "Documentation/net/a.rst"]
     for name in (*kept, *left):

@@ -39,7 +39,7 @@ def left(found: Sequence[Plan], usual_s: Callable[[Plan], float], jobs: int | No
     for engine in dict.fromkeys(plan.engine for plan in found):
         mine = [plan for plan in found if plan.engine == engine]
         records = {plan.id: record for plan in mine if (record := store.finished(plan.id))}
-        there = [(float(records[plan.id]["wall_s"]), plan.timing.duration_us) for plan in mine if plan.id in records]
+        there = [(float(records[plan.id].wall_s or 0), plan.timing.duration_us) for plan in mine if plan.id in records]
         todo = [plan for plan in mine if plan.id not in records]
         missing += len(todo)
         if there:

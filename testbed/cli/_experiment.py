@@ -160,9 +160,9 @@ class Asked:
         # the scenario without what a sweep varies
         base = scenario.load(*self._selected(probes)) if axes else points[0][1]
         base = campaign.fitting(base, levels[0].engine)
-        labels = base.labels()
-        labels["parameters"] = {key: value for key, value in labels["parameters"].items() if key not in axes}
-        labels["description"] = _of_all_points(labels["description"], [one for _, one in points])
+        labels = base.labels().changed(
+            parameters={key: value for key, value in base.parameters.items() if key not in axes},
+            description=_of_all_points(base.description, [one for _, one in points]))
         arguments, engine = self.arguments, levels[0].engine
         kernels = [level.kernel for level in levels if level.kernel]
         return experiment.Description(

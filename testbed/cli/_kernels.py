@@ -6,8 +6,7 @@ import argparse
 import dataclasses
 import os
 import pathlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from testbed import engines
 from testbed.cli import _shared
@@ -60,7 +59,7 @@ def levels(arguments: argparse.Namespace) -> list[Level]:
     return [Level(_load(arguments.engine, options, spec), name) for spec, name in zip(asked, names(asked))]
 
 
-def _load(engine: str, options: dict[str, Any], spec: str) -> EngineBase:
+def _load(engine: str, options: Mapping[str, object], spec: str) -> EngineBase:
     return engines.load_several(engine, {**options, _OPTION: spec})[0]
 
 

@@ -11,6 +11,7 @@ from testbed import executors
 from testbed.cli import _repetition, _shared
 from testbed.core.errors import NotReproducible, UsageError
 from testbed.core.progress import print_error
+from testbed.core.run_files import RunRecord
 from testbed.runs import campaign, experiment, pack, plan as plans
 from testbed.runs.engine import EngineBase
 from testbed.runs.store import RUNS, Store, read_record
@@ -42,13 +43,12 @@ def verify(path: pathlib.Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _groups(packed: dict[str, pathlib.Path]) -> dict[tuple[Any, ...], list[pathlib.Path]]:
+def _groups(packed: dict[str, pathlib.Path]) -> dict[tuple[object, ...], list[pathlib.Path]]:
     """Runs with the same engine and kernel."""
-    found: dict[tuple[Any, ...], list[pathlib.Path]] = {}
+    found: dict[tuple[object, ...], list[pathlib.Path]] = {}
     for run_dir in packed.values():
         before = _repetition.environment_of(run_dir)
-        key = (plans.read(run_dir).engine, before.get("kernel_spec"), before.get("kernel_hz"),
-               *before.get("kernel_options", ()))
+        key = (plans.read(run_dir).engine, before.kernel_spec, before.kernel_hz, *before.kernel_options)
         found.setdefault(key, []).append(run_dir)
     return found
 
@@ -67,17 +67,17 @@ def _repeat(run_dirs: list[pathlib.Path], names: dict[str, str], folder: pathlib
     campaign.carry_out(list(now.values()), executor, store, indexed=False)
     wrong = 0
     for run_dir, was in before.items():
-        record, again = read_record(run_dir) or {}, read_record(store.run_dir(now[run_dir].id)) or {}
+        record = read_record(run_dir) or RunRecord({})
+        again = read_record(store.run_dir(now[run_dir].id)) or RunRecord({})
         name = names[run_dir.name]
-        different = _repetition.different_files(record.get("raw_files_sha256") or {},
-                                                again.get("raw_files_sha256") or {})
-        if not different and again.get("status") == "finished":
-            print(f"identical: {name}, SHA-256 {again['raw_sha256']}")
+        different = _repetition.different_files(record.raw_files_sha256 or {}, again.raw_files_sha256 or {})
+        if not different and again.status == "finished":
+            print(f"identical: {name}, SHA-256 {again.raw_sha256}")
             continue
         wrong += 1
         besides = _repetition.differences(was, now[run_dir], _repetition.environment_of(run_dir),
                                           _repetition.environment_of(store.run_dir(now[run_dir].id)))
-        what = f"the repetition failed: {again['error']}" if again.get("error") else \
+        what = f"the repetition failed: {again.error}" if again.error else \
             f"different data in {', '.join(different)}"
         print_error(f"{name}: {what}; what differs besides: {'; '.join(besides) or 'nothing that is known of'}")
     return wrong

@@ -29,7 +29,7 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(left)}{guesses.question(wrong, options)}")
         return found, left
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}; "
                                          f"{guesses.alternatives(str(value), map(str, action.choices))}")
@@ -42,8 +42,8 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=26,
                          width=min(shutil.get_terminal_size().columns, _MOST_COLUMNS) - 2)
 
-    def add_usage(self, usage: str | None, actions: Iterable[argparse.Action], groups: Iterable[Any],
-                  prefix: str | None = None) -> None:
+    def add_usage(self, usage: str | None, actions: Iterable[argparse.Action],
+                  groups: Iterable[argparse._ArgumentGroup], prefix: str | None = None) -> None:
         every = list(actions)
         # with a prefix, this is the name of a command's verb
         if usage is None and prefix is None:

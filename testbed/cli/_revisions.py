@@ -201,7 +201,7 @@ class Bench:
         self._points[plans[0].point[AXIS]] = None
         labels = self._scenario.labels()
         described = experiment.Description(
-            labels={**labels, "name": f"{labels['name']}-bisect-{self._source.name}"}, base=self._scenario.resolved(),
+            labels=labels.changed(name=f"{labels.name}-bisect-{self._source.name}"), base=self._scenario.resolved(),
             engine=engine.name, kernel_spec=self._arguments.kernel, hz=self._arguments.hz, kernel_key="",
             command=self._command, axes={AXIS: list(self._points)},
             kernel_options=sorted(set(self._arguments.kernel_options)))
@@ -219,6 +219,7 @@ class Bench:
             if self._wanted is None:
                 found = queries.wanted_of(self._arguments.metric, [table])
                 row = queries.value_of(found, table)
+                assert row is not None          # it was found in this table
                 self._wanted = found._replace(scope=str(row["scope"]))
             row = queries.value_of(self._wanted, table)
             if row is None:

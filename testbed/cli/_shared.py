@@ -37,9 +37,9 @@ def add_engine_options(parser: Container, names: Collection[str] | None = None) 
                                 const=not option.flag.startswith("--no-"))
 
 
-def _type(engine: str, option: str) -> Callable[[str], Any]:
+def _type(engine: str, option: str) -> Callable[[str], object]:
     """What makes a value of the text after an option: the engine, which is imported for that only."""
-    def parsed(text: str) -> Any:
+    def parsed(text: str) -> object:
         try:
             return engines.kind(engine).parsed(option, text)
         except ValueError as problem:

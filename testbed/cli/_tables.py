@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 #: from which width on a terminal has room for details
 _DETAILS_FROM = 140
@@ -19,7 +18,7 @@ _MOST_WHOLE_LETTERS = 20
 _NARROW_BELOW = 100
 
 
-def show(heading: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], details: Sequence[str] = ()) -> None:
+def show(heading: str, columns: Sequence[str], rows: Sequence[Sequence[object]], details: Sequence[str] = ()) -> None:
     """Print a table as wide as the terminal; details: columns that only a wide one has room for."""
     from rich.console import Console
     from rich.table import Table

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from testbed.cli import _shared, _tables
 from testbed.core import guesses
@@ -27,7 +27,7 @@ _KINDS = ("scenarios", "ccas", "engines", "topologies", "traffic", "probes", "kn
 _DETAILS = ("set to", "source", "parameters")
 
 #: heading, names of the columns, rows
-_Listing = tuple[str, tuple[str, ...], Sequence[tuple[Any, ...]]]
+_Listing = tuple[str, tuple[str, ...], Sequence[tuple[object, ...]]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +116,7 @@ def _parameters_and_state(variant: "Variant", engine: "EngineBase", there: bool)
         module = engine.find_module(kernel.modules.digest_of(variant.module))
     except kernel.ModuleError as problem:
         return "", str(problem)
-    if module is None:
+    if module is None or module.file is None:
         return "", "built on first use"
     return ", ".join(kernel.modinfo.of_module(module.file)), "ready"
 

@@ -20,13 +20,20 @@ import json
 import os
 import pathlib
 import sqlite3
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict
 
 from testbed.cli import _tables
 from testbed.core.errors import RunFailed, TestbedError, UsageError
 from testbed.core.progress import print_error
+from testbed.core.run_files import RunRecord
 from testbed.runs import experiment
 from testbed.runs.store import RUNS, Store, read_record, results_dir
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from testbed.runs.index import IndexedRun
 
 HELP = "list, look up, pin, remove and judge runs"
 GROUP = "Look at results"
@@ -72,7 +79,7 @@ def main(arguments: argparse.Namespace) -> int:
     return verbs[arguments.verb](arguments)
 
 
-def _selected(store: Store, words: list[str]) -> list[dict[str, Any]]:
+def _selected(store: Store, words: list[str]) -> list["IndexedRun"]:
     """The runs that meet conditions. UsageError if there are conditions and none does."""
     from testbed.runs import conditions, index
     text = " ".join(words)
@@ -112,8 +119,8 @@ def _pin(arguments: argparse.Namespace) -> int:
     chosen = _selected(store, arguments.conditions)
     for run in chosen:
         if arguments.verb == "pin":
-            run["pinned"] = " ".join(arguments.why.split())
-            store.pin(run["id"], run["pinned"])
+            run["pinned"] = why = " ".join(arguments.why.split())
+            store.pin(run["id"], why)
         else:
             store.unpin(run["id"])
             run["pinned"] = None
@@ -121,20 +128,33 @@ def _pin(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show_runs(store: Store, chosen: list[dict[str, Any]], as_json: bool) -> None:
+def _show_runs(store: Store, chosen: Sequence["IndexedRun"], as_json: bool) -> None:
     rows = [_row(run, store.run_dir(run["id"])) for run in chosen]
     if as_json:
         print(json.dumps(rows, indent=1))
         return
     total = sum(row["bytes"] for row in rows)
-    shown = [{**row, "experiments": ", ".join(row["experiments"]), "MB": f"{row['bytes'] / 1e6:.1f}"} for row in rows]
+    shown: list[dict[str, object]] = [
+        {**row, "experiments": ", ".join(row["experiments"]), "MB": f"{row['bytes'] / 1e6:.1f}"} for row in rows]
     columns = ("id", "scenario", "cca", "seed", "status", "verdict", "MB", "pinned", "experiments")
     heading = f"{len(rows)} run{'s'[:len(rows) != 1]} in {store.results}, {total / 1e6:.1f} MB" if rows else \
         f"Runs in {store.results}: none"
     _tables.show(heading, columns, [[row[column] for column in columns] for row in shown])
 
 
-def _row(run: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
+class _Row(TypedDict):
+    id: str
+    scenario: str | None
+    cca: str | None
+    seed: int | None
+    status: str
+    verdict: str | None
+    bytes: int
+    pinned: str | None
+    experiments: list[str]
+
+
+def _row(run: "IndexedRun", folder: pathlib.Path) -> _Row:
     return {"id": run["id"], "scenario": run["scenario"], "cca": run["subject"], "seed": run["seed"],
             "status": run["status"], "verdict": run["verdict"], "bytes": disk_use(folder), "pinned": run["pinned"],
             "experiments": list(run["experiments"])}
@@ -183,7 +203,7 @@ def _query(arguments: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
-def _show_metrics(found: Any) -> None:
+def _show_metrics(found: "pd.DataFrame") -> None:
     """A table that fits a terminal: what is the same for all runs stands in the heading."""
     units = found.attrs["units"]
     plain = [name for name in found if name not in units and not name.endswith(_SCOPE)]
@@ -204,7 +224,7 @@ def _show_metrics(found: Any) -> None:
                  list(columns), list(zip(*columns.values())))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is None or value != value:
         return ""
     return f"{value:.5g}" if isinstance(value, float) else str(value).removesuffix("-testbed")
@@ -273,7 +293,7 @@ def _remove(store: Store, chosen: list[str], kept: int, dry_run: bool) -> int:
     return 0
 
 
-def _protection(run: dict[str, Any], arguments: argparse.Namespace) -> str:
+def _protection(run: "IndexedRun", arguments: argparse.Namespace) -> str:
     """Why a run has to stay; '' if it has not."""
     if run["pinned"] is not None and not arguments.pinned:
         return f"pinned ({run['pinned']}); --pinned removes it all the same"
@@ -282,7 +302,7 @@ def _protection(run: dict[str, Any], arguments: argparse.Namespace) -> str:
     return ""
 
 
-def _run_id(what: str, store: Store, runs: dict[str, dict[str, Any]]) -> str | None:
+def _run_id(what: str, store: Store, runs: Mapping[str, "IndexedRun"]) -> str | None:
     """The id of a run of the results folder; None if it is not a run."""
     if what in runs:
         return what
@@ -320,7 +340,7 @@ def _judge(arguments: argparse.Namespace) -> int:
     names = {path: name for what in arguments.what for path, name in _run_folders(what).items()}
     for run_dir, name in names.items():
         record = read_record(run_dir)
-        if not record or record.get("status") != "finished":
+        if not record or record.status != "finished":
             unfinished.append(f"{name} ({_why_unfinished(run_dir, record)})")
             continue
         try:
@@ -347,9 +367,9 @@ def _judge(arguments: argparse.Namespace) -> int:
     return 1 if damaged else 0
 
 
-def _why_unfinished(run_dir: pathlib.Path, record: dict[str, Any] | None) -> str:
+def _why_unfinished(run_dir: pathlib.Path, record: RunRecord | None) -> str:
     if record:
-        return next(iter(str(record.get("error") or record.get("status")).splitlines()), "")
+        return next(iter(str(record.error or record.status).splitlines()), "")
     return "there is no run.json to be read" if run_dir.is_dir() else "it is not there"
 
 
@@ -365,4 +385,4 @@ def _run_folders(what: str) -> dict[pathlib.Path, str]:
         except UsageError as no_experiment:
             raise (no_run if pathlib.Path(what).is_dir() else no_experiment) from None
     described = experiment.read(folder)
-    return {folder.parent / RUNS / run["id"]: run["name"] for run in [*described["runs"], *described.get("idle", [])]}
+    return {folder.parent / RUNS / run.id: run.name for run in [*described.runs, *described.idle]}

@@ -20,7 +20,6 @@ import pathlib
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from testbed import engines, executors
 from testbed.cli import _runs, _shared
@@ -185,7 +184,7 @@ def _report(folder: pathlib.Path, arguments: argparse.Namespace, titles: dict[st
 
 def _command(arguments: argparse.Namespace) -> list[str]:
     """The command as it can be typed again, word by word."""
-    words: list[Any] = ["bin/testbed", "sensitivity", arguments.scenario]
+    words: list[object] = ["bin/testbed", "sensitivity", arguments.scenario]
     for name in ("cca", "load", "seeds", "only"):
         if getattr(arguments, name):
             words += [f"--{name}", getattr(arguments, name)]

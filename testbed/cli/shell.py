@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from typing import Any
 
 from testbed import engines
 from testbed.cli import _runs, _shared
@@ -41,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     _runs.check(arguments)
     loaded = scenario.load(arguments.scenario, _runs.choices(arguments), arguments.quick, arguments.settings)
-    traced = [link["name"] for link in loaded.network["links"] if link.get("opportunities")]
+    traced = [link["name"] for link in loaded.network.links if link.get("opportunities")]
     if traced:
         raise UsageError(f"{arguments.scenario}: {traced[0]} has a trace, whose opportunities are at exact times, and "
                          "a session is in real time: set its trace to null (--set), and it has its rate all the time")
@@ -53,7 +52,7 @@ def main(arguments: argparse.Namespace) -> int:
     if ready.broken:
         raise RunFailed(f"not opened: {', '.join(ready.broken)} cannot be used")
     variants = [record for subject in ready.subjects for record in subject.record()]
-    names = [variant["name"] for variant in variants]
+    names = [variant.name for variant in variants]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"--cca: {name} is given twice")
@@ -71,12 +70,12 @@ def _terminal() -> str:
 
 def _welcome(loaded: Scenario, ccas_there: list[str], engine: EngineBase) -> str:
     of_role: dict[str, list[str]] = {"host": [], "router": []}
-    for node in loaded.network["nodes"]:
-        of_role.setdefault(node["role"], []).append(node["name"])
+    for node in loaded.network.nodes:
+        of_role.setdefault(node.role, []).append(node.name)
     others = f" ({', '.join(ccas_there[1:])} can be chosen)" if ccas_there[1:] else ""
-    path: dict[str, Any] | None = next(iter(loaded.network["paths"]), None)
-    example = f"{path['initiator']} ping -c1 {path['acceptor']}" if path else f"{of_role['host'][0]} ip address"
-    changes = any(varying.changes(link) for link in loaded.network["links"])
+    path = next(iter(loaded.network.paths), None)
+    example = f"{path.initiator} ping -c1 {path.acceptor}" if path else f"{of_role['host'][0]} ip address"
+    changes = any(varying.changes(link) for link in loaded.network.links)
     return (f"{loaded.title}: hosts {_some(of_role['host'])}; routers {_some(of_role['router'])}\n"
             f"{ccas_there[0]}{others} on Linux {engine.kernel_release()}, in real time\n"
             + "Links change as their schedules say; time 0 is now\n" * changes +

@@ -23,7 +23,7 @@ import pathlib
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from testbed import engines
 from testbed.cli import _estimates, _kernels, _overview, _process, _runs, _series, _shared, list as listing, run
@@ -300,7 +300,7 @@ def _report(store: Store, suite: suites.Suite, chosen: Sequence[suites.Part], st
     print(f"suite: {page}")
 
 
-def _described(part: suites.Part, done: Done | None, plans: Sequence[Plan], problem: str) -> dict[str, Any]:
+def _described(part: suites.Part, done: Done | None, plans: Sequence[Plan], problem: str) -> dict[str, object]:
     return {"name": part.name, "title": part.title, "section": part.section, "not_run": part.not_run,
             "problem": problem, "experiment": done.folder.name if done else None,
             "runs": [plan.id for plan in plans], **{name: fields.encoded(getattr(part, name))

@@ -14,8 +14,8 @@ import os
 import pathlib
 import shlex
 import stat
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from testbed.cli import _from_pcap
 from testbed.core import units
@@ -128,7 +128,7 @@ def _carry_out(arguments: argparse.Namespace) -> None:
 def _parameters(settings: list[str]) -> "SynthParameters":
     """The synthesiser's parameters with what --set says. UsageError if they make no sense."""
     from traffic.tmix.synth import decode
-    given: dict[str, Any] = {}
+    given: dict[str, object] = {}
     for setting in settings:
         key, separator, text = setting.partition("=")
         if not separator or not key.strip() or not text.strip():
@@ -200,7 +200,7 @@ def _check_input(path: str) -> None:
         raise UsageError(f"{path}: {'a folder' if stat.S_ISDIR(kind) else 'a pipe or device'}; a regular file expected")
 
 
-def _lines(facts: dict[str, Any], indent: str = "") -> Iterator[str]:
+def _lines(facts: Mapping[str, object], indent: str = "") -> Iterator[str]:
     width = max(len(name) for name in facts)
     for name, value in facts.items():
         if isinstance(value, dict) and value:

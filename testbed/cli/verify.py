@@ -14,12 +14,12 @@ import argparse
 import pathlib
 import shutil
 import tempfile
-from typing import Any
 
 from testbed import executors
 from testbed.cli import _packs, _repetition, _shared
 from testbed.core.errors import NotReproducible, UsageError
 from testbed.core.files import hash_raw
+from testbed.core.run_files import RunRecord
 from testbed.runs import campaign, experiment, pack, plan
 from testbed.runs.store import Store, read_record
 
@@ -42,7 +42,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{path}: no such file")
     run_dir = experiment.find_run(arguments.run)
     record = read_record(run_dir)
-    if not record or record.get("status") != "finished":
+    if not record or record.status != "finished":
         raise UsageError(f"{run_dir}: this run did not finish; there is nothing to compare with")
     was = plan.read(run_dir)
     _check_raw(run_dir, record)
@@ -59,21 +59,21 @@ def main(arguments: argparse.Namespace) -> int:
             print(f"note: {line}")
         if failures:
             raise NotReproducible(f"the repetition failed: {'; '.join(failures.values())}")
-        again = read_record(store.run_dir(now.id)) or {}
+        again = read_record(store.run_dir(now.id)) or RunRecord({})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    one, other = record["raw_files_sha256"], again["raw_files_sha256"]
+    one, other = record.raw_files_sha256 or {}, again.raw_files_sha256 or {}
     different = _repetition.different_files(one, other)
     if different:
         raise NotReproducible(f"different data in {', '.join(different)}; what differs besides: "
                               + ("; ".join(differences) or "nothing that is known of"))
-    print(f"identical: {len(one)} raw files, SHA-256 over all {record['raw_sha256']}")
+    print(f"identical: {len(one)} raw files, SHA-256 over all {record.raw_sha256}")
     return 0
 
 
-def _check_raw(run_dir: pathlib.Path, record: dict[str, Any]) -> None:
+def _check_raw(run_dir: pathlib.Path, record: RunRecord) -> None:
     """NotReproducible unless the raw files are as the run left them."""
-    noted = record.get("raw_files_sha256")
+    noted = record.raw_files_sha256
     if not isinstance(noted, dict) or not noted:
         raise UsageError(f"{run_dir / 'run.json'}: damaged: raw_files_sha256 is missing")
     try:

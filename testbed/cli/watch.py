@@ -14,13 +14,17 @@ import argparse
 import json
 import signal
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from testbed.core import ending
 from testbed.core.errors import UsageError
 from testbed.core.units import show_duration
 from testbed.runs.live import Look, Watcher
 from testbed.runs.store import results_dir
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Column
 
 HELP = "running experiments and their progress"
 GROUP = "Run experiments"
@@ -101,7 +105,7 @@ def lines(look: Look) -> list[str]:
     return found
 
 
-def _tables(look: Look) -> Any:
+def _tables(look: Look) -> "Group":
     """A look for a terminal."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
@@ -125,7 +129,7 @@ def _tables(look: Look) -> Any:
     return Group(head, *(table for table in (runs, links, experiments) if table.row_count))
 
 
-def _right(*names: str) -> list[Any]:
+def _right(*names: str) -> list["Column"]:
     from rich.table import Column
     return [Column(name, justify="right", no_wrap=True) for name in names]
 

@@ -83,9 +83,15 @@ class Environment(Record):
     testbed_version: str | None = None
     kernel_release: str | None = None
     kernel_source: str | None = None
+    kernel_key: str | None = None
+    #: as given to --kernel
+    kernel_spec: str | None = None
     kernel_options: Sequence[str] = ()
     kernel_hz: int | None = None
     simulator: str | None = None
+    #: {file that the run is made with: SHA-256}, {package: version}
+    files_sha256: Mapping[str, str] | None = None
+    packages: Mapping[str, str] | None = None
 
 
 # -- run.json ------------------------------------------------------------------------------------
@@ -93,11 +99,12 @@ class Environment(Record):
 
 class RunRecord(Record):
     """How a run went; written when it is sealed."""
-    id: str
-    #: finished or failed
-    status: str
+    id: str = ""
+    #: finished or failed; nothing in a damaged one
+    status: str = ""
     error: str | None = None
     virtual_s: float | None = None
+    ended_at: float = 0.0
     wall_s: float | None = None
     largest_process_bytes: int | None = None
     #: of raw/, all of it and each file
@@ -139,6 +146,8 @@ class ListedRun(Record):
 class ExperimentRecord(Record):
     """Which runs belong together."""
     schema: int
+    #: hash of what its runs have in common
+    key: str | None = None
     name: str
     scenario: str
     title: str = ""
@@ -154,5 +163,7 @@ class ExperimentRecord(Record):
     seeds: Sequence[int] = ()
     runs = ListOf(ListedRun)
     idle = ListOf(ListedRun, ())
+    #: that others with the same subject, seed and point have replaced
+    superseded = ListOf(ListedRun, ())
     #: records of testbed/core/expectations.py
     expect: Sequence[Mapping[str, object]] = ()

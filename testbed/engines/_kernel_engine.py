@@ -27,7 +27,7 @@ from testbed.runs import code_bundle, job_ccas
 from testbed.runs.engine import OnProgress, traffic_context, write_workload
 from testbed.runs.plan import Plan
 from topologies import queues
-from traffic.workload.records import Workload
+from traffic.workload.records import Variant, Workload
 
 Json = dict[str, Any]
 #: guest files that go to raw/ as they are
@@ -84,7 +84,8 @@ class KernelEngine(LinuxEngine):
             "probe_modules": [job_ccas.put_module(file, workload_dir)
                               for file in self.probe_modules([*wanted, *self.CHECKS_USE])],
             **self._radios(scenario["network"], workload_dir),
-            **job_ccas.job_parts(self, plan.variants, scenario["network"], scenario["hosts"], workload, workload_dir)})
+            **job_ccas.job_parts(self, plan.variants, scenario["network"], scenario["hosts"], Workload(workload),
+                                 workload_dir)})
         on_progress("start", 0)
         self.boot(workload_dir, folder / "log.txt", cpu, on_progress)
         on_progress("collect", 0)
@@ -95,10 +96,10 @@ class KernelEngine(LinuxEngine):
     def no_shell(self) -> str | None:
         return None
 
-    def shell(self, scenario: Mapping[str, Any], variants: Sequence[Json], session: Mapping[str, Any]) -> bool:
+    def shell(self, scenario: Mapping[str, Any], variants: Sequence[Variant], session: Mapping[str, Any]) -> bool:
         if reason := self.lacks(scenario):
             raise UsageError(reason)
-        nothing: Json = {"flows": [], "components": []}
+        nothing = Workload({"flows": [], "components": []})
         with terminal.session_folder(self.session_dir(), "testbed-shell-") as work_dir:
             write_json(work_dir / "job.json", {
                 "network": scenario["network"], "session": session, "timer_period_us": self.session_timer_period_us,

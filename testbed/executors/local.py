@@ -8,8 +8,9 @@ import os
 import pathlib
 from collections.abc import Sequence
 from multiprocessing import connection
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from testbed.core import ending
 from testbed.executors import _cpus, _processes
@@ -35,7 +36,7 @@ class Executor(ExecutorBase):
         self._processes = multiprocessing.get_context("fork")
 
     def run(self, jobs: Sequence[Job], listener: Listener) -> None:
-        active: dict[Any, _Worker] = {}
+        active: dict[Connection, _Worker] = {}
         waiting = list(range(len(jobs)))
         if jobs:                                # whoever makes the report needs most of it, too
             warm_up()
@@ -56,7 +57,8 @@ class Executor(ExecutorBase):
                         mark.close()                    # the worker has it
                         active[ear] = _Worker(process, cpu, number)
                         listener.started(number)
-                    for ready in connection.wait(list(active), timeout=0.5):
+                    spoke = connection.wait(list(active), timeout=0.5)
+                    for ready in [one for one in spoke if isinstance(one, Connection)]:
                         outcome = self._listen(ready, jobs, active[ready], listener)
                         if outcome:
                             worker = active.pop(ready)
@@ -67,7 +69,7 @@ class Executor(ExecutorBase):
                 for worker in active.values():
                     worker.process.join()
 
-    def _listen(self, ear: Any, jobs: Sequence[Job], worker: _Worker, listener: Listener) -> Outcome | None:
+    def _listen(self, ear: Connection, jobs: Sequence[Job], worker: _Worker, listener: Listener) -> Outcome | None:
         """Take a message of a worker, or notice that it ended without; its Outcome if it has ended."""
         try:
             message = ear.recv()
@@ -85,7 +87,7 @@ class Executor(ExecutorBase):
             self._engine.clean_up(worker.process.pid or 0)
         return message
 
-    def _work(self, job: Job, shared_dir: pathlib.Path, cpu: int, mouth: Any) -> None:
+    def _work(self, job: Job, shared_dir: pathlib.Path, cpu: int, mouth: Connection) -> None:
         """In the worker: one run, its outcome as a message."""
         def tell(phase: str, t_us: int) -> None:
             mouth.send((phase, t_us))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sqlite3
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import traffic
 from testbed.core.errors import RunFailed, UsageError
@@ -19,6 +18,7 @@ from testbed.runs.run import Job, Outcome
 from testbed.runs.store import Store
 from testbed.scenario import ccas, usual_jitter
 from testbed.scenario.scenario import Scenario
+from traffic.workload.records import Variant
 
 Point = dict[str, str]
 Report = Callable[[str], None]
@@ -88,10 +88,10 @@ def make_plans(points: Sequence[tuple[Point, Scenario]], subjects: Sequence[ccas
     inputs = _Inputs()
     plans = []
     for point, scenario in ((point, fitting(one, engine)) for point, one in points):
-        resolved, labels = scenario.resolved(), {**scenario.labels(), "point": point}
-        radios = bool(resolved["network"].get("cells"))
+        resolved, labels = scenario.resolved(), scenario.labels().changed(point=point)
+        radios = bool(resolved.network.cells)
         guest_code = codes[radios] if radios in codes else codes.setdefault(
-            radios, engine.code_for(resolved["network"]))
+            radios, engine.code_for(resolved.network))
         names = set(traffic.component_ccas(scenario.traffic))
         others = [fixed[name] for name in sorted(names)]
         for seed in seeds:
@@ -153,16 +153,16 @@ def _fixed_variants(scenarios: Sequence[Scenario], subjects: Sequence[ccas.Subje
     return found
 
 
-def _merge(subject: ccas.Subject, others: Sequence[ccas.Variant]) -> list[dict[str, Any]]:
+def _merge(subject: ccas.Subject, others: Sequence[ccas.Variant]) -> list[Variant]:
     """Records of the variants under test and of those that stand beside them."""
-    records: list[dict[str, Any]] = [{**record, "under_test": True} for record in subject.record()]
+    records = [record.changed(under_test=True) for record in subject.record()]
     for variant in others:
-        same = next((record for record in records if record["name"] == variant.name), None)
+        same = next((record for record in records if record.name == variant.name), None)
         if same is None:
-            records.append({**variant.record(), "under_test": False})
-        elif {**variant.record(), "under_test": same["under_test"]} != same:
+            records.append(variant.record().changed(under_test=False))
+        elif variant.record().changed(under_test=same.under_test).content() != same.content():
             raise UsageError(f"{variant.name} of the scenario's traffic and {variant.name} "
-                             f"{'under test' if same['under_test'] else 'of another component'} are two different "
+                             f"{'under test' if same.under_test else 'of another component'} are two different "
                              "things: give one of them another name")
     ccas.check_together(records)
     return records
@@ -174,7 +174,7 @@ class _Inputs:
     def __init__(self) -> None:
         self._known: dict[str, dict[str, str]] = {}
 
-    def of(self, components: Sequence[dict[str, Any]]) -> dict[str, str]:
+    def of(self, components: Sequence[Mapping[str, object]]) -> dict[str, str]:
         key = repr(components)
         if key not in self._known:
             self._known[key] = traffic.inputs(components)

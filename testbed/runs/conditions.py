@@ -9,19 +9,20 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import operator
 import re
 import shlex
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 from testbed.core.errors import UsageError
-
-Json = dict[str, Any]
+from testbed.runs.index import IndexedRun
 
 #: of every run; docs/howto/queries.md says what they are
 FIELDS = ("scenario", "cca", "seed", "engine", "kernel", "status", "verdict", "id", "experiment", "name", "listed",
           "pinned", "virtual_s", "wall_s")
 _CONDITION = re.compile(r"([A-Za-z_][\w.-]*)(!=|>=|<=|=|>|<)(.+)", re.DOTALL)
+_ORDERS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _FLAGS = ("listed", "pinned")
 _NUMBERED = ("seed", "virtual_s", "wall_s")
 #: fields that have no other values
@@ -72,7 +73,7 @@ def parse(text: str) -> list[Condition]:
     return found
 
 
-def select(runs: Sequence[Json], conditions: Iterable[Condition]) -> list[Json]:
+def select(runs: Sequence[IndexedRun], conditions: Iterable[Condition]) -> list[IndexedRun]:
     """Those of the runs (testbed/runs/index.py) for which all conditions hold. UsageError for a field that none has."""
     chosen = list(runs)
     for condition in conditions:
@@ -82,12 +83,12 @@ def select(runs: Sequence[Json], conditions: Iterable[Condition]) -> list[Json]:
     return chosen
 
 
-def varied(runs: Iterable[Json]) -> list[str]:
+def varied(runs: Iterable[IndexedRun]) -> list[str]:
     """The choices, settings and axes that any of these runs has, by their full names."""
     return list(dict.fromkeys(key for run in runs for key in _of_run(run)))
 
 
-def value_of(run: Json, field: str) -> Any:
+def value_of(run: IndexedRun, field: str) -> object:
     """What a run has of a field, None if nothing."""
     if field == "cca":
         return run["subject"]
@@ -98,18 +99,18 @@ def value_of(run: Json, field: str) -> Any:
     if field == "name":
         return list(dict.fromkeys(run["experiments"].values()))
     if field in FIELDS:
-        return run[field]
+        return cast(Mapping[str, object], run)[field]
     return next((value for key, value in _of_run(run).items() if key == field or key.endswith("." + field)), None)
 
 
-def _of_run(run: Json) -> Json:
+def _of_run(run: IndexedRun) -> dict[str, object]:
     """{choice, setting or axis: value}. A sweep over a choice has it in both places; what holds is the point."""
     settings = run["parameters"].get("set")
     return {**{key: value for key, value in run["parameters"].items() if key != "set"},
             **(settings if isinstance(settings, dict) else {}), **run["point"]}
 
 
-def _check(condition: Condition, runs: Sequence[Json]) -> None:
+def _check(condition: Condition, runs: Sequence[IndexedRun]) -> None:
     keys = [key for key in varied(runs) if key == condition.field or key.endswith("." + condition.field)]
     if not keys:
         more = varied(runs)
@@ -119,7 +120,7 @@ def _check(condition: Condition, runs: Sequence[Json]) -> None:
         raise UsageError(f"{condition.field}: which of {', '.join(keys)}?")
 
 
-def _holds(condition: Condition, run: Json) -> bool:
+def _holds(condition: Condition, run: IndexedRun) -> bool:
     has = value_of(run, condition.field)
     values = has if isinstance(has, list) else [] if has is None else [has]
     if condition.operator == "!=":
@@ -144,17 +145,14 @@ def _equal(value: object, wanted: str, field: str) -> bool:
 
 def _ordered(value: object, condition: Condition) -> bool:
     wanted, = condition.values
-    operator = condition.operator
-    one: Any
-    other: Any
+    order = condition.operator
     if condition.field == "kernel":
-        one, other = _release(str(value), wanted), _numbers(wanted)
-    else:
-        one, other = _number(value), _number(wanted)
-        if one is None or other is None:
-            raise UsageError(f"{condition.field}{operator}{wanted}: only numbers have an order, and kernels; "
-                             f"{value} is neither")
-    return bool({">=": one >= other, "<=": one <= other, ">": one > other, "<": one < other}[operator])
+        return bool(_ORDERS[order](_release(str(value), wanted), _numbers(wanted)))
+    one, other = _number(value), _number(wanted)
+    if one is None or other is None:
+        raise UsageError(f"{condition.field}{order}{wanted}: only numbers have an order, and kernels; "
+                         f"{value} is neither")
+    return bool(_ORDERS[order](one, other))
 
 
 def _asked_release(wanted: str, condition: str) -> None:

@@ -11,8 +11,8 @@ import dataclasses
 import hashlib
 import pathlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
 
 import traffic
 from testbed import PROJECT_DIR
@@ -21,7 +21,10 @@ from testbed.core.errors import RunFailed, UsageError
 from testbed.core.fields import FieldError
 from testbed.core.files import write_json
 from testbed.runs.plan import Plan
+from testbed.scenario.ccas import Module
+from testbed.scenario.scenario import Resolved
 from topologies.links.records import Network
+from traffic.workload.records import Variant
 
 #: called with (phase, experiment time in us) while a run goes on
 OnProgress = Callable[[str, int], None]
@@ -66,11 +69,12 @@ class Option:
     repeats: bool = False
     recorded: str = ""
 
-    def words(self, given: Any) -> list[str]:
+    def words(self, given: object) -> list[str]:
         """The option as it is typed."""
         if not self.value:
             return [self.flag]
-        return [word for one in (sorted(set(given)) if self.repeats else [given]) for word in (self.flag, str(one))]
+        values = sorted(set(map(str, cast(Iterable[object], given)))) if self.repeats else [str(given)]
+        return [word for one in values for word in (self.flag, one)]
 
 
 class EngineBase(abc.ABC):
@@ -90,7 +94,7 @@ class EngineBase(abc.ABC):
         self.options = options
 
     @staticmethod
-    def parsed(option: str, text: str) -> Any:
+    def parsed(option: str, text: str) -> object:
         """What the text after one of its options means. ValueError with what would be right."""
         return text
 
@@ -120,7 +124,7 @@ class EngineBase(abc.ABC):
         """What identifies the kernel or simulator to the bit, as a part of every plan."""
 
     @abc.abstractmethod
-    def environment(self) -> dict[str, Any]:
+    def environment(self) -> dict[str, object]:
         """What runs take place in, JSON-able: versions, hashes; of a kernel its kernel_release and kernel_spec."""
 
     def kernel_release(self) -> str:
@@ -151,9 +155,9 @@ class EngineBase(abc.ABC):
         """{module: hash of its sources} of what makes radios; empty where there are none."""
         return {}
 
-    def code_for(self, network: Mapping[str, Any]) -> str:
+    def code_for(self, network: Network) -> str:
         """As code_sha256, and what makes the radios of a network: runs without any do not depend on it."""
-        if not network.get("cells"):
+        if not network.cells:
             return self.code_sha256()
         parts = [self.code_sha256(), *(f"{name} {digest}" for name, digest in sorted(self.radio_sources().items()))]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -166,12 +170,12 @@ class EngineBase(abc.ABC):
         """Names of the CCAs that it will have when it is ready; None if only a kernel that is not built yet knows."""
         return None
 
-    def refusal(self, variant: Mapping[str, Any]) -> str:
-        """Why it cannot run a variant (a record of testbed/scenario/ccas.py) though it has its CCA; '' if it can.
+    def refusal(self, variant: Variant) -> str:
+        """Why it cannot run a variant though it has its CCA; '' if it can.
 
         What has no kernel sets neither sysctls nor parameters of modules, unless it says here that it does.
         """
-        settings = [] if self.capabilities.kernel else [*variant["sysctls"], *variant["parameters"]]
+        settings = [] if self.capabilities.kernel else [*variant.sysctls, *variant.parameters]
         return f"engine {self.name} cannot set {', '.join(settings)}" if settings else ""
 
     def cannot(self, plan: Plan) -> FieldError | None:
@@ -182,12 +186,14 @@ class EngineBase(abc.ABC):
         """{parameter: description} of one of its own CCAs."""
         return {}
 
-    def build_module(self, source: str, report: Report) -> Any:
-        """Build the out-of-tree module of `source` (a .c file or a folder) and load it on trial -> object with
-        name, file, sha256 (of the sources), congestion_controls, warnings. Raises kernel.ModuleError or RunFailed."""
+    def build_module(self, source: str, report: Report) -> Module:
+        """Build the out-of-tree module of `source` (a .c file or a folder) and load it on trial.
+
+        Raises kernel.ModuleError or RunFailed.
+        """
         raise RunFailed(f"{source}: engine {self.name} loads no modules")
 
-    def find_module(self, sha256: str) -> Any:
+    def find_module(self, sha256: str) -> Module | None:
         """The module built before from sources with this hash, or None."""
         return None
 
@@ -221,11 +227,11 @@ class EngineBase(abc.ABC):
         is called now and then. Raises RunFailed with one clear message; leaves no process behind, however it ends.
         """
 
-    def shell(self, scenario: Mapping[str, Any], variants: Sequence[dict[str, Any]], session: Mapping[str, Any]) \
+    def shell(self, scenario: Resolved, variants: Sequence[Variant], session: Mapping[str, object]) \
             -> bool:
         """Open Mininet's command line on a scenario's network, in real time; True if all that was asked for was there.
 
-        scenario: as resolved; variants: records of testbed/scenario/ccas.py, the first is what hosts use; session: as
+        variants: the first is what hosts use; session: as
         testbed/guest/shell.py takes it. Leaves nothing behind, however it ends. UsageError if it has none.
         """
         raise UsageError(self.no_shell())
@@ -235,13 +241,14 @@ class EngineBase(abc.ABC):
         return f"engine {self.name} has no shell" + ("" if self.capabilities.kernel else ": it has no kernel")
 
 
-def traffic_context(plan: Plan, work_dir: pathlib.Path, guest_dir: str, **more: Any) -> traffic.Context:
+def traffic_context(plan: Plan, work_dir: pathlib.Path, guest_dir: str, shared_dir: pathlib.Path | None = None,
+                    report: Report = print) -> traffic.Context:
     """What kinds of traffic know of a run."""
-    return traffic.Context(work_dir=work_dir, guest_dir=guest_dir, network=Network(plan.scenario["network"]),
-                           seed=plan.seed, timing=plan.timing, **more)
+    return traffic.Context(work_dir=work_dir, guest_dir=guest_dir, network=plan.scenario.network,
+                           seed=plan.seed, timing=plan.timing, shared_dir=shared_dir, report=report)
 
 
-def write_workload(workload: Mapping[str, Any], raw_dir: pathlib.Path) -> None:
+def write_workload(workload: Mapping[str, object], raw_dir: pathlib.Path) -> None:
     """raw/workload.json: the workload without the programs of it."""
     write_json(raw_dir / "workload.json", {key: value for key, value in workload.items() if key != "programs"})
 

@@ -14,14 +14,15 @@ import json
 import os
 import pathlib
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from testbed.core import guesses
 from testbed.core.errors import TestbedError, UsageError
 from testbed.core.files import write_json
+from testbed.core.run_files import ExperimentRecord, Labels, ListedRun
 from testbed.runs.plan import DEFAULT_ENGINE, Plan, digest
 from testbed.runs.store import RUNS, results_dir
+from testbed.scenario.scenario import Resolved
 
 SCHEMA = 2
 #: the axis of experiments with several kernels: what a kernel is called, for each run
@@ -29,14 +30,12 @@ KERNEL_AXIS = "kernel"
 _LONGEST_KERNELS = 60
 _PATH_WORD = re.compile(r"[^A-Za-z0-9.+-]+")
 
-Json = dict[str, Any]
-
 
 @dataclasses.dataclass(frozen=True)
 class Description:
     """What is the same for all runs of an experiment."""
-    labels: Json                    # name, title, source, description, parameters
-    base: Json                      # the scenario as resolved, without what a sweep varies
+    labels: Labels
+    base: Resolved                  # the scenario as resolved, without what a sweep varies
     engine: str
     kernel_spec: str | None         # as given to --kernel
     hz: int | None                  # as given to --hz
@@ -44,14 +43,15 @@ class Description:
     command: list[str]
     axes: dict[str, list[str]]
     kernel_options: list[str] = dataclasses.field(default_factory=list)     # as given to --kernel-option
-    expect: list[Json] = dataclasses.field(default_factory=list)            # records of testbed/core/expectations.py
+    #: records of testbed/core/expectations.py
+    expect: list[dict[str, object]] = dataclasses.field(default_factory=list)
     kernels: list[str] = dataclasses.field(default_factory=list)            # of KERNEL_AXIS, where there are several
 
     @property
     def folder_name(self) -> str:
         """access-link-load60-quick: what a reader would call it."""
-        parts = [self.labels["name"]]
-        for key, value in self.labels["parameters"].items():
+        parts = [self.labels.name]
+        for key, value in self.labels.parameters.items():
             if value is True:           # quick, smoke
                 parts.append(key)
             elif key == "set":
@@ -93,7 +93,7 @@ def short_axes(axes: Iterable[str]) -> dict[str, str]:
 def run_name(plan: Plan) -> str:
     """cubic-seed1, in a sweep cubic-limit85-seed1; idle-cubic-seed1 of a companion run."""
     short = short_axes(plan.point)
-    idle = ["idle"] if plan.labels.get("parameters", {}).get("idle") else []
+    idle = ["idle"] if plan.labels.parameters.get("idle") else []
     return "-".join([*idle, plan.subject, *(_path_word(f"{short[key]}{value}") for key, value in plan.point.items()),
                      f"seed{plan.seed}"])
 
@@ -115,59 +115,61 @@ def add(results: pathlib.Path, described: Description, plans: list[Plan], idle: 
         (folder / "runs").mkdir(parents=True, exist_ok=True)
     except OSError as problem:
         raise TestbedError(f"cannot make {folder}: {problem.strerror}") from None
-    before = read(folder) if (folder / "experiment.json").exists() else {}
-    listed = {_place(run): run for run in before.get("runs", [])}
-    superseded = list(before.get("superseded", []))
+    before = read(folder) if (folder / "experiment.json").exists() else ExperimentRecord({"runs": []})
+    listed = {_place(run): run for run in before.runs}
+    superseded = list(before.superseded)
     for plan in plans:
         run = _listed(plan)
         older = listed.get(_place(run))
-        if older and older["id"] != plan.id:
-            superseded.append({**older, "by": plan.id})
+        if older and older.id != plan.id:
+            superseded.append(older.changed(by=plan.id))
         listed[_place(run)] = run
     runs = _with_distinct_names(list(listed.values()))
-    current = {run["id"] for run in runs}
-    companions = {_at(run): run for run in before.get("idle", [])}
+    current = {run.id for run in runs}
+    companions = {_at(run): run for run in before.idle}
     companions.update({_at(run): run for run in map(_listed, idle)})
-    axes = {axis: _merged(before.get("axes", {}).get(axis, []), values) for axis, values in described.axes.items()}
+    axes = {axis: _merged(before.axes.get(axis, ()), values) for axis, values in described.axes.items()}
     write_json(folder / "experiment.json", {
-        "schema": SCHEMA, "key": key, "name": folder.name, "scenario": described.labels["name"],
-        **{name: described.labels[name] for name in ("title", "source", "description", "parameters")},
+        "schema": SCHEMA, "key": key, "name": folder.name, "scenario": described.labels.name,
+        "title": described.labels.title, "source": described.labels.source,
+        "description": described.labels.description, "parameters": described.labels.parameters,
         "engine": described.engine, "kernel_spec": described.kernel_spec,
         **({"kernels": described.kernels} if described.kernels else {}),
         "command": described.command, "axes": axes,
-        "subjects": list(dict.fromkeys(run["subject"] for run in runs)),
-        "seeds": sorted({run["seed"] for run in runs}), "runs": runs,
+        "subjects": list(dict.fromkeys(run.subject for run in runs)),
+        "seeds": sorted({run.seed for run in runs}), "runs": runs,
         **({"idle": list(companions.values())} if companions else {}),
         **({"expect": described.expect} if described.expect else {}),
-        "superseded": [run for run in superseded if run["id"] not in current]})
+        "superseded": [run for run in superseded if run.id not in current]})
     _make_views(folder, [*runs, *companions.values()])
     return folder
 
 
-def _listed(plan: Plan) -> Json:
-    return {"id": plan.id, "name": run_name(plan), "subject": plan.subject, "seed": plan.seed, "point": plan.point}
+def _listed(plan: Plan) -> ListedRun:
+    return ListedRun({"id": plan.id, "name": run_name(plan), "subject": plan.subject, "seed": plan.seed,
+                      "point": plan.point})
 
 
-def _at(run: Json) -> tuple[int, str]:
-    return run["seed"], json.dumps(run["point"], sort_keys=True)
+def _at(run: ListedRun) -> tuple[int, str]:
+    return run.seed, json.dumps(run.point, sort_keys=True)
 
 
-def _merged(before: list[str], values: list[str]) -> list[str]:
+def _merged(before: Sequence[str], values: list[str]) -> list[str]:
     return [*before, *(value for value in values if value not in before)]
 
 
-def _place(run: Json) -> tuple[str, int, str]:
-    return run["subject"], run["seed"], json.dumps(run["point"], sort_keys=True)
+def _place(run: ListedRun) -> tuple[str, int, str]:
+    return run.subject, run.seed, json.dumps(run.point, sort_keys=True)
 
 
-def _with_distinct_names(runs: list[Json]) -> list[Json]:
+def _with_distinct_names(runs: Sequence[ListedRun]) -> list[ListedRun]:
     """Points that read alike as file names get their id behind the name."""
-    names = [run["name"] for run in runs]
-    return [{**run, "name": f"{run['name']}-{run['id'][:6]}"} if names.count(run["name"]) > 1 else run for run in runs]
+    names = [run.name for run in runs]
+    return [run.changed(name=f"{run.name}-{run.id[:6]}") if names.count(run.name) > 1 else run for run in runs]
 
 
-def _make_views(folder: pathlib.Path, runs: list[Json]) -> None:
-    wanted = {run["name"]: f"../../{RUNS}/{run['id']}" for run in runs}
+def _make_views(folder: pathlib.Path, runs: Iterable[ListedRun]) -> None:
+    wanted = {run.name: f"../../{RUNS}/{run.id}" for run in runs}
     for old in (folder / "runs").iterdir():
         if old.is_symlink() and wanted.get(old.name) != os.readlink(old):
             old.unlink()
@@ -182,7 +184,7 @@ def _path_word(text: str) -> str:
     return _PATH_WORD.sub("_", text).strip("_.") or "_"
 
 
-def read(folder: pathlib.Path) -> Json:
+def read(folder: pathlib.Path) -> ExperimentRecord:
     """experiment.json of a folder. UsageError if it is damaged or of another version."""
     path = folder / "experiment.json"
     try:
@@ -194,10 +196,10 @@ def read(folder: pathlib.Path) -> Json:
                     for run in _list(value.get(key, None if key == "runs" else []))):
         raise UsageError(f"{path}: not an experiment of this version of the testbed; move it away, or set "
                          "TESTBED_RESULTS to another folder")
-    return value
+    return ExperimentRecord(value, str(path))
 
 
-def _list(value: object) -> list[Any]:
+def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else [None]
 
 
@@ -210,7 +212,7 @@ def _key_of(folder: pathlib.Path) -> str | None:
     """What an experiment's runs have in common, None if there is none of this name."""
     if not (folder / "experiment.json").exists():
         return None
-    return str(read(folder).get("key"))
+    return str(read(folder).key)
 
 
 def find(name: str) -> pathlib.Path:

@@ -14,8 +14,9 @@ import os
 import pathlib
 import sqlite3
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TypedDict, cast
 
+from testbed.core.run_files import RunRecord
 from testbed.runs.store import RUNS, Store, read_record
 
 #: of the tables below; kept in the file's user_version
@@ -30,46 +31,68 @@ PRAGMA user_version = {SCHEMA};
 """
 _LOCKED_S = 20
 
-Json = dict[str, Any]
 Report = Callable[[str], None]
+
+
+class IndexedRun(TypedDict):
+    """A run in the index. experiments: {experiment: name}; pinned: why it is, None if it is not; stamp: times of the
+    files that the row is made from."""
+    id: str
+    scenario: str | None
+    parameters: dict[str, object]
+    point: dict[str, str]
+    subject: str | None
+    seed: int | None
+    engine: str | None
+    kernel_key: str | None
+    kernel: str | None
+    status: str
+    verdict: str | None
+    error: str | None
+    raw_sha256: str | None
+    virtual_s: float | None
+    wall_s: float | None
+    stamp: str
+    experiments: dict[str, str]
+    pinned: str | None
 
 
 def path_of(results: pathlib.Path) -> pathlib.Path:
     return results / "index.sqlite"
 
 
-def rows(results: pathlib.Path, columns: tuple[str, ...] = _SHOWN) -> list[Json]:
+def rows(results: pathlib.Path, columns: tuple[str, ...] = _SHOWN) -> list[dict[str, object]]:
     """All runs as experiments list them, those that none lists (experiment '') last."""
     query = ("SELECT coalesce(experiment, '') AS experiment, coalesce(name, '') AS name, runs.* FROM runs "
              "LEFT JOIN listed USING (id) ORDER BY experiment = '', experiment, name, id")
     return [{column: row[column] for column in columns} for row in _read(results, query)]
 
 
-def runs(results: pathlib.Path, report: Report | None = None) -> list[Json]:
-    """All runs, each once: the columns above, `parameters` and `point` as dicts, `experiments` as {experiment: name},
-    `pinned` as the reason, None if the run is not.
+def runs(results: pathlib.Path, report: Report | None = None) -> list[IndexedRun]:
+    """All runs, each once.
 
     report: told in one line each of an index that had to be made again, and of lists and verdicts that are damaged.
     """
     listed: dict[str, dict[str, str]] = {}
     pins = Store(results).pins()
     query = "SELECT runs.*, experiment, name FROM runs LEFT JOIN listed USING (id) ORDER BY scenario, id, experiment"
-    found = {}
+    found: dict[str, IndexedRun] = {}
     for row in _read(results, query, report):
         run = {column: row[column] for column in _COLUMNS}
         experiments = listed.setdefault(run["id"], {})
         if row["experiment"] is not None:
             experiments.setdefault(row["experiment"], row["name"])
-        found[run["id"]] = {**run, "parameters": _parsed(run["parameters"]), "point": _parsed(run["point"]),
-                            "experiments": experiments, "pinned": pins.get(run["id"])}
-    for run in found.values():
-        verdict = results / RUNS / str(run["id"]) / "verdict.json"
-        if report and run["status"] == "finished" and run["verdict"] is None and verdict.exists():
-            report(f"{verdict}: damaged; `testbed runs judge {run['id']}` makes it again")
+        found[run["id"]] = cast(IndexedRun, {
+            **run, "parameters": _parsed(run["parameters"]), "point": _parsed(run["point"]),
+            "experiments": experiments, "pinned": pins.get(run["id"])})
+    for one in found.values():
+        verdict = results / RUNS / str(one["id"]) / "verdict.json"
+        if report and one["status"] == "finished" and one["verdict"] is None and verdict.exists():
+            report(f"{verdict}: damaged; `testbed runs judge {one['id']}` makes it again")
     return list(found.values())
 
 
-def _read(results: pathlib.Path, query: str, report: Report | None = None) -> list[Any]:
+def _read(results: pathlib.Path, query: str, report: Report | None = None) -> list[sqlite3.Row]:
     """Rows of a query, after the index has followed the folders.
 
     Where the index on disk is of no use and cannot be replaced, from one in memory.
@@ -214,9 +237,9 @@ def _put_run(database: sqlite3.Connection, run_dir: pathlib.Path) -> None:
               "point": labels.get("point"), "status": "damaged", "error": None, "verdict": verdict.get("verdict"),
               "kernel": _object(run_dir / "environment.json").get("kernel_release") or None, "stamp": stamp,
               **{key: plan.get(key) for key in ("subject", "seed", "engine", "kernel_key")},
-              **{key: (record or {}).get(key) for key in ("raw_sha256", "virtual_s", "wall_s")}}
+              **{key: vars(record or RunRecord({})).get(key) for key in ("raw_sha256", "virtual_s", "wall_s")}}
     if record and plan.get("id") == run_dir.name:
-        values.update(status=record.get("status"), error=record.get("error"))
+        values.update(status=record.status or None, error=record.error)
     database.execute(f"INSERT OR REPLACE INTO runs ({', '.join(_COLUMNS)}) "
                      f"VALUES ({', '.join(':' + column for column in _COLUMNS)})",
                      {key: _plain(value) for key, value in values.items()})
@@ -229,7 +252,7 @@ def _plain(value: object) -> object:
     return json.dumps(value, sort_keys=True)
 
 
-def _parsed(text: object) -> Json:
+def _parsed(text: object) -> dict[str, object]:
     """The object of a column that holds one as JSON, {} if it holds none."""
     try:
         value = json.loads(text) if isinstance(text, str) else None
@@ -260,7 +283,7 @@ def _linked(folder: pathlib.Path) -> list[tuple[str, str]]:
             if link.is_symlink() and link.name.isprintable()]
 
 
-def _object(path: pathlib.Path) -> Json:
+def _object(path: pathlib.Path) -> dict[str, object]:
     """The JSON object in a file, {} if there is none that can be read."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))

@@ -10,11 +10,14 @@ import dataclasses
 import json
 import pathlib
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
+from testbed.core.errors import DamagedRun
 from testbed.probes import _queue_meter
 from testbed.runs.store import Store, plan_of, read_record
-from topologies.links import varying
+from testbed.scenario.scenario import Resolved
+from topologies.links import records, varying
 
 #: of a sample of a queue
 _COLUMNS = 7
@@ -27,8 +30,6 @@ _MOST_RECORDS = 50
 
 if TYPE_CHECKING:
     import numpy as np
-
-Json = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Look:
     running: tuple[Running, ...]
     experiments: tuple[Sweep, ...]
 
-    def record(self) -> Json:
+    def record(self) -> dict[str, object]:
         """JSON-able."""
         return dataclasses.asdict(self)
 
@@ -106,24 +107,25 @@ class Watcher:
             _sweep(self._store, name, names, len(now & names.keys())) for name, names in listed if now & names.keys()))
 
     def _run(self, run_id: str, name: str, partial: pathlib.Path | None) -> Running | None:
-        plan = plan_of(partial) if partial is not None else {}
-        if partial is None or not plan:
+        plan = plan_of(partial) if partial is not None else None
+        if partial is None or plan is None:
             return None if self._store.finished(run_id) else Running(
                 run_id, name, "", "", "waits", 0, 0, 0, None, None, ())
         try:
             began = (partial / "plan.json").stat().st_mtime
-            duration_s = plan["scenario"]["timing"]["duration_us"] / 1e6
+            duration_s = plan.scenario.timing.duration_us / 1e6
             progress = _json(partial / "work/progress.json")
             phase = str(progress.get("phase") or "under way")
-            virtual_s = float(progress.get("t_us") or 0) / 1e6 if phase == "traffic" else 0.0
-            links = tuple(_links(partial / "work", plan["scenario"]["network"]["links"]))
-            labels, engine = plan.get("labels") or {}, str(plan.get("engine"))
-        except (OSError, KeyError, TypeError, ValueError, AttributeError):      # it has just ended, or was edited
+            virtual_s = float(cast(int, progress.get("t_us") or 0)) / 1e6 if phase == "traffic" else 0.0
+            links = tuple(_links(partial / "work", Resolved(plan.scenario).network.links))
+            name_of_scenario, engine = plan.labels.name, plan.engine
+        # it has just ended, or was edited
+        except (OSError, DamagedRun, KeyError, TypeError, ValueError, AttributeError):
             return None
         wall = time.time()
         speed = self._speed(run_id, wall, virtual_s, partial)
         left_s = (duration_s - virtual_s) / speed if speed and phase == "traffic" else None
-        return Running(run_id, name, str(labels.get("name", "")), engine, phase, virtual_s, duration_s,
+        return Running(run_id, name, str(name_of_scenario), engine, phase, virtual_s, duration_s,
                        max(0.0, wall - began), speed, None if left_s is None else max(0.0, left_s), links)
 
     def _speed(self, run_id: str, wall: float, virtual_s: float, partial: pathlib.Path) -> float | None:
@@ -140,9 +142,9 @@ class Watcher:
         return (last[1] - first[1]) / (last[0] - first[0]) if last[0] - first[0] > 0.5 and last[1] > first[1] else None
 
 
-def _links(work: pathlib.Path, links: list[Json]) -> list[Link]:
+def _links(work: pathlib.Path, links: Sequence[records.Link]) -> list[Link]:
     """What the samples of the bottlenecks say so far; [] as long as there are none."""
-    bottlenecks = [link for link in links if link["bottleneck"]]
+    bottlenecks = [link for link in links if link.bottleneck]
     samples = _samples(work, len(links), len(bottlenecks))
     found = []
     for number, link in enumerate(bottlenecks):
@@ -152,7 +154,7 @@ def _links(work: pathlib.Path, links: list[Json]) -> list[Link]:
             before = mine[max(0, int(mine[:, 0].searchsorted(last[0] - _NOW_US, "right")) - 1)].tolist()
             rate_bps = varying.mean_rate_bps(link, before[0], last[0]) or varying.nominal_bps(link)
             found.append(Link(
-                link["name"], (last[2] - before[2]) * 8 / max(1, last[0] - before[0]), last[2] * 8 / max(1, last[0]),
+                link.name, (last[2] - before[2]) * 8 / max(1, last[0] - before[0]), last[2] * 8 / max(1, last[0]),
                 rate_bps / 1e6, last[6], last[5] * 8e3 / rate_bps, last[4], _curve(mine)))
     return found
 
@@ -187,7 +189,7 @@ def _experiments(results: pathlib.Path) -> list[tuple[str, dict[str, str]]]:
     found = []
     for path in sorted(results.glob("*/experiment.json")):
         listed = _json(path)
-        runs = [run for key in ("runs", "idle") if isinstance(listed.get(key), list) for run in listed[key]
+        runs = [run for key in ("runs", "idle") if isinstance(there := listed.get(key), list) for run in there
                 if isinstance(run, dict)]
         found.append((path.parent.name, {str(run.get("id")): str(run.get("name")) for run in runs}))
     return found
@@ -196,13 +198,13 @@ def _experiments(results: pathlib.Path) -> list[tuple[str, dict[str, str]]]:
 def _sweep(store: Store, name: str, names: dict[str, str], under_way: int) -> Sweep:
     ended = [run_id for run_id in names if (store.run_dir(run_id) / "run.json").exists()]
     walls = [float(wall_s) for run_id in ended[-_MOST_RECORDS:] if (record := read_record(store.run_dir(run_id)))
-             and isinstance(wall_s := record.get("wall_s"), (int, float))]
+             and isinstance(wall_s := record.wall_s, (int, float))]
     left = len(names) - len(ended)
     return Sweep(name, len(ended), len(names), under_way,
                  sum(walls) / len(walls) * left / under_way if walls and under_way else None)
 
 
-def _json(path: pathlib.Path) -> Json:
+def _json(path: pathlib.Path) -> dict[str, object]:
     """A JSON object that somebody may be writing; {} if it cannot be read."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))

@@ -19,15 +19,17 @@ import json
 import lzma
 import pathlib
 import shutil
-from typing import Any
+from typing import TypedDict, cast
 
 import kernel
 from testbed import PROJECT_DIR, __version__
 from testbed.core import archive, environment
 from testbed.core.errors import TestbedError, UsageError
 from testbed.core.files import write_json
+from testbed.core.run_files import Environment
 from testbed.runs import experiment, plan as plans
 from testbed.runs.store import RUNS, read_record
+from traffic.workload.records import Variant
 
 SCHEMA = 1
 SUFFIX = ".pack.tar.xz"
@@ -36,10 +38,17 @@ MOST_BYTES = 50 << 30
 _OF_RUN = ("plan.json", "run.json", "environment.json", "metrics.csv", "verdict.json", "derived.json", "log.txt")
 _CODE = ("analysis", "ccas", "kernel", "kernel-modules", "scenarios", "simulation", "testbed", "topologies", "traffic")
 
-Json = dict[str, Any]
+
+class About(TypedDict):
+    """pack.json; files: {path in the pack: SHA-256}"""
+    schema: int
+    name: str
+    testbed_version: str
+    code_version: str | None
+    files: dict[str, str]
 
 
-def make(folder: pathlib.Path, target: pathlib.Path, raw: bool, scratch: pathlib.Path) -> Json:
+def make(folder: pathlib.Path, target: pathlib.Path, raw: bool, scratch: pathlib.Path) -> About:
     """Write the pack of an experiment; returns its pack.json. UsageError if a run is missing or did not finish.
 
     raw: with the raw data; scratch: an empty folder.
@@ -48,16 +57,16 @@ def make(folder: pathlib.Path, target: pathlib.Path, raw: bool, scratch: pathlib
     shutil.copyfile(folder / "experiment.json", scratch / "experiment.json")
     if (folder / "report").is_dir():
         shutil.copytree(folder / "report", scratch / "report")
-    for run in [*described["runs"], *described.get("idle", [])]:
-        run_dir = folder.parent / RUNS / run["id"]
+    for run in [*described.runs, *described.idle]:
+        run_dir = folder.parent / RUNS / run.id
         record = read_record(run_dir)
-        if not record or record.get("status") != "finished":
-            raise UsageError(f"{folder.name}: {run['name']} is missing or did not finish: the same `testbed run` once "
+        if not record or record.status != "finished":
+            raise UsageError(f"{folder.name}: {run.name} is missing or did not finish: the same `testbed run` once "
                              "more, or `testbed runs rm` what cannot")
         _add_run(run_dir, scratch, raw)
     write_json(scratch / "code.json", _code())
-    about = {"schema": SCHEMA, "name": folder.name, "testbed_version": __version__,
-             "code_version": environment.code_version(), "files": _hashes(scratch)}
+    about: About = {"schema": SCHEMA, "name": folder.name, "testbed_version": __version__,
+                    "code_version": environment.code_version(), "files": _hashes(scratch)}
     write_json(scratch / "pack.json", about)
     partial = target.with_name(f".{target.name}.part")
     try:
@@ -81,9 +90,10 @@ def _add_run(run_dir: pathlib.Path, scratch: pathlib.Path, raw: bool) -> None:
     for path, sha256 in plan.inputs.items():
         _add(pathlib.Path(path), scratch / "inputs" / sha256, sha256)
     for variant in plan.variants:
-        if variant.get("module_sha256"):
-            _add_module(variant, scratch / "modules" / variant["module_sha256"])
-    _add_kernel(json.loads((run_dir / "environment.json").read_text(encoding="utf-8")), scratch / "kernel")
+        if variant.module_sha256:
+            _add_module(variant, scratch / "modules" / variant.module_sha256)
+    of = run_dir / "environment.json"
+    _add_kernel(Environment(json.loads(of.read_text(encoding="utf-8")), str(of)), scratch / "kernel")
 
 
 def _add(path: pathlib.Path, target: pathlib.Path, sha256: str) -> None:
@@ -97,16 +107,16 @@ def _add(path: pathlib.Path, target: pathlib.Path, sha256: str) -> None:
             raise UsageError(f"{path}: not what the run was made from any more")
 
 
-def _add_module(variant: Json, target: pathlib.Path) -> None:
+def _add_module(variant: Variant, target: pathlib.Path) -> None:
     if target.exists():
         return
-    source = pathlib.Path(variant["module"])
+    source = pathlib.Path(variant.module or "")
     try:
-        same = kernel.modules.digest_of(source) == variant["module_sha256"]
+        same = kernel.modules.digest_of(source) == variant.module_sha256
     except kernel.ModuleError as problem:
-        raise UsageError(f"{variant['name']}: {problem}; a run was made from it") from None
+        raise UsageError(f"{variant.name}: {problem}; a run was made from it") from None
     if not same:
-        raise UsageError(f"{variant['name']}: {source} is not what the run was made from any more")
+        raise UsageError(f"{variant.name}: {source} is not what the run was made from any more")
     target.mkdir(parents=True)
     if source.is_dir():
         shutil.copytree(source, target / source.name)
@@ -114,13 +124,13 @@ def _add_module(variant: Json, target: pathlib.Path) -> None:
         shutil.copyfile(source, target / source.name)
 
 
-def _add_kernel(environment_of_run: Json, target: pathlib.Path) -> None:
+def _add_kernel(environment_of_run: Environment, target: pathlib.Path) -> None:
     """What the guest kernel was built from, as far as it is not its source."""
-    key = environment_of_run.get("kernel_key")
+    key = environment_of_run.kernel_key
     if not isinstance(key, str) or (target / key).exists():
         return
-    built = kernel.find(environment_of_run.get("kernel_spec"), environment_of_run.get("kernel_hz", kernel.USUAL_HZ),
-                        environment_of_run.get("kernel_options", ()))
+    built = kernel.find(environment_of_run.kernel_spec, environment_of_run.kernel_hz or kernel.USUAL_HZ,
+                        environment_of_run.kernel_options)
     (target / key).mkdir(parents=True)
     if built is not None and built.key == key:
         shutil.copyfile(built.build_dir / ".config", target / key / "config")
@@ -150,7 +160,7 @@ def is_one(path: pathlib.Path) -> bool:
     return path.is_file() and path.name.endswith(".tar.xz")
 
 
-def unpack(path: pathlib.Path, folder: pathlib.Path) -> Json:
+def unpack(path: pathlib.Path, folder: pathlib.Path) -> About:
     """Unpack into a new folder; returns pack.json. UsageError, in one line, if the pack is not whole."""
     try:
         with lzma.open(path, "rb") as stream:
@@ -166,7 +176,7 @@ def unpack(path: pathlib.Path, folder: pathlib.Path) -> Json:
     if different:
         raise UsageError(f"{path}: damaged: {', '.join(different[:5])}{' ...' if len(different) > 5 else ''} "
                          f"{'are' if len(different) > 1 else 'is'} not what was packed")
-    return about
+    return cast(About, about)
 
 
 def other_code(folder: pathlib.Path) -> list[str]:

@@ -11,12 +11,14 @@ import functools
 import hashlib
 import json
 import pathlib
-from typing import Any
 
-from testbed.core import timing
 from testbed.core.errors import UsageError
 from testbed.core.files import write_json
+from testbed.core.record import plain
+from testbed.core.run_files import Labels
 from testbed.core.timing import Timing
+from testbed.scenario.scenario import Resolved
+from traffic.workload.records import Variant
 
 SCHEMA = 2
 #: the engine that needs nothing of the machine
@@ -26,22 +28,18 @@ _ID_DIGITS = 16
 #: what of a variant decides its bytes; titles, sources and paths do not
 _DECISIVE = ("name", "kernel_cca", "sysctls", "parameters", "module_sha256", "under_test")
 
-Json = dict[str, Any]
-
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """What one run is made from.
 
-    scenario: as resolved (topology, network, traffic, timing, hosts, probes); labels: what people call it (name,
-    title, source, description, parameters, point), no part of the identity; variants: records of
-    testbed/scenario/ccas.py; kernel_key: which kernel (or simulator) binary; guest_code: hash of the code that
-    runs inside; inputs: {path: SHA-256} of the user's files that traffic is made from.
+    labels: what people call it, no part of the identity; kernel_key: which kernel (or simulator) binary; guest_code:
+    hash of the code that runs inside; inputs: {path: SHA-256} of the user's files that traffic is made from.
     """
-    scenario: Json
-    labels: Json
+    scenario: Resolved
+    labels: Labels
     subject: str
-    variants: tuple[Json, ...]
+    variants: tuple[Variant, ...]
     seed: int
     engine: str
     kernel_key: str
@@ -53,23 +51,23 @@ class Plan:
         """Hash of everything but the labels."""
         decisive = self.record(with_id=False)
         del decisive["labels"]
-        decisive["variants"] = [{key: variant.get(key) for key in _DECISIVE} for variant in self.variants]
+        decisive["variants"] = [{key: vars(variant).get(key) for key in _DECISIVE} for variant in self.variants]
         return digest(decisive)[:_ID_DIGITS]
 
     @property
     def timing(self) -> Timing:
         """When measuring begins and ends."""
-        return timing.of(self.scenario["timing"])
+        return self.scenario.timing
 
     @property
     def point(self) -> dict[str, str]:
         """The values of a sweep's axes, as text; empty without a sweep."""
-        found: dict[str, str] = self.labels.get("point", {})
-        return found
+        return dict(self.labels.point or {})
 
-    def record(self, with_id: bool = True) -> Json:
+    def record(self, with_id: bool = True) -> dict[str, object]:
         """The contents of plan.json."""
-        fields = json.loads(json.dumps({field.name: getattr(self, field.name) for field in dataclasses.fields(self)}))
+        fields = json.loads(json.dumps({field.name: getattr(self, field.name) for field in dataclasses.fields(self)},
+                                       default=plain))
         return {"schema": SCHEMA, **({"id": self.id} if with_id else {}), **fields}
 
     def write(self, run_dir: pathlib.Path) -> None:
@@ -78,7 +76,7 @@ class Plan:
 
 def digest(value: object) -> str:
     """SHA-256 of a JSON-able value, however its keys are ordered."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":"), default=plain).encode()).hexdigest()
 
 
 def read(run_dir: pathlib.Path) -> Plan:
@@ -89,7 +87,8 @@ def read(run_dir: pathlib.Path) -> Plan:
         if not isinstance(fields, dict) or fields.pop("schema", None) != SCHEMA:
             raise UsageError(f"{path}: not a plan of this version of the testbed (schema {SCHEMA} expected)")
         was = fields.pop("id")
-        plan = Plan(variants=tuple(fields.pop("variants")), **fields)
+        scenario, labels = Resolved(fields.pop("scenario"), str(path)), Labels(fields.pop("labels"), str(path))
+        plan = Plan(scenario, labels, variants=tuple(Variant(one) for one in fields.pop("variants")), **fields)
         if plan.id != was:
             raise UsageError(f"{path}: its content does not give its id {was}: it was changed")
     except OSError as problem:

@@ -6,7 +6,7 @@ import difflib
 import pathlib
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -50,7 +50,7 @@ def query(text: str = "", *metrics: str, results: pathlib.Path | str | None = No
     if not any(one.field == "idle" for one in wanted_runs):
         chosen = [run for run in chosen if not run["parameters"].get("idle")]
     varied = [key for key in conditions.varied(chosen) if key not in COLUMNS]
-    records: list[dict[str, Any]] = []
+    records: list[dict[str, object]] = []
     tables: list[pd.DataFrame | None] = []
     for run in sorted(chosen, key=_order):
         records.append({**{name: conditions.value_of(run, name) for name in COLUMNS[:-1]},
@@ -76,13 +76,13 @@ def query(text: str = "", *metrics: str, results: pathlib.Path | str | None = No
     return answer
 
 
-def _order(run: dict[str, Any]) -> tuple[Any, ...]:
+def _order(run: index.IndexedRun) -> tuple[str | int, ...]:
     seed = run["seed"]
     return (str(run["scenario"]), str(run["subject"]), str(sorted(run["point"].items())),
             str(run["engine"]), str(run["kernel"]), seed if isinstance(seed, int) else 0, run["id"])
 
 
-def _metrics(results: pathlib.Path, listed: dict[str, Any], report: Report) -> pd.DataFrame | None:
+def _metrics(results: pathlib.Path, listed: index.IndexedRun, report: Report) -> pd.DataFrame | None:
     """Metrics of a run, made again if they are not those of this code; None without any."""
     if listed["status"] == "failed":
         return None
@@ -153,7 +153,7 @@ def _unknown(name: str, names: Sequence[str], why: str) -> UsageError:
                       + " (docs/reference/metrics.md)")
 
 
-def value_of(wanted: Wanted, table: pd.DataFrame | None) -> Any:
+def value_of(wanted: Wanted, table: pd.DataFrame | None) -> pd.Series | None:
     """The row of metrics.csv that is asked for, None if there is none."""
     if table is None:
         return None

@@ -14,7 +14,6 @@ import shutil
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any
 
 import traffic
 from testbed.core import derived, environment
@@ -24,7 +23,6 @@ from testbed.core.files import write_json
 from testbed.runs.engine import EngineBase, OnProgress, traffic_context
 from testbed.runs.plan import Plan
 from testbed.runs.store import SCHEMA, Store
-from traffic.workload.records import Variant
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +59,9 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
         if folder is None:
             return Outcome(plan.id, verdict=read_verdict(store.run_dir(plan.id)), was_there=True)
         stopwatch = _Stopwatch(on_progress)
-        record: dict[str, Any] = {"schema": SCHEMA, "id": plan.id, "status": "failed", "error": None,
-                                  "virtual_s": plan.timing.duration_us / 1e6}
+        error: str | None = None
+        record: dict[str, object] = {"schema": SCHEMA, "id": plan.id, "status": "failed", "error": None,
+                                     "virtual_s": plan.timing.duration_us / 1e6}
         plan.write(folder)
         work_dir = folder / "work"
         work_dir.mkdir()
@@ -77,23 +76,24 @@ def execute(job: Job, engine: EngineBase, store: Store, shared_dir: pathlib.Path
             engine.run(plan, work_dir, folder, cpu, stopwatch)
             record["status"] = "finished"
         except (TestbedError, FieldError) as problem:
-            record["error"] = str(problem)
+            error = str(problem)
         except OSError as problem:
-            record["error"] = f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
+            error = f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
         except Exception as problem:            # a defect of ours: the run is kept, with where it happened
-            record["error"] = f"{stopwatch.phase}: {type(problem).__name__}: {problem}"
+            error = f"{stopwatch.phase}: {type(problem).__name__}: {problem}"
             record["traceback"] = traceback.format_exc()
         stopwatch("seal", 0)
         if not job.keep_work:
             shutil.rmtree(work_dir, ignore_errors=True)
         stopwatch("end", 0)
-        record.update(phase=stopwatch.last_phase, phases_wall_s=stopwatch.phases_wall_s, ended_at=round(time.time(), 3),
+        record.update(error=error, phase=stopwatch.last_phase, phases_wall_s=stopwatch.phases_wall_s,
+                      ended_at=round(time.time(), 3),
                       wall_s=round(sum(stopwatch.phases_wall_s.values()), 3),
                       # Linux gives kilobytes of 1024
                       largest_process_bytes=1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
         sealed = store.seal(folder, plan.id, record)
-    if record["error"]:
-        return Outcome(plan.id, error=record["error"])
+    if error:
+        return Outcome(plan.id, error=error)
     on_progress("judge", 0)
     return Outcome(plan.id, verdict=judge_and_measure(sealed))
 
@@ -128,7 +128,7 @@ def _prepare(plan: Plan, engine: EngineBase, work_dir: pathlib.Path, shared_dir:
              report: Callable[[str], None]) -> None:
     """Make what the traffic programs need in `work_dir`, and workload.json."""
     try:
-        traffic.prepare(plan.scenario["traffic"], [Variant(one) for one in plan.variants], traffic_context(
+        traffic.prepare(plan.scenario.traffic, plan.variants, traffic_context(
             plan, work_dir, engine.guest_dir(work_dir), shared_dir=shared_dir, report=report))
     except MemoryError:
         raise RunFailed("not enough memory to prepare the traffic") from None

@@ -22,12 +22,11 @@ import threading
 import time
 import zlib
 from collections.abc import Iterator
-from typing import Any
 
 from testbed.core import derived
 from testbed.core.errors import DamagedRun, EnvironmentProblem, RunFailed
 from testbed.core.files import hash_raw, why_unwritable, write_json, write_text
-from testbed.core.run_files import RunRecord
+from testbed.core.run_files import Plan as PlanRecord, RunRecord
 
 SCHEMA = 2
 RUNS = "runs"
@@ -35,30 +34,30 @@ RUNS = "runs"
 LEASE_S = 120.0
 _WAIT_S = 0.5
 
-Json = dict[str, Any]
-
 
 def results_dir() -> pathlib.Path:
     """Where everything goes: TESTBED_RESULTS, or `results` in the current folder."""
     return pathlib.Path(os.environ.get("TESTBED_RESULTS") or "results").absolute()
 
 
-def read_record(run_dir: pathlib.Path) -> Json | None:
+def read_record(run_dir: pathlib.Path) -> RunRecord | None:
     """run.json of a run, or None if there is none that can be read."""
     try:
         record = json.loads((run_dir / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) and record.get("schema") == SCHEMA else None
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+        return None
+    return RunRecord(record, str(run_dir / "run.json"))
 
 
-def plan_of(run_dir: pathlib.Path) -> Json:
-    """plan.json of a run as it stands there, {} if there is none that can be read."""
+def plan_of(run_dir: pathlib.Path) -> PlanRecord | None:
+    """plan.json of a run as it stands there, None if there is none that can be read."""
     try:
         found = json.loads((run_dir / "plan.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
+    return PlanRecord(found, str(run_dir / "plan.json")) if isinstance(found, dict) else None
 
 
 class Store:
@@ -71,16 +70,16 @@ class Store:
     def run_dir(self, run_id: str) -> pathlib.Path:
         return self.runs / run_id
 
-    def finished(self, run_id: str) -> Json | None:
+    def finished(self, run_id: str) -> RunRecord | None:
         """run.json of a finished run, None if there is none."""
         record = read_record(self.run_dir(run_id))
-        return record if record and record.get("status") == "finished" and \
+        return record if record and record.status == "finished" and \
             (self.run_dir(run_id) / "raw").is_dir() else None
 
     def damage(self, run_id: str) -> str:
         """What of a finished run's raw data is not as the run left it, in words; '' if all is."""
         try:
-            derived.check_raw(self.run_dir(run_id), RunRecord(self.finished(run_id) or {}))
+            derived.check_raw(self.run_dir(run_id), self.finished(run_id) or RunRecord({}))
         except DamagedRun as problem:
             return str(problem)
         return ""
@@ -131,7 +130,7 @@ class Store:
         renewing.start()
         try:
             record = self.finished(run_id)
-            if record and (not again or record.get("ended_at", 0) > began):
+            if record and (not again or record.ended_at > began):
                 yield None
                 return
             shutil.rmtree(partial, ignore_errors=True)
@@ -143,7 +142,7 @@ class Store:
             shutil.rmtree(partial, ignore_errors=True)
             path.unlink(missing_ok=True)
 
-    def seal(self, partial: pathlib.Path, run_id: str, record: Json) -> pathlib.Path:
+    def seal(self, partial: pathlib.Path, run_id: str, record: dict[str, object]) -> pathlib.Path:
         """Hash the raw data, note it in run.json, and put the folder in its place; returns that.
 
         From here on nothing changes what is in raw/, whatever becomes of verdict and metrics. A run that
@@ -163,11 +162,12 @@ class Store:
         a finished one.
         """
         record = read_record(partial)
-        if record is None or record.get("id") != run_id or plan_of(partial).get("id") != run_id:
+        plan = plan_of(partial)
+        if record is None or plan is None or not record.id == plan.id == run_id:
             raise RunFailed(f"what came is not run {run_id}")
-        if record.get("status") == "finished":
+        if record.status == "finished":
             try:
-                sound = hash_raw(partial) == (record.get("raw_files_sha256"), record.get("raw_sha256"))
+                sound = hash_raw(partial) == (record.raw_files_sha256, record.raw_sha256)
             except (OSError, EOFError, zlib.error):
                 sound = False
             if not sound:

@@ -7,11 +7,12 @@ divided by (analysis/flows/slowdown.py).
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import cast
 
 from testbed.core.errors import UsageError
 from testbed.core.timing import Timing
 from testbed.scenario.scenario import Scenario
+from topologies.links.records import Link
 
 #: connections that are drawn, and virtual time for them; as many as there is time for
 MOST_CONNECTIONS = 2000
@@ -29,23 +30,22 @@ def scenario_of(loaded: Scenario) -> Scenario:
                          "connections are those of the slowdown")
     component, = tmix
     timing = {name: value for name, value in loaded.timing.record().items() if name != "duration_us"}
-    alone: dict[str, Any] = {
+    alone: dict[str, object] = {
         "name": "tmix-alone", "kind": "tmix-alone", "most": MOST_CONNECTIONS, "called": component.get("name", "tmix"),
         "of": {key: value for key, value in component.items() if key not in _COMMON}, **timing,
         **{name: component[own] for name, own in (("begins_us", "start_us"), ("stops_us", "stop_us"), ("cca", "cca"))
            if component.get(own) is not None}}
     return dataclasses.replace(
         loaded, title=f"{loaded.title}: connections alone on the idle network", traffic=[alone],
-        network={**loaded.network, "links": [_anew(link, loaded.timing.duration_us)
-                                             for link in loaded.network["links"]]},
+        network=loaded.network.changed(links=[_anew(link, loaded.timing.duration_us) for link in loaded.network.links]),
         timing=Timing(test_us=TEST_US), parameters={**loaded.parameters, "idle": True},
         # nothing happens for most of the time
-        probes={name: {**settings, "interval_us": max(settings["interval_us"], _INTERVAL_US)}
+        probes={name: {**settings, "interval_us": max(cast(int, settings["interval_us"]), _INTERVAL_US)}
                 for name, settings in loaded.probes.items() if name in _PROBES})
 
 
-def _anew(link: dict[str, Any], after_us: int) -> dict[str, Any]:
+def _anew(link: Link, after_us: int) -> Link:
     """A link whose trace begins anew where that of a run would go on: a companion run is longer."""
-    if not link.get("opportunities") or link["opportunities"]["period_us"]:
+    if not link.opportunities or link.opportunities.period_us:
         return link
-    return {**link, "opportunities": {**link["opportunities"], "period_us": after_us}}
+    return link.changed(opportunities=link.opportunities.changed(period_us=after_us))

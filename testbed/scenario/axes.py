@@ -17,7 +17,6 @@ import math
 import re
 from collections.abc import Sequence
 from decimal import Context, Decimal
-from typing import Any
 
 from testbed.core import units
 from testbed.core.errors import UsageError
@@ -145,7 +144,7 @@ def of_file(source: YamlFile, place: str = "sweep") -> list[Point]:
     return product({key: _axis(source, f"{place}.axes.{key}", given) for key, given in axes.items()})
 
 
-def _axis(source: YamlFile, field: str, given: Any) -> list[str]:
+def _axis(source: YamlFile, field: str, given: object) -> list[str]:
     """The values of one axis of a file."""
     try:
         if not isinstance(given, list):
@@ -160,7 +159,7 @@ def _axis(source: YamlFile, field: str, given: Any) -> list[str]:
     return found
 
 
-def _text(source: YamlFile, field: str, value: Any) -> str:
+def _text(source: YamlFile, field: str, value: object) -> str:
     """A value of a file as it would be given to --set."""
     if isinstance(value, (list, dict)) or field not in source.texts:
         return json.dumps(value, ensure_ascii=False)

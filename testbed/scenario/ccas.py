@@ -18,7 +18,7 @@ import os
 import pathlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Protocol, cast
 
 from kernel import KernelError
 from testbed import PROJECT_DIR
@@ -26,6 +26,7 @@ from testbed.core import guesses
 from testbed.core.errors import RunFailed, UsageError
 from testbed.core.yaml_file import YamlFile
 from topologies.links import end_hosts
+from traffic.workload import records
 
 CCA_DIR = PROJECT_DIR / "ccas"
 _SECTIONS = {"title", "source", "kernel_cca", "module", "sysctls", "parameters", "later_kernels"}
@@ -38,6 +39,47 @@ _PARAMETER_VALUE = re.compile(r"[A-Za-z0-9_.,:+-]+|\{bottleneck_(bps|kbps|mbps)\
 #: those of the kernel that set TCP_CONG_NEEDS_ECN
 _NEED_ECN = ("dctcp",)
 _PER_BIT_PER_S = {"bps": 1, "kbps": 1000, "mbps": 1_000_000}
+
+
+class Module(Protocol):
+    """A module that was built and loaded on trial; sha256: of its sources."""
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def file(self) -> pathlib.Path | None: ...
+
+    @property
+    def sha256(self) -> str: ...
+
+    @property
+    def congestion_controls(self) -> Sequence[str]: ...
+
+    @property
+    def warnings(self) -> str: ...
+
+
+class _Capabilities(Protocol):
+    @property
+    def kernel(self) -> bool: ...
+
+
+class Engine(Protocol):
+    """What of an engine decides which variants it has (testbed/runs/engine.py)."""
+    name: str
+
+    @property
+    def capabilities(self) -> _Capabilities: ...
+
+    def kernel_release(self) -> str: ...
+
+    def congestion_controls(self) -> Sequence[str]: ...
+
+    def known_ccas(self) -> Sequence[str] | None: ...
+
+    def refusal(self, variant: records.Variant) -> str: ...
+
+    def build_module(self, source: str, report: Callable[[str], None]) -> Module: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +95,8 @@ class Variant:
     title: str = ""
     source: str = ""
     module: str | None = None
-    sysctls: dict[str, Any] = dataclasses.field(default_factory=dict)
-    parameters: dict[str, Any] = dataclasses.field(default_factory=dict)
+    sysctls: dict[str, int | str] = dataclasses.field(default_factory=dict)
+    parameters: dict[str, int | str] = dataclasses.field(default_factory=dict)
     module_sha256: str | None = None
     # ((major, minor), title): what it is from that kernel on
     later_title: tuple[tuple[int, ...], str] | None = None
@@ -74,11 +116,11 @@ class Variant:
             return dataclasses.replace(self, title=self.later_title[1], later_title=None)
         return self
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> records.Variant:
         """What plan.json keeps of it: enough to make the run again, and to tell a reader what it was."""
         fields = dataclasses.asdict(self)
         del fields["later_title"], fields["labelled"]
-        return fields
+        return records.Variant(fields)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +130,7 @@ class Subject:
     variants: tuple[Variant, ...]
     given: str = ""
 
-    def record(self) -> list[dict[str, Any]]:
+    def record(self) -> list[records.Variant]:
         return [v.record() for v in self.variants]
 
 
@@ -129,7 +171,8 @@ def load(path: str | pathlib.Path) -> Variant:
         if not isinstance(value, (int, str)) or not _PARAMETER_VALUE.fullmatch(str(value)):
             raise file.error(f"parameters.{name}", "a number, a word, or {bottleneck_kbps} expected")
     return Variant(path.stem, kernel_cca, str(tree.get("title", "")), str(tree.get("source", "")),
-                   str(module) if module else None, dict(sysctls), {k: _plain(v) for k, v in parameters.items()},
+                   str(module) if module else None, cast(dict[str, int | str], dict(sysctls)),
+                   {k: _plain(v) for k, v in cast(dict[str, int | str], parameters).items()},
                    later_title=_later_title(file))
 
 
@@ -143,7 +186,7 @@ def _later_title(file: YamlFile) -> tuple[tuple[int, ...], str] | None:
     return tuple(int(n) for n in later["from"].split(".")), str(later["title"])
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: int | str) -> int | str:
     return int(value) if isinstance(value, bool) else value
 
 
@@ -227,7 +270,7 @@ def check_names(subjects: Sequence[Subject]) -> None:
                              f"them a label, such as {example}")
 
 
-def make_ready(subject: Subject, engine: Any, report: Callable[[str], None]) -> Subject:
+def make_ready(subject: Subject, engine: Engine, report: Callable[[str], None]) -> Subject:
     """The Subject with its modules built and all names known; RunFailed or UsageError if that cannot be."""
     release = engine.kernel_release()
     variants = tuple(_ready(v.on_kernel(release), engine, report) for v in subject.variants)
@@ -239,26 +282,24 @@ def make_ready(subject: Subject, engine: Any, report: Callable[[str], None]) -> 
     return _subject(variants, subject.given)
 
 
-def check_together(variants: Sequence[Mapping[str, Any]]) -> None:
-    """UsageError if variants cannot be in one kernel: a name is registered once, and a module of a name loaded once.
-
-    variants: records.
-    """
+def check_together(variants: Sequence[records.Variant]) -> None:
+    """UsageError if variants cannot be in one kernel: a name is registered once, and a module of a name loaded once."""
     for of, words, mend in (
             ("kernel_cca", "register {}, and a kernel takes one of a name", "compare them in runs of their own"),
             ("module_name", "are modules called {}, and a kernel takes one of a name", "rename one of the files")):
-        known: dict[str, Mapping[str, Any]] = {}
+        known: dict[str, records.Variant] = {}
         for variant in variants:
-            other = known.setdefault(variant[of], variant) if variant.get(of) else variant
-            both = f"--cca: {other['name']} and {variant['name']} cannot be in one run: both "
-            if other["module_sha256"] != variant["module_sha256"]:
-                raise UsageError(both + f"{words.format(variant[of])}: {mend}")
-            if other["parameters"] != variant["parameters"]:
-                raise UsageError(both + f"are {variant[of]}, which has one set of parameters in a kernel, and they "
+            called = variant.kernel_cca if of == "kernel_cca" else variant.module_name
+            other = known.setdefault(called, variant) if called else variant
+            both = f"--cca: {other.name} and {variant.name} cannot be in one run: both "
+            if other.module_sha256 != variant.module_sha256:
+                raise UsageError(both + f"{words.format(called)}: {mend}")
+            if other.parameters != variant.parameters:
+                raise UsageError(both + f"are {called}, which has one set of parameters in a kernel, and they "
                                         "want two sets of parameters: compare them in runs of their own")
 
 
-def _ready(variant: Variant, engine: Any, report: Callable[[str], None]) -> Variant:
+def _ready(variant: Variant, engine: Engine, report: Callable[[str], None]) -> Variant:
     if variant.module is None:
         available = engine.congestion_controls()
         if variant.kernel_cca not in available:
@@ -283,7 +324,7 @@ def _ready(variant: Variant, engine: Any, report: Callable[[str], None]) -> Vari
                                module_sha256=module.sha256, module_name=module.name, needs_ecn=_asks_for_ecn(module))
 
 
-def _not_there(variant: Variant, available: Sequence[str], engine: Any) -> UsageError:
+def _not_there(variant: Variant, available: Sequence[str], engine: Engine) -> UsageError:
     name = str(variant.kernel_cca)
     if not engine.capabilities.kernel:
         return UsageError(f"engine {engine.name} has no congestion control {name!r}; it has: {', '.join(available)}"
@@ -293,7 +334,7 @@ def _not_there(variant: Variant, available: Sequence[str], engine: Any) -> Usage
                       "./tcp_mine.c)")
 
 
-def check_known(variants: Sequence[Variant], engine: Any) -> None:
+def check_known(variants: Sequence[Variant], engine: Engine) -> None:
     """UsageError if an engine that is not ready yet will not have the CCA of a variant, as far as that is known."""
     available = engine.known_ccas()
     for variant in variants:
@@ -301,21 +342,22 @@ def check_known(variants: Sequence[Variant], engine: Any) -> None:
             raise _not_there(variant, available, engine)
 
 
-def _asks_for_ecn(module: Any) -> bool:
+def _asks_for_ecn(module: Module) -> bool:
     """Whether the sources of a module, which lie beside it, have the flag that makes its connections ask for ECN."""
     return module.file is not None and any(
         b"TCP_CONG_NEEDS_ECN" in path.read_bytes() for path in sorted(module.file.parent.rglob("*.[ch]"))
         if not path.name.endswith(".mod.c"))
 
 
-def contradiction(variant: Variant, hosts: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, str] | None:
+def contradiction(variant: Variant, hosts: Mapping[str, object], given: Mapping[str, object]) -> tuple[str, str] | None:
     """(field of `hosts`, what is wrong) if a variant's settings are not what a scenario says in so many words.
 
     hosts: the section with all defaults; given: what the file and options have of it.
     """
     said = {f"net.ipv4.tcp_{name}": (name, hosts[name]) for name in end_hosts.FIELDS_OF_SYSCTLS
             if given.get(name) is not None}
-    said.update((name, (f"sysctls.{name}", value)) for name, value in hosts["sysctls"].items())
+    sysctls = cast(Mapping[str, object], hosts["sysctls"])
+    said.update((name, (f"sysctls.{name}", value)) for name, value in sysctls.items())
     for sysctl, wanted in variant.sysctls.items():
         if sysctl in said and _words(said[sysctl][1]) != _words(wanted):
             field, value = said[sysctl]
@@ -324,7 +366,7 @@ def contradiction(variant: Variant, hosts: Mapping[str, Any], given: Mapping[str
     return None
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     return " ".join(str(int(value) if isinstance(value, bool) else value).split())
 
 
@@ -333,7 +375,7 @@ def _plain_text(name: str) -> str:
     return ascii(str(name)[:40])
 
 
-def _only(module: Any, variant: Variant) -> str:
+def _only(module: Module, variant: Variant) -> str:
     """The CCA that is meant when a module is given without a variant file."""
     if len(module.congestion_controls) == 1:
         return str(module.congestion_controls[0])
@@ -344,7 +386,7 @@ def _only(module: Any, variant: Variant) -> str:
                     "module: and kernel_cca:, in mine.yaml; then --cca ./mine.yaml)")
 
 
-def fill_in(parameters: Mapping[str, Any], rate_bps: Callable[[], int]) -> dict[str, str]:
+def fill_in(parameters: Mapping[str, object], rate_bps: Callable[[], int]) -> dict[str, str]:
     """Module parameters with the rate of the bottleneck in place of its name; rate_bps: asked for it if need be."""
     values = {}
     for name, value in parameters.items():

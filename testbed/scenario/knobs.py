@@ -18,7 +18,6 @@ import dataclasses
 import pathlib
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from testbed import PROJECT_DIR
 from testbed.core import fields, guesses
@@ -41,7 +40,7 @@ class Value:
     name: str
     settings: dict[str, str]
     components: dict[str, dict[str, str]]
-    engine: dict[str, Any]
+    engine: dict[str, object]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Variation:
     label: str
     knob: Knob
     scenario: Scenario
-    engine: dict[str, Any]
+    engine: dict[str, object]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +111,7 @@ def read(path: pathlib.Path) -> Knob:
     return Knob(path.stem, title, why, tuple(values), unless)
 
 
-def _texts(file: YamlFile, field: str, given: Any) -> dict[str, str]:
+def _texts(file: YamlFile, field: str, given: object) -> dict[str, str]:
     """{key: value as written}"""
     if not isinstance(given, dict):
         raise file.error(field, "a mapping of fields to values expected")
@@ -123,7 +122,7 @@ class Base:
     """A scenario as it is, from which knobs are turned: the arguments of scenario.load."""
 
     def __init__(self, name_or_path: str, choices: Mapping[str, str | None], quick: bool | str,
-                 settings: Sequence[str], probes: Sequence[str], engine: Mapping[str, Any]) -> None:
+                 settings: Sequence[str], probes: Sequence[str], engine: Mapping[str, object]) -> None:
         self._selected = name_or_path, choices, quick
         self._settings, self._probes = list(settings), probes
         self._engine = dict(engine)
@@ -149,7 +148,7 @@ class Base:
                     found.append(Variation(label, knob, turned, engine))
         return found, left_out
 
-    def _has(self, options: Mapping[str, Any]) -> bool:
+    def _has(self, options: Mapping[str, object]) -> bool:
         """Whether the engine is as these options say already."""
         import kernel
         usual = {"hz": kernel.USUAL_HZ}
@@ -159,9 +158,9 @@ class Base:
         """The scenario with a value; None if it concerns traffic that the scenario does not have."""
         settings = dict(value.settings)
         for component in self.scenario.traffic:
-            for key, text in value.components.get(component["kind"], {}).items():
+            for key, text in value.components.get(str(component["kind"]), {}).items():
                 if not knob.unless or knob.unless not in component:
-                    settings[f"{self.scenario.place_of(component['name'])}.{key}"] = text
+                    settings[f"{self.scenario.place_of(str(component['name']))}.{key}"] = text
         if value.components and settings == value.settings:
             return None
         return scenario.load(*self._selected, [*self._settings, *(
@@ -170,11 +169,11 @@ class Base:
     def _filled(self, text: str) -> str:
         network = self.scenario.network
         packet_us = usual_jitter.packet_time_us(self.scenario.traffic, network) or end_hosts.packet_time_us(
-            network, [hops for path in network["paths"] for hops in (path["hops"], path["hops_back"])])
+            network, [hops for path in network.paths for hops in (path.hops, path.hops_back)])
         return text.replace("{packet_time}", f"{packet_us} us")
 
 
-def _meaning(one: Scenario) -> dict[str, Any]:
+def _meaning(one: Scenario) -> scenario.Resolved:
     """What a scenario says, whether a default is written down or not."""
     components = []
     for component in one.traffic:
@@ -182,4 +181,4 @@ def _meaning(one: Scenario) -> dict[str, Any]:
         known = {field.name for field in dataclasses.fields(section)}
         given = {key: value for key, value in component.items() if key in known}
         components.append({**component, **fields.encode(fields.decode(section, given))})
-    return {**one.resolved(), "traffic": components}
+    return one.resolved().changed(traffic=components)

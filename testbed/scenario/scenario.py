@@ -8,18 +8,21 @@ import dataclasses
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 import topologies
 from testbed import PROJECT_DIR, probes
-from testbed.core import expectations, fields, guesses
+from testbed.core import expectations, fields, guesses, run_files
 from testbed.core.errors import ScenarioError, UsageError
+from testbed.core.record import Within
+from testbed.core.run_files import Labels
 from testbed.core.timing import Timing
 from testbed.core.yaml_file import YamlFile, parse_setting
 from testbed.scenario import axes, descriptions, sections, usual_jitter
 from testbed.scenario.parameters import Parameters
-from testbed.scenario.sections import LONGEST_NAME, NAME_PATTERN, section
+from testbed.scenario.sections import LONGEST_NAME, NAME_PATTERN, Section, section
 from topologies.links import end_hosts
+from topologies.links.records import Network
 
 SCENARIO_DIR = PROJECT_DIR / "scenarios"
 #: options of choices may be numbers or combinations: 0.5, libra+bic
@@ -33,7 +36,6 @@ _NOTHING = object()
 #: an error that names the option by itself
 _OPTION = re.compile(r"^(\S+:\d+ with )?--")
 
-Json = dict[str, Any]
 Choices = Mapping[str, str | None] | None
 
 
@@ -44,6 +46,15 @@ class DefaultsSection:
     seeds: int = fields.count(default=1, least=1, most=1000)
 
 
+class Resolved(run_files.Scenario):
+    """All that decides a run; the section `scenario` of plan.json."""
+    #: as the file says, with all defaults
+    topology: Mapping[str, object]
+    hosts: Mapping[str, object]
+    #: what follows from the two, as raw/network.json has it
+    network = Within(Network)
+
+
 @dataclasses.dataclass(frozen=True)
 class Scenario:
     """A scenario with every choice made. Sections hold SI numbers, units in the keys."""
@@ -51,13 +62,13 @@ class Scenario:
     title: str
     source: str
     description: str
-    topology: Json          # as the file says, with all defaults
-    network: Json           # what follows from it and from `hosts`
-    traffic: list[Json]     # components: {"name", "kind", "start_us", "stop_us", ...}
+    topology: Section       # as the file says, with all defaults
+    network: Network        # what follows from it and from `hosts`
+    traffic: list[Section]  # components: {"name", "kind", "start_us", "stop_us", ...}
     timing: Timing
-    hosts: Json
-    probes: dict[str, Json]
-    parameters: Json        # the choices, quick and --set values that led here
+    hosts: Section
+    probes: dict[str, Section]
+    parameters: Section     # the choices, quick and --set values that led here
     default_ccas: list[str]
     default_seeds: int
     choices: dict[str, list[str]]           # {name: options}
@@ -70,10 +81,10 @@ class Scenario:
     asked_options: tuple[str, ...] = ()     # those of them that the file asks for, whatever the network needs
     usual_jitter: bool = False              # whether its hosts have jitter that nobody asked for
 
-    def resolved(self) -> Json:
-        """All that decides a run, JSON-able."""
-        return {"topology": self.topology, "network": self.network, "traffic": self.traffic,
-                "timing": self.timing.record(), "hosts": self.hosts, "probes": self.probes}
+    def resolved(self) -> Resolved:
+        """All that decides a run."""
+        return Resolved({"topology": self.topology, "network": self.network.content(), "traffic": self.traffic,
+                         "timing": self.timing.record(), "hosts": self.hosts, "probes": self.probes})
 
     def place_of(self, component: str) -> str:
         """How settings address a component: traffic, or traffic.NAME."""
@@ -83,10 +94,10 @@ class Scenario:
         """That a field, by its name in the resolved scenario, cannot be had: with file and line, or the option."""
         return self.file.error(self.file.written(field), message) if self.file else ScenarioError(f"{field}: {message}")
 
-    def labels(self) -> Json:
-        """What people call it, JSON-able."""
-        return {"name": self.name, "title": self.title, "source": self.source, "description": self.description,
-                "parameters": self.parameters}
+    def labels(self) -> Labels:
+        """What people call it."""
+        return Labels({"name": self.name, "title": self.title, "source": self.source, "description": self.description,
+                       "parameters": self.parameters})
 
 
 def names(folder: pathlib.Path = SCENARIO_DIR) -> list[str]:
@@ -205,7 +216,7 @@ class _Selection:
         """Fields and choices that options decide, whatever a sweep of the file says."""
         return {*self._chosen, *(field for key, _ in self._settings for field in self.parameters.fields(key))}
 
-    def build(self, point: axes.Point, asked: Mapping[str, Any] | None = None) -> Scenario:
+    def build(self, point: axes.Point, asked: Mapping[str, object] | None = None) -> Scenario:
         """The scenario at a point; asked: axes of --sweep, for errors."""
         try:
             return self._built(point, asked, self._settings)
@@ -215,7 +226,7 @@ class _Selection:
                 raise
             raise ScenarioError(f"{', '.join(guilty)}: {problem}") from None
 
-    def _guilty(self, problem: str, point: axes.Point, asked: Mapping[str, Any]) -> list[str]:
+    def _guilty(self, problem: str, point: axes.Point, asked: Mapping[str, object]) -> list[str]:
         """The options without each of which an error would not be there, or else all of them if it is for them."""
         def is_there(keys: axes.Point, settings: Sequence[tuple[str, str]]) -> bool:
             try:
@@ -232,12 +243,12 @@ class _Selection:
         found = [option for option, without in every.items() if not is_there(*without)]
         return found or ([] if is_there(of_file, []) else [*every])
 
-    def _built(self, point: axes.Point, asked: Mapping[str, Any] | None,
+    def _built(self, point: axes.Point, asked: Mapping[str, object] | None,
                settings: Sequence[tuple[str, str]]) -> Scenario:
         source = self.source.copy()
         origins = {key: f"--sweep {key}" if asked and key in asked else f"{self.sweep}.{key}" for key in point}
         in_file = f"{source.path}:{source.line(self.sweep)}: "
-        parameters: Json = {}
+        parameters: Section = {}
         owned: dict[str, list[str]] = {}        # choice -> fields that its option decides
         for name, choice in self.choices.items():
             wanted = point.get(name) or self._chosen.get(name) or choice.default
@@ -258,12 +269,15 @@ class _Selection:
                 if not _overlap("timing", written):     # that a short version is shorter needs no saying
                     changed.append(written)
         said: dict[str, str] = {}
+        given_settings: dict[str, str] = {}
         for key, text in settings:
             for written in self._put_all(source, key, text, f"--set {key}", f"--set {key}"):
                 if said.setdefault(written, key) != key:
                     raise UsageError(f"--set {key}: {said[written]} is {written}, too; which of them?")
                 changed.append(written)
-            parameters.setdefault("set", {})[key] = text
+            given_settings[key] = text
+        if given_settings:
+            parameters["set"] = given_settings
         for key, text in point.items():
             if key not in self.choices:
                 origin = origins[key] if origins[key].startswith("--") else in_file + origins[key]
@@ -288,7 +302,7 @@ class _Selection:
         return [self._put(source, field, value, origin) for field in self.parameters.fields(key)]
 
     @staticmethod
-    def _put(source: YamlFile, key: str, value: Any, origin: str) -> str:
+    def _put(source: YamlFile, key: str, value: object, origin: str) -> str:
         if key.partition(".")[0] not in _SETTABLE:
             message = f"no such section; sections are: {', '.join(sorted(_SETTABLE))}" \
                 + guesses.question(key.partition(".")[0], _SETTABLE)
@@ -300,7 +314,7 @@ class _Selection:
 class _Choice:
     """options: {name: (name as the file writes it, {field: value})}."""
     default: str
-    options: dict[str, tuple[str, Json]]
+    options: dict[str, tuple[str, Section]]
 
 
 def _choices(source: YamlFile) -> dict[str, _Choice]:
@@ -311,7 +325,7 @@ def _choices(source: YamlFile) -> dict[str, _Choice]:
         if not isinstance(given, dict) or given.keys() != {"default", "options"} or not given["options"] \
                 or not isinstance(given["options"], dict):
             raise source.error(f"choices.{name}", "a mapping with 'default' and 'options' expected")
-        options: dict[str, tuple[str, Json]] = {}
+        options: dict[str, tuple[str, Section]] = {}
         for written, settings in given["options"].items():
             field = f"choices.{name}.options.{written}"
             if not re.fullmatch(OPTION_PATTERN, written) or len(written) > LONGEST_NAME:
@@ -359,23 +373,21 @@ def _overlap(one: str, other: str) -> bool:
 
 # -- sections -> Scenario -----------------------------------------------------------------------
 
-def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) -> Scenario:
+def _build(source: YamlFile, parameters: Section, choices: dict[str, list[str]]) -> Scenario:
     tree = source.tree
     for key in _SETTABLE & tree.keys():
         source.check_keys(key)
     name = tree["name"]
     if not isinstance(name, str) or not re.fullmatch(NAME_PATTERN, name) or len(name) > LONGEST_NAME:
         raise source.error("name", f"at most {LONGEST_NAME} lower-case letters, digits, _ and - expected")
-    timing: Timing = section(source, "timing", lambda: fields.decode(Timing, tree["timing"]))
-    asked_hosts: end_hosts.HostsSection = section(source, "hosts", lambda: fields.decode(end_hosts.HostsSection,
-                                                                                         tree.get("hosts")))
-    defaults: DefaultsSection = section(source, "defaults",
-                                        lambda: fields.decode(DefaultsSection, tree.get("defaults")))
+    timing = section(source, "timing", lambda: fields.decode(Timing, tree["timing"]))
+    asked_hosts = section(source, "hosts", lambda: fields.decode(end_hosts.HostsSection, tree.get("hosts")))
+    defaults = section(source, "defaults", lambda: fields.decode(DefaultsSection, tree.get("defaults")))
     given = cast(dict[str, object], tree["topology"])
     topology = section(source, "topology", lambda: topologies.complete(given))
     section(source, "topology", lambda: topologies.in_time(given, timing.duration_us))
-    resolved = section(source, "topology", lambda: topologies.resolve(given, timing.duration_us))
-    network = section(source, "hosts", lambda: end_hosts.apply(asked_hosts, resolved))
+    resolved = section(source, "topology", lambda: Network(topologies.resolve(given, timing.duration_us)))
+    network = section(source, "hosts", lambda: Network(end_hosts.apply(asked_hosts, resolved.content())))
     components = sections.components(source, tree["traffic"], timing.duration_us)
     sections.sensible(source, components, network, timing)
     hosts, network = usual_jitter.apply(asked_hosts, components, resolved)
@@ -390,4 +402,4 @@ def _build(source: YamlFile, parameters: Json, choices: dict[str, list[str]]) ->
         expect=section(source, "expect", lambda: expectations.decode(
             source.tree.get("expect"), components, timing.prefill_us + timing.warmup_us, timing.duration_us)),
         asked_options=asked, usual_jitter=hosts != asked_hosts and hosts.jitter_us != 0,
-        kernel_options=tuple(sorted({*asked, *topologies.kernel_options(network)})))
+        kernel_options=tuple(sorted({*asked, *topologies.kernel_options(network.content())})))

@@ -3,8 +3,9 @@
 import dataclasses
 import functools
 import re
-from collections.abc import Callable
-from typing import Any
+import types
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
 
 import kernel
 import traffic
@@ -18,7 +19,10 @@ from topologies.links.records import Network
 NAME_PATTERN = r"[a-z0-9][a-z0-9_-]*"
 LONGEST_NAME = 60
 
-Json = dict[str, Any]
+
+#: a section as plan.json has it, with units in the keys
+Section = dict[str, object]
+_Made = TypeVar("_Made")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,28 +32,29 @@ class KernelSection:
                                               distinct=True, single=True)
 
 
-def cca_places(source: YamlFile, components: list[Json]) -> dict[str, str]:
+def cca_places(source: YamlFile, components: list[Section]) -> dict[str, str]:
     """Of each congestion control that components and their flows name, the first place."""
     found: dict[str, str] = {}
     for number, component in enumerate(components, start=1):
         around = f"traffic.{number}" if isinstance(source.tree["traffic"], list) else "traffic"
         for name in traffic.component_ccas([component]):
             field = f"{around}.cca"
-            if name not in (component.get("cca") or ()):
+            if name not in cast(Sequence[str], component.get("cca") or ()):
+                flows = component.get("flows")
                 field = next((f"{around}.flows.{place}.cca" for place, flow in enumerate(
-                    component.get("flows") or (), start=1) if isinstance(flow, dict) and flow.get("cca") == name),
-                    around)
+                    flows if isinstance(flows, list) else (), start=1)
+                    if isinstance(flow, dict) and flow.get("cca") == name), around)
             found.setdefault(name, source.place(field))
     return found
 
 
-def asked_options(source: YamlFile, given: Any) -> tuple[str, ...]:
+def asked_options(source: YamlFile, given: object) -> tuple[str, ...]:
     """Kernel options that the scenario asks for by name."""
-    asked: KernelSection = section(source, "kernel", lambda: fields.decode(KernelSection, given))
+    asked = section(source, "kernel", lambda: fields.decode(KernelSection, given))
     return asked.options
 
 
-def section(source: YamlFile, name: str, make: Callable[[], Any]) -> Any:
+def section(source: YamlFile, name: str, make: Callable[[], _Made]) -> _Made:
     """What `make` makes of a section; its FieldErrors become the file's."""
     try:
         return make()
@@ -57,7 +62,7 @@ def section(source: YamlFile, name: str, make: Callable[[], Any]) -> Any:
         raise source.error(problem.inside(name).field, str(problem)) from None
 
 
-def text(source: YamlFile, tree: Json, key: str) -> str:
+def text(source: YamlFile, tree: Section, key: str) -> str:
     """A section of words, on one line."""
     value = tree.get(key)
     text = " ".join(("" if value is None else str(value)).split())
@@ -75,11 +80,11 @@ def shape(source: YamlFile, key: str) -> None:
         raise source.error(key, f"a mapping{' or a list of mappings' * (key == 'traffic')} expected")
 
 
-def components(source: YamlFile, given: Any, duration_us: int) -> list[Json]:
+def components(source: YamlFile, given: object, duration_us: int) -> list[Section]:
     """The traffic's components, each with a name, a start and a stop."""
     shape(source, "traffic")
     listed = given if isinstance(given, list) else [given]
-    found: list[Json] = []
+    found: list[Section] = []
     for number, component in enumerate(listed, start=1):
         field = f"traffic.{number}" if isinstance(given, list) else "traffic"
         if not isinstance(component, dict):
@@ -101,15 +106,15 @@ def components(source: YamlFile, given: Any, duration_us: int) -> list[Json]:
     return found
 
 
-def sensible(source: YamlFile, components: list[Json], network: Json, timing: Timing) -> None:
+def sensible(source: YamlFile, components: list[Section], network: Network, timing: Timing) -> None:
     """That the components make sense for this network and timing."""
     # an error of a single component does not name it, which a list does
     single = isinstance(source.tree["traffic"], list) and len(components) == 1
     section(source, f"traffic.{components[0]['name']}" if single else "traffic",
-            lambda: traffic.validate(components, Network(network), timing))
+            lambda: traffic.validate(components, network, timing))
 
 
-def probes(source: YamlFile, given: Any, network: Json) -> dict[str, Json]:
+def probes(source: YamlFile, given: object, network: Network) -> dict[str, Section]:
     """{probe: its options}, with all defaults. A probe may have a `validate(options, network)`, and a
     `beside(options, all probes)`."""
     if given is not None and not isinstance(given, dict):
@@ -120,7 +125,7 @@ def probes(source: YamlFile, given: Any, network: Json) -> dict[str, Json]:
             raise source.error(f"probes.{name}", f"no such probe; {guesses.alternatives(name, known_probes.names())}")
         probe = known_probes.load(name)
 
-        def read(probe: Any = probe, options: Any = options) -> Json:
+        def read(probe: types.ModuleType = probe, options: object = options) -> Section:
             decoded = fields.decode(probe.Options, options)
             if hasattr(probe, "validate"):
                 probe.validate(decoded, network)

@@ -30,7 +30,8 @@ scenario (`run`), or words (`text`). Everything is text until parsed; quantities
 import dataclasses
 import pathlib
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
 
 from testbed import PROJECT_DIR
 from testbed.core import fields, guesses, metric_names
@@ -48,17 +49,18 @@ BETTER = ("lower", "higher", "one", "none")
 _NUMBER = r"[0-9]{1,9}(\.[0-9]{1,9})?"
 _KEY = r"[A-Za-z][A-Za-z0-9._-]*"
 _MOST = 200
+_Default = TypeVar("_Default")
 
 
-def _name() -> Any:
+def _name() -> str:
     return fields.word(pattern=f"(?!.{{{LONGEST_NAME + 1}}}){NAME_PATTERN}", example="access-link")
 
 
-def _sentence(default: Any = fields.REQUIRED) -> Any:
+def _sentence(default: str = fields.REQUIRED) -> str:
     """Words on one line, whatever lines they were written in."""
     read = fields.reader(fields.text())
 
-    def one_line(value: Any) -> str:
+    def one_line(value: object) -> str:
         text = " ".join(read(value).split())
         if not text or not text.isprintable():
             raise FieldError("", "printable text expected")
@@ -66,28 +68,28 @@ def _sentence(default: Any = fields.REQUIRED) -> Any:
     return fields.custom(one_line, default)
 
 
-def _real(default: Any = fields.REQUIRED) -> Any:
+def _real(default: _Default = fields.REQUIRED) -> float | _Default:
     read = fields.reader(fields.word(pattern=_NUMBER, example="2.5"))
 
-    def above_zero(value: Any) -> float:
+    def above_zero(value: object) -> float:
         if float(read(value)) == 0:
             raise FieldError("", "a number above 0 expected")
-        return float(value)
+        return float(read(value))
     return fields.custom(above_zero, default)
 
 
-def _count(default: Any = fields.REQUIRED) -> Any:
+def _count(default: _Default = fields.REQUIRED) -> int | _Default:
     read = fields.reader(fields.word(pattern="[1-9][0-9]{0,2}", example="3"))
     return fields.custom(lambda value: int(read(value)), default)
 
 
-def _values(default: Any = fields.REQUIRED) -> Any:
+def _values(default: _Default = fields.REQUIRED) -> dict[str, tuple[str, ...]] | _Default:
     """{field or choice: values}"""
     return fields.mapping(fields.listing(fields.word(), least=1, most=1000, distinct=True, single=True), keys=_KEY,
                           example="topology.central.queue.limit", default=default)
 
 
-def _settings(default: Any = fields.REQUIRED) -> Any:
+def _settings(default: _Default = fields.REQUIRED) -> dict[str, str] | _Default:
     return fields.mapping(fields.word(), keys=_KEY, example="timing.test", default=default)
 
 
@@ -124,7 +126,7 @@ class Parameter:
 class Selection:
     """What is asked of a scenario."""
     choices: dict[str, str] = _settings(default={})
-    sweep: dict[str, list[str]] = _values(default={})
+    sweep: dict[str, tuple[str, ...]] = _values(default={})
     set: dict[str, str] = _settings(default={})
 
 
@@ -132,7 +134,7 @@ class Selection:
 class QuickPart:
     """What the short version has instead; None: the same."""
     choices: dict[str, str] | None = _settings(default=None)
-    sweep: dict[str, list[str]] | None = _values(default=None)
+    sweep: dict[str, tuple[str, ...]] | None = _values(default=None)
     set: dict[str, str] | None = _settings(default=None)
     speed: float | None = _real(default=None)
 
@@ -287,7 +289,7 @@ def _beside(path: pathlib.Path, name: str) -> str:
     return str(path.parent / name) if name.endswith((".yaml", ".yml")) else name
 
 
-def _look_for(file: YamlFile, field: str, find: Any) -> None:
+def _look_for(file: YamlFile, field: str, find: Callable[[], object]) -> None:
     try:
         find()
     except ScenarioError:
@@ -296,7 +298,7 @@ def _look_for(file: YamlFile, field: str, find: Any) -> None:
         raise file.error(field, str(problem).removeprefix("--cca: ")) from None
 
 
-def _as_text(file: YamlFile, value: Any, field: str) -> Any:
+def _as_text(file: YamlFile, value: object, field: str) -> object:
     """Values as they are written: 60, 0.5 and yes are words here."""
     if isinstance(value, dict):
         return {key: _as_text(file, inner, f"{field}.{key}".lstrip(".")) for key, inner in value.items()}

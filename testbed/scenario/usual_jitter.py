@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import traffic
 from topologies.links import end_hosts
@@ -21,17 +21,17 @@ OFF = "hosts.jitter=0 us"
 NOTE = "Without the usual jitter of hosts, which this engine has not."
 
 
-def apply(hosts: end_hosts.HostsSection, components: Sequence[Mapping[str, Any]], network: Mapping[str, Any]) \
-        -> tuple[end_hosts.HostsSection, dict[str, Any]]:
+def apply(hosts: end_hosts.HostsSection, components: Sequence[Mapping[str, object]], network: Network) \
+        -> tuple[end_hosts.HostsSection, Network]:
     """Hosts whose jitter is decided, and the network (what topologies.resolve gave) with them."""
     if hosts.jitter_us is None:
         hosts = dataclasses.replace(hosts, jitter_us=packet_time_us(components, network))
-    return hosts, end_hosts.apply(hosts, network)
+    return hosts, Network(end_hosts.apply(hosts, network.content()))
 
 
-def packet_time_us(components: Sequence[Mapping[str, Any]], network: Mapping[str, Any]) -> int:
+def packet_time_us(components: Sequence[Mapping[str, object]], network: Network) -> int:
     """That of TCP flows that send all they can, on the slowest link that their data cross; 0 if there are none."""
-    return end_hosts.packet_time_us(network, [way.hops for way in traffic.bulk_routes(components, Network(network))])
+    return end_hosts.packet_time_us(network, [way.hops for way in traffic.bulk_routes(components, network)])
 
 
 def without(scenario: Scenario) -> Scenario:
@@ -40,4 +40,5 @@ def without(scenario: Scenario) -> Scenario:
         return scenario
     return dataclasses.replace(
         scenario, usual_jitter=False, hosts={**scenario.hosts, "jitter_us": 0},
-        network=end_hosts.without_jitter(scenario.network), description=f"{scenario.description} {NOTE}".strip())
+        network=Network(end_hosts.without_jitter(scenario.network.content())),
+        description=f"{scenario.description} {NOTE}".strip())

@@ -50,7 +50,7 @@ def network(tmp_path_factory):
         "timing": {"warmup": "0 s", "test": "1 s"}, "probes": {"queue": {"interval": "100 ms"}}}
     path = tmp_path_factory.mktemp("scenario") / "every-queue.yaml"
     path.write_text(yaml.safe_dump(tree))
-    return scenario.load(str(path), {}, False, []).resolved()["network"]
+    return scenario.load(str(path), {}, False, []).network
 
 
 @pytest.fixture(scope="module")

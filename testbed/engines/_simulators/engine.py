@@ -73,7 +73,7 @@ class SimulatorEngine(EngineBase):
     def cannot(self, plan: Plan) -> FieldError | None:
         return next(self._refusals(plan.scenario), None)
 
-    def _refusals(self, scenario: Json) -> Iterator[FieldError]:
+    def _refusals(self, scenario: Mapping[str, Any]) -> Iterator[FieldError]:
         """All of a scenario that it has nothing for."""
         if scenario["network"].get("cells"):
             yield FieldError("topology", f"engine {self.name} has no radios")
@@ -136,7 +136,7 @@ class SimulatorEngine(EngineBase):
         work = workload.read(prepared, self.name)
         workload.write_instants(work, workload_dir)
         changing.write_opportunities(network, plan.timing.duration_us, workload_dir)
-        parts = job_ccas.job_parts(self, plan.variants, network, hosts, prepared, workload_dir)
+        parts = job_ccas.job_parts(self, plan.variants, network, hosts, Workload(prepared), workload_dir)
         (workload_dir / "orders.txt").write_text(self.order_text(plan, work, parts), encoding="utf-8")
         process.run(f"the {self.name} driver", [*self.command(), "orders.txt"], workload_dir, folder / "log.txt",
                     on_progress)

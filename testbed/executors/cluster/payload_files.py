@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pathlib
 import tempfile
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TypedDict, cast
 
 import kernel
 from testbed.core import environment
@@ -19,8 +19,6 @@ from testbed.runs.plan import Plan
 _OF_KERNEL = ("linux", "System.map", "testbed.json", "modules.builtin.modinfo")
 #: differs from cache to cache, and is the plan's business anyway
 _NOT_SHARED = {"kernel"}
-
-Json = dict[str, Any]
 
 
 class PayloadFiles:
@@ -41,14 +39,14 @@ class PayloadFiles:
         """What this plan takes."""
         found = dict(self._files)
         for variant in plan.variants:
-            if variant.get("module_sha256"):
-                module = self._engine.find_module(variant["module_sha256"])
-                if module is None:
-                    raise TestbedError(f"{variant['name']}: its module has gone from the cache")
+            if variant.module_sha256:
+                module = self._engine.find_module(variant.module_sha256)
+                if module is None or module.file is None:
+                    raise TestbedError(f"{variant.name}: its module has gone from the cache")
                 found |= self._module(module.file)
         if isinstance(self._engine, KernelEngine):
-            for file in (*self._engine.probe_modules([*plan.scenario["probes"], *self._engine.CHECKS_USE]),
-                         *self._engine.radio_modules(plan.scenario["network"]).values()):
+            for file in (*self._engine.probe_modules([*plan.scenario.probes, *self._engine.CHECKS_USE]),
+                         *self._engine.radio_modules(plan.scenario.network).values()):
                 found |= self._module(file)
         return found
 
@@ -76,15 +74,24 @@ class PayloadFiles:
         return sha256
 
 
-def shared_facts(engine: EngineBase) -> Json:
+class Facts(TypedDict):
     """What must be the same on every machine of a cluster: kernel, code, packages, programs."""
-    files = engine.environment().get("files_sha256") or {}
+    kernel: str
+    code: str
+    radios: dict[str, str]
+    packages: dict[str, str]
+    files: dict[str, str]
+
+
+def shared_facts(engine: EngineBase) -> Facts:
+    """Those of this machine."""
+    files = cast(dict[str, str], engine.environment().get("files_sha256") or {})
     return {"kernel": engine.kernel_key(), "code": engine.code_sha256(), "radios": engine.radio_sources(),
-            "packages": environment.this_machine()["packages"],
+            "packages": cast(dict[str, str], environment.this_machine()["packages"]),
             "files": {name: value for name, value in files.items() if name not in _NOT_SHARED}}
 
 
-def differences(here: Json, there: Json) -> str:
+def differences(here: Facts, there: Facts) -> str:
     """What differs between a client's and a worker's facts, in words; '' if nothing."""
     found = []
     if here["code"] != there["code"] or here["radios"] != there["radios"]:
@@ -98,5 +105,5 @@ def differences(here: Json, there: Json) -> str:
     return "; ".join([*found, *packages, *files])
 
 
-def _different(one: Json, other: Json) -> Iterable[str]:
+def _different(one: Mapping[str, str], other: Mapping[str, str]) -> Iterable[str]:
     return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))

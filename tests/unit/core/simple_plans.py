@@ -9,8 +9,11 @@ import pathlib
 from typing import Any
 
 from testbed.core.files import write_json
+from testbed.core.run_files import Labels
 from testbed.runs.engine import Capabilities, EngineBase
 from testbed.runs.plan import Plan
+from testbed.scenario.scenario import Resolved
+from traffic.workload.records import Variant
 
 SCENARIO: dict[str, Any] = {
     "topology": {"kind": "pipe"},
@@ -65,7 +68,9 @@ def plan(name: str = "reno", seed: int = 1, point: dict[str, str] | None = None,
         guest_code="code-1",
         inputs={},
     )
-    return Plan(**{**fields, **changes})
+    fields |= changes
+    return Plan(**fields | {"scenario": Resolved(fields["scenario"]), "labels": Labels(fields["labels"]),
+                            "variants": tuple(Variant(one) for one in fields["variants"])})
 
 
 class QuickEngine(EngineBase):

@@ -9,6 +9,7 @@ import pytest
 
 from testbed.core.errors import UsageError
 from testbed.core.files import write_json
+from testbed.core.run_files import Labels
 from testbed.runs import experiment, index
 from tests.unit.core.simple_plans import VARIANT, plan
 
@@ -30,7 +31,8 @@ def described(base=None, axes=None, name="demo", **changes):
         command=["bin/testbed", "run"],
         axes=axes or {},
     )
-    return experiment.Description(**{**fields, **changes})
+    fields |= changes
+    return experiment.Description(**fields | {"labels": Labels(fields["labels"])})
 
 
 def read(folder):

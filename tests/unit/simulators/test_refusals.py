@@ -101,7 +101,7 @@ def test_what_can_be_is_not_refused(tmp_path, engine, given):
 def test_a_topology_that_hides_what_it_makes(tmp_path):
     """A link that has something without a field that says so is refused all the same."""
     loaded = scenario.load("h-shape-1").resolved()
-    loaded["network"]["links"][0]["jitter"] = {"spread_us": 1}
+    vars(loaded.network.links[0])["jitter"] = {"spread_us": 1}
     problem = next(engines.load("ns3")._refusals(loaded))
     assert (problem.field, re.sub("^[^:]*", "X", str(problem))) == ("topology", "X: engine ns3 has no jitter")
 

@@ -7,6 +7,7 @@ import pytest
 
 from testbed.cli import _estimates, _series
 from testbed.core.errors import TestbedError
+from testbed.core.run_files import RunRecord
 from testbed.core.timing import Timing
 
 
@@ -60,7 +61,7 @@ def test_yes_and_no_terminal_are_not_asked(monkeypatch, capsys):
 
 
 def test_runs_that_are_there_say_how_fast_the_others_go(monkeypatch, capsys):
-    done = {f"{number:016x}": {"wall_s": 5.8} for number in range(2)}
+    done = {f"{number:016x}": RunRecord({"wall_s": 5.8}) for number in range(2)}
     monkeypatch.setattr(_estimates.Store, "finished", lambda self, run_id: done.get(run_id))
     _estimates.announce_sweep(plans(4, 58), arguments())
     assert capsys.readouterr().err == "2 of 4 runs, about 5.8 s\n"

@@ -24,7 +24,8 @@ LINKS = [{"name": "right_to_left", "bottleneck": True, "rate_bps": 10_000_000},
 
 def plan(run_id):
     return json.dumps({"id": run_id, "engine": "uml", "subject": "cubic", "seed": 1, "labels": {"name": "demo"},
-                       "scenario": {"timing": {"duration_us": 20_000_000}, "network": {"links": LINKS}}})
+                       "scenario": {"timing": {"prefill_us": 0, "warmup_us": 0, "duration_us": 20_000_000},
+                                    "network": {"links": LINKS}}})
 
 
 @pytest.fixture

@@ -133,5 +133,5 @@ def test_scenarios_choices_metrics_and_fields_of_every_suite_are_there(tmp_path,
                                       for key, value in asked.set.items()], [],
                                      [f"{key}={','.join(values)}" for key, values in asked.sweep.items()])
             for _, loaded in points:
-                resolved = loaded.resolved()
+                resolved = loaded.resolved().content()
                 assert [one.run for one in part.parameters if one.run and _at(resolved, one.run) is None] == []

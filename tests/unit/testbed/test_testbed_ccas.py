@@ -34,7 +34,7 @@ class Engine(ModuleEngine):
 def test_every_variant_of_the_project_loads(name):
     variant = ccas.load(ccas.CCA_DIR / f"{name}.yaml")
     assert variant.name == name and variant.title and variant.source and variant.kernel_cca
-    json.dumps(variant.record())
+    json.dumps(variant.record().content())
 
 
 def test_variants_that_the_studies_need_are_there():
@@ -109,7 +109,7 @@ def test_a_variant_file_of_ones_own(tmp_path):
     ready = ccas.make_ready(ccas.parse(f"{tmp_path}/fast-mine.yaml")[0], engine, print)
     assert ready.name == "fast-mine" and engine.built == [str(tmp_path / "tcp_mine.c")]
     assert ccas.fill_in(ready.variants[0].parameters, lambda: 64_000) == {"gain": "3", "fast": "1", "rate": "64"}
-    json.dumps(ready.record())
+    json.dumps([one.content() for one in ready.record()])
 
 
 @pytest.mark.parametrize("text, line, message", [

@@ -8,6 +8,8 @@ from testbed.core.errors import UsageError
 from testbed.core.fields import FieldError
 from testbed.guest.tuning import node_sysctls, socket_buffer_bytes
 from testbed.runs import job_ccas
+from topologies.links.records import Network
+from traffic.workload.records import Variant, Workload
 
 HOSTS = {"ecn": 0, "sack": 1, "slow_start_after_idle": 1, "sysctls": {}}
 
@@ -84,7 +86,8 @@ def parts(tmp_path):
     work.mkdir()
 
     def of(variants, flows, components=({"name": "greedy"},)):
-        return job_ccas.job_parts(engine, variants, NETWORK, HOSTS, {"flows": flows, "components": components}, work)
+        return job_ccas.job_parts(engine, [Variant(one) for one in variants], Network(NETWORK), HOSTS, Workload({
+            "flows": flows, "components": list(components)}), work)
     return of
 
 

@@ -116,7 +116,7 @@ def test_choices_quick_and_settings_are_applied_in_this_order(load):
 
 def test_resolved_is_json_and_has_no_labels(load):
     small = load(choices={"size": "large"})
-    resolved, labels = small.resolved(), small.labels()
+    resolved, labels = small.resolved().content(), small.labels().content()
     assert json.loads(json.dumps(resolved)) == resolved and json.loads(json.dumps(labels)) == labels
     assert set(resolved) == {"topology", "network", "traffic", "timing", "hosts", "probes"}
     assert resolved["timing"] == {"prefill_us": 10**6, "warmup_us": 2 * 10**6, "test_us": 3 * 10**6,
@@ -394,7 +394,7 @@ def test_every_scenario_loads_in_every_choice(name, choices, quick):
     assert loaded.name == name and loaded.title and loaded.description and loaded.source
     assert loaded.timing.test_us > 0 and loaded.default_ccas
     assert loaded.network["paths"] and network_of(loaded) == loaded.network
-    assert json.loads(json.dumps(loaded.resolved())) == loaded.resolved()
+    assert json.loads(json.dumps(loaded.resolved().content())) == loaded.resolved().content()
     if quick:       # shorter runs, or fewer
         full = scenario.load(name, choices)
         assert loaded.timing.duration_us * loaded.default_seeds < full.timing.duration_us * full.default_seeds

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from analysis import figures, stats
 from analysis.compare import kernels
 from analysis.compare.rows import Comparisons
-from analysis.pages import columns, explore, inline, put_in_place, report_network, report_page, scratch, templates
+from analysis.drawing import gnuplot
+from analysis.pages import (columns, explore, inline, latex, put_in_place, report_network, report_page, scratch,
+                            templates)
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError
 from analysis.read.tables import Results, flatten
@@ -32,9 +34,11 @@ class Report(NamedTuple):
     kernels: list[str]
 
 
-def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom: Span | None = None) -> Report:
+def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom: Span | None = None,
+                 paper: gnuplot.Paper | None = None) -> Report:
     """Write experiment_dir/report/ with an index.html; margin: what counts as equal, as a share of the reference;
-    zoom: what figures of tcp_probe and tcptrace draw larger, by default about the first loss.
+    zoom: what figures of tcp_probe and tcptrace draw larger, by default about the first loss;
+    paper: how figures for papers look, which stand in figures/paper/ then; the main tables are tables/*.tex.
 
     Built beside its place and renamed, so that a report is never half-written.
     AnalysisError when the experiment cannot be read or the report not be written; runs that
@@ -57,8 +61,12 @@ def build_report(experiment_dir: Path | str, margin: float = stats.MARGIN, zoom:
         comparisons = Comparisons(results, tables.all(), margin)
         pairs = kernels.pairs(results, tables.all(), margin)
         written = _write_tables(results, comparisons, pairs, building / "tables")
-        drawn, errors = figures.draw_all(experiment, building / "figures")
+        with gnuplot.for_papers(paper):
+            drawn, errors = figures.draw_all(experiment, building / "figures")
         page = {**report_page.context(results, comparisons, tables, margin, pairs), **kernels.context(results, pairs)}
+        if paper is not None:
+            for name, text in latex.tables(page["result_tables"]).items():
+                (building / "tables" / f"{name}.tex").write_text(text, encoding="utf-8")
         html = _render(experiment, page, drawn, errors, building, written)
         (building / "index.html").write_text(html, encoding="utf-8", errors="replace")
         put_in_place(building, target)

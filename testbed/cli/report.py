@@ -5,6 +5,7 @@
   testbed report access-link-load60 --margin 10%
   testbed report suite-iccrg-quick-mine   the scorecard, and the tables under it
   testbed report two-flows --zoom 2s..4500ms
+  testbed report two-flows --figures paper --figure-font "Times New Roman"
 
 Verdicts and metrics that are missing or outdated are made again first. Exit
 code 1: files of runs are damaged. The report names these runs and all others
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 import argparse
 import pathlib
+import re
+from typing import TYPE_CHECKING
 
 from testbed.cli import _overview, _shared
 from testbed.core import units
@@ -21,6 +24,9 @@ from testbed.core.errors import RunFailed, UsageError
 from testbed.core.progress import print_error
 from testbed.runs import experiment
 from testbed.runs.store import results_dir
+
+if TYPE_CHECKING:
+    from analysis.drawing.gnuplot import Paper
 
 HELP = "make a report again, or a page of all experiments"
 GROUP = "Look at results"
@@ -35,6 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--zoom", metavar="FROM..TO", type=_span,
                         help="the part of a run that figures of tcp_probe and captures enlarge, such as 2s..4s "
                              "(default: about the first loss)")
+    parser.add_argument("--figures", choices=("paper",), help="draw figures for papers, too (figures/paper/, as wide "
+                        "as a column, 3.5 in, and as two, 7.16 in), and write tables for LaTeX (tables/main.tex)")
+    parser.add_argument("--figure-font", metavar="NAME", help="the font of figures for papers (default: DejaVu Sans)")
+    parser.add_argument("--figure-size", metavar="POINTS", type=float, help="the size of their text (default: 8)")
+    parser.add_argument("--figure-colours", metavar="A,B", help="their colours, such as #000000,#888888, in the order "
+                        "of the congestion controls")
+    parser.add_argument("--figure-label", metavar="TEXT=TEXT", action="append", default=[],
+                        help="say something else in them, such as cubic=CUBIC; may be given several times")
 
 
 def _span(text: str) -> tuple[int, int]:
@@ -61,17 +75,47 @@ def main(arguments: argparse.Namespace) -> int:
     from analysis.read.zooms import Span
     report = build_report(experiment.find(arguments.experiment),
                           _shared.MARGIN if arguments.margin is None else arguments.margin,
-                          Span(*arguments.zoom) if arguments.zoom else None)
+                          Span(*arguments.zoom) if arguments.zoom else None, _paper(arguments))
     print(report.path)
     for name, message in report.problems.items():
         print_error(f"{name}: {message}")
     return 1 if report.problems else 0
 
 
+def _paper(arguments: argparse.Namespace) -> Paper | None:
+    """How figures for papers look; None if there are to be none. UsageError for options of none, or that make no
+    sense."""
+    from analysis.drawing.gnuplot import FONT, Paper
+    said = {"--figure-font": arguments.figure_font, "--figure-size": arguments.figure_size,
+            "--figure-colours": arguments.figure_colours, "--figure-label": arguments.figure_label}
+    if arguments.figures is None:
+        for option, value in said.items():
+            if value:
+                raise UsageError(f"{option}: of figures for papers; say --figures paper, too")
+        return None
+    colours = tuple(filter(None, (arguments.figure_colours or "").split(",")))
+    for colour in colours:
+        if not re.fullmatch("#[0-9a-fA-F]{6}", colour):
+            raise UsageError(f"--figure-colours {colour}: a colour such as #0072b2 expected")
+    font, size = arguments.figure_font or FONT, 8.0 if arguments.figure_size is None else arguments.figure_size
+    if not re.fullmatch(r"[\w .-]+", font):
+        raise UsageError(f"--figure-font {font}: the name of a font expected")
+    if not 4 <= size <= 20:
+        raise UsageError(f"--figure-size {size:g}: 4 to 20 points expected")
+    labels = {}
+    for text in arguments.figure_label:
+        old, separator, new = text.partition("=")
+        if not separator or not old:
+            raise UsageError(f"--figure-label {text}: TEXT=TEXT expected, such as cubic=CUBIC")
+        labels[old] = new
+    return Paper(font, size, colours, labels)
+
+
 def _of_all(arguments: argparse.Namespace) -> int:
     """One page of all experiments. Damaged and unfinished ones are listed as such; verdicts are those judged last."""
-    if arguments.zoom or arguments.margin is not None:
-        raise UsageError("--zoom and --margin: which experiment? The page of all experiments has neither")
+    if arguments.zoom or arguments.figures or arguments.margin is not None:
+        raise UsageError("--zoom, --figures and --margin: which experiment? "
+                         "The page of all experiments has none of them")
     results = results_dir()
     if not results.is_dir():
         raise UsageError(f"{results}: no results folder; `testbed run` makes one, TESTBED_RESULTS names another")
@@ -81,8 +125,8 @@ def _of_all(arguments: argparse.Namespace) -> int:
 
 def _of_suite(folder: pathlib.Path, arguments: argparse.Namespace) -> int:
     """The page of a suite; its parts have reports of their own."""
-    if arguments.zoom:
-        raise UsageError("--zoom: not for a suite: the reports of its parts have the figures")
+    if arguments.zoom or arguments.figures:
+        raise UsageError("--zoom, --figures: not for a suite: the reports of its parts have the figures")
     from analysis.pages import suite_report
     suite = suite_report.read(folder, arguments.margin)
     if not any(part.experiment for part in suite.parts):

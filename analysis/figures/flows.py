@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.drawing import gnuplot, style
 from analysis.figures import Figure
+from analysis.flows import program_curves
 from analysis.read import series, tcp
 from analysis.read.experiment import Experiment
 from analysis.read.runs import Run
@@ -37,22 +38,39 @@ def draw(experiment: Experiment, folder: Path) -> list[Figure]:
     if not flows:
         return []
     return [_draw(experiment, folder, flows, *quantity) for quantity in QUANTITIES
-            if all(quantity[2] in rows for _, senders in flows.values() for rows in senders.values())]
+            if all(quantity[2] in rows or number in {flow["flow"] for flow in program_curves.flows(run)}
+                   for run, senders in flows.values() for number, rows in senders.items())
+            and any(quantity[2] in rows for _, senders in flows.values() for rows in senders.values())]
 
 
 def _senders(run: Run) -> dict[int, pd.DataFrame]:
     """Samples of every flow's sender by its number, thinned to what a plot can show."""
+    programs = _programs(run)
     samples = tcp.flow_samples(run) if tcp.listed_flows(run) else None
     if samples is None or samples.empty:
-        return {}
+        return programs
     samples = _with_in_flight(run, samples).sort_values("t_us", kind="stable")
     # 0 before the first acknowledgement: nothing was measured yet
     samples = samples.assign(srtt_us=samples["srtt_us"].where(samples["srtt_us"] > 0))
     flows = samples.groupby(tcp.flow_numbers(run, samples))
-    drawn = [number for number in flows.groups if number][:MOST_DRAWN]
+    drawn = [number for number in flows.groups if number][:MOST_DRAWN - len(programs)]
     window_us = _window_us(run)
-    return {number: _with_throughput(rows, window_us).iloc[::math.ceil(len(rows) / 1000)]
-            for number, rows in flows if number in drawn}
+    return {**programs, **{number: _with_throughput(rows, window_us).iloc[::math.ceil(len(rows) / 1000)]
+                           for number, rows in flows if number in drawn}}
+
+
+def _programs(run: Run) -> dict[int, pd.DataFrame]:
+    """The same of the flows of programs, from what links carried and how long their queues were."""
+    found = {}
+    window_us = _window_us(run)
+    for flow in program_curves.flows(run)[:MOST_DRAWN]:
+        rates = program_curves.rates(run, flow, window_us / 5, window_us)
+        if rates is not None:
+            rtts = program_curves.rtt_ms(run, flow, rates.t_us)
+            found[flow["flow"]] = pd.DataFrame({
+                "t_us": rates.t_us, "throughput_mbps": rates.mbps, "cca": program_curves.name_of(flow),
+                "srtt_us": np.full(len(rates.t_us), np.nan) if rtts is None else rtts * 1e3})
+    return found
 
 
 def _with_in_flight(run: Run, samples: pd.DataFrame) -> pd.DataFrame:
@@ -80,6 +98,8 @@ def _with_throughput(rows: pd.DataFrame, window_us: float) -> pd.DataFrame:
 def _draw(experiment: Experiment, folder: Path,
           flows: dict[str, tuple[Run, dict[int, pd.DataFrame]]], name: str, title: str,
           column: str, factor: float, y_label: str) -> Figure:
+    flows = {label: (run, {number: rows for number, rows in senders.items() if column in rows})
+             for label, (run, senders) in flows.items()}
     labels = list(flows)
     data: dict[str, pd.Series] = {}
     for label in labels:
@@ -111,6 +131,10 @@ def _draw(experiment: Experiment, folder: Path,
     if column == "throughput_mbps" and top > _fastest_mbps([flows[label][0] for label in labels]):
         how += (". More than the link's rate is acknowledged at once when a lost segment, for which others waited, "
                 "has come; shown are samples")
+    if column in ("throughput_mbps", "srtt_us") and any(program_curves.flows(run) for run, _ in flows.values()):
+        how += "; of programs, " + (
+            "what the link to their receiver carried, with headers" if column == "throughput_mbps" else
+            "an estimate: the round-trip time of the idle network, and the wait in the bottlenecks")
     return Figure(name, title, f"{how}, one line per flow (at most "
                   f"{MOST_DRAWN}), one panel per congestion control; here colours tell flows "
                   f"apart. Seed {', '.join(map(str, seeds))} only, from the begin of the run, "
@@ -132,8 +156,10 @@ def _names(drawn: tuple[Run, dict[int, pd.DataFrame]]) -> list[str]:
     body = [f"unset label {2 + index}" for index in range(MOST_NAMED)]
     if len(senders) > MOST_NAMED:
         return body
-    listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)}
-    ccas = {number: tcp.variant_of(listed[number]) or str(rows["cca"].iloc[-1]) for number, rows in senders.items()}
+    programs = {flow["flow"]: flow for flow in program_curves.flows(run)}
+    listed = {flow["flow"]: flow for flow in tcp.listed_flows(run)} | programs
+    ccas = {number: program_curves.name_of(programs[number]) if number in programs else
+            tcp.variant_of(listed[number]) or str(rows["cca"].iloc[-1]) for number, rows in senders.items()}
     mixed = len(set(ccas.values())) > 1
     step = 0.76 / max(3, len(senders))
     for index, number in enumerate(senders):

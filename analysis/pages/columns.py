@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from analysis.drawing import style
 from analysis.figures.adu_response import load_directions
-from analysis.flows import camps, sizes
+from analysis.flows import camps, program_curves, sizes
 from analysis.metrics import shown
 from analysis.read import tcp
 from analysis.read.experiment import Experiment
@@ -173,8 +173,9 @@ def _flows(results: Results) -> list[Columns]:
     udp = [column for scope in _scopes(results, "udp")[:MOST_FLOWS // 2] for column in _of("udp", scope, _words(scope))]
     transients = [Column(one.metric, scope, one.heading) for one in shown("transients")
                   for scope in results.scopes(one.metric)]
+    names = _component_names(results.experiment)
     arrived = [column for scope in _scopes(results, "arrived")[:MOST_FLOWS]
-               for column in _of("arrived", scope, _words(scope))]
+               for column in _of("arrived", scope, names.get(scope, _words(scope)))]
     recovery = [column for scope in results.scopes("segments_sent_again") for column in _of("recovery", scope)]
     return [*_known(results, "Throughput of long flows", [*_flow_columns(results), *_ratio_columns(results)]),
             *_known(results, "Congestion controls side by side, mean per flow", _cca_columns(results, "ccas")),
@@ -222,6 +223,13 @@ def _ratio_columns(results: Results) -> list[Column]:
             columns.append(Column(one.metric, scope, f"{one.heading} {rtts[1]} ms : {rtts[2]} ms" if rtts
                                   else one.heading))
     return columns
+
+
+def _component_names(experiment: Experiment) -> dict[str, str]:
+    """{flow_N: 'quic (flow N)'} of runs with programs: what the scenario calls what sends."""
+    run = next(iter(experiment.usable_runs), None)
+    return {f"flow_{flow['flow']}": f"{flow['component']} (flow {flow['flow']})" for flow in run.flows} \
+        if run and program_curves.flows(run) else {}
 
 
 def _flow_labels(experiment: Experiment) -> dict[int, str]:

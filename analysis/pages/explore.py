@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.drawing import style
-from analysis.flows import windows
+from analysis.flows import program_curves, windows
 from analysis.read import series, tcp, zooms
 from analysis.read.experiment import Experiment
 from analysis.read.runs import AnalysisError, Array, Run
@@ -192,19 +192,23 @@ def _flows(run: Run) -> list[_Flow]:
 def _found_flows(run: Run) -> list[_Flow]:
     # a Run of its own, so that the table is freed afterwards
     fresh, listed = Run(run.path), tcp.listed_flows(run)[:MOST_FLOWS]
+    programs = [_Flow(f"{flow['flow']}: {flow['sender']}\u2192{flow['receiver']} {program_curves.name_of(flow)}",
+                      pd.DataFrame(), flow) for flow in program_curves.flows(run)
+                if program_curves.rates(run, flow, RATE_US) is not None]
     samples = tcp.flow_samples(fresh) if listed else fresh.frame("tcp_info")
     if samples is None or samples.empty:
-        return []
+        return programs[:MOST_FLOWS]
     samples = samples.sort_values("t_us", kind="stable")
     if listed:
         numbers = tcp.flow_numbers(run, samples)
-        return [_Flow(f"{flow['flow']}: {flow['sender']}\u2192{flow['receiver']} {tcp.variant_of(flow)}", rows, flow)
-                for flow in listed if len(rows := samples[numbers == flow["flow"]]) > 1]
+        found = [_Flow(f"{flow['flow']}: {flow['sender']}\u2192{flow['receiver']} {tcp.variant_of(flow)}", rows, flow)
+                 for flow in listed if len(rows := samples[numbers == flow["flow"]]) > 1]
+        return (programs + found)[:MOST_FLOWS]
     sockets = samples.groupby(tcp.SOCKET, observed=True, sort=False).ngroup().to_numpy()
     acked = pd.Series(samples["bytes_acked"].to_numpy()).groupby(sockets).agg(["max", "size"])
     chosen = acked[acked["size"] > 1].sort_values("max", ascending=False, kind="stable").index[:MOST_FLOWS]
-    found = []
-    for socket in chosen:
+    found = programs[:MOST_FLOWS]
+    for socket in chosen[:MOST_FLOWS - len(found)]:
         rows = samples[sockets == socket]
         one = rows.iloc[0]
         far = run.owners.get(str(one["dst"]), str(one["dst"]))
@@ -213,8 +217,11 @@ def _found_flows(run: Run) -> list[_Flow]:
 
 
 def _of_flows(run: Run) -> Iterator[Series]:
-    probe = Run(run.path).frame("tcp_probe") if any(one.flow for one in _flows(run)) else None
+    probe = Run(run.path).frame("tcp_probe") if any(one.flow and len(one.rows) for one in _flows(run)) else None
     for place, one in enumerate(_flows(run)):
+        if one.flow is not None and one.rows.empty:
+            yield from _of_program(run, one.flow, place)
+            continue
         t_us = one.rows["t_us"].to_numpy(dtype=float)
         steps = np.diff(one.rows["bytes_acked"].to_numpy(dtype=float))
         apart = np.diff(t_us)
@@ -230,6 +237,16 @@ def _of_flows(run: Run) -> Iterator[Series]:
         yield Series("cwnd", "flow", place, t_us, cwnd.to_numpy(dtype=float))
         # 0: none measured yet
         yield Series("rtt", "flow", place, t_us, rtt.replace(0, np.nan).to_numpy(dtype=float) / 1e3)
+
+
+def _of_program(run: Run, flow: dict[str, Any], place: int) -> Iterator[Series]:
+    """What links say of a flow of which no socket does."""
+    rates = program_curves.rates(run, flow, RATE_US)
+    if rates is not None:
+        yield Series("throughput", "flow", place, rates.t_us, rates.mbps)
+        rtts = program_curves.rtt_ms(run, flow, rates.t_us)
+        if rtts is not None:
+            yield Series("rtt", "flow", place, rates.t_us, rtts)
 
 
 def _in_turn(experiment: Experiment) -> Iterator[Run]:
